@@ -1,0 +1,146 @@
+"""A Measurement: what one run observed, kept whole. None means not known, never zero."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from lsmtune.records.engine import EngineIdentity
+
+
+class Outcome(StrEnum):
+    """How a run ended."""
+
+    OK = "ok"
+    INVALID = "invalid"
+    CRASHED = "crashed"
+    TIMEOUT = "timeout"
+    OUT_OF_MEMORY = "out_of_memory"
+    DISK_FULL = "disk_full"
+    DATA_LOSS = "data_loss"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True)
+class Latency:
+    """Latency of one operation type, in microseconds, and the whole HDR histogram in ns."""
+
+    count: int
+    latency_us_mean: float
+    latency_us_p50: float
+    latency_us_p95: float
+    latency_us_p99: float
+    latency_us_p999: float
+    latency_us_max: float
+    histogram_ns_base64: str = ""
+
+
+@dataclass(frozen=True)
+class Interval:
+    """One step of the interval series: `elapsed_s` is at its end, since the phase's start."""
+
+    elapsed_s: float
+    interval_s: float
+    operations: int
+    operations_total: int
+    throughput_ops_s: float
+    rss_bytes: int
+
+
+@dataclass(frozen=True)
+class PhaseMeasurement:
+    """What one phase observed. `latency_us_*` are those of the phase's own operation type."""
+
+    name: str
+    kind: str
+    operation: str | None
+    threads: int
+    operations: int
+    elapsed_s: float
+    drain_s: float
+    throughput_ops_s: float
+    sustained_throughput_ops_s: float
+    cut_short: bool
+    user_bytes_written: int
+    user_bytes_read: int
+    rss_bytes_max: int
+    database_bytes: int
+    started_unix_us: int
+    finished_unix_us: int
+    latency_us_mean: float | None = None
+    latency_us_p50: float | None = None
+    latency_us_p95: float | None = None
+    latency_us_p99: float | None = None
+    latency_us_p999: float | None = None
+    latency_us_max: float | None = None
+    latencies: Mapping[str, Latency] = field(default_factory=dict)
+    intervals: tuple[Interval, ...] = ()
+    keys_found: int | None = None
+    keys_missing: int | None = None
+    write_amplification: float | None = None
+    read_amplification: float | None = None
+    space_amplification: float | None = None
+    cpu_us_per_operation: float | None = None
+    stall_s: float | None = None
+    flushes: int | None = None
+    flush_bytes: int | None = None
+    compactions: int | None = None
+    compaction_read_bytes: int | None = None
+    compaction_write_bytes: int | None = None
+
+
+@dataclass(frozen=True)
+class OptionNotTaken:
+    """An option whose effective value differs from the request; None: cannot be read back."""
+
+    name: str
+    requested: str
+    effective: str | None
+
+
+@dataclass(frozen=True)
+class Verification:
+    """The read-back of a sample of written keys after the database was closed and reopened."""
+
+    keys_checked: int
+    keys_lost: int
+    keys_wrong: int
+    reopen_s: float
+
+
+@dataclass(frozen=True)
+class RunError:
+    """Why a run did not end `ok`; `nearest` holds known names close to a mistyped one."""
+
+    kind: str
+    message: str
+    field: str | None = None
+    found: str | None = None
+    allowed: str | None = None
+    nearest: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """One run: (config, workload, seed) on an engine, and everything it observed.
+
+    A run that ended early keeps the phases it finished, and the intervals of the one it did not.
+    """
+
+    outcome: Outcome
+    engine: EngineIdentity
+    options: Mapping[str, str]
+    workload: str
+    seed: int
+    started_unix_s: float
+    elapsed_s: float
+    phases: tuple[PhaseMeasurement, ...] = ()
+    options_not_taken: tuple[OptionNotTaken, ...] = ()
+    verification: Verification | None = None
+    cpu_s: float | None = None
+    rss_bytes_max: int | None = None
+    database_bytes: int | None = None
+    intervals_unfinished: tuple[Interval, ...] = ()
+    error: RunError | None = None
+    warnings: tuple[str, ...] = ()
