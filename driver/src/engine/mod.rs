@@ -8,11 +8,18 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+mod flusher;
 mod leveldb;
 mod library;
+mod log_lines;
 mod memory;
+mod nearest;
 mod noop;
+mod probe;
 mod rocksdb;
+mod scratch;
+
+pub use probe::{probe, Probe};
 
 /// Option name to option value, both in the engine's own spelling.
 pub type Options = BTreeMap<String, String>;
@@ -145,6 +152,17 @@ pub trait Engine: Send + Sync {
     /// Flush and compaction work recorded in `directory` by a *closed* database between two wall
     /// clock instants, in microseconds since the epoch, start included, end excluded.
     fn background_work(&self, directory: &Path, from_us: u64, to_us: u64) -> BackgroundWork;
+
+    /// Short names of the compressions that work, found out with throw-away databases inside
+    /// `scratch`. Empty for an engine that has none.
+    fn compressions(&self, _scratch: &Path) -> Result<Vec<String>> {
+        Ok(Vec::new())
+    }
+
+    /// Every option that the engine lists, by full name, with its default; `scratch` as above.
+    fn known_options(&self, _scratch: &Path) -> Result<Vec<(String, String)>> {
+        Ok(Vec::new())
+    }
 }
 
 /// An open database. Shared by all worker threads.
@@ -165,6 +183,18 @@ pub trait Database: Send + Sync {
     /// Seconds for which writers were stalled or slowed since open; `None` if the engine cannot
     /// tell.
     fn stall_s(&self) -> Option<f64>;
+
+    /// Whether data outlives the handle: true of every engine but the no-op one, whose runs have
+    /// nothing to read back.
+    fn keeps_data(&self) -> bool {
+        true
+    }
+
+    /// Whether reads of table files are system calls, which the process's own counters see. False
+    /// for engines that map their files or hold everything in memory.
+    fn reads_by_system_call(&self) -> bool {
+        false
+    }
 
     /// The engine's own property text, such as `rocksdb.stats`; `None` if it has none of that name.
     fn property(&self, name: &str) -> Option<String>;
@@ -212,6 +242,12 @@ pub trait Cursor {
     fn key(&self) -> &[u8];
     /// The value here. Only while [`Cursor::valid`].
     fn value(&self) -> &[u8];
+    /// Moves to the next entry and returns its key and value, or `None` at the end: one call
+    /// through the trait for what a scan does at every step. Only while [`Cursor::valid`].
+    fn next_entry(&mut self) -> Option<(&[u8], &[u8])> {
+        self.next();
+        self.valid().then(|| (self.key(), self.value()))
+    }
     /// The error that ended the scan, if one did.
     fn status(&self) -> Result<()>;
 }

@@ -1,0 +1,153 @@
+//! Blocking calls of an engine that cannot be cancelled, made on a thread beside the caller.
+
+use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
+use std::sync::{Mutex, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::{EngineError, Result};
+
+/// How long a caller that waits goes without asking whether it was cancelled.
+const POLL: Duration = Duration::from_millis(20);
+
+/// At most one blocking call of a database at a time.
+///
+/// A caller who cancels returns at once while the call goes on; [`Flusher::join`] waits for it,
+/// and must be called before the database that the call uses is closed.
+#[derive(Debug, Default)]
+pub struct Flusher {
+    running: Mutex<Option<Call>>,
+}
+
+#[derive(Debug)]
+struct Call {
+    thread: JoinHandle<()>,
+    result: Receiver<Result<()>>,
+}
+
+impl Flusher {
+    /// Makes the call, after any earlier one has ended.
+    pub fn run(
+        &self,
+        call: impl FnOnce() -> Result<()> + Send + 'static,
+        cancelled: &dyn Fn() -> bool,
+    ) -> Result<()> {
+        let mut running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        if running.is_some() {
+            wait(&mut running, cancelled)?;
+        }
+        let (sender, result) = channel();
+        let thread = std::thread::Builder::new()
+            .name("flush".into())
+            // A receiver that is gone has cancelled: nobody wants the result.
+            .spawn(move || drop(sender.send(call())))
+            .map_err(|error| failed(format!("cannot start a thread: {error}")))?;
+        *running = Some(Call { thread, result });
+        wait(&mut running, cancelled)
+    }
+
+    /// Whether a call that its caller gave up is still running.
+    pub fn is_running(&self) -> bool {
+        let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
+        running
+            .as_ref()
+            .is_some_and(|call| !call.thread.is_finished())
+    }
+
+    /// Waits until no call is running.
+    pub fn join(&self) {
+        let running = self
+            .running
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
+        if let Some(call) = running {
+            // A call that panicked has ended too, which is all that matters here.
+            drop(call.thread.join());
+        }
+    }
+}
+
+fn wait(running: &mut Option<Call>, cancelled: &dyn Fn() -> bool) -> Result<()> {
+    let Some(call) = running.as_ref() else {
+        return Ok(());
+    };
+    let result = loop {
+        match call.result.recv_timeout(POLL) {
+            Ok(result) => break result,
+            Err(RecvTimeoutError::Timeout) if cancelled() => return Err(EngineError::Cancelled),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => {
+                break Err(failed("the flush thread panicked".into()))
+            }
+        }
+    };
+    *running = None;
+    result
+}
+
+fn failed(message: String) -> EngineError {
+    EngineError::Failed { message }
+}
+
+/// Waits between polls: short at first so that a drain that is soon over is not overcharged, then
+/// long enough not to disturb the engine whose lock each poll takes.
+#[derive(Debug)]
+pub struct Backoff(Duration);
+
+impl Backoff {
+    /// The first wait is a quarter of a millisecond.
+    pub const fn new() -> Self {
+        Self(Duration::from_micros(250))
+    }
+
+    /// Sleeps; the next sleep is twice as long, up to 4 ms.
+    pub fn sleep(&mut self) {
+        std::thread::sleep(self.0);
+        self.0 = (self.0 * 2).min(Duration::from_millis(4));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::{AtomicBool, Ordering};
+    use std::sync::Arc;
+    use std::time::Instant;
+
+    #[test]
+    fn a_result_is_handed_on() {
+        let flusher = Flusher::default();
+        assert_eq!(flusher.run(|| Ok(()), &|| false), Ok(()));
+        let error = flusher.run(|| Err(failed("broken".into())), &|| false);
+        assert_eq!(error, Err(failed("broken".into())));
+    }
+
+    #[test]
+    fn a_cancelled_call_returns_soon_and_join_waits_for_it() {
+        let flusher = Flusher::default();
+        let ended = Arc::new(AtomicBool::new(false));
+        let inside = Arc::clone(&ended);
+        let began = Instant::now();
+        let result = flusher.run(
+            move || {
+                std::thread::sleep(Duration::from_millis(300));
+                inside.store(true, Ordering::SeqCst);
+                Ok(())
+            },
+            &|| true,
+        );
+        assert_eq!(result, Err(EngineError::Cancelled));
+        assert!(began.elapsed() < Duration::from_millis(150));
+        assert!(!ended.load(Ordering::SeqCst));
+        flusher.join();
+        assert!(ended.load(Ordering::SeqCst));
+    }
+
+    #[test]
+    fn a_call_that_panics_is_an_error() {
+        let flusher = Flusher::default();
+        let result = flusher.run(|| panic!("on purpose"), &|| false);
+        assert!(matches!(result, Err(EngineError::Failed { .. })));
+    }
+}

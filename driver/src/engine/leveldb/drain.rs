@@ -1,0 +1,170 @@
+//! Waiting until LevelDB has written everything out and has nothing left to compact.
+
+use std::ptr::null_mut;
+use std::time::{Duration, Instant};
+
+use super::LevelDatabase;
+use crate::engine::flusher::Backoff;
+use crate::engine::{EngineError, Result};
+
+/// A key after every key that the driver writes.
+const LAST_KEY: [u8; 64] = [0xff; 64];
+
+/// How often a database that still has work to do is asked whether it has failed.
+const ERROR_CHECK: Duration = Duration::from_millis(100);
+
+/// LevelDB keeps seven levels; the last one is never compacted (`kNumLevels` in its `dbformat.h`).
+const LEVELS: usize = 7;
+
+impl LevelDatabase {
+    /// As [`crate::engine::Database::drain`].
+    ///
+    /// LevelDB does not say whether a compaction is needed, but lists its tables, and needs one
+    /// exactly if a level's score reaches 1 ([`compaction_needed`]). A compaction that makes room
+    /// keeps its inputs listed until its outputs are, so a running one counts as needed.
+    ///
+    /// One kind is not seen: compactions of tables that too many reads went through in vain. One
+    /// that runs when the drain begins is waited for, because [`Self::flush`] waits for whatever
+    /// compaction is running; a new one needs reads, of which a drain makes none.
+    pub(super) fn wait_until_drained(&self, cancelled: &dyn Fn() -> bool) -> Result<()> {
+        self.flush(cancelled)?;
+        self.try_write()?;
+        let mut backoff = Backoff::new();
+        let mut asked = Instant::now();
+        let mut before = None;
+        loop {
+            if cancelled() {
+                return Err(EngineError::Cancelled);
+            }
+            let tables = self.tables()?;
+            if !compaction_needed(&tables)? && before.as_ref() == Some(&tables) {
+                return Ok(());
+            }
+            before = Some(tables);
+            // An engine that failed in the background compacts no more: waiting would never end.
+            if asked.elapsed() > ERROR_CHECK {
+                self.try_write()?;
+                asked = Instant::now();
+            }
+            backoff.sleep();
+        }
+    }
+
+    /// Writes the memtable out, on a thread beside this one because the call blocks.
+    ///
+    /// The C interface has no flush. A manual compaction begins with one, and compacts nothing
+    /// when no table has a key in its range.
+    fn flush(&self, cancelled: &dyn Fn() -> bool) -> Result<()> {
+        let (api, handle) = (self.api, self.handle);
+        let call = move || {
+            let handle = handle;
+            let (key, length) = (LAST_KEY.as_ptr().cast(), LAST_KEY.len());
+            // SAFETY: `drop` joins this call before it closes the database.
+            unsafe { (api.leveldb_compact_range)(handle.get(), key, length, key, length) };
+            Ok(())
+        };
+        self.flusher.run(call, cancelled)
+    }
+
+    /// A write of nothing, which fails if the engine has stopped taking writes.
+    fn try_write(&self) -> Result<()> {
+        let mut error = null_mut();
+        // SAFETY: the database is open; the other objects live until they are destroyed here.
+        unsafe {
+            let options = (self.api.leveldb_writeoptions_create)();
+            let batch = (self.api.leveldb_writebatch_create)();
+            (self.api.leveldb_write)(self.handle.get(), options, batch, &raw mut error);
+            (self.api.leveldb_writebatch_destroy)(batch);
+            (self.api.leveldb_writeoptions_destroy)(options);
+            self.api.check(error)
+        }
+    }
+
+    fn tables(&self) -> Result<String> {
+        self.text(c"leveldb.sstables")
+            .ok_or_else(|| EngineError::Failed {
+                message: "the engine has no property leveldb.sstables".into(),
+            })
+    }
+}
+
+/// Whether LevelDB would compact tables listed like this, by the scores of `VersionSet::Finalize`:
+/// four tables in level 0, or more than 10 MiB times ten to the power of L-1 in level L.
+fn compaction_needed(listing: &str) -> Result<bool> {
+    let mut tables = [0_u64; LEVELS];
+    let mut bytes = [0_u64; LEVELS];
+    let mut level = None;
+    for line in listing.lines() {
+        if let Some(name) = line.strip_prefix("--- level ") {
+            level = name.trim_end_matches(" ---").parse::<usize>().ok();
+            continue;
+        }
+        let size = line
+            .split_once(':')
+            .and_then(|(_, rest)| rest.split_once('['))
+            .and_then(|(size, _)| size.parse::<u64>().ok());
+        let (Some(level @ 0..LEVELS), Some(size)) = (level, size) else {
+            return Err(EngineError::Failed {
+                message: format!("leveldb.sstables has a line that is no table: {line}"),
+            });
+        };
+        tables[level] += 1;
+        bytes[level] += size;
+    }
+    let mut bytes_max = 10 << 20;
+    let crowded = bytes[1..LEVELS - 1].iter().any(|&bytes| {
+        let full = bytes >= bytes_max;
+        bytes_max *= 10;
+        full
+    });
+    Ok(tables[0] >= 4 || crowded)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::compaction_needed;
+
+    fn listing(levels: &[&[u64]]) -> String {
+        let mut text = String::new();
+        for level in 0..7 {
+            text += &format!("--- level {level} ---\n");
+            for size in levels.get(level).copied().unwrap_or_default() {
+                text += &format!(" 17:{size}['a:[' @ 7 : 1 .. 'd' @ 9 : 1]\n");
+            }
+        }
+        text
+    }
+
+    #[test]
+    fn scores_are_those_of_leveldb() {
+        const MIB: u64 = 1 << 20;
+        for (levels, needed) in [
+            (&[][..], false),
+            (&[&[1, 1, 1][..]], false),
+            (&[&[1, 1, 1, 1][..]], true),
+            (&[&[], &[10 * MIB - 1][..]], false),
+            (&[&[], &[5 * MIB, 5 * MIB][..]], true),
+            (&[&[], &[], &[100 * MIB - 1][..]], false),
+            (&[&[], &[], &[100 * MIB][..]], true),
+            (&[&[], &[], &[], &[], &[], &[100_000 * MIB][..]], true),
+            // The last level is never compacted.
+            (
+                &[&[], &[], &[], &[], &[], &[], &[10_000_000 * MIB][..]],
+                false,
+            ),
+        ] {
+            assert_eq!(
+                compaction_needed(&listing(levels)),
+                Ok(needed),
+                "{levels:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_listing_of_another_form_is_an_error() {
+        for text in ["tables: 3", "--- level x ---\n 1:2[]", " 1:2['a' .. 'b']"] {
+            assert!(compaction_needed(text).is_err(), "{text}");
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! Flushes and compactions out of LevelDB's information log.
+//!
+//! The lines are `Level-0 table #N: B bytes OK` when a memtable was written out and
+//! `Compacted a@L + b@M files => B bytes` when a compaction was installed (1.22 and 1.23 alike).
+//! Tables that were only moved a level down have a line of their own and are not counted. Nothing
+//! says exactly how much a compaction read.
+
+use std::fs::File;
+use std::io::BufReader;
+use std::ops::Range;
+use std::path::Path;
+
+use crate::engine::log_lines::{for_each_line, LogClock};
+use crate::engine::BackgroundWork;
+
+/// Work that finished between two instants in microseconds, as recorded in `directory`.
+///
+/// Everything is `None` where the log cannot tell: it is missing, or its part about the time asked
+/// for is gone (LevelDB keeps one old log), or the clock was changed meanwhile.
+pub fn background_work(directory: &Path, during: Range<u64>) -> BackgroundWork {
+    read(directory, during).unwrap_or_default()
+}
+
+fn read(directory: &Path, during: Range<u64>) -> Option<BackgroundWork> {
+    let clock = LogClock::between(during.start, during.end)?;
+    let mut first_line_us = None;
+    let (mut flushes, mut flush_bytes, mut compactions, mut written) = (0, 0, 0, 0);
+    let mut line = |line: &[u8]| {
+        let Some(instant) = clock.instant_us(line) else {
+            return;
+        };
+        first_line_us.get_or_insert(instant);
+        if !during.contains(&instant) {
+            return;
+        }
+        match Work::of(line) {
+            Some(Work::Flush(bytes)) => {
+                flushes += 1;
+                flush_bytes += bytes;
+            }
+            Some(Work::Compaction(bytes)) => {
+                compactions += 1;
+                written += bytes;
+            }
+            None => {}
+        }
+    };
+    let old = File::open(directory.join("LOG.old"));
+    // Without an old log, this one is the database's first.
+    let complete = old.is_err();
+    if let Ok(old) = old {
+        for_each_line(BufReader::new(old), &mut line).ok()?;
+    }
+    let log = File::open(directory.join("LOG")).ok()?;
+    for_each_line(BufReader::new(log), &mut line).ok()?;
+    let whole = first_line_us.is_some_and(|first| complete || first <= during.start);
+    whole.then_some(BackgroundWork {
+        flushes: Some(flushes),
+        flush_bytes: Some(flush_bytes),
+        compactions: Some(compactions),
+        compaction_read_bytes: None,
+        compaction_write_bytes: Some(written),
+    })
+}
+
+#[derive(Debug, PartialEq, Eq)]
+enum Work {
+    Flush(u64),
+    Compaction(u64),
+}
+
+impl Work {
+    fn of(line: &[u8]) -> Option<Self> {
+        let line = std::str::from_utf8(line).ok()?;
+        // The stamp and the thread's number come first.
+        let message = line.splitn(3, ' ').nth(2)?;
+        if let Some(flush) = message.strip_prefix("Level-0 table #") {
+            let bytes = flush
+                .split_once(": ")?
+                .1
+                .strip_suffix(" bytes OK")?
+                .parse()
+                .ok()?;
+            // The flush of an empty memtable writes no table.
+            return (bytes > 0).then_some(Self::Flush(bytes));
+        }
+        let compaction = message.strip_prefix("Compacted ")?;
+        let bytes = compaction
+            .split_once(" files => ")?
+            .1
+            .strip_suffix(" bytes")?;
+        Some(Self::Compaction(bytes.parse().ok()?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn work(message: &str) -> Option<Work> {
+        Work::of(format!("2026/11/21-02:20:44.221322 140193237415744 {message}").as_bytes())
+    }
+
+    #[test]
+    fn lines_are_told_apart() {
+        assert_eq!(
+            work("Level-0 table #5: 2345678 bytes OK"),
+            Some(Work::Flush(2_345_678))
+        );
+        assert_eq!(
+            work("Compacted 4@0 + 3@1 files => 987 bytes"),
+            Some(Work::Compaction(987))
+        );
+        for other in [
+            "Level-0 table #5: started",
+            "Level-0 table #5: 0 bytes OK",
+            "Level-0 table #5: 12 bytes IO error: /x: No space left on device",
+            "Compacting 4@0 + 3@1 files",
+            "Moved #5 to level-1 2345 bytes OK: files[ 0 1 0 0 0 0 0 ]",
+            "compacted to: files[ 0 1 0 0 0 0 0 ]",
+            "Generated table #7@0: 12 keys, 345 bytes",
+        ] {
+            assert_eq!(work(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_known_without_a_log() {
+        let folder = tempfile::tempdir().unwrap();
+        assert_eq!(
+            background_work(folder.path(), 0..10),
+            BackgroundWork::default()
+        );
+    }
+}

@@ -1,0 +1,248 @@
+//! LevelDB, through its C interface.
+
+use std::ffi::{CStr, CString};
+use std::path::{Path, PathBuf};
+use std::ptr::null_mut;
+
+use super::flusher::Flusher;
+use super::library::path_text;
+use super::scratch::Scratch;
+use super::{
+    BackgroundWork, Database, Durability, Engine, EngineError, Identity, OptionNotTaken, Options,
+    Result, Session,
+};
+use api::{Api, Db};
+use options::{Compression, Handle};
+
+mod api;
+mod drain;
+mod log;
+mod options;
+mod session;
+
+/// A loaded LevelDB library.
+pub struct LevelDb {
+    api: &'static Api,
+    library: PathBuf,
+}
+
+impl LevelDb {
+    /// Loads the library at `library`.
+    pub fn load(library: Option<&Path>) -> Result<Self> {
+        let api = Api::open(library)?;
+        let library = library.map(Path::to_path_buf).unwrap_or_default();
+        Ok(Self { api, library })
+    }
+
+    fn open_with(
+        &self,
+        directory: &Path,
+        options: Handle,
+        durability: Durability,
+    ) -> Result<LevelDatabase> {
+        let path = path_text(directory)?;
+        let mut error = null_mut();
+        // SAFETY: options and path are alive; the handle is used only if there is no error.
+        let raw = unsafe {
+            let raw = (self.api.leveldb_open)(options.raw, path.as_ptr(), &raw mut error);
+            self.api.check(error)?;
+            raw
+        };
+        Ok(LevelDatabase {
+            api: self.api,
+            handle: DbHandle(raw),
+            identity: self.identity(),
+            durability,
+            flusher: Flusher::default(),
+            _options: options,
+        })
+    }
+
+    /// Whether tables written with `compression` come out smaller and can be read back. LevelDB
+    /// does not say what it was built with: without Snappy it silently writes plain blocks, and
+    /// with a number that it does not know it writes blocks that it then calls corrupt.
+    fn compresses(&self, compression: &str, parent: &Path) -> Result<bool> {
+        let scratch = Scratch::inside(parent)?;
+        let directory = scratch.database(compression);
+        match self.write_zeroes(compression, &directory) {
+            Err(full @ EngineError::DiskFull { .. }) => return Err(full),
+            Err(_) => return Ok(false),
+            Ok(()) => {}
+        }
+        Ok(table_bytes(&directory) < ZEROES_BYTES / 2)
+    }
+
+    /// Writes [`ZEROES_BYTES`] of zeroes to a new database and reads them back.
+    fn write_zeroes(&self, compression: &str, directory: &Path) -> Result<()> {
+        const VALUE: [u8; 4096] = [0; 4096];
+        let keys = 0..ZEROES_BYTES / VALUE.len() as u64;
+        let options = Options::from([("compression".to_owned(), compression.to_owned())]);
+        let handle = Handle::new(self.api, &options)?;
+        let database = self.open_with(directory, handle, Durability::Wal)?;
+        let mut session = database.session();
+        for key in keys.clone() {
+            session.put(&key.to_be_bytes(), &VALUE)?;
+        }
+        database.drain(&|| false)?;
+        for key in keys {
+            let mut same = false;
+            session.get(&key.to_be_bytes(), &mut |value| same = value == VALUE)?;
+            if !same {
+                let message = format!("compression {compression} loses data");
+                return Err(EngineError::Failed { message });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Enough for any compression to show.
+const ZEROES_BYTES: u64 = 1 << 20;
+
+/// Bytes of the table files in `directory`.
+fn table_bytes(directory: &Path) -> u64 {
+    std::fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .flatten()
+        .filter(|entry| entry.path().extension().is_some_and(|name| name == "ldb"))
+        .filter_map(|entry| Some(entry.metadata().ok()?.len()))
+        .sum()
+}
+
+impl Engine for LevelDb {
+    fn identity(&self) -> Identity {
+        // SAFETY: both functions take nothing and return a constant.
+        let (major, minor) = unsafe {
+            (
+                (self.api.leveldb_major_version)(),
+                (self.api.leveldb_minor_version)(),
+            )
+        };
+        Identity {
+            name: "leveldb".into(),
+            version: Some(format!("{major}.{minor}")),
+            library: Some(self.library.clone()),
+        }
+    }
+
+    fn open(
+        &self,
+        directory: &Path,
+        options: &Options,
+        durability: Durability,
+    ) -> Result<Box<dyn Database>> {
+        if durability == Durability::None {
+            let allowed = "sync, wal: LevelDB always writes its log";
+            return Err(options::bad_value("durability", "none", allowed));
+        }
+        let handle = Handle::new(self.api, options)?;
+        let parent = directory.parent().unwrap_or_else(|| Path::new("."));
+        // With a library that does not know zstd the data would be lost: try it first.
+        if handle.compression == Some(Compression::Zstd) && !self.compresses("zstd", parent)? {
+            let allowed = "none, snappy: this library was built without zstd";
+            return Err(options::bad_value("compression", "zstd", allowed));
+        }
+        Ok(Box::new(self.open_with(directory, handle, durability)?))
+    }
+
+    fn background_work(&self, directory: &Path, from_us: u64, to_us: u64) -> BackgroundWork {
+        log::background_work(directory, from_us..to_us)
+    }
+
+    fn compressions(&self, scratch: &Path) -> Result<Vec<String>> {
+        let mut found = vec!["none".to_owned()];
+        for name in ["snappy", "zstd"] {
+            if self.compresses(name, scratch)? {
+                found.push(name.to_owned());
+            }
+        }
+        Ok(found)
+    }
+
+    fn known_options(&self, _scratch: &Path) -> Result<Vec<(String, String)>> {
+        Ok(options::DEFAULTS
+            .map(|(name, default)| (name.to_owned(), default.to_owned()))
+            .to_vec())
+    }
+}
+
+/// A handle that may be used from every thread.
+#[derive(Debug, Clone, Copy)]
+struct DbHandle(*mut Db);
+
+impl DbHandle {
+    const fn get(self) -> *mut Db {
+        self.0
+    }
+}
+
+// SAFETY: LevelDB's header says that a database may be used by many threads without locking; it is
+// closed only when nobody borrows the `LevelDatabase` any more.
+unsafe impl Send for DbHandle {}
+// SAFETY: as above.
+unsafe impl Sync for DbHandle {}
+
+/// An open LevelDB.
+struct LevelDatabase {
+    api: &'static Api,
+    handle: DbHandle,
+    identity: Identity,
+    durability: Durability,
+    flusher: Flusher,
+    /// Owns the cache and the filter policy; destroyed after the database was closed.
+    _options: Handle,
+}
+
+// SAFETY: the options object is never touched again between open and drop; see `DbHandle` for the
+// rest.
+unsafe impl Send for LevelDatabase {}
+// SAFETY: as above.
+unsafe impl Sync for LevelDatabase {}
+
+impl LevelDatabase {
+    fn text(&self, property: &CStr) -> Option<String> {
+        // SAFETY: the database is open, and the engine hands over a string or null.
+        unsafe {
+            let text = (self.api.leveldb_property_value)(self.handle.get(), property.as_ptr());
+            (!text.is_null()).then(|| self.api.take(text))
+        }
+    }
+}
+
+impl Database for LevelDatabase {
+    fn identity(&self) -> Identity {
+        self.identity.clone()
+    }
+
+    /// Empty: LevelDB does not say what it uses, and every value that it would change is refused
+    /// when it is asked for. Whether it has Snappy is for [`Engine::compressions`] to find out.
+    fn options_not_taken(&self) -> Vec<OptionNotTaken> {
+        Vec::new()
+    }
+
+    fn session(&self) -> Box<dyn Session + '_> {
+        Box::new(session::LevelSession::new(self))
+    }
+
+    fn drain(&self, cancelled: &dyn Fn() -> bool) -> Result<()> {
+        self.wait_until_drained(cancelled)
+    }
+
+    fn stall_s(&self) -> Option<f64> {
+        None
+    }
+
+    fn property(&self, name: &str) -> Option<String> {
+        self.text(&CString::new(name).ok()?)
+    }
+}
+
+impl Drop for LevelDatabase {
+    fn drop(&mut self) {
+        // A flush that a cancelled drain left behind still uses the database.
+        self.flusher.join();
+        // SAFETY: nobody borrows the database any more; the options follow when this has closed.
+        unsafe { (self.api.leveldb_close)(self.handle.get()) }
+    }
+}

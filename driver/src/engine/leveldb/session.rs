@@ -1,0 +1,247 @@
+//! One thread's operations on a LevelDB, with nothing between them and the C interface.
+
+use std::ffi::c_char;
+use std::marker::PhantomData;
+use std::ptr::null_mut;
+
+use super::api::{Api, Db, Iterator, ReadOptions, WriteBatch, WriteOptions};
+use super::LevelDatabase;
+use crate::engine::{BatchEntry, Cursor, Durability, Result, Session};
+
+/// Options and a batch that live as long as the thread, so that an operation allocates nothing
+/// on this side of the C interface.
+pub struct LevelSession<'db> {
+    api: &'static Api,
+    db: *mut Db,
+    read: *mut ReadOptions,
+    write: *mut WriteOptions,
+    batch: *mut WriteBatch,
+    database: PhantomData<&'db LevelDatabase>,
+}
+
+impl<'db> LevelSession<'db> {
+    pub fn new(database: &'db LevelDatabase) -> Self {
+        let api = database.api;
+        // SAFETY: plain constructors; what they return is destroyed in `drop`.
+        unsafe {
+            let write = (api.leveldb_writeoptions_create)();
+            let sync = database.durability == Durability::Sync;
+            (api.leveldb_writeoptions_set_sync)(write, sync.into());
+            Self {
+                api,
+                db: database.handle.get(),
+                read: (api.leveldb_readoptions_create)(),
+                write,
+                batch: (api.leveldb_writebatch_create)(),
+                database: PhantomData,
+            }
+        }
+    }
+
+    /// Writes what is in the batch and leaves it for the next call to clear.
+    #[inline]
+    fn commit(&self) -> Result<()> {
+        let mut error = null_mut();
+        // SAFETY: all objects are alive, and only this thread uses the batch.
+        unsafe {
+            (self.api.leveldb_write)(self.db, self.write, self.batch, &raw mut error);
+            self.api.check(error)
+        }
+    }
+}
+
+#[inline]
+const fn text(bytes: &[u8]) -> *const c_char {
+    bytes.as_ptr().cast()
+}
+
+/// # Safety
+/// `data` and `length` describe memory of the engine that outlives `'a`, or `length` is zero.
+#[inline]
+unsafe fn slice<'a>(data: *const c_char, length: usize) -> &'a [u8] {
+    if data.is_null() {
+        return &[];
+    }
+    // SAFETY: promised by the caller.
+    unsafe { std::slice::from_raw_parts(data.cast(), length) }
+}
+
+impl Session for LevelSession<'_> {
+    // A reused batch spares the one that `leveldb_put` makes and grows for each call.
+    #[inline]
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        // SAFETY: the batch is alive and copies key and value.
+        unsafe {
+            (self.api.leveldb_writebatch_clear)(self.batch);
+            (self.api.leveldb_writebatch_put)(
+                self.batch,
+                text(key),
+                key.len(),
+                text(value),
+                value.len(),
+            );
+        }
+        self.commit()
+    }
+
+    #[inline]
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        // SAFETY: the batch is alive and copies the key.
+        unsafe {
+            (self.api.leveldb_writebatch_clear)(self.batch);
+            (self.api.leveldb_writebatch_delete)(self.batch, text(key), key.len());
+        }
+        self.commit()
+    }
+
+    fn write(&mut self, batch: &[BatchEntry<'_>]) -> Result<()> {
+        // SAFETY: the batch is alive and copies keys and values.
+        unsafe {
+            (self.api.leveldb_writebatch_clear)(self.batch);
+            for entry in batch {
+                match *entry {
+                    BatchEntry::Put(key, value) => (self.api.leveldb_writebatch_put)(
+                        self.batch,
+                        text(key),
+                        key.len(),
+                        text(value),
+                        value.len(),
+                    ),
+                    BatchEntry::Delete(key) => {
+                        (self.api.leveldb_writebatch_delete)(self.batch, text(key), key.len());
+                    }
+                }
+            }
+        }
+        self.commit()
+    }
+
+    #[inline]
+    fn get(&mut self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        let mut error = null_mut();
+        let mut length = 0;
+        // SAFETY: the database and the options are alive; null means absent or failed. LevelDB
+        // has no way to look at a value in place: it hands over a copy.
+        let found = unsafe {
+            let found = (self.api.leveldb_get)(
+                self.db,
+                self.read,
+                text(key),
+                key.len(),
+                &raw mut length,
+                &raw mut error,
+            );
+            self.api.check(error)?;
+            found
+        };
+        if found.is_null() {
+            return Ok(false);
+        }
+        let copy = Copied(self.api, found);
+        // SAFETY: the copy lives until it is dropped, after `read` has returned.
+        read(unsafe { slice(found, length) });
+        drop(copy);
+        Ok(true)
+    }
+
+    fn cursor(&mut self) -> Result<Box<dyn Cursor + '_>> {
+        // SAFETY: database and options outlive the cursor, which borrows this session.
+        let iterator = unsafe { (self.api.leveldb_create_iterator)(self.db, self.read) };
+        Ok(Box::new(LevelCursor {
+            api: self.api,
+            iterator,
+            session: PhantomData,
+        }))
+    }
+}
+
+impl Drop for LevelSession<'_> {
+    fn drop(&mut self) {
+        // SAFETY: made in `new`, destroyed once.
+        unsafe {
+            (self.api.leveldb_writebatch_destroy)(self.batch);
+            (self.api.leveldb_writeoptions_destroy)(self.write);
+            (self.api.leveldb_readoptions_destroy)(self.read);
+        }
+    }
+}
+
+/// Frees a value even when the reader panics.
+struct Copied(&'static Api, *mut c_char);
+
+impl Drop for Copied {
+    #[inline]
+    fn drop(&mut self) {
+        // SAFETY: handed over by `leveldb_get`, freed once.
+        unsafe { (self.0.leveldb_free)(self.1.cast()) }
+    }
+}
+
+/// LevelDB's iterators read from a snapshot that they take when they are made.
+struct LevelCursor<'session> {
+    api: &'static Api,
+    iterator: *mut Iterator,
+    session: PhantomData<&'session ()>,
+}
+
+impl Cursor for LevelCursor<'_> {
+    fn seek_to_first(&mut self) {
+        // SAFETY: the iterator is alive.
+        unsafe { (self.api.leveldb_iter_seek_to_first)(self.iterator) }
+    }
+
+    fn seek(&mut self, key: &[u8]) {
+        // SAFETY: the iterator is alive and copies the key.
+        unsafe { (self.api.leveldb_iter_seek)(self.iterator, text(key), key.len()) }
+    }
+
+    #[inline]
+    fn next(&mut self) {
+        debug_assert!(self.valid(), "next() of a cursor that is not valid");
+        // SAFETY: the iterator is alive and, as the caller promises, valid.
+        unsafe { (self.api.leveldb_iter_next)(self.iterator) }
+    }
+
+    #[inline]
+    fn valid(&self) -> bool {
+        // SAFETY: the iterator is alive.
+        unsafe { (self.api.leveldb_iter_valid)(self.iterator) != 0 }
+    }
+
+    #[inline]
+    fn key(&self) -> &[u8] {
+        let mut length = 0;
+        // SAFETY: the key stays until the iterator moves, for which it would have to be borrowed
+        // mutably.
+        unsafe {
+            let data = (self.api.leveldb_iter_key)(self.iterator, &raw mut length);
+            slice(data, length)
+        }
+    }
+
+    #[inline]
+    fn value(&self) -> &[u8] {
+        let mut length = 0;
+        // SAFETY: as for the key.
+        unsafe {
+            let data = (self.api.leveldb_iter_value)(self.iterator, &raw mut length);
+            slice(data, length)
+        }
+    }
+
+    fn status(&self) -> Result<()> {
+        let mut error = null_mut();
+        // SAFETY: the iterator is alive.
+        unsafe {
+            (self.api.leveldb_iter_get_error)(self.iterator, &raw mut error);
+            self.api.check(error)
+        }
+    }
+}
+
+impl Drop for LevelCursor<'_> {
+    fn drop(&mut self) {
+        // SAFETY: made by `leveldb_create_iterator`, destroyed once.
+        unsafe { (self.api.leveldb_iter_destroy)(self.iterator) }
+    }
+}

@@ -1,0 +1,250 @@
+//! Loading an engine's shared library and looking its functions up.
+
+use std::ffi::{c_char, CStr, CString};
+use std::fs::File;
+use std::io::Read;
+use std::path::Path;
+
+use super::{EngineError, Result};
+
+/// Declares a table of C function pointers with the symbols' own names as field names.
+///
+/// `load(library)` returns the table, or the names of the required symbols that are missing.
+/// Symbols under `optional` become `Option<fn>`.
+macro_rules! c_api {
+    (
+        $(#[$meta:meta])*
+        pub struct $table:ident {
+            required { $( fn $name:ident($($argument:ty),* $(,)?) $(-> $returned:ty)?; )* }
+            optional { $( fn $maybe:ident($($maybe_argument:ty),* $(,)?) $(-> $maybe_returned:ty)?; )* }
+        }
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug)]
+        #[allow(non_snake_case)] // the engines' own spelling
+        pub struct $table {
+            $( pub $name: unsafe extern "C" fn($($argument),*) $(-> $returned)?, )*
+            $( pub $maybe: Option<unsafe extern "C" fn($($maybe_argument),*) $(-> $maybe_returned)?>, )*
+        }
+
+        impl $table {
+            /// Looks every symbol up; the error lists the required ones that `library` lacks.
+            #[allow(non_snake_case)]
+            pub fn load(
+                library: &'static libloading::Library,
+            ) -> std::result::Result<Self, Vec<&'static str>> {
+                let mut missing = Vec::new();
+                $( let $name = $crate::engine::library::symbol(library, stringify!($name));
+                   if $name.is_none() { missing.push(stringify!($name)); } )*
+                if !missing.is_empty() {
+                    return Err(missing);
+                }
+                Ok(Self {
+                    // SAFETY: the symbol was found; its type is that of the engine's published C
+                    // header, and the library stays loaded for ever, so the pointer stays valid.
+                    $( $name: match $name {
+                        Some(address) => unsafe { std::mem::transmute::<
+                            *const (),
+                            unsafe extern "C" fn($($argument),*) $(-> $returned)?,
+                        >(address) },
+                        None => return Err(vec![stringify!($name)]),
+                    }, )*
+                    // SAFETY: as above.
+                    $( $maybe: $crate::engine::library::symbol(library, stringify!($maybe)).map(
+                        |address| unsafe { std::mem::transmute::<
+                            *const (),
+                            unsafe extern "C" fn($($maybe_argument),*) $(-> $maybe_returned)?,
+                        >(address) },
+                    ), )*
+                })
+            }
+        }
+    };
+}
+pub(super) use c_api;
+
+/// Declares types that exist only behind pointers.
+macro_rules! opaque {
+    ($($name:ident),* $(,)?) => { $(
+        /// A type of the engine, only ever seen behind a pointer.
+        #[repr(C)]
+        #[derive(Debug)]
+        pub struct $name { _private: [u8; 0] }
+    )* };
+}
+pub(super) use opaque;
+
+/// The address of `name` in `library`, if it exports one.
+pub(super) fn symbol(library: &'static libloading::Library, name: &str) -> Option<*const ()> {
+    // SAFETY: only the address is taken here; whoever turns it into a function says why it may.
+    let found = unsafe { library.get::<*const ()>(name) }.ok()?;
+    let address = *found;
+    (!address.is_null()).then_some(address)
+}
+
+/// Loads the shared library at `path` for the engine called `engine`, and keeps it loaded.
+///
+/// The library is leaked on purpose: engines leave background threads and thread-local
+/// destructors behind, which would run code that is no longer mapped once it were unloaded.
+pub(super) fn open(engine: &str, path: Option<&Path>) -> Result<&'static libloading::Library> {
+    let Some(path) = path else {
+        return Err(refusal(format!(
+            "engine {engine} needs a library: none given; needed: the path of its shared library"
+        )));
+    };
+    check_file(engine, path)?;
+    // SAFETY: loading runs the initialisers of a library that the user named as an engine: that
+    // it may run is what the user asked for.
+    match unsafe { libloading::Library::new(path) } {
+        Ok(library) => Ok(Box::leak(Box::new(library))),
+        Err(error) => Err(refusal(format!(
+            "library {}: cannot be loaded: {}; needed: a shared library of {engine} for this machine",
+            path.display(),
+            one_line(&cause(&error)),
+        ))),
+    }
+}
+
+/// The error for a library that lacks `missing`, the first symbols of which are named.
+pub(super) fn lacks(engine: &str, path: &Path, missing: &[&str]) -> EngineError {
+    let first = missing
+        .iter()
+        .take(3)
+        .copied()
+        .collect::<Vec<_>>()
+        .join(", ");
+    let more = match missing.len().saturating_sub(3) {
+        0 => String::new(),
+        count => format!(" and {count} more"),
+    };
+    refusal(format!(
+        "library {}: not a usable {engine}: lacks {first}{more}; needed: a shared library that exports the C interface of {engine}",
+        path.display(),
+    ))
+}
+
+/// dlopen's own words for a file that is absent or no library at all differ per platform and never
+/// say what was needed: look first.
+fn check_file(engine: &str, path: &Path) -> Result<()> {
+    let needed = format!("needed: a shared library of {engine}");
+    let found = |what: String| {
+        Err(refusal(format!(
+            "library {}: {what}; {needed}",
+            path.display()
+        )))
+    };
+    if path.is_dir() {
+        return found("is a directory".into());
+    }
+    let mut magic = [0; 4];
+    match File::open(path).and_then(|mut file| file.read_exact(&mut magic)) {
+        Ok(()) if magic == *b"\x7fELF" => Ok(()),
+        Ok(()) => found("not a shared library (no ELF header)".into()),
+        Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
+            found("not a shared library (no ELF header)".into())
+        }
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => found("no such file".into()),
+        Err(error) => found(format!("cannot be read: {error}")),
+    }
+}
+
+fn cause(error: &libloading::Error) -> String {
+    std::error::Error::source(error).map_or_else(|| error.to_string(), ToString::to_string)
+}
+
+fn refusal(message: String) -> EngineError {
+    EngineError::Library { message }
+}
+
+/// `text` with every run of white space made one blank: messages are one line.
+pub(super) fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// `path` as the engines take it.
+pub(super) fn path_text(path: &Path) -> Result<CString> {
+    use std::os::unix::ffi::OsStrExt;
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| EngineError::Failed {
+        message: format!("path {}: contains a NUL byte", path.display()),
+    })
+}
+
+/// Copies the engine's C string out and frees it with the engine's own `free`.
+///
+/// # Safety
+/// `text` is a NUL-terminated string that `free` releases, and nobody uses it afterwards.
+pub(super) unsafe fn take_text(text: *mut c_char, free: impl FnOnce(*mut c_char)) -> String {
+    // SAFETY: the caller promises a NUL-terminated string.
+    let copied = unsafe { CStr::from_ptr(text) }
+        .to_string_lossy()
+        .into_owned();
+    free(text);
+    copied
+}
+
+/// The error for an engine's status text. The engines put the operating system's own words for
+/// ENOSPC and EDQUOT into their statuses; their C interfaces pass on nothing but that text.
+pub(super) fn status_error(status: &str) -> EngineError {
+    let message = one_line(status);
+    let full = ["No space left on device", "Disk quota exceeded"]
+        .iter()
+        .any(|words| message.contains(words));
+    if full {
+        EngineError::DiskFull { message }
+    } else {
+        EngineError::Failed { message }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(path: Option<&Path>) -> String {
+        match open("rocksdb", path) {
+            Err(error) => error.to_string(),
+            Ok(_) => panic!("loaded"),
+        }
+    }
+
+    #[test]
+    fn each_reason_why_a_library_cannot_be_loaded_is_one_clear_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let text = folder.path().join("text.so");
+        std::fs::write(&text, "not a library\n").unwrap();
+        let empty = folder.path().join("empty.so");
+        std::fs::write(&empty, "").unwrap();
+        let truncated = folder.path().join("truncated.so");
+        std::fs::write(&truncated, b"\x7fELF").unwrap();
+        for (path, words) in [
+            (folder.path().join("none.so"), "no such file"),
+            (folder.path().to_path_buf(), "is a directory"),
+            (text, "no ELF header"),
+            (empty, "no ELF header"),
+            (truncated, "cannot be loaded"),
+        ] {
+            let said = message(Some(&path));
+            assert!(said.contains(words), "{said}");
+            assert!(said.contains(path.to_str().unwrap()), "{said}");
+            assert!(
+                said.contains("needed: a shared library of rocksdb"),
+                "{said}"
+            );
+            assert!(!said.contains('\n'), "{said}");
+        }
+        assert!(message(None).contains("none given"));
+    }
+
+    #[test]
+    fn a_full_device_is_told_from_other_failures() {
+        let full = "IO error: No space left on device: While appending to file: /x/000007.log";
+        assert!(matches!(status_error(full), EngineError::DiskFull { .. }));
+        let other = status_error("Corruption: bad\n block");
+        assert_eq!(
+            other,
+            EngineError::Failed {
+                message: "Corruption: bad block".into()
+            }
+        );
+    }
+}

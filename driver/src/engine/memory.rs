@@ -1,0 +1,227 @@
+//! An ordered map in memory: the model that the other engines must agree with.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use super::{
+    BackgroundWork, BatchEntry, Cursor, Database, Durability, Engine, EngineError, Identity,
+    OptionNotTaken, Options, Result, Session,
+};
+
+type Entries = BTreeMap<Vec<u8>, Arc<[u8]>>;
+
+/// Keeps its databases by directory for as long as it lives; on disk there is nothing.
+#[derive(Debug, Default)]
+pub struct Memory {
+    databases: Mutex<HashMap<PathBuf, Arc<Contents>>>,
+}
+
+/// What a directory would hold.
+#[derive(Debug, Default)]
+struct Contents {
+    /// A cursor holds on to the map as it is; the next write then goes to a copy.
+    entries: RwLock<Arc<Entries>>,
+    open: AtomicBool,
+}
+
+impl Contents {
+    fn change(&self, change: impl FnOnce(&mut Entries)) {
+        let mut entries = self.entries.write().unwrap_or_else(PoisonError::into_inner);
+        change(Arc::make_mut(&mut entries));
+    }
+}
+
+impl Engine for Memory {
+    fn identity(&self) -> Identity {
+        identity()
+    }
+
+    fn open(
+        &self,
+        directory: &Path,
+        options: &Options,
+        _durability: Durability,
+    ) -> Result<Box<dyn Database>> {
+        no_options(options)?;
+        let mut databases = self
+            .databases
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let contents = Arc::clone(databases.entry(directory.to_owned()).or_default());
+        drop(databases);
+        if contents.open.swap(true, Ordering::AcqRel) {
+            return Err(EngineError::Failed {
+                message: format!("{}: already open", directory.display()),
+            });
+        }
+        Ok(Box::new(MemoryDatabase { contents }))
+    }
+
+    fn background_work(&self, _directory: &Path, _from_us: u64, _to_us: u64) -> BackgroundWork {
+        BackgroundWork::default()
+    }
+}
+
+fn identity() -> Identity {
+    Identity {
+        name: "memory".into(),
+        version: Some(env!("CARGO_PKG_VERSION").into()),
+        library: None,
+    }
+}
+
+/// Refuses every option, for engines that have none.
+pub(super) fn no_options(options: &Options) -> Result<()> {
+    match options.keys().next() {
+        None => Ok(()),
+        Some(name) => Err(EngineError::UnknownOption {
+            name: name.clone(),
+            nearest: Vec::new(),
+        }),
+    }
+}
+
+#[derive(Debug)]
+struct MemoryDatabase {
+    contents: Arc<Contents>,
+}
+
+impl Database for MemoryDatabase {
+    fn identity(&self) -> Identity {
+        identity()
+    }
+
+    fn options_not_taken(&self) -> Vec<OptionNotTaken> {
+        Vec::new()
+    }
+
+    fn session(&self) -> Box<dyn Session + '_> {
+        Box::new(MemorySession {
+            contents: &self.contents,
+        })
+    }
+
+    fn drain(&self, _cancelled: &dyn Fn() -> bool) -> Result<()> {
+        Ok(())
+    }
+
+    fn stall_s(&self) -> Option<f64> {
+        Some(0.0)
+    }
+
+    fn property(&self, _name: &str) -> Option<String> {
+        None
+    }
+}
+
+impl Drop for MemoryDatabase {
+    fn drop(&mut self) {
+        self.contents.open.store(false, Ordering::Release);
+    }
+}
+
+struct MemorySession<'db> {
+    contents: &'db Contents,
+}
+
+impl Session for MemorySession<'_> {
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.write(&[BatchEntry::Put(key, value)])
+    }
+
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        self.write(&[BatchEntry::Delete(key)])
+    }
+
+    fn write(&mut self, batch: &[BatchEntry<'_>]) -> Result<()> {
+        self.contents.change(|entries| {
+            for entry in batch {
+                match *entry {
+                    BatchEntry::Put(key, value) => drop(entries.insert(key.into(), value.into())),
+                    BatchEntry::Delete(key) => drop(entries.remove(key)),
+                }
+            }
+        });
+        Ok(())
+    }
+
+    fn get(&mut self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        let entries = self
+            .contents
+            .entries
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        let found = entries.get(key);
+        if let Some(value) = found {
+            read(value);
+        }
+        Ok(found.is_some())
+    }
+
+    fn cursor(&mut self) -> Result<Box<dyn Cursor + '_>> {
+        let entries = self
+            .contents
+            .entries
+            .read()
+            .unwrap_or_else(PoisonError::into_inner);
+        Ok(Box::new(MemoryCursor {
+            entries: Arc::clone(&entries),
+            key: Vec::new(),
+            value: None,
+        }))
+    }
+}
+
+struct MemoryCursor {
+    entries: Arc<Entries>,
+    key: Vec<u8>,
+    /// The value at `key`; `None` when the cursor stands on no entry.
+    value: Option<Arc<[u8]>>,
+}
+
+impl MemoryCursor {
+    fn move_to(&mut self, from: Bound<&[u8]>) {
+        let entries = Arc::clone(&self.entries);
+        let next = entries.range::<[u8], _>((from, Bound::Unbounded)).next();
+        if let Some((key, value)) = next {
+            self.key.clone_from(key);
+            self.value = Some(Arc::clone(value));
+        } else {
+            self.value = None;
+        }
+    }
+}
+
+impl Cursor for MemoryCursor {
+    fn seek_to_first(&mut self) {
+        self.move_to(Bound::Unbounded);
+    }
+
+    fn seek(&mut self, key: &[u8]) {
+        self.move_to(Bound::Included(key));
+    }
+
+    fn next(&mut self) {
+        let here = std::mem::take(&mut self.key);
+        self.move_to(Bound::Excluded(&here));
+    }
+
+    fn valid(&self) -> bool {
+        self.value.is_some()
+    }
+
+    fn key(&self) -> &[u8] {
+        &self.key
+    }
+
+    fn value(&self) -> &[u8] {
+        self.value.as_deref().unwrap_or_default()
+    }
+
+    fn status(&self) -> Result<()> {
+        Ok(())
+    }
+}

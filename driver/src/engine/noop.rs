@@ -1,0 +1,126 @@
+//! An engine that does nothing: what is measured with it is the driver's own cost.
+
+use std::path::Path;
+
+use super::memory::no_options;
+use super::{
+    BackgroundWork, BatchEntry, Cursor, Database, Durability, Engine, Identity, OptionNotTaken,
+    Options, Result, Session,
+};
+
+/// Takes every write and forgets it; finds every key, with an empty value; and its cursor, once it
+/// has been sought, stands on the same entry for ever. Nothing can be verified with it.
+#[derive(Debug, Clone, Copy)]
+pub struct Noop;
+
+/// The key that the cursor stands on, as long as the keys of the default workloads.
+const KEY: [u8; 16] = [0; 16];
+
+impl Engine for Noop {
+    fn identity(&self) -> Identity {
+        Identity {
+            name: "noop".into(),
+            version: Some(env!("CARGO_PKG_VERSION").into()),
+            library: None,
+        }
+    }
+
+    fn open(
+        &self,
+        _directory: &Path,
+        options: &Options,
+        _durability: Durability,
+    ) -> Result<Box<dyn Database>> {
+        no_options(options)?;
+        Ok(Box::new(Self))
+    }
+
+    fn background_work(&self, _directory: &Path, _from_us: u64, _to_us: u64) -> BackgroundWork {
+        BackgroundWork::default()
+    }
+}
+
+impl Database for Noop {
+    fn identity(&self) -> Identity {
+        Engine::identity(self)
+    }
+
+    fn options_not_taken(&self) -> Vec<OptionNotTaken> {
+        Vec::new()
+    }
+
+    fn keeps_data(&self) -> bool {
+        false
+    }
+
+    fn session(&self) -> Box<dyn Session + '_> {
+        Box::new(Self)
+    }
+
+    fn drain(&self, _cancelled: &dyn Fn() -> bool) -> Result<()> {
+        Ok(())
+    }
+
+    fn stall_s(&self) -> Option<f64> {
+        Some(0.0)
+    }
+
+    fn property(&self, _name: &str) -> Option<String> {
+        None
+    }
+}
+
+impl Session for Noop {
+    fn put(&mut self, _key: &[u8], _value: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn delete(&mut self, _key: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn write(&mut self, _batch: &[BatchEntry<'_>]) -> Result<()> {
+        Ok(())
+    }
+
+    fn get(&mut self, _key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        read(&[]);
+        Ok(true)
+    }
+
+    fn cursor(&mut self) -> Result<Box<dyn Cursor + '_>> {
+        Ok(Box::new(NoopCursor { valid: false }))
+    }
+}
+
+struct NoopCursor {
+    valid: bool,
+}
+
+impl Cursor for NoopCursor {
+    fn seek_to_first(&mut self) {
+        self.valid = true;
+    }
+
+    fn seek(&mut self, _key: &[u8]) {
+        self.valid = true;
+    }
+
+    fn next(&mut self) {}
+
+    fn valid(&self) -> bool {
+        self.valid
+    }
+
+    fn key(&self) -> &[u8] {
+        &KEY
+    }
+
+    fn value(&self) -> &[u8] {
+        &[]
+    }
+
+    fn status(&self) -> Result<()> {
+        Ok(())
+    }
+}

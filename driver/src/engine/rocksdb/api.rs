@@ -1,0 +1,103 @@
+//! RocksDB's C interface (`rocksdb/c.h`), as far as the driver uses it.
+
+use std::ffi::{c_char, c_int, c_uchar};
+use std::path::Path;
+
+use crate::engine::library::{self, c_api, opaque, status_error, take_text};
+use crate::engine::Result;
+
+opaque!(
+    Db,
+    DbOptions,
+    ReadOptions,
+    WriteOptions,
+    FlushOptions,
+    WriteBatch,
+    Iterator,
+    PinnableSlice,
+);
+
+c_api! {
+    /// Functions of a loaded RocksDB. All of them have been there since RocksDB 6.
+    pub struct Api {
+        required {
+            fn rocksdb_open(*const DbOptions, *const c_char, *mut *mut c_char) -> *mut Db;
+            fn rocksdb_close(*mut Db);
+            fn rocksdb_options_create() -> *mut DbOptions;
+            fn rocksdb_options_destroy(*mut DbOptions);
+            fn rocksdb_options_set_create_if_missing(*mut DbOptions, c_uchar);
+            fn rocksdb_get_options_from_string(*const DbOptions, *const c_char, *mut DbOptions, *mut *mut c_char);
+            fn rocksdb_readoptions_create() -> *mut ReadOptions;
+            fn rocksdb_readoptions_destroy(*mut ReadOptions);
+            fn rocksdb_writeoptions_create() -> *mut WriteOptions;
+            fn rocksdb_writeoptions_destroy(*mut WriteOptions);
+            fn rocksdb_writeoptions_set_sync(*mut WriteOptions, c_uchar);
+            fn rocksdb_writeoptions_disable_WAL(*mut WriteOptions, c_int);
+            fn rocksdb_writeoptions_set_no_slowdown(*mut WriteOptions, c_uchar);
+            fn rocksdb_writebatch_create() -> *mut WriteBatch;
+            fn rocksdb_writebatch_destroy(*mut WriteBatch);
+            fn rocksdb_writebatch_clear(*mut WriteBatch);
+            fn rocksdb_writebatch_put(*mut WriteBatch, *const c_char, usize, *const c_char, usize);
+            fn rocksdb_writebatch_delete(*mut WriteBatch, *const c_char, usize);
+            fn rocksdb_write(*mut Db, *const WriteOptions, *mut WriteBatch, *mut *mut c_char);
+            fn rocksdb_get_pinned(*mut Db, *const ReadOptions, *const c_char, usize, *mut *mut c_char) -> *mut PinnableSlice;
+            fn rocksdb_pinnableslice_value(*const PinnableSlice, *mut usize) -> *const c_char;
+            fn rocksdb_pinnableslice_destroy(*mut PinnableSlice);
+            fn rocksdb_create_iterator(*mut Db, *const ReadOptions) -> *mut Iterator;
+            fn rocksdb_iter_destroy(*mut Iterator);
+            fn rocksdb_iter_valid(*const Iterator) -> c_uchar;
+            fn rocksdb_iter_seek_to_first(*mut Iterator);
+            fn rocksdb_iter_seek(*mut Iterator, *const c_char, usize);
+            fn rocksdb_iter_next(*mut Iterator);
+            fn rocksdb_iter_key(*const Iterator, *mut usize) -> *const c_char;
+            fn rocksdb_iter_value(*const Iterator, *mut usize) -> *const c_char;
+            fn rocksdb_iter_get_error(*const Iterator, *mut *mut c_char);
+            fn rocksdb_flushoptions_create() -> *mut FlushOptions;
+            fn rocksdb_flushoptions_destroy(*mut FlushOptions);
+            fn rocksdb_flushoptions_set_wait(*mut FlushOptions, c_uchar);
+            fn rocksdb_flush(*mut Db, *const FlushOptions, *mut *mut c_char);
+            fn rocksdb_property_value(*mut Db, *const c_char) -> *mut c_char;
+            fn rocksdb_property_int(*mut Db, *const c_char, *mut u64) -> c_int;
+            fn rocksdb_cancel_all_background_work(*mut Db, c_uchar);
+            fn rocksdb_free(*mut std::ffi::c_void);
+        }
+        optional {}
+    }
+}
+
+impl Api {
+    /// Loads the library at `path` and finds the functions in it; both stay for ever.
+    pub fn open(path: Option<&Path>) -> Result<&'static Self> {
+        let loaded = library::open("rocksdb", path)?;
+        match Self::load(loaded) {
+            Ok(api) => Ok(Box::leak(Box::new(api))),
+            Err(missing) => Err(library::lacks(
+                "rocksdb",
+                path.unwrap_or_else(|| Path::new("")),
+                &missing,
+            )),
+        }
+    }
+
+    /// Copies a C string of the engine and frees it.
+    ///
+    /// # Safety
+    /// `text` came from a function of this library that hands over a `malloc`ed string.
+    pub unsafe fn take(&self, text: *mut c_char) -> String {
+        // SAFETY: promised by the caller; `rocksdb_free` is what the header says to free with.
+        unsafe { take_text(text, |text| (self.rocksdb_free)(text.cast())) }
+    }
+
+    /// The result of a call that reports failure by setting `error`.
+    ///
+    /// # Safety
+    /// `error` is null or was set by a function of this library.
+    #[inline]
+    pub unsafe fn check(&self, error: *mut c_char) -> Result<()> {
+        if error.is_null() {
+            return Ok(());
+        }
+        // SAFETY: promised by the caller.
+        Err(status_error(&unsafe { self.take(error) }))
+    }
+}

@@ -1,0 +1,279 @@
+//! Flushes and compactions out of RocksDB's information log.
+//!
+//! RocksDB writes one JSON object per event after `EVENT_LOG_v1`, unless `info_log_level` is
+//! raised above INFO. Seen alike in 5.14, 7.8.3 and 10.2.1: `flush_started`,
+//! `table_file_creation` (`file_size`), `flush_finished`, `compaction_started`
+//! (`input_data_size`), `compaction_finished` (`total_output_size`), tied together by `job`.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fs::File;
+use std::io::BufReader;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use super::options_file::OptionsFile;
+use crate::engine::log_lines::{for_each_line, LogClock};
+use crate::engine::BackgroundWork;
+
+/// Work that finished between two instants in microseconds, as recorded in `directory`.
+///
+/// Everything is `None` where the log cannot tell: it is kept elsewhere, it does not list events,
+/// its part about the time asked for is gone, or an event in it cannot be read.
+pub fn background_work(directory: &Path, during: Range<u64>) -> BackgroundWork {
+    known_work(directory, during).unwrap_or_default()
+}
+
+fn known_work(directory: &Path, during: Range<u64>) -> Option<BackgroundWork> {
+    let written = OptionsFile::newest_in(directory)?;
+    let level = written.value("info_log_level")?;
+    if !["INFO_LEVEL", "DEBUG_LEVEL"].contains(&level.as_str()) {
+        return None;
+    }
+    let files = log_files(directory);
+    let kept_max: usize = written.value("keep_log_file_num")?.parse().ok()?;
+    // With as many logs as are ever kept, older ones may have been deleted.
+    read(&files, during, files.len() < kept_max)
+}
+
+/// `LOG.old.<microseconds>` in order of time, then `LOG`.
+fn log_files(directory: &Path) -> Vec<PathBuf> {
+    let mut old: Vec<(u64, PathBuf)> = std::fs::read_dir(directory)
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| {
+            let path = entry.ok()?.path();
+            let stamp = path.file_name()?.to_str()?.strip_prefix("LOG.old.")?;
+            Some((stamp.parse().ok()?, path))
+        })
+        .collect();
+    old.sort();
+    let mut files: Vec<PathBuf> = old.into_iter().map(|(_, path)| path).collect();
+    files.push(directory.join("LOG"));
+    files
+}
+
+/// `complete` says that no older log was deleted.
+fn read(files: &[PathBuf], during: Range<u64>, complete: bool) -> Option<BackgroundWork> {
+    let clock = LogClock::between(during.start, during.end)?;
+    let mut tally = Tally::new(during);
+    for file in files {
+        let reader = BufReader::with_capacity(1 << 16, File::open(file).ok()?);
+        for_each_line(reader, |line| tally.line(line, &clock)).ok()?;
+    }
+    tally.finish(complete)
+}
+
+#[derive(Debug, serde::Deserialize)]
+struct Event<'a> {
+    time_micros: u64,
+    job: u64,
+    #[serde(borrow)]
+    event: Cow<'a, str>,
+    file_size: Option<u64>,
+    input_data_size: Option<u64>,
+    total_output_size: Option<u64>,
+}
+
+/// Adds events up. Holds one number per job that is running.
+#[derive(Debug)]
+struct Tally {
+    during: Range<u64>,
+    first_line_us: Option<u64>,
+    unreadable: bool,
+    flushing: HashMap<u64, u64>,
+    compacting: HashMap<u64, u64>,
+    flushes: u64,
+    flush_bytes: u64,
+    compactions: u64,
+    compaction_read_bytes: u64,
+    compaction_write_bytes: u64,
+}
+
+impl Tally {
+    fn new(during: Range<u64>) -> Self {
+        Self {
+            during,
+            first_line_us: None,
+            unreadable: false,
+            flushing: HashMap::new(),
+            compacting: HashMap::new(),
+            flushes: 0,
+            flush_bytes: 0,
+            compactions: 0,
+            compaction_read_bytes: 0,
+            compaction_write_bytes: 0,
+        }
+    }
+
+    fn line(&mut self, line: &[u8], clock: &LogClock) {
+        if self.first_line_us.is_none() {
+            self.first_line_us = clock.instant_us(line);
+        }
+        let Some(object) = after(line, b"EVENT_LOG_v1 ") else {
+            return;
+        };
+        let relevant = [
+            &b"\"flush_"[..],
+            b"\"compaction_",
+            b"\"table_file_creation\"",
+        ]
+        .iter()
+        .any(|name| after(object, name).is_some());
+        if !relevant {
+            return;
+        }
+        match serde_json::from_slice::<Event<'_>>(object) {
+            Ok(event) => self.event(&event),
+            Err(_) => self.unreadable = true,
+        }
+    }
+
+    fn event(&mut self, event: &Event<'_>) {
+        match event.event.as_ref() {
+            "flush_started" => {
+                self.flushing.insert(event.job, 0);
+            }
+            "table_file_creation" => match (self.flushing.get_mut(&event.job), event.file_size) {
+                (Some(bytes), Some(size)) => *bytes += size,
+                (Some(_), None) => self.unreadable = true,
+                // The table of a compaction, counted when that ends.
+                (None, _) => {}
+            },
+            "flush_finished" => {
+                let bytes = self.flushing.remove(&event.job);
+                if self.during.contains(&event.time_micros) {
+                    self.flushes += 1;
+                    self.unreadable |= bytes.is_none();
+                    self.flush_bytes += bytes.unwrap_or_default();
+                }
+            }
+            "compaction_started" => match event.input_data_size {
+                Some(bytes) => drop(self.compacting.insert(event.job, bytes)),
+                None => self.unreadable = true,
+            },
+            "compaction_finished" => {
+                let read = self.compacting.remove(&event.job);
+                if self.during.contains(&event.time_micros) {
+                    self.compactions += 1;
+                    self.unreadable |= read.is_none() || event.total_output_size.is_none();
+                    self.compaction_read_bytes += read.unwrap_or_default();
+                    self.compaction_write_bytes += event.total_output_size.unwrap_or_default();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn finish(self, complete: bool) -> Option<BackgroundWork> {
+        // A log that begins after the window does (older parts were deleted) has missed some.
+        let whole = self
+            .first_line_us
+            .is_some_and(|first| complete || first <= self.during.start);
+        (whole && !self.unreadable).then_some(BackgroundWork {
+            flushes: Some(self.flushes),
+            flush_bytes: Some(self.flush_bytes),
+            compactions: Some(self.compactions),
+            compaction_read_bytes: Some(self.compaction_read_bytes),
+            compaction_write_bytes: Some(self.compaction_write_bytes),
+        })
+    }
+}
+
+/// What follows the first `mark` in `line`.
+fn after<'a>(line: &'a [u8], mark: &[u8]) -> Option<&'a [u8]> {
+    let at = line.windows(mark.len()).position(|window| window == mark)?;
+    Some(&line[at + mark.len()..])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINES: &str = r#"1970/01/01-00:00:00.000005 1 RocksDB version: 10.2.1
+1970/01/01-00:00:00.000010 1 EVENT_LOG_v1 {"time_micros": 10, "job": 2, "event": "flush_started", "num_memtables": 1}
+1970/01/01-00:00:00.000011 1 EVENT_LOG_v1 {"time_micros": 11, "job": 3, "event": "compaction_started", "files_L0": [1, 2], "input_data_size": 700}
+1970/01/01-00:00:00.000012 1 EVENT_LOG_v1 {"time_micros": 12, "cf_name": "default", "job": 2, "event": "table_file_creation", "file_number": 9, "file_size": 100, "table_properties": {"data_size": 5}}
+1970/01/01-00:00:00.000013 1 EVENT_LOG_v1 {"time_micros": 13, "cf_name": "default", "job": 3, "event": "table_file_creation", "file_number": 10, "file_size": 600}
+1970/01/01-00:00:00.000020 1 (Original Log Time 1970/01/01-00:00:00.000020) EVENT_LOG_v1 {"time_micros": 20, "job": 2, "event": "flush_finished", "lsm_state": [1]}
+1970/01/01-00:00:00.000030 1 EVENT_LOG_v1 {"time_micros": 30, "job": 3, "event": "compaction_finished", "total_output_size": 600}
+1970/01/01-00:00:00.000031 1 EVENT_LOG_v1 {"time_micros": 31, "job": 3, "event": "table_file_deletion", "file_number": 1}
+"#;
+
+    fn tally(text: &str, during: Range<u64>) -> Option<BackgroundWork> {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("LOG");
+        std::fs::write(&file, text).unwrap();
+        read(&[file], during, false)
+    }
+
+    #[test]
+    fn work_belongs_to_the_instant_when_it_finished() {
+        let all = tally(LINES, 5..31).unwrap();
+        assert_eq!(all.flushes, Some(1));
+        assert_eq!(all.flush_bytes, Some(100));
+        assert_eq!(all.compactions, Some(1));
+        assert_eq!(all.compaction_read_bytes, Some(700));
+        assert_eq!(all.compaction_write_bytes, Some(600));
+        // The start is included, the end excluded.
+        let flush = tally(LINES, 20..30).unwrap();
+        assert_eq!((flush.flushes, flush.compactions), (Some(1), Some(0)));
+        let compaction = tally(LINES, 21..31).unwrap();
+        assert_eq!(
+            (compaction.flushes, compaction.compactions),
+            (Some(0), Some(1))
+        );
+    }
+
+    #[test]
+    fn what_cannot_be_known_is_none() {
+        assert_eq!(tally(LINES, 2..31), None, "the log begins later");
+        assert_eq!(tally("", 5..31), None, "an empty log");
+        let mut all = Tally::new(2..31);
+        all.first_line_us = Some(5);
+        assert!(
+            all.finish(true).is_some(),
+            "the log begins later, because the database does"
+        );
+        let broken = LINES.replace("\"time_micros\": 20", "\"time_micros\": ?");
+        assert_eq!(tally(&broken, 5..31), None, "an unreadable event");
+        let lost: String = LINES
+            .lines()
+            .filter(|line| !line.contains("compaction_started"))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        assert_eq!(tally(&lost, 5..31), None, "an end without a start");
+    }
+
+    #[test]
+    fn logs_are_read_in_order_of_time() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["LOG", "LOG.old.20", "LOG.old.3", "LOG.old.x"] {
+            std::fs::write(folder.path().join(name), "").unwrap();
+        }
+        let found: Vec<_> = log_files(folder.path())
+            .iter()
+            .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
+            .collect();
+        assert_eq!(found, ["LOG.old.3", "LOG.old.20", "LOG"]);
+    }
+
+    #[test]
+    fn a_real_log_of_rocksdb_5_14_is_read() {
+        // The file is collected data that not every checkout has beside it.
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/rocksdb/LOG-0");
+        let Ok(text) = std::fs::read_to_string(&file) else {
+            return;
+        };
+        // An excerpt: of one flush it has the end without the start, and of another the reverse.
+        let all = 1_527_283_800_000_000..1_600_000_000_000_000;
+        assert_eq!(read(&[file], all.clone(), false), None);
+        let whole: String = text
+            .lines()
+            .filter(|line| !line.contains("flush_finished"))
+            .map(|line| format!("{line}\n"))
+            .collect();
+        let work = tally(&whole, all).unwrap();
+        assert_eq!((work.flushes, work.compactions), (Some(0), Some(0)));
+    }
+}

@@ -1,0 +1,265 @@
+//! RocksDB, through its C interface: any version from 6 on.
+
+use std::ffi::CString;
+use std::path::{Path, PathBuf};
+use std::ptr::null_mut;
+
+use super::flusher::Flusher;
+use super::library::path_text;
+use super::scratch::Scratch;
+use super::{
+    BackgroundWork, Database, Durability, Engine, EngineError, Identity, OptionNotTaken, Options,
+    Result, Session,
+};
+use api::{Api, Db};
+use options::Handle;
+use options_file::OptionsFile;
+
+mod api;
+mod drain;
+mod events;
+mod nested;
+mod options;
+mod options_file;
+mod readback;
+mod session;
+
+/// Short names of compressions and RocksDB's own.
+const COMPRESSIONS: [(&str, &str); 7] = [
+    ("none", "kNoCompression"),
+    ("snappy", "kSnappyCompression"),
+    ("zlib", "kZlibCompression"),
+    ("bzip2", "kBZip2Compression"),
+    ("lz4", "kLZ4Compression"),
+    ("lz4hc", "kLZ4HCCompression"),
+    ("zstd", "kZSTD"),
+];
+
+/// A loaded RocksDB library.
+pub struct RocksDb {
+    api: &'static Api,
+    library: PathBuf,
+}
+
+impl RocksDb {
+    /// Loads the library at `library`.
+    pub fn load(library: Option<&Path>) -> Result<Self> {
+        let api = Api::open(library)?;
+        let library = library.map(Path::to_path_buf).unwrap_or_default();
+        Ok(Self { api, library })
+    }
+}
+
+impl Engine for RocksDb {
+    fn identity(&self) -> Identity {
+        Identity {
+            name: "rocksdb".into(),
+            version: None,
+            library: Some(self.library.clone()),
+        }
+    }
+
+    fn open(
+        &self,
+        directory: &Path,
+        options: &Options,
+        durability: Durability,
+    ) -> Result<Box<dyn Database>> {
+        let parent = directory.parent().unwrap_or_else(|| Path::new("."));
+        let handle = options::apply(self.api, options, parent)?;
+        let open = open_database(self.api, directory, &handle).map_err(|error| match error {
+            EngineError::DiskFull { .. } => error,
+            other => options::unusable(self.api, options, other, parent),
+        })?;
+        let written = OptionsFile::newest_in(directory);
+        let is_on = |name: &str| {
+            let value = written.as_ref().and_then(|file| file.value(name));
+            value.as_deref() == Some("true")
+        };
+        Ok(Box::new(RocksDatabase {
+            api: self.api,
+            identity: Identity {
+                version: written.as_ref().and_then(|file| file.version.clone()),
+                ..self.identity()
+            },
+            not_taken: readback::not_taken(options, written.as_ref()),
+            // A database that compacts only on request calls for compactions that never come.
+            compacts: !is_on("disable_auto_compactions"),
+            maps_reads: is_on("allow_mmap_reads"),
+            durability,
+            flusher: Flusher::default(),
+            handle: DbHandle(open.into_raw()),
+            _options: handle,
+        }))
+    }
+
+    fn background_work(&self, directory: &Path, from_us: u64, to_us: u64) -> BackgroundWork {
+        events::background_work(directory, from_us..to_us)
+    }
+
+    fn compressions(&self, scratch: &Path) -> Result<Vec<String>> {
+        let scratch = Scratch::inside(scratch)?;
+        // Without a database that opens by default, a failure says nothing about compression.
+        let defaults = Handle::defaults(self.api);
+        drop(open_database(
+            self.api,
+            &scratch.database("defaults"),
+            &defaults,
+        )?);
+        let opens = |short: &str, name: &str| {
+            let options = Options::from([("compression".to_owned(), name.to_owned())]);
+            let directory = scratch.database(short);
+            options::apply(self.api, &options, &directory)
+                .and_then(|handle| open_database(self.api, &directory, &handle))
+                .is_ok()
+        };
+        Ok(COMPRESSIONS
+            .into_iter()
+            .filter(|(short, name)| opens(short, name))
+            .map(|(short, _)| short.to_owned())
+            .collect())
+    }
+
+    fn known_options(&self, scratch: &Path) -> Result<Vec<(String, String)>> {
+        Ok(options::known(self.api, scratch)?
+            .all()
+            .into_iter()
+            .collect())
+    }
+}
+
+/// A database handle that closes itself unless it is taken over.
+struct Opened {
+    api: &'static Api,
+    raw: *mut Db,
+}
+
+impl Opened {
+    const fn into_raw(self) -> *mut Db {
+        let raw = self.raw;
+        std::mem::forget(self);
+        raw
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        // SAFETY: opened by `open_database`, and nobody else has the handle.
+        unsafe { (self.api.rocksdb_close)(self.raw) }
+    }
+}
+
+/// Opens or creates the database in `directory`; the error is the engine's own.
+fn open_database(api: &'static Api, directory: &Path, options: &Handle) -> Result<Opened> {
+    options.set_create_if_missing();
+    let path = path_text(directory)?;
+    let mut error = null_mut();
+    // SAFETY: options and path are alive; the handle is used only if there is no error.
+    unsafe {
+        let raw = (api.rocksdb_open)(options.raw, path.as_ptr(), &raw mut error);
+        api.check(error)?;
+        Ok(Opened { api, raw })
+    }
+}
+
+/// A handle that may be used from every thread.
+#[derive(Debug, Clone, Copy)]
+struct DbHandle(*mut Db);
+
+impl DbHandle {
+    const fn get(self) -> *mut Db {
+        self.0
+    }
+}
+
+// SAFETY: RocksDB's header says that a database may be used by many threads without locking; it
+// is closed only when nobody borrows the `RocksDatabase` any more.
+unsafe impl Send for DbHandle {}
+// SAFETY: as above.
+unsafe impl Sync for DbHandle {}
+
+/// An open RocksDB.
+struct RocksDatabase {
+    api: &'static Api,
+    handle: DbHandle,
+    identity: Identity,
+    not_taken: Vec<OptionNotTaken>,
+    compacts: bool,
+    maps_reads: bool,
+    durability: Durability,
+    flusher: Flusher,
+    /// Kept because the options may own objects that the database shares.
+    _options: Handle,
+}
+
+// SAFETY: the options object is never touched again between open and drop; see `DbHandle` for the
+// rest.
+unsafe impl Send for RocksDatabase {}
+// SAFETY: as above.
+unsafe impl Sync for RocksDatabase {}
+
+impl RocksDatabase {
+    /// A write of nothing, which fails if the engine has stopped taking writes. It never waits.
+    fn try_write(&self) -> Result<()> {
+        let mut error = null_mut();
+        // SAFETY: the database is open; the other objects live until they are destroyed here.
+        unsafe {
+            let options = session::write_options(self.api, self.durability);
+            (self.api.rocksdb_writeoptions_set_no_slowdown)(options, 1);
+            let batch = (self.api.rocksdb_writebatch_create)();
+            (self.api.rocksdb_write)(self.handle.get(), options, batch, &raw mut error);
+            (self.api.rocksdb_writebatch_destroy)(batch);
+            (self.api.rocksdb_writeoptions_destroy)(options);
+            self.api.check(error)
+        }
+    }
+}
+
+impl Database for RocksDatabase {
+    fn identity(&self) -> Identity {
+        self.identity.clone()
+    }
+
+    fn options_not_taken(&self) -> Vec<OptionNotTaken> {
+        self.not_taken.clone()
+    }
+
+    fn reads_by_system_call(&self) -> bool {
+        !self.maps_reads
+    }
+
+    fn session(&self) -> Box<dyn Session + '_> {
+        Box::new(session::RocksSession::new(self))
+    }
+
+    fn drain(&self, cancelled: &dyn Fn() -> bool) -> Result<()> {
+        self.wait_until_drained(cancelled)
+    }
+
+    fn stall_s(&self) -> Option<f64> {
+        drain::stall_s(&self.property("rocksdb.dbstats")?)
+    }
+
+    fn property(&self, name: &str) -> Option<String> {
+        let name = CString::new(name).ok()?;
+        // SAFETY: the database is open, and the engine hands over a string or null.
+        unsafe {
+            let text = (self.api.rocksdb_property_value)(self.handle.get(), name.as_ptr());
+            (!text.is_null()).then(|| self.api.take(text))
+        }
+    }
+}
+
+impl Drop for RocksDatabase {
+    fn drop(&mut self) {
+        // SAFETY: nobody borrows the database any more. A flush that a cancelled drain left
+        // behind still uses it: it is told to stop, and waited for, before the database closes.
+        unsafe {
+            if self.flusher.is_running() {
+                (self.api.rocksdb_cancel_all_background_work)(self.handle.get(), 0);
+            }
+            self.flusher.join();
+            (self.api.rocksdb_close)(self.handle.get());
+        }
+    }
+}

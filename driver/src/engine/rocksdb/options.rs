@@ -1,0 +1,398 @@
+//! Applying options by name, and saying which one is at fault when the engine refuses.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::path::Path;
+use std::ptr::null_mut;
+
+use super::api::{Api, DbOptions};
+use super::nested;
+use super::open_database;
+use super::options_file::OptionsFile;
+use crate::engine::library::one_line;
+use crate::engine::nearest::nearest;
+use crate::engine::scratch::Scratch;
+use crate::engine::{EngineError, Options, Result};
+
+/// Options that make RocksDB keep files elsewhere than in the database's directory. A run keeps
+/// everything in a directory of its own: it must neither touch nor leave anything outside.
+const PLACES: [&str; 4] = ["cf_paths", "db_log_dir", "db_paths", "wal_dir"];
+
+/// An options object of the engine.
+#[derive(Debug)]
+pub struct Handle {
+    api: &'static Api,
+    pub raw: *mut DbOptions,
+}
+
+impl Handle {
+    /// The engine's defaults.
+    pub fn defaults(api: &'static Api) -> Self {
+        // SAFETY: no arguments; the object is destroyed once, in `drop`.
+        let raw = unsafe { (api.rocksdb_options_create)() };
+        Self { api, raw }
+    }
+
+    /// These options with `text` (`name=value`) applied over them, or the engine's refusal.
+    fn with(&self, text: &str) -> std::result::Result<Self, String> {
+        let text = CString::new(text).map_err(|_| "contains a NUL byte".to_owned())?;
+        let changed = Self::defaults(self.api);
+        let mut error = null_mut();
+        // SAFETY: both objects are alive, the text ends with NUL, and the error is checked.
+        unsafe {
+            (self.api.rocksdb_get_options_from_string)(
+                self.raw,
+                text.as_ptr(),
+                changed.raw,
+                &raw mut error,
+            );
+            if error.is_null() {
+                return Ok(changed);
+            }
+            Err(one_line(&self.api.take(error)))
+        }
+    }
+
+    /// Lets `open` create the database where there is none.
+    pub fn set_create_if_missing(&self) {
+        // SAFETY: the object is alive.
+        unsafe { (self.api.rocksdb_options_set_create_if_missing)(self.raw, 1) }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // SAFETY: created by this library and destroyed only here.
+        unsafe { (self.api.rocksdb_options_destroy)(self.raw) }
+    }
+}
+
+/// The engine's defaults with `options` applied one name at a time; the error names the option
+/// that the engine refuses. `parent` is where a throw-away database may be made to find out why.
+pub fn apply(api: &'static Api, options: &Options, parent: &Path) -> Result<Handle> {
+    let mut applied = Handle::defaults(api);
+    for (name, value) in options {
+        if PLACES.contains(&name.as_str()) {
+            return Err(bad_value(
+                name,
+                value,
+                "not an option of a run, which keeps all its files in its own directory",
+            ));
+        }
+        if !plausible(name) {
+            return Err(unknown(name, &known(api, parent)?));
+        }
+    }
+    for (root, tree) in compose(options)? {
+        applied = match applied.with(&tree.assignment(&root)) {
+            Ok(changed) => changed,
+            Err(status) => return Err(refused(api, options, &root, &status, parent)?),
+        };
+    }
+    Ok(applied)
+}
+
+/// Whether `name` can be a name at all: anything else could smuggle a second option in.
+fn plausible(name: &str) -> bool {
+    name.split('.').all(|part| {
+        !part.is_empty()
+            && part
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    })
+}
+
+/// An option's value, or the options nested in it.
+#[derive(Debug, Default)]
+struct Tree {
+    value: Option<String>,
+    parts: BTreeMap<String, Tree>,
+}
+
+/// The options as the engine takes them: dotted names gathered below their first part.
+fn compose(options: &Options) -> Result<BTreeMap<String, Tree>> {
+    let mut root = Tree::default();
+    for (name, value) in options {
+        root.insert(name, name, value)?;
+    }
+    Ok(root.parts)
+}
+
+impl Tree {
+    fn insert(&mut self, path: &str, name: &str, value: &str) -> Result<()> {
+        let (part, rest) = path
+            .split_once('.')
+            .map_or((path, None), |(a, b)| (a, Some(b)));
+        let below = self.parts.entry(part.to_owned()).or_default();
+        if let Some(rest) = rest {
+            return below.insert(rest, name, value);
+        }
+        if let Some(parts) = nested::split(value) {
+            for (part, value) in parts {
+                below.insert(part, &format!("{name}.{part}"), value)?;
+            }
+            return Ok(());
+        }
+        match &below.value {
+            Some(other) if other != value => Err(bad_value(
+                name,
+                value,
+                &format!("one value; it is also set to {other}"),
+            )),
+            _ => {
+                below.value = Some(value.to_owned());
+                Ok(())
+            }
+        }
+    }
+
+    fn assignment(&self, name: &str) -> String {
+        if let (Some(value), true) = (&self.value, self.parts.is_empty()) {
+            // Without braces, a semicolon would end the value and begin another option.
+            let bare = !value.contains(';') || nested::braced(value).is_some();
+            return if bare {
+                format!("{name}={value}")
+            } else {
+                format!("{name}={{{value}}}")
+            };
+        }
+        let inside: Vec<String> = self
+            .parts
+            .iter()
+            .map(|(name, tree)| tree.assignment(name))
+            .collect();
+        format!("{name}={{{}}}", inside.join(";"))
+    }
+}
+
+/// Why the engine refused the options below `root`: each of them is tried by itself.
+fn refused(
+    api: &'static Api,
+    options: &Options,
+    root: &str,
+    status: &str,
+    parent: &Path,
+) -> Result<EngineError> {
+    let written = known(api, parent)?;
+    let names = written.names();
+    let prefix = format!("{root}.");
+    let mut whole = None;
+    for (name, value) in options {
+        if name != root && !name.starts_with(&prefix) {
+            continue;
+        }
+        for (name, value) in leaves(name, value) {
+            let single = Options::from([(name.clone(), value.clone())]);
+            let text: Vec<String> = compose(&single)?
+                .iter()
+                .map(|(root, tree)| tree.assignment(root))
+                .collect();
+            if let Err(status) = Handle::defaults(api).with(&text.join(";")) {
+                return Ok(if names.contains(&name) {
+                    bad_value(&name, &value, &allowed(&written, &name, &status))
+                } else if object(&names, &name) {
+                    bad_value(root, &value, &allowed(&written, root, &status))
+                } else {
+                    unknown(&name, &written)
+                });
+            }
+            whole = Some((name, value));
+        }
+    }
+    // None is refused by itself, so the engine objects to their being together.
+    let (name, value) = whole.unwrap_or_else(|| (root.to_owned(), String::new()));
+    Ok(bad_value(
+        &name,
+        &value,
+        &format!("other values together; the engine says: {status}"),
+    ))
+}
+
+/// An option and, for a value in braces, each option in it, down to plain values.
+fn leaves(name: &str, value: &str) -> Vec<(String, String)> {
+    match nested::split(value) {
+        Some(parts) if !parts.is_empty() => parts
+            .into_iter()
+            .flat_map(|(part, value)| leaves(&format!("{name}.{part}"), value))
+            .collect(),
+        _ => vec![(name.to_owned(), value.to_owned())],
+    }
+}
+
+/// Whether `name` lies inside an option whose parts the engine does not list, such as an object.
+fn object(names: &[String], name: &str) -> bool {
+    let Some((head, _)) = name.rsplit_once('.') else {
+        return false;
+    };
+    let prefix = format!("{head}.");
+    names.iter().any(|known| known == head) && !names.iter().any(|known| known.starts_with(&prefix))
+}
+
+/// What a value must look like, from the one that the engine uses when nothing is asked for.
+fn allowed(written: &OptionsFile, name: &str, status: &str) -> String {
+    let Some(default) = written.value(name) else {
+        return format!("what the engine can parse; it says: {status}");
+    };
+    let kind = if default == "true" || default == "false" {
+        "true or false".to_owned()
+    } else if default.parse::<i128>().is_ok() {
+        format!("an integer such as {default}")
+    } else if default.parse::<f64>().is_ok() {
+        format!("a number such as {default}")
+    } else {
+        format!("values such as {default}")
+    };
+    format!("{kind}; the engine says: {status}")
+}
+
+/// What the engine lists when it opens a database with nothing asked for.
+pub fn known(api: &'static Api, parent: &Path) -> Result<OptionsFile> {
+    let scratch = Scratch::inside(parent)?;
+    let directory = scratch.database("defaults");
+    drop(open_database(api, &directory, &Handle::defaults(api))?);
+    OptionsFile::newest_in(&directory).ok_or_else(|| EngineError::Failed {
+        message: "the engine wrote no OPTIONS file".into(),
+    })
+}
+
+/// Why a database could not be opened with `options`, although each could be parsed.
+///
+/// Settled by trying, not by the status text: where a throw-away database opens with the same
+/// options, the directory is at fault and `status` stands. Otherwise options are left out as long
+/// as opening still fails; those that remain are named.
+pub fn unusable(
+    api: &'static Api,
+    options: &Options,
+    status: EngineError,
+    parent: &Path,
+) -> EngineError {
+    let Ok(scratch) = Scratch::inside(parent) else {
+        return status;
+    };
+    let mut count = 0_u32;
+    let mut refusal = |options: &Options| -> Option<EngineError> {
+        count += 1;
+        let directory = scratch.database(&count.to_string());
+        let handle = apply(api, options, parent).ok()?;
+        open_database(api, &directory, &handle).err()
+    };
+    if refusal(&Options::new()).is_some() {
+        return status;
+    }
+    let Some(mut why) = refusal(options) else {
+        return status;
+    };
+    let mut guilty = options.clone();
+    for name in options.keys() {
+        let mut fewer = guilty.clone();
+        fewer.remove(name);
+        if let Some(refused) = refusal(&fewer) {
+            guilty = fewer;
+            why = refused;
+        }
+    }
+    let Some((name, value)) = guilty.pop_first() else {
+        return status;
+    };
+    let others: String = guilty
+        .iter()
+        .map(|(name, value)| format!(" with {name}={value}"))
+        .collect();
+    bad_value(
+        &name,
+        &value,
+        &format!("another value{others}; the engine says: {why}"),
+    )
+}
+
+fn unknown(name: &str, written: &OptionsFile) -> EngineError {
+    let names = written.names();
+    EngineError::UnknownOption {
+        name: name.to_owned(),
+        nearest: nearest(name, names.iter().map(String::as_str)),
+    }
+}
+
+fn bad_value(name: &str, found: &str, allowed: &str) -> EngineError {
+    EngineError::BadOptionValue {
+        name: name.to_owned(),
+        found: found.to_owned(),
+        allowed: allowed.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn composed(options: &[(&str, &str)]) -> Result<Vec<String>> {
+        let options = options
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
+            .collect();
+        let trees = compose(&options)?;
+        Ok(trees
+            .iter()
+            .map(|(name, tree)| tree.assignment(name))
+            .collect())
+    }
+
+    #[test]
+    fn dotted_names_are_gathered_in_braces() {
+        let found = composed(&[
+            ("write_buffer_size", "4194304"),
+            ("block_based_table_factory.block_size", "8192"),
+            ("block_based_table_factory.block_cache", "8M"),
+            (
+                "block_based_table_factory.metadata_cache_options.partition_pinning",
+                "kAll",
+            ),
+            ("compaction_options_universal.size_ratio", "2"),
+        ]);
+        assert_eq!(
+            found.unwrap(),
+            [
+                "block_based_table_factory={block_cache=8M;block_size=8192;metadata_cache_options={partition_pinning=kAll}}",
+                "compaction_options_universal={size_ratio=2}",
+                "write_buffer_size=4194304",
+            ]
+        );
+    }
+
+    #[test]
+    fn dotted_names_are_merged_with_an_explicit_value() {
+        let found = composed(&[
+            (
+                "block_based_table_factory",
+                "{block_cache=8M;block_size=8192;}",
+            ),
+            ("block_based_table_factory.block_size", "8192"),
+            ("block_based_table_factory.checksum", "kCRC32c"),
+        ]);
+        assert_eq!(
+            found.unwrap(),
+            ["block_based_table_factory={block_cache=8M;block_size=8192;checksum=kCRC32c}"]
+        );
+    }
+
+    #[test]
+    fn two_values_for_one_option_are_refused() {
+        let error = composed(&[("a", "{b=1}"), ("a.b", "2")]).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "option a.b: found 2; allowed: one value; it is also set to 1"
+        );
+    }
+
+    #[test]
+    fn a_value_cannot_smuggle_a_second_option_in() {
+        for value in ["1;max_open_files=20", "{x};max_open_files=20"] {
+            let found = composed(&[("write_buffer_size", value)]).unwrap();
+            assert_eq!(found, [format!("write_buffer_size={{{value}}}")]);
+        }
+        assert!(plausible("block_based_table_factory.block_size"));
+        for name in ["a=1;b", "a b", "", ".", "a.", "a;b", "a}"] {
+            assert!(!plausible(name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! The OPTIONS file that RocksDB writes when it opens a database: what it really uses.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use super::nested;
+
+/// Options of the table factory are addressed below this name.
+pub const TABLE: &str = "block_based_table_factory";
+
+/// Names that every RocksDB takes and no OPTIONS file lists.
+const UNLISTED: [&str; 2] = [
+    "block_based_table_factory",
+    "block_based_table_factory.block_cache",
+];
+
+/// The parts of an OPTIONS file that concern the default column family.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct OptionsFile {
+    /// `rocksdb_version` of `[Version]`.
+    pub version: Option<String>,
+    /// `[DBOptions]` and `[CFOptions "default"]`; no name is in both.
+    plain: BTreeMap<String, String>,
+    /// `[TableOptions/BlockBasedTable "default"]`.
+    table: BTreeMap<String, String>,
+}
+
+impl OptionsFile {
+    /// The newest OPTIONS file in `directory`; `None` if there is none that can be read.
+    pub fn newest_in(directory: &Path) -> Option<Self> {
+        let text = std::fs::read_to_string(newest(directory)?).ok()?;
+        Some(Self::parse(&text))
+    }
+
+    /// Reads the text of an OPTIONS file. Sections and lines that do not concern the default
+    /// column family are passed over.
+    pub fn parse(text: &str) -> Self {
+        let mut file = Self::default();
+        let mut section = "";
+        for line in text.lines().map(str::trim) {
+            if line.is_empty() || line.starts_with('#') {
+                continue;
+            }
+            if line.starts_with('[') {
+                section = line;
+            } else if let Some((name, value)) = line.split_once('=') {
+                file.take(section, name.trim(), unescaped(value.trim()));
+            }
+        }
+        file
+    }
+
+    fn take(&mut self, section: &str, name: &str, value: String) {
+        match section {
+            "[Version]" if name == "rocksdb_version" => self.version = Some(value),
+            "[DBOptions]" | "[CFOptions \"default\"]" => {
+                self.plain.insert(name.into(), value);
+            }
+            "[TableOptions/BlockBasedTable \"default\"]" => {
+                self.table.insert(name.into(), value);
+            }
+            _ => {}
+        }
+    }
+
+    /// The value of an option by its full, dotted name; the whole table section is the value of
+    /// `block_based_table_factory`.
+    pub fn value(&self, name: &str) -> Option<String> {
+        if let Some(value) = self.plain.get(name) {
+            return Some(value.clone());
+        }
+        if name == TABLE {
+            return (!self.table.is_empty()).then(|| nested::join(&self.table));
+        }
+        let (head, last) = name.rsplit_once('.')?;
+        if head == TABLE {
+            return self.table.get(last).cloned();
+        }
+        let inside = self.value(head)?;
+        nested::split(&inside)?
+            .into_iter()
+            .find_map(|(name, value)| (name == last).then(|| value.to_owned()))
+    }
+
+    /// Every option listed with its value, by full name, the parts of nested ones too, in order.
+    pub fn all(&self) -> BTreeMap<String, String> {
+        let mut all = BTreeMap::new();
+        for (name, value) in &self.plain {
+            insert_with_parts(&mut all, name.clone(), value);
+        }
+        for (name, value) in &self.table {
+            insert_with_parts(&mut all, format!("{TABLE}.{name}"), value);
+        }
+        all
+    }
+
+    /// Every name known to the engine that wrote this file.
+    pub fn names(&self) -> Vec<String> {
+        let mut names: Vec<String> = self.all().into_keys().collect();
+        names.extend(UNLISTED.map(String::from));
+        names.sort();
+        names.dedup();
+        names
+    }
+}
+
+fn insert_with_parts(all: &mut BTreeMap<String, String>, name: String, value: &str) {
+    for (part, value) in nested::split(value).unwrap_or_default() {
+        insert_with_parts(all, format!("{name}.{part}"), value);
+    }
+    all.insert(name, value.to_owned());
+}
+
+/// `OPTIONS-NNNNNN` with the greatest number.
+fn newest(directory: &Path) -> Option<PathBuf> {
+    std::fs::read_dir(directory)
+        .ok()?
+        .filter_map(|entry| {
+            let path = entry.ok()?.path();
+            let number = path.file_name()?.to_str()?.strip_prefix("OPTIONS-")?;
+            Some((number.parse::<u64>().ok()?, path))
+        })
+        .max_by_key(|(number, _)| *number)
+        .map(|(_, path)| path)
+}
+
+/// RocksDB writes `\#`, `\\` and a few more for characters that mean something in the file.
+fn unescaped(value: &str) -> String {
+    let mut plain = String::with_capacity(value.len());
+    let mut characters = value.chars();
+    while let Some(character) = characters.next() {
+        match character {
+            '\\' => match characters.next() {
+                Some('n') => plain.push('\n'),
+                Some('r') => plain.push('\r'),
+                Some(other) => plain.push(other),
+                None => plain.push('\\'),
+            },
+            other => plain.push(other),
+        }
+    }
+    plain
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shared(path: &str) -> Option<String> {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+            .join("../../shared/data")
+            .join(path);
+        std::fs::read_to_string(path).ok()
+    }
+
+    const SMALL: &str = "# comment\n[Version]\n  rocksdb_version=7.8.3\n  options_file_version=1.1\n\n\
+        [DBOptions]\n  max_open_files=-1\n  listeners={ErrorHandlerListener:ErrorHandlerListener}\n\
+        [CFOptions \"default\"]\n  write_buffer_size=67108864\n\
+        \x20 compaction_options_universal={size_ratio=1;stop_style=kCompactionStopStyleTotalSize;}\n\
+        [TableOptions/BlockBasedTable \"default\"]\n  block_size=4096\n\
+        \x20 metadata_cache_options={partition_pinning=kFallback;}\n\
+        [CFOptions \"other\"]\n  write_buffer_size=1\n";
+
+    #[test]
+    fn values_are_found_by_full_name() {
+        let file = OptionsFile::parse(SMALL);
+        let value = |name: &str| file.value(name);
+        assert_eq!(file.version.as_deref(), Some("7.8.3"));
+        assert_eq!(value("write_buffer_size").as_deref(), Some("67108864"));
+        assert_eq!(value("max_open_files").as_deref(), Some("-1"));
+        assert_eq!(
+            value("compaction_options_universal.size_ratio").as_deref(),
+            Some("1")
+        );
+        assert_eq!(
+            value("block_based_table_factory.block_size").as_deref(),
+            Some("4096")
+        );
+        let pinning = "block_based_table_factory.metadata_cache_options.partition_pinning";
+        assert_eq!(value(pinning).as_deref(), Some("kFallback"));
+        assert_eq!(value("block_size"), None);
+        assert_eq!(value("nosuch.part"), None);
+        assert_eq!(value("write_buffer_size.part"), None);
+        let table = value(TABLE).unwrap();
+        assert!(table.contains("block_size=4096"), "{table}");
+    }
+
+    #[test]
+    fn names_are_listed_with_their_parts() {
+        let names = OptionsFile::parse(SMALL).names();
+        for name in [
+            "write_buffer_size",
+            "compaction_options_universal",
+            "compaction_options_universal.size_ratio",
+            "block_based_table_factory",
+            "block_based_table_factory.block_cache",
+            "block_based_table_factory.metadata_cache_options.partition_pinning",
+        ] {
+            assert!(names.iter().any(|known| known == name), "{name}");
+        }
+        assert!(!names.iter().any(|name| name.starts_with("listeners.")));
+    }
+
+    #[test]
+    fn real_files_of_other_versions_are_read() {
+        // The files are collected data that not every checkout has beside it.
+        if let Some(text) = shared("peer-output/OPTIONS-000007") {
+            let file = OptionsFile::parse(&text);
+            assert_eq!(file.version.as_deref(), Some("7.8.3"));
+            assert_eq!(
+                file.value("block_based_table_factory.filter_policy")
+                    .as_deref(),
+                Some("bloomfilter:10:false")
+            );
+            assert_eq!(
+                file.value("compaction_options_fifo.age_for_warm")
+                    .as_deref(),
+                Some("0")
+            );
+            assert!(file.names().len() > 180, "{}", file.names().len());
+        }
+        if let Some(text) = shared("rocksdb/OPTIONS-000005") {
+            let file = OptionsFile::parse(&text);
+            assert_eq!(file.version.as_deref(), Some("5.14.0"));
+            assert!(file.value("write_buffer_size").is_some());
+        }
+    }
+
+    #[test]
+    fn the_newest_file_is_the_one_with_the_greatest_number() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, version) in [
+            ("OPTIONS-000009", "a"),
+            ("OPTIONS-000012", "b"),
+            ("OPTIONS-x", "c"),
+        ] {
+            let text = format!("[Version]\nrocksdb_version={version}\n");
+            std::fs::write(folder.path().join(name), text).unwrap();
+        }
+        let file = OptionsFile::newest_in(folder.path()).unwrap();
+        assert_eq!(file.version.as_deref(), Some("b"));
+        assert_eq!(OptionsFile::newest_in(&folder.path().join("none")), None);
+    }
+
+    #[test]
+    fn escapes_are_taken_off() {
+        assert_eq!(unescaped(r"a\#b\\c"), r"a#b\c");
+        assert_eq!(unescaped("end\\"), "end\\");
+    }
+}

@@ -1,0 +1,236 @@
+//! Did an option take? The requested text against the one that the engine wrote.
+
+use super::nested;
+use super::options_file::OptionsFile;
+use crate::engine::{OptionNotTaken, Options};
+
+/// The requested options whose effective value is another, or is not known.
+pub fn not_taken(requested: &Options, written: Option<&OptionsFile>) -> Vec<OptionNotTaken> {
+    requested
+        .iter()
+        .filter_map(|(name, text)| {
+            let effective = written.and_then(|file| file.value(name));
+            let taken = effective.as_deref().is_some_and(|found| same(text, found));
+            (!taken).then(|| OptionNotTaken {
+                name: name.clone(),
+                requested: text.clone(),
+                effective: effective.filter(|found| comparable(text, found)),
+            })
+        })
+        .collect()
+}
+
+/// Whether two texts mean the same value to RocksDB.
+pub fn same(requested: &str, effective: &str) -> bool {
+    let (requested, effective) = (requested.trim(), effective.trim());
+    if requested == effective {
+        return true;
+    }
+    if let (Some(parts), Some(found)) = (nested::split(requested), nested::split(effective)) {
+        return parts.iter().all(|(name, text)| {
+            found
+                .iter()
+                .any(|(known, value)| known == name && same(text, value))
+        });
+    }
+    if let Some(effective) = truth(effective) {
+        // Only text that RocksDB writes for booleans: a number 1 must not equal `true`.
+        return truth(requested).or_else(|| digit_truth(requested)) == Some(effective);
+    }
+    if let (Some(requested), Some(effective)) = (number(requested), number(effective)) {
+        return requested.equals(effective);
+    }
+    same_object(requested, effective)
+}
+
+/// Whether a difference of the two texts is a difference of values. A nested value that contains
+/// what the file does not list cannot be told; everything else that is listed can.
+fn comparable(requested: &str, effective: &str) -> bool {
+    let (Some(parts), Some(found)) = (nested::split(requested), nested::split(effective)) else {
+        return true;
+    };
+    parts
+        .iter()
+        .all(|(name, _)| found.iter().any(|(known, _)| known == name))
+}
+
+fn truth(text: &str) -> Option<bool> {
+    match text {
+        "true" => Some(true),
+        "false" => Some(false),
+        _ => None,
+    }
+}
+
+fn digit_truth(text: &str) -> Option<bool> {
+    match text {
+        "1" => Some(true),
+        "0" => Some(false),
+        _ => None,
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Number {
+    Whole(i128),
+    Real(f64),
+}
+
+impl Number {
+    fn equals(self, other: Self) -> bool {
+        match (self, other) {
+            (Self::Whole(a), Self::Whole(b)) => a == b,
+            // RocksDB writes six decimals.
+            (a, b) => (a.real() - b.real()).abs() <= 5e-7 * a.real().abs().max(1.0),
+        }
+    }
+
+    #[allow(clippy::cast_precision_loss)] // compared with a tolerance that covers the loss
+    const fn real(self) -> f64 {
+        match self {
+            Self::Whole(value) => value as f64,
+            Self::Real(value) => value,
+        }
+    }
+}
+
+/// A number as RocksDB reads one: with K, M, G or T for powers of 1024.
+fn number(text: &str) -> Option<Number> {
+    let (digits, shift) = match text.as_bytes().last()?.to_ascii_lowercase() {
+        b'k' => (&text[..text.len() - 1], 10),
+        b'm' => (&text[..text.len() - 1], 20),
+        b'g' => (&text[..text.len() - 1], 30),
+        b't' => (&text[..text.len() - 1], 40),
+        _ => (text, 0),
+    };
+    if let Ok(whole) = digits.parse::<i128>() {
+        return whole.checked_mul(1 << shift).map(Number::Whole);
+    }
+    // `inf` and `nan` are names to RocksDB, not numbers.
+    let real = digits.parse::<f64>().ok().filter(|_| shift == 0)?;
+    real.is_finite().then_some(Number::Real(real))
+}
+
+/// Objects are requested by nickname (`skip_list`) and written by class name
+/// (`SkipListFactory`), with arguments after a colon of which those left out are filled in.
+fn same_object(requested: &str, effective: &str) -> bool {
+    let mut asked = requested.split(':');
+    let mut found = effective.split(':');
+    let (Some(asked_name), Some(found_name)) = (asked.next(), found.next()) else {
+        return false;
+    };
+    class(asked_name) == class(found_name)
+        && asked.all(|argument| found.next().is_some_and(|other| same(argument, other)))
+}
+
+fn class(name: &str) -> String {
+    let bare: String = name
+        .chars()
+        .filter(|character| *character != '_')
+        .map(|character| character.to_ascii_lowercase())
+        .collect();
+    let bare = bare.strip_suffix("factory").unwrap_or(&bare);
+    let bare = bare.strip_suffix("rep").unwrap_or(bare);
+    match bare {
+        "prefixhash" => "hashskiplist".into(),
+        "hashlinkedlist" => "hashlinklist".into(),
+        other => other.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn texts_that_mean_the_same() {
+        for (requested, effective) in [
+            ("4194304", "4194304"),
+            ("4M", "4194304"),
+            ("1g", "1073741824"),
+            ("10", "10.000000"),
+            ("0.25", "0.250000"),
+            ("1e1", "10.000000"),
+            ("1", "true"),
+            ("true", "true"),
+            ("skip_list", "SkipListFactory"),
+            ("skip_list:16", "SkipListFactory:16"),
+            ("vector", "VectorRepFactory"),
+            ("bloomfilter:10", "bloomfilter:10:false"),
+            ("bloomfilter:10.0:false", "bloomfilter:10:false"),
+            ("{size_ratio=2}", "{min_merge_width=2;size_ratio=2;}"),
+            (
+                "{block_size=8K;}",
+                "{block_size=8192;whole_key_filtering=true;}",
+            ),
+        ] {
+            assert!(same(requested, effective), "{requested} {effective}");
+        }
+    }
+
+    #[test]
+    fn texts_that_differ() {
+        for (requested, effective) in [
+            ("5", "20"),
+            ("12abc", "65536"),
+            ("-1", "18446744073709551615"),
+            ("0", "true"),
+            ("2", "true"),
+            ("foo", "SkipListFactory"),
+            ("skip_list:8", "SkipListFactory:16"),
+            ("bloomfilter:5", "bloomfilter:10:false"),
+            ("kZSTD", "kSnappyCompression"),
+            ("{size_ratio=2}", "{size_ratio=3;}"),
+            ("{nosuch=2}", "{size_ratio=2;}"),
+            ("0.25", "0.26"),
+        ] {
+            assert!(!same(requested, effective), "{requested} {effective}");
+        }
+    }
+
+    #[test]
+    fn only_what_did_not_take_is_reported() {
+        let written = OptionsFile::parse(
+            "[DBOptions]\nmax_open_files=20\n[CFOptions \"default\"]\nwrite_buffer_size=4194304\n\
+             [TableOptions/BlockBasedTable \"default\"]\nblock_size=4096\n",
+        );
+        let requested = [
+            ("max_open_files", "5"),
+            ("write_buffer_size", "4M"),
+            ("block_based_table_factory.block_cache", "8M"),
+            (
+                "block_based_table_factory",
+                "{block_size=4K;block_cache=8M}",
+            ),
+        ]
+        .map(|(name, text)| (name.to_owned(), text.to_owned()));
+        let found = not_taken(&Options::from(requested), Some(&written));
+        let found: Vec<_> = found
+            .iter()
+            .map(|option| (option.name.as_str(), option.effective.as_deref()))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("block_based_table_factory", None),
+                ("block_based_table_factory.block_cache", None),
+                ("max_open_files", Some("20")),
+            ]
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn a_whole_number_equals_itself_only(a in any::<u64>(), b in any::<u64>()) {
+            prop_assert!(same(&a.to_string(), &a.to_string()));
+            prop_assert_eq!(same(&a.to_string(), &b.to_string()), a == b);
+        }
+
+        #[test]
+        fn any_text_can_be_compared(a in ".{0,20}", b in ".{0,20}") {
+            prop_assert!(same(&a, &a));
+            let _ = same(&a, &b);
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! Latency histograms per operation type: HDR, three significant digits, kept whole.
+
+use std::collections::BTreeMap;
+
+use base64::Engine as _;
+use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
+use hdrhistogram::Histogram;
+
+use crate::protocol::LatencyReply;
+
+const SIGNIFICANT_DIGITS: u8 = 3;
+
+/// What kind of call a latency belongs to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum OperationKind {
+    /// Set a key.
+    Put,
+    /// Read a key.
+    Get,
+    /// Remove a key.
+    Delete,
+    /// One step of a scan.
+    Next,
+    /// Open a cursor, seek, and step.
+    Seek,
+}
+
+impl OperationKind {
+    /// Whether it looks for keys.
+    pub fn reads(self) -> bool {
+        matches!(
+            self,
+            OperationKind::Get | OperationKind::Next | OperationKind::Seek
+        )
+    }
+
+    /// Its name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            OperationKind::Put => "put",
+            OperationKind::Get => "get",
+            OperationKind::Delete => "delete",
+            OperationKind::Next => "next",
+            OperationKind::Seek => "seek",
+        }
+    }
+}
+
+/// The histogram of one thread and one operation type. Grows with the largest latency, never
+/// with the number of operations.
+#[derive(Debug, Clone)]
+pub struct Recorder {
+    histogram_ns: Histogram<u64>,
+}
+
+impl Default for Recorder {
+    fn default() -> Self {
+        // Three digits are within what the library takes (0 to 5), so this cannot fail.
+        let histogram_ns = Histogram::new(SIGNIFICANT_DIGITS).expect("3 digits are valid");
+        Recorder { histogram_ns }
+    }
+}
+
+impl Recorder {
+    /// Counts one operation of `ns` nanoseconds.
+    #[inline]
+    pub fn record(&mut self, ns: u64) {
+        self.histogram_ns += ns;
+    }
+
+    /// Operations counted.
+    pub fn count(&self) -> u64 {
+        self.histogram_ns.len()
+    }
+}
+
+/// Recorders of all threads of a phase, merged by operation type.
+#[derive(Debug, Default)]
+pub struct Recorders {
+    by_kind: BTreeMap<OperationKind, Recorder>,
+}
+
+impl Recorders {
+    /// Adds one thread's recorder.
+    pub fn merge(&mut self, kind: OperationKind, recorder: &Recorder) {
+        let merged = self.by_kind.entry(kind).or_default();
+        merged.histogram_ns += &recorder.histogram_ns;
+    }
+
+    /// The summaries to report, by the operation type's name; types without operations are left out.
+    pub fn replies(&self) -> BTreeMap<String, LatencyReply> {
+        self.by_kind
+            .iter()
+            .filter(|(_, recorder)| recorder.count() > 0)
+            .map(|(kind, recorder)| (kind.name().to_owned(), reply(&recorder.histogram_ns)))
+            .collect()
+    }
+}
+
+fn reply(histogram_ns: &Histogram<u64>) -> LatencyReply {
+    let at = |quantile| histogram_ns.value_at_quantile(quantile) as f64 / 1000.0;
+    LatencyReply {
+        count: histogram_ns.len(),
+        latency_us_mean: histogram_ns.mean() / 1000.0,
+        latency_us_p50: at(0.5),
+        latency_us_p95: at(0.95),
+        latency_us_p99: at(0.99),
+        latency_us_p999: at(0.999),
+        latency_us_max: histogram_ns.max() as f64 / 1000.0,
+        histogram_ns_base64: encode(histogram_ns),
+    }
+}
+
+fn encode(histogram_ns: &Histogram<u64>) -> String {
+    let mut bytes = Vec::new();
+    V2DeflateSerializer::new()
+        .serialize(histogram_ns, &mut bytes)
+        .expect("writing to memory cannot fail");
+    base64::engine::general_purpose::STANDARD.encode(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hdrhistogram::serialization::Deserializer;
+
+    #[test]
+    fn percentiles_are_within_three_digits_and_the_histogram_survives() {
+        let mut threads = [Recorder::default(), Recorder::default()];
+        for ns in 1..=100_000u64 {
+            threads[(ns % 2) as usize].record(ns);
+        }
+        let mut all = Recorders::default();
+        for thread in &threads {
+            all.merge(OperationKind::Put, thread);
+        }
+        let reply = &all.replies()["put"];
+        assert_eq!(reply.count, 100_000);
+        assert!(
+            (reply.latency_us_p99 - 99.0).abs() / 99.0 < 1e-3,
+            "{reply:?}"
+        );
+        let bytes = base64::engine::general_purpose::STANDARD
+            .decode(&reply.histogram_ns_base64)
+            .unwrap();
+        let back: Histogram<u64> = Deserializer::new().deserialize(&mut &bytes[..]).unwrap();
+        assert_eq!(back.len(), 100_000);
+        assert_eq!(back.max() as f64 / 1000.0, reply.latency_us_max);
+    }
+
+    #[test]
+    fn very_long_operations_are_kept_not_clamped() {
+        let mut recorder = Recorder::default();
+        recorder.record(3_600_000_000_000);
+        let mut all = Recorders::default();
+        all.merge(OperationKind::Get, &recorder);
+        let hour_us = all.replies()["get"].latency_us_max;
+        assert!((hour_us - 3.6e9).abs() / 3.6e9 < 1e-3);
+    }
+
+    #[test]
+    fn types_without_operations_are_left_out() {
+        let mut all = Recorders::default();
+        all.merge(OperationKind::Seek, &Recorder::default());
+        assert!(all.replies().is_empty());
+    }
+}

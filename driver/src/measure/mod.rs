@@ -1,0 +1,11 @@
+//! Measuring: the clock, latency histograms, the interval series, and what the process used.
+
+mod clock;
+mod intervals;
+mod latency;
+mod process;
+
+pub use clock::{unix_us, Ticks};
+pub use intervals::{IntervalSeries, Progress};
+pub use latency::{OperationKind, Recorder, Recorders};
+pub use process::{directory_bytes, ProcessCounters};

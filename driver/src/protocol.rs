@@ -1,0 +1,533 @@
+//! What passes between tuner and driver: one JSON request in, JSON lines out.
+//!
+//! The same messages are described by the JSON Schemas in `protocol/` and by the golden files
+//! there, which the test suites of both languages read.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::engine::{Durability, EngineError, Identity, OptionNotTaken, Options};
+
+/// Stated first by either side; any other version is refused.
+pub const PROTOCOL_VERSION: u32 = 1;
+
+/// What the driver is asked to do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
+pub enum Request {
+    /// Perform one run.
+    Run(RunRequest),
+    /// Say what an engine library is.
+    Probe(ProbeRequest),
+}
+
+/// Which engine, and the library to load it from; built-in engines need none.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EngineRequest {
+    /// A name of [`crate::engine::NAMES`].
+    pub name: String,
+    /// Path of the shared library.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub library: Option<PathBuf>,
+}
+
+/// One (config, workload, seed).
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RunRequest {
+    /// Must equal [`PROTOCOL_VERSION`].
+    pub protocol_version: u32,
+    /// The engine to measure.
+    pub engine: EngineRequest,
+    /// Folder of the database: created by the driver, never removed by it.
+    pub directory: PathBuf,
+    /// Options over the engine's defaults, in its own spelling.
+    #[serde(default)]
+    pub options: Options,
+    /// What to do.
+    pub workload: Workload,
+    /// Seed of every random choice of the run.
+    pub seed: u64,
+    /// Length of a step of the interval series, in milliseconds.
+    #[serde(default = "default_interval_ms")]
+    pub interval_ms: u64,
+    /// The least number of written keys to read back (all of them where fewer were written).
+    #[serde(default = "default_verify_keys")]
+    pub verify_keys: usize,
+}
+
+/// Ask a library what it is.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProbeRequest {
+    /// Must equal [`PROTOCOL_VERSION`].
+    pub protocol_version: u32,
+    /// The engine to probe.
+    pub engine: EngineRequest,
+    /// A scratch folder for throw-away databases.
+    pub directory: PathBuf,
+}
+
+fn default_interval_ms() -> u64 {
+    250
+}
+
+fn default_verify_keys() -> usize {
+    1000
+}
+
+/// A list of phases over one database.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// Bytes of a key: an 8-byte big-endian number, then `0` characters.
+    pub key_bytes: usize,
+    /// Bytes of a value.
+    pub value_bytes: usize,
+    /// Compressed size of a value divided by its size.
+    pub compression_ratio: f64,
+    /// Number of keys in the key space.
+    pub num: u64,
+    /// What a crash may cost.
+    pub durability: Durability,
+    /// What happens, in order.
+    pub phases: Vec<Phase>,
+}
+
+/// What a phase is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PhaseKind {
+    /// Fill the database.
+    Load,
+    /// Flush, and wait for compactions.
+    Settle,
+    /// Run without being judged.
+    Warmup,
+    /// Run and be judged; writes are charged with their drain.
+    Measure,
+}
+
+/// One phase; see `docs/architecture.md` for the meaning of each field.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Phase {
+    /// Unique within the workload.
+    pub name: String,
+    /// What it is for.
+    pub kind: PhaseKind,
+    /// What each thread does; absent in `settle` only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Operation>,
+    /// Operations of each thread, as in db_bench.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations_per_thread: Option<u64>,
+    /// Seconds after which every thread stops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_s: Option<f64>,
+    /// Worker threads.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub threads: usize,
+    /// Open loop: operations started per second over all threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_ops_s: Option<f64>,
+    /// Steps after each seek of `seekrandom`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub seek_nexts: u64,
+}
+
+fn one() -> usize {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
+fn is_one(threads: &usize) -> bool {
+    *threads == 1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
+fn is_zero(nexts: &u64) -> bool {
+    *nexts == 0
+}
+
+/// What one thread of a phase repeats. Names and meaning are those of db_bench.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Operation {
+    /// Put keys 0, 1, 2 ...
+    FillSeq,
+    /// Put uniformly drawn keys.
+    FillRandom,
+    /// Put every key once, in random order.
+    FillUniqueRandom,
+    /// Put uniformly drawn keys into a loaded database.
+    Overwrite,
+    /// Step through the database in key order.
+    ReadSeq,
+    /// Get uniformly drawn keys.
+    ReadRandom,
+    /// Get keys that were never written.
+    ReadMissing,
+    /// Get keys out of the first hundredth of the key space.
+    ReadHot,
+    /// Open a cursor, seek a uniformly drawn key, step `seek_nexts` times.
+    SeekRandom,
+    /// Delete uniformly drawn keys.
+    DeleteRandom,
+    /// `ReadRandom` by the phase's threads while one more thread overwrites.
+    ReadWhileWriting,
+}
+
+impl Operation {
+    /// Whether the database is changed.
+    pub fn writes(self) -> bool {
+        matches!(
+            self,
+            Operation::FillSeq
+                | Operation::FillRandom
+                | Operation::FillUniqueRandom
+                | Operation::Overwrite
+                | Operation::DeleteRandom
+                | Operation::ReadWhileWriting
+        )
+    }
+}
+
+/// A line that the tuner may send after the request.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(tag = "command", rename_all = "snake_case")]
+pub enum Control {
+    /// Stop within an interval and report `cancelled`.
+    Cancel,
+}
+
+/// What the driver says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Message {
+    /// Always first.
+    Hello {
+        /// [`PROTOCOL_VERSION`].
+        protocol_version: u32,
+        /// Version of the driver.
+        driver_version: String,
+    },
+    /// The engine accepted the options.
+    Opened {
+        /// What was opened.
+        engine: EngineReply,
+        /// Options whose effective value is not the requested one, or is not known.
+        options_not_taken: Vec<OptionReply>,
+    },
+    /// A phase begins.
+    PhaseStarted {
+        /// Position in the workload.
+        index: usize,
+        /// Name of the phase.
+        name: String,
+        /// What it is for.
+        kind: PhaseKind,
+    },
+    /// One step of the interval series.
+    Interval(Interval),
+    /// A phase ended, drain included.
+    PhaseFinished {
+        /// Position in the workload.
+        index: usize,
+        /// What it observed.
+        phase: Box<PhaseReply>,
+    },
+    /// Flushes and compactions of a phase, known once the database is closed.
+    BackgroundWork {
+        /// Position in the workload.
+        index: usize,
+        /// Memtables written out.
+        flushes: Option<u64>,
+        /// Bytes they took.
+        flush_bytes: Option<u64>,
+        /// Compactions that rewrote data.
+        compactions: Option<u64>,
+        /// Bytes read by them.
+        compaction_read_bytes: Option<u64>,
+        /// Bytes written by them.
+        compaction_write_bytes: Option<u64>,
+        /// Flushed and compacted bytes per user byte written.
+        write_amplification: Option<f64>,
+    },
+    /// The written keys were read back from the reopened database.
+    Verified {
+        /// How many were checked.
+        keys_checked: u64,
+        /// Not there, or there although deleted.
+        keys_lost: u64,
+        /// There, with bytes that nobody wrote last.
+        keys_wrong: u64,
+        /// Seconds that reopening took.
+        reopen_s: f64,
+    },
+    /// Answer to a probe.
+    Probed {
+        /// What the library is.
+        engine: EngineReply,
+        /// Compression algorithms compiled in.
+        compressions: Vec<String>,
+        /// Every option that the engine knows, with its default.
+        options: Vec<OptionDefault>,
+    },
+    /// The last message of a run that worked.
+    Finished {
+        /// Always `ok`.
+        outcome: String,
+        /// Seconds from request to here.
+        elapsed_s: f64,
+        /// CPU seconds of the process.
+        cpu_s: f64,
+        /// Peak resident memory.
+        rss_bytes_max: u64,
+        /// Bytes of all files of the database.
+        database_bytes: u64,
+    },
+    /// The last message of a run that did not.
+    Failed {
+        /// An outcome of `docs/glossary.md`.
+        outcome: Outcome,
+        /// Why.
+        error: ErrorReply,
+    },
+}
+
+/// How a run ended, as far as the driver can tell; the runner adds the outcomes of dead drivers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The request cannot be carried out.
+    Invalid,
+    /// The engine failed.
+    Crashed,
+    /// No space left on the device.
+    DiskFull,
+    /// The read-back found lost or wrong values.
+    DataLoss,
+    /// The tuner asked for it.
+    Cancelled,
+}
+
+/// Name, version and library of an engine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineReply {
+    /// Name of the engine.
+    pub name: String,
+    /// As the engine states it.
+    pub version: Option<String>,
+    /// What was loaded.
+    pub library: Option<PathBuf>,
+}
+
+impl From<Identity> for EngineReply {
+    fn from(identity: Identity) -> Self {
+        EngineReply {
+            name: identity.name,
+            version: identity.version,
+            library: identity.library,
+        }
+    }
+}
+
+/// An option that did not take.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OptionReply {
+    /// The option.
+    pub name: String,
+    /// What was asked for.
+    pub requested: String,
+    /// What is in force; `None` where the engine does not say.
+    pub effective: Option<String>,
+}
+
+impl From<OptionNotTaken> for OptionReply {
+    fn from(option: OptionNotTaken) -> Self {
+        OptionReply {
+            name: option.name,
+            requested: option.requested,
+            effective: option.effective,
+        }
+    }
+}
+
+/// An option and its default.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OptionDefault {
+    /// The option.
+    pub name: String,
+    /// Its default, as the engine writes it.
+    pub default: String,
+}
+
+/// One step of the interval series; `elapsed_s` is at its end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Position of the phase in the workload.
+    pub index: usize,
+    /// Seconds since the phase began.
+    pub elapsed_s: f64,
+    /// Seconds since the previous step.
+    pub interval_s: f64,
+    /// Operations in this step.
+    pub operations: u64,
+    /// Operations since the phase began.
+    pub operations_total: u64,
+    /// Operations per second in this step.
+    pub throughput_ops_s: f64,
+    /// Resident memory at its end.
+    pub rss_bytes: u64,
+}
+
+/// Latency of one operation type. Times in microseconds; the histogram counts nanoseconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LatencyReply {
+    /// Operations recorded.
+    pub count: u64,
+    /// Mean.
+    pub latency_us_mean: f64,
+    /// Median.
+    pub latency_us_p50: f64,
+    /// 95th percentile.
+    pub latency_us_p95: f64,
+    /// 99th percentile.
+    pub latency_us_p99: f64,
+    /// 99.9th percentile.
+    pub latency_us_p999: f64,
+    /// Largest.
+    pub latency_us_max: f64,
+    /// The whole histogram, HDR V2 compressed, in base64.
+    pub histogram_ns_base64: String,
+}
+
+/// What a phase observed. `None` means not known, never zero.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PhaseReply {
+    /// Name of the phase.
+    pub name: String,
+    /// What it was for.
+    pub kind: PhaseKind,
+    /// What its threads did.
+    pub operation: Option<Operation>,
+    /// Worker threads.
+    pub threads: usize,
+    /// Operations of all threads, the background writer's excluded.
+    pub operations: u64,
+    /// Seconds from the first operation to the end of the last.
+    pub elapsed_s: f64,
+    /// Seconds of flush and compaction after that, charged to the phase.
+    pub drain_s: f64,
+    /// `operations / elapsed_s`.
+    pub throughput_ops_s: f64,
+    /// `operations / (elapsed_s + drain_s)`.
+    pub sustained_throughput_ops_s: f64,
+    /// Whether the phase was cancelled before its size was reached.
+    pub cut_short: bool,
+    /// Mean latency of the phase's own operation type.
+    pub latency_us_mean: Option<f64>,
+    /// Median.
+    pub latency_us_p50: Option<f64>,
+    /// 95th percentile.
+    pub latency_us_p95: Option<f64>,
+    /// 99th percentile.
+    pub latency_us_p99: Option<f64>,
+    /// 99.9th percentile.
+    pub latency_us_p999: Option<f64>,
+    /// Largest.
+    pub latency_us_max: Option<f64>,
+    /// By operation type: `put`, `get`, `delete`, `next`, `seek`.
+    pub latencies: std::collections::BTreeMap<String, LatencyReply>,
+    /// Gets and seeks that found their key.
+    pub keys_found: Option<u64>,
+    /// Gets and seeks that did not.
+    pub keys_missing: Option<u64>,
+    /// Key and value bytes handed to the engine.
+    pub user_bytes_written: u64,
+    /// Key and value bytes handed out by the engine.
+    pub user_bytes_read: u64,
+    /// Filled in by `background_work`, when the database has been closed.
+    pub write_amplification: Option<f64>,
+    /// Bytes read by system calls per user byte read, in phases that only read.
+    pub read_amplification: Option<f64>,
+    /// Bytes on disk per live user byte, the number of live keys being estimated.
+    pub space_amplification: Option<f64>,
+    /// Process CPU time, drain included, per operation.
+    pub cpu_us_per_operation: Option<f64>,
+    /// Seconds for which the engine held writers back.
+    pub stall_s: Option<f64>,
+    /// Peak resident memory in this phase.
+    pub rss_bytes_max: u64,
+    /// Bytes of all files of the database at the end.
+    pub database_bytes: u64,
+    /// Wall clock at the start.
+    pub started_unix_us: u64,
+    /// Wall clock at the end, drain included.
+    pub finished_unix_us: u64,
+}
+
+/// Why a run failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ErrorReply {
+    /// A stable word.
+    pub kind: String,
+    /// One line.
+    pub message: String,
+    /// Field of the request at fault.
+    pub field: Option<String>,
+    /// What was there.
+    pub found: Option<String>,
+    /// What is allowed.
+    pub allowed: Option<String>,
+    /// Known names near a mistyped one.
+    pub nearest: Vec<String>,
+}
+
+impl ErrorReply {
+    /// An error with a kind and a message only.
+    pub fn new(kind: &str, message: impl Into<String>) -> Self {
+        ErrorReply {
+            kind: kind.to_owned(),
+            message: message.into(),
+            field: None,
+            found: None,
+            allowed: None,
+            nearest: Vec::new(),
+        }
+    }
+}
+
+impl From<&EngineError> for ErrorReply {
+    fn from(error: &EngineError) -> Self {
+        let message = error.to_string();
+        match error {
+            EngineError::Library { .. } => ErrorReply {
+                field: Some("engine.library".to_owned()),
+                ..ErrorReply::new("library", message)
+            },
+            EngineError::UnknownOption { name, nearest } => ErrorReply {
+                field: Some(format!("options.{name}")),
+                found: Some(name.clone()),
+                nearest: nearest.clone(),
+                ..ErrorReply::new("unknown_option", message)
+            },
+            EngineError::BadOptionValue {
+                name,
+                found,
+                allowed,
+            } => ErrorReply {
+                field: Some(format!("options.{name}")),
+                found: Some(found.clone()),
+                allowed: Some(allowed.clone()),
+                ..ErrorReply::new("bad_option_value", message)
+            },
+            EngineError::DiskFull { .. } => ErrorReply::new("disk_full", message),
+            EngineError::Failed { .. } => ErrorReply::new("engine", message),
+            EngineError::Cancelled => ErrorReply::new("cancelled", message),
+        }
+    }
+}

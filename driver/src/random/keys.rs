@@ -1,0 +1,163 @@
+//! Which key an operation takes, and how a key number becomes bytes.
+
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::Permutation;
+
+/// Bytes of a key that carry its number.
+pub const KEY_NUMBER_BYTES: usize = 8;
+
+/// The order in which a stream visits keys `0..num`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum KeyOrder {
+    /// 0, 1, 2 ... and again from 0.
+    Sequential,
+    /// Each draw uniform and independent.
+    Uniform,
+    /// Every key once per round, in random order.
+    Unique,
+    /// Uniform over the first hundredth, rounded up.
+    Hot,
+}
+
+/// Key numbers for one thread.
+#[derive(Debug, Clone)]
+pub struct KeyStream {
+    draw: Draw,
+}
+
+#[derive(Debug, Clone)]
+enum Draw {
+    Sequential {
+        next: u64,
+        num: u64,
+    },
+    Uniform {
+        random: Xoshiro256PlusPlus,
+        num: u64,
+    },
+    Unique {
+        order: Permutation,
+        next: u64,
+        num: u64,
+    },
+}
+
+impl KeyStream {
+    /// A stream over `0..num` (`num` at least 1) in the given order.
+    ///
+    /// `share` is (this thread, all threads): threads of a `Unique` order divide the keys among
+    /// themselves, so that each key comes up once over all of them; `seed` must then be the same
+    /// for all. The other orders ignore it, as db_bench does.
+    pub fn new(order: KeyOrder, num: u64, seed: u64, share: (usize, usize)) -> Self {
+        let uniform = |num| Draw::Uniform {
+            random: Xoshiro256PlusPlus::seed_from_u64(seed),
+            num,
+        };
+        let draw = match order {
+            KeyOrder::Sequential => Draw::Sequential { next: 0, num },
+            KeyOrder::Uniform => uniform(num),
+            KeyOrder::Hot => uniform(num.div_ceil(100)),
+            KeyOrder::Unique => Draw::Unique {
+                order: Permutation::new(num, seed),
+                next: num * share.0 as u64 / share.1 as u64,
+                num,
+            },
+        };
+        KeyStream { draw }
+    }
+
+    /// The next key number.
+    #[inline]
+    pub fn next_key(&mut self) -> u64 {
+        match &mut self.draw {
+            Draw::Sequential { next, num } => advance(next, *num),
+            Draw::Uniform { random, num } => random.random_range(0..*num),
+            Draw::Unique { order, next, num } => order.get(advance(next, *num)),
+        }
+    }
+}
+
+#[inline]
+fn advance(next: &mut u64, num: u64) -> u64 {
+    let current = *next;
+    *next = if current + 1 == num { 0 } else { current + 1 };
+    current
+}
+
+/// Writes key number `index` to the front of `key`, which already ends in `0` characters: eight
+/// big-endian bytes, so that byte order is number order. The format is that of RocksDB's db_bench.
+#[inline]
+pub fn encode_key(key: &mut [u8], index: u64) {
+    key[..KEY_NUMBER_BYTES].copy_from_slice(&index.to_be_bytes());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn take(order: KeyOrder, num: u64, count: usize) -> Vec<u64> {
+        let mut stream = KeyStream::new(order, num, 3, (0, 1));
+        (0..count).map(|_| stream.next_key()).collect()
+    }
+
+    #[test]
+    fn sequential_wraps() {
+        assert_eq!(take(KeyOrder::Sequential, 3, 5), [0, 1, 2, 0, 1]);
+    }
+
+    #[test]
+    fn unique_visits_every_key_once_over_all_threads() {
+        let mut seen: Vec<u64> = (0..2)
+            .flat_map(|thread| {
+                let mut stream = KeyStream::new(KeyOrder::Unique, 100, 3, (thread, 2));
+                (0..50).map(move |_| stream.next_key())
+            })
+            .collect();
+        seen.sort_unstable();
+        assert_eq!(seen, (0..100).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn hot_stays_in_the_first_hundredth() {
+        assert!(take(KeyOrder::Hot, 1050, 1000).iter().all(|&key| key < 11));
+        assert!(take(KeyOrder::Hot, 1050, 1000).contains(&10));
+    }
+
+    /// Pearson's chi-square over 64 cells, 63 degrees of freedom: 0.1 % critical value 103.4.
+    #[test]
+    fn uniform_is_uniform() {
+        let mut cells = [0f64; 64];
+        let draws = 200_000;
+        for key in take(KeyOrder::Uniform, 64, draws) {
+            cells[key as usize] += 1.0;
+        }
+        let expected = draws as f64 / 64.0;
+        let chi_square: f64 = cells
+            .iter()
+            .map(|c| (c - expected).powi(2) / expected)
+            .sum();
+        assert!(chi_square < 103.4, "chi-square {chi_square}");
+    }
+
+    proptest! {
+        #[test]
+        fn byte_order_is_number_order(a: u64, b: u64, key_bytes in 8usize..64) {
+            let (mut x, mut y) = (vec![b'0'; key_bytes], vec![b'0'; key_bytes]);
+            encode_key(&mut x, a);
+            encode_key(&mut y, b);
+            prop_assert_eq!(x.cmp(&y), a.cmp(&b));
+        }
+
+        #[test]
+        fn same_seed_same_keys(seed: u64, num in 1u64..1_000_000) {
+            let mut one = KeyStream::new(KeyOrder::Uniform, num, seed, (0, 1));
+            let mut two = KeyStream::new(KeyOrder::Uniform, num, seed, (0, 1));
+            for _ in 0..20 {
+                prop_assert_eq!(one.next_key(), two.next_key());
+            }
+        }
+    }
+}

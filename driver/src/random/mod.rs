@@ -1,0 +1,28 @@
+//! Randomness with a seed: which key comes next, and what its value is.
+//!
+//! Every generator takes its seed as an argument; none keeps state per key, so a key space of any
+//! size costs the same memory.
+
+mod keys;
+mod permutation;
+mod values;
+
+pub use keys::{encode_key, KeyOrder, KeyStream, KEY_NUMBER_BYTES};
+pub use permutation::Permutation;
+pub use values::ValuePool;
+
+/// Mixes 64 bits so that every input bit moves every output bit.
+///
+/// The finaliser of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
+/// generators, OOPSLA 2014, with the constants of Stafford's variant 13).
+#[inline]
+pub fn mix(bits: u64) -> u64 {
+    let bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    bits ^ (bits >> 31)
+}
+
+/// A seed for one thread of one phase, unrelated to those of its neighbours.
+pub fn stream_seed(seed: u64, phase: usize, thread: usize) -> u64 {
+    mix(mix(mix(seed) ^ phase as u64) ^ ((thread as u64) << 32))
+}

@@ -1,0 +1,92 @@
+//! Values: windows into one pool of text that compresses to a chosen ratio.
+//!
+//! A value is a function of its *version* alone, so that any value can be checked later without
+//! keeping it. Pieces of 100 bytes, each a random part repeated to fill the piece, are how both
+//! db_bench programs make compressible values; windows begin at a piece, as theirs do.
+
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use super::mix;
+
+const POOL_BYTES: usize = 1 << 20;
+const PIECE_BYTES: usize = 100;
+
+/// The pool that all values of a run are windows of.
+#[derive(Debug)]
+pub struct ValuePool {
+    bytes: Vec<u8>,
+    value_bytes: usize,
+    piece_bytes: usize,
+    pieces: u64,
+}
+
+impl ValuePool {
+    /// A pool for values of `value_bytes` that compress to `compression_ratio` of their size.
+    pub fn new(value_bytes: usize, compression_ratio: f64, seed: u64) -> Self {
+        let piece_bytes = PIECE_BYTES.min(value_bytes).max(1);
+        let random_bytes = ((piece_bytes as f64 * compression_ratio) as usize).max(1);
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let mut bytes = Vec::with_capacity(POOL_BYTES + value_bytes + piece_bytes);
+        while bytes.len() < POOL_BYTES + value_bytes {
+            let part: Vec<u8> = (0..random_bytes)
+                .map(|_| random.random_range(b' '..=b'~'))
+                .collect();
+            bytes.extend(part.iter().cycle().take(piece_bytes));
+        }
+        ValuePool {
+            bytes,
+            value_bytes,
+            piece_bytes,
+            pieces: (POOL_BYTES / piece_bytes) as u64,
+        }
+    }
+
+    /// The value of `version`.
+    #[inline]
+    pub fn value(&self, version: u64) -> &[u8] {
+        let piece = ((u128::from(mix(version)) * u128::from(self.pieces)) >> 64) as usize;
+        let start = piece * self.piece_bytes;
+        &self.bytes[start..start + self.value_bytes]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn every_version_has_a_value_of_the_right_size(version: u64, value_bytes in 0usize..5000) {
+            let pool = ValuePool::new(value_bytes, 0.5, 1);
+            prop_assert_eq!(pool.value(version).len(), value_bytes);
+            prop_assert_eq!(pool.value(version), pool.value(version));
+        }
+    }
+
+    #[test]
+    fn versions_differ() {
+        let pool = ValuePool::new(100, 0.5, 1);
+        let same = (0..1000)
+            .filter(|v| pool.value(*v) == pool.value(v + 1))
+            .count();
+        assert!(
+            same < 5,
+            "{same} of 1000 neighbouring versions share a value"
+        );
+    }
+
+    #[test]
+    fn half_of_a_value_repeats_at_ratio_one_half() {
+        for value_bytes in [20, 100, 300] {
+            let pool = ValuePool::new(value_bytes, 0.5, 9);
+            let piece = value_bytes.min(100);
+            for version in 0..100 {
+                for part in pool.value(version).chunks(piece) {
+                    assert_eq!(part[..piece / 2], part[piece / 2..]);
+                }
+            }
+        }
+    }
+}

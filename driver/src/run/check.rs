@@ -1,0 +1,131 @@
+//! What a request must satisfy before anything is done. The tuner checks its user's words in its
+//! own terms; these checks hold for whoever speaks the protocol.
+
+use std::path::Path;
+
+use crate::protocol::{ErrorReply, Phase, PhaseKind, Workload, PROTOCOL_VERSION};
+use crate::random::KEY_NUMBER_BYTES;
+
+use super::failure::Failure;
+
+const KEY_BYTES_MAX: usize = 65_535;
+const VALUE_BYTES_MAX: usize = 64 << 20;
+/// Versions of written values have 12 bits for the thread and 8 for the phase.
+const THREADS_MAX: usize = 4_095;
+const PHASES_MAX: usize = 255;
+
+type Checked = Result<(), Failure>;
+
+/// The protocol version must be ours.
+pub fn version(found: u32) -> Checked {
+    require(
+        found == PROTOCOL_VERSION,
+        "protocol_version",
+        found,
+        &PROTOCOL_VERSION.to_string(),
+    )
+}
+
+/// Sizes, phases and their combination must make sense.
+pub fn workload(workload: &Workload) -> Checked {
+    let keys = format!("{KEY_NUMBER_BYTES} to {KEY_BYTES_MAX}");
+    let key_bytes = workload.key_bytes;
+    let in_range = (KEY_NUMBER_BYTES..=KEY_BYTES_MAX).contains(&key_bytes);
+    require(in_range, "workload.key_bytes", key_bytes, &keys)?;
+    let values = format!("0 to {VALUE_BYTES_MAX}");
+    let value_bytes = workload.value_bytes;
+    require(
+        value_bytes <= VALUE_BYTES_MAX,
+        "workload.value_bytes",
+        value_bytes,
+        &values,
+    )?;
+    let ratio = workload.compression_ratio;
+    let sensible = ratio > 0.0 && ratio <= 1.0;
+    require(
+        sensible,
+        "workload.compression_ratio",
+        ratio,
+        "above 0, at most 1",
+    )?;
+    require(workload.num > 0, "workload.num", workload.num, "at least 1")?;
+    let count = workload.phases.len();
+    let phases = format!("1 to {PHASES_MAX} phases");
+    require(
+        (1..=PHASES_MAX).contains(&count),
+        "workload.phases",
+        count,
+        &phases,
+    )?;
+    workload
+        .phases
+        .iter()
+        .enumerate()
+        .try_for_each(|(index, each)| phase(index, each))
+}
+
+fn phase(index: usize, phase: &Phase) -> Checked {
+    let field = |name: &str| format!("workload.phases[{index}].{name}");
+    if phase.kind == PhaseKind::Settle {
+        let absent = phase.operation.is_none();
+        return require(
+            absent,
+            &field("operation"),
+            "an operation",
+            "none in a settle phase",
+        );
+    }
+    require(
+        phase.operation.is_some(),
+        &field("operation"),
+        "nothing",
+        "an operation",
+    )?;
+    let sized = phase.operations_per_thread.is_some() || phase.duration_s.is_some();
+    let sizes = "operations_per_thread, duration_s, or both";
+    require(sized, &field("operations_per_thread"), "nothing", sizes)?;
+    let threads = format!("1 to {THREADS_MAX}");
+    let count = phase.threads;
+    require(
+        (1..=THREADS_MAX).contains(&count),
+        &field("threads"),
+        count,
+        &threads,
+    )?;
+    for (name, value) in [
+        ("duration_s", phase.duration_s),
+        ("rate_ops_s", phase.rate_ops_s),
+    ] {
+        let value = value.unwrap_or(1.0);
+        let sensible = value.is_finite() && value > 0.0;
+        require(sensible, &field(name), value, "a number above 0")?;
+    }
+    Ok(())
+}
+
+/// The database's folder must exist or be creatable.
+pub fn create(directory: &Path) -> Checked {
+    std::fs::create_dir_all(directory).map_err(|error| {
+        Failure::invalid(ErrorReply {
+            field: Some("directory".to_owned()),
+            found: Some(directory.display().to_string()),
+            ..ErrorReply::new("directory", format!("{}: {error}", directory.display()))
+        })
+    })
+}
+
+fn require(holds: bool, field: &str, found: impl ToString, allowed: &str) -> Checked {
+    if holds {
+        return Ok(());
+    }
+    let found = found.to_string();
+    Err(Failure::invalid(ErrorReply {
+        field: Some(field.to_owned()),
+        allowed: Some(allowed.to_owned()),
+        found: Some(found.clone()),
+        ..ErrorReply::new(
+            "request",
+            format!("{field}: found {found}; allowed: {allowed}"),
+        )
+    }))
+}

@@ -1,0 +1,58 @@
+//! Why a run ended early.
+
+use crate::engine::EngineError;
+use crate::protocol::{ErrorReply, Outcome};
+
+/// Why a run ended early.
+#[derive(Debug)]
+pub enum Failure {
+    /// To be reported to the tuner.
+    Reported(Outcome, Box<ErrorReply>),
+    /// The tuner is gone.
+    Unheard(std::io::Error),
+}
+
+impl From<std::io::Error> for Failure {
+    fn from(error: std::io::Error) -> Self {
+        Failure::Unheard(error)
+    }
+}
+
+impl Failure {
+    /// A failure to be told to the tuner.
+    pub fn reported(outcome: Outcome, error: ErrorReply) -> Self {
+        Failure::Reported(outcome, Box::new(error))
+    }
+
+    /// The tuner asked for it, while `phase` ran.
+    pub fn cancelled(phase: &str) -> Self {
+        let message = format!("cancelled in phase {phase}");
+        Failure::reported(Outcome::Cancelled, ErrorReply::new("cancelled", message))
+    }
+
+    /// The request cannot be carried out.
+    pub fn invalid(error: ErrorReply) -> Self {
+        Failure::reported(Outcome::Invalid, error)
+    }
+
+    /// An engine that refuses to open was asked for something that it cannot do.
+    pub fn opening(error: EngineError) -> Self {
+        match error {
+            EngineError::Failed { .. } => Failure::invalid(ErrorReply::from(&error)),
+            other => Failure::running(other),
+        }
+    }
+
+    /// An engine that fails while it works has failed.
+    pub fn running(error: EngineError) -> Self {
+        let outcome = match error {
+            EngineError::DiskFull { .. } => Outcome::DiskFull,
+            EngineError::Cancelled => Outcome::Cancelled,
+            EngineError::Failed { .. } => Outcome::Crashed,
+            EngineError::Library { .. }
+            | EngineError::UnknownOption { .. }
+            | EngineError::BadOptionValue { .. } => Outcome::Invalid,
+        };
+        Failure::reported(outcome, ErrorReply::from(&error))
+    }
+}

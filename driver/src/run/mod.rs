@@ -1,0 +1,169 @@
+//! One run: open, execute the phases, close, reopen, read back, and say so step by step.
+
+mod check;
+mod failure;
+mod phases;
+mod report;
+
+use std::sync::atomic::AtomicBool;
+use std::time::Instant;
+
+use crate::engine::{self, Engine};
+use crate::measure::{directory_bytes, ProcessCounters};
+use crate::protocol::{
+    ErrorReply, Message, OptionDefault, Outcome, ProbeRequest, Request, RunRequest,
+    PROTOCOL_VERSION,
+};
+use crate::workload::{verify, Ledger};
+
+use failure::Failure;
+use phases::{Executed, Phases};
+
+/// Where messages go. An error means that nobody listens any more.
+pub trait Sink {
+    /// Sends one message.
+    fn send(&mut self, message: &Message) -> std::io::Result<()>;
+}
+
+/// Carries out `request`, reporting to `sink`, and polls `cancelled` throughout.
+///
+/// Returns whether it worked; the last message sent is `finished` or `failed` accordingly. Errors
+/// are those of the sink.
+pub fn execute(
+    request: &Request,
+    cancelled: &AtomicBool,
+    sink: &mut dyn Sink,
+) -> std::io::Result<bool> {
+    let started = Instant::now();
+    let done = match request {
+        Request::Run(request) => run(request, cancelled, sink),
+        Request::Probe(request) => probe(request, sink),
+    };
+    match done {
+        Ok(usage) => sink.send(&usage.finished(started)).map(|()| true),
+        Err(Failure::Unheard(error)) => Err(error),
+        Err(Failure::Reported(outcome, error)) => {
+            let error = *error;
+            sink.send(&Message::Failed { outcome, error })
+                .map(|()| false)
+        }
+    }
+}
+
+/// The first message of every conversation.
+pub fn hello() -> Message {
+    Message::Hello {
+        protocol_version: PROTOCOL_VERSION,
+        driver_version: env!("CARGO_PKG_VERSION").to_owned(),
+    }
+}
+
+/// What is known only at the end of a run.
+struct Usage {
+    rss_bytes_max: u64,
+    database_bytes: u64,
+}
+
+impl Usage {
+    fn finished(self, started: Instant) -> Message {
+        Message::Finished {
+            outcome: "ok".to_owned(),
+            elapsed_s: started.elapsed().as_secs_f64(),
+            cpu_s: ProcessCounters::now().cpu_s,
+            rss_bytes_max: self.rss_bytes_max.max(ProcessCounters::rss_bytes_max()),
+            database_bytes: self.database_bytes,
+        }
+    }
+}
+
+fn run(
+    request: &RunRequest,
+    cancelled: &AtomicBool,
+    sink: &mut dyn Sink,
+) -> Result<Usage, Failure> {
+    check::version(request.protocol_version)?;
+    check::workload(&request.workload)?;
+    let engine = load(&request.engine)?;
+    check::create(&request.directory)?;
+    let executed = Phases::new(request, cancelled).execute(&*engine, sink)?;
+    let database_bytes = directory_bytes(&request.directory);
+    executed.send_background_work(&*engine, &request.directory, sink)?;
+    read_back(request, &*engine, &executed, sink)?;
+    Ok(Usage {
+        rss_bytes_max: executed.rss_bytes_max,
+        database_bytes,
+    })
+}
+
+fn load(request: &crate::protocol::EngineRequest) -> Result<Box<dyn Engine>, Failure> {
+    engine::load(&request.name, request.library.as_deref()).map_err(Failure::opening)
+}
+
+/// Reopens the closed database and compares a sample of the written keys.
+fn read_back(
+    request: &RunRequest,
+    engine: &dyn Engine,
+    executed: &Executed,
+    sink: &mut dyn Sink,
+) -> Result<(), Failure> {
+    let ledger: &Ledger = &executed.ledger;
+    if !executed.keeps_data || ledger.is_empty() {
+        return Ok(());
+    }
+    let started = Instant::now();
+    let database = engine
+        .open(
+            &request.directory,
+            &request.options,
+            request.workload.durability,
+        )
+        .map_err(Failure::running)?;
+    let reopen_s = started.elapsed().as_secs_f64();
+    let key_bytes = request.workload.key_bytes;
+    let seen = verify(
+        &*database,
+        ledger,
+        &executed.pool,
+        key_bytes,
+        request.verify_keys,
+    )
+    .map_err(Failure::running)?;
+    sink.send(&Message::Verified {
+        keys_checked: seen.keys_checked,
+        keys_lost: seen.keys_lost,
+        keys_wrong: seen.keys_wrong,
+        reopen_s,
+    })?;
+    if seen.keys_lost + seen.keys_wrong == 0 {
+        return Ok(());
+    }
+    let message = format!(
+        "{} of {} sampled keys lost, {} wrong",
+        seen.keys_lost, seen.keys_checked, seen.keys_wrong
+    );
+    Err(Failure::reported(
+        Outcome::DataLoss,
+        ErrorReply::new("data_loss", message),
+    ))
+}
+
+fn probe(request: &ProbeRequest, sink: &mut dyn Sink) -> Result<Usage, Failure> {
+    check::version(request.protocol_version)?;
+    let engine = load(&request.engine)?;
+    check::create(&request.directory)?;
+    let probe = engine::probe(&*engine, &request.directory).map_err(Failure::opening)?;
+    let options = probe
+        .options
+        .into_iter()
+        .map(|(name, default)| OptionDefault { name, default })
+        .collect();
+    sink.send(&Message::Probed {
+        engine: probe.identity.into(),
+        compressions: probe.compressions,
+        options,
+    })?;
+    Ok(Usage {
+        rss_bytes_max: 0,
+        database_bytes: 0,
+    })
+}

@@ -1,0 +1,224 @@
+//! The phases of a run on an open database, and what is known once it is closed.
+
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use crate::engine::{Database, Engine, EngineError};
+use crate::measure::unix_us;
+use crate::protocol::{Message, Phase, PhaseKind, PhaseReply, RunRequest};
+use crate::random::{mix, ValuePool};
+use crate::workload::{run_phase, Ledger, PhaseContext, PhaseObservation};
+
+use super::failure::Failure;
+use super::report::{phase_reply, write_amplification, PhaseStart};
+use super::Sink;
+
+/// The phases of one request.
+pub struct Phases<'a> {
+    request: &'a RunRequest,
+    cancelled: &'a AtomicBool,
+    pool: ValuePool,
+    ledger: Ledger,
+    windows: Vec<Window>,
+    rss_bytes_max: u64,
+}
+
+/// The wall-clock window of a finished phase, in which its flushes and compactions fell.
+struct Window {
+    index: usize,
+    from_us: u64,
+    to_us: u64,
+    user_bytes_written: u64,
+}
+
+/// What the phases leave behind when the database has been closed.
+pub struct Executed {
+    /// What the database must hold.
+    pub ledger: Ledger,
+    /// Where its values came from.
+    pub pool: ValuePool,
+    /// Whether the engine keeps data at all (the no-op engine does not).
+    pub keeps_data: bool,
+    /// Peak resident memory over all phases.
+    pub rss_bytes_max: u64,
+    windows: Vec<Window>,
+}
+
+impl<'a> Phases<'a> {
+    /// The phases of `request`, none of which has run yet.
+    pub fn new(request: &'a RunRequest, cancelled: &'a AtomicBool) -> Self {
+        let workload = &request.workload;
+        let pool_seed = mix(request.seed ^ 0x7661_6c75_6573);
+        Phases {
+            request,
+            cancelled,
+            pool: ValuePool::new(workload.value_bytes, workload.compression_ratio, pool_seed),
+            ledger: Ledger::new(request.seed),
+            windows: Vec::new(),
+            rss_bytes_max: 0,
+        }
+    }
+
+    /// Opens the database, runs every phase, closes it.
+    pub fn execute(
+        mut self,
+        engine: &dyn Engine,
+        sink: &mut dyn Sink,
+    ) -> Result<Executed, Failure> {
+        let request = self.request;
+        let database = engine
+            .open(
+                &request.directory,
+                &request.options,
+                request.workload.durability,
+            )
+            .map_err(Failure::opening)?;
+        let not_taken = database.options_not_taken();
+        sink.send(&Message::Opened {
+            engine: database.identity().into(),
+            options_not_taken: not_taken.into_iter().map(Into::into).collect(),
+        })?;
+        for (index, phase) in request.workload.phases.iter().enumerate() {
+            sink.send(&Message::PhaseStarted {
+                index,
+                name: phase.name.clone(),
+                kind: phase.kind,
+            })?;
+            let reply = self.phase(&*database, index, phase, sink)?;
+            let cut_short = reply.cut_short;
+            sink.send(&Message::PhaseFinished {
+                index,
+                phase: Box::new(reply),
+            })?;
+            if cut_short || self.cancelled.load(Ordering::Relaxed) {
+                return Err(Failure::cancelled(&phase.name));
+            }
+        }
+        Ok(Executed {
+            ledger: self.ledger,
+            pool: self.pool,
+            keeps_data: database.keeps_data(),
+            rss_bytes_max: self.rss_bytes_max,
+            windows: self.windows,
+        })
+    }
+
+    fn phase(
+        &mut self,
+        database: &dyn Database,
+        index: usize,
+        phase: &Phase,
+        sink: &mut dyn Sink,
+    ) -> Result<PhaseReply, Failure> {
+        let start = PhaseStart::now(database);
+        let mut observation = self.observe(database, index, phase, sink)?;
+        let drained = match &observation {
+            Some(seen) if seen.cut_short => false,
+            Some(_) => {
+                phase.kind == PhaseKind::Measure && phase.operation.is_some_and(|o| o.writes())
+            }
+            None => true,
+        };
+        let drain_s = if drained {
+            self.drain(database, phase)?
+        } else {
+            0.0
+        };
+        if let Some(seen) = &mut observation {
+            self.ledger.add_phase(std::mem::take(&mut seen.ledgers));
+        }
+        let live_bytes = self.ledger.live_keys() * self.entry_bytes();
+        let directory = &self.request.directory;
+        let reply = phase_reply(
+            phase,
+            &start,
+            observation,
+            drain_s,
+            database,
+            directory,
+            live_bytes,
+        );
+        self.rss_bytes_max = self.rss_bytes_max.max(reply.rss_bytes_max);
+        self.windows.push(Window {
+            index,
+            from_us: reply.started_unix_us,
+            to_us: reply.finished_unix_us,
+            user_bytes_written: reply.user_bytes_written,
+        });
+        Ok(reply)
+    }
+
+    /// Runs the phase's operation; a settle phase has none.
+    fn observe(
+        &self,
+        database: &dyn Database,
+        index: usize,
+        phase: &Phase,
+        sink: &mut dyn Sink,
+    ) -> Result<Option<PhaseObservation>, Failure> {
+        let Some(operation) = phase.operation else {
+            return Ok(None);
+        };
+        let context = PhaseContext {
+            database,
+            workload: &self.request.workload,
+            pool: &self.pool,
+            seed: self.request.seed,
+            interval: Duration::from_millis(self.request.interval_ms.max(1)),
+            cancelled: self.cancelled,
+        };
+        let mut heard = Ok(());
+        let mut emit = |interval| {
+            if heard.is_ok() {
+                heard = sink.send(&Message::Interval(interval));
+            }
+        };
+        let observation = run_phase(&context, index, phase, operation, &mut emit);
+        heard?;
+        Ok(Some(observation.map_err(Failure::running)?))
+    }
+
+    fn drain(&self, database: &dyn Database, phase: &Phase) -> Result<f64, Failure> {
+        let started = Instant::now();
+        let cancelled = || self.cancelled.load(Ordering::Relaxed);
+        match database.drain(&cancelled) {
+            Ok(()) => Ok(started.elapsed().as_secs_f64()),
+            Err(EngineError::Cancelled) => Err(Failure::cancelled(&phase.name)),
+            Err(error) => Err(Failure::running(error)),
+        }
+    }
+
+    fn entry_bytes(&self) -> f64 {
+        (self.request.workload.key_bytes + self.request.workload.value_bytes) as f64
+    }
+}
+
+impl Executed {
+    /// Reports flushes and compactions of every phase, which the engines' logs hold completely
+    /// only after the database has been closed.
+    pub fn send_background_work(
+        &self,
+        engine: &dyn Engine,
+        directory: &Path,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Failure> {
+        let end_us = unix_us();
+        for (position, window) in self.windows.iter().enumerate() {
+            // Work between two phases belongs to the earlier one, which caused it.
+            let next = self.windows.get(position + 1);
+            let to_us = next.map_or(end_us.max(window.to_us), |next| next.from_us);
+            let work = engine.background_work(directory, window.from_us, to_us);
+            sink.send(&Message::BackgroundWork {
+                index: window.index,
+                write_amplification: write_amplification(&work, window.user_bytes_written),
+                flushes: work.flushes,
+                flush_bytes: work.flush_bytes,
+                compactions: work.compactions,
+                compaction_read_bytes: work.compaction_read_bytes,
+                compaction_write_bytes: work.compaction_write_bytes,
+            })?;
+        }
+        Ok(())
+    }
+}

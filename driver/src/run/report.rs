@@ -1,0 +1,148 @@
+//! What a phase observed, put into the words of the protocol.
+
+use std::path::Path;
+
+use crate::engine::{BackgroundWork, Database};
+use crate::measure::{directory_bytes, unix_us, ProcessCounters};
+use crate::protocol::{LatencyReply, Operation, Phase, PhaseReply};
+use crate::workload::PhaseObservation;
+
+/// Counters at the start of a phase.
+pub struct PhaseStart {
+    counters: ProcessCounters,
+    stall_s: Option<f64>,
+    unix_us: u64,
+}
+
+impl PhaseStart {
+    /// Takes the counters now, and starts a new peak of resident memory.
+    pub fn now(database: &dyn Database) -> Self {
+        ProcessCounters::reset_rss_peak();
+        PhaseStart {
+            counters: ProcessCounters::now(),
+            stall_s: database.stall_s(),
+            unix_us: unix_us(),
+        }
+    }
+}
+
+/// The reply for a phase that began at `start` and has been drained; a settle phase, which has
+/// no `observation`, did nothing but drain. `live_bytes` are the estimated key and value bytes
+/// that the database must hold.
+pub fn phase_reply(
+    phase: &Phase,
+    start: &PhaseStart,
+    observation: Option<PhaseObservation>,
+    drain_s: f64,
+    database: &dyn Database,
+    directory: &Path,
+    live_bytes: f64,
+) -> PhaseReply {
+    let end = ProcessCounters::now();
+    let mut reply = skeleton(phase, start, drain_s);
+    reply.stall_s = database
+        .stall_s()
+        .zip(start.stall_s)
+        .map(|(now, before)| (now - before).max(0.0));
+    reply.database_bytes = directory_bytes(directory);
+    let held = live_bytes > 0.0 && database.keeps_data() && reply.database_bytes > 0;
+    reply.space_amplification = held.then(|| reply.database_bytes as f64 / live_bytes);
+    if let Some(observation) = observation {
+        add_observation(&mut reply, observation);
+        let cpu_us = (end.cpu_s - start.counters.cpu_s) * 1e6;
+        reply.cpu_us_per_operation = ratio(cpu_us, reply.operations as f64);
+        reply.read_amplification = read_amplification(phase, &reply, database, start, &end);
+    }
+    reply
+}
+
+fn skeleton(phase: &Phase, start: &PhaseStart, drain_s: f64) -> PhaseReply {
+    PhaseReply {
+        name: phase.name.clone(),
+        kind: phase.kind,
+        operation: phase.operation,
+        threads: phase.threads,
+        operations: 0,
+        elapsed_s: 0.0,
+        drain_s,
+        throughput_ops_s: 0.0,
+        sustained_throughput_ops_s: 0.0,
+        cut_short: false,
+        latency_us_mean: None,
+        latency_us_p50: None,
+        latency_us_p95: None,
+        latency_us_p99: None,
+        latency_us_p999: None,
+        latency_us_max: None,
+        latencies: std::collections::BTreeMap::new(),
+        keys_found: None,
+        keys_missing: None,
+        user_bytes_written: 0,
+        user_bytes_read: 0,
+        write_amplification: None,
+        read_amplification: None,
+        space_amplification: None,
+        cpu_us_per_operation: None,
+        stall_s: None,
+        rss_bytes_max: ProcessCounters::rss_bytes_max(),
+        database_bytes: 0,
+        started_unix_us: start.unix_us,
+        finished_unix_us: unix_us(),
+    }
+}
+
+fn add_observation(reply: &mut PhaseReply, observation: PhaseObservation) {
+    let operations = observation.operations as f64;
+    reply.operations = observation.operations;
+    reply.elapsed_s = observation.elapsed_s;
+    reply.throughput_ops_s = ratio(operations, observation.elapsed_s).unwrap_or(0.0);
+    reply.sustained_throughput_ops_s =
+        ratio(operations, observation.elapsed_s + reply.drain_s).unwrap_or(0.0);
+    reply.cut_short = observation.cut_short;
+    reply.latencies = observation.recorders.replies();
+    if let Some(own) = reply.latencies.get(observation.kind.name()).cloned() {
+        add_latency(reply, &own);
+    }
+    let tally = observation.tally;
+    let reads = observation.kind.reads();
+    reply.keys_found = reads.then_some(tally.found);
+    reply.keys_missing = reads.then_some(tally.missing);
+    reply.user_bytes_written = tally.bytes_written;
+    reply.user_bytes_read = tally.bytes_read;
+}
+
+fn add_latency(reply: &mut PhaseReply, own: &LatencyReply) {
+    reply.latency_us_mean = Some(own.latency_us_mean);
+    reply.latency_us_p50 = Some(own.latency_us_p50);
+    reply.latency_us_p95 = Some(own.latency_us_p95);
+    reply.latency_us_p99 = Some(own.latency_us_p99);
+    reply.latency_us_p999 = Some(own.latency_us_p999);
+    reply.latency_us_max = Some(own.latency_us_max);
+}
+
+/// Bytes that read system calls returned per byte handed to the user. Unknown where the engine
+/// maps its files, and where the phase also wrote: compactions read as well.
+fn read_amplification(
+    phase: &Phase,
+    reply: &PhaseReply,
+    database: &dyn Database,
+    start: &PhaseStart,
+    end: &ProcessCounters,
+) -> Option<f64> {
+    if !database.reads_by_system_call() || phase.operation.is_some_and(Operation::writes) {
+        return None;
+    }
+    let read_bytes = end.read_bytes?.checked_sub(start.counters.read_bytes?)?;
+    ratio(read_bytes as f64, reply.user_bytes_read as f64)
+}
+
+/// Bytes written by flushes and compactions per user byte written. The write-ahead log, one more
+/// byte per byte, is not counted, as in RocksDB's own statistics.
+pub fn write_amplification(work: &BackgroundWork, user_bytes_written: u64) -> Option<f64> {
+    let written = work.flush_bytes? + work.compaction_write_bytes?;
+    ratio(written as f64, user_bytes_written as f64)
+}
+
+fn ratio(numerator: f64, denominator: f64) -> Option<f64> {
+    (denominator > 0.0).then(|| numerator / denominator)
+}

@@ -1,0 +1,210 @@
+//! The ledger: for a bounded sample of the written keys, what the database must hold.
+//!
+//! Which keys are in the sample depends on the key alone (its hash must end in `level` zero bits),
+//! and the level rises when the sample outgrows its bound: the adaptive sampling of Wegman, as
+//! analysed by Flajolet ("On adaptive sampling", Computing 43, 1990). So memory does not grow with
+//! the number of keys, every thread agrees on the sample, and `sample size * 2^level` estimates the
+//! number of distinct keys with a standard error of about `1.2 / sqrt(bound)`.
+
+use std::collections::HashMap;
+
+use crate::random::mix;
+
+/// Keys kept at most. Gives the estimate of distinct keys a standard error of about 1 %.
+const BOUND: usize = 16_384;
+
+/// Names one write of the run: the value written is a function of it.
+pub type Version = u64;
+
+/// Builds the version of operation `count` of `thread` in phase `phase`.
+pub fn version(phase: usize, thread: usize, count: u64) -> Version {
+    ((phase as u64) << 56) | ((thread as u64) << 44) | count
+}
+
+/// The last thing that a thread did to a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// Written, with this version.
+    Written(Version),
+    /// Deleted.
+    Deleted,
+}
+
+/// What one thread did in one phase.
+#[derive(Debug, Clone)]
+pub struct ThreadLedger {
+    seed: u64,
+    mask: u64,
+    last: HashMap<u64, Fate>,
+}
+
+impl ThreadLedger {
+    /// An empty ledger; all ledgers of a run share `seed`.
+    pub fn new(seed: u64) -> Self {
+        ThreadLedger {
+            seed,
+            mask: 0,
+            last: HashMap::new(),
+        }
+    }
+
+    /// Notes what was done to key number `index`.
+    #[inline]
+    pub fn note(&mut self, index: u64, fate: Fate) {
+        if mix(index ^ self.seed) & self.mask == 0 {
+            self.keep(index, fate);
+        }
+    }
+
+    #[cold]
+    fn keep(&mut self, index: u64, fate: Fate) {
+        self.last.insert(index, fate);
+        while self.last.len() > BOUND {
+            self.raise(self.mask << 1 | 1);
+        }
+    }
+
+    fn raise(&mut self, mask: u64) {
+        let seed = self.seed;
+        self.mask = mask;
+        self.last.retain(|index, _| mix(index ^ seed) & mask == 0);
+    }
+}
+
+/// What the whole run did: for each key of the sample, the fates that may be the last one. There
+/// are several only where threads of one phase wrote the same key.
+#[derive(Debug, Clone)]
+pub struct Ledger {
+    seed: u64,
+    mask: u64,
+    fates: HashMap<u64, Vec<Fate>>,
+}
+
+impl Ledger {
+    /// An empty ledger.
+    pub fn new(seed: u64) -> Self {
+        Ledger {
+            seed,
+            mask: 0,
+            fates: HashMap::new(),
+        }
+    }
+
+    /// Adds a phase, given the ledgers of all its threads. Its fates replace earlier ones, since
+    /// every thread of the earlier phases had ended.
+    pub fn add_phase(&mut self, threads: Vec<ThreadLedger>) {
+        let mut phase: HashMap<u64, Vec<Fate>> = HashMap::new();
+        for thread in threads {
+            self.raise(thread.mask);
+            for (index, fate) in thread.last {
+                phase.entry(index).or_default().push(fate);
+            }
+        }
+        self.fates.extend(phase);
+        self.raise(self.mask);
+        while self.fates.len() > BOUND {
+            self.raise(self.mask << 1 | 1);
+        }
+    }
+
+    fn raise(&mut self, mask: u64) {
+        let (seed, mask) = (self.seed, self.mask | mask);
+        self.mask = mask;
+        self.fates.retain(|index, _| mix(index ^ seed) & mask == 0);
+    }
+
+    /// The sampled keys with the fates that may be their last, in key order.
+    pub fn expectations(&self) -> Vec<(u64, &[Fate])> {
+        let mut all: Vec<_> = self
+            .fates
+            .iter()
+            .map(|(index, fates)| (*index, fates.as_slice()))
+            .collect();
+        all.sort_unstable_by_key(|(index, _)| *index);
+        all
+    }
+
+    /// Whether nothing was written or deleted.
+    pub fn is_empty(&self) -> bool {
+        self.fates.is_empty()
+    }
+
+    /// Estimated number of keys that the database holds.
+    pub fn live_keys(&self) -> f64 {
+        let live = self
+            .fates
+            .values()
+            .filter(|fates| fates.iter().any(|fate| matches!(fate, Fate::Written(_))))
+            .count();
+        live as f64 * (self.mask + 1) as f64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn thread_that_wrote(keys: impl Iterator<Item = u64>) -> ThreadLedger {
+        let mut ledger = ThreadLedger::new(1);
+        for key in keys {
+            ledger.note(key, Fate::Written(key));
+        }
+        ledger
+    }
+
+    #[test]
+    fn few_keys_are_all_kept() {
+        let mut ledger = Ledger::new(1);
+        ledger.add_phase(vec![thread_that_wrote(0..900)]);
+        assert_eq!(ledger.expectations().len(), 900);
+        assert_eq!(ledger.live_keys(), 900.0);
+    }
+
+    #[test]
+    fn many_keys_are_sampled_within_the_bound_and_counted() {
+        let mut ledger = Ledger::new(1);
+        ledger.add_phase(vec![
+            thread_that_wrote(0..700_000),
+            thread_that_wrote(300_000..1_000_000),
+        ]);
+        let kept = ledger.expectations().len();
+        assert!((BOUND / 4..=BOUND).contains(&kept), "{kept}");
+        let error = ledger.live_keys() / 1e6 - 1.0;
+        assert!(error.abs() < 0.05, "{error}");
+    }
+
+    #[test]
+    fn a_later_phase_decides_and_a_race_leaves_both_fates_open() {
+        let mut ledger = Ledger::new(1);
+        ledger.add_phase(vec![thread_that_wrote(0..3)]);
+        let mut one = ThreadLedger::new(1);
+        let mut two = ThreadLedger::new(1);
+        one.note(0, Fate::Deleted);
+        one.note(1, Fate::Written(50));
+        two.note(1, Fate::Written(60));
+        ledger.add_phase(vec![one, two]);
+        let open: Vec<(u64, Vec<Fate>)> = ledger
+            .expectations()
+            .into_iter()
+            .map(|(index, fates)| (index, fates.to_vec()))
+            .collect();
+        assert_eq!(
+            open,
+            [
+                (0, vec![Fate::Deleted]),
+                (1, vec![Fate::Written(50), Fate::Written(60)]),
+                (2, vec![Fate::Written(2)]),
+            ]
+        );
+        assert_eq!(ledger.live_keys(), 2.0);
+    }
+
+    proptest! {
+        #[test]
+        fn versions_do_not_collide(a: (u8, u8, u32), b: (u8, u8, u32)) {
+            let make = |(phase, thread, count): (u8, u8, u32)| version(phase.into(), thread.into(), count.into());
+            prop_assert_eq!(make(a) == make(b), a == b);
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! Workloads: what each thread of a phase does, when it starts each operation, and what the
+//! database must hold afterwards.
+
+mod arrival;
+mod ledger;
+mod operations;
+mod phase;
+mod verify;
+mod worker;
+
+pub use ledger::Ledger;
+pub use phase::{run_phase, PhaseContext, PhaseObservation};
+pub use verify::{verify, Verification};

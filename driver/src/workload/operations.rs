@@ -1,0 +1,385 @@
+//! The operations themselves: prepare outside the clock, perform inside it.
+
+use crate::engine::{Cursor, Result, Session};
+use crate::measure::OperationKind;
+use crate::random::{encode_key, KeyStream, ValuePool};
+
+use super::ledger::{version, Fate, ThreadLedger};
+
+/// Whether an operation happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// It did.
+    Done,
+    /// There was nothing left to do; not counted.
+    Exhausted,
+}
+
+/// What a thread did, apart from how long it took.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Reads that found their key.
+    pub found: u64,
+    /// Reads that did not.
+    pub missing: u64,
+    /// Key and value bytes handed to the engine.
+    pub bytes_written: u64,
+    /// Key and value bytes handed out by it.
+    pub bytes_read: u64,
+}
+
+impl Tally {
+    /// Adds what another thread did.
+    pub fn add(&mut self, other: Tally) {
+        self.found += other.found;
+        self.missing += other.missing;
+        self.bytes_written += other.bytes_written;
+        self.bytes_read += other.bytes_read;
+    }
+
+    fn read(&mut self, found: bool, bytes: usize) {
+        if found {
+            self.found += 1;
+            self.bytes_read += bytes as u64;
+        } else {
+            self.missing += 1;
+        }
+    }
+}
+
+/// One kind of operation, repeated by one thread.
+pub trait Action {
+    /// What its latencies are filed under.
+    const KIND: OperationKind;
+    /// Whether [`Action::prepare`] does anything: where it does not, the end of one operation is
+    /// the start of the next, and one reading of the clock serves both.
+    const PREPARES: bool;
+
+    /// Chooses the next key; outside the clock.
+    fn prepare(&mut self);
+    /// Calls the engine.
+    fn perform(&mut self) -> Result<Step>;
+    /// What was done so far.
+    fn tally(&self) -> Tally;
+    /// What was written, when the thread is done; `None` for reads.
+    fn into_ledger(self) -> Option<ThreadLedger>
+    where
+        Self: Sized,
+    {
+        None
+    }
+}
+
+/// A key being reused for every operation of a thread.
+#[derive(Debug)]
+pub struct KeyBuffer {
+    stream: KeyStream,
+    index: u64,
+    bytes: Vec<u8>,
+}
+
+impl KeyBuffer {
+    /// Keys of `key_bytes` from `stream`.
+    pub fn new(stream: KeyStream, key_bytes: usize) -> Self {
+        KeyBuffer {
+            stream,
+            index: 0,
+            bytes: vec![b'0'; key_bytes],
+        }
+    }
+
+    /// Keys that no writer makes: one byte longer than those it does make, as in db_bench.
+    pub fn never_written(stream: KeyStream, key_bytes: usize) -> Self {
+        KeyBuffer::new(stream, key_bytes + 1)
+    }
+
+    #[inline]
+    fn advance(&mut self) {
+        self.index = self.stream.next_key();
+        encode_key(&mut self.bytes, self.index);
+    }
+}
+
+/// Which thread of which phase, for the versions of what it writes.
+#[derive(Debug, Clone, Copy)]
+pub struct Origin {
+    /// Position of the phase in the workload.
+    pub phase: usize,
+    /// Position of the thread in the phase.
+    pub thread: usize,
+}
+
+/// Puts.
+pub struct Put<'a> {
+    session: Box<dyn Session + 'a>,
+    key: KeyBuffer,
+    pool: &'a ValuePool,
+    origin: Origin,
+    ledger: ThreadLedger,
+    version: u64,
+    count: u64,
+    tally: Tally,
+}
+
+impl<'a> Put<'a> {
+    /// Puts of values out of `pool`, noted in `ledger`.
+    pub fn new(
+        session: Box<dyn Session + 'a>,
+        key: KeyBuffer,
+        pool: &'a ValuePool,
+        origin: Origin,
+        ledger: ThreadLedger,
+    ) -> Self {
+        Put {
+            session,
+            key,
+            pool,
+            origin,
+            ledger,
+            version: 0,
+            count: 0,
+            tally: Tally::default(),
+        }
+    }
+}
+
+impl Action for Put<'_> {
+    const KIND: OperationKind = OperationKind::Put;
+    const PREPARES: bool = true;
+
+    #[inline]
+    fn prepare(&mut self) {
+        self.key.advance();
+        self.version = version(self.origin.phase, self.origin.thread, self.count);
+        self.count += 1;
+    }
+
+    #[inline]
+    fn perform(&mut self) -> Result<Step> {
+        let value = self.pool.value(self.version);
+        self.session.put(&self.key.bytes, value)?;
+        self.tally.bytes_written += (self.key.bytes.len() + value.len()) as u64;
+        self.ledger
+            .note(self.key.index, Fate::Written(self.version));
+        Ok(Step::Done)
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    fn into_ledger(self) -> Option<ThreadLedger> {
+        Some(self.ledger)
+    }
+}
+
+/// Deletes.
+pub struct Delete<'a> {
+    session: Box<dyn Session + 'a>,
+    key: KeyBuffer,
+    ledger: ThreadLedger,
+    tally: Tally,
+}
+
+impl<'a> Delete<'a> {
+    /// Deletes, noted in `ledger`.
+    pub fn new(session: Box<dyn Session + 'a>, key: KeyBuffer, ledger: ThreadLedger) -> Self {
+        Delete {
+            session,
+            key,
+            ledger,
+            tally: Tally::default(),
+        }
+    }
+}
+
+impl Action for Delete<'_> {
+    const KIND: OperationKind = OperationKind::Delete;
+    const PREPARES: bool = true;
+
+    #[inline]
+    fn prepare(&mut self) {
+        self.key.advance();
+    }
+
+    #[inline]
+    fn perform(&mut self) -> Result<Step> {
+        self.session.delete(&self.key.bytes)?;
+        self.tally.bytes_written += self.key.bytes.len() as u64;
+        self.ledger.note(self.key.index, Fate::Deleted);
+        Ok(Step::Done)
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    fn into_ledger(self) -> Option<ThreadLedger> {
+        Some(self.ledger)
+    }
+}
+
+/// Gets.
+pub struct Get<'a> {
+    session: Box<dyn Session + 'a>,
+    key: KeyBuffer,
+    tally: Tally,
+}
+
+impl<'a> Get<'a> {
+    /// Gets of the keys of `key`.
+    pub fn new(session: Box<dyn Session + 'a>, key: KeyBuffer) -> Self {
+        Get {
+            session,
+            key,
+            tally: Tally::default(),
+        }
+    }
+}
+
+impl Action for Get<'_> {
+    const KIND: OperationKind = OperationKind::Get;
+    const PREPARES: bool = true;
+
+    #[inline]
+    fn prepare(&mut self) {
+        self.key.advance();
+    }
+
+    #[inline]
+    fn perform(&mut self) -> Result<Step> {
+        let mut value_bytes = 0;
+        let key = &self.key.bytes;
+        let found = self
+            .session
+            .get(key, &mut |value| value_bytes = value.len())?;
+        self.tally.read(found, key.len() + value_bytes);
+        Ok(Step::Done)
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+}
+
+/// Cursors opened, sought and stepped.
+pub struct Seek<'a> {
+    session: Box<dyn Session + 'a>,
+    key: KeyBuffer,
+    nexts: u64,
+    tally: Tally,
+}
+
+impl<'a> Seek<'a> {
+    /// Seeks to the keys of `key`, each followed by `nexts` steps.
+    pub fn new(session: Box<dyn Session + 'a>, key: KeyBuffer, nexts: u64) -> Self {
+        Seek {
+            session,
+            key,
+            nexts,
+            tally: Tally::default(),
+        }
+    }
+}
+
+impl Action for Seek<'_> {
+    const KIND: OperationKind = OperationKind::Seek;
+    const PREPARES: bool = true;
+
+    #[inline]
+    fn prepare(&mut self) {
+        self.key.advance();
+    }
+
+    #[inline]
+    fn perform(&mut self) -> Result<Step> {
+        let mut cursor = self.session.cursor()?;
+        cursor.seek(&self.key.bytes);
+        let found = cursor.valid() && cursor.key() == self.key.bytes;
+        let mut bytes = if found { entry_bytes(&*cursor) } else { 0 };
+        for _ in 0..self.nexts {
+            if !cursor.valid() {
+                break;
+            }
+            cursor.next();
+            bytes += if cursor.valid() {
+                entry_bytes(&*cursor)
+            } else {
+                0
+            };
+        }
+        cursor.status()?;
+        drop(cursor);
+        self.tally.read(found, 0);
+        self.tally.bytes_read += bytes as u64;
+        Ok(Step::Done)
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+}
+
+#[inline]
+fn entry_bytes(cursor: &dyn Cursor) -> usize {
+    cursor.key().len() + cursor.value().len()
+}
+
+/// A scan in key order.
+pub struct Scan<'a> {
+    cursor: Box<dyn Cursor + 'a>,
+    positioned: bool,
+    wraps: bool,
+    tally: Tally,
+}
+
+impl<'a> Scan<'a> {
+    /// Steps of `cursor` from the first entry on; begins again at the end if `wraps`.
+    pub fn new(cursor: Box<dyn Cursor + 'a>, wraps: bool) -> Self {
+        Scan {
+            cursor,
+            positioned: false,
+            wraps,
+            tally: Tally::default(),
+        }
+    }
+
+    /// Stands on the first entry: at the start, and again at the end if the scan wraps.
+    #[cold]
+    fn begin(&mut self) -> Result<Step> {
+        self.cursor.status()?;
+        if self.positioned && !self.wraps {
+            return Ok(Step::Exhausted);
+        }
+        self.cursor.seek_to_first();
+        self.positioned = true;
+        if !self.cursor.valid() {
+            self.cursor.status()?;
+            return Ok(Step::Exhausted);
+        }
+        self.tally.read(true, entry_bytes(&*self.cursor));
+        Ok(Step::Done)
+    }
+}
+
+impl Action for Scan<'_> {
+    const KIND: OperationKind = OperationKind::Next;
+    const PREPARES: bool = false;
+
+    fn prepare(&mut self) {}
+
+    #[inline]
+    fn perform(&mut self) -> Result<Step> {
+        if self.positioned {
+            if let Some((key, value)) = self.cursor.next_entry() {
+                self.tally.read(true, key.len() + value.len());
+                return Ok(Step::Done);
+            }
+        }
+        self.begin()
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+}

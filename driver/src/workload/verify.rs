@@ -1,0 +1,58 @@
+//! The read-back: does the database hold what was written?
+
+use crate::engine::{Database, Result};
+use crate::random::{encode_key, ValuePool};
+
+use super::ledger::{Fate, Ledger};
+
+/// Bytes of values read back at most, so that a run of huge values does not end in a long scan;
+/// the least number of keys that the request names is checked in any case.
+const READ_BACK_BYTES: usize = 256 << 20;
+
+/// What the read-back found.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Verification {
+    /// Keys looked up.
+    pub keys_checked: u64,
+    /// Not there although written, or there although deleted.
+    pub keys_lost: u64,
+    /// There with bytes that no last writer wrote.
+    pub keys_wrong: u64,
+}
+
+/// Looks up the ledger's keys, at least `keys_min` of them, in `database`.
+pub fn verify(
+    database: &dyn Database,
+    ledger: &Ledger,
+    pool: &ValuePool,
+    key_bytes: usize,
+    keys_min: usize,
+) -> Result<Verification> {
+    let mut session = database.session();
+    let mut key = vec![b'0'; key_bytes];
+    let mut verification = Verification::default();
+    let expectations = ledger.expectations();
+    let affordable = READ_BACK_BYTES / pool.value(0).len().max(1);
+    let checked = expectations.len().min(affordable.max(keys_min));
+    // An even stride keeps the checked keys spread over the whole key space.
+    for position in 0..checked {
+        let (index, fates) = expectations[position * expectations.len() / checked];
+        encode_key(&mut key, index);
+        let mut matches = false;
+        let found = session.get(&key, &mut |value| {
+            matches = fates.iter().any(
+                |fate| matches!(fate, Fate::Written(version) if pool.value(*version) == value),
+            );
+        })?;
+        let may_be_absent = fates.contains(&Fate::Deleted);
+        let may_be_present = fates.iter().any(|fate| matches!(fate, Fate::Written(_)));
+        verification.keys_checked += 1;
+        match (found, matches) {
+            (false, _) if !may_be_absent => verification.keys_lost += 1,
+            (true, false) if !may_be_present => verification.keys_lost += 1,
+            (true, false) => verification.keys_wrong += 1,
+            _ => {}
+        }
+    }
+    Ok(verification)
+}

@@ -1,0 +1,211 @@
+//! The loop of one thread: start an operation, time it, count it, until the phase's size is
+//! reached or somebody stops it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::engine::Result;
+use crate::measure::{Progress, Recorder, Ticks};
+
+use super::arrival::Schedule;
+use super::operations::{Action, Step};
+
+/// Why and when threads stop early.
+#[derive(Debug, Clone, Copy)]
+pub struct Stops<'a> {
+    /// The tuner cancelled the run.
+    pub cancelled: &'a AtomicBool,
+    /// Another thread of the phase failed, or the threads that this one accompanies are done.
+    pub halted: &'a AtomicBool,
+}
+
+impl Stops<'_> {
+    #[inline]
+    fn any(&self) -> bool {
+        self.halted.load(Ordering::Relaxed) || self.cancelled.load(Ordering::Relaxed)
+    }
+}
+
+/// How much one thread does, and how fast.
+#[derive(Debug, Clone)]
+pub struct Extent {
+    /// Operations at most.
+    pub operations: u64,
+    /// Nanoseconds after `started` at which it stops.
+    pub duration_ns: u64,
+    /// Tick at which the phase began.
+    pub started: u64,
+    /// Open loop, where there is a target rate.
+    pub schedule: Option<Schedule>,
+}
+
+/// What one thread's loop came to.
+#[derive(Debug, Clone)]
+pub struct Lap {
+    /// Operations finished.
+    pub operations: u64,
+    /// Tick at the end of the last.
+    pub ended: u64,
+    /// Latencies.
+    pub recorder: Recorder,
+    /// Whether it was stopped before its extent was reached.
+    pub cut_short: bool,
+}
+
+/// Repeats `action` to its extent.
+pub fn repeat<A: Action>(
+    action: &mut A,
+    extent: Extent,
+    ticks: &Ticks,
+    stops: Stops<'_>,
+    progress: &Progress,
+) -> Result<Lap> {
+    match extent.schedule.clone() {
+        None => closed_loop(action, &extent, ticks, stops, progress),
+        Some(schedule) => open_loop(action, schedule, &extent, ticks, stops, progress),
+    }
+}
+
+fn closed_loop<A: Action>(
+    action: &mut A,
+    extent: &Extent,
+    ticks: &Ticks,
+    stops: Stops<'_>,
+    progress: &Progress,
+) -> Result<Lap> {
+    let mut lap = Lap::begun(extent.started);
+    while lap.operations < extent.operations {
+        if stops.any() {
+            lap.cut_short = true;
+            break;
+        }
+        let start = if A::PREPARES {
+            action.prepare();
+            ticks.now()
+        } else {
+            lap.ended
+        };
+        let step = action.perform()?;
+        lap.ended = ticks.now();
+        if step == Step::Exhausted {
+            break;
+        }
+        lap.count(ticks.ns_between(start, lap.ended), progress);
+        let timed = extent.duration_ns != u64::MAX;
+        if timed && ticks.ns_between(extent.started, lap.ended) >= extent.duration_ns {
+            break;
+        }
+    }
+    Ok(lap)
+}
+
+fn open_loop<A: Action>(
+    action: &mut A,
+    mut schedule: Schedule,
+    extent: &Extent,
+    ticks: &Ticks,
+    stops: Stops<'_>,
+    progress: &Progress,
+) -> Result<Lap> {
+    let mut lap = Lap::begun(extent.started);
+    let now_ns = || ticks.ns_between(extent.started, ticks.now());
+    while lap.operations < extent.operations {
+        action.prepare();
+        let over = || now_ns() >= extent.duration_ns;
+        let Some(intended_ns) = schedule.wait(|| stops.any() || over()) else {
+            lap.cut_short = stops.any();
+            break;
+        };
+        let step = action.perform()?;
+        lap.ended = ticks.now();
+        if step == Step::Exhausted {
+            break;
+        }
+        let ended_ns = ticks.ns_between(extent.started, lap.ended);
+        lap.count(ended_ns.saturating_sub(intended_ns), progress);
+    }
+    lap.ended = ticks.now();
+    Ok(lap)
+}
+
+impl Lap {
+    fn begun(started: u64) -> Self {
+        Lap {
+            operations: 0,
+            ended: started,
+            recorder: Recorder::default(),
+            cut_short: false,
+        }
+    }
+
+    #[inline]
+    fn count(&mut self, ns: u64, progress: &Progress) {
+        self.recorder.record(ns);
+        self.operations += 1;
+        progress.publish(self.operations);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::OperationKind;
+    use crate::workload::operations::Tally;
+    use std::time::Duration;
+
+    /// Takes `millis` for its first operation and no time for the others.
+    struct Stumble {
+        millis: u64,
+    }
+
+    impl Action for Stumble {
+        const KIND: OperationKind = OperationKind::Get;
+        const PREPARES: bool = true;
+
+        fn prepare(&mut self) {}
+
+        fn perform(&mut self) -> Result<Step> {
+            std::thread::sleep(Duration::from_millis(std::mem::take(&mut self.millis)));
+            Ok(Step::Done)
+        }
+
+        fn tally(&self) -> Tally {
+            Tally::default()
+        }
+    }
+
+    fn p50_us(rate_ops_s: Option<f64>) -> f64 {
+        let ticks = Ticks::default();
+        let started = ticks.now();
+        let quiet = AtomicBool::new(false);
+        let extent = Extent {
+            operations: 50,
+            duration_ns: u64::MAX,
+            started,
+            schedule: rate_ops_s.map(|rate| Schedule::new(ticks.clone(), started, rate, 0, 1)),
+        };
+        let stops = Stops {
+            cancelled: &quiet,
+            halted: &quiet,
+        };
+        let progress = Progress::default();
+        let lap = repeat(
+            &mut Stumble { millis: 100 },
+            extent,
+            &ticks,
+            stops,
+            &progress,
+        )
+        .unwrap();
+        let mut all = crate::measure::Recorders::default();
+        all.merge(OperationKind::Get, &lap.recorder);
+        all.replies()["get"].latency_us_p50
+    }
+
+    /// Fifty operations intended within 50 ms, the first of which takes 100 ms: in an open loop
+    /// most of them waited for tens of milliseconds; a closed loop never learns of it.
+    #[test]
+    fn open_loop_latency_includes_the_queue_that_closed_loop_hides() {
+        assert!(p50_us(Some(1000.0)) > 40_000.0);
+        assert!(p50_us(None) < 1_000.0);
+    }
+}

@@ -1,0 +1,326 @@
+//! The driver as its users meet it: the binary, one request in, lines out. On the built-in engines,
+//! so that no library is needed; `tests/engine_runs.rs` does the same on real ones.
+
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use lsmtune_driver::protocol::{Interval, Message, Outcome, PhaseReply};
+use serde_json::{json, Value};
+
+struct Conversation {
+    child: Child,
+    folder: tempfile::TempDir,
+}
+
+impl Conversation {
+    fn start(engine: &str, workload: Value, more: Value) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut request = json!({
+            "protocol_version": 1, "command": "run", "engine": {"name": engine},
+            "directory": folder.path().join("db"), "workload": workload, "seed": 1, "interval_ms": 50,
+        });
+        for (key, value) in more.as_object().unwrap() {
+            request[key] = value.clone();
+        }
+        let mut child = Command::new(env!("CARGO_BIN_EXE_lsmtune-driver"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        writeln!(child.stdin.as_mut().unwrap(), "{request}").unwrap();
+        Conversation { child, folder }
+    }
+
+    fn messages(&mut self) -> Vec<Message> {
+        let lines = BufReader::new(self.child.stdout.take().unwrap()).lines();
+        lines
+            .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
+            .collect()
+    }
+}
+
+fn workload(phases: Value) -> Value {
+    json!({
+        "key_bytes": 16, "value_bytes": 100, "compression_ratio": 0.5, "num": 10_000,
+        "durability": "wal", "phases": phases,
+    })
+}
+
+fn measure(operation: &str, size: Value) -> Value {
+    let mut phase = json!({"name": operation, "kind": "measure", "operation": operation});
+    for (key, value) in size.as_object().unwrap() {
+        phase[key] = value.clone();
+    }
+    phase
+}
+
+fn load() -> Value {
+    json!({"name": "load", "kind": "load", "operation": "filluniquerandom", "operations_per_thread": 10_000})
+}
+
+fn run(engine: &str, phases: Value) -> Vec<Message> {
+    Conversation::start(engine, workload(phases), json!({})).messages()
+}
+
+fn last_phase(messages: &[Message]) -> &PhaseReply {
+    let mut phases = messages.iter().filter_map(|message| match message {
+        Message::PhaseFinished { phase, .. } => Some(phase),
+        _ => None,
+    });
+    phases
+        .next_back()
+        .unwrap_or_else(|| panic!("no phase finished: {messages:?}"))
+}
+
+fn failure(messages: &[Message]) -> (Outcome, String) {
+    match messages.last() {
+        Some(Message::Failed { outcome, error }) => (*outcome, error.message.clone()),
+        other => panic!("expected a failure, found {other:?}"),
+    }
+}
+
+#[test]
+fn every_operation_runs_and_counts_what_it_did() {
+    let reads = [
+        ("readrandom", 10_000, Some((10_000, 0)), "get"),
+        ("readhot", 10_000, Some((10_000, 0)), "get"),
+        ("readmissing", 10_000, Some((0, 10_000)), "get"),
+        ("seekrandom", 10_000, Some((10_000, 0)), "seek"),
+        ("readseq", 10_000, Some((10_000, 0)), "next"),
+        ("readwhilewriting", 10_000, Some((10_000, 0)), "get"),
+        ("overwrite", 10_000, None, "put"),
+        ("deleterandom", 10_000, None, "delete"),
+        ("fillseq", 10_000, None, "put"),
+        ("fillrandom", 10_000, None, "put"),
+    ];
+    for (operation, operations, keys, kind) in reads {
+        let size = json!({"operations_per_thread": operations});
+        let messages = run("memory", json!([load(), measure(operation, size)]));
+        let phase = last_phase(&messages);
+        assert_eq!(phase.operations, operations, "{operation}");
+        assert_eq!(
+            phase.keys_found.zip(phase.keys_missing),
+            keys,
+            "{operation}"
+        );
+        assert_eq!(phase.latencies[kind].count, operations, "{operation}");
+        assert_eq!(
+            phase.latency_us_p99,
+            Some(phase.latencies[kind].latency_us_p99)
+        );
+        assert!(phase.throughput_ops_s > 0.0 && !phase.cut_short);
+        let Some(Message::Finished { outcome, .. }) = messages.last() else {
+            panic!("{operation}: {:?}", messages.last());
+        };
+        assert_eq!(outcome, "ok");
+    }
+}
+
+#[test]
+fn operations_are_per_thread_as_in_db_bench() {
+    let size = json!({"operations_per_thread": 3000, "threads": 2});
+    let messages = run("memory", json!([load(), measure("readrandom", size)]));
+    assert_eq!(last_phase(&messages).operations, 6000);
+}
+
+#[test]
+fn a_scan_ends_with_the_database_and_repeats_only_for_a_duration() {
+    let long = measure("readseq", json!({"operations_per_thread": 25_000}));
+    assert_eq!(
+        last_phase(&run("memory", json!([load(), long]))).operations,
+        10_000
+    );
+    let timed = measure("readseq", json!({"duration_s": 0.2}));
+    assert!(last_phase(&run("memory", json!([load(), timed]))).operations > 10_000);
+}
+
+#[test]
+fn the_companion_writes_without_being_counted_as_an_operation() {
+    let phase = measure("readwhilewriting", json!({"duration_s": 0.2}));
+    let messages = run("memory", json!([load(), phase]));
+    let phase = last_phase(&messages);
+    assert_eq!(phase.operations, phase.latencies["get"].count);
+    assert!(phase.latencies["put"].count > 0);
+    assert_eq!(phase.user_bytes_written, phase.latencies["put"].count * 116);
+}
+
+#[test]
+fn written_keys_are_read_back_at_least_a_thousand() {
+    for operation in ["fillrandom", "deleterandom", "overwrite"] {
+        let phase = measure(
+            operation,
+            json!({"operations_per_thread": 20_000, "threads": 2}),
+        );
+        let messages = run("memory", json!([load(), phase]));
+        let verified = messages.iter().find_map(|message| match message {
+            Message::Verified {
+                keys_checked,
+                keys_lost,
+                keys_wrong,
+                ..
+            } => Some((*keys_checked, *keys_lost, *keys_wrong)),
+            _ => None,
+        });
+        let (checked, lost, wrong) = verified.unwrap();
+        assert!(checked >= 1000, "{operation}: {checked}");
+        assert_eq!((lost, wrong), (0, 0), "{operation}");
+    }
+}
+
+#[test]
+fn the_same_seed_reads_the_same_and_another_seed_does_not() {
+    let bytes_found = |seed: u64| {
+        let mut sparse = workload(json!([
+            measure("fillrandom", json!({"operations_per_thread": 5000})),
+            measure("readrandom", json!({"operations_per_thread": 5000})),
+        ]));
+        sparse["num"] = json!(20_000);
+        let messages = Conversation::start("memory", sparse, json!({"seed": seed})).messages();
+        last_phase(&messages).keys_found.unwrap()
+    };
+    assert_eq!(bytes_found(7), bytes_found(7));
+    assert_ne!(bytes_found(7), bytes_found(8));
+}
+
+#[test]
+fn intervals_add_up_to_the_phase() {
+    let messages = run(
+        "noop",
+        json!([measure("fillrandom", json!({"duration_s": 0.3}))]),
+    );
+    let intervals: Vec<&Interval> = messages
+        .iter()
+        .filter_map(|message| match message {
+            Message::Interval(interval) => Some(interval),
+            _ => None,
+        })
+        .collect();
+    assert!(
+        intervals.len() >= 5,
+        "{} intervals of 50 ms in 300 ms",
+        intervals.len()
+    );
+    let total: u64 = intervals.iter().map(|interval| interval.operations).sum();
+    assert_eq!(total, last_phase(&messages).operations);
+}
+
+#[test]
+fn a_paced_phase_keeps_its_rate() {
+    let phase = measure(
+        "readrandom",
+        json!({"duration_s": 0.5, "rate_ops_s": 2000.0, "threads": 2}),
+    );
+    let messages = run("memory", json!([load(), phase]));
+    let operations = last_phase(&messages).operations;
+    assert!(
+        (900..=1000).contains(&operations),
+        "{operations} in half a second at 2000/s"
+    );
+}
+
+#[test]
+fn a_cancel_ends_the_run_within_300_ms_and_keeps_the_phase() {
+    let endless = workload(json!([measure("fillrandom", json!({"duration_s": 60.0}))]));
+    let mut conversation = Conversation::start("noop", endless, json!({}));
+    std::thread::sleep(Duration::from_millis(300));
+    let asked = Instant::now();
+    writeln!(
+        conversation.child.stdin.as_mut().unwrap(),
+        "{}",
+        json!({"command": "cancel"})
+    )
+    .unwrap();
+    let messages = conversation.messages();
+    assert!(
+        asked.elapsed() < Duration::from_millis(300),
+        "{:?}",
+        asked.elapsed()
+    );
+    assert!(last_phase(&messages).cut_short);
+    assert_eq!(failure(&messages).0, Outcome::Cancelled);
+}
+
+#[test]
+fn the_driver_dies_with_its_tuner() {
+    let endless = workload(json!([measure("fillrandom", json!({"duration_s": 60.0}))]));
+    let mut conversation = Conversation::start("noop", endless, json!({}));
+    std::thread::sleep(Duration::from_millis(200));
+    drop(conversation.child.stdin.take());
+    let asked = Instant::now();
+    let status = conversation.child.wait().unwrap();
+    assert!(asked.elapsed() < Duration::from_secs(2));
+    assert_eq!(
+        std::os::unix::process::ExitStatusExt::signal(&status),
+        Some(9)
+    );
+}
+
+#[test]
+fn bad_requests_name_the_field_and_what_is_allowed() {
+    let seconds = json!({"duration_s": 1.0});
+    let cases = [
+        ("workload.num", json!({"num": 0})),
+        ("workload.key_bytes", json!({"key_bytes": 4})),
+        (
+            "workload.compression_ratio",
+            json!({"compression_ratio": 1.5}),
+        ),
+        (
+            "workload.phases[0].threads",
+            json!({"phases": [{"name": "a", "kind": "measure", "operation": "fillseq", "duration_s": 1.0, "threads": 0}]}),
+        ),
+        (
+            "workload.phases[0].duration_s",
+            json!({"phases": [{"name": "a", "kind": "measure", "operation": "fillseq", "duration_s": -1.0}]}),
+        ),
+        (
+            "workload.phases[0].operations_per_thread",
+            json!({"phases": [{"name": "a", "kind": "measure", "operation": "fillseq"}]}),
+        ),
+        (
+            "workload.phases[0].operation",
+            json!({"phases": [{"name": "a", "kind": "measure", "duration_s": 1.0}]}),
+        ),
+        ("workload.phases", json!({"phases": []})),
+    ];
+    for (field, change) in cases {
+        let mut workload = workload(json!([measure("fillrandom", seconds.clone())]));
+        for (key, value) in change.as_object().unwrap() {
+            workload[key] = value.clone();
+        }
+        let messages = Conversation::start("noop", workload, json!({})).messages();
+        let (outcome, message) = failure(&messages);
+        assert_eq!(outcome, Outcome::Invalid, "{field}");
+        assert!(
+            message.starts_with(&format!("{field}: found ")),
+            "{message}"
+        );
+        assert!(message.contains("; allowed: "), "{message}");
+    }
+}
+
+#[test]
+fn another_protocol_version_is_refused() {
+    let any = workload(json!([measure("fillrandom", json!({"duration_s": 1.0}))]));
+    let messages = Conversation::start("noop", any, json!({"protocol_version": 2})).messages();
+    assert_eq!(
+        failure(&messages).1,
+        "protocol_version: found 2; allowed: 1"
+    );
+}
+
+#[test]
+fn an_unknown_engine_or_option_is_named() {
+    let any = || workload(json!([measure("fillrandom", json!({"duration_s": 1.0}))]));
+    let mut conversation = Conversation::start("redis", any(), json!({}));
+    assert!(failure(&conversation.messages())
+        .1
+        .contains("unknown engine redis"));
+    let mut conversation =
+        Conversation::start("memory", any(), json!({"options": {"colour": "red"}}));
+    let (outcome, message) = failure(&conversation.messages());
+    assert_eq!(outcome, Outcome::Invalid);
+    assert!(message.contains("unknown option colour"), "{message}");
+    assert!(conversation.folder.path().exists());
+}

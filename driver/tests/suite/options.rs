@@ -1,0 +1,354 @@
+//! What is particular about single engines: how options are applied and read back, and what the
+//! built-in engines leave out.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use lsmtune_driver::engine::{load, probe, Durability, Engine, EngineError, Options};
+
+use super::{get, library, named};
+use crate::{LEVELDB, ROCKSDB};
+
+fn rocksdb() -> Option<Box<dyn Engine>> {
+    Some(load("rocksdb", Some(&library(ROCKSDB)?)).unwrap())
+}
+
+fn leveldb() -> Option<Box<dyn Engine>> {
+    Some(load("leveldb", Some(&library(LEVELDB)?)).unwrap())
+}
+
+/// Opens a new database and says which options did not take.
+fn not_taken(engine: &dyn Engine, options: &[(&str, &str)]) -> BTreeMap<String, Option<String>> {
+    let folder = tempfile::tempdir().unwrap();
+    let database = engine
+        .open(&folder.path().join("db"), &named(options), Durability::Wal)
+        .unwrap_or_else(|error| panic!("{options:?}: {error}"));
+    database
+        .options_not_taken()
+        .into_iter()
+        .map(|option| (option.name, option.effective))
+        .collect()
+}
+
+fn refusal(engine: &dyn Engine, options: &[(&str, &str)]) -> EngineError {
+    let folder = tempfile::tempdir().unwrap();
+    match engine.open(&folder.path().join("db"), &named(options), Durability::Wal) {
+        Ok(_) => panic!("{options:?} was taken"),
+        Err(error) => error,
+    }
+}
+
+#[test]
+fn rocksdb_options_take_and_are_read_back() {
+    let Some(engine) = rocksdb() else {
+        return;
+    };
+    let found = not_taken(
+        &*engine,
+        &[
+            ("write_buffer_size", "4194304"),
+            ("max_write_buffer_number", "6"),
+            ("target_file_size_base", "8M"),
+            ("max_background_jobs", "4"),
+            ("max_bytes_for_level_multiplier", "8"),
+            ("level_compaction_dynamic_level_bytes", "false"),
+            ("compression", "kZSTD"),
+            ("compression_opts.level", "3"),
+            ("compaction_style", "kCompactionStyleUniversal"),
+            ("compaction_options_universal.size_ratio", "7"),
+            ("compaction_options_universal.min_merge_width", "3"),
+            ("memtable_factory", "skip_list"),
+            ("block_based_table_factory.block_size", "16384"),
+            (
+                "block_based_table_factory.filter_policy",
+                "bloomfilter:10:false",
+            ),
+            (
+                "block_based_table_factory.cache_index_and_filter_blocks",
+                "true",
+            ),
+            (
+                "block_based_table_factory.metadata_cache_options.partition_pinning",
+                "kAll",
+            ),
+        ],
+    );
+    assert_eq!(found, BTreeMap::new());
+}
+
+#[test]
+fn rocksdb_options_that_it_changes_or_hides_are_reported() {
+    let Some(engine) = rocksdb() else {
+        return;
+    };
+    let found = not_taken(
+        &*engine,
+        &[
+            ("max_open_files", "5"),
+            ("write_buffer_size", "1"),
+            ("memtable_factory", "nosuch"),
+            ("create_if_missing", "false"),
+            ("block_based_table_factory.block_cache", "8M"),
+            ("block_based_table_factory.block_size", "4096"),
+        ],
+    );
+    let text = |text: &str| Some(text.to_owned());
+    let expected = BTreeMap::from([
+        ("max_open_files".to_owned(), text("20")),
+        ("write_buffer_size".to_owned(), text("65536")),
+        ("memtable_factory".to_owned(), text("SkipListFactory")),
+        ("create_if_missing".to_owned(), text("true")),
+        ("block_based_table_factory.block_cache".to_owned(), None),
+    ]);
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn rocksdb_takes_every_option_that_it_lists_at_its_default() {
+    let Some(engine) = rocksdb() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let listed = probe(&*engine, folder.path()).unwrap().options;
+    assert!(listed.len() > 180, "{}", listed.len());
+    // Objects without a name of their own cannot be asked for, and one option is the database's.
+    let options: Vec<_> = listed
+        .iter()
+        .map(|(name, value)| (name.as_str(), value.as_str()))
+        .filter(|(name, value)| {
+            !value.contains("nullptr") && !value.starts_with('{') && *name != "db_host_id"
+        })
+        .collect();
+    let found = not_taken(&*engine, &options);
+    assert_eq!(found, BTreeMap::new());
+}
+
+#[test]
+fn rocksdb_names_the_option_that_it_cannot_open_with() {
+    let Some(engine) = rocksdb() else {
+        return;
+    };
+    // Each of the two is parsed, and each opens by itself.
+    let options = [
+        ("allow_mmap_writes", "false"),
+        ("max_open_files", "100"),
+        ("unordered_write", "true"),
+        ("allow_concurrent_memtable_write", "false"),
+    ];
+    match refusal(&*engine, &options) {
+        EngineError::BadOptionValue {
+            name,
+            found,
+            allowed,
+        } => {
+            assert_eq!(name, "allow_concurrent_memtable_write");
+            assert_eq!(found, "false");
+            assert!(allowed.contains("with unordered_write=true;"), "{allowed}");
+            assert!(!allowed.contains("max_open_files"), "{allowed}");
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn rocksdb_gets_no_second_option_out_of_a_name_or_a_value() {
+    let Some(engine) = rocksdb() else {
+        return;
+    };
+    let name = "write_buffer_size=1048576;max_open_files";
+    match refusal(&*engine, &[(name, "20")]) {
+        EngineError::UnknownOption { name: found, .. } => assert_eq!(found, name),
+        other => panic!("{other}"),
+    }
+    let value = "1048576;max_open_files=20";
+    // RocksDB reads the number and passes over what follows it; that is reported, too.
+    let found = not_taken(
+        &*engine,
+        &[("write_buffer_size", value), ("max_open_files", "30")],
+    );
+    let effective = Some("1048576".to_owned());
+    assert_eq!(
+        found,
+        BTreeMap::from([("write_buffer_size".to_owned(), effective)])
+    );
+}
+
+#[test]
+fn rocksdb_takes_the_table_options_in_one_piece() {
+    let Some(engine) = rocksdb() else {
+        return;
+    };
+    let whole = (
+        "block_based_table_factory",
+        "{block_size=8192;checksum=kCRC32c}",
+    );
+    assert_eq!(not_taken(&*engine, &[whole]), BTreeMap::new());
+    let wrong = (
+        "block_based_table_factory",
+        "{block_size=8192;blok_cache=8M}",
+    );
+    match refusal(&*engine, &[wrong]) {
+        EngineError::UnknownOption { name, nearest } => {
+            assert_eq!(name, "block_based_table_factory.blok_cache");
+            assert_eq!(nearest[0], "block_based_table_factory.block_cache");
+        }
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn rocksdb_drains_when_automatic_compactions_are_off() {
+    let Some(engine) = rocksdb() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let options = named(&[
+        ("disable_auto_compactions", "true"),
+        ("level0_file_num_compaction_trigger", "1"),
+    ]);
+    let database = engine
+        .open(&folder.path().join("db"), &options, Durability::Wal)
+        .unwrap();
+    let began = std::time::Instant::now();
+    for round in 0..5_u8 {
+        database.session().put(b"key", &[round]).unwrap();
+        database.drain(&|| false).unwrap();
+    }
+    assert!(
+        began.elapsed() < std::time::Duration::from_millis(900),
+        "{:?}",
+        began.elapsed()
+    );
+}
+
+#[test]
+fn rocksdb_without_a_log_of_events_tells_nothing_about_them() {
+    let Some(engine) = rocksdb() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("db");
+    let options = named(&[("info_log_level", "WARN_LEVEL")]);
+    let database = engine.open(&directory, &options, Durability::Wal).unwrap();
+    database.session().put(b"key", b"value").unwrap();
+    database.drain(&|| false).unwrap();
+    drop(database);
+    let work = engine.background_work(&directory, 0, u64::MAX / 2);
+    assert_eq!(work, Default::default());
+}
+
+#[test]
+fn leveldb_takes_every_setter() {
+    let Some(engine) = leveldb() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let options: Options = probe(&*engine, folder.path())
+        .unwrap()
+        .options
+        .into_iter()
+        .collect();
+    assert_eq!(options.len(), 11);
+    for (name, value) in [
+        ("cache_size", "1048576"),
+        ("filter_bits", "10"),
+        ("compression", "none"),
+        ("compression", "no"),
+        ("paranoid_checks", "1"),
+        ("error_if_exists", "true"),
+        ("max_open_files", "50000"),
+    ] {
+        let mut options = options.clone();
+        options.insert(name.into(), value.into());
+        let directory = folder.path().join(format!("{name}-{value}"));
+        let database = engine.open(&directory, &options, Durability::Wal).unwrap();
+        database.session().put(b"key", b"value").unwrap();
+    }
+}
+
+#[test]
+fn leveldb_compression_makes_tables_smaller() {
+    let Some(engine) = leveldb() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let bytes = |compression: &str| -> u64 {
+        let directory = folder.path().join(compression);
+        let options = named(&[("compression", compression)]);
+        let database = engine.open(&directory, &options, Durability::Wal).unwrap();
+        for key in 0..200_u8 {
+            database.session().put(&[key], &[0; 4000]).unwrap();
+        }
+        database.drain(&|| false).unwrap();
+        drop(database);
+        std::fs::read_dir(&directory)
+            .unwrap()
+            .map(|entry| entry.unwrap())
+            .filter(|entry| entry.path().extension().is_some_and(|name| name == "ldb"))
+            .map(|entry| entry.metadata().unwrap().len())
+            .sum()
+    };
+    assert!(bytes("none") > 790_000);
+    assert!(bytes("snappy") < 100_000);
+}
+
+#[test]
+fn leveldb_refuses_a_compression_that_it_was_not_built_with() {
+    let Some(engine) = leveldb() else {
+        return;
+    };
+    let folder = tempfile::tempdir().unwrap();
+    let compressions = probe(&*engine, folder.path()).unwrap().compressions;
+    let opened = engine.open(
+        &folder.path().join("db"),
+        &named(&[("compression", "zstd")]),
+        Durability::Wal,
+    );
+    assert_eq!(opened.is_ok(), compressions.contains(&"zstd".to_owned()));
+}
+
+#[test]
+fn a_library_of_another_engine_is_refused() {
+    let (Some(rocksdb), Some(leveldb)) = (library(ROCKSDB), library(LEVELDB)) else {
+        return;
+    };
+    for (engine, library) in [("rocksdb", leveldb), ("leveldb", rocksdb)] {
+        let Err(EngineError::Library { message }) = load(engine, Some(&library)) else {
+            panic!("{engine} was loaded from {}", library.display());
+        };
+        assert!(message.contains(library.to_str().unwrap()), "{message}");
+        assert!(
+            message.contains(&format!("lacks {engine}_open")),
+            "{message}"
+        );
+    }
+    assert!(load("nosuch", None)
+        .err()
+        .unwrap()
+        .to_string()
+        .contains("known: rocksdb"));
+}
+
+#[test]
+fn noop_does_nothing_in_every_way() {
+    let engine = load("noop", None).unwrap();
+    let nowhere = PathBuf::from("/nonexistent/db");
+    let database = engine
+        .open(&nowhere, &Options::new(), Durability::Wal)
+        .unwrap();
+    let mut session = database.session();
+    session.put(b"key", b"value").unwrap();
+    session.delete(b"key").unwrap();
+    assert_eq!(get(&mut *session, b"key"), Some(Vec::new()));
+    let mut cursor = session.cursor().unwrap();
+    assert!(!cursor.valid());
+    cursor.seek_to_first();
+    for _ in 0..1000 {
+        assert!(cursor.valid());
+        assert_eq!(cursor.key().len(), 16);
+        cursor.next();
+    }
+    assert!(engine
+        .open(&nowhere, &named(&[("a", "1")]), Durability::Wal)
+        .is_err());
+}
