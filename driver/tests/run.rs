@@ -1,83 +1,25 @@
 //! The driver as its users meet it: the binary, one request in, lines out. On the built-in engines,
 //! so that no library is needed; `tests/engine_runs.rs` does the same on real ones.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, Command, Stdio};
+mod conversation;
+
+use std::io::Write;
 use std::time::{Duration, Instant};
 
-use lsmtune_driver::protocol::{Interval, Message, Outcome, PhaseReply};
+use conversation::{
+    failure, last_phase, load, measure, replace, run_on, verified, workload, Conversation, Target,
+};
+use lsmtune_driver::protocol::{Interval, Message, Outcome};
 use serde_json::{json, Value};
 
-struct Conversation {
-    child: Child,
-    folder: tempfile::TempDir,
+const NUM: u64 = 10_000;
+
+fn run(engine: &'static str, phases: Value) -> Vec<Message> {
+    run_on(&Target::built_in(engine), workload(NUM, phases), json!({}))
 }
 
-impl Conversation {
-    fn start(engine: &str, workload: Value, more: Value) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let mut request = json!({
-            "protocol_version": 1, "command": "run", "engine": {"name": engine},
-            "directory": folder.path().join("db"), "workload": workload, "seed": 1, "interval_ms": 50,
-        });
-        for (key, value) in more.as_object().unwrap() {
-            request[key] = value.clone();
-        }
-        let mut child = Command::new(env!("CARGO_BIN_EXE_lsmtune-driver"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .unwrap();
-        writeln!(child.stdin.as_mut().unwrap(), "{request}").unwrap();
-        Conversation { child, folder }
-    }
-
-    fn messages(&mut self) -> Vec<Message> {
-        let lines = BufReader::new(self.child.stdout.take().unwrap()).lines();
-        lines
-            .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
-            .collect()
-    }
-}
-
-fn workload(phases: Value) -> Value {
-    json!({
-        "key_bytes": 16, "value_bytes": 100, "compression_ratio": 0.5, "num": 10_000,
-        "durability": "wal", "phases": phases,
-    })
-}
-
-fn measure(operation: &str, size: Value) -> Value {
-    let mut phase = json!({"name": operation, "kind": "measure", "operation": operation});
-    for (key, value) in size.as_object().unwrap() {
-        phase[key] = value.clone();
-    }
-    phase
-}
-
-fn load() -> Value {
-    json!({"name": "load", "kind": "load", "operation": "filluniquerandom", "operations_per_thread": 10_000})
-}
-
-fn run(engine: &str, phases: Value) -> Vec<Message> {
-    Conversation::start(engine, workload(phases), json!({})).messages()
-}
-
-fn last_phase(messages: &[Message]) -> &PhaseReply {
-    let mut phases = messages.iter().filter_map(|message| match message {
-        Message::PhaseFinished { phase, .. } => Some(phase),
-        _ => None,
-    });
-    phases
-        .next_back()
-        .unwrap_or_else(|| panic!("no phase finished: {messages:?}"))
-}
-
-fn failure(messages: &[Message]) -> (Outcome, String) {
-    match messages.last() {
-        Some(Message::Failed { outcome, error }) => (*outcome, error.message.clone()),
-        other => panic!("expected a failure, found {other:?}"),
-    }
+fn start(engine: &'static str, workload: Value, more: Value) -> Conversation {
+    Conversation::start(&Target::built_in(engine), workload, more)
 }
 
 #[test]
@@ -96,7 +38,7 @@ fn every_operation_runs_and_counts_what_it_did() {
     ];
     for (operation, operations, keys, kind) in reads {
         let size = json!({"operations_per_thread": operations});
-        let messages = run("memory", json!([load(), measure(operation, size)]));
+        let messages = run("memory", json!([load(NUM), measure(operation, size)]));
         let phase = last_phase(&messages);
         assert_eq!(phase.operations, operations, "{operation}");
         assert_eq!(
@@ -110,17 +52,17 @@ fn every_operation_runs_and_counts_what_it_did() {
             Some(phase.latencies[kind].latency_us_p99)
         );
         assert!(phase.throughput_ops_s > 0.0 && !phase.cut_short);
-        let Some(Message::Finished { outcome, .. }) = messages.last() else {
-            panic!("{operation}: {:?}", messages.last());
-        };
-        assert_eq!(outcome, "ok");
+        assert!(
+            matches!(messages.last(), Some(Message::Finished { .. })),
+            "{operation}"
+        );
     }
 }
 
 #[test]
 fn operations_are_per_thread_as_in_db_bench() {
     let size = json!({"operations_per_thread": 3000, "threads": 2});
-    let messages = run("memory", json!([load(), measure("readrandom", size)]));
+    let messages = run("memory", json!([load(NUM), measure("readrandom", size)]));
     assert_eq!(last_phase(&messages).operations, 6000);
 }
 
@@ -128,17 +70,17 @@ fn operations_are_per_thread_as_in_db_bench() {
 fn a_scan_ends_with_the_database_and_repeats_only_for_a_duration() {
     let long = measure("readseq", json!({"operations_per_thread": 25_000}));
     assert_eq!(
-        last_phase(&run("memory", json!([load(), long]))).operations,
+        last_phase(&run("memory", json!([load(NUM), long]))).operations,
         10_000
     );
     let timed = measure("readseq", json!({"duration_s": 0.2}));
-    assert!(last_phase(&run("memory", json!([load(), timed]))).operations > 10_000);
+    assert!(last_phase(&run("memory", json!([load(NUM), timed]))).operations > 10_000);
 }
 
 #[test]
 fn the_companion_writes_without_being_counted_as_an_operation() {
     let phase = measure("readwhilewriting", json!({"duration_s": 0.2}));
-    let messages = run("memory", json!([load(), phase]));
+    let messages = run("memory", json!([load(NUM), phase]));
     let phase = last_phase(&messages);
     assert_eq!(phase.operations, phase.latencies["get"].count);
     assert!(phase.latencies["put"].count > 0);
@@ -152,17 +94,8 @@ fn written_keys_are_read_back_at_least_a_thousand() {
             operation,
             json!({"operations_per_thread": 20_000, "threads": 2}),
         );
-        let messages = run("memory", json!([load(), phase]));
-        let verified = messages.iter().find_map(|message| match message {
-            Message::Verified {
-                keys_checked,
-                keys_lost,
-                keys_wrong,
-                ..
-            } => Some((*keys_checked, *keys_lost, *keys_wrong)),
-            _ => None,
-        });
-        let (checked, lost, wrong) = verified.unwrap();
+        let messages = run("memory", json!([load(NUM), phase]));
+        let (checked, lost, wrong) = verified(&messages);
         assert!(checked >= 1000, "{operation}: {checked}");
         assert_eq!((lost, wrong), (0, 0), "{operation}");
     }
@@ -171,12 +104,15 @@ fn written_keys_are_read_back_at_least_a_thousand() {
 #[test]
 fn the_same_seed_reads_the_same_and_another_seed_does_not() {
     let bytes_found = |seed: u64| {
-        let mut sparse = workload(json!([
-            measure("fillrandom", json!({"operations_per_thread": 5000})),
-            measure("readrandom", json!({"operations_per_thread": 5000})),
-        ]));
+        let mut sparse = workload(
+            NUM,
+            json!([
+                measure("fillrandom", json!({"operations_per_thread": 5000})),
+                measure("readrandom", json!({"operations_per_thread": 5000})),
+            ]),
+        );
         sparse["num"] = json!(20_000);
-        let messages = Conversation::start("memory", sparse, json!({"seed": seed})).messages();
+        let messages = start("memory", sparse, json!({"seed": seed})).messages();
         last_phase(&messages).keys_found.unwrap()
     };
     assert_eq!(bytes_found(7), bytes_found(7));
@@ -211,7 +147,7 @@ fn a_paced_phase_keeps_its_rate() {
         "readrandom",
         json!({"duration_s": 0.5, "rate_ops_s": 2000.0, "threads": 2}),
     );
-    let messages = run("memory", json!([load(), phase]));
+    let messages = run("memory", json!([load(NUM), phase]));
     let operations = last_phase(&messages).operations;
     assert!(
         (900..=1000).contains(&operations),
@@ -221,8 +157,11 @@ fn a_paced_phase_keeps_its_rate() {
 
 #[test]
 fn a_cancel_ends_the_run_within_300_ms_and_keeps_the_phase() {
-    let endless = workload(json!([measure("fillrandom", json!({"duration_s": 60.0}))]));
-    let mut conversation = Conversation::start("noop", endless, json!({}));
+    let endless = workload(
+        NUM,
+        json!([measure("fillrandom", json!({"duration_s": 60.0}))]),
+    );
+    let mut conversation = start("noop", endless, json!({}));
     std::thread::sleep(Duration::from_millis(300));
     let asked = Instant::now();
     writeln!(
@@ -243,8 +182,11 @@ fn a_cancel_ends_the_run_within_300_ms_and_keeps_the_phase() {
 
 #[test]
 fn the_driver_dies_with_its_tuner() {
-    let endless = workload(json!([measure("fillrandom", json!({"duration_s": 60.0}))]));
-    let mut conversation = Conversation::start("noop", endless, json!({}));
+    let endless = workload(
+        NUM,
+        json!([measure("fillrandom", json!({"duration_s": 60.0}))]),
+    );
+    let mut conversation = start("noop", endless, json!({}));
     std::thread::sleep(Duration::from_millis(200));
     drop(conversation.child.stdin.take());
     let asked = Instant::now();
@@ -285,11 +227,9 @@ fn bad_requests_name_the_field_and_what_is_allowed() {
         ("workload.phases", json!({"phases": []})),
     ];
     for (field, change) in cases {
-        let mut workload = workload(json!([measure("fillrandom", seconds.clone())]));
-        for (key, value) in change.as_object().unwrap() {
-            workload[key] = value.clone();
-        }
-        let messages = Conversation::start("noop", workload, json!({})).messages();
+        let mut workload = workload(NUM, json!([measure("fillrandom", seconds.clone())]));
+        replace(&mut workload, &change);
+        let messages = start("noop", workload, json!({})).messages();
         let (outcome, message) = failure(&messages);
         assert_eq!(outcome, Outcome::Invalid, "{field}");
         assert!(
@@ -301,9 +241,24 @@ fn bad_requests_name_the_field_and_what_is_allowed() {
 }
 
 #[test]
+fn a_folder_whose_parent_is_gone_is_not_made_again() {
+    let any = workload(
+        NUM,
+        json!([measure("fillrandom", json!({"duration_s": 1.0}))]),
+    );
+    let orphan = std::env::temp_dir().join("lsmtune-absent-parent/db");
+    let messages = start("noop", any, json!({"directory": orphan})).messages();
+    assert_eq!(failure(&messages).0, Outcome::Invalid);
+    assert!(!orphan.parent().unwrap().exists());
+}
+
+#[test]
 fn another_protocol_version_is_refused() {
-    let any = workload(json!([measure("fillrandom", json!({"duration_s": 1.0}))]));
-    let messages = Conversation::start("noop", any, json!({"protocol_version": 2})).messages();
+    let any = workload(
+        NUM,
+        json!([measure("fillrandom", json!({"duration_s": 1.0}))]),
+    );
+    let messages = start("noop", any, json!({"protocol_version": 2})).messages();
     assert_eq!(
         failure(&messages).1,
         "protocol_version: found 2; allowed: 1"
@@ -312,13 +267,17 @@ fn another_protocol_version_is_refused() {
 
 #[test]
 fn an_unknown_engine_or_option_is_named() {
-    let any = || workload(json!([measure("fillrandom", json!({"duration_s": 1.0}))]));
-    let mut conversation = Conversation::start("redis", any(), json!({}));
+    let any = || {
+        workload(
+            NUM,
+            json!([measure("fillrandom", json!({"duration_s": 1.0}))]),
+        )
+    };
+    let mut conversation = start("redis", any(), json!({}));
     assert!(failure(&conversation.messages())
         .1
         .contains("unknown engine redis"));
-    let mut conversation =
-        Conversation::start("memory", any(), json!({"options": {"colour": "red"}}));
+    let mut conversation = start("memory", any(), json!({"options": {"colour": "red"}}));
     let (outcome, message) = failure(&conversation.messages());
     assert_eq!(outcome, Outcome::Invalid);
     assert!(message.contains("unknown option colour"), "{message}");

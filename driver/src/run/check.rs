@@ -103,9 +103,13 @@ fn phase(index: usize, phase: &Phase) -> Checked {
     Ok(())
 }
 
-/// The database's folder must exist or be creatable.
+/// The database's folder must exist or be creatable. Only the folder itself: when its parent is
+/// gone, so is the tuner that made it, and nobody would remove what is created here.
 pub fn create(directory: &Path) -> Checked {
-    std::fs::create_dir_all(directory).map_err(|error| {
+    if directory.is_dir() {
+        return Ok(());
+    }
+    std::fs::create_dir(directory).map_err(|error| {
         Failure::invalid(ErrorReply {
             field: Some("directory".to_owned()),
             found: Some(directory.display().to_string()),

@@ -1,0 +1,178 @@
+//! Talking to the driver's binary: requests in, messages out.
+
+#![allow(dead_code)] // each test crate uses a part
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+
+use lsmtune_driver::protocol::{Message, Outcome, PhaseReply};
+use serde_json::{json, Value};
+use tempfile::TempDir;
+
+/// An engine, and the library to load it from.
+pub struct Target {
+    pub name: &'static str,
+    pub library: Option<PathBuf>,
+}
+
+impl Target {
+    pub fn built_in(name: &'static str) -> Self {
+        Target {
+            name,
+            library: None,
+        }
+    }
+
+    /// The library that the environment names; without it the test fails and says what to do.
+    pub fn library(name: &'static str, variable: &str) -> Self {
+        let library = std::env::var_os(variable).unwrap_or_else(|| {
+            panic!("{variable} is not set: run `make setup`, then `make test`, which sets it")
+        });
+        Target {
+            name,
+            library: Some(library.into()),
+        }
+    }
+}
+
+/// A driver process with its request sent.
+pub struct Conversation {
+    pub child: Child,
+    pub folder: TempDir,
+}
+
+impl Conversation {
+    /// Starts a run of `workload`; `more` replaces or adds fields of the request.
+    pub fn start(target: &Target, workload: Value, more: Value) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut request = json!({
+            "protocol_version": 1, "command": "run",
+            "engine": {"name": target.name}, "directory": folder.path().join("db"),
+            "workload": workload, "seed": 1, "interval_ms": 50,
+        });
+        if let Some(library) = &target.library {
+            request["engine"]["library"] = json!(library);
+        }
+        replace(&mut request, &more);
+        let mut child = Command::new(env!("CARGO_BIN_EXE_lsmtune-driver"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        writeln!(child.stdin.as_mut().unwrap(), "{request}").unwrap();
+        Conversation { child, folder }
+    }
+
+    pub fn messages(&mut self) -> Vec<Message> {
+        let lines = BufReader::new(self.child.stdout.take().unwrap()).lines();
+        lines
+            .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
+            .collect()
+    }
+}
+
+/// A whole run with `options`.
+pub fn run_on(target: &Target, workload: Value, options: Value) -> Vec<Message> {
+    Conversation::start(target, workload, json!({"options": options})).messages()
+}
+
+pub fn workload(num: u64, phases: Value) -> Value {
+    json!({
+        "key_bytes": 16, "value_bytes": 100, "compression_ratio": 0.5, "num": num,
+        "durability": "wal", "phases": phases,
+    })
+}
+
+/// A measure phase named after its operation.
+pub fn measure(operation: &str, size: Value) -> Value {
+    let mut phase = json!({"name": operation, "kind": "measure", "operation": operation});
+    replace(&mut phase, &size);
+    phase
+}
+
+/// A load phase that writes each of `num` keys once.
+pub fn load(num: u64) -> Value {
+    json!({
+        "name": "load", "kind": "load", "operation": "filluniquerandom",
+        "operations_per_thread": num,
+    })
+}
+
+/// Sets the fields of `changes` in `object`.
+pub fn replace(object: &mut Value, changes: &Value) {
+    for (key, value) in changes.as_object().unwrap() {
+        object[key] = value.clone();
+    }
+}
+
+pub fn last_phase(messages: &[Message]) -> &PhaseReply {
+    let mut phases = messages.iter().filter_map(|message| match message {
+        Message::PhaseFinished { phase, .. } => Some(phase),
+        _ => None,
+    });
+    phases
+        .next_back()
+        .unwrap_or_else(|| panic!("no phase finished: {messages:?}"))
+}
+
+pub fn failure(messages: &[Message]) -> (Outcome, String) {
+    match messages.last() {
+        Some(Message::Failed { outcome, error }) => (*outcome, error.message.clone()),
+        other => panic!("expected a failure, found {other:?}"),
+    }
+}
+
+#[derive(Debug)]
+pub struct Finished {
+    pub database_bytes: u64,
+}
+
+pub fn finished(messages: &[Message]) -> Finished {
+    match messages.last() {
+        Some(Message::Finished { database_bytes, .. }) => Finished {
+            database_bytes: *database_bytes,
+        },
+        other => panic!("expected the run to finish, found {other:?}"),
+    }
+}
+
+/// Keys checked, lost, wrong.
+pub fn verified(messages: &[Message]) -> (u64, u64, u64) {
+    let found = messages.iter().find_map(|message| match message {
+        Message::Verified {
+            keys_checked,
+            keys_lost,
+            keys_wrong,
+            ..
+        } => Some((*keys_checked, *keys_lost, *keys_wrong)),
+        _ => None,
+    });
+    found.unwrap_or_else(|| panic!("nothing was read back: {messages:?}"))
+}
+
+#[derive(Debug)]
+pub struct Work {
+    pub flushes: Option<u64>,
+    pub compactions: Option<u64>,
+    pub write_amplification: Option<f64>,
+}
+
+/// Flushes and compactions of the last phase.
+pub fn background_work(messages: &[Message]) -> Work {
+    let mut work = messages.iter().filter_map(|message| match message {
+        Message::BackgroundWork {
+            flushes,
+            compactions,
+            write_amplification,
+            ..
+        } => Some(Work {
+            flushes: *flushes,
+            compactions: *compactions,
+            write_amplification: *write_amplification,
+        }),
+        _ => None,
+    });
+    work.next_back()
+        .unwrap_or_else(|| panic!("no background work reported: {messages:?}"))
+}

@@ -1,0 +1,151 @@
+//! Whole runs on real engines, through the binary: what the built-in engines of `tests/run.rs`
+//! cannot show, because they neither flush, compact, read files nor lose data.
+
+mod conversation;
+
+use conversation::{
+    background_work, failure, finished, last_phase, load, measure, run_on, verified, workload,
+    Target,
+};
+use lsmtune_driver::protocol::{Message, Outcome};
+use serde_json::{json, Value};
+
+const NUM: u64 = 100_000;
+
+fn rocksdb() -> Target {
+    Target::library("rocksdb", "LSMTUNE_TEST_ROCKSDB")
+}
+
+fn leveldb() -> Target {
+    Target::library("leveldb", "LSMTUNE_TEST_LEVELDB")
+}
+
+fn fillrandom() -> Value {
+    measure("fillrandom", json!({"operations_per_thread": NUM}))
+}
+
+#[test]
+fn writes_are_charged_with_flush_and_compaction_and_read_back_after_reopening() {
+    for target in [rocksdb(), leveldb()] {
+        let options = json!({"write_buffer_size": "1048576"});
+        let messages = run_on(&target, workload(NUM, json!([fillrandom()])), options);
+        let phase = last_phase(&messages);
+        assert!(phase.drain_s > 0.0, "{}", target.name);
+        assert!(phase.sustained_throughput_ops_s < phase.throughput_ops_s);
+        let work = background_work(&messages);
+        assert!(work.flushes.unwrap() >= 5, "{}: {work:?}", target.name);
+        assert!(work.compactions.unwrap() >= 1, "{}: {work:?}", target.name);
+        assert!(
+            work.write_amplification.unwrap() > 0.5,
+            "{}: {work:?}",
+            target.name
+        );
+        let (checked, lost, wrong) = verified(&messages);
+        assert!(
+            checked >= 1000 && lost == 0 && wrong == 0,
+            "{}",
+            target.name
+        );
+        assert!(finished(&messages).database_bytes > 1_000_000);
+    }
+}
+
+/// The trap that tuning scripts fall into: FIFO compaction is the fastest compaction, because it
+/// deletes the data.
+#[test]
+fn a_configuration_that_deletes_data_fails_the_run() {
+    let options = json!({
+        "compaction_style": "kCompactionStyleFIFO",
+        "compaction_options_fifo.max_table_files_size": "2097152",
+        "write_buffer_size": "524288",
+    });
+    let messages = run_on(&rocksdb(), workload(NUM, json!([fillrandom()])), options);
+    let (outcome, message) = failure(&messages);
+    assert_eq!(outcome, Outcome::DataLoss, "{message}");
+    assert!(verified(&messages).1 > 0);
+}
+
+#[test]
+fn reads_start_settled_and_find_every_key() {
+    for target in [rocksdb(), leveldb()] {
+        for operation in ["readrandom", "readseq", "seekrandom"] {
+            let settle = json!({"name": "settle", "kind": "settle"});
+            let read = measure(operation, json!({"operations_per_thread": NUM}));
+            let phases = json!([load(NUM), settle, read]);
+            let messages = run_on(&target, workload(NUM, phases), json!({}));
+            let phase = last_phase(&messages);
+            assert_eq!(phase.keys_found, Some(NUM), "{} {operation}", target.name);
+            assert_eq!(phase.keys_missing, Some(0));
+            assert_eq!(background_work(&messages).flushes, Some(0));
+            // LevelDB maps its files, so that its reads cannot be counted: not known is not zero.
+            assert_eq!(phase.read_amplification.is_some(), target.name == "rocksdb");
+        }
+    }
+}
+
+#[test]
+fn compressible_values_take_half_the_space() {
+    let phases = || json!([load(NUM), {"name": "settle", "kind": "settle"}]);
+    for (target, none, snappy) in [
+        (rocksdb(), "kNoCompression", "kSnappyCompression"),
+        (leveldb(), "none", "snappy"),
+    ] {
+        let space = |compression: &str| {
+            let options = json!({"compression": compression});
+            let messages = run_on(&target, workload(NUM, phases()), options);
+            last_phase(&messages).space_amplification.unwrap()
+        };
+        let (plain, packed) = (space(none), space(snappy));
+        assert!((0.95..1.2).contains(&plain), "{}: {plain}", target.name);
+        assert!((0.5..0.75).contains(&packed), "{}: {packed}", target.name);
+    }
+}
+
+#[test]
+fn an_option_that_the_engine_changed_is_reported() {
+    let messages = run_on(
+        &rocksdb(),
+        workload(
+            1000,
+            json!([measure("fillseq", json!({"operations_per_thread": 1000}))]),
+        ),
+        json!({"max_open_files": "5", "max_background_jobs": "3"}),
+    );
+    let not_taken = messages.iter().find_map(|message| match message {
+        Message::Opened {
+            options_not_taken, ..
+        } => Some(options_not_taken),
+        _ => None,
+    });
+    let [only] = not_taken.unwrap().as_slice() else {
+        panic!("{not_taken:?}");
+    };
+    assert_eq!(
+        (only.name.as_str(), only.requested.as_str()),
+        ("max_open_files", "5")
+    );
+    assert_eq!(only.effective.as_deref(), Some("20"));
+}
+
+#[test]
+fn durability_is_honoured_or_refused() {
+    let phases = || json!([measure("fillrandom", json!({"operations_per_thread": 200}))]);
+    let throughput = |target: &Target, durability: &str| {
+        let mut workload = workload(1000, phases());
+        workload["durability"] = json!(durability);
+        run_on(target, workload, json!({}))
+    };
+    for target in [rocksdb(), leveldb()] {
+        let synced = last_phase(&throughput(&target, "sync")).throughput_ops_s;
+        let logged = last_phase(&throughput(&target, "wal")).throughput_ops_s;
+        assert!(
+            synced < logged,
+            "{}: {synced} synced, {logged} not",
+            target.name
+        );
+    }
+    assert_eq!(verified(&throughput(&rocksdb(), "none")).1, 0);
+    let (outcome, message) = failure(&throughput(&leveldb(), "none"));
+    assert_eq!(outcome, Outcome::Invalid);
+    assert!(message.contains("durability"), "{message}");
+}
