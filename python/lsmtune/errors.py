@@ -66,6 +66,8 @@ class InputError(LsmtuneError):
 
 def _shortened(found: object, limit: int = 120) -> str:
     text = repr(found) if isinstance(found, str) else str(found)
+    if isinstance(found, bool):
+        text = text.lower()  # as study files and engines spell it
     return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"
 
 

@@ -1,0 +1,52 @@
+"""An Objective: a pure function from a Measurement to a value with a direction."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from enum import StrEnum
+
+from lsmtune.records.measurement import Measurement, Outcome, PhaseMeasurement
+
+
+class Direction(StrEnum):
+    """Which way is better."""
+
+    MAXIMIZE = "maximize"
+    MINIMIZE = "minimize"
+
+
+HIGHER_IS_BETTER = frozenset({"throughput_ops_s", "sustained_throughput_ops_s"})
+_NOT_METRICS = frozenset(
+    {"name", "kind", "operation", "threads", "cut_short", "latencies", "intervals"}
+    | {"started_unix_us", "finished_unix_us", "operations", "keys_found", "keys_missing"}
+)
+METRICS = tuple(f.name for f in fields(PhaseMeasurement) if f.name not in _NOT_METRICS)
+
+
+def default_direction(metric: str) -> Direction:
+    """The direction in which `metric` is better unless the user says otherwise."""
+    return Direction.MAXIMIZE if metric in HIGHER_IS_BETTER else Direction.MINIMIZE
+
+
+@dataclass(frozen=True)
+class Objective:
+    """`metric` of the measure phase named `phase`; without a name, of the only or last one."""
+
+    metric: str = "sustained_throughput_ops_s"
+    direction: Direction = Direction.MAXIMIZE
+    phase: str | None = None
+
+    def value(self, measurement: Measurement) -> float | None:
+        """The metric's value, or None when the run did not end `ok` or did not observe it."""
+        if measurement.outcome is not Outcome.OK:
+            return None
+        phase = self.phase_of(measurement)
+        found = getattr(phase, self.metric) if phase is not None else None
+        return None if found is None else float(found)
+
+    def phase_of(self, measurement: Measurement) -> PhaseMeasurement | None:
+        """The phase that this objective looks at."""
+        measured = [p for p in measurement.phases if p.kind == "measure"]
+        if self.phase is not None:
+            measured = [p for p in measured if p.name == self.phase]
+        return measured[-1] if measured else None

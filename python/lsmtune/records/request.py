@@ -1,0 +1,37 @@
+"""What a Runner is asked to do: one run, with the limits that end it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from lsmtune.records.config import Config
+from lsmtune.records.engine import EngineIdentity
+from lsmtune.records.workload import Workload
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a run is killed: wall seconds, resident bytes, bytes under the run's folder."""
+
+    deadline_s: float
+    memory_bytes: int
+    disk_bytes: int
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """One (config, workload, seed) on an engine, in a fresh `directory` that the caller owns.
+
+    The database is made in `directory / "db"`; the engine's own output goes to
+    `directory / "engine.log"`. `verify_keys` written keys are read back after the run.
+    """
+
+    engine: EngineIdentity
+    config: Config
+    workload: Workload
+    seed: int
+    directory: Path
+    limits: Limits
+    interval_ms: int = 250
+    verify_keys: int = 1000

@@ -1,0 +1,206 @@
+"""A Parameter: one tunable engine option, checked when it is made, and its Optuna variables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
+from optuna.trial import BaseTrial
+
+from lsmtune.errors import InputError
+from lsmtune.records.config import OptionValue
+from lsmtune.space.condition import Condition
+from lsmtune.space.range import Number, Range, make_range
+from lsmtune.space.special import Special, make_specials, selected, selector_of
+from lsmtune.space.values import OPTION_NAME_ALLOWED, is_option_name, same_value
+
+_SELECTOR = FloatDistribution(0.0, 1.0)
+WeightedValues = Sequence[tuple[Number, float | None]]
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """A tunable option: either `numbers` (with `specials`) or `choices`.
+
+    `unit` is `bytes` or empty. All of `conditions` must hold for the parameter to be active.
+    `default` is the engine's own default where the study file states it.
+    """
+
+    name: str
+    numbers: Range | None = None
+    choices: tuple[OptionValue, ...] = ()
+    specials: tuple[Special, ...] = ()
+    unit: str = ""
+    conditions: tuple[Condition, ...] = ()
+    default: OptionValue | None = None
+
+    @property
+    def kind(self) -> str:
+        """`int`, `float` or `categorical`."""
+        if self.numbers is None:
+            return "categorical"
+        return "int" if self.numbers.integer else "float"
+
+    @property
+    def variable(self) -> str:
+        """The name of the parameter's own Optuna variable."""
+        scale = 1 if self.numbers is None else self.numbers.scale
+        return self.name if scale == 1 else f"{self.name}/{scale}"
+
+    @property
+    def selector(self) -> str | None:
+        """The name of the Optuna variable that picks a special value or the range, if any."""
+        return f"{self.name}?" if self.specials else None
+
+    def distributions(self) -> dict[str, BaseDistribution]:
+        """Every Optuna variable of this parameter and its distribution."""
+        own: BaseDistribution = (
+            CategoricalDistribution(self.choices)
+            if self.numbers is None
+            else self.numbers.distribution()
+        )
+        variables: dict[str, BaseDistribution] = {self.variable: own}
+        if self.selector is not None:
+            variables[self.selector] = _SELECTOR
+        return variables
+
+    def suggest(self, trial: BaseTrial) -> OptionValue:
+        """A value for this parameter, asked of `trial`."""
+        if self.numbers is None:
+            choice: OptionValue = trial.suggest_categorical(self.variable, self.choices)  # type: ignore[assignment]
+            return choice
+        if self.selector is not None:
+            special = selected(self.specials, trial.suggest_float(self.selector, 0.0, 1.0))
+            if special is not None:
+                return special.value
+        return self._suggest_number(trial, self.numbers)
+
+    def _suggest_number(self, trial: BaseTrial, numbers: Range) -> Number:
+        scaled = numbers.distribution()
+        if isinstance(scaled, FloatDistribution):
+            return numbers.on_grid(
+                trial.suggest_float(
+                    self.variable, scaled.low, scaled.high, step=scaled.step, log=scaled.log
+                )
+            )
+        number = trial.suggest_int(
+            self.variable, scaled.low, scaled.high, step=scaled.step, log=scaled.log
+        )
+        return number * numbers.scale
+
+    def variables_of(self, value: OptionValue) -> dict[str, OptionValue]:
+        """The values of the Optuna variables that `suggest` turns into `value`.
+
+        `value` must be one that `contains` accepts.
+        """
+        if self.numbers is None or isinstance(value, str | bool):
+            return {self.variable: next(c for c in self.choices if same_value(c, value))}
+        variables: dict[str, OptionValue] = {}
+        if self.selector is not None:
+            variables[self.selector] = selector_of(self.specials, value)
+        if all(special.value != value for special in self.specials):
+            scaled = int(value) // self.numbers.scale if self.numbers.integer else float(value)
+            variables[self.variable] = scaled
+        return variables
+
+    def contains(self, value: OptionValue) -> bool:
+        """Whether `suggest` can return `value`."""
+        if self.numbers is None:
+            return any(same_value(choice, value) for choice in self.choices)
+        if isinstance(value, str | bool):
+            return False
+        special = any(special.value == value for special in self.specials)
+        return special or self.numbers.contains(value)
+
+    def describe(self) -> str:
+        """What `contains` accepts, in words, for messages."""
+        if self.numbers is None:
+            return ", ".join(_shown(choice) for choice in self.choices)
+        specials = "".join(f", or {special.value}" for special in self.specials)
+        return self.numbers.describe() + specials
+
+    def on_edge(self, value: OptionValue) -> str | None:
+        """`low` or `high` when `value` lies on that bound of the range, else None."""
+        if self.numbers is None or isinstance(value, str | bool):
+            return None
+        if value == self.numbers.low:
+            return "low"
+        return "high" if value == self.numbers.high else None
+
+
+def make_number(
+    name: str,
+    numbers: Range,
+    source: str,
+    *,
+    unit: str = "",
+    specials: WeightedValues = (),
+    conditions: Sequence[Condition] = (),
+    default: OptionValue | None = None,
+) -> Parameter:
+    """A checked integer or float parameter, as `numbers` says.
+
+    Raises `InputError` whose field is `space.<name>.<part>`.
+    """
+    field = _field(name, source)
+    checked = make_range(numbers, source, field)
+    extra = make_specials(list(specials), checked, source, f"{field}.special")
+    parameter = Parameter(
+        name,
+        numbers=checked,
+        specials=extra,
+        unit=unit,
+        conditions=tuple(conditions),
+        default=default,
+    )
+    return _with_checked_default(parameter, source)
+
+
+def make_categorical(
+    name: str,
+    choices: Sequence[OptionValue],
+    source: str,
+    *,
+    conditions: Sequence[Condition] = (),
+    default: OptionValue | None = None,
+) -> Parameter:
+    """A checked categorical parameter.
+
+    Raises `InputError` whose field is `space.<name>.<part>`, for repeated or too few choices.
+    """
+    field = f"{_field(name, source)}.choices"
+    for index, choice in enumerate(choices):
+        if any(same_value(choice, earlier) for earlier in choices[:index]):
+            raise InputError(source, f"{field}[{index}]", why="the same choice twice", found=choice)
+    if len(choices) < 2:
+        allowed = "at least 2 choices; a single value belongs under options"
+        raise InputError(source, field, found=len(choices), allowed=allowed)
+    parameter = Parameter(
+        name, choices=tuple(choices), conditions=tuple(conditions), default=default
+    )
+    return _with_checked_default(parameter, source)
+
+
+def _field(name: str, source: str) -> str:
+    """The dotted name of the parameter for messages; checks the name on the way."""
+    field = f"space.{name}"
+    if not is_option_name(name):
+        why = "not an option's name"
+        raise InputError(source, field, why=why, found=name, allowed=OPTION_NAME_ALLOWED)
+    return field
+
+
+def _shown(value: OptionValue) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _with_checked_default(parameter: Parameter, source: str) -> Parameter:
+    if parameter.default is not None and not parameter.contains(parameter.default):
+        raise InputError(
+            source,
+            f"space.{parameter.name}.default",
+            found=parameter.default,
+            allowed=parameter.describe(),
+        )
+    return parameter

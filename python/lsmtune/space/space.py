@@ -1,0 +1,153 @@
+"""A Space: parameters with conditions, in an order in which each can be evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from optuna.distributions import BaseDistribution
+from optuna.trial import BaseTrial
+
+from lsmtune.errors import InputError, nearest_name
+from lsmtune.records.config import OptionValue
+from lsmtune.space.condition import Condition
+from lsmtune.space.parameter import Parameter
+
+
+@dataclass(frozen=True)
+class Space:
+    """`parameters` in the order of the study file; made by `make_space`, which checks them.
+
+    `evaluation_order` holds the same parameters, each after those its conditions name; ties go by
+    name, so that the order of the study file changes no random draw.
+    """
+
+    parameters: tuple[Parameter, ...]
+    evaluation_order: tuple[Parameter, ...]
+
+    def __getitem__(self, name: str) -> Parameter:
+        """The parameter `name`; `KeyError` when there is none."""
+        for parameter in self.parameters:
+            if parameter.name == name:
+                return parameter
+        raise KeyError(name)
+
+    def suggest(self, trial: BaseTrial) -> dict[str, OptionValue]:
+        """Values for the active parameters, asked of `trial`; the others are absent."""
+        values: dict[str, OptionValue] = {}
+        for parameter in self.evaluation_order:
+            if _active(parameter, values):
+                values[parameter.name] = parameter.suggest(trial)
+        return values
+
+    def distributions(self) -> dict[str, BaseDistribution]:
+        """Every Optuna variable of the space (selectors `<name>?` included)."""
+        return {
+            variable: distribution
+            for parameter in self.evaluation_order
+            for variable, distribution in parameter.distributions().items()
+        }
+
+    def contains(self, options: Mapping[str, OptionValue]) -> bool:
+        """Whether `suggest` can return `options`: all active parameters, and nothing else."""
+        active = [p for p in self.evaluation_order if _active(p, options)]
+        return options.keys() == {p.name for p in active} and all(
+            parameter.contains(options[parameter.name]) for parameter in active
+        )
+
+    def variables_of(self, options: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
+        """The Optuna variables (as for `enqueue_trial`) that `suggest` turns into `options`.
+
+        Raises `ValueError` when `options` is not in the space.
+        """
+        if not self.contains(options):
+            raise ValueError(f"not in the space: {dict(options)}")
+        variables: dict[str, OptionValue] = {}
+        for parameter in self.evaluation_order:
+            if parameter.name in options:
+                variables |= parameter.variables_of(options[parameter.name])
+        return variables
+
+    def on_edge(self, options: Mapping[str, OptionValue]) -> dict[str, str]:
+        """Parameters whose value lies on a bound of its range, and which: `low` or `high`."""
+        edges = {
+            parameter.name: parameter.on_edge(options[parameter.name])
+            for parameter in self.parameters
+            if parameter.name in options
+        }
+        return {name: edge for name, edge in edges.items() if edge is not None}
+
+
+def _active(parameter: Parameter, values: Mapping[str, OptionValue]) -> bool:
+    return all(condition.holds(values) for condition in parameter.conditions)
+
+
+def make_space(parameters: Sequence[Parameter], source: str) -> Space:
+    """A checked space of at least one parameter.
+
+    Raises `InputError` for conditions on unknown parameters, on themselves, in a circle, or on
+    values that can never be.
+    """
+    if not parameters:
+        raise InputError(source, "space", why="has no parameters", allowed="at least one")
+    by_name = {parameter.name: parameter for parameter in parameters}
+    for parameter in parameters:
+        for condition in parameter.conditions:
+            _check_condition(parameter, condition, by_name, source)
+    return Space(tuple(parameters), _evaluation_order(parameters, source))
+
+
+def _check_condition(
+    parameter: Parameter, condition: Condition, by_name: Mapping[str, Parameter], source: str
+) -> None:
+    field = f"space.{parameter.name}.when.{condition.name}"
+    if condition.name == parameter.name:
+        raise InputError(source, field, why="a parameter cannot depend on itself")
+    if condition.name not in by_name:
+        others = [name for name in by_name if name != parameter.name]
+        raise InputError(
+            source,
+            field,
+            why="no such parameter in space",
+            allowed=", ".join(others) or "no condition, as there is no other parameter",
+            nearest=nearest_name(condition.name, others),
+        )
+    for value in condition.values:
+        if not by_name[condition.name].contains(value):
+            allowed = f"{by_name[condition.name].describe()} (the values of {condition.name})"
+            raise InputError(
+                source,
+                field,
+                found=value,
+                allowed=allowed,
+                nearest=nearest_name(str(value), map(str, by_name[condition.name].choices)),
+            )
+
+
+def _evaluation_order(parameters: Sequence[Parameter], source: str) -> tuple[Parameter, ...]:
+    waiting = sorted(parameters, key=lambda parameter: parameter.name)
+    done: dict[str, Parameter] = {}
+    while waiting:
+        ready = next((p for p in waiting if all(c.name in done for c in p.conditions)), None)
+        if ready is None:
+            circle = _circle(waiting)
+            raise InputError(
+                source,
+                f"space.{circle[0]}.when",
+                why=f"conditions in a circle: {' -> '.join([*circle, circle[0]])}",
+            )
+        waiting.remove(ready)
+        done[ready.name] = ready
+    return tuple(done.values())
+
+
+def _circle(waiting: Sequence[Parameter]) -> list[str]:
+    """One circle among parameters that all wait for another of them."""
+    after = {
+        p.name: next(c.name for c in p.conditions if any(c.name == w.name for w in waiting))
+        for p in waiting
+    }
+    path = [waiting[0].name]
+    while after[path[-1]] not in path:
+        path.append(after[path[-1]])
+    return path[path.index(after[path[-1]]) :]

@@ -1,0 +1,194 @@
+"""A YAML file read strictly: data, and the line of every field.
+
+Stricter than YAML 1.1, where `no` and `off` are booleans, `010` is eight, a key given twice counts
+once, and an alias can make ten lines into a billion. Here only true and false are booleans, numbers
+are decimal, and repeated keys, anchors, aliases and tags are errors.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import stat
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lsmtune.errors import InputError
+
+FILE_BYTES_MAX = 2**20
+_DEPTH_MAX = 20
+_DIGITS_MAX = 30  # longer "numbers" stay text, and fail as such where a number is wanted
+_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)", re.ASCII)
+_FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
+_LEADING_ZERO = re.compile(r"[-+]?0[0-9]+", re.ASCII)
+_NULLS = frozenset({"", "~", "null", "Null", "NULL"})
+_TRUE = frozenset({"true", "True", "TRUE"})
+_FALSE = frozenset({"false", "False", "FALSE"})
+
+
+@dataclass(frozen=True)
+class Document:
+    """The file's mapping and, by dotted field name (`space.a.choices[1]`), its lines.
+
+    `scalars` holds the values that are not mappings or lists, as the file has them.
+    """
+
+    source: str
+    data: dict[str, Any]
+    lines: dict[str, int]
+    scalars: dict[str, Any]
+
+    def where(self, field: str) -> str:
+        """`source:line` of `field`, or of the nearest field that holds it."""
+        while field and field not in self.lines:
+            cut = max(field.rfind("."), field.rfind("["))
+            field = field[:cut] if cut > 0 else ""
+        return f"{self.source}:{self.lines[field]}" if field else self.source
+
+
+def read_text(path: Path) -> str:
+    """The text of a study file. Raises `InputError` for all that is not a small UTF-8 file."""
+    source = str(path)
+    try:
+        status = path.stat()
+        if stat.S_ISDIR(status.st_mode):
+            raise InputError(source, why="is a directory", allowed="a study file (YAML)")
+        if not stat.S_ISREG(status.st_mode):
+            raise InputError(source, why="is not a regular file", allowed="a study file (YAML)")
+        if status.st_size > FILE_BYTES_MAX:
+            found = f"{status.st_size} bytes"
+            allowed = f"a study file of at most {FILE_BYTES_MAX} bytes"
+            raise InputError(source, why=f"is too large: {found}", allowed=allowed)
+        return path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        allowed = "a study file; `lsmtune init` writes one"
+        raise InputError(source, why="no such file", allowed=allowed) from None
+    except UnicodeDecodeError as error:
+        found = f"byte 0x{error.object[error.start]:02x} at offset {error.start}"
+        raise InputError(
+            source, why=f"is not text: {found}", allowed="a study file in UTF-8"
+        ) from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(source, why=f"cannot be read: {reason}") from None
+
+
+def parse_document(text: str, source: str) -> Document:
+    """`text` as one YAML mapping. Raises `InputError` with the line for all else."""
+    try:
+        node = yaml.compose(text, Loader=_StrictLoader)
+    except yaml.MarkedYAMLError as error:
+        line = "" if error.problem_mark is None else f":{error.problem_mark.line + 1}"
+        raise InputError(f"{source}{line}", why=_yaml_problem(error)) from None
+    except yaml.reader.ReaderError as error:
+        line_number = text.count("\n", 0, error.position) + 1
+        raise InputError(
+            f"{source}:{line_number}", why=f"not YAML: character U+{ord(text[error.position]):04X}"
+        ) from None
+    if node is None:
+        raise InputError(source, why="is empty", allowed="a mapping of fields")
+    if not isinstance(node, yaml.MappingNode):
+        line_number = node.start_mark.line + 1
+        raise InputError(
+            f"{source}:{line_number}", why="is not a study", allowed="a mapping of fields"
+        )
+    reader = _Reader(source)
+    data = reader.mapping(node, "")
+    return Document(source, data, reader.lines, reader.scalars)
+
+
+def _yaml_problem(error: yaml.MarkedYAMLError) -> str:
+    if isinstance(error, _RefusedError):
+        return f"{error.problem} in a study file"
+    parts = (error.context, error.problem)
+    return f"not YAML: {', '.join(part for part in parts if part)}"
+
+
+class _RefusedError(yaml.MarkedYAMLError):
+    """YAML that is correct and refused all the same."""
+
+
+class _StrictLoader(yaml.SafeLoader):
+    """Composes nodes without YAML's implicit types; refuses anchors, aliases, tags, great depth."""
+
+    # Without resolvers every plain scalar stays text; `_scalar` types it by stricter rules.
+    yaml_implicit_resolvers = {}  # noqa: RUF012 -- a class attribute of the base class
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._depth = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
+        event = self.peek_event()  # type: ignore[no-untyped-call]
+        problem = ""
+        if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
+            problem = "anchors and aliases are not allowed"
+        elif getattr(event, "tag", None) is not None:
+            problem = "tags are not allowed"
+        elif self._depth >= _DEPTH_MAX:
+            problem = f"more than {_DEPTH_MAX} levels are not allowed"
+        if problem:
+            raise _RefusedError(None, None, problem, event.start_mark)
+        self._depth += 1
+        try:
+            return super().compose_node(parent, index)
+        finally:
+            self._depth -= 1
+
+
+class _Reader:
+    """Turns nodes into data and notes the lines and values that it meets."""
+
+    def __init__(self, source: str) -> None:
+        self.source = source
+        self.lines: dict[str, int] = {}
+        self.scalars: dict[str, Any] = {}
+
+    def mapping(self, node: yaml.MappingNode, field: str) -> dict[str, Any]:
+        data: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            line = key_node.start_mark.line + 1
+            place = f"{self.source}:{line}"
+            if not isinstance(key_node, yaml.ScalarNode):
+                raise InputError(place, field, why="a key that is not text")
+            key = str(key_node.value)
+            inner = f"{field}.{key}" if field else key
+            if key in data:
+                raise InputError(
+                    place, inner, why=f"given twice, first on line {self.lines[inner]}"
+                )
+            self.lines[inner] = line
+            data[key] = self._value(value_node, inner)
+        return data
+
+    def _value(self, node: yaml.Node, field: str) -> Any:
+        if isinstance(node, yaml.MappingNode):
+            return self.mapping(node, field)
+        if isinstance(node, yaml.SequenceNode):
+            items = []
+            for index, item in enumerate(node.value):
+                self.lines[f"{field}[{index}]"] = item.start_mark.line + 1
+                items.append(self._value(item, f"{field}[{index}]"))
+            return items
+        self.scalars[field] = _scalar(node)
+        return self.scalars[field]
+
+
+def _scalar(node: yaml.Node) -> str | int | float | bool | None:
+    text = str(node.value)
+    if getattr(node, "style", None) is not None:  # quoted, or a block of text
+        return text
+    if text in _NULLS:
+        return None
+    if text in _TRUE or text in _FALSE:
+        return text in _TRUE
+    if len(text) > _DIGITS_MAX or _LEADING_ZERO.fullmatch(text):
+        return text
+    if _INTEGER.fullmatch(text):
+        return int(text)
+    if _FLOAT.fullmatch(text) and math.isfinite(float(text)):
+        return float(text)
+    return text

@@ -1,0 +1,64 @@
+"""Study files: text to Spec, and the JSON Schema of what they may hold."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from lsmtune.errors import InputError
+from lsmtune.spec.build import build_spec
+from lsmtune.spec.document import Document, parse_document, read_text
+from lsmtune.spec.models import StudyModel
+from lsmtune.spec.problems import first_problem
+from lsmtune.spec.spec import Spec
+
+
+def load_spec(path: Path) -> Spec:
+    """The Spec of the study file at `path`.
+
+    Raises `InputError`, which names the file, the line and the field, for the first thing that is
+    wrong.
+    """
+    return parse_spec(read_text(path), path)
+
+
+def parse_spec(text: str, path: Path) -> Spec:
+    """The Spec of a study file's `text`; `path` is where the file is, or will be.
+
+    Raises `InputError` as `load_spec` does.
+    """
+    document = parse_document(text, str(path))
+    try:
+        study = StudyModel.model_validate(document.data)
+    except ValidationError as error:
+        raise _with_line(first_problem(error, document), document) from None
+    try:
+        return build_spec(study, document, path, text)
+    except InputError as error:
+        raise _with_line(error, document) from None
+
+
+def _with_line(error: InputError, document: Document) -> InputError:
+    """`error` with its line, and with what was found as the file has it: `64MiB`, not 67108864."""
+    found = error.found
+    if found is not None and document.scalars.get(error.field) is not None:
+        found = document.scalars[error.field]
+    return InputError(
+        document.where(error.field),
+        error.field,
+        found=found,
+        allowed=error.allowed,
+        nearest=error.nearest,
+        why=error.why,
+    )
+
+
+def spec_json_schema() -> dict[str, Any]:
+    """The JSON Schema (Draft 2020-12) of study files.
+
+    It holds what a schema can say; relations between fields are only checked by `load_spec`.
+    """
+    schema = StudyModel.model_json_schema(mode="validation")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

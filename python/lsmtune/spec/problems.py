@@ -1,0 +1,156 @@
+"""pydantic's validation errors as the project's one-line `InputError`."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from lsmtune.errors import InputError, nearest_name
+from lsmtune.spec.document import Document
+from lsmtune.spec.models import PARAMETER_MODELS, StudyModel
+from lsmtune.units import UnitError
+
+Place = tuple[int | str, ...]
+
+_ALLOWED = {
+    "bool_type": "true or false",
+    "dict_type": "a mapping of fields",
+    "float_type": "a number",
+    "int_from_float": "a whole number",
+    "int_type": "a whole number",
+    "list_type": "a list",
+    "model_type": "a mapping of fields",
+    "model_attributes_type": "a mapping of fields",
+    "string_too_short": "text that is not empty",
+    "string_type": "text",
+}
+_BOUNDS = {
+    "greater_than": ("more than {}", "gt"),
+    "greater_than_equal": ("at least {}", "ge"),
+    "less_than": ("less than {}", "lt"),
+    "less_than_equal": ("at most {}", "le"),
+    "string_too_long": ("at most {} characters", "max_length"),
+}
+
+
+class _AsWritten:
+    """A found value that is shown without quotes."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __str__(self) -> str:
+        return self._text
+
+
+def first_problem(error: ValidationError, document: Document) -> InputError:
+    """The problem nearest to the start of the file, as an `InputError` without its line."""
+    details = error.errors(include_url=False)
+    return min(
+        (_problem(detail, document.source) for detail in details),
+        key=lambda problem: document.lines.get(problem.field, 0),
+    )
+
+
+def found_text(value: object) -> object:
+    """`value` as its writer would name it: `true`, not `True`; `nothing`, not `None`."""
+    if value is None:
+        return _AsWritten("nothing")
+    if isinstance(value, bool):
+        return _AsWritten(str(value).lower())
+    if isinstance(value, dict):
+        return _AsWritten("a mapping")
+    return _AsWritten("a list") if isinstance(value, list) else value
+
+
+def _problem(detail: ErrorDetails, source: str) -> InputError:
+    place = detail["loc"]
+    field, kind, found = _dotted(_without_tag(place)), detail["type"], detail["input"]
+    if kind in ("union_tag_not_found", "union_tag_invalid"):
+        return _type_problem(field, found, source)
+    if kind == "missing":
+        return InputError(source, field, why="missing", allowed=_description(place))
+    if kind == "extra_forbidden":
+        known = list(_model(place[:-1]).model_fields)
+        nearest = nearest_name(str(place[-1]), known)
+        allowed = ", ".join(known)
+        return InputError(source, field, why="unknown field", allowed=allowed, nearest=nearest)
+    allowed, nearest = _allowed(detail)
+    context = detail.get("ctx", {})
+    if "field" in context:
+        field, found = f"{field}.{context['field']}", context["found"]
+    return InputError(source, field, found=found_text(found), allowed=allowed, nearest=nearest)
+
+
+def _type_problem(field: str, found: object, source: str) -> InputError:
+    """The problem of a parameter of which the `type` is absent or unknown."""
+    allowed = ", ".join(PARAMETER_MODELS)
+    if not isinstance(found, dict):
+        return InputError(source, field, found=found_text(found), allowed="a mapping of fields")
+    if "type" not in found:
+        return InputError(source, f"{field}.type", why="missing", allowed=allowed)
+    kind = found["type"]
+    return InputError(
+        source,
+        f"{field}.type",
+        found=found_text(kind),
+        allowed=allowed,
+        nearest=nearest_name(str(kind), PARAMETER_MODELS),
+    )
+
+
+def _allowed(detail: ErrorDetails) -> tuple[str, str]:
+    """What is allowed, and the nearest right spelling if there is one."""
+    kind, context = detail["type"], detail.get("ctx", {})
+    unit_error = context.get("error")
+    if isinstance(unit_error, UnitError):
+        return unit_error.allowed, unit_error.nearest
+    if kind == "refused":
+        return str(context["allowed"]), ""
+    if kind == "literal_error":
+        expected = [a or b for a, b in re.findall(r"'([^']*)'|(\d+)", context["expected"])]
+        found = str(detail["input"])
+        if found in expected:
+            return f"{found} as a number, without quotes", ""
+        return ", ".join(expected), nearest_name(found, expected)
+    if kind in _BOUNDS:
+        text, key = _BOUNDS[kind]
+        return text.format(context[key]), ""
+    return _ALLOWED.get(kind) or _description(detail["loc"]) or detail["msg"], ""
+
+
+def _without_tag(place: Place) -> Place:
+    """pydantic puts a parameter's type into its location; the file has no such level."""
+    return place[:2] + place[3:] if place[0] == "space" else place
+
+
+def _dotted(place: Place) -> str:
+    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in place]
+    return "".join(parts).removeprefix(".")
+
+
+def _description(place: Place) -> str:
+    field = _model(place[:-1]).model_fields.get(str(place[-1]))
+    return (field.description if field is not None else None) or ""
+
+
+def _model(place: Place) -> type[BaseModel]:
+    """The innermost model at `place`."""
+    model: type[BaseModel] = StudyModel
+    if place[:1] == ("space",) and len(place) > 2:
+        model, place = PARAMETER_MODELS[str(place[2])], place[3:]
+    for part in place:
+        field = model.model_fields.get(str(part))
+        inner = _model_within(field.annotation) if field is not None else None
+        model = inner or model
+    return model
+
+
+def _model_within(annotation: Any) -> type[BaseModel] | None:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation
+    found = (_model_within(argument) for argument in get_args(annotation))
+    return next((model for model in found if model is not None), None)

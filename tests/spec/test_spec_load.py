@@ -1,0 +1,172 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import jsonschema
+import pytest
+import yaml
+
+from lsmtune.records.config import Config, OptionValue
+from lsmtune.records.objective import Direction, Objective
+from lsmtune.records.workload import Durability
+from lsmtune.spec import Spec, load_spec, parse_spec, spec_json_schema
+from lsmtune.spec.document import parse_document
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent.parent
+GOOD = sorted((HERE / "good").glob("*.yaml")) + sorted((ROOT / "examples").glob("*/study.yaml"))
+MINIMAL = (HERE / "good" / "minimal.yaml").read_text(encoding="utf-8")
+
+
+def minimal(**replaced: str) -> Spec:
+    text = MINIMAL
+    for old, new in replaced.items():
+        lines = [line if not line.startswith(f"{old}:") else new for line in text.splitlines()]
+        text = "\n".join(lines if lines != text.splitlines() else [*lines, new])
+    return parse_spec(text, Path("study.yaml"))
+
+
+def test_the_defaults_of_a_minimal_study() -> None:
+    spec = load_spec(HERE / "good" / "minimal.yaml")
+    assert (spec.name, spec.engine_name, spec.engine_library) == ("minimal", "rocksdb", None)
+    assert spec.text == MINIMAL
+    assert spec.objective == Objective("sustained_throughput_ops_s", Direction.MAXIMIZE, None)
+    assert spec.baseline == Config()
+    assert (spec.fixed, spec.unsafe_options, spec.seed) == ({}, {}, 0)
+    assert (spec.sampler.name, spec.sampler.startup_trials) == ("tpe", None)
+    assert (spec.budget.time_s, spec.budget.trials) == (None, 10)
+    assert (spec.proof.pairs, spec.proof.confidence) == (5, 0.95)
+    assert spec.limits.deadline_s == 600
+    assert (spec.limits.memory_bytes, spec.limits.disk_bytes) == (4 * 2**30, 20 * 2**30)
+    assert spec.space["write_buffer_size"].unit == "bytes"
+
+
+def test_every_field_is_read() -> None:
+    spec = load_spec(HERE / "good" / "full.yaml")
+    assert spec.engine_library == HERE / "good" / ".." / "lib" / "librocksdb.so"
+    assert (spec.workload.num, spec.workload.value_bytes) == (1_000_000, 4096)
+    assert spec.workload.durability is Durability.NONE
+    assert [phase.kind.value for phase in spec.workload.phases] == [
+        "load",
+        "settle",
+        "warmup",
+        "measure",
+    ]
+    assert spec.workload_parameters["reads"] == 5000
+    assert spec.objective == Objective("latency_us_p99", Direction.MINIMIZE, "seekrandom")
+    baseline: dict[str, OptionValue] = {
+        "compression": "kLZ4Compression",
+        "write_buffer_size": 32 * 2**20,
+    }
+    assert spec.baseline == Config(baseline, "baseline")
+    # The engine's own suffix stays text; ours became bytes.
+    assert spec.fixed["block_based_table_factory.block_cache"] == "8M"
+    assert set(spec.unsafe_options) == {"disable_auto_compactions"}
+    assert spec.space["compression"].choices == ("no", "kLZ4Compression", "kZSTD")
+    assert spec.space["memtable_whole_key_filtering"].choices == (True, False)
+    assert [s.value for s in spec.space["compression_opts.level"].specials] == [32767, -1]
+    assert (spec.budget.time_s, spec.limits.memory_bytes) == (5400, 3 * 2**29)
+    assert (spec.limits.deadline_s, spec.limits.disk_bytes) == (90, 10**10)
+    assert (spec.sampler.startup_trials, spec.proof.pairs, spec.seed) == (5, 7, 42)
+
+
+@pytest.mark.parametrize(
+    "replaced",
+    [
+        {"engine": "engine: {name: leveldb}"},
+        {"workload": "workload: {name: fillseq}"},
+        {"workload": "workload: {name: fillrandom, num: 10}"},
+        {"objective": "objective: {metric: latency_us_p99}"},
+        {"baseline": "baseline: {max_open_files: 5}"},
+        {"options": "options: {max_open_files: 5}"},
+        {"limits": "limits: {deadline: 5s}"},
+    ],
+)
+def test_the_fingerprint_sees_what_changes_a_measurement(replaced: dict[str, str]) -> None:
+    assert minimal(**replaced).fingerprint() != minimal().fingerprint()
+
+
+@pytest.mark.parametrize(
+    "replaced",
+    [
+        {"name": "name: another"},
+        {"budget": "budget: {time: 5m}"},
+        {"proof": "proof: {pairs: 9}"},
+        {"sampler": "sampler: {name: random}"},
+        {"seed": "seed: 9"},
+        {"baseline": "baseline: default"},
+        {"workload": "workload: {name: fillrandom, num: 1000000}"},
+        {"# comment": "# a comment"},
+    ],
+)
+def test_the_fingerprint_is_blind_to_the_rest(replaced: dict[str, str]) -> None:
+    assert minimal(**replaced).fingerprint() == minimal().fingerprint()
+
+
+def test_the_fingerprint_sees_the_space() -> None:
+    narrower = parse_spec(MINIMAL.replace("high: 64MiB", "high: 32MiB"), Path("study.yaml"))
+    spelled = parse_spec(MINIMAL.replace("high: 64MiB", "high: 67108864"), Path("study.yaml"))
+    assert narrower.fingerprint() != minimal().fingerprint()
+    assert spelled.fingerprint() == minimal().fingerprint()
+
+
+def test_the_json_schema_is_valid() -> None:
+    schema = spec_json_schema()
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    jsonschema.Draft202012Validator.check_schema(schema)
+
+
+@pytest.mark.parametrize("path", GOOD, ids=[f"{p.parent.name}-{p.stem}" for p in GOOD])
+def test_good_files_load_and_match_the_json_schema(path: Path) -> None:
+    load_spec(path)
+    document = parse_document(path.read_text(encoding="utf-8"), path.name)
+    jsonschema.Draft202012Validator(spec_json_schema()).validate(document.data)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        *("top-unknown-field", "engine-unknown", "space-type-unknown", "proof-pairs-few"),
+        *("version-2", "space-low-elephants", "objective-metric-unknown"),
+        "workload-unknown-parameter",
+    ],
+)
+def test_the_json_schema_refuses_bad_shapes(name: str) -> None:
+    data = yaml.safe_load((HERE / "bad" / f"{name}.yaml").read_text(encoding="utf-8"))
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.Draft202012Validator(spec_json_schema()).validate(data)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("no", "no"),
+        ("off", "off"),
+        ("y", "y"),
+        ("true", True),
+        ("'true'", "true"),
+        ("010", "010"),
+        ("0x10", "0x10"),
+        ("1_000", "1_000"),
+        ("1:30", "1:30"),
+        ("2024-01-01", "2024-01-01"),
+        ("1e6", 1e6),
+        ("-5", -5),
+        ("~", None),
+        (".inf", ".inf"),
+        ("1e999", "1e999"),
+        ("<<", "<<"),
+        ("=", "="),
+        ("9" * 5000, "9" * 5000),
+    ],
+)
+def test_plain_scalars_are_read_strictly(text: str, value: object) -> None:
+    found = parse_document(f"a: {text}\n", "x").data["a"]
+    assert found == value
+    assert type(found) is type(value)
+
+
+def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
+    path = tmp_path / "study.yaml"
+    path.write_text(MINIMAL, encoding="utf-8-sig")
+    assert load_spec(path).name == "minimal"
