@@ -1,0 +1,68 @@
+"""Fixtures that every room's tests share: the driver, release engine libraries, a home."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from lsmtune.engines.build import build_type
+from lsmtune.engines.libraries import find_library
+from lsmtune.errors import InputError
+from lsmtune.records.engine import Build
+from lsmtune.runners.driver_binary import find_driver
+
+SETUP = "run `make setup` first, or set {variable} to its path"
+
+
+@pytest.fixture(scope="session")
+def driver() -> Path:
+    """The driver's binary: LSMTUNE_DRIVER, or the one that `make setup` put into the venv."""
+    try:
+        return find_driver()
+    except InputError as error:
+        pytest.fail(str(error))
+
+
+@pytest.fixture(scope="session")
+def rocksdb_library() -> Path:
+    """A release build of RocksDB: LSMTUNE_TEST_ROCKSDB, or the installed one."""
+    return _release_library("rocksdb", "LSMTUNE_TEST_ROCKSDB")
+
+
+@pytest.fixture(scope="session")
+def leveldb_library() -> Path:
+    """A release build of LevelDB: LSMTUNE_TEST_LEVELDB, or the installed one."""
+    return _release_library("leveldb", "LSMTUNE_TEST_LEVELDB")
+
+
+@pytest.fixture(autouse=True)
+def lsmtune_home(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A home of its own for every test, empty: no test reads or writes the user's."""
+    home = tmp_path_factory.mktemp("home")
+    monkeypatch.setenv("LSMTUNE_HOME", str(home))
+    return home
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _libraries_before_homes() -> None:
+    """Look the installed libraries up while LSMTUNE_HOME is still the user's."""
+    for name, variable in (
+        ("rocksdb", "LSMTUNE_TEST_ROCKSDB"),
+        ("leveldb", "LSMTUNE_TEST_LEVELDB"),
+    ):
+        if not os.environ.get(variable):
+            try:
+                os.environ[variable] = str(find_library(name).path)
+            except InputError:
+                continue
+
+
+def _release_library(name: str, variable: str) -> Path:
+    path = Path(os.environ.get(variable, f"no {name} library is known"))
+    if not path.is_file():
+        pytest.fail(f"{path}: not a file; {SETUP.format(variable=variable)}")
+    if build_type(path, name) is not Build.RELEASE:
+        pytest.fail(f"{path}: not a release build; {SETUP.format(variable=variable)}")
+    return path

@@ -1,0 +1,297 @@
+"""Exports say the whole Config, in the words of the program that reads them, or refuse."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import subprocess
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from engine_parts import rocksdb_db_bench
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lsmtune.engines.exporters import EXPORTERS, export
+from lsmtune.engines.leveldb_options import LEVELDB_OPTIONS
+from lsmtune.engines.rocksdb_catalogue import (
+    TABLE_OPTION,
+    TABLE_SECTION,
+    CatalogueOption,
+    catalogue,
+    split_structure,
+)
+from lsmtune.errors import InputError
+from lsmtune.records.config import OptionValue
+
+OPTIONS, NEWEST = catalogue()
+
+
+def full_name(option: CatalogueOption) -> str:
+    return f"{TABLE_OPTION}.{option.name}" if option.section == TABLE_SECTION else option.name
+
+
+def parse_options_file(text: str) -> dict[str, dict[str, str]]:
+    sections: dict[str, dict[str, str]] = {}
+    current: dict[str, str] = {}
+    for line in text.splitlines():
+        if line.startswith("["):
+            current = sections.setdefault(line.strip("[]").split(' "')[0], {})
+        elif "=" in line and not line.startswith("#"):
+            name, value = line.strip().split("=", 1)
+            current[name] = value
+    return sections
+
+
+def run_db_bench(folder: Path, *flags: str) -> dict[str, dict[str, str]]:
+    """Run db_bench with `flags`; the options that it really used."""
+    command = [str(rocksdb_db_bench()), "--benchmarks=fillseq", "--num=100", f"--db={folder}/db"]
+    done = subprocess.run([*command, *flags], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "fillseq" in done.stdout, done.stdout + done.stderr
+    written = sorted((folder / "db").glob("OPTIONS-*"))[-1]
+    return parse_options_file(written.read_text())
+
+
+ROCKSDB: dict[str, OptionValue] = {
+    "write_buffer_size": 4 << 20,
+    "max_background_jobs": 4,
+    "compression": "kNoCompression",
+    "optimize_filters_for_hits": True,
+    "compaction_style": "kCompactionStyleUniversal",
+    "compaction_options_universal.size_ratio": 7,
+    "max_open_files": 500,
+    f"{TABLE_OPTION}.block_size": 8192,
+    f"{TABLE_OPTION}.block_cache": 16 << 20,
+    f"{TABLE_OPTION}.filter_policy": "bloomfilter:10:false",
+}
+
+
+def check_effect(used: Mapping[str, Mapping[str, str]]) -> None:
+    assert used["DBOptions"]["max_background_jobs"] == "4"
+    assert used["DBOptions"]["max_open_files"] == "500"
+    families = used["CFOptions"]
+    assert families["write_buffer_size"] == str(4 << 20)
+    assert families["compression"] == "kNoCompression"
+    assert families["optimize_filters_for_hits"] == "true"
+    assert families["compaction_style"] == "kCompactionStyleUniversal"
+    assert split_structure(families["compaction_options_universal"])["size_ratio"] == "7"
+    assert used[TABLE_SECTION]["block_size"] == "8192"
+    assert used[TABLE_SECTION]["filter_policy"].startswith("bloomfilter:10")
+
+
+@pytest.mark.engine
+def test_db_bench_runs_with_an_exported_options_file(tmp_path: Path) -> None:
+    path = tmp_path / "OPTIONS"
+    path.write_text(export("rocksdb-options", "rocksdb", ROCKSDB))
+    check_effect(run_db_bench(tmp_path, f"--options_file={path}"))
+
+
+@pytest.mark.engine
+def test_db_bench_runs_with_the_options_file_of_the_default(tmp_path: Path) -> None:
+    path = tmp_path / "OPTIONS"
+    path.write_text(export("rocksdb-options", "rocksdb", {}))
+    run_db_bench(tmp_path, f"--options_file={path}")
+
+
+@pytest.mark.engine
+def test_db_bench_runs_with_exported_flags(tmp_path: Path) -> None:
+    check_effect(run_db_bench(tmp_path, *shlex.split(export("db_bench", "rocksdb", ROCKSDB))))
+
+
+def debian_defaults() -> dict[str, OptionValue]:
+    """Every option of db_bench's own RocksDB with the default that version wrote."""
+    command = [rocksdb_db_bench(), "--version"]
+    banner = subprocess.run(command, capture_output=True, text=True, check=False)
+    found = re.search(r"version (\d+\.\d+)", banner.stdout)
+    if found is None or not found.group(1).startswith("7.8"):
+        pytest.skip(f"the catalogue has no column for this db_bench: {banner.stdout.strip()}")
+    return {full_name(o): o.default_of("7.8.3") for o in OPTIONS.values() if o.default_of("7.8.3")}
+
+
+@pytest.mark.engine
+def test_db_bench_accepts_every_option_of_the_catalogue(tmp_path: Path) -> None:
+    defaults = debian_defaults()
+    assert len(defaults) > 150
+    path = tmp_path / "OPTIONS"
+    path.write_text(export("rocksdb-options", "rocksdb", defaults))
+    run_db_bench(tmp_path, f"--options_file={path}")
+
+
+@pytest.mark.engine
+def test_db_bench_accepts_every_flag_that_can_be_exported(tmp_path: Path) -> None:
+    flags = []
+    for name, value in debian_defaults().items():
+        try:
+            flags += shlex.split(export("db_bench", "rocksdb", {name: value}))
+        except InputError:
+            continue
+    assert len(flags) > 90
+    run_db_bench(tmp_path, *flags)
+
+
+@given(st.sets(st.sampled_from(sorted(OPTIONS)), max_size=20))
+def test_every_option_lands_once_and_in_its_own_section(names: set[str]) -> None:
+    given_options = {full_name(OPTIONS[n]): OPTIONS[n].default or "8388608" for n in names}
+    sections = parse_options_file(export("rocksdb-options", "rocksdb", given_options))
+    assert sections.pop("Version")["rocksdb_version"] == NEWEST
+    found = {name: section for section, options in sections.items() for name in options}
+    assert found == {n: OPTIONS[n].section for n in names}
+
+
+def test_a_structure_whole_or_by_its_fields_is_the_same() -> None:
+    whole = {"compaction_options_universal": "{size_ratio=7;min_merge_width=3;}"}
+    fields = {
+        "compaction_options_universal.size_ratio": 7,
+        "compaction_options_universal.min_merge_width": 3,
+    }
+    table = {TABLE_OPTION: "{block_size=8192;filter_policy=bloomfilter:10:false;}"}
+    assert export("rocksdb-options", "rocksdb", whole) == export(
+        "rocksdb-options", "rocksdb", fields
+    )
+    exported = parse_options_file(export("rocksdb-options", "rocksdb", table))
+    assert exported[TABLE_SECTION] == {
+        "block_size": "8192",
+        "filter_policy": "bloomfilter:10:false",
+    }
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("write_bufer_size", 1, "did you mean write_buffer_size"),
+        ("block_size", 1, f"did you mean {TABLE_OPTION}.block_size"),
+        (f"{TABLE_OPTION}.write_buffer_size", 1, "did you mean write_buffer_size"),
+        ("compaction_options_universal.size_rato", 1, "did you mean size_ratio"),
+        ("write_buffer_size.x", 1, "has no fields"),
+        ("compaction_options_universal", "{size_ratio}", "not name=value"),
+        ("compaction_options_universal", "{a={b=1;}", "unbalanced braces"),
+        ("db_log_dir", "a\nb=c", "line ends"),
+        ("db_log_dir", "a # b", "without #"),
+    ],
+)
+def test_what_an_options_file_cannot_say_is_refused(
+    name: str, value: OptionValue, message: str
+) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        export("rocksdb-options", "rocksdb", {name: value})
+
+
+def test_an_option_given_whole_and_by_a_field_is_refused() -> None:
+    options = {"compaction_options_universal": "{size_ratio=7;}"}
+    twice = {**options, "compaction_options_universal.size_ratio": 8}
+    with pytest.raises(InputError, match="given twice"):
+        export("rocksdb-options", "rocksdb", twice)
+
+
+def properties(text: str) -> dict[str, str]:
+    lines = [line for line in text.splitlines() if line and not line.startswith("#")]
+    return dict(line.split("=", 1) for line in lines)
+
+
+def test_leveldb_properties_use_the_words_of_ycsb() -> None:
+    options: dict[str, OptionValue] = {
+        "write_buffer_size": 64 << 20,
+        "max_file_size": 64 << 20,
+        "max_open_files": 1000,
+        "compression": "none",
+        "cache_size": 128 << 20,
+        "filter_bits": 10,
+        "block_size": 4096,
+        "block_restart_interval": 16,
+    }
+    # The keys are those of YCSB-cpp's own leveldb.properties.
+    assert properties(export("properties", "leveldb", options)) == {
+        "leveldb.dbname": "/tmp/ycsb-leveldb",
+        "leveldb.format": "single",
+        "leveldb.destroy": "false",
+        "leveldb.write_buffer_size": "67108864",
+        "leveldb.max_file_size": "67108864",
+        "leveldb.max_open_files": "1000",
+        "leveldb.compression": "no",
+        "leveldb.cache_size": "134217728",
+        "leveldb.filter_bits": "10",
+        "leveldb.block_size": "4096",
+        "leveldb.block_restart_interval": "16",
+    }
+
+
+def test_compression_is_always_said_because_ycsb_has_another_default() -> None:
+    assert properties(export("properties", "leveldb", {}))["leveldb.compression"] == "snappy"
+    assert properties(export("properties", "rocksdb", {}))["rocksdb.compression"] == "snappy"
+
+
+def test_rocksdb_properties_use_the_words_of_ycsb() -> None:
+    options: dict[str, OptionValue] = {
+        "compression": "kZSTD",
+        "use_direct_io_for_flush_and_compaction": True,
+        f"{TABLE_OPTION}.block_cache": "8M",
+        f"{TABLE_OPTION}.filter_policy": "bloomfilter:10:false",
+        "compaction_pri": "kRoundRobin",
+    }
+    found = properties(export("properties", "rocksdb", options))
+    assert found["rocksdb.compression"] == "zstd"
+    assert found["rocksdb.use_direct_io_for_flush_compaction"] == "true"
+    assert found["rocksdb.cache_size"] == "8388608"
+    assert found["rocksdb.bloom_bits"] == "10"
+    assert found["rocksdb.compaction_pri"] == "4"
+
+
+@pytest.mark.parametrize(
+    ("engine", "options", "message"),
+    [
+        ("leveldb", {"paranoid_checks": True}, "no property for paranoid_checks"),
+        ("leveldb", {"cache_size": 0}, "1 to"),
+        ("leveldb", {"compression": "zstd"}, "allowed: none, no, snappy"),
+        ("leveldb", {"bloom_bits": 1}, "no such LevelDB option"),
+        ("rocksdb", {"num_levels": 5}, "rocksdb.optionsfile"),
+        ("rocksdb", {"write_buffer_size": 1 << 31}, "1 to 2147483647"),
+        ("rocksdb", {f"{TABLE_OPTION}.filter_policy": "ribbonfilter:10:-1"}, "bloomfilter:BITS"),
+    ],
+)
+def test_what_properties_cannot_say_is_refused(
+    engine: str, options: dict[str, OptionValue], message: str
+) -> None:
+    with pytest.raises(InputError, match=re.escape(message)):
+        export("properties", engine, options)
+
+
+def test_leveldb_flags_are_those_of_its_db_bench() -> None:
+    options: dict[str, OptionValue] = {
+        "filter_bits": 10,
+        "compression": "none",
+        "max_file_size": 4 << 20,
+        "max_open_files": 100,
+    }
+    expected = "--bloom_bits=10 --compression=0 --max_file_size=4194304 --open_files=100\n"
+    assert export("db_bench", "leveldb", options) == expected
+    with pytest.raises(InputError, match="no flag for block_restart_interval, paranoid_checks"):
+        export("db_bench", "leveldb", {"block_restart_interval": 1, "paranoid_checks": True})
+    with pytest.raises(InputError, match="0 to 2147483647"):
+        export("db_bench", "leveldb", {"cache_size": 1 << 31})
+
+
+def test_an_option_without_a_flag_points_to_the_options_file() -> None:
+    with pytest.raises(InputError, match=r"no flag for ttl; .*--format rocksdb-options"):
+        export("db_bench", "rocksdb", {"ttl": 60, "write_buffer_size": 1})
+
+
+@given(st.dictionaries(st.sampled_from(LEVELDB_OPTIONS), st.integers(1, 2**30)))
+def test_no_option_is_ever_left_out_in_silence(options: dict[str, OptionValue]) -> None:
+    options = {**options, **({"compression": "snappy"} if "compression" in options else {})}
+    for name in ("properties", "db_bench"):
+        try:
+            text = export(name, "leveldb", options)
+        except InputError:
+            continue
+        values = {str(v) for n, v in options.items() if n != "compression"}
+        assert values <= set(re.findall(r"=(\S+)", text))
+
+
+def test_unknown_formats_and_engines_are_refused() -> None:
+    with pytest.raises(InputError, match="did you mean properties"):
+        export("propertys", "leveldb", {})
+    with pytest.raises(InputError, match="cannot be written for leveldb"):
+        export("rocksdb-options", "leveldb", {})
+    assert set(EXPORTERS) == {"rocksdb-options", "properties", "db_bench"}

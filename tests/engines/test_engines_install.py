@@ -1,0 +1,215 @@
+"""Installing and adding: whole or not at all, with failures that say what to do."""
+
+from __future__ import annotations
+
+import io
+import os
+import platform
+import zipfile
+from pathlib import Path
+
+import pytest
+from engine_parts import compile_library
+
+from lsmtune.engines import install
+from lsmtune.engines.home import engines_folder
+from lsmtune.engines.jar import extract_library
+from lsmtune.engines.source_tree import engine_of_tree, tree_version
+from lsmtune.engines.staging import MARKER, install_folder, installed
+from lsmtune.engines.steps import require_programs, run_step
+from lsmtune.errors import InputError, LsmtuneError
+
+
+def quiet(_line: str) -> None:
+    """Progress that nobody watches."""
+
+
+def fill(work: Path) -> Path:
+    """A library made of nothing."""
+    path = work / "lib.so"
+    path.write_bytes(b"library")
+    return path
+
+
+def test_an_installed_folder_is_whole_marked_and_leaves_nothing_beside_it() -> None:
+    done = install_folder("x-1", "rocksdb", "test", fill)
+    assert done.path.read_bytes() == b"library"
+    assert (done.path.parent / MARKER).exists()
+    assert installed("x-1") == done
+    assert sorted(p.name for p in engines_folder().iterdir()) == [".x-1.lock", "x-1"]
+
+
+def test_a_second_install_does_not_fill_again() -> None:
+    done = install_folder("x-1", "rocksdb", "test", fill)
+
+    def refuse(_work: Path) -> Path:
+        raise AssertionError("filled twice")
+
+    assert install_folder("x-1", "rocksdb", "test", refuse) == done
+
+
+def test_a_failed_install_leaves_nothing() -> None:
+    def fail(work: Path) -> Path:
+        fill(work)
+        raise LsmtuneError("no network")
+
+    with pytest.raises(LsmtuneError, match="no network"):
+        install_folder("x-1", "rocksdb", "test", fail)
+    assert installed("x-1") is None
+    assert [p.name for p in engines_folder().iterdir()] == [".x-1.lock"]
+
+
+def test_the_leftover_of_a_killed_install_is_cleared() -> None:
+    work = engines_folder() / ".work-x-1"
+    work.mkdir(parents=True)
+    (work / MARKER).touch()
+    (work / "half.so").touch()
+    install_folder("x-1", "rocksdb", "test", fill)
+    assert not work.exists()
+
+
+def test_a_damaged_library_is_installed_again() -> None:
+    done = install_folder("x-1", "rocksdb", "test", fill)
+    done.path.write_bytes(b"damaged")
+    assert installed("x-1") is None
+    assert install_folder("x-1", "rocksdb", "test", fill).path.read_bytes() == b"library"
+
+
+def test_a_folder_that_is_not_ours_is_left_alone() -> None:
+    folder = engines_folder() / "x-1"
+    folder.mkdir(parents=True)
+    (folder / "precious").touch()
+    with pytest.raises(LsmtuneError, match="not made by lsmtune"):
+        install_folder("x-1", "rocksdb", "test", fill)
+    assert [p.name for p in folder.iterdir()] == ["precious"]
+
+
+def test_a_step_that_fails_says_its_last_lines_and_the_log(tmp_path: Path) -> None:
+    with (tmp_path / "the.log").open("w") as log:
+        command = ["sh", "-c", "echo first; echo second >&2; exit 3"]
+        with pytest.raises(LsmtuneError, match=r"status 3: first \| second; .*the\.log"):
+            run_step("building", command, log, quiet)
+    assert "second" in (tmp_path / "the.log").read_text()
+
+
+def test_a_step_shows_its_percentages_sparsely() -> None:
+    seen: list[str] = []
+    log = io.StringIO()
+    script = 'for n in 1 5 10 12 50 100; do echo "[ $n%] Building"; done'
+    run_step("building", ["sh", "-c", script], log, seen.append)
+    assert seen == ["building", "building: 10 %", "building: 50 %", "building: 100 %"]
+
+
+def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "/nowhere")
+    with pytest.raises(LsmtuneError, match=r"mvn, cargo not found.*apt-get install maven.*rustup"):
+        require_programs(("mvn", "cargo"), "to fetch")
+    with pytest.raises(LsmtuneError, match="mvn not found"):
+        install.install("rocksdb", quiet)
+
+
+def fake_mvn(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = folder / "mvn"
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+
+def test_a_jar_that_is_not_the_known_one_is_not_installed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    script = 'for a; do case $a in -DoutputDirectory=*) echo x > "${a#*=}/$JAR";; esac; done'
+    monkeypatch.setenv("JAR", f"rocksdbjni-{install.ROCKSDB_VERSION}-linux64.jar")
+    fake_mvn(tmp_path, script, monkeypatch)
+    with pytest.raises(LsmtuneError, match="has SHA-256"):
+        install.install("rocksdb", quiet)
+    assert not (engines_folder() / f"rocksdb-{install.ROCKSDB_VERSION}").exists()
+
+
+def test_a_maven_without_network_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fake_mvn(tmp_path, "echo unknown host; exit 1", monkeypatch)
+    with pytest.raises(LsmtuneError, match=r"unknown host.*next step: read the log"):
+        install.install("rocksdb", quiet)
+
+
+def test_an_unknown_engine_cannot_be_installed() -> None:
+    with pytest.raises(InputError, match="did you mean rocksdb"):
+        install.install("rocksbd", quiet)
+
+
+def test_a_shared_library_is_used_where_it_lies(tmp_path: Path) -> None:
+    path = compile_library(tmp_path / "mine.so", "leveldb")
+    done = install.add(path, quiet)
+    assert (done.path, done.engine_name, done.origin) == (path, "leveldb", f"user: {path}")
+
+
+def jar_with(path: Path, *members: str) -> Path:
+    with zipfile.ZipFile(path, "w") as archive:
+        for member in members:
+            archive.writestr(member, b"content of " + member.encode())
+    return path
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the names are those of x86_64")
+def test_the_library_of_this_machine_is_taken_out_of_a_jar(tmp_path: Path) -> None:
+    members = ("librocksdbjni-linux64-musl.so", "librocksdbjni-linux64.so", "A.class")
+    done = install.add(jar_with(tmp_path / "rocksdbjni-9.0.0.jar", *members), quiet)
+    assert done.path.read_bytes() == b"content of librocksdbjni-linux64.so"
+    assert done.engine_name == "rocksdb"
+    assert done.origin == f"jar: {tmp_path}/rocksdbjni-9.0.0.jar"
+
+
+def test_a_jar_without_a_library_for_this_machine_is_refused(tmp_path: Path) -> None:
+    jar = jar_with(tmp_path / "x.jar", "librocksdbjni-linux-vax.so")
+    with pytest.raises(InputError, match=r"holds no RocksDB library.*linux-vax"):
+        extract_library(jar, tmp_path, "engines add")
+
+
+def test_a_file_that_is_no_jar_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "x.jar").write_text("not a zip file")
+    with pytest.raises(InputError, match="not a jar"):
+        install.add(tmp_path / "x.jar", quiet)
+
+
+def tree(folder: Path, engine: str, header: str, text: str) -> Path:
+    include = folder / "include" / engine
+    include.mkdir(parents=True)
+    (include / "c.h").touch()
+    (include / header).write_text(text)
+    (folder / "CMakeLists.txt").touch()
+    return folder
+
+
+def test_source_trees_are_recognised_by_their_headers(tmp_path: Path) -> None:
+    numbers = "#define ROCKSDB_MAJOR 9\n#define ROCKSDB_MINOR 8\n#define ROCKSDB_PATCH 7\n"
+    rocksdb = tree(tmp_path / "r", "rocksdb", "version.h", numbers)
+    numbers = "static const int kMajorVersion = 1;\nstatic const int kMinorVersion = 23;\n"
+    leveldb = tree(tmp_path / "l", "leveldb", "db.h", numbers)
+    for folder, name, version in ((rocksdb, "rocksdb", "9.8.7"), (leveldb, "leveldb", "1.23")):
+        kind = engine_of_tree(folder)
+        assert kind is not None
+        assert (kind.name, tree_version(folder, kind)) == (name, version)
+
+
+@pytest.mark.parametrize("name", ["", "absent"])
+def test_a_path_that_is_none_of_these_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="engines add: PATH"):
+        install.add(tmp_path / name, quiet)
+
+
+def test_a_small_tree_is_built_and_its_failure_reported(tmp_path: Path) -> None:
+    folder = tree(tmp_path / "l", "leveldb", "db.h", "")
+    (folder / "leveldb.cc").write_text('extern "C" void leveldb_open() {}\n')
+    project = "cmake_minimum_required(VERSION 3.9)\nproject(leveldb CXX)\n"
+    (folder / "CMakeLists.txt").write_text(f"{project}add_library(leveldb leveldb.cc)\n")
+    seen: list[str] = []
+    done = install.add(folder, seen.append)
+    assert done.path.name == "libleveldb.so"
+    assert seen
+    assert not list(folder.glob("**/CMakeCache.txt"))
+    (folder / "leveldb.cc").write_text("this does not compile\n")
+    with pytest.raises(LsmtuneError, match=r"building leveldb.*read the log"):
+        install.add(folder, quiet)
+    assert done.path.exists()

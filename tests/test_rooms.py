@@ -1,0 +1,93 @@
+"""Rooms import only from rooms above them, as the table in docs/architecture.md says."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+PACKAGE = ROOT / "python" / "lsmtune"
+ARCHITECTURE = ROOT / "docs" / "architecture.md"
+
+_TABLE_LINE = re.compile(r"^\| *(\d*) *\| *`(\w+)(?:\.py|/)` *\|", re.M)
+
+
+def rows_of(text: str) -> dict[str, int]:
+    """Room -> row of the table in `text`; a line without a number continues the row above."""
+    rows: dict[str, int] = {}
+    row = 0
+    for number, room in _TABLE_LINE.findall(text):
+        row = int(number) if number else row
+        rows[room] = row
+    return rows
+
+
+def room_of(path: Path) -> str:
+    """The room that a file of the package belongs to."""
+    relative = path.relative_to(PACKAGE)
+    return relative.parts[0] if len(relative.parts) > 1 else relative.stem
+
+
+def imported_rooms(source: str) -> set[str]:
+    """Rooms that a module imports from, anywhere in it."""
+    names: list[str] = []
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            names += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            module = "." * node.level + (node.module or "")
+            if node.level:
+                raise ValueError(f"relative import {module}: rooms are named in full")
+            if module == "lsmtune":
+                names += [f"lsmtune.{alias.name}" for alias in node.names]
+            else:
+                names.append(module)
+    return {name.split(".")[1] for name in names if name.startswith("lsmtune.")}
+
+
+def violations(room: str, source: str, rows: dict[str, int]) -> list[str]:
+    """What `source`, a module of `room`, imports and may not."""
+    return [
+        f"{room} (row {rows[room]}) imports {other} (row {rows[other]})"
+        for other in sorted(imported_rooms(source))
+        if other != room and rows[other] >= rows[room]
+    ]
+
+
+MODULES = sorted(p for p in PACKAGE.rglob("*.py") if p != PACKAGE / "__init__.py")
+
+
+def test_the_table_names_every_room_of_the_package() -> None:
+    rows = rows_of(ARCHITECTURE.read_text())
+    assert {room_of(path) for path in MODULES} <= set(rows)
+    assert rows["errors"] == rows["units"] == 1
+    assert rows["cli"] == max(rows.values())
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda p: str(p.relative_to(PACKAGE)))
+def test_a_module_imports_only_from_rooms_above_its_own(path: Path) -> None:
+    rows = rows_of(ARCHITECTURE.read_text())
+    assert violations(room_of(path), path.read_text(), rows) == []
+
+
+ROWS = {"errors": 1, "units": 1, "records": 2, "spec": 5, "storage": 5}
+
+
+@pytest.mark.parametrize(
+    ("room", "source", "found"),
+    [
+        ("records", "from lsmtune.errors import InputError", 0),
+        ("records", "from lsmtune.records.config import Config", 0),
+        ("records", "import lsmtune.spec.load", 1),
+        ("errors", "from lsmtune import units", 1),
+        ("spec", "def late():\n    from lsmtune.storage import folder", 1),
+        ("spec", "import os, json\nfrom lsmtune.records import config", 0),
+    ],
+)
+def test_the_check_itself_sees_siblings_late_and_upward_imports(
+    room: str, source: str, found: int
+) -> None:
+    assert len(violations(room, source, ROWS)) == found
