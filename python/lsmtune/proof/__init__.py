@@ -1,0 +1,1 @@
+"""Paired, interleaved verification and its verdict."""

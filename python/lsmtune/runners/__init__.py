@@ -1,0 +1,1 @@
+"""Runners: ways to perform a run, each a process of its own that cannot harm the tuner."""

@@ -1,0 +1,1 @@
+"""The study's folder: marker, lock, Optuna study, measurements, scratch directories."""

@@ -1,0 +1,32 @@
+"""What a proof tells while it runs."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from lsmtune.records.config import Config
+from lsmtune.runners.messages import Message
+from lsmtune.storage.measurements import Role, StoredMeasurement
+
+
+class RunObserver(Protocol):
+    """Callbacks around each run, in the thread of the tuner."""
+
+    def run_started(self, role: Role, trial: int | None, config: Config, index: int) -> None:
+        """A run begins; `index` counts the trials, or the pairs, from 0."""
+
+    def run_message(self, message: Message) -> None:
+        """The driver said something."""
+
+    def run_finished(self, stored: StoredMeasurement) -> None:
+        """A run ended, however, and is stored. A cancelled run is not stored nor told."""
+
+    def warning(self, text: str) -> None:
+        """Something the user should know, in one line."""
+
+
+class ProofObserver(RunObserver, Protocol):
+    """Callbacks of a proof."""
+
+    def proof_started(self, pairs: int) -> None:
+        """A proof of that many pairs begins."""

@@ -1,0 +1,106 @@
+"""From the values of pairs to a Verdict: pure functions."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from lsmtune.records.objective import Direction, Objective
+from lsmtune.records.verdict import Verdict, VerdictOutcome
+from lsmtune.stats.paired import RatioInterval, paired_ratio
+
+MINIMUM_PAIRS = 5
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What the pairs of a proof observed.
+
+    Element i of both sides is of the same pair; a pair with a failed run is in neither, and is
+    counted in `failed`. `note` says in one line why there are fewer pairs than were planned.
+    `disqualified` says why the candidate cannot be better, whatever the values say.
+    `data_lost`: the candidate lost data.
+    """
+
+    baseline: Sequence[float] = ()
+    candidate: Sequence[float] = ()
+    failed: int = 0
+    note: str = ""
+    disqualified: str = ""
+    data_lost: bool = False
+
+
+def judge(
+    tally: Tally,
+    objective: Objective,
+    confidence: float,
+    *,
+    smallest_effect: float | None = None,
+) -> Verdict:
+    """The verdict on the candidate.
+
+    `better` or `worse` when the interval of candidate over baseline excludes 1; `equivalent`
+    when `smallest_effect` e > 0 is given and the interval lies from 1 / (1 + e) to 1 + e: then a
+    difference is too small to matter, proven or not. Fewer than `MINIMUM_PAIRS` pairs prove
+    nothing. A candidate of which a run failed is never `better` or `equivalent`; one that lost
+    data is `worse`.
+    """
+    interval, trouble = _interval(tally, confidence)
+    if tally.data_lost:
+        outcome = VerdictOutcome.WORSE
+    elif interval is None or len(tally.baseline) < MINIMUM_PAIRS:
+        outcome = VerdictOutcome.NOT_PROVEN
+    else:
+        outcome = _outcome(interval, objective.direction, smallest_effect)
+    if tally.disqualified and outcome is not VerdictOutcome.WORSE:
+        outcome = VerdictOutcome.NOT_PROVEN
+    reasons = [tally.disqualified, tally.note]
+    reasons += [] if any(reasons) else [trouble]
+    if outcome is VerdictOutcome.NOT_PROVEN and not any(reasons):
+        reasons = ["the interval includes 1"]
+    return Verdict(
+        outcome=outcome,
+        metric=objective.metric,
+        direction=objective.direction.value,
+        confidence=confidence,
+        pairs=len(tally.baseline),
+        pairs_failed=tally.failed,
+        ratio=interval.ratio if interval else None,
+        ratio_low=interval.low if interval else None,
+        ratio_high=interval.high if interval else None,
+        baseline_values=tuple(tally.baseline),
+        candidate_values=tuple(tally.candidate),
+        why="; ".join(reason for reason in reasons if reason),
+    )
+
+
+def not_proven(objective: Objective, confidence: float, why: str) -> Verdict:
+    """The verdict when there was nothing to prove."""
+    return judge(Tally(disqualified=why), objective, confidence)
+
+
+def _interval(tally: Tally, confidence: float) -> tuple[RatioInterval | None, str]:
+    """The interval, and why there is none or why it proves nothing."""
+    pairs = len(tally.baseline)
+    few = f"only {pairs} complete pairs" if pairs < MINIMUM_PAIRS else ""
+    if pairs < 2:
+        return None, few
+    try:
+        return paired_ratio(tally.baseline, tally.candidate, confidence), few
+    except ValueError as error:
+        # A metric that can be zero, such as the stall time, has no ratio.
+        return None, str(error)
+
+
+def _outcome(
+    interval: RatioInterval, direction: Direction, smallest_effect: float | None
+) -> VerdictOutcome:
+    if smallest_effect is not None:
+        limit = 1.0 + smallest_effect
+        if interval.low >= 1.0 / limit and interval.high <= limit:
+            return VerdictOutcome.EQUIVALENT
+    if not interval.excludes_one():
+        return VerdictOutcome.NOT_PROVEN
+    higher = interval.low > 1.0
+    better = higher if direction is Direction.MAXIMIZE else not higher
+    return VerdictOutcome.BETTER if better else VerdictOutcome.WORSE

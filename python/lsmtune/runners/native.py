@@ -1,0 +1,128 @@
+"""The native runner: one `lsmtune-driver` process per run, and one per library that is probed."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.records.engine import EngineIdentity
+from lsmtune.records.measurement import Measurement, Outcome, RunError
+from lsmtune.records.request import Limits, RunRequest
+from lsmtune.runners.collect import Collector
+from lsmtune.runners.conversation import OnMessage, check_directory, check_library, converse
+from lsmtune.runners.judge import Judgement
+from lsmtune.runners.request_json import probe_request, run_request
+from lsmtune.runners.watch import Clock
+from lsmtune.units import format_bytes
+
+DATABASE = "db"
+
+# With less free space an engine cannot even be opened reliably: RocksDB preallocates its log.
+FREE_BYTES_MIN = 64 << 20
+
+PROBE_LIMITS = Limits(deadline_s=60.0, memory_bytes=4 << 30, disk_bytes=1 << 30)
+
+
+class NativeRunner:
+    """Performs runs with the driver binary at `driver`; see `base.Runner` for its obligations."""
+
+    def __init__(
+        self, driver: Path, *, clock: Clock = time.monotonic, wall_clock: Clock = time.time
+    ) -> None:
+        self._driver = driver
+        self._clock = clock
+        self._wall_clock = wall_clock
+
+    def run(
+        self,
+        request: RunRequest,
+        on_message: OnMessage | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Measurement:
+        """One run; the database is `request.directory / "db"`.
+
+        Raises InputError when the driver, the library or the folder cannot be used, and when the
+        driver is of another protocol version.
+        """
+        check_library(request.engine)
+        check_directory(request.directory)
+        started, started_unix_s = self._clock(), self._wall_clock()
+        collector = Collector()
+        judgement = _too_full(request.directory) or converse(
+            self._driver,
+            run_request(request, request.directory / DATABASE),
+            request.directory,
+            request.limits,
+            collector,
+            on_message=on_message,
+            cancel=cancel,
+            clock=self._clock,
+        )
+        return collector.measurement(
+            request,
+            judgement.outcome,
+            started_unix_s=started_unix_s,
+            elapsed_s=self._clock() - started,
+            error=judgement.error,
+            warnings=judgement.warnings,
+        )
+
+
+def _too_full(directory: Path) -> Judgement | None:
+    free_bytes = shutil.disk_usage(directory).free
+    if free_bytes >= FREE_BYTES_MIN:
+        return None
+    why = (
+        f"{format_bytes(free_bytes)} free at {directory}; a run needs at least "
+        f"{format_bytes(FREE_BYTES_MIN)}; nothing was run"
+    )
+    return Judgement(Outcome.DISK_FULL, RunError(Outcome.DISK_FULL.value, why))
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """What a library is: `options` pairs each option that the engine knows with its default."""
+
+    identity: EngineIdentity
+    compressions: tuple[str, ...]
+    options: tuple[tuple[str, str], ...]
+
+
+def probe(
+    driver: Path,
+    engine_name: str,
+    library: Path | None,
+    directory: Path,
+    limits: Limits = PROBE_LIMITS,
+) -> ProbeResult:
+    """What `library` is as an engine `engine_name`; the driver may write into `directory`.
+
+    Raises InputError when it is not that engine, LsmtuneError when the probe failed otherwise.
+    """
+    asked = EngineIdentity(engine_name, library=None if library is None else str(library))
+    check_library(asked)
+    check_directory(directory)
+    collector = Collector()
+    document = probe_request(asked, directory)
+    judgement = converse(driver, document, directory, limits, collector)
+    probed = collector.probed
+    if judgement.outcome is not Outcome.OK or probed is None:
+        raise _failure(asked, judgement)
+    said = probed.engine
+    return ProbeResult(
+        EngineIdentity(said.name, said.version, said.library),
+        probed.compressions,
+        tuple((option.name, option.default) for option in probed.options),
+    )
+
+
+def _failure(asked: EngineIdentity, judgement: Judgement) -> LsmtuneError:
+    why = judgement.error.message if judgement.error else "the driver said nothing about it"
+    source = asked.library or asked.name
+    if judgement.outcome is Outcome.INVALID:
+        return InputError(source, why=why)
+    return LsmtuneError(f"{source}: probing it as {asked.name} failed: {why}")

@@ -1,0 +1,184 @@
+"""One child process with a pipe of its own for messages, which never outlives its owner.
+
+What engines print on stdout and stderr goes to a log file. The child leads a session of its own,
+so that Ctrl-C in the terminal does not reach it and its whole group can be killed. It keeps its
+stdin open: end of file there tells it that its parent is gone.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from lsmtune.errors import InputError
+from lsmtune.runners.reading import ProtocolError
+
+LOG_TAIL_BYTES = 4096
+_CHUNK_BYTES = 1 << 16
+_CHUNKS_PER_READ = 16  # a child that never stops talking must not keep us from its deadline
+_EXIT_POLL_S = 0.005
+_LINE_BYTES_MAX = 64 << 20  # far above any message; bounds our memory against a garbage writer
+
+
+class ChildProcess:
+    """A child started with `command` plus `--output-fd N`, and the lines that it writes to N.
+
+    A context manager: on the way out the child's process group is killed and the child reaped.
+    Not thread-safe; each run has its own.
+    """
+
+    def __init__(self, command: Sequence[str], log: Path) -> None:
+        """Starts the child; `log` is created or emptied. Raises InputError if it cannot."""
+        self._log = log
+        self._buffer = b""
+        self._unsent = b""
+        self._eof = False
+        self._read_fd, write_fd = os.pipe()
+        try:
+            self._popen = _spawn(command, write_fd, log)
+        except BaseException:
+            os.close(self._read_fd)
+            raise
+        finally:
+            os.close(write_fd)
+        os.set_blocking(self._read_fd, False)
+        os.set_blocking(self._stdin_fd, False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._read_fd, selectors.EVENT_READ)
+
+    def __enter__(self) -> ChildProcess:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        try:
+            self.kill()
+        finally:
+            self._popen.wait()
+            self._selector.close()
+            os.close(self._read_fd)
+            if self._popen.stdin is not None:
+                self._popen.stdin.close()
+
+    @property
+    def pid(self) -> int:
+        """Process id; also that of its group."""
+        return self._popen.pid
+
+    @property
+    def _stdin_fd(self) -> int:
+        if self._popen.stdin is None:
+            raise ValueError("the child was started without a stdin pipe")
+        return self._popen.stdin.fileno()
+
+    def send(self, line: str) -> None:
+        """Queues `line` for the child's stdin; `flush` and `lines` pass it on without blocking."""
+        self._unsent += line.encode() + b"\n"
+        self.flush()
+
+    def flush(self) -> None:
+        """Writes what the child's stdin takes now. A child that is gone is not an error here."""
+        try:
+            while self._unsent:
+                self._unsent = self._unsent[os.write(self._stdin_fd, self._unsent) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self._unsent = b""
+
+    def lines(self, timeout_s: float) -> tuple[list[bytes], bool]:
+        """Whole lines that arrive within `timeout_s`, and whether more is waiting to be read.
+
+        Returns as soon as there is something. After end of file it waits for the exit of the
+        child, so it can be called in a loop without spinning. Raises ProtocolError for a line of
+        absurd length.
+        """
+        self.flush()
+        if self._eof:
+            if not self.exited():
+                time.sleep(min(timeout_s, _EXIT_POLL_S))  # an exit follows soon
+            return [], False
+        if not self._selector.select(timeout_s):
+            return [], False
+        more = self._fill()
+        *whole, self._buffer = self._buffer.split(b"\n")
+        if len(self._buffer) > _LINE_BYTES_MAX:
+            raise ProtocolError(f"message: a line of more than {_LINE_BYTES_MAX} bytes")
+        if self._eof and self._buffer:
+            whole.append(self._buffer)
+            self._buffer = b""
+        return [line for line in whole if line.strip()], more
+
+    def _fill(self) -> bool:
+        chunks = []
+        try:
+            for _ in range(_CHUNKS_PER_READ):
+                chunk = os.read(self._read_fd, _CHUNK_BYTES)
+                if not chunk:
+                    self._eof = True
+                    self._selector.unregister(self._read_fd)
+                    return False
+                chunks.append(chunk)
+        except BlockingIOError:
+            return False
+        finally:
+            self._buffer += b"".join(chunks)
+        return True
+
+    def exited(self) -> bool:
+        """Whether the child has ended. It stays a zombie, so its id cannot be another's yet."""
+        return _ended(self._popen.pid)
+
+    def kill(self) -> None:
+        """Kills the whole process group, whatever its state."""
+        if self._popen.returncode is not None:
+            return  # reaped: the id may already be another's
+        with suppress(ProcessLookupError):
+            os.killpg(self._popen.pid, signal.SIGKILL)
+
+    def reap(self) -> int:
+        """Kills what is left of the group; the child's exit status, negative for a signal."""
+        self.kill()
+        return self._popen.wait()
+
+    def log_tail(self) -> str:
+        """The end of what the child printed on stdout and stderr."""
+        with self._log.open("rb") as log:
+            log.seek(max(0, os.fstat(log.fileno()).st_size - LOG_TAIL_BYTES))
+            return log.read(LOG_TAIL_BYTES).decode(errors="replace").strip()
+
+
+def _spawn(command: Sequence[str], write_fd: int, log: Path) -> subprocess.Popen[bytes]:
+    try:
+        with log.open("wb") as output:
+            return subprocess.Popen(
+                [*command, "--output-fd", str(write_fd)],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                bufsize=0,
+                pass_fds=(write_fd,),
+                start_new_session=True,
+            )
+    except OSError as error:
+        what = command[0] if error.filename in (None, command[0]) else str(error.filename)
+        reason = os.strerror(error.errno) if error.errno else str(error)
+        hint = "; `make setup` builds the driver" if error.errno == errno.ENOEXEC else ""
+        raise InputError(what, why=f"cannot be used: {reason}{hint}") from error
+
+
+def _ended(pid: int) -> bool:
+    flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    return os.waitid(os.P_PID, pid, flags) is not None

@@ -1,0 +1,197 @@
+"""The folder of a study: the only code that creates or deletes anything in it.
+
+.lsmtune-owned    the marker, written first
+.lock             held by the tuner that runs
+study.yaml        the study file as last used
+study.db          the Optuna study
+measurements.db   every run, whole
+runs/             scratch; empty between runs
+result/           what the study found
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from pathlib import Path
+from types import TracebackType
+
+import optuna
+from optuna.samplers import BaseSampler
+from optuna.storages import RDBStorage
+
+from lsmtune.errors import InputError
+from lsmtune.storage import measurements, optuna_study, scratch
+from lsmtune.storage.fingerprint import StudyDescription, changed_parts, part_digests
+from lsmtune.storage.lock import FolderLock
+from lsmtune.storage.marker import claim, is_owned, not_ours
+from lsmtune.storage.measurements import MeasurementStore
+from lsmtune.storage.optuna_study import create_study, delete_study, open_storage, quiet_optuna
+from lsmtune.storage.trouble import explained
+
+_FINGERPRINT = "fingerprint"
+_PARTS = "parts"
+
+
+def default_folder(study_file: Path) -> Path:
+    """Where a study is kept unless the user says otherwise: beside its file."""
+    return study_file.with_name(f"{study_file.stem}.lsmtune")
+
+
+class StudyFolder:
+    """One study on the disk. Use as a context manager; for one thread."""
+
+    def __init__(self, path: Path, *, read_only: bool, lock: FolderLock | None) -> None:
+        """For `create_or_resume` and `open`, which check first."""
+        self.path = path
+        self._lock = lock
+        self._storage: RDBStorage | None = None
+        self._read_only = read_only
+        self.measurements = MeasurementStore(path / measurements.FILE, read_only=read_only)
+
+    @classmethod
+    def create_or_resume(cls, path: Path, spec: StudyDescription) -> StudyFolder:
+        """The folder of `spec` at `path`, for the one tuner that works on it.
+
+        Raises InputError when the folder is not ours, is in use, cannot be written, or holds
+        measurements that cannot be compared with those of `spec`; nothing is changed then.
+        """
+        with explained(path):
+            claim(path, "study")
+            lock = FolderLock(path)
+        try:
+            folder = cls(path, read_only=False, lock=lock)
+        except BaseException:
+            lock.release()
+            raise
+        try:
+            folder._adopt(spec)
+        except BaseException:
+            folder.close()
+            raise
+        return folder
+
+    @classmethod
+    def open(cls, path: Path) -> StudyFolder:
+        """The folder at `path` for reading, also while a tuner works on it.
+
+        Raises InputError when there is no study.
+        """
+        if not path.is_dir():
+            raise InputError(str(path), why="there is no such study folder")
+        if not is_owned(path):
+            raise not_ours(path)
+        return cls(path, read_only=True, lock=None)
+
+    def _adopt(self, spec: StudyDescription) -> None:
+        stored, now = self.measurements.fact(_FINGERPRINT), spec.fingerprint()
+        if stored is not None and stored != now:
+            if self.measurements.any_ok():
+                raise self._incomparable(spec)
+            self._begin_anew()
+        with explained(self.path):
+            self.runs_path.mkdir(exist_ok=True)
+            write_whole(self.path / "study.yaml", spec.text)
+        create_study(self._optuna_storage(), self.path, spec.objective.direction)
+        if stored != now:
+            self.measurements.set_fact(_PARTS, part_digests(spec))
+            self.measurements.set_fact(_FINGERPRINT, now)
+
+    def _incomparable(self, spec: StudyDescription) -> InputError:
+        changed = changed_parts(self.measurements.fact(_PARTS) or {}, part_digests(spec))
+        return InputError(
+            str(self.path),
+            why="holds measurements that cannot be compared with those of this study file: "
+            f"changed since: {', '.join(changed)}",
+            allowed="the study file as it was, or another folder (--dir DIR)",
+        )
+
+    def _begin_anew(self) -> None:
+        """Forget a study of which no run went well: its file was wrong, and was corrected."""
+        delete_study(self._optuna_storage(), self.path)
+        self.measurements.clear()
+
+    @property
+    def runs_path(self) -> Path:
+        """Where the scratch directories of runs are."""
+        return self.path / "runs"
+
+    @property
+    def result_path(self) -> Path:
+        """Where the result is, once there is one."""
+        return self.path / "result"
+
+    def optuna_study(self, sampler: BaseSampler | None = None) -> optuna.Study:
+        """The Optuna study. Raises InputError when the folder has none."""
+        path = self.path / optuna_study.FILE
+        if not path.is_file():
+            raise InputError(str(path), why="there is no study here")
+        with explained(path), quiet_optuna():
+            return optuna.load_study(
+                study_name=optuna_study.STUDY_NAME,
+                storage=self._optuna_storage(),
+                sampler=sampler,
+            )
+
+    def _optuna_storage(self) -> RDBStorage:
+        if self._storage is None:
+            path = self.path / optuna_study.FILE
+            self._storage = open_storage(path, read_only=self._read_only)
+        return self._storage
+
+    def annotate_trial(self, number: int, key: str, value: str) -> None:
+        """Set a user attribute of a trial that is not finished."""
+        with explained(self.path):
+            storage = self._optuna_storage()
+            study_id = storage.get_study_id_from_name(optuna_study.STUDY_NAME)
+            trial_id = storage.get_trial_id_from_study_id_trial_number(study_id, number)
+            storage.set_trial_user_attr(trial_id, key, value)
+
+    def run_directory(self) -> AbstractContextManager[Path]:
+        """A fresh marked directory for one run, removed on leaving the context."""
+        return scratch.run_directory(self.runs_path)
+
+    def sweep_leftovers(self) -> list[Path]:
+        """Remove what killed runs left behind; returns the directories removed."""
+        return scratch.sweep_leftovers(self.runs_path)
+
+    def write_result(self, name: str, content: str | Mapping[str, object]) -> Path:
+        """Write `result/<name>`, whole or not at all; a mapping is written as JSON."""
+        text = content if isinstance(content, str) else json.dumps(content, indent=2) + "\n"
+        with explained(self.path):
+            self.result_path.mkdir(exist_ok=True)
+            write_whole(self.result_path / name, text)
+        return self.result_path / name
+
+    def close(self) -> None:
+        """Close the files and let the next tuner in. May be called more than once."""
+        if self._storage is not None:
+            self._storage.remove_session()
+            self._storage.engine.dispose()
+            self._storage = None
+        self.measurements.close()
+        if self._lock is not None:
+            self._lock.release()
+
+    def __enter__(self) -> StudyFolder:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Replace `path` by `text`: a reader, or a kill, sees the old content or the new."""
+    temporary = path.with_name(f"{path.name}.new")
+    with temporary.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    temporary.replace(path)

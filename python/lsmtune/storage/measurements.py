@@ -1,0 +1,200 @@
+"""Measurements of a study, kept whole, in SQLite beside the Optuna study.
+
+Each run is one row, written in one transaction. The journal is SQLite's rollback journal with
+`synchronous=FULL`: one commit per run costs nothing beside the run, a row that was committed
+survives a power loss, and the file can be read where nothing can be written, which a write-ahead
+log does not allow.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from lsmtune.errors import InputError
+from lsmtune.records.config import Config
+from lsmtune.records.measurement import Measurement, Outcome
+from lsmtune.records.verdict import Verdict
+from lsmtune.storage.codec import decode, encode
+from lsmtune.storage.schema import checked_version, migrate
+from lsmtune.storage.sqlite_uri import sqlite_uri
+from lsmtune.storage.trouble import explained
+
+FILE = "measurements.db"
+BUSY_TIMEOUT_S = 30.0
+_VERDICT = "verdict"
+
+
+class Role(StrEnum):
+    """What a run was for."""
+
+    BASELINE = "baseline"
+    TRIAL = "trial"
+    PROOF_BASELINE = "proof_baseline"
+    PROOF_CANDIDATE = "proof_candidate"
+    BENCH = "bench"
+
+
+@dataclass(frozen=True)
+class StoredMeasurement:
+    """One row: a Measurement with the place it has in its study.
+
+    `wall_s` is all the time that the run cost, its preparation and clean-up included.
+    """
+
+    id: int
+    role: Role
+    trial: int | None
+    pair: int | None
+    config: Config
+    measurement: Measurement
+    wall_s: float = 0.0
+
+
+class MeasurementStore:
+    """The measurements in one SQLite file. For use by one thread."""
+
+    def __init__(self, path: Path, *, read_only: bool = False) -> None:
+        """Open `path`, creating it unless `read_only`.
+
+        Raises InputError when it is missing, cannot be written, or is of a newer version.
+        """
+        if read_only and not path.is_file():
+            raise InputError(str(path), why="there are no measurements here")
+        self._path = path
+        with explained(path):
+            self._connection = sqlite3.connect(
+                sqlite_uri(path, read_only=read_only), uri=True, timeout=BUSY_TIMEOUT_S
+            )
+            try:
+                self._prepare(read_only)
+            except BaseException:
+                self._connection.close()
+                raise
+
+    def _prepare(self, read_only: bool) -> None:
+        if read_only:
+            checked_version(self._connection, str(self._path))
+            self._connection.execute("PRAGMA query_only = ON")
+            return
+        self._connection.execute("PRAGMA synchronous = FULL")
+        migrate(self._connection, str(self._path))
+
+    def close(self) -> None:
+        """Close the file. May be called more than once."""
+        self._connection.close()
+
+    def add(
+        self,
+        role: Role,
+        measurement: Measurement,
+        *,
+        config: Config,
+        trial: int | None = None,
+        pair: int | None = None,
+        wall_s: float | None = None,
+    ) -> int:
+        """Store one run and return its id; it is on the disk when this returns.
+
+        Raises ValueError when the trial, or this side of the pair, has a measurement already;
+        LsmtuneError when the disk is full.
+        """
+        row = {
+            "role": role.value,
+            "trial": trial,
+            "pair": pair,
+            "outcome": measurement.outcome.value,
+            "seed": measurement.seed,
+            "wall_s": measurement.elapsed_s if wall_s is None else wall_s,
+            "config": json.dumps(encode(config)),
+            "measurement": json.dumps(encode(measurement)),
+        }
+        names = ", ".join(row)
+        marks = ", ".join(f":{name}" for name in row)
+        try:
+            with explained(self._path), self._connection:
+                cursor = self._connection.execute(
+                    f"INSERT INTO measurements ({names}) VALUES ({marks})", row
+                )
+        except sqlite3.IntegrityError as error:
+            raise ValueError(f"{role} (trial {trial}, pair {pair}) is measured already") from error
+        return int(cursor.lastrowid or 0)
+
+    def get(self, measurement_id: int) -> StoredMeasurement:
+        """The row with that id; raises KeyError when there is none."""
+        for stored in self._select("WHERE id = ?", (measurement_id,)):
+            return stored
+        raise KeyError(measurement_id)
+
+    def all(self) -> list[StoredMeasurement]:
+        """Every row, in the order in which they were stored."""
+        return list(self._select("ORDER BY id"))
+
+    def of(self, role: Role) -> list[StoredMeasurement]:
+        """The rows of one role, in the order in which they were stored."""
+        return list(self._select("WHERE role = ? ORDER BY id", (role.value,)))
+
+    def spent_s(self) -> float:
+        """Seconds that all stored runs cost together."""
+        with explained(self._path):
+            row = self._connection.execute("SELECT total(wall_s) FROM measurements").fetchone()
+        return float(row[0])
+
+    def any_ok(self) -> bool:
+        """Whether some run ended `ok`, and so is something to compare with."""
+        query = "SELECT 1 FROM measurements WHERE outcome = ? LIMIT 1"
+        with explained(self._path):
+            return self._connection.execute(query, (Outcome.OK.value,)).fetchone() is not None
+
+    def clear(self) -> None:
+        """Forget everything, in one transaction."""
+        with explained(self._path), self._connection:
+            self._connection.execute("DELETE FROM measurements")
+            self._connection.execute("DELETE FROM facts")
+
+    def set_fact(self, key: str, value: object) -> None:
+        """Store a JSON value under `key`, replacing what was there."""
+        with explained(self._path), self._connection:
+            self._connection.execute(
+                "INSERT OR REPLACE INTO facts (key, value) VALUES (?, ?)",
+                (key, json.dumps(encode(value))),
+            )
+
+    def fact(self, key: str) -> Any:
+        """The JSON value under `key`, or None."""
+        with explained(self._path):
+            row = self._connection.execute(
+                "SELECT value FROM facts WHERE key = ?", (key,)
+            ).fetchone()
+        return None if row is None else json.loads(row[0])
+
+    def set_verdict(self, verdict: Verdict | None) -> None:
+        """Store the study's verdict; None takes back one that no longer holds."""
+        self.set_fact(_VERDICT, verdict)
+
+    def verdict(self) -> Verdict | None:
+        """The study's verdict, or None when it has none yet."""
+        stored = self.fact(_VERDICT)
+        return None if stored is None else decode(Verdict, stored)
+
+    def _select(self, where: str, values: tuple[object, ...] = ()) -> Iterator[StoredMeasurement]:
+        query = (
+            f"SELECT id, role, trial, pair, config, measurement, wall_s FROM measurements {where}"
+        )
+        with explained(self._path), closing(self._connection.execute(query, values)) as rows:
+            for number, role, trial, pair, config, measurement, wall_s in rows:
+                yield StoredMeasurement(
+                    id=number,
+                    role=Role(role),
+                    trial=trial,
+                    pair=pair,
+                    config=decode(Config, json.loads(config)),
+                    measurement=decode(Measurement, json.loads(measurement)),
+                    wall_s=wall_s,
+                )

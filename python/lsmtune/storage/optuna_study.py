@@ -1,0 +1,64 @@
+"""The Optuna study of a folder: SQLite, one study per file."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import optuna
+from optuna.storages import RDBStorage
+
+from lsmtune.records.objective import Direction
+from lsmtune.storage.sqlite_uri import sqlite_uri
+from lsmtune.storage.trouble import explained
+
+FILE = "study.db"
+STUDY_NAME = "study"
+BUSY_TIMEOUT_S = 30.0
+
+
+def open_storage(path: Path, *, read_only: bool = False) -> RDBStorage:
+    """Optuna's storage in the SQLite file `path`, created unless `read_only`."""
+    url = f"sqlite:///{sqlite_uri(path, read_only=read_only)}&uri=true"
+    with explained(path), quiet_optuna():
+        return RDBStorage(
+            url,
+            engine_kwargs={"connect_args": {"timeout": BUSY_TIMEOUT_S}},
+            skip_table_creation=read_only,
+            skip_compatibility_check=read_only,
+        )
+
+
+def create_study(storage: RDBStorage, path: Path, direction: Direction) -> None:
+    """Make the study in `storage` unless it is there."""
+    with explained(path), quiet_optuna():
+        optuna.create_study(
+            storage=storage,
+            study_name=STUDY_NAME,
+            direction=direction.value,
+            load_if_exists=True,
+        )
+
+
+def delete_study(storage: RDBStorage, path: Path) -> None:
+    """Remove the study from `storage`, if it is there."""
+    with explained(path):
+        if STUDY_NAME in optuna.get_all_study_names(storage):
+            optuna.delete_study(study_name=STUDY_NAME, storage=storage)
+
+
+@contextmanager
+def quiet_optuna() -> Iterator[None]:
+    """Keep Optuna's notes on studies made and loaded out of the terminal, for as long as needed.
+
+    The level goes back to what the embedding program had set.
+    """
+    logger = logging.getLogger("optuna")
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)

@@ -1,0 +1,61 @@
+"""What the loop tells while it works. It prints nothing itself."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from lsmtune.proof.observer import ProofObserver
+from lsmtune.records.config import Config
+from lsmtune.runners.messages import Message
+from lsmtune.spec import Spec
+from lsmtune.storage.measurements import Role, StoredMeasurement
+
+if TYPE_CHECKING:
+    from lsmtune.study.result import TuneResult
+
+
+class TuneObserver(ProofObserver, Protocol):
+    """Callbacks of `tune`, all in the thread that called it. What one raises ends the study."""
+
+    def study_started(self, spec: Spec, resumed: int) -> None:
+        """The folder is ready; it holds `resumed` trials of earlier sessions."""
+
+    def best_changed(self, trial: int, value: float, ratio_to_baseline: float | None) -> None:
+        """A trial is the best so far; after a resume, the best of the sessions before."""
+
+    def search_finished(self, reason: str) -> None:
+        """The search is over, in one line why."""
+
+    def finished(self, result: TuneResult) -> None:
+        """The last callback, also after an interruption."""
+
+
+class NullObserver:
+    """A TuneObserver that listens to nothing; a base for those that want a few callbacks."""
+
+    def study_started(self, spec: Spec, resumed: int) -> None:
+        """Ignored."""
+
+    def run_started(self, role: Role, trial: int | None, config: Config, index: int) -> None:
+        """Ignored."""
+
+    def run_message(self, message: Message) -> None:
+        """Ignored."""
+
+    def run_finished(self, stored: StoredMeasurement) -> None:
+        """Ignored."""
+
+    def best_changed(self, trial: int, value: float, ratio_to_baseline: float | None) -> None:
+        """Ignored."""
+
+    def search_finished(self, reason: str) -> None:
+        """Ignored."""
+
+    def proof_started(self, pairs: int) -> None:
+        """Ignored."""
+
+    def finished(self, result: TuneResult) -> None:
+        """Ignored."""
+
+    def warning(self, text: str) -> None:
+        """Ignored."""

@@ -1,0 +1,79 @@
+"""What a study found, and its form in `result.json`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from lsmtune.records.config import Config
+from lsmtune.records.verdict import Verdict
+
+FORMAT_VERSION = 1
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """How a call of `tune` ended.
+
+    `best` is the configuration of the trial with the best value, whatever the verdict says of it.
+    `counts` holds the number of trials by outcome, over all sessions. An interrupted study has no
+    verdict yet, and goes on when it is tuned again.
+    """
+
+    baseline: Config
+    baseline_value: float | None = None
+    best: Config | None = None
+    best_trial: int | None = None
+    best_value: float | None = None
+    verdict: Verdict | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    interrupted: bool = False
+    spent_s: float = 0.0
+
+    @property
+    def trials(self) -> int:
+        """How many trials were run, however they ended."""
+        return sum(self.counts.values())
+
+
+def result_document(result: TuneResult) -> dict[str, object]:
+    """`result` with stable keys and JSON values only."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "verdict": None if result.verdict is None else verdict_document(result.verdict),
+        "best": None
+        if result.best is None
+        else {
+            "trial": result.best_trial,
+            "value": result.best_value,
+            "label": result.best.label,
+            "options": dict(result.best.options),
+        },
+        "baseline": {
+            "value": result.baseline_value,
+            "label": result.baseline.label,
+            "options": dict(result.baseline.options),
+        },
+        "trials": result.trials,
+        "outcomes": dict(sorted(result.counts.items())),
+        "spent_s": result.spent_s,
+        "interrupted": result.interrupted,
+    }
+
+
+def verdict_document(verdict: Verdict) -> dict[str, object]:
+    """`verdict` with stable keys and JSON values only."""
+    return {
+        "outcome": verdict.outcome.value,
+        "metric": verdict.metric,
+        "direction": verdict.direction,
+        "ratio": verdict.ratio,
+        "ratio_low": verdict.ratio_low,
+        "ratio_high": verdict.ratio_high,
+        "confidence": verdict.confidence,
+        "pairs": verdict.pairs,
+        "pairs_failed": verdict.pairs_failed,
+        "baseline_values": list(verdict.baseline_values),
+        "candidate_values": list(verdict.candidate_values),
+        "why": verdict.why,
+    }

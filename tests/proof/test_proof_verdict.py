@@ -1,0 +1,112 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lsmtune.proof.verdict import MINIMUM_PAIRS, Tally, judge, not_proven
+from lsmtune.records.objective import Direction, Objective
+from lsmtune.records.verdict import VerdictOutcome
+from lsmtune.stats.paired import paired_ratio
+
+FASTER = Objective("throughput_ops_s", Direction.MAXIMIZE)
+SHORTER = Objective("latency_us_p99", Direction.MINIMIZE)
+BASE = [100.0, 101.0, 99.0, 100.5, 99.5]
+
+
+def scaled(factor: float) -> list[float]:
+    return [value * factor * (1.0 + 0.002 * (i % 3)) for i, value in enumerate(BASE)]
+
+
+@pytest.mark.parametrize(
+    ("objective", "factor", "outcome"),
+    [
+        (FASTER, 1.4, VerdictOutcome.BETTER),
+        (FASTER, 0.7, VerdictOutcome.WORSE),
+        (SHORTER, 1.4, VerdictOutcome.WORSE),
+        (SHORTER, 0.7, VerdictOutcome.BETTER),
+    ],
+)
+def test_an_interval_beyond_one_decides_in_the_objectives_direction(
+    objective: Objective, factor: float, outcome: VerdictOutcome
+) -> None:
+    verdict = judge(Tally(BASE, scaled(factor)), objective, 0.95)
+    assert verdict.outcome is outcome
+    assert verdict.why == ""
+    expected = paired_ratio(BASE, scaled(factor))
+    assert (verdict.ratio, verdict.ratio_low, verdict.ratio_high) == (
+        expected.ratio, expected.low, expected.high
+    )  # fmt: skip
+    assert (verdict.pairs, verdict.metric) == (5, objective.metric)
+
+
+def test_an_interval_that_includes_one_proves_nothing() -> None:
+    verdict = judge(Tally(BASE, BASE[::-1]), FASTER, 0.95)
+    assert verdict.outcome is VerdictOutcome.NOT_PROVEN
+    assert verdict.why == "the interval includes 1"
+
+
+def test_equivalent_only_with_an_effect_and_within_it() -> None:
+    tally = Tally(BASE, scaled(1.001))
+    assert judge(tally, FASTER, 0.95).outcome is not VerdictOutcome.EQUIVALENT
+    wide = judge(tally, FASTER, 0.95, smallest_effect=0.02)
+    narrow = judge(tally, FASTER, 0.95, smallest_effect=0.001)
+    assert wide.outcome is VerdictOutcome.EQUIVALENT
+    assert narrow.outcome is not VerdictOutcome.EQUIVALENT
+    big = judge(Tally(BASE, scaled(1.4)), FASTER, 0.95, smallest_effect=0.02)
+    assert big.outcome is VerdictOutcome.BETTER
+
+
+@given(st.integers(0, MINIMUM_PAIRS - 1))
+def test_too_few_pairs_prove_nothing(pairs: int) -> None:
+    verdict = judge(Tally(BASE[:pairs], scaled(2.0)[:pairs]), FASTER, 0.95)
+    assert verdict.outcome is VerdictOutcome.NOT_PROVEN
+    assert verdict.why == f"only {pairs} complete pairs"
+    assert (verdict.ratio is None) == (pairs < 2)
+
+
+def test_a_candidate_that_failed_is_never_better_or_equivalent() -> None:
+    for factor, effect in ((2.0, None), (1.0, 0.1)):
+        tally = Tally(BASE, scaled(factor), failed=1, disqualified="it crashed")
+        verdict = judge(tally, FASTER, 0.95, smallest_effect=effect)
+        assert verdict.outcome is VerdictOutcome.NOT_PROVEN
+        assert verdict.why == "it crashed"
+        assert verdict.pairs_failed == 1
+    slower = judge(Tally(BASE, scaled(0.5), disqualified="it crashed"), FASTER, 0.95)
+    assert slower.outcome is VerdictOutcome.WORSE
+
+
+def test_a_candidate_that_lost_data_is_worse_however_fast() -> None:
+    tally = Tally(BASE, scaled(9.0), disqualified="it lost data", data_lost=True)
+    assert judge(tally, FASTER, 0.95).outcome is VerdictOutcome.WORSE
+
+
+def test_a_metric_that_is_zero_has_no_ratio() -> None:
+    verdict = judge(Tally(BASE, [0.0, *BASE[1:]]), SHORTER, 0.95)
+    assert verdict.outcome is VerdictOutcome.NOT_PROVEN
+    assert "candidate values must be finite and above zero, found 0.0" in verdict.why
+
+
+def test_nothing_to_prove_has_its_reason() -> None:
+    verdict = not_proven(FASTER, 0.95, "no trial gave a value")
+    assert (verdict.outcome, verdict.why, verdict.pairs) == (
+        VerdictOutcome.NOT_PROVEN, "no trial gave a value", 0
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("objective", [FASTER, SHORTER])
+def test_equal_arms_are_called_different_no_more_often_than_stated(objective: Objective) -> None:
+    proofs = 2500
+    random = np.random.default_rng(42)
+    state = random.lognormal(0.0, 0.2, (proofs, MINIMUM_PAIRS))
+    arms = [state * random.lognormal(11.0, 0.05, state.shape) for _ in range(2)]
+    outcomes = [
+        judge(Tally(list(a), list(b)), objective, 0.95).outcome for a, b in zip(*arms, strict=True)
+    ]
+    for outcome in (VerdictOutcome.BETTER, VerdictOutcome.WORSE):
+        allowed = 0.025 + 4.0 * math.sqrt(0.025 * 0.975 / proofs)
+        assert outcomes.count(outcome) / proofs <= allowed
+    assert VerdictOutcome.EQUIVALENT not in outcomes

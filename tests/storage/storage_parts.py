@@ -1,0 +1,99 @@
+"""Records for the tests of storage."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lsmtune.records.config import Config, OptionValue
+from lsmtune.records.engine import Build, EngineIdentity
+from lsmtune.records.measurement import (
+    Interval,
+    Latency,
+    Measurement,
+    OptionNotTaken,
+    Outcome,
+    PhaseMeasurement,
+    RunError,
+    Verification,
+)
+from lsmtune.records.objective import Objective
+from lsmtune.records.request import Limits
+from lsmtune.records.workload import Phase, PhaseKind, Workload
+
+ENGINE = EngineIdentity("rocksdb", "10.2.1", "/opt/librocksdb.so", Build.RELEASE)
+
+
+LIMITS = Limits(deadline_s=60.0, memory_bytes=1 << 30, disk_bytes=1 << 30)
+WORKLOAD = Workload(
+    "fillrandom", (Phase("fillrandom", PhaseKind.MEASURE, "fillrandom", 1000),), num=1000
+)
+OBJECTIVE = Objective()
+BASELINE = Config()
+
+
+@dataclass(frozen=True)
+class SmallSpace:
+    """The part of a Space that storage sees."""
+
+    parameters: tuple[str, ...] = ("write_buffer_size 2..16",)
+
+
+@dataclass(frozen=True)
+class Description:
+    """The part of a Spec that storage sees."""
+
+    text: str = "name: x\n"
+    engine_name: str = "rocksdb"
+    engine_library: Path | None = None
+    limits: Limits = LIMITS
+    workload: Workload = WORKLOAD
+    objective: Objective = OBJECTIVE
+    baseline: Config = BASELINE
+    fixed: dict[str, OptionValue] = field(default_factory=dict)
+    space: SmallSpace = SmallSpace()
+
+    def fingerprint(self) -> str:
+        return repr((self.engine_name, self.workload, self.objective, self.fixed, self.space))
+
+
+def measurement(outcome: Outcome = Outcome.OK, seed: int = 1) -> Measurement:
+    """A Measurement with something in every field."""
+    latency = Latency(10, 1.0, 1.0, 2.0, 3.0, 4.0, 5.5, "HISTFAAAAA")
+    step = Interval(0.25, 0.25, 100, 100, 400.0, 5_000_000)
+    phase = PhaseMeasurement(
+        name="fillrandom",
+        kind="measure",
+        operation="fillrandom",
+        threads=2,
+        operations=1000,
+        elapsed_s=1.5,
+        drain_s=0.5,
+        throughput_ops_s=666.7,
+        sustained_throughput_ops_s=500.0,
+        cut_short=False,
+        user_bytes_written=116_000,
+        user_bytes_read=0,
+        rss_bytes_max=5_000_000,
+        database_bytes=70_000,
+        started_unix_us=1_795_226_400_000_000,
+        finished_unix_us=1_795_226_402_000_000,
+        latencies={"put": latency},
+        intervals=(step, step),
+        write_amplification=1.07,
+    )
+    return Measurement(
+        outcome=outcome,
+        engine=ENGINE,
+        options={"write_buffer_size": "4194304"},
+        workload="fillrandom",
+        seed=seed,
+        started_unix_s=1_795_226_400.0,
+        elapsed_s=2.5,
+        phases=(phase,),
+        options_not_taken=(OptionNotTaken("max_open_files", "5", "20"),),
+        verification=Verification(1000, 0, 0, 0.02),
+        intervals_unfinished=(step,),
+        error=RunError("unknown_option", "unknown option x", "options.x", "x", None, ("y",)),
+        warnings=("one", "two"),
+    )

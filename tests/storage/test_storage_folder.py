@@ -1,0 +1,204 @@
+from __future__ import annotations
+
+import errno
+import logging
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from storage_parts import Description, SmallSpace, measurement
+
+from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.records.config import Config
+from lsmtune.records.measurement import Outcome
+from lsmtune.records.objective import Direction, Objective
+from lsmtune.storage.folder import StudyFolder, default_folder
+from lsmtune.storage.measurements import Role
+
+NOBODY = 65534
+
+
+def create(path: Path, **changes: object) -> StudyFolder:
+    return StudyFolder.create_or_resume(path, replace(Description(), **changes))  # type: ignore[arg-type]
+
+
+@contextmanager
+def unprivileged() -> Iterator[Path]:
+    """A folder of an ordinary user, as whom this context runs: root may write anywhere."""
+    with tempfile.TemporaryDirectory() as name:
+        root = os.geteuid() == 0
+        Path(name).chmod(0o755)
+        if root:
+            os.chown(name, NOBODY, NOBODY)
+            os.seteuid(NOBODY)
+        try:
+            yield Path(name)
+        finally:
+            if root:
+                os.seteuid(0)
+
+
+def test_the_folder_has_its_files_and_its_place(tmp_path: Path) -> None:
+    path = default_folder(tmp_path / "fill.yaml")
+    with create(path, text="name: fill\n") as folder:
+        names = {entry.name for entry in path.iterdir()}
+        assert names == {
+            ".lsmtune-owned", ".lock", "study.yaml", "study.db", "measurements.db", "runs"
+        }  # fmt: skip
+        assert folder.path.name == "fill.lsmtune"
+        assert (path / "study.yaml").read_text() == "name: fill\n"
+
+
+def test_a_study_is_resumed_with_a_new_budget_but_not_with_new_parts(tmp_path: Path) -> None:
+    with create(tmp_path / "s") as folder:
+        folder.measurements.add(Role.BASELINE, measurement(), config=Config())
+    with create(tmp_path / "s", text="budget: {trials: 9}\n") as folder:
+        assert len(folder.measurements.all()) == 1
+    assert (tmp_path / "s" / "study.yaml").read_text() == "budget: {trials: 9}\n"
+    before = (tmp_path / "s" / "measurements.db").read_bytes()
+    with pytest.raises(InputError, match=r"changed since: fixed, space; allowed: .*--dir DIR"):
+        create(tmp_path / "s", fixed={"a": 1}, space=SmallSpace(("other",)), text="x")
+    assert (tmp_path / "s" / "measurements.db").read_bytes() == before
+    assert (tmp_path / "s" / "study.yaml").read_text() == "budget: {trials: 9}\n"
+    create(tmp_path / "s").close()  # the refusal let the lock go
+
+
+def test_a_study_of_which_no_run_went_well_may_be_corrected(tmp_path: Path) -> None:
+    with create(tmp_path / "s") as folder:
+        failed = measurement(Outcome.TIMEOUT)
+        folder.measurements.add(Role.BASELINE, failed, config=Config())
+        folder.optuna_study().enqueue_trial({"x": 1})
+    objective = Objective("latency_us_p99", Direction.MINIMIZE)
+    for _ in range(2):
+        with create(tmp_path / "s", objective=objective) as folder:
+            assert folder.measurements.all() == []
+            assert folder.optuna_study().direction.name == "MINIMIZE"
+            assert folder.optuna_study().trials == []
+
+
+def test_a_folder_that_is_not_ours_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(InputError, match="not ours"):
+        create(tmp_path)
+    with pytest.raises(InputError, match="not ours"):
+        StudyFolder.open(tmp_path)
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
+
+
+def test_two_tuners_refuse_each_other_in_one_and_in_two_processes(tmp_path: Path) -> None:
+    with create(tmp_path / "s"):
+        with pytest.raises(InputError, match=f"in use by another tuner.*process {os.getpid()}"):
+            create(tmp_path / "s")
+        tried = subprocess.run(
+            [
+                sys.executable,
+                "-c",
+                "import sys, pathlib; from lsmtune.storage.lock import FolderLock\n"
+                "try: FolderLock(pathlib.Path(sys.argv[1]))\n"
+                "except Exception as error: print(error)",
+                str(tmp_path / "s"),
+            ],
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert f"process {os.getpid()}" in tried.stdout
+    create(tmp_path / "s").close()
+
+
+def test_a_reader_sees_what_a_tuner_writes(tmp_path: Path) -> None:
+    with create(tmp_path / "s") as folder, StudyFolder.open(tmp_path / "s") as reader:
+        study = folder.optuna_study()
+        trial = study.ask()
+        folder.annotate_trial(trial.number, "outcome", "ok")
+        study.tell(trial, 2.0)
+        folder.measurements.add(Role.TRIAL, measurement(), config=Config(), trial=0)
+        assert [row.trial for row in reader.measurements.all()] == [0]
+        told = reader.optuna_study().trials
+        assert [(t.value, t.user_attrs) for t in told] == [(2.0, {"outcome": "ok"})]
+
+
+def test_the_direction_is_the_objectives(tmp_path: Path) -> None:
+    objective = Objective("latency_us_p99", Direction.MINIMIZE)
+    with create(tmp_path / "s", objective=objective) as folder:
+        assert folder.optuna_study().direction.name == "MINIMIZE"
+
+
+def test_optuna_says_nothing_and_keeps_its_level(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    logger = logging.getLogger("optuna")
+    before = logger.level
+    logger.addHandler(caplog.handler)
+    try:
+        with create(tmp_path / "s"):
+            pass
+        create(tmp_path / "s").close()
+    finally:
+        logger.removeHandler(caplog.handler)
+    assert caplog.records == []
+    assert logger.level == before
+
+
+def test_there_is_nothing_to_open(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no such study folder"):
+        StudyFolder.open(tmp_path / "missing")
+
+
+def test_the_result_is_whole_or_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with create(tmp_path / "s") as folder:
+        path = folder.write_result("result.json", {"verdict": None})
+        assert path.read_text() == '{\n  "verdict": null\n}\n'
+
+        def full(_descriptor: int) -> None:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(os, "fsync", full)
+            with pytest.raises(LsmtuneError, match="the disk is full"):
+                folder.write_result("result.json", "half")
+        assert path.read_text() == '{\n  "verdict": null\n}\n'
+
+
+def test_a_full_disk_at_the_start_is_a_clear_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "fsync", full)
+        with pytest.raises(LsmtuneError, match="the disk is full"):
+            create(tmp_path / "s")
+    create(tmp_path / "s").close()  # what was left behind is ours, and is taken up
+
+
+def test_a_folder_that_cannot_be_written_is_a_clear_error() -> None:
+    with unprivileged() as home:
+        (home / "closed").mkdir(mode=0o555)
+        with pytest.raises(InputError, match=r"cannot be written .*Permission denied"):
+            create(home / "closed" / "s")
+        with pytest.raises(InputError, match="cannot be written"):
+            create(home / "closed")
+
+
+def test_a_read_only_copy_of_a_study_can_be_read_but_not_tuned() -> None:
+    with unprivileged() as home:
+        with create(home / "s") as folder:
+            folder.measurements.add(Role.BASELINE, measurement(), config=Config())
+        for entry in (home / "s").iterdir():
+            entry.chmod(0o555 if entry.is_dir() else 0o444)
+        (home / "s").chmod(0o555)
+        with StudyFolder.open(home / "s") as reader:
+            assert len(reader.measurements.all()) == 1
+            assert reader.optuna_study().trials == []
+        with pytest.raises(InputError, match="cannot be written"):
+            create(home / "s")
+        (home / "s").chmod(0o755)
+        (home / "s" / "runs").chmod(0o755)

@@ -1,0 +1,109 @@
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from storage_parts import measurement
+
+from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.records.config import Config
+from lsmtune.records.measurement import Outcome
+from lsmtune.records.verdict import Verdict, VerdictOutcome
+from lsmtune.storage.measurements import MeasurementStore, Role
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[MeasurementStore]:
+    opened = MeasurementStore(tmp_path / "measurements.db")
+    yield opened
+    opened.close()
+
+
+CONFIG = Config({"write_buffer_size": 4096, "sync": True}, "x#0")
+
+
+def test_what_is_added_is_there_after_reopening(store: MeasurementStore, tmp_path: Path) -> None:
+    first = store.add(Role.BASELINE, measurement(), config=Config())
+    second = store.add(Role.TRIAL, measurement(seed=9), config=CONFIG, trial=0, wall_s=3.5)
+    store.close()
+    reader = MeasurementStore(tmp_path / "measurements.db", read_only=True)
+    rows = reader.all()
+    assert [(r.id, r.role, r.trial, r.pair) for r in rows] == [
+        (first, Role.BASELINE, None, None),
+        (second, Role.TRIAL, 0, None),
+    ]
+    assert rows[1].measurement == measurement(seed=9)
+    assert rows[1].config == CONFIG
+    assert reader.get(second) == rows[1]
+    assert reader.of(Role.TRIAL) == rows[1:]
+    assert reader.spent_s() == pytest.approx(2.5 + 3.5)
+    with pytest.raises(LsmtuneError):
+        reader.set_verdict(None)
+    reader.close()
+
+
+def test_one_measurement_per_trial_and_side_of_a_pair(store: MeasurementStore) -> None:
+    store.add(Role.TRIAL, measurement(), config=CONFIG, trial=3)
+    store.add(Role.PROOF_BASELINE, measurement(), config=CONFIG, pair=3)
+    store.add(Role.PROOF_CANDIDATE, measurement(), config=CONFIG, pair=3)
+    with pytest.raises(ValueError, match="measured already"):
+        store.add(Role.TRIAL, measurement(), config=CONFIG, trial=3)
+    with pytest.raises(ValueError, match="measured already"):
+        store.add(Role.PROOF_BASELINE, measurement(), config=CONFIG, pair=3)
+    for _ in range(2):
+        store.add(Role.BENCH, measurement(Outcome.CRASHED), config=CONFIG)
+    assert len(store.all()) == 5
+
+
+def test_a_verdict_is_kept_and_can_be_taken_back(store: MeasurementStore) -> None:
+    assert store.verdict() is None
+    verdict = Verdict(VerdictOutcome.NOT_PROVEN, "m", "maximize", 0.95, 5, why="includes 1")
+    store.set_verdict(verdict)
+    assert store.verdict() == verdict
+    store.set_verdict(None)
+    assert store.verdict() is None
+
+
+def test_an_unknown_id_is_a_key_error(store: MeasurementStore) -> None:
+    with pytest.raises(KeyError):
+        store.get(17)
+
+
+def test_a_file_of_a_newer_lsmtune_is_refused(store: MeasurementStore, tmp_path: Path) -> None:
+    store.close()
+    connection = sqlite3.connect(tmp_path / "measurements.db")
+    connection.execute("PRAGMA user_version = 99")
+    connection.close()
+    for read_only in (False, True):
+        with pytest.raises(InputError, match="found 99"):
+            MeasurementStore(tmp_path / "measurements.db", read_only=read_only)
+
+
+def test_a_missing_and_a_damaged_file_are_clear_errors(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no measurements here"):
+        MeasurementStore(tmp_path / "measurements.db", read_only=True)
+    (tmp_path / "measurements.db").write_bytes(b"no database at all " * 100)
+    with pytest.raises(LsmtuneError, match="damaged database"):
+        MeasurementStore(tmp_path / "measurements.db")
+
+
+def test_a_full_disk_is_a_clear_error_and_loses_nothing(
+    store: MeasurementStore, tmp_path: Path
+) -> None:
+    store.add(Role.TRIAL, measurement(), config=CONFIG, trial=0)
+    # SQLite reports a database at its page limit exactly as a disk without space.
+    store._connection.execute("PRAGMA max_page_count = 1")
+
+    def fill() -> None:
+        for trial in range(1, 50):
+            store.add(Role.TRIAL, measurement(), config=CONFIG, trial=trial)
+
+    with pytest.raises(LsmtuneError, match="the disk is full; what was stored is kept"):
+        fill()
+    kept = len(store.all())
+    store.close()
+    reader = MeasurementStore(tmp_path / "measurements.db", read_only=True)
+    assert len(reader.all()) == kept >= 1
+    reader.close()

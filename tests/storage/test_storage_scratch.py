@@ -1,0 +1,160 @@
+from __future__ import annotations
+
+import json
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.storage.marker import MARKER, claim, is_owned
+from lsmtune.storage.scratch import remove_owned, run_directory, sweep_leftovers
+
+
+def leftover(parent: Path, name: str = "run-old") -> Path:
+    directory = parent / name
+    claim(directory, "run")
+    (directory / "db").mkdir()
+    (directory / "db" / "000004.log").write_text("x")
+    return directory
+
+
+def test_a_new_folder_is_marked_and_says_by_whom(tmp_path: Path) -> None:
+    claim(tmp_path / "a" / "b", "study")
+    content = json.loads((tmp_path / "a" / "b" / MARKER).read_text())
+    assert content.keys() == {"tool", "version", "purpose", "created"}
+    assert (content["tool"], content["purpose"]) == ("lsmtune", "study")
+
+
+def test_an_empty_folder_is_adopted_and_a_marked_one_kept(tmp_path: Path) -> None:
+    (tmp_path / "empty").mkdir()
+    claim(tmp_path / "empty", "study")
+    before = (tmp_path / "empty" / MARKER).read_text()
+    claim(tmp_path / "empty", "other")
+    assert (tmp_path / "empty" / MARKER).read_text() == before
+
+
+def test_a_folder_that_is_not_ours_is_refused_and_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    with pytest.raises(InputError, match="this folder is not ours"):
+        claim(tmp_path, "study")
+    assert [p.name for p in tmp_path.iterdir()] == ["thesis.tex"]
+    with pytest.raises(InputError, match="is a file"):
+        claim(tmp_path / "thesis.tex", "study")
+
+
+def test_a_link_to_a_marked_folder_is_not_ours(tmp_path: Path) -> None:
+    real = leftover(tmp_path)
+    (tmp_path / "run-link").symlink_to(real)
+    assert not is_owned(tmp_path / "run-link")
+    with pytest.raises(LsmtuneError, match="not deleted"):
+        remove_owned(tmp_path / "run-link")
+    assert (real / "db" / "000004.log").exists()
+
+
+def test_a_run_directory_is_fresh_marked_and_gone_afterwards(tmp_path: Path) -> None:
+    with run_directory(tmp_path) as first:
+        (first / "db").mkdir()
+        with run_directory(tmp_path) as second:
+            assert first != second
+            assert is_owned(second)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_run_directory_is_gone_after_an_error(tmp_path: Path) -> None:
+    def fail() -> None:
+        with run_directory(tmp_path) as directory:
+            (directory / "db").mkdir()
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_sweep_takes_ours_and_leaves_all_else(tmp_path: Path) -> None:
+    ours = leftover(tmp_path)
+    unmarked = tmp_path / "run-unmarked"
+    unmarked.mkdir()
+    (unmarked / "precious").write_text("x")
+    (tmp_path / "run-killed-before-its-marker").mkdir()
+    (tmp_path / "an-empty-folder").mkdir()
+    (tmp_path / "note.txt").write_text("x")
+    outside = leftover(tmp_path.parent, f"{tmp_path.name}-outside")
+    (tmp_path / "run-link").symlink_to(outside)
+    removed = sweep_leftovers(tmp_path)
+    assert [p.name for p in removed] == ["run-killed-before-its-marker", ours.name]
+    left = sorted(p.name for p in tmp_path.iterdir())
+    assert left == ["an-empty-folder", "note.txt", "run-link", "run-unmarked"]
+    assert (outside / "db" / "000004.log").exists()
+    assert (unmarked / "precious").exists()
+
+
+def test_links_inside_a_run_are_removed_not_followed(tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.mkdir()
+    (precious / "x").write_text("x")
+    ours = leftover(tmp_path)
+    (ours / "link").symlink_to(precious)
+    (ours / "db" / "link").symlink_to(precious)
+    remove_owned(ours)
+    assert (precious / "x").exists()
+    assert not ours.exists()
+
+
+def test_the_marker_goes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A kill in the middle of a removal leaves a directory that can still be swept."""
+    ours = leftover(tmp_path)
+
+    def killed(_path: Path) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr("shutil.rmtree", killed)
+        with pytest.raises(KeyboardInterrupt):
+            remove_owned(ours)
+    assert is_owned(ours)
+    assert sweep_leftovers(tmp_path) == [ours]
+
+
+def test_a_driver_that_still_writes_is_waited_for(tmp_path: Path) -> None:
+    ours = leftover(tmp_path)
+    stop_at = time.monotonic() + 0.5
+
+    def write() -> None:
+        number = 0
+        while time.monotonic() < stop_at:
+            number += 1
+            try:
+                (ours / "db").mkdir(exist_ok=True)
+                (ours / "db" / f"{number}.sst").write_text("x")
+                (ours / f"{number}.log").write_text("x")
+            except FileNotFoundError:
+                return
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    remove_owned(ours)
+    writer.join()
+    assert not ours.exists()
+
+
+def test_a_driver_that_never_ends_is_a_clear_error(tmp_path: Path) -> None:
+    ours = leftover(tmp_path)
+    naps: list[float] = []
+
+    def writes_again(seconds: float) -> None:
+        naps.append(seconds)
+
+    original = Path.rmdir
+
+    def refill(path: Path) -> None:
+        (path / "new.sst").write_text("x")
+        original(path)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Path, "rmdir", refill)
+        with pytest.raises(LsmtuneError, match="another process still writes there"):
+            remove_owned(ours, patience_s=1.0, sleep=writes_again)
+    assert sum(naps) == pytest.approx(1.0)

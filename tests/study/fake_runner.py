@@ -1,0 +1,105 @@
+"""A Runner without an engine: a known function of the options, with noise from the seed."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from lsmtune.records.engine import Build, EngineIdentity
+from lsmtune.records.measurement import Measurement, Outcome, PhaseMeasurement, RunError
+from lsmtune.records.request import RunRequest
+from lsmtune.runners.messages import Hello, Message
+
+ENGINE = EngineIdentity("memory", "1.0", None, Build.RELEASE)
+MIB = 1 << 20
+NEVER: Callable[[RunRequest], Outcome | None] = lambda _request: None  # noqa: E731
+
+
+def default_speed(options: dict[str, object]) -> float:
+    """Ops/s: best at 8 MiB, 1.5 times what 2 MiB (the engine's default) gives."""
+    size = float(str(options.get("write_buffer_size", 2 * MIB))) / MIB
+    return 100_000.0 * (1.0 + 0.5 * (1.0 - ((size - 8.0) / 6.0) ** 2))
+
+
+@dataclass
+class FakeRunner:
+    """`fails` names the outcome of a run that does not end `ok`; `hangs` those that never end.
+
+    A run takes `run_s` seconds of the wall and `fake_s` seconds of `clock`.
+    """
+
+    speed: Callable[[dict[str, object]], float] = default_speed
+    noise: float = 0.01
+    fails: Callable[[RunRequest], Outcome | None] = NEVER
+    hangs: Callable[[RunRequest], bool] = lambda _request: False
+    run_s: float = 0.0
+    fake_s: float = 1.0
+    engine: EngineIdentity = ENGINE
+    requests: list[RunRequest] = field(default_factory=list)
+    now_s: float = 0.0
+
+    def clock(self) -> float:
+        """The clock to give to the loop."""
+        return self.now_s
+
+    def run(
+        self,
+        request: RunRequest,
+        on_message: Callable[[Message], None] | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Measurement:
+        """One run; a database is left in the directory for the caller to remove."""
+        self.requests.append(request)
+        (request.directory / "db").mkdir()
+        (request.directory / "db" / "000004.log").write_text("keys")
+        if on_message is not None:
+            on_message(Hello(1, "fake"))
+        cancel = cancel or threading.Event()
+        if self.hangs(request):
+            cancel.wait(20.0)
+        elif self.run_s:
+            time.sleep(self.run_s)
+        self.now_s += self.fake_s
+        outcome = Outcome.CANCELLED if cancel.is_set() else self.fails(request)
+        return self._measurement(request, outcome or Outcome.OK)
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        failed = outcome is not Outcome.OK
+        noise = random.Random(f"{request.seed} {request.config.options}").gauss(1.0, self.noise)
+        value = self.speed(dict(request.config.options)) * noise
+        return Measurement(
+            outcome=outcome,
+            engine=self.engine,
+            options=request.config.engine_options(),
+            workload=request.workload.name,
+            seed=request.seed,
+            started_unix_s=1_795_226_400.0,
+            elapsed_s=self.fake_s,
+            phases=() if failed else (phase(value),),
+            error=RunError(outcome.value, f"made to end {outcome.value}") if failed else None,
+        )
+
+
+def phase(value: float) -> PhaseMeasurement:
+    return PhaseMeasurement(
+        name="fillrandom",
+        kind="measure",
+        operation="fillrandom",
+        threads=1,
+        operations=1000,
+        elapsed_s=1.0,
+        drain_s=0.0,
+        throughput_ops_s=value,
+        sustained_throughput_ops_s=value,
+        cut_short=False,
+        user_bytes_written=1000,
+        user_bytes_read=0,
+        rss_bytes_max=1,
+        database_bytes=1,
+        started_unix_us=0,
+        finished_unix_us=1,
+        stall_s=0.0,
+    )

@@ -1,0 +1,98 @@
+"""Tunes a study in child processes and kills them at random moments, then lets one finish.
+
+Usage: kill_harness.py FOLDER KILLS SEED TRIALS PAIRS. A program of its own, so that what it forks
+is a plain process without threads. Each child appends the runs it was told are stored to
+`told.log`. Prints one JSON object: how the children ended, and how many runs were stored by then.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import signal
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from fake_runner import ENGINE, MIB, FakeRunner
+from study_parts import make_spec
+
+from lsmtune.storage.folder import StudyFolder
+from lsmtune.storage.measurements import StoredMeasurement
+from lsmtune.study.loop import tune
+from lsmtune.study.observer import NullObserver
+
+RUN_S = 0.03
+# A child lives until it stored up to MOST_RUNS runs and then up to LONGEST_S longer: on any
+# machine the kills fall in the middle of the study, and none comes after its end.
+MOST_RUNS = 2
+LONGEST_S = 0.1
+
+
+class Log(NullObserver):
+    """Writes down each stored run at once, with a system call that a kill cannot take back."""
+
+    def __init__(self, path: Path) -> None:
+        self._descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+
+    def run_finished(self, stored: StoredMeasurement) -> None:
+        os.write(self._descriptor, f"{stored.role} {stored.trial} {stored.pair}\n".encode())
+
+
+def larger_is_faster(options: dict[str, object]) -> float:
+    """Almost any candidate beats the baseline, so that the study comes to a proof."""
+    return 1e5 * float(str(options.get("write_buffer_size", 2 * MIB))) / MIB
+
+
+def session(home: Path, trials: int, pairs: int) -> None:
+    spec = make_spec(home, budget=f"{{trials: {trials}}}", pairs=pairs)
+    runner = FakeRunner(speed=larger_is_faster, run_s=RUN_S)
+    with StudyFolder.create_or_resume(home / "s", spec) as folder:
+        log = Log(home / "told.log")
+        tune(spec, folder, runner, ENGINE, log, stop=threading.Event())
+
+
+def child(home: Path, trials: int, pairs: int) -> int:
+    pid = os.fork()
+    if pid:
+        return pid
+    try:
+        session(home, trials, pairs)
+    except BaseException as error:
+        os.write(2, f"{type(error).__name__}: {error}\n".encode())
+        os._exit(1)
+    os._exit(0)
+
+
+def told(home: Path) -> int:
+    return (home / "told.log").read_bytes().count(b"\n")
+
+
+def main(home: Path, kills: int, seed: int, trials: int, pairs: int) -> int:
+    moments = random.Random(seed)
+    (home / "told.log").touch()
+    ends: list[int] = []
+    progress: list[int] = []
+    # Optuna imports its parts when they are first used; done here, the children inherit them.
+    with tempfile.TemporaryDirectory(dir=home) as warm:
+        session(Path(warm), trials=2, pairs=5)
+    for _ in range(kills):
+        wanted = told(home) + moments.randint(0, MOST_RUNS)
+        pid = child(home, trials, pairs)
+        patience_s = time.monotonic() + 30.0
+        while told(home) < wanted and time.monotonic() < patience_s:
+            time.sleep(0.001)
+        time.sleep(moments.uniform(0.0, LONGEST_S))
+        os.kill(pid, signal.SIGKILL)
+        ends.append(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))
+        progress.append(told(home))
+    last = os.waitstatus_to_exitcode(os.waitpid(child(home, trials, pairs), 0)[1])
+    print(json.dumps({"ends": ends, "progress": progress, "last": last}))
+    return last
+
+
+if __name__ == "__main__":
+    sys.exit(main(Path(sys.argv[1]), *map(int, sys.argv[2:6])))

@@ -1,0 +1,115 @@
+"""A study file for tests, an observer that records, and a way to tune."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+from fake_runner import ENGINE, FakeRunner
+
+from lsmtune.records.config import Config
+from lsmtune.runners.base import Runner
+from lsmtune.runners.messages import Message
+from lsmtune.spec import Spec, parse_spec
+from lsmtune.storage.folder import StudyFolder
+from lsmtune.storage.measurements import Role, StoredMeasurement
+from lsmtune.study.loop import tune
+from lsmtune.study.observer import NullObserver
+from lsmtune.study.result import TuneResult
+
+STUDY = """\
+version: 1
+name: small
+engine:
+  name: rocksdb
+workload:
+  name: fillrandom
+  num: 1000
+objective:
+  metric: {metric}
+space:
+  write_buffer_size: {{type: int, low: 2MiB, high: 16MiB, step: 1MiB, {default}}}
+  level0_file_num_compaction_trigger: {{type: int, low: 2, high: 16, default: 4}}
+sampler:
+  name: {sampler}
+budget: {budget}
+proof:
+  pairs: {pairs}
+seed: {seed}
+"""
+
+
+def make_spec(
+    path: Path,
+    *,
+    budget: str = "{trials: 8}",
+    metric: str = "sustained_throughput_ops_s",
+    default: str = "default: 2MiB",
+    sampler: str = "random",
+    pairs: int = 5,
+    seed: int = 1,
+) -> Spec:
+    text = STUDY.format(
+        budget=budget, metric=metric, default=default, sampler=sampler, pairs=pairs, seed=seed
+    )
+    return parse_spec(text, path / "small.yaml")
+
+
+class Recorder(NullObserver):
+    """Remembers what it was told, and can stop the study at one of these moments."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[object, ...]] = []
+        self.stop = threading.Event()
+        self.stop_at: tuple[object, ...] | None = None
+
+    def _note(self, *what: object) -> None:
+        self.told.append(what)
+        if self.stop_at == what[: len(self.stop_at or ())] and self.stop_at:
+            self.stop.set()
+
+    def names(self) -> list[object]:
+        return [what[0] for what in self.told]
+
+    def study_started(self, spec: Spec, resumed: int) -> None:
+        self._note("study_started", spec.name, resumed)
+
+    def run_started(self, role: Role, trial: int | None, config: Config, index: int) -> None:
+        self._note("run_started", role, index, trial, config)
+
+    def run_message(self, message: Message) -> None:
+        self._note("run_message", message)
+
+    def run_finished(self, stored: StoredMeasurement) -> None:
+        self._note("run_finished", stored.role, stored.trial, stored.pair)
+
+    def best_changed(self, trial: int, value: float, ratio_to_baseline: float | None) -> None:
+        self._note("best_changed", trial, value, ratio_to_baseline)
+
+    def search_finished(self, reason: str) -> None:
+        self._note("search_finished", reason)
+
+    def proof_started(self, pairs: int) -> None:
+        self._note("proof_started", pairs)
+
+    def finished(self, result: TuneResult) -> None:
+        self._note("finished", result)
+
+    def warning(self, text: str) -> None:
+        self._note("warning", text)
+
+
+def tuned(
+    spec: Spec, folder: Path, runner: FakeRunner | None = None, observer: Recorder | None = None
+) -> TuneResult:
+    """One session of `tune` with the fake runner's own clock."""
+    runner = runner or FakeRunner()
+    observer = observer or Recorder()
+    with StudyFolder.create_or_resume(folder, spec) as opened:
+        wanted: Runner = runner
+        return tune(spec, opened, wanted, ENGINE, observer, stop=observer.stop, clock=runner.clock)
+
+
+def stored(folder: Path) -> list[StoredMeasurement]:
+    with StudyFolder.open(folder) as opened:
+        return opened.measurements.all()

@@ -1,0 +1,40 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lsmtune.study.budget import SearchBudget
+
+walls = st.lists(st.floats(0.1, 100.0), min_size=1, max_size=20)
+
+
+def test_trials_end_the_search() -> None:
+    budget = SearchBudget(trials=3, time_s=None, pairs=5)
+    assert budget.end(2, 1e9, [1.0]) == ""
+    assert budget.end(3, 0.0, [1.0]) == "3 trials done"
+
+
+def test_the_time_of_the_proof_is_kept() -> None:
+    # Median run 2 s: 5 pairs of 2 runs and a fifth more are 24 s; one more run is 2 s.
+    budget = SearchBudget(trials=None, time_s=100.0, pairs=5)
+    runs = [1.0, 2.0, 9.0]
+    assert budget.reserve_s(runs) == pytest.approx(24.0)
+    assert budget.end(0, 73.9, runs) == ""
+    assert "kept for the proof" in budget.end(0, 74.1, runs)
+
+
+@given(walls, st.floats(0.0, 1e4), st.integers(5, 50))
+def test_a_run_of_the_usual_length_never_eats_into_the_reserve(
+    runs: list[float], spent_s: float, pairs: int
+) -> None:
+    budget = SearchBudget(trials=None, time_s=1000.0, pairs=pairs)
+    if not budget.end(0, spent_s, runs):
+        usual_s = sorted(runs)[len(runs) // 2 - (len(runs) + 1) % 2]
+        assert spent_s + usual_s + budget.reserve_s(runs) <= 1000.0 + 1e-6
+
+
+def test_a_budget_without_room_for_a_search_is_told() -> None:
+    assert SearchBudget(None, 100.0, 5).too_short([10.0]).startswith("a time budget of")
+    assert SearchBudget(None, 200.0, 5).too_short([10.0]) == ""
+    assert SearchBudget(9, None, 5).too_short([10.0]) == ""

@@ -1,0 +1,303 @@
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fake_runner import ENGINE, MIB, FakeRunner
+from optuna.trial import TrialState
+from study_parts import Recorder, make_spec, stored, tuned
+
+from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.proof.seeds import Stream, derive_seed
+from lsmtune.records.measurement import Outcome
+from lsmtune.records.request import RunRequest
+from lsmtune.records.verdict import VerdictOutcome
+from lsmtune.storage.folder import StudyFolder
+from lsmtune.storage.measurements import Role
+
+
+def states(folder: Path) -> Counter[TrialState]:
+    with StudyFolder.open(folder) as opened:
+        return Counter(trial.state for trial in opened.optuna_study().trials)
+
+
+def size_mib(request: RunRequest) -> float:
+    return float(str(request.config.options.get("write_buffer_size", 0))) / MIB
+
+
+def test_a_study_from_start_to_verdict(tmp_path: Path) -> None:
+    runner, observer = FakeRunner(), Recorder()
+    result = tuned(make_spec(tmp_path), tmp_path / "s", runner, observer)
+    assert result.verdict is not None
+    assert result.verdict.outcome is VerdictOutcome.BETTER
+    assert result.counts == {"ok": 8}
+    assert not result.interrupted
+    assert result.best is not None
+    assert result.best.label == f"small.yaml#{result.best_trial}"
+    roles = [row.role for row in stored(tmp_path / "s")]
+    assert roles[:9] == [Role.BASELINE, *[Role.TRIAL] * 8]
+    assert len(roles) == 9 + 10
+    assert states(tmp_path / "s") == {TrialState.COMPLETE: 8}
+    document = json.loads((tmp_path / "s" / "result" / "result.json").read_text())
+    assert document["verdict"]["outcome"] == "better"
+    assert document["best"]["options"] == dict(result.best.options)
+    assert document["outcomes"] == {"ok": 8}
+    with StudyFolder.open(tmp_path / "s") as folder:
+        assert folder.measurements.verdict() == result.verdict
+
+
+def test_the_observer_hears_everything_in_order(tmp_path: Path) -> None:
+    observer = Recorder()
+    tuned(make_spec(tmp_path, budget="{trials: 1}"), tmp_path / "s", observer=observer)
+    run = ["run_started", "run_message", "run_finished"]
+    assert observer.names() == [
+        "study_started", *run, *run, "best_changed", "search_finished", "finished"
+    ]  # fmt: skip
+
+
+def test_the_first_trial_is_the_baseline_as_a_point_of_the_space(tmp_path: Path) -> None:
+    runner = FakeRunner()
+    tuned(make_spec(tmp_path, budget="{trials: 2}"), tmp_path / "s", runner)
+    assert dict(runner.requests[1].config.options) == {
+        "write_buffer_size": 2 * MIB,
+        "level0_file_num_compaction_trigger": 4,
+    }
+    assert dict(runner.requests[0].config.options) == {}
+
+
+def test_without_a_known_default_the_sampler_begins(tmp_path: Path) -> None:
+    spec = make_spec(tmp_path, default="unit: bytes", budget="{trials: 3}")
+    result = tuned(spec, tmp_path / "s")
+    assert result.counts == {"ok": 3}
+
+
+def test_every_run_has_a_seed_of_its_own_and_the_proof_fresh_ones(tmp_path: Path) -> None:
+    tuned(make_spec(tmp_path), tmp_path / "s")
+    search: set[int] = set()
+    proof: set[int] = set()
+    for row in stored(tmp_path / "s"):
+        (proof if row.pair is not None else search).add(row.measurement.seed)
+    assert len(search) == 9
+    assert len(proof) == 5
+    assert not search & proof
+
+
+@pytest.mark.parametrize(
+    "outcome", [o for o in Outcome if o not in (Outcome.OK, Outcome.CANCELLED)]
+)
+def test_the_study_goes_on_after_any_outcome(tmp_path: Path, outcome: Outcome) -> None:
+    runner = FakeRunner(fails=lambda r: outcome if size_mib(r) > 10 else None)
+    result = tuned(make_spec(tmp_path, budget="{trials: 12}"), tmp_path / "s", runner)
+    assert sum(result.counts.values()) == 12
+    assert 0 < result.counts[outcome.value] < 12
+    assert result.verdict is not None
+    assert result.verdict.outcome is VerdictOutcome.BETTER
+    assert states(tmp_path / "s")[TrialState.FAIL] == result.counts[outcome.value]
+    with StudyFolder.open(tmp_path / "s") as folder:
+        for row in folder.measurements.of(Role.TRIAL):
+            trial = folder.optuna_study().trials[row.trial or 0]
+            assert trial.user_attrs["outcome"] == row.measurement.outcome.value
+
+
+def test_a_study_in_which_every_candidate_fails_has_a_verdict(tmp_path: Path) -> None:
+    runner = FakeRunner(fails=lambda r: Outcome.CRASHED if r.config.options else None)
+    result = tuned(make_spec(tmp_path), tmp_path / "s", runner)
+    assert result.best is None
+    assert result.verdict is not None
+    assert result.verdict.why == "no trial gave a value"
+    assert result.counts == {"crashed": 8}
+
+
+def test_a_candidate_that_loses_data_only_in_the_proof_is_not_better(tmp_path: Path) -> None:
+    lost = derive_seed(1, Stream.PROOF, 1)
+    runner = FakeRunner(
+        fails=lambda r: Outcome.DATA_LOSS if r.seed == lost and r.config.options else None
+    )
+    result = tuned(make_spec(tmp_path), tmp_path / "s", runner)
+    assert result.verdict is not None
+    assert result.verdict.outcome is VerdictOutcome.WORSE
+    assert "data_loss" in result.verdict.why
+
+
+@pytest.mark.parametrize(
+    ("speed", "why"),
+    [
+        (
+            lambda o: float(str(o.get("write_buffer_size", 20 * MIB))),
+            "no candidate beat the baseline in the search",
+        ),
+        (
+            lambda o: 2e5 if o.get("write_buffer_size") == 2 * MIB else 1e5,
+            "the baseline itself was the best of the search",
+        ),
+    ],
+)
+def test_without_a_better_candidate_there_is_no_proof(
+    tmp_path: Path, speed: object, why: str
+) -> None:
+    runner = FakeRunner(speed=speed, noise=0.0)  # type: ignore[arg-type]
+    result = tuned(make_spec(tmp_path, budget="{trials: 3}"), tmp_path / "s", runner)
+    assert result.verdict is not None
+    assert result.verdict.outcome is VerdictOutcome.NOT_PROVEN
+    assert result.verdict.why == why
+    assert len(runner.requests) == 4
+
+
+def test_less_is_better_when_the_objective_says_so(tmp_path: Path) -> None:
+    runner = FakeRunner(fails=lambda _r: None)
+    result = tuned(make_spec(tmp_path, metric="elapsed_s"), tmp_path / "s", runner)
+    assert result.verdict is not None
+    assert result.verdict.direction == "minimize"
+
+
+def test_a_baseline_that_fails_is_a_clear_error_and_can_be_tried_again(tmp_path: Path) -> None:
+    spec = make_spec(tmp_path)
+    broken = FakeRunner(fails=lambda _request: Outcome.TIMEOUT)
+    with pytest.raises(
+        LsmtuneError, match="the study cannot start: its baseline run ended timeout: made to end"
+    ):
+        tuned(spec, tmp_path / "s", broken)
+    assert [row.measurement.outcome for row in stored(tmp_path / "s")] == [Outcome.TIMEOUT]
+    assert tuned(spec, tmp_path / "s").counts == {"ok": 8}
+
+
+def test_a_metric_that_is_not_observed_is_a_clear_error(tmp_path: Path) -> None:
+    with pytest.raises(LsmtuneError, match="it did not observe write_amplification"):
+        tuned(make_spec(tmp_path, metric="write_amplification"), tmp_path / "s")
+
+
+def test_a_time_budget_covers_search_and_proof(tmp_path: Path) -> None:
+    # Runs of 1 s on the fake clock: 12 s are kept for the proof of 5 pairs.
+    runner, observer = FakeRunner(), Recorder()
+    result = tuned(make_spec(tmp_path, budget="{time: 40s}"), tmp_path / "s", runner, observer)
+    assert result.counts == {"ok": 27}
+    assert result.spent_s == pytest.approx(38.0)
+    reason = next(what[1] for what in observer.told if what[0] == "search_finished")
+    assert reason == "12s of the time budget are left, kept for the proof"
+    assert "warning" not in observer.names()
+
+
+def test_a_time_budget_that_is_too_short_is_told(tmp_path: Path) -> None:
+    observer = Recorder()
+    result = tuned(make_spec(tmp_path, budget="{time: 5s}"), tmp_path / "s", observer=observer)
+    assert "warning" in observer.names()
+    assert result.trials == 0
+    assert result.verdict is not None
+    assert result.verdict.outcome is VerdictOutcome.NOT_PROVEN
+
+
+def test_a_resumed_study_does_not_get_its_time_again(tmp_path: Path) -> None:
+    spec = make_spec(tmp_path, budget="{time: 40s}")
+    observer = Recorder()
+    observer.stop_at = ("run_started", Role.TRIAL, 20)
+    assert tuned(spec, tmp_path / "s", observer=observer).interrupted
+    result = tuned(spec, tmp_path / "s")
+    assert result.spent_s <= 40.0
+    assert result.counts == {"ok": 27}
+
+
+@pytest.mark.parametrize(
+    "moment",
+    [
+        ("study_started",),
+        ("run_started", Role.BASELINE),
+        ("run_finished", Role.BASELINE),
+        ("run_started", Role.TRIAL, 0),
+        ("run_started", Role.TRIAL, 5),
+        ("run_finished", Role.TRIAL, 5),
+        ("search_finished",),
+        ("run_started", Role.PROOF_BASELINE, 0),
+        ("run_started", Role.PROOF_CANDIDATE, 3),
+        ("run_finished", Role.PROOF_CANDIDATE, None, 2),
+    ],
+)
+def test_an_interrupted_study_goes_on_to_the_same_end(
+    tmp_path: Path, moment: tuple[object, ...]
+) -> None:
+    spec = make_spec(tmp_path)
+    observer = Recorder()
+    observer.stop_at = moment
+    first = tuned(spec, tmp_path / "s", observer=observer)
+    assert first.interrupted
+    assert first.verdict is None
+    assert not (tmp_path / "s" / "result").exists()
+    assert list((tmp_path / "s" / "runs").iterdir()) == []
+    second = tuned(spec, tmp_path / "s")
+    assert not second.interrupted
+    assert second.verdict is not None
+    assert second.counts == {"ok": 8}
+    assert second.verdict.pairs == 5
+    assert states(tmp_path / "s")[TrialState.RUNNING] == 0
+    assert states(tmp_path / "s")[TrialState.COMPLETE] == 8
+
+
+def test_a_trial_that_was_cut_off_is_run_again_with_its_values(tmp_path: Path) -> None:
+    spec = make_spec(tmp_path)
+    observer, runner = Recorder(), FakeRunner(hangs=lambda r: r.seed == seed)
+    seed = derive_seed(1, Stream.TRIAL, 5)
+    observer.stop_at = ("run_started", Role.TRIAL, 5)
+    tuned(spec, tmp_path / "s", runner, observer)
+    cut = runner.requests[-1].config.options
+    again = FakeRunner()
+    tuned(spec, tmp_path / "s", again)
+    assert again.requests[0].config.options == cut
+    assert again.requests[0].seed != seed
+
+
+def test_a_finished_study_runs_nothing_again(tmp_path: Path) -> None:
+    spec = make_spec(tmp_path)
+    first = tuned(spec, tmp_path / "s")
+    runner, observer = FakeRunner(), Recorder()
+    assert tuned(spec, tmp_path / "s", runner, observer) == first
+    assert runner.requests == []
+    assert observer.told[0] == ("study_started", "small", 8)
+    assert observer.told[1][:2] == ("best_changed", first.best_trial)
+
+
+def test_more_trials_continue_a_finished_study(tmp_path: Path) -> None:
+    tuned(make_spec(tmp_path), tmp_path / "s")
+    runner = FakeRunner()
+    result = tuned(make_spec(tmp_path, budget="{trials: 12}"), tmp_path / "s", runner)
+    assert result.counts == {"ok": 12}
+    sizes = [request.config.options for request in runner.requests[:4]]
+    earlier = [row.config.options for row in stored(tmp_path / "s") if row.role is Role.TRIAL][:8]
+    assert any(options not in earlier for options in sizes)
+
+
+def test_a_verdict_does_not_outlive_the_search_it_ended(tmp_path: Path) -> None:
+    tuned(make_spec(tmp_path), tmp_path / "s")
+    observer = Recorder()
+    observer.stop_at = ("run_finished", Role.TRIAL, 9)
+    tuned(make_spec(tmp_path, budget="{trials: 12}"), tmp_path / "s", observer=observer)
+    with StudyFolder.open(tmp_path / "s") as folder:
+        assert folder.measurements.verdict() is None
+
+
+def test_both_samplers_work(tmp_path: Path) -> None:
+    for name in ("random", "tpe"):
+        spec = make_spec(tmp_path, sampler=name, budget="{trials: 15}")
+        result = tuned(spec, tmp_path / name)
+        assert result.counts == {"ok": 15}
+
+
+def test_the_same_seed_gives_the_same_search(tmp_path: Path) -> None:
+    configs = []
+    for name in ("a", "b"):
+        runner = FakeRunner()
+        tuned(make_spec(tmp_path, sampler="tpe"), tmp_path / name, runner)
+        configs.append([request.config.options for request in runner.requests])
+    assert configs[0] == configs[1]
+
+
+def test_another_version_of_the_engine_is_refused_on_resume(tmp_path: Path) -> None:
+    spec = make_spec(tmp_path)
+    observer = Recorder()
+    observer.stop_at = ("run_finished", Role.TRIAL, 2)
+    tuned(spec, tmp_path / "s", observer=observer)
+    other = FakeRunner(engine=replace(ENGINE, version="9.9"))
+    with pytest.raises(InputError, match=r"memory 9\.9.*with which this study began"):
+        tuned(spec, tmp_path / "s", other)
+    assert tuned(spec, tmp_path / "s").counts == {"ok": 8}
