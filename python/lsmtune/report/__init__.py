@@ -1,0 +1,1 @@
+"""Reports of a stored study: HTML, Markdown, JSON, CSV. Computes no statistics."""

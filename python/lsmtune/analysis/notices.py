@@ -1,0 +1,238 @@
+"""What the reader must know before trusting or deploying: one function per kind of notice."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lsmtune.analysis.edges import Edge, edges
+from lsmtune.analysis.runs import chosen
+from lsmtune.analysis.source import StudyRecords
+from lsmtune.analysis.tables import Notice, Severity
+from lsmtune.records.config import option_text
+from lsmtune.records.engine import Build
+from lsmtune.records.measurement import Outcome
+from lsmtune.records.workload import Durability
+from lsmtune.spec.safety import flattened, unsafe_option
+from lsmtune.units import format_bytes
+
+_ORDER = (Severity.DANGER, Severity.WARNING, Severity.INFO)
+
+
+def notices(records: StudyRecords, histogram_problems: Iterable[str] = ()) -> tuple[Notice, ...]:
+    """All notices of the study, the gravest first."""
+    found = [
+        *_data_loss(records),
+        *_unsafe(records),
+        *_unsafe_allowed(records),
+        *_durability(records),
+        *_assertions(records),
+        *_engines(records),
+        *_not_taken(records),
+        *_edges(records),
+        *_failed_pairs(records),
+        *_failed_runs(records),
+        *_driver_warnings(records),
+        *(
+            Notice(Severity.WARNING, "histogram", "A latency histogram cannot be read", problem)
+            for problem in histogram_problems
+        ),
+    ]
+    return tuple(sorted(found, key=lambda notice: _ORDER.index(notice.severity)))
+
+
+def _data_loss(records: StudyRecords) -> list[Notice]:
+    lost = [s for s in records.measurements if s.measurement.outcome is Outcome.DATA_LOSS]
+    if not lost:
+        return []
+    return [
+        Notice(
+            Severity.DANGER,
+            "data_loss",
+            f"{_runs(len(lost))} lost data",
+            "Keys that were written could not be read back. Do not deploy the options of "
+            f"{_places(s.trial for s in lost)}; report it to the engine's authors.",
+        )
+    ]
+
+
+def _unsafe(records: StudyRecords) -> list[Notice]:
+    tuned, engines = chosen(records), {s.measurement.engine.name for s in records.measurements}
+    if tuned is None:
+        return []
+    options = {**records.fixed, **tuned.config.options}
+    found = []
+    for engine in sorted(engines):
+        for name, value in flattened(options):
+            unsafe = unsafe_option(engine, name, records.workload.durability)
+            if unsafe is not None and unsafe.unsafe_values([value]):
+                title = f"{name}={option_text(value)} trades data for speed"
+                text = f"{unsafe.reason}. Deploy it only where that is acceptable."
+                found.append(Notice(Severity.DANGER, "unsafe_option", title, _sentence(text)))
+    return found
+
+
+def _unsafe_allowed(records: StudyRecords) -> list[Notice]:
+    return [
+        Notice(
+            Severity.INFO,
+            "unsafe_allowed",
+            f"The study allowed itself {name}, which is unsafe",
+            _sentence(f"{reason}."),
+        )
+        for name, reason in sorted(records.unsafe_allowed.items())
+    ]
+
+
+def _durability(records: StudyRecords) -> list[Notice]:
+    if records.workload.durability is not Durability.NONE:
+        return []
+    return [
+        Notice(
+            Severity.WARNING,
+            "durability",
+            "Measured with the write-ahead log off",
+            "Writes since the last flush are lost when the process dies. The figures hold only "
+            "for a deployment that runs without the log too.",
+        )
+    ]
+
+
+def _assertions(records: StudyRecords) -> list[Notice]:
+    return [
+        Notice(
+            Severity.WARNING,
+            "assertions_on",
+            "The engine library was built with assertions on",
+            f"{library} is slower than a release build, and not evenly so. Tune again "
+            "with a release build: `lsmtune engines` lists those at hand.",
+        )
+        for library in sorted(
+            {
+                s.measurement.engine.library or s.measurement.engine.name
+                for s in records.measurements
+                if s.measurement.engine.build is Build.ASSERTIONS_ON
+            }
+        )
+    ]
+
+
+def _engines(records: StudyRecords) -> list[Notice]:
+    versions = sorted(
+        {
+            f"{s.measurement.engine.name} {s.measurement.engine.version or '(version not known)'}"
+            for s in records.measurements
+            if s.measurement.outcome is Outcome.OK
+        }
+    )
+    if len(versions) < 2:
+        return []
+    return [
+        Notice(
+            Severity.WARNING,
+            "engine_changed",
+            "More than one engine version in one study",
+            f"Runs were made on {', '.join(versions)}: their figures do not compare.",
+        )
+    ]
+
+
+def _not_taken(records: StudyRecords) -> list[Notice]:
+    found: dict[tuple[str, str, str], int] = {}
+    for stored in records.measurements:
+        for option in stored.measurement.options_not_taken:
+            if option.effective is not None:
+                key = (option.name, option.requested, option.effective)
+                found[key] = found.get(key, 0) + 1
+    return [
+        Notice(
+            Severity.WARNING,
+            "option_not_taken",
+            f"The engine did not take {name}={requested}",
+            f"It ran with {effective} instead, in {_runs(count)}. "
+            "Its slice shows what was asked for, not what ran.",
+        )
+        for (name, requested, effective), count in found.items()
+    ]
+
+
+def _edges(records: StudyRecords) -> list[Notice]:
+    tuned = chosen(records)
+    found = [] if tuned is None else edges(records.parameters, tuned.config.options)
+    return [_edge(edge) for edge in found]
+
+
+def _edge(edge: Edge) -> Notice:
+    word = {"low": "lower", "high": "upper"}[edge.side]
+    title = f"The best {edge.parameter.name} lies on the {word} edge of its range"
+    text = f"{_shown(edge, edge.value)} is the {edge.side}est value that was allowed"
+    if edge.proposed is None:
+        return Notice(
+            Severity.INFO, "edge_of_range", title, f"{text}, and nothing sensible lies beyond it."
+        )
+    low, high = (_shown(edge, bound) for bound in edge.proposed)
+    text += f"; a better one may lie beyond. Tune again with low: {low}, high: {high}."
+    return Notice(Severity.WARNING, "edge_of_range", title, text)
+
+
+def _shown(edge: Edge, value: object) -> str:
+    if edge.parameter.unit == "bytes" and isinstance(value, int):
+        return format_bytes(value)
+    return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+def _failed_pairs(records: StudyRecords) -> list[Notice]:
+    verdict = records.verdict
+    if verdict is None or not verdict.pairs_failed:
+        return []
+    return [
+        Notice(
+            Severity.DANGER,
+            "pairs_failed",
+            f"{verdict.pairs_failed} of {verdict.pairs + verdict.pairs_failed} pairs failed",
+            "A run of the proof did not end well, so the verdict stands on the other pairs alone. "
+            "Look at the failures before deploying.",
+        )
+    ]
+
+
+def _failed_runs(records: StudyRecords) -> list[Notice]:
+    failed: dict[Outcome, int] = {}
+    for stored in records.measurements:
+        outcome = stored.measurement.outcome
+        if outcome not in (Outcome.OK, Outcome.DATA_LOSS):
+            failed[outcome] = failed.get(outcome, 0) + 1
+    if not failed:
+        return []
+    kinds = ", ".join(f"{count} {kind.value.replace('_', ' ')}" for kind, count in failed.items())
+    return [
+        Notice(
+            Severity.INFO,
+            "failed_runs",
+            f"{sum(failed.values())} of {_runs(len(records.measurements))} failed",
+            f"By kind: {kinds}. They count against their options and are listed under Failures.",
+        )
+    ]
+
+
+def _driver_warnings(records: StudyRecords) -> list[Notice]:
+    found: dict[str, int] = {}
+    for stored in records.measurements:
+        for warning in stored.measurement.warnings:
+            found[warning] = found.get(warning, 0) + 1
+    return [
+        Notice(Severity.INFO, "run_warning", "A run warned", f"{text} ({_runs(count)})")
+        for text, count in found.items()
+    ]
+
+
+def _places(trials: Iterable[int | None]) -> str:
+    numbers = sorted({trial for trial in trials if trial is not None})
+    return f"trial {', '.join(map(str, numbers))}" if numbers else "those runs"
+
+
+def _runs(count: int) -> str:
+    return f"{count} run" if count == 1 else f"{count} runs"
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

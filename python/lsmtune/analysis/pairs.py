@@ -1,0 +1,55 @@
+"""The proof run by run: the tuned Config beside the baseline, pair by pair."""
+
+from __future__ import annotations
+
+from statistics import median
+
+from lsmtune.analysis.history import ratio
+from lsmtune.analysis.runs import proof_runs
+from lsmtune.analysis.source import StudyRecords
+from lsmtune.analysis.tables import Arm, PairRow
+from lsmtune.records.measurement import Outcome
+from lsmtune.storage.measurements import StoredMeasurement
+
+
+def pairs(records: StudyRecords) -> tuple[PairRow, ...]:
+    """Every pair of the latest proof, those with a failed or missing run included."""
+    return tuple(
+        _row(records, number, runs.get(Arm.BASELINE), runs.get(Arm.TUNED))
+        for number, runs in proof_runs(records).items()
+    )
+
+
+def medians(rows: tuple[PairRow, ...]) -> dict[Arm, float]:
+    """The median value of each arm over the pairs that have a ratio; empty without any."""
+    whole = [row for row in rows if row.ratio is not None]
+    sides = {
+        Arm.BASELINE: [row.baseline_value for row in whole if row.baseline_value is not None],
+        Arm.TUNED: [row.tuned_value for row in whole if row.tuned_value is not None],
+    }
+    return {arm: median(values) for arm, values in sides.items() if values}
+
+
+def _row(
+    records: StudyRecords,
+    number: int,
+    baseline: StoredMeasurement | None,
+    tuned: StoredMeasurement | None,
+) -> PairRow:
+    baseline_value, tuned_value = _value(records, baseline), _value(records, tuned)
+    return PairRow(
+        pair=number,
+        baseline_value=baseline_value,
+        tuned_value=tuned_value,
+        ratio=ratio(tuned_value, baseline_value),
+        baseline_outcome=_outcome(baseline),
+        tuned_outcome=_outcome(tuned),
+    )
+
+
+def _value(records: StudyRecords, stored: StoredMeasurement | None) -> float | None:
+    return None if stored is None else records.objective.value(stored.measurement)
+
+
+def _outcome(stored: StoredMeasurement | None) -> Outcome | None:
+    return None if stored is None else stored.measurement.outcome

@@ -1,0 +1,209 @@
+"""The tidy tables that analysis yields: frozen, plain values, units last in each name.
+
+A report renders these and computes nothing. None means not known, never zero.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+from lsmtune.records.config import OptionValue
+from lsmtune.records.measurement import Outcome
+from lsmtune.space import Parameter
+
+
+class Arm(StrEnum):
+    """Which side of a comparison a run is on."""
+
+    BASELINE = "baseline"
+    TUNED = "tuned"
+
+
+class Status(StrEnum):
+    """Whether the study came to a verdict."""
+
+    FINISHED = "finished"
+    UNFINISHED = "unfinished"
+
+
+class Severity(StrEnum):
+    """How much a notice matters: for reading, for acting, or against deploying."""
+
+    INFO = "info"
+    WARNING = "warning"
+    DANGER = "danger"
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    """One trial in the order of the search; `best_so_far` counts this trial too."""
+
+    trial: int
+    outcome: Outcome
+    value: float | None
+    best_so_far: float | None
+    ratio_to_baseline: float | None
+    is_best: bool
+    is_tuned: bool
+    elapsed_s: float
+    options: Mapping[str, OptionValue]
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class History:
+    """The search: trials in order beside the baseline's runs; `baseline_value` is their median."""
+
+    trials: tuple[TrialRow, ...]
+    baseline_values: tuple[float, ...]
+    baseline_value: float | None
+    best_trial: int | None
+    best_value: float | None
+    best_ratio: float | None
+
+
+@dataclass(frozen=True)
+class PairRow:
+    """One pair of the proof; `ratio` is tuned over baseline, None unless both runs have a value."""
+
+    pair: int
+    baseline_value: float | None
+    tuned_value: float | None
+    ratio: float | None
+    baseline_outcome: Outcome | None
+    tuned_outcome: Outcome | None
+
+
+@dataclass(frozen=True)
+class LatencyPoint:
+    """`percentile` (0 to 100) of the operations took at most `latency_us`."""
+
+    percentile: float
+    latency_us: float
+
+
+@dataclass(frozen=True)
+class LatencyCurve:
+    """Latency of one operation type on one arm, merged over `runs` runs."""
+
+    arm: Arm
+    operation: str
+    runs: int
+    count: int
+    points: tuple[LatencyPoint, ...]
+    latency_us_p50: float
+    latency_us_p95: float
+    latency_us_p99: float
+    latency_us_p999: float
+    latency_us_max: float
+
+
+@dataclass(frozen=True)
+class SlicePoint:
+    """One trial in a slice: the option's value and the objective's."""
+
+    trial: int
+    option_value: OptionValue
+    value: float
+    is_tuned: bool
+
+
+@dataclass(frozen=True)
+class Slice:
+    """One option over all trials that set it and have a value."""
+
+    parameter: Parameter
+    points: tuple[SlicePoint, ...]
+    baseline: OptionValue | None
+    tuned: OptionValue | None
+
+
+@dataclass(frozen=True)
+class OutcomeCount:
+    """How many runs in one role ended in one way."""
+
+    role: str
+    outcome: Outcome
+    count: int
+
+
+@dataclass(frozen=True)
+class FailureRow:
+    """Runs that failed alike; `trials` are the trials among them."""
+
+    outcome: Outcome
+    kind: str
+    message: str
+    count: int
+    trials: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class SeriesPoint:
+    """Throughput of the interval that ended `elapsed_s` after the phase began."""
+
+    elapsed_s: float
+    throughput_ops_s: float
+
+
+@dataclass(frozen=True)
+class Series:
+    """The interval series of the objective's phase in one run."""
+
+    arm: Arm
+    measurement: int
+    points: tuple[SeriesPoint, ...]
+
+
+@dataclass(frozen=True)
+class OptionRow:
+    """One option of the tuned Config beside the baseline's; None: the engine's default holds.
+
+    `tuned_by_study` tells an option of the space from one that the study fixed; `engine_default` is
+    known where the study file states it.
+    """
+
+    name: str
+    baseline: OptionValue | None
+    tuned: OptionValue | None
+    tuned_by_study: bool
+    unit: str = ""
+    engine_default: OptionValue | None = None
+
+    @property
+    def changed(self) -> bool:
+        """Whether the two arms differ in it."""
+        return self.baseline != self.tuned
+
+
+@dataclass(frozen=True)
+class Notice:
+    """Something the reader must know before trusting or deploying, with the next step in `text`."""
+
+    severity: Severity
+    kind: str
+    title: str
+    text: str
+
+
+@dataclass(frozen=True)
+class RunRow:
+    """One stored run with the figures of the objective's phase, for tables and spreadsheets."""
+
+    measurement: int
+    role: str
+    trial: int | None
+    pair: int | None
+    outcome: Outcome
+    value: float | None
+    seed: int
+    started_unix_s: float
+    elapsed_s: float
+    engine: str
+    engine_version: str | None
+    build: str
+    options: Mapping[str, OptionValue]
+    metrics: Mapping[str, float | None] = field(default_factory=dict)
+    error: str = ""

@@ -1,0 +1,42 @@
+"""The CSV report: one line per stored run, for spreadsheets and data frames."""
+
+from __future__ import annotations
+
+import csv
+import io
+
+from lsmtune.analysis import StudyAnalysis
+from lsmtune.analysis.tables import RunRow
+from lsmtune.records.config import option_text
+from lsmtune.records.objective import METRICS
+
+_COLUMNS = (
+    *("measurement", "role", "trial", "pair", "outcome", "value", "seed", "started_unix_s"),
+    *("elapsed_s", "engine", "engine_version", "build", "error"),
+)
+
+
+def render(analysis: StudyAnalysis) -> str:
+    """All runs; `metric.*` columns are those of the objective's phase, `option.*` what was set.
+
+    What is not known is an empty cell.
+    """
+    names = sorted({name for run in analysis.runs for name in run.options})
+    metrics = [name for name in METRICS if name != "elapsed_s"]
+    output = io.StringIO()
+    writer = csv.writer(output)  # RFC 4180: lines end in CR LF
+    writer.writerow(
+        [*_COLUMNS, *(f"metric.{name}" for name in metrics), *(f"option.{name}" for name in names)]
+    )
+    for run in analysis.runs:
+        writer.writerow(_cells(run, metrics, names))
+    return output.getvalue()
+
+
+def _cells(run: RunRow, metrics: list[str], names: list[str]) -> list[object]:
+    options = (run.options.get(name) for name in names)
+    return [
+        *(getattr(run, column) for column in _COLUMNS),
+        *(run.metrics.get(name) for name in metrics),
+        *("" if value is None else option_text(value) for value in options),
+    ]

@@ -1,0 +1,148 @@
+"""The HTML report: one self-contained file that needs no network, and no script for its text."""
+
+from __future__ import annotations
+
+import math
+import re
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+from markupsafe import Markup
+
+import lsmtune
+from lsmtune.analysis import StudyAnalysis, analyse, read_study
+from lsmtune.analysis.tables import Arm, LatencyCurve
+from lsmtune.report import figures, text
+from lsmtune.report.atomic import write_text
+from lsmtune.report.headline import direction_words, headline
+from lsmtune.report.interval_bar import interval_bar
+from lsmtune.storage.folder import StudyFolder
+
+_TEMPLATES = Path(__file__).parent / "templates"
+
+
+def write_report(folder: StudyFolder, output: Path) -> Path:
+    """Write the report of `folder` to `output`, whole or not at all; returns `output`.
+
+    Raises InputError when the study cannot be read or `output` cannot be written.
+    """
+    return write_text(output, render(analyse(read_study(folder))))
+
+
+def render(analysis: StudyAnalysis) -> str:
+    """The whole page."""
+    drawn = {name: figure for name, figure in _figures(analysis).items() if figure is not None}
+    return (
+        _environment()
+        .get_template("report.html")
+        .render(
+            a=analysis,
+            head=headline(analysis),
+            compared=_compared(analysis),
+            bar=interval_bar(analysis.verdict),
+            figures=drawn,
+            latency_rows=_latency_rows(analysis),
+            slice_names=[s.parameter.name for s in analysis.slices],
+            direction=direction_words(analysis.objective.direction),
+            metric=analysis.objective.metric,
+            version=lsmtune.__version__,
+            plotly=_plotly() if drawn else None,
+            style=_asset("report.css"),
+            script=_asset("report.js"),
+        )
+    )
+
+
+def _figures(analysis: StudyAnalysis) -> dict[str, figures.Figure | None]:
+    """Every figure under the id of the element that holds it."""
+    found = {
+        "history": figures.history_figure(analysis),
+        "pairs": figures.pairs_figure(analysis),
+        "series": figures.series_figure(analysis),
+    }
+    for number, (operation, _) in enumerate(_latency_rows(analysis)):
+        found[f"latency-{number}"] = figures.latency_figure(analysis, operation)
+    for number, plotted in enumerate(analysis.slices):
+        found[f"slice-{number}"] = figures.slice_figure(analysis, plotted)
+    return found
+
+
+def _latency_rows(analysis: StudyAnalysis) -> list[tuple[str, dict[Arm, LatencyCurve]]]:
+    """The curves by operation type, then by arm."""
+    rows: dict[str, dict[Arm, LatencyCurve]] = {}
+    for curve in analysis.latencies:
+        rows.setdefault(curve.operation, {})[curve.arm] = curve
+    return sorted(rows.items())
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(
+        breakable=_breakable,
+        count=text.count,
+        duration_us=text.duration_us,
+        metric_label=text.metric_label,
+        moment=text.moment,
+        number=text.number,
+        option=text.option,
+        option_told=text.option_told,
+        options_line=text.options_line,
+        outcome=text.outcome,
+        percent=text.percent,
+        ratio=text.ratio,
+        seconds=text.seconds,
+        size=text.size,
+        sort_key=_sort_key,
+    )
+    environment.globals.update(quantity=text.quantity)
+    return environment
+
+
+def _compared(analysis: StudyAnalysis) -> list[tuple[str, str, str]]:
+    """Figures of both arms that go with the verdict: the objective, then latencies."""
+    metric, medians = analysis.objective.metric, analysis.medians
+    found = []
+    if len(medians) == len(Arm):
+        one, other = (text.quantity(metric, medians[arm]) for arm in Arm)
+        found.append((text.metric_label(metric), one, other))
+    for operation, curves in _latency_rows(analysis):
+        if analysis.arms_from_proof and len(curves) == len(Arm):
+            baseline, tuned = (curves[arm] for arm in Arm)
+            for name, before_us, after_us in (
+                ("median", baseline.latency_us_p50, tuned.latency_us_p50),
+                ("p99", baseline.latency_us_p99, tuned.latency_us_p99),
+            ):
+                label = f"{operation} latency, {name}"
+                found.append((label, text.duration_us(before_us), text.duration_us(after_us)))
+    return found
+
+
+def _breakable(name: str) -> Markup:
+    """`name`, which a browser may break after `_` and `.` only."""
+    parts = re.split(r"(?<=[_.])", name)
+    return Markup("<wbr>").join(parts)
+
+
+def _sort_key(value: float | None) -> Any:
+    """What the page sorts a cell by; empty goes last."""
+    return value if value is not None and math.isfinite(value) else ""
+
+
+def _asset(name: str) -> Markup:
+    """A style sheet or script of ours, which is not to be escaped."""
+    return Markup((_TEMPLATES / name).read_text(encoding="utf-8"))
+
+
+@cache
+def _plotly() -> Markup:
+    from plotly.offline import get_plotlyjs
+
+    return Markup(get_plotlyjs())

@@ -1,0 +1,146 @@
+"""Numbers, units and metrics as people read them."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+
+from lsmtune.records.config import OptionValue, option_text
+from lsmtune.units import UnitError, format_bytes, format_duration, parse_bytes
+
+_LABELS = {
+    "sustained_throughput_ops_s": "sustained throughput",
+    "throughput_ops_s": "throughput",
+    "cpu_us_per_operation": "CPU time per operation",
+    "rss_bytes_max": "peak resident memory",
+    "database_bytes": "database size",
+}
+_PERCENTILES = {"p50": "median", "p95": "p95", "p99": "p99", "p999": "p99.9"}
+_UNITS = ("_ops_s", "_us_per_operation", "_bytes", "_us", "_s")
+_NOT_KNOWN = "\N{EN DASH}"
+_TIMES = "\N{MULTIPLICATION SIGN}"
+
+
+def metric_label(metric: str) -> str:
+    """`latency_us_p99` as `p99 latency`: without the unit, which `quantity` shows."""
+    if metric in _LABELS:
+        return _LABELS[metric]
+    if metric.startswith("latency_us_"):
+        statistic = metric.removeprefix("latency_us_")
+        return f"{_PERCENTILES.get(statistic, statistic)} latency"
+    for unit in _UNITS:
+        metric = metric.removesuffix(unit)
+    return metric.replace("_", " ")
+
+
+def metric_unit(metric: str) -> str:
+    """The unit in which `quantity` and the axes show `metric`; empty for plain numbers."""
+    if metric.endswith("_ops_s"):
+        return "ops/s"
+    if "_us" in metric:
+        return "µs"
+    if "bytes" in metric:
+        return "bytes"
+    return "s" if metric.endswith("_s") else ""
+
+
+def quantity(metric: str, value: float | None) -> str:
+    """`value` of `metric` with its unit."""
+    if value is None or not math.isfinite(value):
+        return _NOT_KNOWN
+    unit = metric_unit(metric)
+    if unit == "bytes":
+        return format_bytes(round(value))
+    if unit == "µs":
+        return duration_us(value)
+    return f"{number(value)} {unit}".strip()
+
+
+def number(value: float | None) -> str:
+    """Three or four digits that matter: `1,234,567`, `12.3`, `0.0012`."""
+    if value is None or not math.isfinite(value):
+        return _NOT_KNOWN
+    if value == int(value) or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
+
+
+def ratio(value: float | None) -> str:
+    """A ratio with its sign; three decimals close to 1, where two do not tell better from equal."""
+    if value is None or not math.isfinite(value):
+        return _NOT_KNOWN
+    if abs(value) >= 100:
+        return f"{value:,.0f}{_TIMES}"
+    digits = 3 if 0.95 < value < 1.05 else 2
+    return f"{value:.{digits}f}{_TIMES}"
+
+
+def duration_us(value: float | None) -> str:
+    """Microseconds in the unit that keeps the number short."""
+    if value is None or not math.isfinite(value):
+        return _NOT_KNOWN
+    if value >= 1e6:
+        return f"{number(value / 1e6)} s"
+    return f"{number(value / 1e3)} ms" if value >= 1e3 else f"{number(value)} µs"
+
+
+def percent(fraction: float) -> str:
+    """`0.95` as `95 %`."""
+    return f"{100 * fraction:.4g} %"
+
+
+def option(value: OptionValue | None, unit: str = "") -> str:
+    """An option's value as an engine reads it; a size in short form where that loses nothing."""
+    if value is None:
+        return _NOT_KNOWN
+    if unit == "bytes" and isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        short = format_bytes(value)
+        return short if _loses_nothing(short, value) else option_text(value)
+    return option_text(value)
+
+
+def option_told(value: OptionValue | None, unit: str = "") -> str:
+    """As `option`, with about how much it is beside a size that has no short form."""
+    told = option(value, unit)
+    odd = unit == "bytes" and isinstance(value, int) and told == str(value) and value >= 1024
+    return f"{told} (~{format_bytes(value)})" if odd and isinstance(value, int) else told
+
+
+def _loses_nothing(short: str, value: int) -> bool:
+    try:
+        return parse_bytes(short) == value
+    except UnitError:  # rounded: `7.18MiB` is no whole number of bytes
+        return False
+
+
+def options_line(options: dict[str, OptionValue]) -> str:
+    """`name=value, name=value`; `default` when there are none."""
+    return ", ".join(f"{name}={option_text(value)}" for name, value in options.items()) or "default"
+
+
+def moment(unix_s: float | None) -> str:
+    """A time in UTC, to the minute."""
+    if unix_s is None:
+        return _NOT_KNOWN
+    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def count(many: int, noun: str) -> str:
+    """`1 pair`, `5 pairs`."""
+    return f"{many:,} {noun}" if many == 1 else f"{many:,} {noun}s"
+
+
+def outcome(name: str) -> str:
+    """`out_of_memory` as `out of memory`."""
+    return name.replace("_", " ")
+
+
+def seconds(elapsed_s: float | None) -> str:
+    """A duration."""
+    known = elapsed_s is not None and math.isfinite(elapsed_s) and elapsed_s >= 0
+    return format_duration(elapsed_s) if known and elapsed_s is not None else _NOT_KNOWN
+
+
+def size(size_bytes: int) -> str:
+    """A number of bytes."""
+    return format_bytes(size_bytes)

@@ -1,0 +1,56 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lsmtune.analysis.edges import edges, proposed_range
+from lsmtune.space import Range, make_categorical, make_number
+
+MIB = 2**20
+
+
+@pytest.mark.parametrize(
+    ("numbers", "side", "expected"),
+    [
+        # The published optimum of NNI's example lies on this edge.
+        (Range(2 * MIB, 16 * MIB, step=MIB), "low", (1 * MIB, 16 * MIB)),
+        (Range(2, 16), "high", (2, 23)),
+        (Range(2, 16), "low", (1, 16)),
+        (Range(1 * MIB, 64 * MIB, log=True), "high", (1 * MIB, 256 * MIB)),
+        (Range(4 * MIB, 64 * MIB, log=True, step=MIB), "low", (1 * MIB, 64 * MIB)),
+        (Range(1, 8), "low", None),
+        (Range(0, 8), "low", None),
+        (Range(-8, 8), "low", (-16, 8)),
+        (Range(0.05, 0.25, step=0.05, integer=False), "high", (0.05, 0.35)),
+    ],
+)
+def test_proposed_range(numbers: Range, side: str, expected: tuple[float, float] | None) -> None:
+    found = proposed_range(numbers, side)
+    assert found == (None if expected is None else pytest.approx(expected))
+
+
+@given(
+    st.integers(1, 10**9), st.integers(1, 10**9), st.booleans(), st.sampled_from(["low", "high"])
+)
+def test_a_proposal_is_wider_and_still_a_range(low: int, span: int, log: bool, side: str) -> None:
+    numbers = Range(low, low + span, log=log)
+    found = proposed_range(numbers, side)
+    if found is None:
+        assert side == "low"
+        return
+    assert found[0] <= numbers.low
+    assert found[1] >= numbers.high
+    assert found != (numbers.low, numbers.high) or span == 1
+    assert found[0] > 0
+
+
+def test_only_values_on_a_bound_are_edges() -> None:
+    parameters = (
+        make_number("a", Range(1, 8), "test"),
+        make_number("b", Range(1, 8), "test"),
+        make_number("c", Range(1, 8), "test", specials=[(-1, None)]),
+        make_categorical("d", ["x", "y"], "test"),
+    )
+    found = edges(parameters, {"a": 8, "b": 7, "c": -1, "d": "x"})
+    assert [(edge.parameter.name, edge.side) for edge in found] == [("a", "high")]

@@ -1,0 +1,289 @@
+"""Studies in real folders, filled with made-up runs that look like measured ones."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from hdrh.histogram import HdrHistogram
+
+from lsmtune.records.config import Config, OptionValue, option_text
+from lsmtune.records.engine import Build, EngineIdentity
+from lsmtune.records.measurement import (
+    Interval,
+    Latency,
+    Measurement,
+    OptionNotTaken,
+    Outcome,
+    PhaseMeasurement,
+    RunError,
+    Verification,
+)
+from lsmtune.records.verdict import Verdict, VerdictOutcome
+from lsmtune.spec import Spec, load_spec
+from lsmtune.storage.folder import StudyFolder, default_folder
+from lsmtune.storage.measurements import Role
+
+ROCKSDB = EngineIdentity("rocksdb", "10.2.1", "/opt/lsmtune/librocksdb.so", Build.RELEASE)
+LEVELDB = EngineIdentity("leveldb", "1.23", "/usr/lib/libleveldb.so.1d", Build.ASSERTIONS_ON)
+STARTED_UNIX_S = 1_795_226_400.0
+Options = Mapping[str, OptionValue]
+
+STUDY = """\
+version: 1
+name: fillrandom on rocksdb
+engine: {name: rocksdb}
+workload: {name: fillrandom, num: 1e6, key_bytes: 20, value_bytes: 100}
+options: {max_background_jobs: 2}
+space:
+  write_buffer_size: {type: int, low: 2MiB, high: 64MiB, log: true, unit: bytes, default: 64MiB}
+  min_write_buffer_number_to_merge: {type: int, low: 1, high: 8, default: 1}
+  level0_file_num_compaction_trigger: {type: int, low: 2, high: 16, default: 4}
+  compression: {type: categorical, choices: [kNoCompression, kSnappyCompression, kLZ4Compression]}
+  block_based_table_factory.block_size: {type: int, low: 2KiB, high: 64KiB, log: true, unit: bytes}
+budget: {trials: 40}
+seed: 7
+"""
+LEVELDB_STUDY = """\
+version: 1
+name: leveldb lab
+engine: {name: leveldb}
+workload: {name: fillrandom, num: 1e5}
+objective: {metric: latency_us_p99}
+space:
+  write_buffer_size: {type: int, low: 1MiB, high: 128MiB, log: true, unit: bytes}
+  max_file_size: {type: int, low: 1MiB, high: 128MiB, step: 1MiB, unit: bytes}
+budget: {trials: 8}
+"""
+
+
+class SampleStudy:
+    """A study folder that tests fill; its draws follow from `seed`."""
+
+    def __init__(self, directory: Path, text: str = STUDY, *, seed: int = 1) -> None:
+        self.file = directory / "study.yaml"
+        self.file.write_text(text, encoding="utf-8")
+        self.spec: Spec = load_spec(self.file)
+        self.path = default_folder(self.file)
+        self.folder = StudyFolder.create_or_resume(self.path, self.spec)
+        self.engine = ROCKSDB if self.spec.engine_name == "rocksdb" else LEVELDB
+        self.random = random.Random(seed)
+        self.baseline = Config({**self.spec.fixed, **self.spec.baseline.options})
+
+    def close(self) -> None:
+        self.folder.close()
+
+    def opened(self) -> StudyFolder:
+        """The folder as a report sees it."""
+        return StudyFolder.open(self.path)
+
+    def draw(self) -> dict[str, OptionValue]:
+        """Random values of the space."""
+        values: dict[str, OptionValue] = {}
+        for parameter in self.spec.space.parameters:
+            numbers = parameter.numbers
+            if numbers is None:
+                values[parameter.name] = self.random.choice(parameter.choices)
+            elif numbers.log:
+                doublings = (int(numbers.high) // int(numbers.low)).bit_length() - 1
+                values[parameter.name] = int(numbers.low) << self.random.randint(0, doublings)
+            else:
+                step = int(numbers.step or 1)
+                steps = (int(numbers.high) - int(numbers.low)) // step
+                values[parameter.name] = int(numbers.low) + step * self.random.randint(0, steps)
+        return values
+
+    def measured(self, options: Options, speed: float = 1.0, seed: int = 1) -> Measurement:
+        """A run that ended well; `speed` is the throughput over that of the default."""
+        noise = self.random.gauss(1.0, 0.015)
+        phase = _phase(self.random, 320_000.0 * speed * noise)
+        return Measurement(
+            outcome=Outcome.OK,
+            engine=self.engine,
+            options={name: option_text(value) for name, value in options.items()},
+            workload=self.spec.workload.name,
+            seed=seed,
+            started_unix_s=STARTED_UNIX_S + 10 * seed,
+            elapsed_s=phase.elapsed_s + phase.drain_s + 0.4,
+            phases=(phase,),
+            verification=Verification(4100, 0, 0, 0.02),
+        )
+
+    def failed(self, outcome: Outcome, message: str, options: Options) -> Measurement:
+        """A run that did not end well."""
+        return replace(
+            self.measured(options),
+            outcome=outcome,
+            phases=(),
+            verification=None,
+            error=RunError(outcome.value, message),
+        )
+
+    def add(
+        self,
+        role: Role,
+        measurement: Measurement,
+        config: Config,
+        *,
+        trial: int | None = None,
+        pair: int | None = None,
+    ) -> int:
+        return self.folder.measurements.add(
+            role, measurement, config=config, trial=trial, pair=pair
+        )
+
+    def add_baseline(self, speed: float = 1.0) -> None:
+        self.add(Role.BASELINE, self.measured(self.baseline.options, speed), self.baseline)
+
+    def add_trial(self, number: int, options: Options, measurement: Measurement) -> None:
+        config = Config({**self.spec.fixed, **options}, f"study.yaml#{number}")
+        self.add(Role.TRIAL, measurement, config, trial=number)
+
+    def add_proof(self, options: Options, speed: float, pairs: int = 5, first: int = 0) -> None:
+        config = Config({**self.spec.fixed, **options}, "study.yaml#best")
+        for pair in range(first, first + pairs):
+            seed = 1000 + pair
+            tuned = self.measured(config.options, speed, seed)
+            baseline = self.measured(self.baseline.options, 1.0, seed)
+            self.add(Role.PROOF_BASELINE, baseline, self.baseline, pair=pair)
+            self.add(Role.PROOF_CANDIDATE, tuned, config, pair=pair)
+
+    def set_verdict(
+        self, outcome: VerdictOutcome, ratio: float | None, width: float = 0.04
+    ) -> None:
+        interval = (None, None) if ratio is None else (ratio - width, ratio + width)
+        self.folder.measurements.set_verdict(
+            Verdict(
+                outcome,
+                self.spec.objective.metric,
+                self.spec.objective.direction.value,
+                0.95,
+                pairs=0 if ratio is None else 5,
+                ratio=ratio,
+                ratio_low=interval[0],
+                ratio_high=interval[1],
+                why="the interval includes 1" if outcome is VerdictOutcome.NOT_PROVEN else "",
+            )
+        )
+
+
+def speed_of(options: Options) -> float:
+    """A made-up response: larger buffers, light compression and an early trigger help."""
+    buffer = float(options["write_buffer_size"]) / 2**20
+    trigger = float(options["level0_file_num_compaction_trigger"])
+    merge = float(options["min_write_buffer_number_to_merge"])
+    gain = 0.75 + 0.11 * buffer.as_integer_ratio()[0].bit_length()
+    gain -= 0.012 * abs(trigger - 9) + 0.03 * abs(merge - 3)
+    return gain * (1.08 if options["compression"] == "kLZ4Compression" else 1.0)
+
+
+def fill(
+    study: SampleStudy, trials: int = 40, speed: Callable[[Options], float] = speed_of
+) -> dict[str, OptionValue]:
+    """A baseline and a search with some failures; returns the options of the best trial."""
+    study.add_baseline()
+    best: dict[str, OptionValue] = {}
+    best_speed = 0.0
+    for number in range(trials):
+        options = study.draw()
+        if number % 13 == 6:
+            run = study.failed(Outcome.TIMEOUT, "deadline of 60 s passed", options)
+        elif number % 17 == 11:
+            run = study.failed(Outcome.OUT_OF_MEMORY, "4.1 GiB of 4 GiB resident", options)
+        else:
+            run = study.measured(options, speed(options))
+            value = study.spec.objective.value(run) or 0.0
+            if value > best_speed:
+                best, best_speed = options, value
+        study.add_trial(number, options, run)
+    return best
+
+
+def finished(directory: Path) -> SampleStudy:
+    """A study of RocksDB that ended in a proven gain."""
+    study = SampleStudy(directory)
+    best = fill(study)
+    study.add_proof(best, speed_of(best))
+    study.set_verdict(VerdictOutcome.BETTER, round(speed_of(best), 3))
+    study.folder.write_result("OPTIONS-tuned", "[Version]\n")
+    study.folder.write_result("result.json", {"format_version": 1})
+    return study
+
+
+def with_option_not_taken(run: Measurement) -> Measurement:
+    return replace(run, options_not_taken=(OptionNotTaken("max_open_files", "5", "20"),))
+
+
+def histogram_base64(values_ns: list[int]) -> str:
+    """`values_ns` as the driver stores them, encoded by another implementation than ours."""
+    histogram = HdrHistogram(1, 3_600_000_000_000, 3)
+    for value in values_ns:
+        histogram.record_value(value)
+    encoded: bytes = histogram.encode()
+    return encoded.decode()
+
+
+def _phase(draws: random.Random, throughput_ops_s: float) -> PhaseMeasurement:
+    operations = 1_000_000
+    elapsed_s, drain_s = operations / throughput_ops_s * 0.9, operations / throughput_ops_s * 0.1
+    mean_ns = 1e9 / throughput_ops_s
+    tail = [int(mean_ns * draws.paretovariate(1.6)) for _ in range(3000)]
+    latency = _latency(sorted(int(0.6 * t) + 200 for t in tail))
+    return PhaseMeasurement(
+        name="fillrandom",
+        kind="measure",
+        operation="fillrandom",
+        threads=1,
+        operations=operations,
+        elapsed_s=elapsed_s,
+        drain_s=drain_s,
+        throughput_ops_s=operations / elapsed_s,
+        sustained_throughput_ops_s=throughput_ops_s,
+        cut_short=False,
+        user_bytes_written=120 * operations,
+        user_bytes_read=0,
+        rss_bytes_max=210_000_000,
+        database_bytes=74_000_000,
+        started_unix_us=int(STARTED_UNIX_S * 1e6),
+        finished_unix_us=int((STARTED_UNIX_S + elapsed_s) * 1e6),
+        latency_us_mean=latency.latency_us_mean,
+        latency_us_p50=latency.latency_us_p50,
+        latency_us_p95=latency.latency_us_p95,
+        latency_us_p99=latency.latency_us_p99,
+        latency_us_p999=latency.latency_us_p999,
+        latency_us_max=latency.latency_us_max,
+        latencies={"put": latency},
+        intervals=_intervals(draws, elapsed_s, operations / elapsed_s),
+        write_amplification=2.1,
+        stall_s=0.1,
+    )
+
+
+def _latency(ns: list[int]) -> Latency:
+    def at(share: float) -> float:
+        return ns[min(int(share * len(ns)), len(ns) - 1)] / 1e3
+
+    return Latency(
+        count=len(ns),
+        latency_us_mean=sum(ns) / len(ns) / 1e3,
+        latency_us_p50=at(0.5),
+        latency_us_p95=at(0.95),
+        latency_us_p99=at(0.99),
+        latency_us_p999=at(0.999),
+        latency_us_max=ns[-1] / 1e3,
+        histogram_ns_base64=histogram_base64(ns),
+    )
+
+
+def _intervals(draws: random.Random, elapsed_s: float, rate: float) -> tuple[Interval, ...]:
+    steps, total, level = [], 0, 1.25
+    for number in range(1, int(elapsed_s / 0.25) + 1):
+        level = 0.7 * level + 0.3 * draws.gauss(0.97, 0.12)
+        operations = int(rate * 0.25 * level)
+        total += operations
+        steps.append(
+            Interval(number * 0.25, 0.25, operations, total, operations / 0.25, 150_000_000)
+        )
+    return tuple(steps)

@@ -1,0 +1,169 @@
+"""No mix of outcomes, values and verdicts stops a report."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from functools import cache
+from pathlib import Path
+from types import SimpleNamespace
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from page import read
+from sample_study import LEVELDB, ROCKSDB, STUDY, histogram_base64
+
+from lsmtune.analysis import StudyRecords, analyse
+from lsmtune.records.config import Config
+from lsmtune.records.measurement import (
+    Interval,
+    Latency,
+    Measurement,
+    OptionNotTaken,
+    Outcome,
+    PhaseMeasurement,
+    RunError,
+)
+from lsmtune.records.objective import METRICS, Objective, default_direction
+from lsmtune.records.verdict import Verdict, VerdictOutcome
+from lsmtune.report import csv_, html, json_, markdown
+from lsmtune.spec import Spec, parse_spec
+from lsmtune.storage.measurements import Role, StoredMeasurement
+
+HISTOGRAMS = ["", "broken", histogram_base64([]), histogram_base64([900, 2000, 2000])]
+NUMBER = st.floats(allow_nan=True, allow_infinity=True) | st.sampled_from([0.0, 1.0, -1.0, 1e-9])
+MAYBE = st.none() | NUMBER
+TEXT = st.text(max_size=12)
+VALUE = st.booleans() | st.integers(-5, 2**40) | st.floats(0, 1e6) | TEXT
+
+
+@cache
+def spec() -> Spec:
+    return parse_spec(STUDY, Path("study.yaml"))
+
+
+@st.composite
+def phases(draw: st.DrawFn) -> PhaseMeasurement:
+    histogram = draw(st.sampled_from(HISTOGRAMS))
+    latency_us = draw(NUMBER)
+    latency = Latency(3, *(latency_us,) * 6, histogram_ns_base64=histogram)
+    interval = Interval(0.25, 0.25, 10, 10, draw(NUMBER), 1)
+    whole = draw(st.integers(0, 10))
+    return PhaseMeasurement(
+        name="fillrandom",
+        kind=draw(st.sampled_from(["measure", "load"])),
+        operation="fillrandom",
+        threads=1,
+        operations=whole,
+        elapsed_s=draw(NUMBER),
+        drain_s=draw(NUMBER),
+        throughput_ops_s=draw(NUMBER),
+        sustained_throughput_ops_s=draw(NUMBER),
+        cut_short=False,
+        user_bytes_written=whole,
+        user_bytes_read=whole,
+        rss_bytes_max=whole,
+        database_bytes=whole,
+        started_unix_us=0,
+        finished_unix_us=0,
+        latency_us_p99=draw(MAYBE),
+        latencies={"put": latency},
+        intervals=(interval,) * draw(st.integers(0, 2)),
+        stall_s=draw(MAYBE),
+    )
+
+
+@st.composite
+def measurements(draw: st.DrawFn) -> Measurement:
+    error = RunError(draw(TEXT), draw(TEXT)) if draw(st.booleans()) else None
+    return Measurement(
+        outcome=draw(st.sampled_from(Outcome)),
+        engine=draw(st.sampled_from([ROCKSDB, LEVELDB])),
+        options={},
+        workload="fillrandom",
+        seed=1,
+        started_unix_s=draw(st.floats(0, 4e9)),
+        elapsed_s=draw(st.floats(0, 1e5)),
+        phases=tuple(draw(st.lists(phases(), max_size=2))),
+        options_not_taken=(OptionNotTaken("a", "1", draw(st.none() | TEXT)),),
+        error=error,
+        warnings=tuple(draw(st.lists(TEXT, max_size=1))),
+    )
+
+
+@st.composite
+def stored(draw: st.DrawFn, number: int) -> StoredMeasurement:
+    role = draw(st.sampled_from(Role))
+    proof = role in (Role.PROOF_BASELINE, Role.PROOF_CANDIDATE)
+    names = st.sampled_from([p.name for p in spec().space.parameters] + ["other"])
+    config = Config(draw(st.dictionaries(names, VALUE, max_size=6)))
+    return StoredMeasurement(
+        id=number,
+        role=role,
+        trial=number if role is Role.TRIAL else None,
+        pair=draw(st.integers(0, 3)) if proof else None,
+        config=config,
+        measurement=draw(measurements()),
+    )
+
+
+@st.composite
+def verdicts(draw: st.DrawFn) -> Verdict:
+    return Verdict(
+        outcome=draw(st.sampled_from(VerdictOutcome)),
+        metric=draw(st.sampled_from(METRICS)),
+        direction=draw(st.sampled_from(["maximize", "minimize"])),
+        confidence=0.95,
+        pairs=draw(st.integers(0, 9)),
+        pairs_failed=draw(st.integers(0, 2)),
+        ratio=draw(MAYBE),
+        ratio_low=draw(MAYBE),
+        ratio_high=draw(MAYBE),
+        why=draw(TEXT),
+    )
+
+
+@st.composite
+def records(draw: st.DrawFn) -> StudyRecords:
+    count = draw(st.integers(0, 8))
+    metric = draw(st.sampled_from(METRICS))
+    described = spec()
+    return StudyRecords(
+        name=draw(TEXT),
+        path=Path("/studies/s.lsmtune"),
+        objective=Objective(metric, default_direction(metric)),
+        workload=described.workload,
+        baseline=described.baseline,
+        fixed=described.fixed,
+        parameters=described.space.parameters,
+        measurements=tuple(draw(stored(number)) for number in range(count)),
+        verdict=draw(st.none() | verdicts()),
+        unsafe_allowed={"paranoid_checks": "damage is not looked for"},
+    )
+
+
+@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@given(records())
+def test_every_format_renders(made: StudyRecords) -> None:
+    analysis = analyse(made)
+    page = read(_without_plotly(html.render(analysis)))
+    assert page.unbalanced == []
+    for attributes, text in page.scripts:
+        if attributes.get("id") == "figures":
+            json.loads(text, parse_constant=_refuse)
+    json.loads(json_.render(analysis), parse_constant=_refuse)
+    assert markdown.render(analysis).startswith("# ")
+    rows = list(csv.reader(io.StringIO(csv_.render(analysis), newline="")))
+    assert len(rows) == 1 + len(made.measurements)
+    assert len({len(row) for row in rows}) == 1
+
+
+def _without_plotly(page: str) -> str:
+    """The library is the same in every page, and takes long to parse."""
+    start = page.find("<script>/**")
+    return page if start < 0 else page[:start] + page[page.index("</script>", start) + 9 :]
+
+
+def _refuse(constant: str) -> SimpleNamespace:
+    raise ValueError(f"{constant} is not JSON")

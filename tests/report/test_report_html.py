@@ -1,0 +1,209 @@
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from page import Page, read
+from sample_study import LEVELDB_STUDY, SampleStudy, fill, finished
+
+from lsmtune.errors import InputError
+from lsmtune.records.measurement import Outcome
+from lsmtune.records.verdict import VerdictOutcome
+from lsmtune.report.html import write_report
+from lsmtune.storage.measurements import Role
+
+SECTIONS = (
+    *("verdict", "deploy", "machine", "history", "pairs", "latency", "slices", "trials"),
+    *("failures", "warnings"),
+)
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Iterator[SampleStudy]:
+    sample = SampleStudy(tmp_path)
+    yield sample
+    sample.close()
+
+
+@pytest.fixture(scope="module")
+def finished_html(tmp_path_factory: pytest.TempPathFactory) -> str:
+    directory = tmp_path_factory.mktemp("finished")
+    sample = finished(directory)
+    sample.close()
+    return html_of(sample)
+
+
+def html_of(sample: SampleStudy) -> str:
+    with sample.opened() as folder:
+        output = write_report(folder, sample.path / "result" / "report.html")
+    return output.read_text(encoding="utf-8")
+
+
+def checked(html: str) -> Page:
+    """The page, which must be whole whatever the study was."""
+    page = read(html)
+    assert page.unbalanced == []
+    assert len(page.ids) == len(set(page.ids))
+    assert set(SECTIONS) <= set(page.ids)
+    assert [link for link in page.links if not link.startswith(("#", "data:"))] == []
+    assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
+    assert "None" not in page.text
+    assert "nan" not in page.text.split()
+    return page
+
+
+def figures_of(page: Page) -> dict[str, object]:
+    for attributes, text in page.scripts:
+        if attributes.get("id") == "figures":
+            figures: dict[str, object] = json.loads(text)
+            return figures
+    return {}
+
+
+def test_a_finished_study(finished_html: str) -> None:
+    page = checked(finished_html)
+    assert "Proven gain" in page.text
+    assert re.search(r"\d\.\d\d\u00d7 the baseline's sustained throughput", page.text)
+    assert re.search(
+        r"95 % confidence interval \d\.\d\d\u00d7 to \d\.\d\d\u00d7, from 5 pairs", page.text
+    )
+    assert "OPTIONS-tuned" in page.text
+    assert "rocksdb 10.2.1" in page.text
+    assert "3 timeout, 2 out of memory" in page.text
+
+
+def test_every_plot_has_its_place_and_its_data(finished_html: str) -> None:
+    page = checked(finished_html)
+    figures = figures_of(page)
+    assert {"history", "pairs", "series", "latency-0", "slice-0", "slice-4"} <= set(figures)
+    assert {f"plot-{name}" for name in figures} <= set(page.ids)
+
+
+def test_nothing_is_fetched(finished_html: str) -> None:
+    assert "default-src 'none'" in finished_html
+    page = read(finished_html)
+    assert "iframe" not in page.tags
+    assert all("src" not in attributes for attributes, _ in page.scripts)
+    style = re.search(r"<style>(.*?)</style>", finished_html, re.S)
+    assert style is not None
+    assert "url(" not in style[1]
+    assert "@import" not in style[1]
+
+
+def test_a_study_without_runs(study: SampleStudy) -> None:
+    page = checked(html_of(study))
+    assert "No verdict yet" in page.text
+    assert figures_of(page) == {}
+    assert len(page.scripts) == 1  # without plots the plotting library stays out
+
+
+def test_an_unfinished_study_promises_nothing(study: SampleStudy) -> None:
+    fill(study, trials=12)
+    page = checked(html_of(study))
+    assert "Unfinished" in page.text
+    assert "a promise, not a proof" in page.text
+    assert "Proven gain" not in page.text
+    assert "no proof yet" in page.text
+
+
+def test_a_study_in_which_all_failed(study: SampleStudy) -> None:
+    study.add_baseline()
+    for number in range(6):
+        options = study.draw()
+        failed = study.failed(list(Outcome)[1 + number], f"failure {number}", options)
+        study.add_trial(number, options, failed)
+    study.set_verdict(VerdictOutcome.NOT_PROVEN, None)
+    page = checked(html_of(study))
+    assert "No proven gain" in page.text
+    assert "nothing to deploy" in page.text
+    assert "failure 5" in page.text
+
+
+def test_no_proven_gain_is_said_plainly(study: SampleStudy) -> None:
+    best = fill(study, trials=8)
+    study.add_proof(best, 1.0)
+    study.set_verdict(VerdictOutcome.NOT_PROVEN, 1.01)
+    page = checked(html_of(study))
+    assert "No proven gain" in page.text
+    assert "The interval includes 1." in page.text
+    assert "not proven to be better" in page.text
+
+
+def test_worse_is_said_plainly(study: SampleStudy) -> None:
+    best = fill(study, trials=8)
+    study.add_proof(best, 0.8)
+    study.set_verdict(VerdictOutcome.WORSE, 0.8)
+    page = checked(html_of(study))
+    assert "0.80\u00d7 the baseline's sustained throughput: do not deploy" in page.text
+
+
+def test_equivalent_is_said_plainly(study: SampleStudy) -> None:
+    best = fill(study, trials=8)
+    study.add_proof(best, 1.0)
+    study.set_verdict(VerdictOutcome.EQUIVALENT, 1.003, width=0.004)
+    page = checked(html_of(study))
+    assert "1.003\u00d7" in page.text
+    assert "does not differ enough to matter" in page.text
+
+
+def test_a_leveldb_study(tmp_path: Path) -> None:
+    sample = SampleStudy(tmp_path, LEVELDB_STUDY)
+    best = fill(sample, trials=10, speed=lambda _: 1.2)
+    sample.add_proof(best, 1.3)
+    sample.set_verdict(VerdictOutcome.BETTER, 0.77)
+    sample.close()
+    page = checked(html_of(sample))
+    assert "0.77\u00d7 the baseline's p99 latency" in page.text
+    assert "lower is better" in page.text
+    assert "assertions on" in page.text
+
+
+EVIL = "</script><script>alert(1)</script><img src=x onerror=alert(1)>"
+
+
+def test_text_of_others_is_escaped(tmp_path: Path) -> None:
+    sample = SampleStudy(tmp_path)
+    sample.add_baseline()
+    options = {**sample.draw(), "compression": EVIL, EVIL: EVIL}
+    sample.add_trial(0, options, sample.measured(options))
+    sample.add_trial(1, options, sample.failed(Outcome.CRASHED, EVIL, options))
+    sample.folder.measurements.set_fact("machine", {EVIL: EVIL})
+    sample.close()
+    html = html_of(sample)
+    page = checked(html)
+    assert "img" not in page.tags
+    assert len(page.scripts) == 3
+    assert EVIL in page.text
+    # Plotly reads its text as HTML, so what reaches it must be escaped once more.
+    assert "<img" not in json.dumps(figures_of(page))
+    assert "<script>alert" not in html
+
+
+def test_a_failed_run_in_a_pair_is_named(study: SampleStudy) -> None:
+    best = fill(study, trials=4)
+    study.add_proof(best, 1.4)
+    lost = study.failed(Outcome.DATA_LOSS, "3 keys lost", best)
+    config = study.folder.measurements.of(Role.PROOF_CANDIDATE)[0].config
+    study.add(Role.PROOF_CANDIDATE, lost, config, pair=5)
+    study.set_verdict(VerdictOutcome.WORSE, 1.4)
+    page = checked(html_of(study))
+    assert "not run" in page.text
+    assert "Do not deploy" in page.text
+
+
+def test_the_report_replaces_the_old_one_whole(study: SampleStudy) -> None:
+    html_of(study)
+    study.add_baseline()
+    html_of(study)
+    assert [path.name for path in (study.path / "result").iterdir()] == ["report.html"]
+
+
+def test_a_place_that_cannot_be_written_is_the_users_error(study: SampleStudy) -> None:
+    with study.opened() as folder:
+        with pytest.raises(InputError, match="is a directory"):
+            write_report(folder, study.path)
+        with pytest.raises(InputError, match="cannot be written"):
+            write_report(folder, study.file / "report.html")

@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import pytest
+
+from lsmtune.records.verdict import Verdict, VerdictOutcome
+from lsmtune.report import text
+from lsmtune.report.interval_bar import interval_bar
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (1.4213, "1.42\u00d7"),
+        (1.013, "1.013\u00d7"),
+        (0.5, "0.50\u00d7"),
+        (250.4, "250\u00d7"),
+        (None, "\u2013"),
+    ],
+)
+def test_ratio(value: float | None, expected: str) -> None:
+    assert text.ratio(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("metric", "value", "expected"),
+    [
+        ("sustained_throughput_ops_s", 1_234_567.8, "1,234,568 ops/s"),
+        ("latency_us_p99", 12.345, "12.35 µs"),
+        ("latency_us_p99", 12_345.0, "12.35 ms"),
+        ("database_bytes", 3 * 2**20, "3MiB"),
+        ("write_amplification", 2.25, "2.25"),
+        ("drain_s", 0.5, "0.5 s"),
+        ("drain_s", float("nan"), "\u2013"),
+        ("drain_s", None, "\u2013"),
+    ],
+)
+def test_quantity(metric: str, value: float | None, expected: str) -> None:
+    assert text.quantity(metric, value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "expected"),
+    [
+        (4 << 20, "bytes", "4MiB"),
+        (4_000_001, "bytes", "4000001"),
+        (-1, "bytes", "-1"),
+        (4 << 20, "", "4194304"),
+        (True, "", "true"),
+        (0.5, "", "0.5"),
+        (None, "", "\u2013"),
+    ],
+)
+def test_an_option_is_shown_without_loss(
+    value: int | float | bool | None, unit: str, expected: str
+) -> None:
+    assert text.option(value, unit) == expected
+
+
+def test_an_odd_size_is_told_with_about_how_much_it_is() -> None:
+    assert text.option_told(10_587_353, "bytes") == "10587353 (~10.1MiB)"
+    assert text.option_told(4 << 20, "bytes") == "4MiB"
+    assert text.option_told(10_587_353) == "10587353"
+
+
+def test_metrics_have_names() -> None:
+    assert text.metric_label("latency_us_p999") == "p99.9 latency"
+    assert text.metric_label("stall_s") == "stall"
+    assert text.metric_label("rss_bytes_max") == "peak resident memory"
+
+
+def verdict(ratio: float | None, low: float | None, high: float | None) -> Verdict:
+    return Verdict(
+        VerdictOutcome.BETTER,
+        "throughput_ops_s",
+        "maximize",
+        0.95,
+        pairs=5,
+        ratio=ratio,
+        ratio_low=low,
+        ratio_high=high,
+    )
+
+
+def test_the_bar_is_in_order_and_inside() -> None:
+    bar = interval_bar(verdict(1.42, 1.37, 1.47))
+    assert bar is not None
+    assert 0 < bar.one < bar.low < bar.ratio < bar.high < 100
+
+
+@pytest.mark.parametrize("ratio", [None, 0.0, float("inf"), float("nan")])
+def test_no_bar_without_a_finite_interval(ratio: float | None) -> None:
+    assert interval_bar(verdict(ratio, ratio, ratio)) is None
+    assert interval_bar(None) is None
