@@ -1,0 +1,48 @@
+"""The commands by name. A command's module is loaded when the command is used, not before.
+
+Most of them stand on libraries that take longer to import than `lsmtune --help` may take.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_group
+
+# In the order of `lsmtune --help`. Each is a module of this room with `register(app)`.
+COMMANDS = {
+    "doctor": "Say what this machine and its engine libraries are good for.",
+    "engines": "List, install and register engine libraries.",
+    "init": "Write a study file to start from.",
+    "bench": "Measure one configuration under one workload.",
+    "tune": "Search, prove, and write the result; continues where it stopped.",
+    "verify": "Prove one configuration against another on paired, fresh runs.",
+    "report": "Write the report of a study.",
+    "export": "Write a configuration in the form that another program reads.",
+}
+
+
+class LazyGroup(TyperGroup):
+    """A group whose commands are stand-ins with a name and a line of help until one is used."""
+
+    def __init__(self, **attributes: Any) -> None:
+        super().__init__(**attributes)
+        for name, summary in COMMANDS.items():
+            self.add_command(TyperCommand(name, help=summary))
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """As in the base class, with the real command put in place first."""
+        if args and args[0] in COMMANDS:
+            self.add_command(load_command(args[0]), args[0])
+        return super().resolve_command(ctx, args)
+
+
+def load_command(name: str) -> Any:
+    """The command `name` of COMMANDS, its module imported."""
+    module = importlib.import_module(f"lsmtune.cli.{name}")
+    app = typer.Typer()
+    module.register(app)
+    return get_group(app).commands[name]

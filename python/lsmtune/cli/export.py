@@ -1,0 +1,52 @@
+"""`lsmtune export`: a configuration in the form that another program reads."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lsmtune.cli.config_name import ALLOWED, resolve_named
+from lsmtune.engines.exporters import EXPORTERS, export
+from lsmtune.errors import InputError
+
+
+def register(app: typer.Typer) -> None:
+    """Add the `export` command to `app`."""
+    app.command("export")(_export)
+
+
+def _export(
+    config: Annotated[str, typer.Argument(help=f"{ALLOWED}.")],
+    format_name: Annotated[str, typer.Option("--format", help=", ".join(EXPORTERS))],
+    engine: Annotated[
+        str | None, typer.Option("--engine", help="Not needed when CONFIG is a study.")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", help="Write to this file, not to stdout.")
+    ] = None,
+) -> None:
+    """Write a configuration as an OPTIONS file, a .properties file, or db_bench flags."""
+    named = resolve_named(config, engine)
+    engine_name = engine or (named.engine.name if named.engine else None)
+    if engine_name is None:
+        raise InputError("export", "--engine", why="missing", allowed="rocksdb, leveldb")
+    text = export(
+        format_name,
+        engine_name,
+        named.config.options,
+        version=named.engine.version if named.engine else None,
+        label=named.config.label,
+    )
+    if output is None:
+        sys.stdout.write(text)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            "export", "--output", found=str(output), why=str(error.strerror)
+        ) from error
+    print(output)

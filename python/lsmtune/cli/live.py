@@ -1,0 +1,186 @@
+"""Live displays on a terminal, and their plain counterparts where there is none.
+
+All of this goes to stderr: stdout is for results.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from lsmtune.cli.run_progress import PhaseProgress, RunProgress
+from lsmtune.cli.tune_progress import Plan, RunLine, TuneProgress, number, shown_value
+from lsmtune.proof.measurer import Clock
+from lsmtune.units import format_bytes, format_duration
+
+_REFRESHES_PER_S = 4
+_BAR_WIDTH = 30
+_LEVELS = " ▁▂▃▄▅▆▇█"
+
+Observer = TypeVar("Observer", bound=TuneProgress)
+
+
+def stderr_console() -> Console:
+    """Where displays go."""
+    return Console(stderr=True, highlight=False)
+
+
+@contextmanager
+def bench_display(run: RunProgress, title: Callable[[], str]) -> Iterator[None]:
+    """Shows `run` while the context lasts, on a terminal; nothing elsewhere."""
+    with _live(lambda: bench_view(run, title())):
+        yield
+
+
+@contextmanager
+def tune_display(
+    plan: Plan,
+    clock: Clock,
+    spent_before_s: float = 0.0,
+    *,
+    observer: type[Observer],
+) -> Iterator[Observer]:
+    """An `observer` of a study or a proof, shown while the context lasts.
+
+    A live table on a terminal, a line per run elsewhere.
+    """
+    console = stderr_console()
+    if not console.is_terminal:
+        yield observer(plan, clock, spent_before_s, on_line=_print_line(plan), on_text=_print)
+        return
+    progress = observer(plan, clock, spent_before_s)
+    with _live(lambda: tune_view(progress)):
+        yield progress
+
+
+@contextmanager
+def _live(view: Callable[[], RenderableType]) -> Iterator[None]:
+    console = stderr_console()
+    if not console.is_terminal:
+        yield
+        return
+    live = Live(
+        console=console,
+        get_renderable=view,
+        refresh_per_second=_REFRESHES_PER_S,
+        transient=True,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+    with live:
+        yield
+
+
+def bench_view(run: RunProgress, title: str) -> RenderableType:
+    """The phases of one run: how far, how fast now, and the last intervals."""
+    table = Table(box=None, pad_edge=False)
+    for name in ("phase", "done", "operations", "now", "last intervals", "memory"):
+        table.add_column(name, justify="left" if name in ("phase", "last intervals") else "right")
+    for phase in run.phases:
+        table.add_row(*_phase_cells(phase))
+    return Group(Text(title, style="bold"), table)
+
+
+def _phase_cells(phase: PhaseProgress) -> tuple[str, ...]:
+    if not phase.started:
+        return (phase.phase.name, "", "", "", "", "")
+    now = phase.throughputs_ops_s[-1] if phase.throughputs_ops_s else None
+    return (
+        phase.phase.name,
+        f"{100 * phase.share:.0f} %" if phase.phase.operation or phase.finished else "",
+        f"{phase.operations:,}" if phase.operations else "",
+        "" if now is None or phase.finished else f"{now:,.0f} ops/s",
+        sparkline(tuple(phase.throughputs_ops_s)),
+        format_bytes(phase.rss_bytes) if phase.rss_bytes else "",
+    )
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """`values` as a line of bars, the tallest for the largest."""
+    top = max(values, default=0.0)
+    if top <= 0:
+        return ""
+    return "".join(_LEVELS[round(value / top * (len(_LEVELS) - 1))] for value in values)
+
+
+def tune_view(progress: TuneProgress) -> RenderableType:
+    """Progress bar, the best so far, the run that is on, and the last runs."""
+    parts: list[RenderableType] = [_bar(progress), Text(_status(progress))]
+    if progress.best:
+        parts.append(Text(f"best so far  {progress.best}", style="green"))
+    parts.append(Text(_now(progress)))
+    parts += [Text(note, style="yellow" if "warning" in note else "") for note in progress.notes]
+    if progress.lines:
+        parts.append(_lines_table(progress))
+    return Group(*parts)
+
+
+def _bar(progress: TuneProgress) -> RenderableType:
+    row = Table.grid(padding=(0, 1))
+    left = progress.left_s
+    tail = "" if left is None else f"at most {format_duration(round(left))} left"
+    bar = ProgressBar(total=1.0, completed=progress.share, width=_BAR_WIDTH)
+    row.add_row(bar, f"{100 * progress.share:3.0f} %", tail)
+    return row
+
+
+def _status(progress: TuneProgress) -> str:
+    plan = progress.plan
+    of = f" of {plan.trials}" if plan.trials is not None else ""
+    failed = {name: number for name, number in sorted(progress.counts.items()) if name != "ok"}
+    bad = "".join(f", {number} {name}" for name, number in failed.items())
+    spent = format_duration(round(progress.spent_s))
+    pairs = f", proof run {progress.proof_runs} of {2 * plan.pairs}" if progress.proving else ""
+    trials = f"{progress.trials}{of} trials{bad}, " if plan.trials is None or plan.trials else ""
+    return f"{trials}{spent}{pairs}"
+
+
+def _now(progress: TuneProgress) -> str:
+    phase = progress.run.current
+    if phase is None:
+        return progress.run_name
+    now = phase.throughputs_ops_s
+    speed = f" {now[-1]:,.0f} ops/s {sparkline(tuple(now))}" if now else ""
+    return f"{progress.run_name}: {phase.phase.name} {100 * phase.share:.0f} %{speed}"
+
+
+def _lines_table(progress: TuneProgress) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in ("run", "outcome", progress.plan.objective.metric, "x baseline", "time", "options"):
+        right = name not in ("run", "outcome", "options")
+        table.add_column(name, justify="right" if right else "left", no_wrap=True)
+    for line in progress.lines:
+        style = "green" if line.best else ("" if line.outcome == "ok" else "red")
+        table.add_row(
+            line.name,
+            line.outcome,
+            "" if line.value is None else number(line.value),
+            "" if line.ratio is None else f"{line.ratio:.2f}",
+            format_duration(line.wall_s),
+            line.options,
+            style=style,
+        )
+    return table
+
+
+def _print_line(plan: Plan) -> Callable[[RunLine], None]:
+    def print_line(line: RunLine) -> None:
+        value = "" if line.value is None else f" {shown_value(plan.objective.metric, line.value)}"
+        ratio = "" if line.ratio is None else f" {line.ratio:.2f}x"
+        best = " best" if line.best else ""
+        text = f"{line.name}: {line.outcome}{value}{ratio}{best} {line.options}"
+        _print(f"{text.rstrip()} ({format_duration(line.wall_s)})")
+
+    return print_line
+
+
+def _print(text: str) -> None:
+    print(text, file=sys.stderr, flush=True)

@@ -1,0 +1,99 @@
+"""`lsmtune report`: a study's report from its stored measurements alone."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from lsmtune.errors import InputError, nearest_name
+from lsmtune.report.formats import FORMATS, WrittenReport, write_as
+from lsmtune.report.headline import headline
+from lsmtune.storage.folder import StudyFolder, default_folder
+
+
+def register(app: typer.Typer) -> None:
+    """Add the `report` command to `app`."""
+    app.command("report")(_report)
+
+
+def _report(
+    study: Annotated[Path, typer.Argument(help="A study file or a study folder.")],
+    format_name: Annotated[str, typer.Option("--format", help=", ".join(FORMATS))] = "html",
+    output: Annotated[
+        Path | None, typer.Option("--output", help="Default: result/ in the study's folder.")
+    ] = None,
+    directory: Annotated[
+        Path | None, typer.Option("--dir", help="The study's folder, where it is not beside STUDY.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Say what was written as JSON on stdout.")
+    ] = False,
+) -> None:
+    """Write a report of a study, finished or not: HTML, Markdown, JSON or CSV."""
+    if format_name not in FORMATS:
+        raise InputError(
+            "report",
+            "--format",
+            found=format_name,
+            allowed=", ".join(FORMATS),
+            nearest=nearest_name(format_name, FORMATS),
+        )
+    with StudyFolder.open(directory or _folder_of(study)) as folder:
+        if not folder.measurements.all():
+            raise InputError(
+                str(folder.path),
+                why="the study has no measurements yet; run `lsmtune tune` on it first",
+            )
+        written = write_as(folder, format_name, output)
+    print(json.dumps(_document(written), indent=2) if as_json else _told(written))
+
+
+def _folder_of(study: Path) -> Path:
+    if study.is_dir():
+        return study
+    if not study.exists():
+        raise InputError("report", "STUDY", found=str(study), why="no such file or folder")
+    if study.suffix not in (".yaml", ".yml"):
+        raise InputError(
+            "report",
+            "STUDY",
+            found=str(study),
+            why="not a study",
+            allowed="a study file (.yaml) or a study folder",
+        )
+    folder = default_folder(study)
+    if not folder.is_dir():
+        raise InputError(
+            str(study), why=f"has no study folder {folder} yet; run `lsmtune tune {study}` first"
+        )
+    return folder
+
+
+def _told(written: WrittenReport) -> str:
+    head = headline(written.analysis)
+    return f"{head.label}: {head.figure} {head.lead}\n{written.path}"
+
+
+def _document(written: WrittenReport) -> dict[str, object]:
+    verdict = written.analysis.verdict
+    return {
+        "report": {
+            "path": str(written.path),
+            "format": written.format_name,
+            "status": written.analysis.status.value,
+        },
+        "verdict": None
+        if verdict is None
+        else {
+            "outcome": verdict.outcome.value,
+            "metric": verdict.metric,
+            "ratio": verdict.ratio,
+            "ratio_low": verdict.ratio_low,
+            "ratio_high": verdict.ratio_high,
+            "confidence": verdict.confidence,
+            "pairs": verdict.pairs,
+        },
+    }

@@ -1,0 +1,76 @@
+"""What one run is doing now, for displays: fed with the driver's messages."""
+
+from __future__ import annotations
+
+from collections import deque
+from dataclasses import dataclass, field
+
+from lsmtune.records.workload import Phase, Workload
+from lsmtune.runners.messages import IntervalPassed, Message, PhaseFinished, PhaseStarted
+
+_KEPT = 24
+
+
+@dataclass
+class PhaseProgress:
+    """One phase: `share` of it done, 0 to 1; throughput of the last intervals, oldest first."""
+
+    phase: Phase
+    started: bool = False
+    finished: bool = False
+    elapsed_s: float = 0.0
+    operations: int = 0
+    rss_bytes: int = 0
+    throughputs_ops_s: deque[float] = field(default_factory=lambda: deque(maxlen=_KEPT))
+
+    @property
+    def share(self) -> float:
+        """How much of the phase is done, as far as its size is known."""
+        if self.finished:
+            return 1.0
+        shares = [0.0]
+        if self.phase.operations_per_thread:
+            whole = self.phase.operations_per_thread * self.phase.threads
+            shares.append(self.operations / whole)
+        if self.phase.duration_s:
+            shares.append(self.elapsed_s / self.phase.duration_s)
+        return min(1.0, max(shares))
+
+
+class RunProgress:
+    """The phases of a run and how far it is; begin again with `restart`."""
+
+    def __init__(self, workload: Workload) -> None:
+        self._workload = workload
+        self.phases: list[PhaseProgress] = []
+        self.restart()
+
+    def restart(self) -> None:
+        """A new run begins."""
+        self.phases = [PhaseProgress(phase) for phase in self._workload.phases]
+
+    @property
+    def current(self) -> PhaseProgress | None:
+        """The phase that runs now."""
+        running = [phase for phase in self.phases if phase.started and not phase.finished]
+        return running[0] if running else None
+
+    def message(self, message: Message) -> None:
+        """Takes one message of the driver."""
+        match message:
+            case PhaseStarted(index=index):
+                self.phases[index].started = True
+            case IntervalPassed(index=index):
+                phase = self.phases[index]
+                phase.elapsed_s = message.elapsed_s
+                phase.operations = message.operations_total
+                phase.rss_bytes = message.rss_bytes
+                phase.throughputs_ops_s.append(message.throughput_ops_s)
+            case PhaseFinished(index=index, phase=measured):
+                phase = self.phases[index]
+                phase.finished = True
+                phase.elapsed_s = measured.elapsed_s + measured.drain_s
+                phase.operations = measured.operations
+                phase.rss_bytes = measured.rss_bytes_max
+            case _:
+                pass

@@ -1,0 +1,127 @@
+"""The end of a tune: the files it leaves, and what it says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from lsmtune.analysis.notices import notices
+from lsmtune.analysis.source import read_study
+from lsmtune.analysis.tables import Severity
+from lsmtune.cli.output import verdict_line
+from lsmtune.engines.exporters import EXPORTERS, ExportFormat, export
+from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.records.config import option_text
+from lsmtune.records.engine import EngineIdentity
+from lsmtune.records.verdict import VerdictOutcome
+from lsmtune.spec import Spec
+from lsmtune.storage.folder import StudyFolder
+from lsmtune.study.result import TuneResult, result_document
+
+REPORT = "report.html"
+
+
+@dataclass(frozen=True)
+class ResultFiles:
+    """Where the report and the deployable file are; `trouble` says why one is missing."""
+
+    report: Path | None = None
+    deployable: Path | None = None
+    trouble: tuple[str, ...] = field(default=())
+
+
+def write_result_files(
+    folder: StudyFolder, spec: Spec, result: TuneResult, engine: EngineIdentity
+) -> ResultFiles:
+    """Writes both for a study that is finished; nothing for one that was interrupted."""
+    from lsmtune.report.html import write_report
+
+    if result.interrupted:
+        return ResultFiles()
+    files = _write_deployable(folder, spec, result, engine)
+    try:
+        return replace(files, report=write_report(folder, folder.result_path / REPORT))
+    except LsmtuneError as error:
+        # Hours of measuring must not end without their verdict because a page cannot be written.
+        return replace(files, trouble=(*files.trouble, f"no report: {error}"))
+
+
+def _write_deployable(
+    folder: StudyFolder, spec: Spec, result: TuneResult, engine: EngineIdentity
+) -> ResultFiles:
+    if result.best is None:
+        return ResultFiles(trouble=("no configuration to deploy: no trial gave a value",))
+    exporter = _native_format(spec.engine_name)
+    if exporter is None:
+        return ResultFiles(trouble=(f"{spec.engine_name} reads no file of options",))
+    try:
+        text = export(
+            exporter.name,
+            spec.engine_name,
+            result.best.options,
+            version=engine.version,
+            label=result.best.label,
+        )
+    except InputError as error:
+        return ResultFiles(trouble=(f"no deployable file: {error}",))
+    return ResultFiles(deployable=folder.write_result(exporter.file_name, text))
+
+
+def _native_format(engine_name: str) -> ExportFormat | None:
+    """The first format that serves the engine: its own comes before the shared ones."""
+    return next((f for f in EXPORTERS.values() if engine_name in f.engines), None)
+
+
+def tune_document(
+    spec: Spec, folder: StudyFolder, result: TuneResult, files: ResultFiles
+) -> dict[str, object]:
+    """What `tune --json` prints."""
+    return {
+        "study": {"name": spec.name, "file": str(spec.path), "seed": spec.seed},
+        **result_document(result),
+        "notices": _notices(folder),
+        "paths": {
+            "folder": str(folder.path),
+            "report": None if files.report is None else str(files.report),
+            "deployable": None if files.deployable is None else str(files.deployable),
+        },
+    }
+
+
+def tune_text(spec: Spec, folder: StudyFolder, result: TuneResult, files: ResultFiles) -> str:
+    """What `tune` prints at its end: options, verdict, notices, paths."""
+    lines = [*_options(result), ""]
+    if result.verdict is not None:
+        lines.append(f"tuned vs {result.baseline.label}: {verdict_line(result.verdict)}")
+        if result.verdict.outcome is not VerdictOutcome.BETTER:
+            lines.append("keep the baseline, or search longer with a larger budget")
+    lines += [f"warning: {text}" for text in (*_notices(folder), *files.trouble)]
+    lines.append("")
+    if files.report is not None:
+        lines.append(f"report      {files.report}")
+    if files.deployable is not None:
+        lines.append(f"deployable  {files.deployable}")
+    lines.append(f"study       {spec.name}, {result.trials} trials in {folder.path}")
+    return "\n".join(lines)
+
+
+def _options(result: TuneResult) -> list[str]:
+    if result.best is None:
+        return ["no trial gave a value"]
+    width = max((len(name) for name in result.best.options), default=0)
+    lines = [f"tuned options (trial {result.best_trial}):"]
+    for name, value in result.best.options.items():
+        before = result.baseline.options.get(name)
+        was = "" if before == value else f"   (baseline: {_shown(before)})"
+        lines.append(f"  {name:<{width}} = {option_text(value)}{was}")
+    return lines
+
+
+def _shown(value: str | int | float | bool | None) -> str:
+    return "the engine's default" if value is None else option_text(value)
+
+
+def _notices(folder: StudyFolder) -> list[str]:
+    """What the user must know before deploying, gravest first."""
+    found = notices(read_study(folder))
+    return [f"{n.title}: {n.text}" for n in found if n.severity is not Severity.INFO]

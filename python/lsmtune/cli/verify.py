@@ -1,0 +1,161 @@
+"""`lsmtune verify`: a paired, interleaved proof of any two configurations on fresh runs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lsmtune.cli.options import (
+    DEADLINE_DEFAULT,
+    DISK_DEFAULT,
+    MEMORY_DEFAULT,
+    BudgetOption,
+    DeadlineOption,
+    DiskOption,
+    EngineOption,
+    JsonOption,
+    LibraryOption,
+    MemoryOption,
+    PairsOption,
+    SeedOption,
+    WorkloadOption,
+    WorkloadSetOption,
+    duration_of,
+    limits_of,
+    workload_of,
+)
+from lsmtune.errors import ExitStatus, InputError, nearest_name
+from lsmtune.records.objective import METRICS, Objective, default_direction
+from lsmtune.records.verdict import Verdict, VerdictOutcome
+
+if TYPE_CHECKING:
+    from lsmtune.cli.verification import Verification
+
+COMMAND = "verify"
+METRIC_DEFAULT = Objective().metric
+EPILOG = "\n\n".join(
+    (
+        "Examples:",
+        "lsmtune verify --engine rocksdb --workload fillrandom --baseline default "
+        "--candidate write_buffer_size=64KiB --budget 3m",
+        "Exit status 0: proved better; 3: not.",
+    )
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the `verify` command to `app`."""
+    app.command(COMMAND, epilog=EPILOG)(_verify)
+
+
+def _verify(
+    engine: EngineOption,
+    workload: WorkloadOption,
+    candidate: Annotated[
+        str, typer.Option("--candidate", metavar="CONFIG", help="What is to be proved better.")
+    ],
+    baseline: Annotated[
+        str, typer.Option("--baseline", metavar="CONFIG", help="What it is compared with.")
+    ] = "default",
+    library: LibraryOption = None,
+    workload_set: WorkloadSetOption = None,
+    metric: Annotated[
+        str, typer.Option("--metric", metavar="NAME", help="The metric that is compared.")
+    ] = METRIC_DEFAULT,
+    pairs: PairsOption = 5,
+    budget: BudgetOption = None,
+    seed: SeedOption = 1,
+    directory: Annotated[
+        Path | None,
+        typer.Option("--dir", metavar="DIR", help="Keep the runs here, and go on from them."),
+    ] = None,
+    deadline: DeadlineOption = DEADLINE_DEFAULT,
+    memory: MemoryOption = MEMORY_DEFAULT,
+    disk: DiskOption = DISK_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    """Prove one configuration against another on paired, fresh runs."""
+    from lsmtune.cli.config_name import resolve
+    from lsmtune.cli.engine_choice import chosen_engine
+    from lsmtune.cli.verification import Verification
+    from lsmtune.proof.paired import ProofPlan
+    from lsmtune.runners.driver_binary import find_driver
+
+    plan = ProofPlan(pairs, deadline_s=None if budget is None else duration_of("--budget", budget))
+    chosen, limits = workload_of(workload, workload_set), limits_of(deadline, memory, disk)
+    arms = resolve(baseline, engine, "--baseline"), resolve(candidate, engine, "--candidate")
+    objective = objective_of(metric)
+    driver = find_driver()
+    identity, warnings = chosen_engine(engine, library, driver)
+    verification = Verification(identity, chosen, objective, limits, *arms, seed, plan)
+    for warning in warnings:
+        typer.echo(f"lsmtune: warning: {warning}", err=True)
+    verdict = _prove(verification, driver, directory)
+    _print(verification, verdict, as_json)
+    if verdict.outcome is not VerdictOutcome.BETTER:
+        raise typer.Exit(ExitStatus.NOT_BETTER)
+
+
+def objective_of(metric: str) -> Objective:
+    """The Objective of `--metric`, in its usual direction."""
+    if metric not in METRICS:
+        nearest = nearest_name(metric, METRICS)
+        raise InputError("--metric", found=metric, allowed=", ".join(METRICS), nearest=nearest)
+    return Objective(metric, default_direction(metric))
+
+
+def _prove(verification: Verification, driver: Path, directory: Path | None) -> Verdict:
+    """The verdict; raises typer.Exit when interrupted before it stood."""
+    from lsmtune.cli.interrupt import stop_on_interrupt
+    from lsmtune.cli.verification import proved, verification_display
+
+    with (
+        _folder(directory) as path,
+        verification_display(verification) as observer,
+        stop_on_interrupt(observer.warning) as stop,
+    ):
+        verdict = proved(verification, path, driver, observer, stop)
+    if stop.is_set() and verdict.pairs < verification.plan.pairs:
+        kept = "nothing was kept" if directory is None else f"the runs are kept in {directory}"
+        typer.echo(f"lsmtune: interrupted; {kept}", err=True)
+        raise typer.Exit(ExitStatus.INTERRUPTED)
+    return verdict
+
+
+@contextmanager
+def _folder(directory: Path | None) -> Iterator[Path]:
+    """`directory`, or one of our own here that is removed afterwards."""
+    from lsmtune.storage.scratch import run_directory
+    from lsmtune.storage.trouble import explained
+
+    if directory is not None:
+        yield directory
+        return
+    with explained(Path.cwd()), run_directory(Path.cwd()) as path:
+        yield path
+
+
+def _print(verification: Verification, verdict: Verdict, as_json: bool) -> None:
+    from lsmtune.cli.output import verdict_line
+    from lsmtune.study.result import verdict_document
+
+    if not as_json:
+        typer.echo(f"{verification.candidate.label}: {verdict_line(verdict)}")
+        return
+    document = {
+        "baseline": {
+            "label": verification.baseline.label,
+            "options": dict(verification.baseline.options),
+        },
+        "candidate": {
+            "label": verification.candidate.label,
+            "options": dict(verification.candidate.options),
+        },
+        "verdict": verdict_document(verdict),
+    }
+    typer.echo(json.dumps(document, indent=2))

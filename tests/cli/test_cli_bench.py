@@ -1,0 +1,120 @@
+"""`lsmtune bench`, on a driver without an engine."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Lsmtune = Callable[..., Any]
+BENCH = ("bench", "--engine", "memory", "--workload", "fillrandom", "-w", "num=1000")
+
+pytestmark = pytest.mark.usefixtures("fake_driver")
+
+
+def test_json_is_one_document_with_the_measurements_fields(lsmtune: Lsmtune, home: Path) -> None:
+    said = lsmtune(*BENCH, "-o", "write_buffer_size=4MiB", "--seed", "5", "--json")
+    assert said.status == 0, said.err
+    (measurement,) = said.json()["measurements"]
+    assert measurement["outcome"] == "ok"
+    assert measurement["engine"]["version"] == "10.2.1"
+    assert measurement["options"] == {"write_buffer_size": "4194304"}
+    assert measurement["seed"] == 5
+    phase = measurement["phases"][0]
+    assert phase["kind"] == "measure"
+    for key in ("operations", "elapsed_s", "throughput_ops_s", "latency_us_p99", "flushes"):
+        assert phase[key] is not None, key
+    assert phase["latencies"]["put"]["histogram_ns_base64"]
+    assert list(home.iterdir()) == []
+
+
+def test_the_table_says_all_that_was_measured(lsmtune: Lsmtune) -> None:
+    out = " ".join(lsmtune(*BENCH).out.split())
+    for text in (
+        "rocksdb 10.2.1: fillrandom, seed 1",
+        "166,667 ops/s",
+        "133,333 ops/s",
+        "latency p99.9 210 us",
+        "latency max 3.1 ms",
+        "flushes 2",
+        "write amplification 1.07",
+        "verified: 4,100 keys read back after reopening, all right",
+        "option max_open_files=5: the engine uses 20",
+        "option block_based_table_factory.block_cache=8M: the engine does not say",
+    ):
+        assert text in out, out
+    assert "keys found" not in out
+
+
+def test_each_repeat_has_a_seed_of_its_own(lsmtune: Lsmtune) -> None:
+    said = lsmtune(*BENCH, "--repeat", "3", "--seed", "7", "--json")
+    assert [m["seed"] for m in said.json()["measurements"]] == [7, 8, 9]
+    out = lsmtune(*BENCH, "--repeat", "2").out
+    assert "median of 2 runs" in out
+    assert "166,667 ops/s ±0 %" in out
+
+
+def test_a_failed_run_is_exit_1_and_its_measurement_is_still_printed(lsmtune: Lsmtune) -> None:
+    said = lsmtune(*BENCH, "-o", "fake=crash", "-o", "signal=6", "--json")
+    assert said.status == 1
+    assert said.json()["measurements"][0]["outcome"] == "crashed"
+    assert said.err.startswith("lsmtune: bench: run with seed 1 ended crashed: killed by SIGABRT")
+    assert said.err.count("\n") == 1
+    assert "Assertion" in lsmtune(*BENCH, "-o", "fake=crash", "-o", "signal=6").out
+
+
+def test_what_the_engine_refuses_is_exit_2_with_the_nearest_name(lsmtune: Lsmtune) -> None:
+    said = lsmtune(*BENCH, "-o", "fake=fail", "-o", "line=1", "--repeat", "3")
+    assert said.status == 2
+    assert said.out == ""
+    assert said.err == (
+        "lsmtune: bench: -o write_bufer_size: unknown option; did you mean write_buffer_size?\n"
+    )
+
+
+def test_limits_reach_the_run(lsmtune: Lsmtune) -> None:
+    said = lsmtune(*BENCH, "-o", "fake=hang", "--deadline", "500ms", "--json")
+    assert said.status == 1
+    assert said.json()["measurements"][0]["outcome"] == "timeout"
+
+
+def test_databases_are_made_in_dir_and_removed(lsmtune: Lsmtune, home: Path) -> None:
+    said = lsmtune(*BENCH, "--dir", "made/here", "--json")
+    assert said.status == 0
+    assert list((home / "made" / "here").iterdir()) == []
+    (home / "file").write_text("")
+    said = lsmtune(*BENCH, "--dir", "file")
+    assert said.status in (1, 2)
+    assert said.err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--library", "/nowhere.so"], "--library: memory is built into the driver"),
+        (["-o", "write_buffer_size"], "-o/--option: found 'write_buffer_size'; allowed: name=va"),
+        (["--memory", "4M"], "--memory: found '4M'"),
+        (["--repeat", "0"], "invalid value for '--repeat'"),
+    ],
+)
+def test_bad_input(lsmtune: Lsmtune, arguments: list[str], line: str) -> None:
+    said = lsmtune(*BENCH, *arguments)
+    assert said.status == 2
+    assert line in said.err
+    assert said.err.count("\n") == 1
+
+
+def test_an_unknown_engine_and_a_missing_one(lsmtune: Lsmtune) -> None:
+    said = lsmtune("bench", "--engine", "rokcsdb", "--workload", "fillrandom")
+    assert said.status == 2
+    assert "did you mean rocksdb?" in said.err
+
+
+def test_no_driver_lists_the_places(lsmtune: Lsmtune, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LSMTUNE_DRIVER", "/nowhere/driver")
+    said = lsmtune(*BENCH)
+    assert said.status == 2
+    assert "LSMTUNE_DRIVER" in said.err
+    assert "make setup" in said.err

@@ -1,0 +1,74 @@
+"""`lsmtune engines`: with a driver without an engine, and with real ones."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lsmtune.engines import libraries
+from lsmtune.engines.registry import Registry
+
+
+@pytest.fixture
+def no_distribution(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine without engine packages."""
+    monkeypatch.setattr(libraries, "distribution_libraries", lambda _kind: [])
+
+
+@pytest.mark.usefixtures("no_distribution", "fake_driver")
+def test_an_empty_list_says_what_to_do(lsmtune: Any) -> None:
+    said = lsmtune("engines")
+    assert said.status == 0
+    assert "next step: lsmtune engines install" in said.out
+    assert lsmtune("engines", "--json").json() == {"engines": [], "warnings": []}
+    missing = lsmtune("engines", "path", "rocksdb")
+    assert missing.status == 2
+    assert "lsmtune engines install rocksdb" in missing.err
+
+
+@pytest.mark.engine
+@pytest.mark.usefixtures("no_distribution")
+def test_real_libraries_are_added_listed_and_forgotten(
+    lsmtune: Any, driver: Path, rocksdb_library: Path, leveldb_library: Path
+) -> None:
+    assert driver.is_file()
+    for path in (rocksdb_library, leveldb_library):
+        assert lsmtune("engines", "add", str(path)).status == 0
+    document = lsmtune("engines", "--json").json()
+    assert document["warnings"] == []
+    listed = {row["engine"]: row for row in document["engines"]}
+    for name, path in (("rocksdb", rocksdb_library), ("leveldb", leveldb_library)):
+        row = listed[name]
+        assert row["path"] == str(path)
+        assert row["build"] == "release"
+        assert row["origin"] == f"user: {path}"
+        assert row["default"] is True
+        assert row["version"][0].isdigit()
+        assert {"none", "snappy"} <= set(row["compressions"])
+    assert lsmtune("engines", "path", "rocksdb").out == f"{rocksdb_library}\n"
+    assert lsmtune("engines", "remove", str(rocksdb_library)).status == 0
+    assert [row["engine"] for row in lsmtune("engines", "--json").json()["engines"]] == ["leveldb"]
+    assert rocksdb_library.exists()
+
+
+@pytest.mark.engine
+def test_a_library_of_another_engine_than_asked_for_is_not_registered(
+    lsmtune: Any, driver: Path, leveldb_library: Path
+) -> None:
+    assert driver.is_file()
+    said = lsmtune("engines", "add", str(leveldb_library), "--engine", "rocksdb")
+    assert said.status == 2
+    assert "is leveldb" in said.err
+    assert Registry().entries() == ()
+
+
+@pytest.mark.usefixtures("fake_driver")
+def test_what_is_no_library_is_refused_in_one_line(lsmtune: Any, tmp_path: Path) -> None:
+    (tmp_path / "x.so").write_text(json.dumps({}))
+    for path in ("x.so", "absent.so", "."):
+        said = lsmtune("engines", "add", str(tmp_path / path))
+        assert said.status == 2
+        assert said.err.count("\n") == 1

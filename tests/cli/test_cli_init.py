@@ -1,0 +1,80 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from lsmtune.cli.init import register
+from lsmtune.errors import InputError
+from lsmtune.spec import TEMPLATE_ENGINES, load_spec
+from lsmtune.workloads import WORKLOAD_NAMES
+
+
+def init(*arguments: str | Path) -> str:
+    app = typer.Typer()
+    # With one command only, typer would drop its name.
+    app.callback()(lambda: None)
+    register(app)
+    result = CliRunner().invoke(app, ["init", *map(str, arguments)])
+    if result.exception is not None:
+        raise result.exception
+    return result.output
+
+
+@pytest.mark.parametrize("engine", TEMPLATE_ENGINES)
+@pytest.mark.parametrize("workload", WORKLOAD_NAMES)
+def test_every_template_loads(engine: str, workload: str, tmp_path: Path) -> None:
+    path = tmp_path / "study.yaml"
+    told = init("--engine", engine, "--workload", workload, "--output", path)
+    assert f"next: lsmtune tune {path}" in told
+    spec = load_spec(path)
+    assert (spec.engine_name, spec.workload.name) == (engine, workload)
+    assert spec.budget.time_s == 600
+    assert [entry.name for entry in tmp_path.iterdir()] == ["study.yaml"]
+
+
+def test_flags_reach_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "study.yaml"
+    init("-w", "num=1e5", "--workload-set", "value_bytes=4KiB", "--budget", "30m", "--output", path)
+    spec = load_spec(path)
+    assert (spec.workload.num, spec.workload.value_bytes) == (100_000, 4096)
+    assert spec.budget.time_s == 1800
+
+
+def test_an_existing_file_is_kept_without_force(tmp_path: Path) -> None:
+    path = tmp_path / "study.yaml"
+    path.write_text("mine", encoding="utf-8")
+    with pytest.raises(InputError, match="exists already; allowed: another --output, or --force"):
+        init("--output", path)
+    assert path.read_text(encoding="utf-8") == "mine"
+    init("--output", path, "--force")
+    assert load_spec(path).name == "rocksdb-fillrandom"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["--engine", "rocksbd"], r"init: --engine: found 'rocksbd'.*did you mean rocksdb\?"),
+        (["--workload", "fill"], "init: --workload: found 'fill'"),
+        (["-w", "num"], "-w: found 'num'; allowed: KEY=VALUE"),
+        (["-w", "num=1", "-w", "num=2"], "-w: num: given twice"),
+        (["-w", "nums=1"], r"-w: nums: unknown workload parameter.*did you mean num\?"),
+        (["-w", "seek_nexts=1"], "-w: seek_nexts: has no effect in fillrandom"),
+        (["--budget", "soon"], "init: --budget: found 'soon'"),
+        (["--budget", "0"], "init: --budget: found '0'"),
+        (["--engine", "leveldb", "-w", "durability=none"], "workload.durability: found 'none'"),
+    ],
+)
+def test_bad_flags_write_nothing(arguments: list[str], told: str, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=told):
+        init(*arguments, "--output", tmp_path / "study.yaml")
+    assert not list(tmp_path.iterdir())
+
+
+def test_places_that_cannot_be_written(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="is a directory"):
+        init("--output", tmp_path, "--force")
+    with pytest.raises(InputError, match="no such folder"):
+        init("--output", tmp_path / "none" / "study.yaml")

@@ -1,0 +1,162 @@
+"""Every error is one line with an exit status; help is quick and whole."""
+
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from lsmtune.cli import commands
+from lsmtune.cli.commands import COMMANDS, load_command
+from lsmtune.errors import InputError, LsmtuneError
+
+Lsmtune = Callable[..., Any]
+
+
+def test_help_lists_every_command(lsmtune: Lsmtune) -> None:
+    for arguments in ([], ["--help"], ["-h"]):
+        said = lsmtune(*arguments)
+        assert said.status == 0
+        assert all(name in said.out for name in COMMANDS)
+        assert "Exit status" in said.out
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_each_command_has_help_that_begins_with_its_summary(lsmtune: Lsmtune, name: str) -> None:
+    said = lsmtune(name, "--help")
+    assert said.status == 0
+    assert "--help" in said.out
+    assert load_command(name).name == name
+
+
+def test_help_is_quick_and_loads_no_heavy_module() -> None:
+    program = (
+        "import sys; from lsmtune.cli.main import main; main(['--help']); "
+        "print([m for m in ('optuna','numpy','scipy','pydantic','plotly','sqlalchemy','jinja2') "
+        "if m in sys.modules], file=sys.stderr)"
+    )
+    took_s = []
+    for _ in range(3):
+        started = time.perf_counter()
+        said = subprocess.run(
+            [sys.executable, "-c", program], capture_output=True, text=True, check=True
+        )
+        took_s.append(time.perf_counter() - started)
+    assert said.stderr.strip() == "[]"
+    assert min(took_s) < 1.0  # 0.3 s on an idle machine
+
+
+def test_version(lsmtune: Lsmtune) -> None:
+    assert lsmtune("--version").out.startswith("lsmtune 0.")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["benhc"], "no such command 'benhc'. Did you mean 'bench'?"),
+        (["--hepl"], "--hepl: no such option; allowed: those of `lsmtune --help`; did you mean"),
+        (["bench", "--sed", "1"], "bench: --sed: no such option; "),
+        (["bench", "--sed", "1"], "did you mean --seed?"),
+        (["bench"], "bench: missing option '--engine'"),
+        (["bench", "--engine"], "lsmtune: option '--engine' requires an argument"),
+        (["tune"], "tune: missing argument 'STUDY'"),
+        (["tune", "a", "b"], "tune: got unexpected extra argument(s) (b)"),
+        (["engines", "ad"], "engines: no such command 'ad'. Did you mean 'add'?"),
+        (["bench", "--seed", "x", "--engine", "memory"], "invalid value for '--seed'"),
+        (["bench", "--seed", "-1", "--engine", "memory"], "invalid value for '--seed'"),
+    ],
+)
+def test_usage_errors_are_one_line(lsmtune: Lsmtune, arguments: list[str], line: str) -> None:
+    said = lsmtune(*arguments)
+    assert said.status == 2
+    assert said.out == ""
+    assert said.err.startswith("lsmtune: ")
+    assert said.err.count("\n") == 1
+    assert line in said.err
+
+
+class Failing:
+    """Stands in for a command's module."""
+
+    def __init__(self, error: BaseException) -> None:
+        self.error = error
+
+    def register(self, app: Any) -> None:
+        app.command("doctor")(self._fail)
+
+    def _fail(self) -> None:
+        raise self.error
+
+
+@pytest.mark.parametrize(
+    ("error", "status", "line"),
+    [
+        (InputError("study.yaml", "budget", why="missing"), 2, "lsmtune: study.yaml: budget: miss"),
+        (LsmtuneError("the disk is full"), 1, "lsmtune: the disk is full\n"),
+        (ValueError("two\nlines"), 1, "unexpected error: ValueError: two lines; set LSMTUNE_DEB"),
+        (KeyboardInterrupt(), 130, ""),
+    ],
+)
+def test_what_a_command_raises_is_a_line_and_a_status(
+    lsmtune: Lsmtune,
+    monkeypatch: pytest.MonkeyPatch,
+    error: BaseException,
+    status: int,
+    line: str,
+) -> None:
+    monkeypatch.delenv("LSMTUNE_DEBUG", raising=False)
+    monkeypatch.setattr(commands, "importlib", _import_instead(Failing(error)))
+    said = lsmtune("doctor")
+    assert said.status == status
+    assert line in said.err
+    assert "Traceback" not in said.err
+    assert said.err.count("\n") <= 1
+
+
+def test_a_traceback_is_there_for_those_who_ask(
+    lsmtune: Lsmtune, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LSMTUNE_DEBUG", "1")
+    monkeypatch.setattr(commands, "importlib", _import_instead(Failing(ValueError("odd"))))
+    said = lsmtune("doctor")
+    assert said.status == 1
+    assert "Traceback" in said.err
+
+
+def test_completion_offers_commands_options_and_names(home: object) -> None:
+    assert home
+    offers = {
+        "lsmtune be": "bench",
+        "lsmtune bench --wor": "--workload-set",
+        "lsmtune bench --engine le": "leveldb",
+        "lsmtune bench --workload fillr": "fillrandom",
+    }
+    for typed, offered in offers.items():
+        words = typed.split()
+        said = subprocess.run(
+            [sys.executable, "-c", "from lsmtune.cli.main import main; main()"],
+            env={
+                "PATH": "/usr/bin",
+                "PYTHONPATH": ":".join(sys.path),
+                "_LSMTUNE_COMPLETE": "complete_bash",
+                "COMP_WORDS": typed,
+                "COMP_CWORD": str(len(words) - 1),
+            },
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert offered in said.stdout.split(), (typed, said)
+
+
+def _import_instead(module: object) -> object:
+    class Importer:
+        import_module = staticmethod(lambda _name: module)
+
+    assert importlib.import_module is not Importer.import_module
+    return Importer

@@ -1,0 +1,80 @@
+"""The options that recur: reading their values, and refusing what cannot be meant."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lsmtune.cli.options import (
+    assignments,
+    bytes_of,
+    config_of,
+    duration_of,
+    limits_of,
+    workload_of,
+)
+from lsmtune.errors import InputError
+from lsmtune.records.request import Limits
+
+
+def test_options_are_typed_and_keep_their_text_as_label() -> None:
+    config = config_of(["write_buffer_size=4MiB", "paranoid_checks=true", "compression=snappy"])
+    assert dict(config.options) == {
+        "compression": "snappy",
+        "paranoid_checks": True,
+        "write_buffer_size": 4 << 20,
+    }
+    assert config_of(None).label == "default"
+    assert config_of(["a={b=1,c=2}"]).options["a"] == "{b=1,c=2}"
+
+
+@pytest.mark.parametrize("text", ["write_buffer_size", "=4", "a=", "", "=", " = "])
+def test_what_is_not_name_equals_value_is_refused(text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        assignments("-o/--option", [text])
+    assert str(caught.value) == f"-o/--option: found {text!r}; allowed: name=value"
+
+
+def test_a_name_given_twice_is_refused() -> None:
+    with pytest.raises(InputError, match="-w/--workload-set: num: given twice"):
+        workload_of("fillrandom", ["num=1", "num=2"])
+
+
+def test_a_value_that_is_no_whole_number_of_bytes_names_its_option() -> None:
+    with pytest.raises(InputError, match=r"-o/--option: a: found '0.3B'"):
+        config_of(["a=0.3B"])
+
+
+def test_workloads_and_their_parameters() -> None:
+    workload = workload_of("fillrandom", ["num=1000", "value_bytes=1KiB"])
+    assert (workload.name, workload.num, workload.value_bytes) == ("fillrandom", 1000, 1024)
+    with pytest.raises(InputError, match=r"--workload: found 'fillrandm'.*did you mean fillrandom"):
+        workload_of("fillrandm", None)
+    with pytest.raises(InputError, match=r"-w/--workload-set: nim: .*did you mean num"):
+        workload_of("fillrandom", ["nim=3"])
+
+
+def test_limits() -> None:
+    assert limits_of("10m", "4GiB", "20GiB") == Limits(600.0, 4 << 30, 20 << 30)
+
+
+@pytest.mark.parametrize(("text", "flag"), [("soon", "--deadline"), ("0s", "--deadline")])
+def test_durations_that_are_none(text: str, flag: str) -> None:
+    with pytest.raises(InputError, match=f"{flag}: found '{text}'"):
+        duration_of(flag, text)
+
+
+@pytest.mark.parametrize("text", ["much", "4M", "0", "0B", "-1"])
+def test_sizes_that_are_none(text: str) -> None:
+    with pytest.raises(InputError, match=f"--memory: found '{text}'"):
+        bytes_of("--memory", text)
+
+
+names = st.text("abcdefgh_.", min_size=1, max_size=8)
+values = st.text(st.characters(codec="ascii", categories=["L", "N"]), min_size=1, max_size=8)
+
+
+@given(st.dictionaries(names, values, max_size=5))
+def test_assignments_are_what_was_written(given_: dict[str, str]) -> None:
+    assert assignments("-o", [f"{name}={value}" for name, value in given_.items()]) == given_

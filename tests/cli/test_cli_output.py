@@ -1,0 +1,212 @@
+"""The words of verdicts and failures, and what the displays show."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console, RenderableType
+
+from lsmtune.cli.live import bench_view, sparkline, tune_view
+from lsmtune.cli.output import invalid, verdict_line
+from lsmtune.cli.run_progress import RunProgress
+from lsmtune.cli.tune_progress import Plan, TuneProgress
+from lsmtune.records.config import Config
+from lsmtune.records.engine import EngineIdentity
+from lsmtune.records.measurement import Measurement, Outcome, RunError
+from lsmtune.records.objective import Direction, Objective
+from lsmtune.records.verdict import Verdict, VerdictOutcome
+from lsmtune.records.workload import Phase, PhaseKind, Workload
+from lsmtune.runners.messages import PhaseFinished, parse_message
+from lsmtune.storage.measurements import Role, StoredMeasurement
+
+Lsmtune = Callable[..., Any]
+GOLDEN = Path(__file__).parents[2] / "protocol" / "golden" / "messages-run.jsonl"
+MESSAGES = [parse_message(line) for line in GOLDEN.read_text().splitlines()]
+WORKLOAD = Workload(
+    "fillrandom",
+    (Phase("fillrandom", PhaseKind.MEASURE, "fillrandom", operations_per_thread=100_000),),
+    num=100_000,
+)
+
+BETTER = Verdict(
+    VerdictOutcome.BETTER,
+    "sustained_throughput_ops_s",
+    "maximize",
+    confidence=0.95,
+    pairs=5,
+    ratio=1.42,
+    ratio_low=1.37,
+    ratio_high=1.47,
+)
+
+
+@pytest.mark.parametrize(
+    ("verdict", "line"),
+    [
+        (
+            BETTER,
+            "1.42x the baseline (sustained_throughput_ops_s), 95 % CI 1.37 to 1.47, 5 pairs",
+        ),
+        (
+            replace(
+                BETTER,
+                outcome=VerdictOutcome.NOT_PROVEN,
+                ratio=1.011,
+                ratio_low=0.981,
+                ratio_high=1.06,
+                why="the interval includes 1",
+            ),
+            "no proven gain: 1.011x the baseline (sustained_throughput_ops_s), 95 % CI 0.981 to "
+            "1.06, 5 pairs; the interval includes 1",
+        ),
+        (
+            replace(
+                BETTER, metric="latency_us_p99", direction="minimize", ratio=0.5, ratio_low=0.4,
+                ratio_high=0.6, confidence=0.99, pairs=8,
+            ),
+            "0.50x the baseline (latency_us_p99, lower is better), 99 % CI 0.40 to 0.60, 8 pairs",
+        ),
+        (
+            replace(
+                BETTER, outcome=VerdictOutcome.WORSE, ratio=None, ratio_low=None, why="lost data"
+            ),
+            "worse; lost data",
+        ),
+        (
+            replace(
+                BETTER, outcome=VerdictOutcome.NOT_PROVEN, ratio_low=None, ratio_high=None, pairs=1
+            ),
+            "no proven gain: 1.42x the baseline (sustained_throughput_ops_s), no interval, 1 pair",
+        ),
+    ],
+)  # fmt: skip
+def test_a_verdict_in_one_line(verdict: Verdict, line: str) -> None:
+    assert verdict_line(verdict) == line
+
+
+@pytest.mark.parametrize(
+    ("error", "line"),
+    [
+        (
+            RunError("bad_option_value", "m", "options.a", "lots", "a number"),
+            "bench: -o a: found 'lots'; allowed: a number",
+        ),
+        (
+            RunError("library", "x.so is no engine", "engine.library"),
+            "bench: --library: x.so is no engine",
+        ),
+        (RunError("request", "num is zero", "workload.num"), "bench: workload.num: num is zero"),
+        (RunError("unknown_option", "m", "options.zz"), "bench: -o zz: unknown option"),
+    ],
+)
+def test_what_the_driver_refused_in_words_of_the_command_line(error: RunError, line: str) -> None:
+    assert str(invalid(error, "bench")) == line
+
+
+def text_of(view: RenderableType) -> str:
+    console = Console(width=140, file=io.StringIO())
+    with console.capture() as captured:
+        console.print(view)
+    return captured.get()
+
+
+def test_the_bench_view_while_a_phase_runs_and_after() -> None:
+    run = RunProgress(WORKLOAD)
+    assert "fillrandom" in text_of(bench_view(run, "title"))
+    for message in MESSAGES[:5]:
+        run.message(message)
+    running = text_of(bench_view(run, "title"))
+    assert "82 %" in running
+    assert "82,000" in running
+    assert "168,000 ops/s" in running
+    for message in MESSAGES[5:]:
+        run.message(message)
+    assert "100 %" in text_of(bench_view(run, "title"))
+
+
+def stored(role: Role, number: int, factor: float, outcome: Outcome) -> StoredMeasurement:
+    (phase,) = (m.phase for m in MESSAGES if isinstance(m, PhaseFinished))
+    phase = replace(phase, sustained_throughput_ops_s=100_000 * factor)
+    measurement = Measurement(
+        outcome, EngineIdentity("memory"), {}, "fillrandom", 1, 0.0, 2.0, (phase,)
+    )
+    trial = number if role is Role.TRIAL else None
+    pair = number if role in (Role.PROOF_BASELINE, Role.PROOF_CANDIDATE) else None
+    return StoredMeasurement(1, role, trial, pair, Config({"a": number}), measurement, 2.0)
+
+
+def test_a_study_from_start_to_end() -> None:
+    now = [0.0]
+    plan = Plan(Objective(), WORKLOAD, trials=4, time_s=None, pairs=5)
+    progress = TuneProgress(plan, lambda: now[0])
+    progress.study_started(None, 0)
+    progress.run_started(Role.BASELINE, None, Config(), 0)
+    progress.run_message(MESSAGES[2])
+    progress.run_message(MESSAGES[3])
+    view = text_of(tune_view(progress))
+    assert "baseline: fillrandom 40 % 160,000 ops/s" in view
+    now[0] = 2.0
+    progress.run_finished(stored(Role.BASELINE, 0, 1.0, Outcome.OK))
+    progress.run_finished(stored(Role.TRIAL, 0, 1.5, Outcome.OK))
+    progress.best_changed(0, 150_000.0, 1.5)
+    progress.run_finished(stored(Role.TRIAL, 1, 1.2, Outcome.CRASHED))
+    view = text_of(tune_view(progress))
+    assert "best so far  trial 0: 150,000 ops/s, 1.50x the baseline" in view
+    assert "2 of 4 trials, 1 crashed, 2s" in view
+    assert "at most 24s left" in view
+    assert "14 %" in view
+    progress.proof_started(5)
+    progress.run_finished(stored(Role.PROOF_CANDIDATE, 0, 1.4, Outcome.OK))
+    view = text_of(tune_view(progress))
+    assert "pair 1 candidate" in view
+    assert "proof run 1 of 10" in view
+    assert "at most 18s left" in view
+    progress.finished(None)
+    assert "100 %" in text_of(tune_view(progress))
+
+
+def test_the_best_line_is_marked_in_the_direction_of_the_objective() -> None:
+    lines: list[bool] = []
+    objective = Objective("sustained_throughput_ops_s", Direction.MINIMIZE)
+    plan = Plan(objective, WORKLOAD, trials=4, time_s=None, pairs=5)
+    progress = TuneProgress(plan, lambda: 0.0, on_line=lambda line: lines.append(line.best))
+    for number, factor in enumerate((1.0, 1.2, 0.8)):
+        run = stored(Role.TRIAL, number, factor, Outcome.OK)
+        progress.run_finished(run)
+        if lines[-1]:
+            progress.best_changed(number, 100_000 * factor, None)
+    assert lines == [True, False, True]
+
+
+def test_a_time_budget_counts_the_sessions_before() -> None:
+    plan = Plan(Objective(), WORKLOAD, trials=None, time_s=100.0, pairs=5)
+    progress = TuneProgress(plan, lambda: 10.0, spent_before_s=25.0)
+    assert progress.share == 0.25
+    assert progress.left_s == 75.0
+
+
+def test_sparkline() -> None:
+    assert sparkline([]) == ""
+    assert sparkline([0.0]) == ""
+    assert sparkline([1.0, 4.0, 8.0]) == "▁▄█"
+
+
+def test_on_a_terminal_the_display_is_live_and_stdout_stays_clean(
+    lsmtune: Lsmtune, study: Path, fake_driver: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert fake_driver.exists()
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("TERM", "xterm")
+    said = lsmtune("bench", "--engine", "memory", "--workload", "fillrandom", "--json")
+    assert "run 1 of 1" in said.err
+    json.loads(said.out)
+    said = lsmtune("tune", str(study), "--json")
+    assert said.status == 0
+    assert "best so far" in said.err
+    assert json.loads(said.out)["trials"] == 2

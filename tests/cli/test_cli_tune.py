@@ -1,0 +1,183 @@
+"""`lsmtune tune` and `lsmtune verify`, on a driver without an engine."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+Lsmtune = Callable[..., Any]
+VERIFY = ("verify", "--engine", "memory", "--workload", "fillrandom", "-w", "num=1000")
+
+pytestmark = pytest.mark.usefixtures("fake_driver")
+
+
+def test_tune_prints_options_verdict_and_paths(lsmtune: Lsmtune, study: Path) -> None:
+    said = lsmtune("tune", str(study))
+    assert said.status == 0, said.err
+    folder = study.with_name("study.lsmtune")
+    assert "no proven gain" in said.out or "no candidate beat the baseline" in said.out
+    assert str(folder / "result" / "report.html") in said.out
+    assert (folder / "result" / "report.html").read_text().startswith("<!")
+    assert "trial 0: ok 133,333 ops/s 1.00x" in said.err
+    assert list((folder / "runs").iterdir()) == []
+
+
+def test_tune_as_json_continues_and_requires_a_gain(lsmtune: Lsmtune, study: Path) -> None:
+    first = lsmtune("tune", str(study), "--trials", "1", "--json")
+    assert first.status == 0, first.err
+    document = first.json()
+    assert document["trials"] == 1
+    assert document["verdict"]["outcome"] == "not_proven"
+    assert Path(document["paths"]["report"]).is_file()
+    assert document["paths"]["deployable"] is None
+    second = lsmtune("tune", str(study), "--trials", "3", "--json", "--require-gain")
+    assert second.status == 3
+    assert second.json()["trials"] == 3
+    assert "continuing: 1 trials are stored" in second.err
+
+
+def test_tune_in_a_folder_that_is_not_ours_changes_nothing(
+    lsmtune: Lsmtune, study: Path, home: Path
+) -> None:
+    (home / "mine").mkdir()
+    (home / "mine" / "thesis.tex").write_text("x")
+    said = lsmtune("tune", str(study), "--dir", "mine")
+    assert said.status == 2
+    assert "not ours" in said.err
+    assert [p.name for p in (home / "mine").iterdir()] == ["thesis.tex"]
+
+
+def test_a_bad_budget_and_a_missing_study(lsmtune: Lsmtune, study: Path) -> None:
+    said = lsmtune("tune", str(study), "--budget", "soon")
+    assert (said.status, said.err.count("\n")) == (2, 1)
+    assert "--budget: found 'soon'" in said.err
+    assert lsmtune("tune", "nothing.yaml").status == 2
+
+
+def test_verify_of_equals_is_exit_3_and_leaves_nothing(lsmtune: Lsmtune, home: Path) -> None:
+    said = lsmtune(*VERIFY, "--candidate", "write_buffer_size=64KiB", "--json")
+    assert said.status == 3, said.err
+    document = said.json()
+    assert document["verdict"]["outcome"] == "not_proven"
+    assert document["verdict"]["pairs"] == 5
+    assert document["verdict"]["ratio"] == 1.0
+    assert document["candidate"]["options"] == {"write_buffer_size": 65536}
+    assert list(home.iterdir()) == []
+    human = lsmtune(*VERIFY, "--candidate", "write_buffer_size=64KiB")
+    assert human.out.startswith("write_buffer_size=64KiB: no proven gain: 1.000x the baseline")
+
+
+def test_verify_keeps_its_runs_in_dir_and_goes_on_from_them(lsmtune: Lsmtune) -> None:
+    arguments = (*VERIFY, "--candidate", "a=1", "--dir", "proof", "--json")
+    assert lsmtune(*arguments).err.count("pair ") == 10
+    assert lsmtune(*arguments).err.count("pair ") == 0
+    other = lsmtune(*VERIFY, "-w", "value_bytes=10", *arguments[len(VERIFY) :])
+    assert other.status == 2
+    assert "cannot be compared" in other.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--candidate", "nonsense"], "--candidate: "),
+        (["--candidate", "a=1", "--metric", "speed"], "--metric: found 'speed'"),
+        (["--candidate", "a=1", "--pairs", "4"], "invalid value for '--pairs'"),
+        (["--candidate", "fake=fail,line=1"], "--candidate: -o write_bufer_size: unknown option"),
+        (["--baseline", "fake=fail,line=1", "--candidate", "a=1"], "--baseline: -o write_bufer"),
+        ([], "missing option '--candidate'"),
+    ],
+)
+def test_bad_verifications(lsmtune: Lsmtune, home: Path, arguments: list[str], line: str) -> None:
+    said = lsmtune(*VERIFY, *arguments)
+    assert said.status == 2
+    assert line in said.err.splitlines()[-1]
+    assert list(home.iterdir()) == []
+
+
+class Running:
+    """The command line in a process of its own."""
+
+    def __init__(self, arguments: list[str], folder: Path) -> None:
+        self.process = subprocess.Popen(
+            [sys.executable, "-m", "lsmtune.cli.main", *arguments],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def driver(self) -> psutil.Process:
+        """The driver that it runs, once it hangs."""
+        end = time.monotonic() + 20
+        while time.monotonic() < end:
+            for child in psutil.Process(self.process.pid).children():
+                if any("lsmtune-driver" in part for part in child.cmdline()):
+                    return child
+            time.sleep(0.02)
+        raise AssertionError("no driver was started")
+
+    def finish(self) -> tuple[int, str, str]:
+        out, err = self.process.communicate(timeout=20)
+        return self.process.returncode, out, err
+
+
+@pytest.fixture
+def hanging_study(study: Path) -> Path:
+    study.write_text(f"{study.read_text()}options: {{fake: hang}}\n")
+    return study
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupt_keeps_the_state_and_leaves_nothing(
+    hanging_study: Path, number: signal.Signals
+) -> None:
+    running = Running(["tune", "study.yaml", "--json"], hanging_study.parent)
+    driver = running.driver()
+    time.sleep(0.3)
+    running.process.send_signal(number)
+    status, out, err = running.finish()
+    assert status == 130, err
+    assert "interrupted; the same command continues" in err
+    assert "Traceback" not in err
+    assert json.loads(out)["interrupted"] is True
+    assert not driver.is_running()
+    assert list((hanging_study.parent / "study.lsmtune" / "runs").iterdir()) == []
+
+
+def test_a_second_interrupt_ends_it_at_once(hanging_study: Path) -> None:
+    running = Running(["tune", "study.yaml"], hanging_study.parent)
+    driver = running.driver()
+    time.sleep(0.3)
+    started = time.monotonic()
+    running.process.send_signal(signal.SIGINT)
+    time.sleep(0.2)
+    running.process.send_signal(signal.SIGINT)
+    status, _, err = running.finish()
+    assert status == 130
+    assert "Traceback" not in err
+    assert time.monotonic() - started < 1.9
+    assert not driver.is_running()
+
+
+def test_an_interrupted_bench_leaves_nothing(home: Path) -> None:
+    arguments = ["bench", "--engine", "memory", "--workload", "fillrandom", "-o", "fake=hang"]
+    running = Running(arguments, home)
+    driver = running.driver()
+    time.sleep(0.3)
+    running.process.send_signal(signal.SIGINT)
+    status, out, err = running.finish()
+    assert (status, out) == (130, "")
+    assert "Traceback" not in err
+    assert not driver.is_running()
+    assert list(home.iterdir()) == []
