@@ -1,0 +1,74 @@
+"""RocksDB's own db_bench as the peer: one process per comparison, same keys, values and phases.
+
+db_bench loads and measures in one process (`filluniquerandom,flush,waitforcompaction,NAME`), so
+the driver's workload here has the same phases: load, settle, measure.
+"""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from dataclasses import dataclass
+from pathlib import Path
+
+# db_bench sets these by its flags' defaults, where the engine's own defaults differ. Both sides
+# get them, and `check_same_options` compares the OPTIONS files that the two databases end up with.
+SHARED_OPTIONS = {
+    "enable_pipelined_write": "true",
+    "block_based_table_factory.block_cache": "33554432",
+    "dump_malloc_stats": "true",
+}
+LOADED = ("overwrite", "readrandom", "readseq", "seekrandom")
+
+_RESULT = re.compile(r"^(?P<name>\w+)\s*:\s+[\d.]+ micros/op (?P<ops_s>\d+) ops/sec", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class PeerRun:
+    """What db_bench said of one measured benchmark."""
+
+    throughput_ops_s: float
+    output: str
+
+
+def run_db_bench(
+    binary: Path, directory: Path, name: str, *, num: int, reads: int, threads: int, seed: int
+) -> PeerRun:
+    """Runs benchmark `name` in an empty `directory`.
+
+    Raises CalledProcessError when db_bench fails and ValueError when it printed no result.
+    """
+    steps = ["filluniquerandom", "flush", "waitforcompaction"] if name in LOADED else []
+    command = [
+        str(binary),
+        f"--db={directory}",
+        f"--benchmarks={','.join([*steps, name])}",
+        f"--num={num}",
+        f"--reads={reads}",
+        f"--writes={reads if name == 'overwrite' else -1}",
+        f"--threads={threads}",
+        f"--seed={seed}",
+        "--key_size=16",
+        "--value_size=100",
+        "--compression_ratio=0.5",
+        "--cache_size=33554432",
+    ]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    found = [m for m in _RESULT.finditer(done.stdout) if m["name"] == name]
+    if not found:
+        raise ValueError(f"db_bench printed no result for {name}: {done.stdout[-500:]}")
+    return PeerRun(float(found[-1]["ops_s"]), done.stdout)
+
+
+def options_file(directory: Path) -> dict[str, str]:
+    """The newest OPTIONS file of a database, as `section/name` to value."""
+    newest = max(directory.glob("OPTIONS-*"), key=lambda path: path.name)
+    section, found = "", {}
+    for line in newest.read_text().splitlines():
+        text = line.strip()
+        if text.startswith("["):
+            section = text
+        elif "=" in text and not text.startswith("#"):
+            name, _, value = text.partition("=")
+            found[f"{section}/{name}"] = value
+    return found

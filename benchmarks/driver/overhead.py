@@ -1,0 +1,93 @@
+"""What the driver itself costs: ns per operation, and memory, on an engine that does nothing.
+
+    .venv/bin/python benchmarks/driver/overhead.py --output docs/benchmarks/driver
+
+Latency recording is on, as it always is. Each figure is the whole cost per operation (choosing the
+key, making the value, two clock readings, the histogram, the ledger), from the phase's elapsed time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import statistics
+import tempfile
+import time
+from pathlib import Path
+
+from lsmtune.records.config import Config
+from lsmtune.records.engine import EngineIdentity
+from lsmtune.records.measurement import Outcome, PhaseMeasurement
+from lsmtune.records.request import Limits, RunRequest
+from lsmtune.records.workload import Phase, PhaseKind, Workload
+from lsmtune.runners.driver_binary import find_driver
+from lsmtune.runners.native import NativeRunner
+
+NAMES = (
+    "fillseq",
+    "fillrandom",
+    "filluniquerandom",
+    "overwrite",
+    "readseq",
+    "readrandom",
+    "readmissing",
+    "readhot",
+    "seekrandom",
+    "deleterandom",
+)
+LIMITS = Limits(deadline_s=600.0, memory_bytes=8 << 30, disk_bytes=40 << 30)
+
+
+def measure(name: str, keys: int, operations: int, seed: int) -> PhaseMeasurement:
+    """One phase of `name` over `keys` keys on the no-op engine."""
+    phase = Phase(name, PhaseKind.MEASURE, name, operations_per_thread=operations)
+    with tempfile.TemporaryDirectory() as scratch:
+        request = RunRequest(
+            engine=EngineIdentity("noop"),
+            config=Config(),
+            workload=Workload(name, (phase,), num=keys),
+            seed=seed,
+            limits=LIMITS,
+            directory=Path(scratch),
+        )
+        measurement = NativeRunner(find_driver()).run(request)
+    if measurement.outcome is not Outcome.OK:
+        raise SystemExit(f"driver: {measurement.outcome}: {measurement.error}")
+    return measurement.phases[-1]
+
+
+def main() -> None:
+    """Prints one row per operation, then the memory figure."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--operations", type=int, default=10_000_000)
+    parser.add_argument("--keys", type=int, default=100_000_000)
+    parser.add_argument("--output", type=Path, default=None, help="folder for the raw figures")
+    arguments = parser.parse_args()
+    costs: dict[str, list[float]] = {name: [] for name in NAMES}
+    for repeat in range(arguments.repeat):
+        for name in NAMES:
+            phase = measure(name, arguments.keys, arguments.operations, repeat)
+            costs[name].append(1e9 * phase.elapsed_s / phase.operations)
+    print("operation         ns per operation: median (min to max)")
+    for name, ns in costs.items():
+        print(f"{name:<17} {statistics.median(ns):6.1f} ({min(ns):.1f} to {max(ns):.1f})")
+    full = measure("filluniquerandom", arguments.keys, arguments.keys, 1)
+    print(f"peak memory writing each of {arguments.keys} keys once: {full.rss_bytes_max >> 20} MiB")
+    if arguments.output is not None:
+        arguments.output.mkdir(parents=True, exist_ok=True)
+        document = {
+            "date_utc": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
+            "cpus": os.cpu_count(),
+            "load_average": os.getloadavg(),
+            "operations": arguments.operations,
+            "keys": arguments.keys,
+            "ns_per_operation": costs,
+            "rss_bytes_max": full.rss_bytes_max,
+        }
+        (arguments.output / "overhead.json").write_text(json.dumps(document, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
