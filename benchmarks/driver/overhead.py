@@ -2,8 +2,8 @@
 
     .venv/bin/python benchmarks/driver/overhead.py --output docs/benchmarks/driver
 
-Latency recording is on, as it always is. Each figure is the whole cost per operation (choosing the
-key, making the value, two clock readings, the histogram, the ledger), from the phase's elapsed time.
+Latency recording is on, as it always is. Each figure is the whole cost of an operation: choosing a
+key, making the value, two clock readings, the histogram and the ledger, from the elapsed time.
 """
 
 from __future__ import annotations

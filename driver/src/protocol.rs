@@ -110,7 +110,7 @@ pub enum PhaseKind {
     Measure,
 }
 
-/// One phase; see `docs/architecture.md` for the meaning of each field.
+/// One phase; `docs/measuring.md` says how it is executed and measured.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Phase {
@@ -291,7 +291,7 @@ pub enum Message {
     },
     /// The last message of a run that did not.
     Failed {
-        /// An outcome of `docs/glossary.md`.
+        /// How it ended.
         outcome: Outcome,
         /// Why.
         error: ErrorReply,

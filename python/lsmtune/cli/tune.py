@@ -50,6 +50,7 @@ def _tune(
 ) -> None:
     """Search, prove, and write the result; continues where it stopped."""
     from lsmtune.cli.engine_choice import chosen_engine
+    from lsmtune.cli.machine_facts import machine_facts
     from lsmtune.cli.tune_result import tune_document, tune_text, write_result_files
     from lsmtune.runners.driver_binary import find_driver
     from lsmtune.spec import load_spec
@@ -59,6 +60,8 @@ def _tune(
     driver = find_driver()
     engine, warnings = chosen_engine(spec.engine_name, spec.engine_library, driver)
     with StudyFolder.create_or_resume(directory or default_folder(study), spec) as folder:
+        if folder.measurements.fact("machine") is None:
+            folder.measurements.set_fact("machine", machine_facts(folder.path))
         result = search_and_prove(spec, folder, engine, driver, warnings)
         files = write_result_files(folder, spec, result, engine)
         if as_json:

@@ -1,0 +1,1 @@
+"""Frozen dataclasses that cross rooms. No I/O, and nothing but the standard library."""

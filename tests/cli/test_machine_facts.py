@@ -1,0 +1,19 @@
+from pathlib import Path
+
+from lsmtune.cli.machine_facts import machine_facts
+
+
+def test_this_machine_says_where_databases_lie(tmp_path: Path) -> None:
+    facts = machine_facts(tmp_path)
+    assert int(facts["processors"]) >= 1
+    assert facts["memory"].endswith("iB")
+    assert " on " in facts["filesystem"]
+
+
+def test_what_a_machine_does_not_tell_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / "proc").mkdir()
+    (tmp_path / "proc/cpuinfo").write_text("processor : 0\nmodel name : Abacus 3000\n")
+    facts = machine_facts(tmp_path, root=tmp_path)
+    assert facts["processor"] == "Abacus 3000"
+    assert "governor" not in facts
+    assert "filesystem" not in facts
