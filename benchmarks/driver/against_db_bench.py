@@ -1,9 +1,11 @@
 """The driver beside RocksDB's own db_bench on the same library: same options, sizes and threads.
 
-    .venv/bin/python benchmarks/driver/against_db_bench.py --pairs 5 --output docs/benchmarks/driver
+    .venv/bin/python benchmarks/driver/against_db_bench.py --output docs/benchmarks/driver
 
-Runs are interleaved in ABBA order. Prints one row per (benchmark, threads) with the median of the
-pairs' throughput ratios, driver over db_bench, and writes every raw figure to a JSON file.
+db_bench runs twice: as it comes, and with `--histogram`, which records latencies as the driver
+always does. The three are interleaved, the order turning round from round to round. Prints one row
+per (benchmark, threads) with the medians of the throughput ratios within a round, driver over
+db_bench, and writes every raw figure to a JSON file.
 """
 
 from __future__ import annotations
@@ -34,17 +36,28 @@ LIMITS = Limits(deadline_s=600.0, memory_bytes=8 << 30, disk_bytes=40 << 30)
 
 @dataclass
 class Row:
-    """Throughputs (ops/s) of one benchmark at one thread count, pair by pair."""
+    """Throughputs (ops/s) of one benchmark at one thread count, round by round."""
 
     name: str
     threads: int
     driver_ops_s: list[float] = field(default_factory=list)
     db_bench_ops_s: list[float] = field(default_factory=list)
+    db_bench_histogram_ops_s: list[float] = field(default_factory=list)
     different_options: list[str] = field(default_factory=list)
 
-    def ratios(self) -> list[float]:
-        """Driver over db_bench, pair by pair."""
-        return [a / b for a, b in zip(self.driver_ops_s, self.db_bench_ops_s, strict=True)]
+    def ratios(self, peer_ops_s: list[float]) -> list[float]:
+        """Driver over one of the peers, round by round."""
+        return [a / b for a, b in zip(self.driver_ops_s, peer_ops_s, strict=True)]
+
+    def text(self) -> str:
+        """The row as it is printed."""
+        cells = [f"{self.name:<11} {self.threads:>7}"]
+        for peer in (self.db_bench_ops_s, self.db_bench_histogram_ops_s):
+            ratios = self.ratios(peer)
+            spread = f"({min(ratios):.2f} to {max(ratios):.2f})"
+            cells.append(f"{statistics.median(ratios):>9.3f} {spread:<16}")
+        medians = (self.driver_ops_s, self.db_bench_ops_s, self.db_bench_histogram_ops_s)
+        return "  ".join([*cells, *(f"{statistics.median(ops):>9.0f}" for ops in medians)])
 
 
 def workload(name: str, num: int, operations: int, threads: int) -> Workload:
@@ -75,30 +88,35 @@ def run_driver(arguments: argparse.Namespace, row: Row, seed: int, directory: Pa
     return measurement.phases[-1].throughput_ops_s
 
 
-def run_pair(arguments: argparse.Namespace, row: Row, pair: int) -> None:
-    """Both programs once, in an order that alternates from pair to pair."""
+def run_round(arguments: argparse.Namespace, row: Row, number: int) -> None:
+    """Each program once, in an order that turns round from round to round."""
     with tempfile.TemporaryDirectory(dir=arguments.scratch) as scratch:
-        ours, theirs = Path(scratch) / "driver", Path(scratch) / "db_bench"
+        ours = Path(scratch) / "driver"
         ours.mkdir()
 
         def driver() -> None:
-            row.driver_ops_s.append(run_driver(arguments, row, pair + 1, ours))
+            row.driver_ops_s.append(run_driver(arguments, row, number + 1, ours))
 
-        def db_bench() -> None:
+        def db_bench(*, histogram: bool) -> None:
+            directory = Path(scratch) / f"db_bench-{histogram}"
             peer = run_db_bench(
                 arguments.db_bench,
-                theirs,
+                directory,
                 row.name,
                 num=arguments.num,
                 reads=arguments.reads,
                 threads=row.threads,
-                seed=pair + 1,
+                seed=number + 1,
+                histogram=histogram,
             )
-            row.db_bench_ops_s.append(peer.throughput_ops_s)
+            kept = row.db_bench_histogram_ops_s if histogram else row.db_bench_ops_s
+            kept.append(peer.throughput_ops_s)
 
-        for run in (driver, db_bench) if pair % 2 == 0 else (db_bench, driver):
+        runs = [driver, lambda: db_bench(histogram=False), lambda: db_bench(histogram=True)]
+        for run in runs if number % 2 == 0 else reversed(runs):
             run()
-        row.different_options = different(options_file(ours / "db"), options_file(theirs))
+        theirs = options_file(Path(scratch) / "db_bench-False")
+        row.different_options = different(options_file(ours / "db"), theirs)
 
 
 def different(ours: dict[str, str], theirs: dict[str, str]) -> list[str]:
@@ -121,7 +139,7 @@ def parse_arguments() -> argparse.Namespace:
         default=Path("/usr/lib/x86_64-linux-gnu/librocksdb.so.7.8"),
         help="the library that db_bench is linked with (see ldd)",
     )
-    parser.add_argument("--pairs", type=int, default=5)
+    parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--num", type=int, default=500_000)
     parser.add_argument("--reads", type=int, default=500_000)
     parser.add_argument("--threads", type=int, nargs="+", default=[1, 2])
@@ -138,21 +156,16 @@ def main() -> None:
         raise SystemExit("db_bench not found on PATH: install rocksdb-tools, or give --db-bench")
     load_before = os.getloadavg()
     rows = []
-    print("benchmark   threads  driver/db_bench  (pairs)  medians ops/s: driver, db_bench")
+    print(
+        f"{'':19}  {'driver / db_bench':<26}  {'driver / db_bench --histogram':<26}  medians, ops/s"
+    )
     for name in arguments.only:
         for threads in arguments.threads:
             row = Row(name, threads)
-            for pair in range(arguments.pairs):
-                run_pair(arguments, row, pair)
+            for number in range(arguments.rounds):
+                run_round(arguments, row, number)
             rows.append(row)
-            ratios = row.ratios()
-            print(
-                f"{name:<11} {threads:>7}  {statistics.median(ratios):>15.3f}  "
-                f"({min(ratios):.2f} to {max(ratios):.2f})  "
-                f"{statistics.median(row.driver_ops_s):.0f}, "
-                f"{statistics.median(row.db_bench_ops_s):.0f}",
-                flush=True,
-            )
+            print(row.text(), flush=True)
             for line in row.different_options:
                 print(f"    not the same option: {line}")
     if arguments.output is not None:
@@ -170,7 +183,7 @@ def write(arguments: argparse.Namespace, rows: list[Row], load_before: tuple[flo
         "num": arguments.num,
         "reads_per_thread": arguments.reads,
         "library": str(arguments.library),
-        "rows": [asdict(row) | {"ratios": row.ratios()} for row in rows],
+        "rows": [asdict(row) for row in rows],
     }
     path = arguments.output / "against_db_bench.json"
     path.write_text(json.dumps(document, indent=1) + "\n")

@@ -6,10 +6,12 @@
 mod keys;
 mod permutation;
 mod values;
+mod version;
 
 pub use keys::{encode_key, KeyOrder, KeyStream, KEY_NUMBER_BYTES};
 pub use permutation::Permutation;
 pub use values::ValuePool;
+pub use version::Version;
 
 /// Mixes 64 bits so that every input bit moves every output bit.
 ///

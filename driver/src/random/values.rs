@@ -7,7 +7,7 @@
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use super::mix;
+use super::{mix, Version};
 
 const POOL_BYTES: usize = 1 << 20;
 const PIECE_BYTES: usize = 100;
@@ -18,7 +18,9 @@ pub struct ValuePool {
     bytes: Vec<u8>,
     value_bytes: usize,
     piece_bytes: usize,
+    /// Pieces at which a value may begin; a power of two, which spares a division per value.
     pieces: u64,
+    pieces_per_value: u64,
 }
 
 impl ValuePool {
@@ -38,17 +40,24 @@ impl ValuePool {
             bytes,
             value_bytes,
             piece_bytes,
-            pieces: (POOL_BYTES / piece_bytes) as u64,
+            pieces: prev_power_of_two((POOL_BYTES / piece_bytes) as u64),
+            pieces_per_value: value_bytes.div_ceil(piece_bytes).max(1) as u64,
         }
     }
 
-    /// The value of `version`.
+    /// The value of `version`. Successive counts take successive windows, which the processor can
+    /// fetch ahead: a random window would charge the engine with a cache miss of ours.
     #[inline]
-    pub fn value(&self, version: u64) -> &[u8] {
-        let piece = ((u128::from(mix(version)) * u128::from(self.pieces)) >> 64) as usize;
-        let start = piece * self.piece_bytes;
+    pub fn value(&self, version: Version) -> &[u8] {
+        let first = mix(version.origin());
+        let piece = first.wrapping_add(version.count() * self.pieces_per_value) & (self.pieces - 1);
+        let start = piece as usize * self.piece_bytes;
         &self.bytes[start..start + self.value_bytes]
     }
+}
+
+fn prev_power_of_two(n: u64) -> u64 {
+    1 << n.max(1).ilog2()
 }
 
 #[cfg(test)]
@@ -58,7 +67,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_version_has_a_value_of_the_right_size(version: u64, value_bytes in 0usize..5000) {
+        fn every_version_has_a_value_of_the_right_size(
+            place: (u8, u8, u32), value_bytes in 0usize..5000,
+        ) {
+            let version = Version::new(place.0.into(), place.1.into(), place.2.into());
             let pool = ValuePool::new(value_bytes, 0.5, 1);
             prop_assert_eq!(pool.value(version).len(), value_bytes);
             prop_assert_eq!(pool.value(version), pool.value(version));
@@ -66,10 +78,13 @@ mod tests {
     }
 
     #[test]
-    fn versions_differ() {
+    fn versions_differ_by_count_and_by_origin() {
         let pool = ValuePool::new(100, 0.5, 1);
+        let value = |thread, count| pool.value(Version::new(0, thread, count));
         let same = (0..1000)
-            .filter(|v| pool.value(*v) == pool.value(v + 1))
+            .filter(|&count| {
+                value(0, count) == value(0, count + 1) || value(0, count) == value(1, count)
+            })
             .count();
         assert!(
             same < 5,
@@ -82,8 +97,8 @@ mod tests {
         for value_bytes in [20, 100, 300] {
             let pool = ValuePool::new(value_bytes, 0.5, 9);
             let piece = value_bytes.min(100);
-            for version in 0..100 {
-                for part in pool.value(version).chunks(piece) {
+            for count in 0..100 {
+                for part in pool.value(Version::new(0, 0, count)).chunks(piece) {
                     assert_eq!(part[..piece / 2], part[piece / 2..]);
                 }
             }

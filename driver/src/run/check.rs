@@ -4,16 +4,12 @@
 use std::path::Path;
 
 use crate::protocol::{ErrorReply, Phase, PhaseKind, Workload, PROTOCOL_VERSION};
-use crate::random::KEY_NUMBER_BYTES;
+use crate::random::{Version, KEY_NUMBER_BYTES};
 
 use super::failure::Failure;
 
 const KEY_BYTES_MAX: usize = 65_535;
 const VALUE_BYTES_MAX: usize = 64 << 20;
-/// Versions of written values have 12 bits for the thread and 8 for the phase.
-const THREADS_MAX: usize = 4_095;
-const PHASES_MAX: usize = 255;
-
 type Checked = Result<(), Failure>;
 
 /// The protocol version must be ours.
@@ -50,9 +46,9 @@ pub fn workload(workload: &Workload) -> Checked {
     )?;
     require(workload.num > 0, "workload.num", workload.num, "at least 1")?;
     let count = workload.phases.len();
-    let phases = format!("1 to {PHASES_MAX} phases");
+    let phases = format!("1 to {} phases", Version::PHASES_MAX);
     require(
-        (1..=PHASES_MAX).contains(&count),
+        (1..=Version::PHASES_MAX).contains(&count),
         "workload.phases",
         count,
         &phases,
@@ -84,10 +80,10 @@ fn phase(index: usize, phase: &Phase) -> Checked {
     let sized = phase.operations_per_thread.is_some() || phase.duration_s.is_some();
     let sizes = "operations_per_thread, duration_s, or both";
     require(sized, &field("operations_per_thread"), "nothing", sizes)?;
-    let threads = format!("1 to {THREADS_MAX}");
+    let threads = format!("1 to {}", Version::THREADS_MAX);
     let count = phase.threads;
     require(
-        (1..=THREADS_MAX).contains(&count),
+        (1..=Version::THREADS_MAX).contains(&count),
         &field("threads"),
         count,
         &threads,

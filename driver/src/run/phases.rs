@@ -54,7 +54,7 @@ impl<'a> Phases<'a> {
             request,
             cancelled,
             pool: ValuePool::new(workload.value_bytes, workload.compression_ratio, pool_seed),
-            ledger: Ledger::new(request.seed),
+            ledger: Ledger::new(request.seed, request.verify_keys),
             windows: Vec::new(),
             rss_bytes_max: 0,
         }
@@ -163,6 +163,7 @@ impl<'a> Phases<'a> {
         let context = PhaseContext {
             database,
             workload: &self.request.workload,
+            ledger: &self.ledger,
             pool: &self.pool,
             seed: self.request.seed,
             interval: Duration::from_millis(self.request.interval_ms.max(1)),

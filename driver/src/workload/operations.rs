@@ -2,9 +2,9 @@
 
 use crate::engine::{Cursor, Result, Session};
 use crate::measure::OperationKind;
-use crate::random::{encode_key, KeyStream, ValuePool};
+use crate::random::{encode_key, KeyStream, ValuePool, Version};
 
-use super::ledger::{version, Fate, ThreadLedger};
+use super::ledger::{Fate, ThreadLedger};
 
 /// Whether an operation happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub trait Action {
     /// the start of the next, and one reading of the clock serves both.
     const PREPARES: bool;
 
-    /// Chooses the next key; outside the clock.
+    /// Chooses the next key and value; outside the clock.
     fn prepare(&mut self);
     /// Calls the engine.
     fn perform(&mut self) -> Result<Step>;
@@ -116,7 +116,8 @@ pub struct Put<'a> {
     pool: &'a ValuePool,
     origin: Origin,
     ledger: ThreadLedger,
-    version: u64,
+    version: Version,
+    value: &'a [u8],
     count: u64,
     tally: Tally,
 }
@@ -136,7 +137,8 @@ impl<'a> Put<'a> {
             pool,
             origin,
             ledger,
-            version: 0,
+            version: Version::new(origin.phase, origin.thread, 0),
+            value: &[],
             count: 0,
             tally: Tally::default(),
         }
@@ -150,15 +152,15 @@ impl Action for Put<'_> {
     #[inline]
     fn prepare(&mut self) {
         self.key.advance();
-        self.version = version(self.origin.phase, self.origin.thread, self.count);
+        self.version = Version::new(self.origin.phase, self.origin.thread, self.count);
+        self.value = self.pool.value(self.version);
         self.count += 1;
     }
 
     #[inline]
     fn perform(&mut self) -> Result<Step> {
-        let value = self.pool.value(self.version);
-        self.session.put(&self.key.bytes, value)?;
-        self.tally.bytes_written += (self.key.bytes.len() + value.len()) as u64;
+        self.session.put(&self.key.bytes, self.value)?;
+        self.tally.bytes_written += (self.key.bytes.len() + self.value.len()) as u64;
         self.ledger
             .note(self.key.index, Fate::Written(self.version));
         Ok(Step::Done)

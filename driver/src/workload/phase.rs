@@ -11,7 +11,7 @@ use crate::protocol::{Interval, Operation, Phase, Workload};
 use crate::random::{stream_seed, KeyOrder, KeyStream, ValuePool};
 
 use super::arrival::Schedule;
-use super::ledger::ThreadLedger;
+use super::ledger::{Ledger, ThreadLedger};
 use super::operations::{Action, Delete, Get, KeyBuffer, Origin, Put, Scan, Seek, Tally};
 use super::worker::{repeat, Extent, Lap, Stops};
 
@@ -21,6 +21,8 @@ pub struct PhaseContext<'a> {
     pub database: &'a dyn Database,
     /// Sizes and key space.
     pub workload: &'a Workload,
+    /// What was written before; hands each thread a ledger of its own.
+    pub ledger: &'a Ledger,
     /// Where values come from.
     pub pool: &'a ValuePool,
     /// Seed of the run.
@@ -182,7 +184,7 @@ impl Crew<'_> {
             thread,
         };
         let key = self.keys(thread, operation);
-        let ledger = ThreadLedger::new(self.context.seed);
+        let ledger = self.context.ledger.thread();
         match operation {
             Operation::ReadSeq => {
                 let wraps = self.phase.operations_per_thread.is_none();

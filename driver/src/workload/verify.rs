@@ -1,7 +1,7 @@
 //! The read-back: does the database hold what was written?
 
 use crate::engine::{Database, Result};
-use crate::random::{encode_key, ValuePool};
+use crate::random::{encode_key, ValuePool, Version};
 
 use super::ledger::{Fate, Ledger};
 
@@ -32,7 +32,7 @@ pub fn verify(
     let mut key = vec![b'0'; key_bytes];
     let mut verification = Verification::default();
     let expectations = ledger.expectations();
-    let affordable = READ_BACK_BYTES / pool.value(0).len().max(1);
+    let affordable = READ_BACK_BYTES / pool.value(Version::new(0, 0, 0)).len().max(1);
     let checked = expectations.len().min(affordable.max(keys_min));
     // An even stride keeps the checked keys spread over the whole key space.
     for position in 0..checked {

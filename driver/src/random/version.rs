@@ -1,0 +1,51 @@
+//! Versions: the name of one write of a run, of which its value is a function.
+
+const COUNT_BITS: u32 = 44;
+const THREAD_BITS: u32 = 12;
+
+/// One write: the `count`-th of a thread in a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Version(u64);
+
+impl Version {
+    /// Threads that a version can tell apart.
+    pub const THREADS_MAX: usize = (1 << THREAD_BITS) - 1;
+    /// Phases that a version can tell apart.
+    pub const PHASES_MAX: usize = (1 << (u64::BITS - THREAD_BITS - COUNT_BITS)) - 1;
+
+    /// Phase and thread must be at most their maxima; a count of 2^44 would take years to reach.
+    #[inline]
+    pub fn new(phase: usize, thread: usize, count: u64) -> Self {
+        let origin = (phase as u64) << THREAD_BITS | thread as u64;
+        Version(origin << COUNT_BITS | count)
+    }
+
+    /// Phase and thread together.
+    #[inline]
+    pub fn origin(self) -> u64 {
+        self.0 >> COUNT_BITS
+    }
+
+    /// Which write of its origin.
+    #[inline]
+    pub fn count(self) -> u64 {
+        self.0 & ((1 << COUNT_BITS) - 1)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn versions_do_not_collide(a: (u8, u8, u32), b: (u8, u8, u32)) {
+            let make = |(phase, thread, count): (u8, u8, u32)| {
+                Version::new(phase.into(), thread.into(), count.into())
+            };
+            prop_assert_eq!(make(a) == make(b), a == b);
+            prop_assert_eq!(make(a).count(), u64::from(a.2));
+        }
+    }
+}
