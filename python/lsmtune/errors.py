@@ -6,8 +6,10 @@ Everything below `cli` raises these; only `cli` prints them and exits.
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable
 from enum import IntEnum
+from pathlib import Path
 
 
 class ExitStatus(IntEnum):
@@ -21,9 +23,21 @@ class ExitStatus(IntEnum):
 
 
 class LsmtuneError(Exception):
-    """The work failed; `str()` is one line for the user, with the next step where there is one."""
+    """The work failed; `str()` is one line for the user, with the next step where there is one.
+
+    Line breaks, which engines and operating systems put into their texts, become spaces.
+    """
 
     exit_status = ExitStatus.FAILED
+
+    def __init__(self, line: str) -> None:
+        super().__init__(" ".join(line.split()))
+
+
+class Interrupted(LsmtuneError):
+    """The user ended the work."""
+
+    exit_status = ExitStatus.INTERRUPTED
 
 
 class InputError(LsmtuneError):
@@ -61,7 +75,7 @@ class InputError(LsmtuneError):
             facts.append(f"allowed: {self.allowed}")
         if self.nearest:
             facts.append(f"did you mean {self.nearest}?")
-        return " ".join(f"{place}: {'; '.join(facts)}".split())
+        return f"{place}: {'; '.join(facts)}"
 
 
 def _shortened(found: object, limit: int = 120) -> str:
@@ -69,6 +83,59 @@ def _shortened(found: object, limit: int = 120) -> str:
     if isinstance(found, bool):
         text = text.lower()  # as study files and engines spell it
     return text if len(text) <= limit else f"{text[:limit]}... ({len(text)} characters)"
+
+
+def is_utf8(text: object) -> bool:
+    """Whether `text`, a file name for example, has no bytes that are not UTF-8."""
+    try:
+        str(text).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
+_NOT_WRITABLE = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
+_WRONG_PLACE = frozenset(
+    {
+        errno.ENOENT,
+        errno.ENOTDIR,
+        errno.EEXIST,
+        errno.EISDIR,
+        errno.ENAMETOOLONG,
+        errno.ELOOP,
+        errno.EILSEQ,
+    }
+)
+
+
+def disk_trouble(error: OSError, path: Path | str) -> LsmtuneError:
+    """What the file system refused under `path`, as the user is told it.
+
+    A full disk and a failing one are LsmtuneError; a place that cannot be used is InputError.
+    """
+    where, reason = str(error.filename or path), error.strerror or str(error)
+    if error.errno in _FULL:
+        return disk_full(path)
+    if error.errno in _NOT_WRITABLE:
+        return not_writable(path, f"{where}: {reason}")
+    if error.errno in _WRONG_PLACE:
+        return InputError(where, why=f"cannot be used: {reason}")
+    return LsmtuneError(f"{where}: {reason}")
+
+
+def disk_full(path: Path | str) -> LsmtuneError:
+    """The error for a disk without space at `path`."""
+    return LsmtuneError(
+        f"{path}: the disk is full; what was stored is kept: free some space and repeat the command"
+    )
+
+
+def not_writable(path: Path | str, detail: str) -> InputError:
+    """The error for a place that cannot be written; `detail` is what refused, and why."""
+    return InputError(
+        str(path), why=f"cannot be written ({detail})", allowed="a writable folder (--dir DIR)"
+    )
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str:

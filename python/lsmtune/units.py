@@ -173,6 +173,16 @@ def option_value(value: str | int | float | bool) -> str | int | float | bool:
     return value
 
 
+def option_text_allowed(text: str) -> str:
+    """What an option's text has to be instead, or nothing when `text` is one value."""
+    if not text.strip() or not text.isprintable():
+        return "text that is not empty and has no control characters"
+    # The engines separate options by `;`: outside braces it would smuggle in another option.
+    if not text.strip().startswith("{") and any(sign in text for sign in ";="):
+        return "one value; nested options go in braces or under their dotted name"
+    return ""
+
+
 def is_size_text(text: str) -> bool:
     """Whether `text` is a number followed by one of our byte units."""
     match = _BYTES.fullmatch(text.strip())

@@ -57,13 +57,16 @@ def test_an_existing_file_is_kept_without_force(tmp_path: Path) -> None:
     ("arguments", "told"),
     [
         (["--engine", "rocksbd"], r"init: --engine: found 'rocksbd'.*did you mean rocksdb\?"),
-        (["--workload", "fill"], "init: --workload: found 'fill'"),
-        (["-w", "num"], "-w: found 'num'; allowed: KEY=VALUE"),
-        (["-w", "num=1", "-w", "num=2"], "-w: num: given twice"),
-        (["-w", "nums=1"], r"-w: nums: unknown workload parameter.*did you mean num\?"),
-        (["-w", "seek_nexts=1"], "-w: seek_nexts: has no effect in fillrandom"),
-        (["--budget", "soon"], "init: --budget: found 'soon'"),
-        (["--budget", "0"], "init: --budget: found '0'"),
+        (["--workload", "fill"], "--workload: found 'fill'"),
+        (["-w", "num"], "-w/--workload-set: found 'num'; allowed: name=value"),
+        (["-w", "num=1", "-w", "num=2"], "-w/--workload-set: num: given twice"),
+        (
+            ["-w", "nums=1"],
+            r"-w/--workload-set: nums: unknown .*did you mean num\?",
+        ),
+        (["-w", "seek_nexts=1"], "-w/--workload-set: seek_nexts: has no effect in fillrandom"),
+        (["--budget", "soon"], "--budget: found 'soon'"),
+        (["--budget", "0"], "--budget: found '0'"),
         (["--engine", "leveldb", "-w", "durability=none"], "workload.durability: found 'none'"),
     ],
 )

@@ -164,6 +164,20 @@ def test_an_interrupted_proof_goes_on_with_its_complete_pairs(folder: StudyFolde
     assert derive_seed(1, Stream.PROOF, 5) in seen
 
 
+def test_raising_the_number_of_pairs_begins_anew_instead_of_looking_twice(
+    folder: StudyFolder,
+) -> None:
+    """Adding pairs until the verdict pleases is how a false gain is found."""
+    proof(folder, plan=ProofPlan(pairs=5))
+    runner, observer = FakeRunner(), Recorder()
+    assert proof(folder, runner, observer, plan=ProofPlan(pairs=6)).pairs == 6
+    assert len(runner.requests) == 12
+    assert any("begins anew" in str(what) for what in observer.told)
+    again = FakeRunner()
+    assert proof(folder, again, plan=ProofPlan(pairs=6)).pairs == 6
+    assert again.requests == []
+
+
 def test_pairs_of_another_candidate_do_not_count(folder: StudyFolder) -> None:
     proof(folder)
     runner = FakeRunner()

@@ -82,8 +82,8 @@ def test_every_field_is_read() -> None:
         {"limits": "limits: {deadline: 5s}"},
     ],
 )
-def test_the_fingerprint_sees_what_changes_a_measurement(replaced: dict[str, str]) -> None:
-    assert minimal(**replaced).fingerprint() != minimal().fingerprint()
+def test_the_comparable_parts_hold_what_changes_a_measurement(replaced: dict[str, str]) -> None:
+    assert minimal(**replaced).comparable_parts() != minimal().comparable_parts()
 
 
 @pytest.mark.parametrize(
@@ -99,15 +99,15 @@ def test_the_fingerprint_sees_what_changes_a_measurement(replaced: dict[str, str
         {"# comment": "# a comment"},
     ],
 )
-def test_the_fingerprint_is_blind_to_the_rest(replaced: dict[str, str]) -> None:
-    assert minimal(**replaced).fingerprint() == minimal().fingerprint()
+def test_the_comparable_parts_hold_nothing_else(replaced: dict[str, str]) -> None:
+    assert minimal(**replaced).comparable_parts() == minimal().comparable_parts()
 
 
-def test_the_fingerprint_sees_the_space() -> None:
+def test_the_comparable_parts_hold_the_space() -> None:
     narrower = parse_spec(MINIMAL.replace("high: 64MiB", "high: 32MiB"), Path("study.yaml"))
     spelled = parse_spec(MINIMAL.replace("high: 64MiB", "high: 67108864"), Path("study.yaml"))
-    assert narrower.fingerprint() != minimal().fingerprint()
-    assert spelled.fingerprint() == minimal().fingerprint()
+    assert narrower.comparable_parts() != minimal().comparable_parts()
+    assert spelled.comparable_parts() == minimal().comparable_parts()
 
 
 def test_the_json_schema_is_valid() -> None:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 
-from lsmtune.records.config import Config, OptionValue
+from lsmtune.records.config import OptionValue
 from lsmtune.records.engine import Build, EngineIdentity
 from lsmtune.records.measurement import (
     Interval,
@@ -18,25 +17,15 @@ from lsmtune.records.measurement import (
     Verification,
 )
 from lsmtune.records.objective import Objective
-from lsmtune.records.request import Limits
 from lsmtune.records.workload import Phase, PhaseKind, Workload
 
 ENGINE = EngineIdentity("rocksdb", "10.2.1", "/opt/librocksdb.so", Build.RELEASE)
 
 
-LIMITS = Limits(deadline_s=60.0, memory_bytes=1 << 30, disk_bytes=1 << 30)
 WORKLOAD = Workload(
     "fillrandom", (Phase("fillrandom", PhaseKind.MEASURE, "fillrandom", 1000),), num=1000
 )
 OBJECTIVE = Objective()
-BASELINE = Config()
-
-
-@dataclass(frozen=True)
-class SmallSpace:
-    """The part of a Space that storage sees."""
-
-    parameters: tuple[str, ...] = ("write_buffer_size 2..16",)
 
 
 @dataclass(frozen=True)
@@ -44,17 +33,18 @@ class Description:
     """The part of a Spec that storage sees."""
 
     text: str = "name: x\n"
-    engine_name: str = "rocksdb"
-    engine_library: Path | None = None
-    limits: Limits = LIMITS
     workload: Workload = WORKLOAD
     objective: Objective = OBJECTIVE
-    baseline: Config = BASELINE
-    fixed: dict[str, OptionValue] = field(default_factory=dict)
-    space: SmallSpace = SmallSpace()
+    options: dict[str, OptionValue] = field(default_factory=dict)
+    space: tuple[str, ...] = ("write_buffer_size 2..16",)
 
-    def fingerprint(self) -> str:
-        return repr((self.engine_name, self.workload, self.objective, self.fixed, self.space))
+    def comparable_parts(self) -> dict[str, object]:
+        return {
+            "workload": self.workload,
+            "objective": self.objective,
+            "options": self.options,
+            "space": self.space,
+        }
 
 
 def measurement(outcome: Outcome = Outcome.OK, seed: int = 1) -> Measurement:

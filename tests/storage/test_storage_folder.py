@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from storage_parts import Description, SmallSpace, measurement
+from storage_parts import Description, measurement
 
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.records.config import Config
@@ -57,22 +57,23 @@ def test_the_folder_has_its_files_and_its_place(tmp_path: Path) -> None:
 
 def test_a_study_is_resumed_with_a_new_budget_but_not_with_new_parts(tmp_path: Path) -> None:
     with create(tmp_path / "s") as folder:
-        folder.measurements.add(Role.BASELINE, measurement(), config=Config())
+        folder.measurements.add(Role.TRIAL, measurement(), config=Config(), trial=0)
     with create(tmp_path / "s", text="budget: {trials: 9}\n") as folder:
         assert len(folder.measurements.all()) == 1
     assert (tmp_path / "s" / "study.yaml").read_text() == "budget: {trials: 9}\n"
     before = (tmp_path / "s" / "measurements.db").read_bytes()
-    with pytest.raises(InputError, match=r"changed since: fixed, space; allowed: .*--dir DIR"):
-        create(tmp_path / "s", fixed={"a": 1}, space=SmallSpace(("other",)), text="x")
+    with pytest.raises(InputError, match=r"changed since: options, space; allowed: .*--dir DIR"):
+        create(tmp_path / "s", options={"a": 1}, space=("other",), text="x")
     assert (tmp_path / "s" / "measurements.db").read_bytes() == before
     assert (tmp_path / "s" / "study.yaml").read_text() == "budget: {trials: 9}\n"
     create(tmp_path / "s").close()  # the refusal let the lock go
 
 
-def test_a_study_of_which_no_run_went_well_may_be_corrected(tmp_path: Path) -> None:
+def test_a_study_of_which_no_candidate_ran_well_may_be_corrected(tmp_path: Path) -> None:
     with create(tmp_path / "s") as folder:
-        failed = measurement(Outcome.TIMEOUT)
-        folder.measurements.add(Role.BASELINE, failed, config=Config())
+        folder.measurements.add(Role.BASELINE, measurement(), config=Config())
+        invalid = measurement(Outcome.INVALID)
+        folder.measurements.add(Role.TRIAL, invalid, config=Config(), trial=0)
         folder.optuna_study().enqueue_trial({"x": 1})
     objective = Objective("latency_us_p99", Direction.MINIMIZE)
     for _ in range(2):

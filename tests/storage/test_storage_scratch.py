@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import errno
 import json
+import os
+import tempfile
 import threading
 import time
 from pathlib import Path
@@ -51,6 +54,15 @@ def test_a_link_to_a_marked_folder_is_not_ours(tmp_path: Path) -> None:
     with pytest.raises(LsmtuneError, match="not deleted"):
         remove_owned(tmp_path / "run-link")
     assert (real / "db" / "000004.log").exists()
+
+
+def test_a_full_disk_is_a_clear_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_arguments: object, **_named: object) -> str:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(tempfile, "mkdtemp", full)
+    with pytest.raises(LsmtuneError, match="the disk is full"), run_directory(tmp_path):
+        pass
 
 
 def test_a_run_directory_is_fresh_marked_and_gone_afterwards(tmp_path: Path) -> None:

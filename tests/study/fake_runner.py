@@ -6,7 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lsmtune.records.engine import Build, EngineIdentity
 from lsmtune.records.measurement import Measurement, Outcome, PhaseMeasurement, RunError
@@ -81,6 +81,35 @@ class FakeRunner:
             phases=() if failed else (phase(value),),
             error=RunError(outcome.value, f"made to end {outcome.value}") if failed else None,
         )
+
+
+class SpeedBySeed(FakeRunner):
+    """Runs of some seeds are faster by a factor."""
+
+    def __init__(self, factors: dict[int, float]) -> None:
+        super().__init__()
+        self._factors = factors
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        found = super()._measurement(request, outcome)
+        factor = self._factors.get(request.seed, 1.0)
+        return replace(
+            found, phases=tuple(phase(p.throughput_ops_s * factor) for p in found.phases)
+        )
+
+
+class Refusing(FakeRunner):
+    """An engine without the option `name`."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__(fails=lambda r: Outcome.INVALID if name in r.config.options else None)
+        self._name = name
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        found = super()._measurement(request, outcome)
+        field = f"options.{self._name}"
+        error = RunError("unknown_option", "no", field, self._name, None, ("nearest_one",))
+        return found if found.error is None else replace(found, error=error)
 
 
 def phase(value: float) -> PhaseMeasurement:

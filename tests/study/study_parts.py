@@ -36,6 +36,7 @@ budget: {budget}
 proof:
   pairs: {pairs}
 seed: {seed}
+{more}
 """
 
 
@@ -48,9 +49,16 @@ def make_spec(
     sampler: str = "random",
     pairs: int = 5,
     seed: int = 1,
+    more: str = "",
 ) -> Spec:
     text = STUDY.format(
-        budget=budget, metric=metric, default=default, sampler=sampler, pairs=pairs, seed=seed
+        budget=budget,
+        metric=metric,
+        default=default,
+        sampler=sampler,
+        pairs=pairs,
+        seed=seed,
+        more=more,
     )
     return parse_spec(text, path / "small.yaml")
 

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -38,3 +40,10 @@ def test_a_budget_without_room_for_a_search_is_told() -> None:
     assert SearchBudget(None, 100.0, 5).too_short([10.0]).startswith("a time budget of")
     assert SearchBudget(None, 200.0, 5).too_short([10.0]) == ""
     assert SearchBudget(9, None, 5).too_short([10.0]) == ""
+
+
+def test_a_trial_that_hangs_gets_what_is_left_but_never_less_than_five_usual_runs() -> None:
+    budget = SearchBudget(trials=None, time_s=120.0, pairs=5)
+    assert budget.longest_run_s(20.0, [2.0]) == 120.0 - 20.0 - budget.reserve_s([2.0])
+    assert budget.longest_run_s(119.0, [2.0]) == 10.0
+    assert SearchBudget(trials=9, time_s=None, pairs=5).longest_run_s(0.0, [2.0]) == math.inf

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fake_runner import ENGINE, MIB, FakeRunner
+from fake_runner import ENGINE, MIB, FakeRunner, Refusing, SpeedBySeed
 from optuna.trial import TrialState
 from study_parts import Recorder, make_spec, stored, tuned
 
@@ -16,12 +16,16 @@ from lsmtune.records.measurement import Outcome
 from lsmtune.records.request import RunRequest
 from lsmtune.records.verdict import VerdictOutcome
 from lsmtune.storage.folder import StudyFolder
-from lsmtune.storage.measurements import Role
+from lsmtune.storage.measurements import Role, StoredMeasurement
 
 
 def states(folder: Path) -> Counter[TrialState]:
     with StudyFolder.open(folder) as opened:
         return Counter(trial.state for trial in opened.optuna_study().trials)
+
+
+def trials_of(folder: Path) -> list[StoredMeasurement]:
+    return [row for row in stored(folder) if row.role is Role.TRIAL]
 
 
 def size_mib(request: RunRequest) -> float:
@@ -122,35 +126,63 @@ def test_a_candidate_that_loses_data_only_in_the_proof_is_not_better(tmp_path: P
     assert "data_loss" in result.verdict.why
 
 
-@pytest.mark.parametrize(
-    ("speed", "why"),
-    [
-        (
-            lambda o: float(str(o.get("write_buffer_size", 20 * MIB))),
-            "no candidate beat the baseline in the search",
-        ),
-        (
-            lambda o: 2e5 if o.get("write_buffer_size") == 2 * MIB else 1e5,
-            "the baseline itself was the best of the search",
-        ),
-    ],
-)
-def test_without_a_better_candidate_there_is_no_proof(
-    tmp_path: Path, speed: object, why: str
-) -> None:
-    runner = FakeRunner(speed=speed, noise=0.0)  # type: ignore[arg-type]
+def test_when_the_baseline_is_the_best_there_is_no_proof(tmp_path: Path) -> None:
+    def speed(options: dict[str, object]) -> float:
+        return 2e5 if options.get("write_buffer_size") == 2 * MIB else 1e5
+
+    runner = FakeRunner(speed=speed, noise=0.0)
     result = tuned(make_spec(tmp_path, budget="{trials: 3}"), tmp_path / "s", runner)
     assert result.verdict is not None
     assert result.verdict.outcome is VerdictOutcome.NOT_PROVEN
-    assert result.verdict.why == why
+    assert result.verdict.why == "the baseline itself was the best of the search"
     assert len(runner.requests) == 4
 
 
+def test_one_fast_run_of_the_baseline_does_not_replace_the_proof(tmp_path: Path) -> None:
+    """The baseline's run of the search was the fastest of all; its runs of the proof are not."""
+    lucky = derive_seed(1, Stream.BASELINE, 0)
+    runner = SpeedBySeed({lucky: 9.0})
+    result = tuned(make_spec(tmp_path), tmp_path / "s", runner)
+    assert result.baseline_value is not None
+    assert result.best_value is not None
+    assert result.baseline_value > result.best_value
+    assert result.verdict is not None
+    assert (result.verdict.outcome, result.verdict.pairs) == (VerdictOutcome.BETTER, 5)
+
+
 def test_less_is_better_when_the_objective_says_so(tmp_path: Path) -> None:
-    runner = FakeRunner(fails=lambda _r: None)
-    result = tuned(make_spec(tmp_path, metric="elapsed_s"), tmp_path / "s", runner)
+    metric = "throughput_ops_s\n  direction: minimize"
+    result = tuned(make_spec(tmp_path, metric=metric), tmp_path / "s")
+    values = [row.measurement.phases[-1].throughput_ops_s for row in trials_of(tmp_path / "s")]
+    assert result.best_value == min(values)
     assert result.verdict is not None
     assert result.verdict.direction == "minimize"
+
+
+@pytest.mark.parametrize(
+    ("more", "line"),
+    [
+        ("options: {max_open_fils: 5}", "small.yaml:19: options.max_open_fils"),
+        ("baseline: {max_open_fils: 5}", "small.yaml:19: baseline.max_open_fils"),
+    ],
+)
+def test_a_baseline_that_the_engine_refuses_is_an_error_of_the_study_file(
+    tmp_path: Path, more: str, line: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        tuned(make_spec(tmp_path, more=more), tmp_path / "s", Refusing("max_open_fils"))
+    assert str(caught.value) == f"{tmp_path}/{line}: unknown option; did you mean nearest_one?"
+
+
+def test_a_mistyped_option_of_the_space_ends_the_study_and_can_be_corrected(tmp_path: Path) -> None:
+    name = "level0_file_num_compaction_trigger"
+    runner = Refusing(name)
+    with pytest.raises(InputError, match=rf"small.yaml:12: space.{name}: unknown option; did you"):
+        tuned(make_spec(tmp_path), tmp_path / "s", runner)
+    assert len(runner.requests) == 2
+    corrected = make_spec(tmp_path, default="default: 3MiB")
+    corrected = replace(corrected, fixed={"max_open_files": 10})
+    assert tuned(corrected, tmp_path / "s").counts == {"ok": 8}
 
 
 def test_a_baseline_that_fails_is_a_clear_error_and_can_be_tried_again(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
+from lsmtune.errors import Interrupted
+
 # In the order of `lsmtune --help`. Each is a module of this room with `register(app)`.
 COMMANDS = {
     "doctor": "Say what this machine and its engine libraries are good for.",
@@ -32,6 +34,13 @@ class LazyGroup(TyperGroup):
         super().__init__(**attributes)
         for name, summary in COMMANDS.items():
             self.add_command(TyperCommand(name, help=summary))
+
+    def invoke(self, ctx: Any) -> Any:
+        """As in the base class; an interruption is said, and not only a status."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            raise Interrupted("interrupted") from None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """As in the base class, with the real command put in place first."""

@@ -11,12 +11,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from lsmtune.cli.options import option_of
 from lsmtune.errors import InputError
 from lsmtune.records.config import Config, OptionValue
 from lsmtune.records.engine import EngineIdentity
 from lsmtune.storage.folder import StudyFolder, default_folder
 from lsmtune.storage.measurements import Role, StoredMeasurement
-from lsmtune.units import UnitError, option_value
 
 ALLOWED = "default, name=value,name=value, a study file or folder, study.yaml#TRIAL"
 
@@ -67,10 +67,7 @@ def parse_options(text: str, source: str) -> dict[str, OptionValue]:
             raise InputError(source, found=part, allowed="name=value")
         if name in options:
             raise InputError(source, name, why="given twice")
-        try:
-            options[name] = option_value(value)
-        except UnitError as error:
-            raise InputError(source, name, found=value, allowed=error.allowed) from error
+        options[name] = option_of(source, name, value)
     return options
 
 

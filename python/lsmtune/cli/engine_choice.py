@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from lsmtune.cli.probing import choose_library
-from lsmtune.engines.names import BUILT_IN_ENGINES
-from lsmtune.errors import InputError
+from lsmtune.engines.names import BUILT_IN_ENGINES, ENGINE_NAMES
+from lsmtune.errors import InputError, nearest_name
 from lsmtune.records.engine import EngineIdentity
 
 
@@ -17,6 +17,10 @@ def chosen_engine(
 
     Raises InputError when there is none, or when it is not that engine.
     """
+    if name not in ENGINE_NAMES:
+        nearest = nearest_name(name, ENGINE_NAMES)
+        allowed = ", ".join(ENGINE_NAMES)
+        raise InputError("--engine", found=name, allowed=allowed, nearest=nearest)
     if name not in BUILT_IN_ENGINES:
         found, warnings = choose_library(name, library, driver)
         return found.identity, warnings

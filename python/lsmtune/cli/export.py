@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from lsmtune.cli.config_name import ALLOWED, resolve_named
+from lsmtune.cli.files import write_file
 from lsmtune.engines.exporters import EXPORTERS, export
+from lsmtune.engines.names import ENGINE_KINDS, engine_kind
 from lsmtune.errors import InputError
 
 
@@ -29,10 +30,12 @@ def _export(
     ] = None,
 ) -> None:
     """Write a configuration as an OPTIONS file, a .properties file, or db_bench flags."""
+    if engine is not None:
+        engine_kind(engine, "--engine")
     named = resolve_named(config, engine)
     engine_name = engine or (named.engine.name if named.engine else None)
     if engine_name is None:
-        raise InputError("export", "--engine", why="missing", allowed="rocksdb, leveldb")
+        raise InputError("export", "--engine", why="missing", allowed=", ".join(ENGINE_KINDS))
     text = export(
         format_name,
         engine_name,
@@ -41,12 +44,7 @@ def _export(
         label=named.config.label,
     )
     if output is None:
-        sys.stdout.write(text)
+        print(text, end="")
         return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            "export", "--output", found=str(output), why=str(error.strerror)
-        ) from error
+    write_file(output, text)
     print(output)

@@ -8,12 +8,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+# Ctrl-C, a polite kill, and a terminal that is closed: the same for all of them.
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 STOPPING = "stopping; the state is kept (Ctrl-C again to stop at once)"
+
+
+def obeyed() -> list[signal.Signals]:
+    """Those of SIGNALS that the caller of the program did not have ignored, as `nohup` does."""
+    return [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
 
 
 @contextmanager
 def stop_on_interrupt(say: Callable[[str], None]) -> Iterator[threading.Event]:
-    """An event that the first SIGINT or SIGTERM sets; the second raises KeyboardInterrupt.
+    """An event that the first of the SIGNALS sets; the second raises KeyboardInterrupt.
 
     For the main thread. `say` is told once. The handlers before are put back on the way out.
     """
@@ -25,7 +32,7 @@ def stop_on_interrupt(say: Callable[[str], None]) -> Iterator[threading.Event]:
         stop.set()
         say(STOPPING)
 
-    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    before = {number: signal.signal(number, handle) for number in obeyed()}
     try:
         yield stop
     finally:

@@ -165,7 +165,7 @@ def _lines_table(progress: TuneProgress) -> Table:
             "" if line.value is None else number(line.value),
             "" if line.ratio is None else f"{line.ratio:.2f}",
             format_duration(line.wall_s),
-            line.options,
+            line.why or line.options,
             style=style,
         )
     return table
@@ -177,7 +177,8 @@ def _print_line(plan: Plan) -> Callable[[RunLine], None]:
         ratio = "" if line.ratio is None else f" {line.ratio:.2f}x"
         best = " best" if line.best else ""
         text = f"{line.name}: {line.outcome}{value}{ratio}{best} {line.options}"
-        _print(f"{text.rstrip()} ({format_duration(line.wall_s)})")
+        why = f": {line.why}" if line.why else ""
+        _print(f"{text.rstrip()} ({format_duration(line.wall_s)}){why}")
 
     return print_line
 

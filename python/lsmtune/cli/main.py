@@ -14,7 +14,15 @@ from typer.main import get_command
 
 import lsmtune
 from lsmtune.cli.commands import LazyGroup
-from lsmtune.errors import ExitStatus, LsmtuneError, nearest_name
+from lsmtune.cli.interrupt import obeyed
+from lsmtune.errors import (
+    ExitStatus,
+    InputError,
+    LsmtuneError,
+    disk_trouble,
+    is_utf8,
+    nearest_name,
+)
 
 PROGRAM = "lsmtune"
 DEBUG = "LSMTUNE_DEBUG"
@@ -59,20 +67,23 @@ def _root(
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line `arguments` (those of the process by default); the exit status."""
+    _open_streams()
     # What Ctrl-C does is what a polite kill should do: clean up, keep the state.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in obeyed():
+        signal.signal(number, signal.default_int_handler)
+    given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        status = get_command(app).main(
-            args=None if arguments is None else list(arguments),
-            prog_name=PROGRAM,
-            standalone_mode=False,
-        )
+        _refuse_other_encodings(given)
+        status = get_command(app).main(args=given, prog_name=PROGRAM, standalone_mode=False)
+        _flush()
     except LsmtuneError as error:
         return _fail(str(error), error.exit_status)
     except typer.Abort:
         return _fail("interrupted", ExitStatus.INTERRUPTED)
     except typer.TyperException as error:
         return _fail(usage_line(error), ExitStatus.BAD_INPUT)
+    except OSError as error:
+        return _unexpected(error) if _debugging() else _refused_by_disk(error)
     except Exception as error:
         return _unexpected(error)
     return status if isinstance(status, int) else ExitStatus.DONE
@@ -105,8 +116,47 @@ def _fail(line: str, status: ExitStatus) -> ExitStatus:
     return status
 
 
+def _open_streams() -> None:
+    """Stand-ins for streams that the caller closed: what goes to them is lost, and no more."""
+    for name, number in (("stdout", 1), ("stderr", 2)):
+        if getattr(sys, name) is None:
+            descriptor = os.open(os.devnull, os.O_WRONLY)
+            # On their own numbers, so that no database file is opened there.
+            if descriptor != number:
+                os.dup2(descriptor, number)
+                os.close(descriptor)
+            setattr(sys, name, os.fdopen(number, "w"))
+
+
+def _refuse_other_encodings(arguments: Sequence[str]) -> None:
+    """Study files, databases and the driver's protocol hold names and values as UTF-8."""
+    for argument in arguments:
+        if not is_utf8(argument):
+            raise InputError("command line", found=argument, allowed="text and names in UTF-8")
+
+
+def _flush() -> None:
+    """Write what is left of the result while there is still someone to tell that it is lost."""
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        # Python would try again at the end, and fail again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if not isinstance(error, BrokenPipeError):
+            raise LsmtuneError(f"standard output: {error.strerror}") from error
+
+
+def _refused_by_disk(error: OSError) -> ExitStatus:
+    refusal = disk_trouble(error, "output")
+    return _fail(str(refusal), refusal.exit_status)
+
+
+def _debugging() -> bool:
+    return os.environ.get(DEBUG) == "1"
+
+
 def _unexpected(error: Exception) -> ExitStatus:
-    if os.environ.get(DEBUG) == "1":
+    if _debugging():
         traceback.print_exc()
         return ExitStatus.FAILED
     said = " ".join(str(error).split())

@@ -2,32 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lsmtune.engines.names import BUILT_IN_ENGINES, ENGINE_KINDS
+from lsmtune.engines.names import ENGINE_NAMES
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.records.config import Config, OptionValue
-from lsmtune.records.request import Limits
+from lsmtune.records.request import LIMITS_DEFAULT, SEED_MAX, Limits
 from lsmtune.records.workload import Workload
-from lsmtune.units import UnitError, option_value, parse_bytes, parse_duration
+from lsmtune.units import (
+    UnitError,
+    format_bytes,
+    format_duration,
+    option_text_allowed,
+    option_value,
+    parse_bytes,
+    parse_duration,
+)
 from lsmtune.workloads import WORKLOAD_NAMES, WORKLOAD_PARAMETERS, make_workload
 
-SEED_MAX = 2**53 - 1  # the largest whole number that every JSON reader keeps exactly
-DEADLINE_DEFAULT = "10m"
-MEMORY_DEFAULT = "4GiB"
-DISK_DEFAULT = "20GiB"
+DEADLINE_DEFAULT = format_duration(LIMITS_DEFAULT.deadline_s)
+MEMORY_DEFAULT = format_bytes(LIMITS_DEFAULT.memory_bytes)
+DISK_DEFAULT = format_bytes(LIMITS_DEFAULT.disk_bytes)
 
 OPTION_FLAG = "-o/--option"
 WORKLOAD_FLAG = "-w/--workload-set"
 
 
-def engine_names() -> list[str]:
-    """The engines that a command can measure."""
-    return [*ENGINE_KINDS, *BUILT_IN_ENGINES]
+def whole_number(flag: str, low: int, high: int) -> Callable[[str], int]:
+    """A reader of the value of `flag`, which raises InputError outside `low` to `high`."""
+
+    def read(text: str) -> int:
+        try:
+            number = int(text)
+        except ValueError:
+            number = low - 1
+        if not low <= number <= high:
+            raise InputError(flag, found=text, allowed=f"a whole number from {low} to {high}")
+        return number
+
+    return read
 
 
 EngineOption = Annotated[
@@ -35,8 +52,8 @@ EngineOption = Annotated[
     typer.Option(
         "--engine",
         metavar="NAME",
-        help=f"{', '.join(engine_names())}.",
-        autocompletion=engine_names,
+        help=f"{', '.join(ENGINE_NAMES)}.",
+        autocompletion=lambda: list(ENGINE_NAMES),
     ),
 ]
 LibraryOption = Annotated[
@@ -71,19 +88,40 @@ OptionSetOption = Annotated[
     ),
 ]
 SeedOption = Annotated[
-    int, typer.Option("--seed", metavar="N", min=0, max=SEED_MAX, help="Seed of the first run.")
+    int,
+    typer.Option(
+        "--seed",
+        metavar="N",
+        parser=whole_number("--seed", 0, SEED_MAX),
+        help="Seed of the first run.",
+    ),
 ]
 RepeatOption = Annotated[
-    int, typer.Option("--repeat", metavar="N", min=1, max=1000, help="Runs, each on a new seed.")
+    int,
+    typer.Option(
+        "--repeat",
+        metavar="N",
+        parser=whole_number("--repeat", 1, 1000),
+        help="Runs, each on a new seed.",
+    ),
 ]
 BudgetOption = Annotated[
     str | None, typer.Option("--budget", metavar="TIME", help="Time for all of it: 30m, 1h30m.")
 ]
 TrialsOption = Annotated[
-    int | None, typer.Option("--trials", metavar="N", min=1, help="At most so many trials.")
+    int | None,
+    typer.Option(
+        "--trials",
+        metavar="N",
+        parser=whole_number("--trials", 1, TRIALS_MAX),
+        help="At most so many trials.",
+    ),
 ]
 PairsOption = Annotated[
-    int, typer.Option("--pairs", metavar="N", min=5, max=1000, help="Pairs of runs.")
+    int,
+    typer.Option(
+        "--pairs", metavar="N", parser=whole_number("--pairs", 5, 1000), help="Pairs of runs."
+    ),
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 DeadlineOption = Annotated[
@@ -114,12 +152,20 @@ def config_of(texts: Sequence[str] | None) -> Config:
     """The Config of the `-o` flags; `default` without any."""
     options: dict[str, OptionValue] = {}
     for name, text in assignments(OPTION_FLAG, texts).items():
-        try:
-            options[name] = option_value(text)
-        except UnitError as error:
-            raise _unit_error(OPTION_FLAG, name, error) from error
+        options[name] = option_of(OPTION_FLAG, name, text)
     label = ",".join(f"{name}={value}" for name, value in options.items())
     return Config(options, label=label or "default")
+
+
+def option_of(source: str, name: str, text: str) -> OptionValue:
+    """The value of option `name` that `text` states. Raises InputError, naming `source`."""
+    allowed = option_text_allowed(text)
+    if allowed:
+        raise InputError(source, name, found=text, allowed=allowed)
+    try:
+        return option_value(text)
+    except UnitError as error:
+        raise _unit_error(source, name, error) from error
 
 
 def workload_of(name: str, texts: Sequence[str] | None) -> Workload:

@@ -189,12 +189,7 @@ def invalid(error: RunError, source: str) -> InputError:
         field = f"-o {field.removeprefix('options.')}"
     elif field == "engine.library":
         field = "--library"
-    if error.kind == "unknown_option":
-        nearest = ", ".join(error.nearest)
-        return InputError(source, field, why="unknown option", nearest=nearest)
-    if error.found is not None and error.allowed is not None:
-        return InputError(source, field, found=error.found, allowed=error.allowed)
-    return InputError(source, field, why=error.message)
+    return error.input_error(source, field)
 
 
 def verdict_line(verdict: Verdict) -> str:

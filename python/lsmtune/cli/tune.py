@@ -51,7 +51,12 @@ def _tune(
     """Search, prove, and write the result; continues where it stopped."""
     from lsmtune.cli.engine_choice import chosen_engine
     from lsmtune.cli.machine_facts import machine_facts
-    from lsmtune.cli.tune_result import tune_document, tune_text, write_result_files
+    from lsmtune.cli.tune_result import (
+        all_failed,
+        tune_document,
+        tune_text,
+        write_result_files,
+    )
     from lsmtune.runners.driver_binary import find_driver
     from lsmtune.spec import load_spec
     from lsmtune.storage.folder import StudyFolder, default_folder
@@ -64,6 +69,7 @@ def _tune(
             folder.measurements.set_fact("machine", machine_facts(folder.path))
         result = search_and_prove(spec, folder, engine, driver, warnings)
         files = write_result_files(folder, spec, result, engine)
+        failure = all_failed(folder, spec, result)
         if as_json:
             typer.echo(json.dumps(tune_document(spec, folder, result, files), indent=2))
         elif not result.interrupted:
@@ -71,6 +77,8 @@ def _tune(
     if result.interrupted:
         typer.echo(f"lsmtune: interrupted; the same command continues {folder.path}", err=True)
         raise typer.Exit(ExitStatus.INTERRUPTED)
+    if failure is not None:
+        raise failure
     better = result.verdict is not None and result.verdict.outcome is VerdictOutcome.BETTER
     if require_gain and not better:
         raise typer.Exit(ExitStatus.NOT_BETTER)

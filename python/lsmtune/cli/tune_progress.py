@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from lsmtune.cli.run_progress import RunProgress
 from lsmtune.proof.measurer import Clock
 from lsmtune.records.config import Config, option_text
-from lsmtune.records.objective import Direction, Objective
+from lsmtune.records.objective import Objective
 from lsmtune.records.workload import Workload
 from lsmtune.runners.messages import Message
 from lsmtune.storage.measurements import Role, StoredMeasurement
@@ -32,7 +32,10 @@ class Plan:
 
 @dataclass(frozen=True)
 class RunLine:
-    """A finished run: `ratio` is its value over the baseline's, `best` marks a new best trial."""
+    """A finished run: `ratio` is its value over the baseline's, `best` marks a new best trial.
+
+    `why` says what went wrong in a run that did not end `ok`.
+    """
 
     name: str
     outcome: str
@@ -41,6 +44,7 @@ class RunLine:
     options: str
     wall_s: float
     best: bool = False
+    why: str = ""
 
 
 class TuneProgress(NullObserver):
@@ -174,17 +178,14 @@ class TuneProgress(NullObserver):
             options=options_text(stored.config),
             wall_s=stored.wall_s,
             best=is_best,
+            why="" if stored.measurement.error is None else stored.measurement.error.message,
         )
         self.lines.append(line)
         if self._on_line is not None:
             self._on_line(line)
 
     def _beats_best(self, value: float) -> bool:
-        if self._best_value is None:
-            return True
-        if self.plan.objective.direction is Direction.MAXIMIZE:
-            return value > self._best_value
-        return value < self._best_value
+        return self._best_value is None or self.plan.objective.better(value, self._best_value)
 
     def _say(self, text: str) -> None:
         self.notes.append(text)

@@ -16,6 +16,7 @@ from lsmtune.records.engine import EngineIdentity
 from lsmtune.records.verdict import VerdictOutcome
 from lsmtune.spec import Spec
 from lsmtune.storage.folder import StudyFolder
+from lsmtune.storage.measurements import Role
 from lsmtune.study.result import TuneResult, result_document
 
 REPORT = "report.html"
@@ -103,6 +104,18 @@ def tune_text(spec: Spec, folder: StudyFolder, result: TuneResult, files: Result
         lines.append(f"deployable  {files.deployable}")
     lines.append(f"study       {spec.name}, {result.trials} trials in {folder.path}")
     return "\n".join(lines)
+
+
+def all_failed(folder: StudyFolder, spec: Spec, result: TuneResult) -> LsmtuneError | None:
+    """The failure of a study that ran trials of which none gave a value."""
+    if result.interrupted or result.best is not None or not result.trials:
+        return None
+    last = folder.measurements.of(Role.TRIAL)[-1].measurement
+    why = f": {last.error.message}" if last.error else ""
+    return LsmtuneError(
+        f"{spec.path}: none of {result.trials} trials gave a value; "
+        f"the last one ended {last.outcome.value}{why}"
+    )
 
 
 def _options(result: TuneResult) -> list[str]:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,7 @@ from lsmtune.cli.output import invalid
 from lsmtune.cli.tune_progress import Plan, TuneProgress
 from lsmtune.proof.measurer import Measurer
 from lsmtune.proof.paired import ProofPlan, prove
-from lsmtune.records.config import Config, OptionValue
+from lsmtune.records.config import Config
 from lsmtune.records.engine import EngineIdentity
 from lsmtune.records.measurement import Outcome
 from lsmtune.records.objective import Objective
@@ -24,7 +23,6 @@ from lsmtune.records.request import Limits
 from lsmtune.records.verdict import Verdict
 from lsmtune.records.workload import Workload
 from lsmtune.runners.native import NativeRunner
-from lsmtune.space import Space
 from lsmtune.storage.codec import encode
 from lsmtune.storage.folder import StudyFolder
 from lsmtune.storage.measurements import Role, StoredMeasurement
@@ -46,7 +44,7 @@ class Verification:
 
 @dataclass(frozen=True)
 class Description:
-    """A Verification as `storage.fingerprint.StudyDescription`: a study that searches nothing.
+    """A Verification as `storage.comparable.StudyDescription`: a study that searches nothing.
 
     The two configurations are not part of it: one folder may hold the proofs of many, and
     `stored_pairs` tells them apart.
@@ -57,61 +55,21 @@ class Description:
     @property
     def text(self) -> str:
         """The description as JSON, which is YAML too."""
-        return json.dumps({"verify": encode(self._parts())}, indent=2) + "\n"
-
-    @property
-    def engine_name(self) -> str:
-        """The engine's name."""
-        return self.verification.engine.name
-
-    @property
-    def engine_library(self) -> Path | None:
-        """The engine's library."""
-        library = self.verification.engine.library
-        return None if library is None else Path(library)
-
-    @property
-    def limits(self) -> Limits:
-        """When a run is killed."""
-        return self.verification.limits
-
-    @property
-    def workload(self) -> Workload:
-        """The phases of every run."""
-        return self.verification.workload
+        return json.dumps({"verify": encode(self.comparable_parts())}, indent=2) + "\n"
 
     @property
     def objective(self) -> Objective:
         """What is judged."""
         return self.verification.objective
 
-    @property
-    def baseline(self) -> Config:
-        """Left out, as the candidate is."""
-        return Config()
-
-    @property
-    def fixed(self) -> Mapping[str, OptionValue]:
-        """None."""
-        return {}
-
-    @property
-    def space(self) -> Space:
-        """Empty."""
-        return Space((), ())
-
-    def fingerprint(self) -> str:
-        """One hash over everything that makes the runs comparable."""
-        return hashlib.sha256(
-            json.dumps(encode(self._parts()), sort_keys=True).encode()
-        ).hexdigest()
-
-    def _parts(self) -> dict[str, object]:
+    def comparable_parts(self) -> dict[str, object]:
+        """All but the two configurations."""
+        asked = self.verification
         return {
-            "engine": [self.engine_name, str(self.engine_library or "")],
-            "workload": self.workload,
-            "objective": self.objective,
-            "limits": self.limits,
+            "engine": [asked.engine.name, asked.engine.library or ""],
+            "workload": asked.workload,
+            "objective": asked.objective,
+            "limits": asked.limits,
         }
 
 

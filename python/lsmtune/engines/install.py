@@ -10,8 +10,10 @@ from __future__ import annotations
 import hashlib
 import sys
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, wait
 from pathlib import Path
+
+import psutil
 
 from lsmtune.engines.build import detect_engine
 from lsmtune.engines.home import logs_folder
@@ -25,7 +27,13 @@ from lsmtune.engines.source_tree import (
     tree_version,
 )
 from lsmtune.engines.staging import Fetched, install_folder, installed
-from lsmtune.engines.steps import Progress, open_log, require_programs, run_step
+from lsmtune.engines.steps import (
+    Progress,
+    kill_tree,
+    open_log,
+    require_programs,
+    run_step,
+)
 from lsmtune.errors import InputError, LsmtuneError
 
 ROCKSDB_VERSION = "10.2.1"
@@ -149,12 +157,21 @@ _RECIPES: dict[str, tuple[str, str, Callable[[Path, Progress], Path]]] = {
     ),
 }
 INSTALLABLE = tuple(_RECIPES)
+_KILL_AGAIN_S = 0.05
 
 
 def install_all(names: tuple[str, ...], progress: Progress) -> list[Fetched]:
     """Install several engines side by side: one waits for the network while another compiles."""
     with ThreadPoolExecutor(max_workers=max(1, len(names))) as pool:
-        return list(pool.map(lambda name: install(name, progress), names))
+        installs = [pool.submit(install, name, progress) for name in names]
+        try:
+            return [each.result() for each in installs]
+        except KeyboardInterrupt:
+            # The threads do not learn of it; their steps end when the programs do.
+            while wait(installs, timeout=_KILL_AGAIN_S).not_done:
+                for step in psutil.Process().children():
+                    kill_tree(step.pid)
+            raise
 
 
 def main(arguments: list[str]) -> int:

@@ -32,6 +32,11 @@ ENGINE_KINDS = {
 # Engines that are part of the driver: nothing to install, nothing to register.
 BUILT_IN_ENGINES = ("memory", "noop")
 
+ENGINE_NAMES = (*ENGINE_KINDS, *BUILT_IN_ENGINES)
+
+# `noop` stores nothing, so a study of it would compare nothing.
+STUDY_ENGINES = tuple(name for name in ENGINE_NAMES if name != "noop")
+
 
 def engine_kind(name: str, source: str = "engine") -> EngineKind:
     """The engine called `name`. Raises InputError, naming `source`, for any other name."""

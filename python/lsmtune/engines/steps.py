@@ -7,8 +7,11 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import IO
+
+import psutil
 
 from lsmtune.errors import LsmtuneError
 
@@ -71,7 +74,7 @@ def run_step(
                     shown = int(percent.group(1))
                     progress(f"{what}: {shown} %")
         except BaseException:
-            process.kill()
+            kill_tree(process.pid)
             raise
     log.flush()
     if process.returncode != 0:
@@ -79,6 +82,18 @@ def run_step(
             f"{what} failed with status {process.returncode}: {' | '.join(tail) or 'no output'}; "
             f"next step: read the log {log.name}"
         )
+
+
+def kill_tree(pid: int) -> None:
+    """Kill process `pid` and all that it started: `make` alone would leave its compilers."""
+    try:
+        process = psutil.Process(pid)
+        family = [process, *process.children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return
+    for member in family:
+        with suppress(psutil.NoSuchProcess):
+            member.kill()
 
 
 def processors() -> int:

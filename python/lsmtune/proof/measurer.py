@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -74,12 +75,17 @@ class Measurer:
         """Seconds that the study took so far, over all its sessions."""
         return self.folder.measurements.spent_s() + self.since_charged_s()
 
-    def measure(self, config: Config, seed: int, place: Place) -> StoredMeasurement | None:
+    def measure(
+        self, config: Config, seed: int, place: Place, *, deadline_s: float = math.inf
+    ) -> StoredMeasurement | None:
         """Run `config` once and store it. None when the run was cancelled: nothing is stored.
 
-        Raises InputError when another version of the engine answered than the study began with.
+        The run is killed after `deadline_s` seconds where that is less than the study's own
+        deadline. Raises InputError when another version of the engine answered than the study
+        began with.
         """
         self._observer.run_started(place.role, place.trial, config, place.index)
+        limits = replace(self._limits, deadline_s=min(self._limits.deadline_s, deadline_s))
         with self.folder.run_directory() as directory:
             request = RunRequest(
                 engine=self._engine,
@@ -87,12 +93,13 @@ class Measurer:
                 workload=self._workload,
                 seed=seed,
                 directory=directory,
-                limits=self._limits,
+                limits=limits,
             )
             measurement = self._runner.run(request, self._observer.run_message, self.stop)
-        if measurement.outcome is Outcome.CANCELLED:
-            return None
-        return self._store(config, measurement, place)
+            # Stored before the folder is removed, which may fail and must not cost the run.
+            if measurement.outcome is Outcome.CANCELLED:
+                return None
+            return self._store(config, measurement, place)
 
     def _store(self, config: Config, measurement: Measurement, place: Place) -> StoredMeasurement:
         self._refuse_other_engine(measurement.engine)

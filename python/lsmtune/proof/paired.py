@@ -19,6 +19,13 @@ from lsmtune.storage.measurements import MeasurementStore, Role, StoredMeasureme
 # often than this is no baseline.
 FAILURES_TOLERATED = 2
 
+# The stored fact: a proof's number of pairs, and the first pair that belongs to it.
+_PLAN = "proof_plan"
+_ANEW = (
+    "the proof begins anew: adding pairs to one whose verdict is known, until it is the wished "
+    "one, would find gains that are not there"
+)
+
 
 @dataclass(frozen=True)
 class ProofPlan:
@@ -70,6 +77,10 @@ def prove(
     verdict's `why` says so.
     """
     proof = _Proof(baseline, candidate, objective, measurer, study_seed)
+    if proof.was_seen_with_fewer_than(plan.pairs):
+        proof.begin_anew()
+        observer.warning(_ANEW)
+    proof.note_plan(plan.pairs)
     observer.proof_started(plan.pairs)
     return judge(proof.run(plan), objective, plan.confidence, smallest_effect=plan.smallest_effect)
 
@@ -104,9 +115,27 @@ class _Proof:
         self._measurer = measurer
         self._study_seed = study_seed
         store = measurer.folder.measurements
-        self._pairs = stored_pairs(store, baseline, candidate)
+        self._plan: dict[str, int] = store.fact(_PLAN) or {}
+        first = self._plan.get("first_pair", 0)
+        stored = stored_pairs(store, baseline, candidate)
+        self._pairs = [pair for pair in stored if (pair.candidate.pair or 0) >= first]
         sides = store.of(Role.PROOF_BASELINE) + store.of(Role.PROOF_CANDIDATE)
         self._next_pair = 1 + max((run.pair for run in sides if run.pair is not None), default=-1)
+
+    def was_seen_with_fewer_than(self, pairs: int) -> bool:
+        """Whether a proof of fewer pairs was complete, so that its verdict is known."""
+        planned = self._plan.get("pairs", pairs)
+        return bool(planned < pairs and len(self._tally().baseline) >= planned)
+
+    def begin_anew(self) -> None:
+        """Leave the stored pairs out, now and on every resume."""
+        self._pairs = []
+        self._plan["first_pair"] = self._next_pair
+
+    def note_plan(self, pairs: int) -> None:
+        """Store what this proof consists of."""
+        plan = {"first_pair": 0} | self._plan | {"pairs": pairs}
+        self._measurer.folder.measurements.set_fact(_PLAN, plan)
 
     def run(self, plan: ProofPlan) -> Tally:
         started_s = self._measurer.now_s()

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lsmtune.records.objective import Direction, Objective
+from lsmtune.records.objective import Objective
 from lsmtune.records.verdict import Verdict, VerdictOutcome
 from lsmtune.stats.paired import RatioInterval, paired_ratio
 
@@ -51,7 +51,7 @@ def judge(
     elif interval is None or len(tally.baseline) < MINIMUM_PAIRS:
         outcome = VerdictOutcome.NOT_PROVEN
     else:
-        outcome = _outcome(interval, objective.direction, smallest_effect)
+        outcome = _outcome(interval, objective, smallest_effect)
     if tally.disqualified and outcome is not VerdictOutcome.WORSE:
         outcome = VerdictOutcome.NOT_PROVEN
     reasons = [tally.disqualified, tally.note]
@@ -93,7 +93,7 @@ def _interval(tally: Tally, confidence: float) -> tuple[RatioInterval | None, st
 
 
 def _outcome(
-    interval: RatioInterval, direction: Direction, smallest_effect: float | None
+    interval: RatioInterval, objective: Objective, smallest_effect: float | None
 ) -> VerdictOutcome:
     if smallest_effect is not None:
         limit = 1.0 + smallest_effect
@@ -101,6 +101,5 @@ def _outcome(
             return VerdictOutcome.EQUIVALENT
     if not interval.excludes_one():
         return VerdictOutcome.NOT_PROVEN
-    higher = interval.low > 1.0
-    better = higher if direction is Direction.MAXIMIZE else not higher
+    better = objective.better(interval.ratio, 1.0)
     return VerdictOutcome.BETTER if better else VerdictOutcome.WORSE

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from lsmtune.errors import InputError
 from lsmtune.records.engine import EngineIdentity
 
 
@@ -119,6 +120,20 @@ class RunError:
     found: str | None = None
     allowed: str | None = None
     nearest: tuple[str, ...] = ()
+
+    @property
+    def is_unknown_option(self) -> bool:
+        """Whether the engine has no option of that name, so that no value of it could do."""
+        return self.kind == "unknown_option"
+
+    def input_error(self, source: str, field: str) -> InputError:
+        """The same for the user, who wrote it under `field` of `source`."""
+        if self.is_unknown_option:
+            nearest = ", ".join(self.nearest)
+            return InputError(source, field, why="unknown option", nearest=nearest)
+        if self.found is not None and self.allowed is not None:
+            return InputError(source, field, found=self.found, allowed=self.allowed)
+        return InputError(source, field, why=self.message)
 
 
 @dataclass(frozen=True)

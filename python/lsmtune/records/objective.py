@@ -44,6 +44,10 @@ class Objective:
         found = getattr(phase, self.metric) if phase is not None else None
         return None if found is None else float(found)
 
+    def better(self, value: float, other: float) -> bool:
+        """Whether `value` is better than `other`; equal values are not."""
+        return value > other if self.direction is Direction.MAXIMIZE else value < other
+
     def phase_of(self, measurement: Measurement) -> PhaseMeasurement | None:
         """The phase that this objective looks at."""
         measured = [p for p in measurement.phases if p.kind == "measure"]

@@ -19,6 +19,12 @@ class Limits:
     disk_bytes: int
 
 
+# What a run may take unless the user says otherwise.
+LIMITS_DEFAULT = Limits(deadline_s=600.0, memory_bytes=4 * 2**30, disk_bytes=20 * 2**30)
+
+SEED_MAX = 2**53 - 1  # the largest whole number that every JSON reader keeps exactly
+
+
 @dataclass(frozen=True)
 class RunRequest:
     """One (config, workload, seed) on an engine, in a fresh `directory` that the caller owns.

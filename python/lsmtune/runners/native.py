@@ -10,7 +10,7 @@ from pathlib import Path
 
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.measurement import Measurement, Outcome, RunError
+from lsmtune.records.measurement import Measurement, Outcome
 from lsmtune.records.request import Limits, RunRequest
 from lsmtune.runners.collect import Collector
 from lsmtune.runners.conversation import OnMessage, check_directory, check_library, converse
@@ -46,13 +46,14 @@ class NativeRunner:
         """One run; the database is `request.directory / "db"`.
 
         Raises InputError when the driver, the library or the folder cannot be used, and when the
-        driver is of another protocol version.
+        driver is of another protocol version; LsmtuneError when the disk has no space for a run.
         """
         check_library(request.engine)
         check_directory(request.directory)
         started, started_unix_s = self._clock(), self._wall_clock()
         collector = Collector()
-        judgement = _too_full(request.directory) or converse(
+        _check_free_space(request.directory)
+        judgement = converse(
             self._driver,
             run_request(request, request.directory / DATABASE),
             request.directory,
@@ -72,15 +73,14 @@ class NativeRunner:
         )
 
 
-def _too_full(directory: Path) -> Judgement | None:
+def _check_free_space(directory: Path) -> None:
+    # Not an outcome: whatever configuration came next would meet the same disk.
     free_bytes = shutil.disk_usage(directory).free
-    if free_bytes >= FREE_BYTES_MIN:
-        return None
-    why = (
-        f"{format_bytes(free_bytes)} free at {directory}; a run needs at least "
-        f"{format_bytes(FREE_BYTES_MIN)}; nothing was run"
-    )
-    return Judgement(Outcome.DISK_FULL, RunError(Outcome.DISK_FULL.value, why))
+    if free_bytes < FREE_BYTES_MIN:
+        raise LsmtuneError(
+            f"{directory}: {format_bytes(free_bytes)} free, and a run needs at least "
+            f"{format_bytes(FREE_BYTES_MIN)}; free some space and repeat the command"
+        )
 
 
 @dataclass(frozen=True)

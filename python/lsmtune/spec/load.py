@@ -40,6 +40,11 @@ def parse_spec(text: str, path: Path) -> Spec:
         raise _with_line(error, document) from None
 
 
+def place_of(spec: Spec, field: str) -> str:
+    """`file:line` of the dotted `field` in the study file of `spec`."""
+    return parse_document(spec.text, str(spec.path)).where(field)
+
+
 def _with_line(error: InputError, document: Document) -> InputError:
     """`error` with its line, and with what was found as the file has it: `64MiB`, not 67108864."""
     found = error.found

@@ -10,26 +10,25 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from lsmtune.engines.names import STUDY_ENGINES
 from lsmtune.records.config import OptionValue
 from lsmtune.records.objective import METRICS
+from lsmtune.records.request import LIMITS_DEFAULT, SEED_MAX
 from lsmtune.units import (
     BYTES_ALLOWED,
     UnitError,
+    format_bytes,
+    format_duration,
     is_size_text,
+    option_text_allowed,
     option_value,
     parse_bytes,
     parse_duration,
 )
 from lsmtune.workloads import WORKLOAD_NAMES, WORKLOAD_PARAMETERS
 
-ENGINE_NAMES = ("rocksdb", "leveldb", "memory")
 # The samplers room is this room's sibling; a test holds the two lists together.
 SAMPLER_NAMES = ("tpe", "random")
-SEED_MAX = 2**32 - 1  # what numpy's generator, which the samplers use, takes
-
-DEADLINE_S_DEFAULT = 600.0
-MEMORY_BYTES_DEFAULT = 4 * 2**30
-DISK_BYTES_DEFAULT = 20 * 2**30
 
 WHOLE_ALLOWED = "a whole number, or a size such as 4MiB"
 DURATION_ALLOWED = "a time above 0, largest unit first (1h30m, 90s, 500ms), or a number of seconds"
@@ -55,13 +54,20 @@ def _refused(allowed: str) -> PydanticCustomError:
     return PydanticCustomError("refused", "{allowed}", {"allowed": allowed})
 
 
+def _version(value: object) -> object:
+    # To Python, and so to a Literal, `true` and `1.0` equal 1.
+    if isinstance(value, bool | float):
+        raise _refused("1")
+    return value
+
+
 def _whole(value: object) -> object:
-    if isinstance(value, str) and is_size_text(value):
-        return parse_bytes(value)
     if isinstance(value, str):
         try:
             return parse_bytes(value)
         except UnitError as error:
+            if is_size_text(value):  # a right size of a wrong amount: its own error says more
+                raise
             raise UnitError(value, WHOLE_ALLOWED, error.nearest) from None
     if isinstance(value, bool) or not isinstance(value, int):
         raise _refused(WHOLE_ALLOWED)
@@ -89,11 +95,9 @@ def _option(value: object) -> OptionValue:
     if not isinstance(value, str | int | float | bool):
         raise _refused(OPTION_ALLOWED)
     if isinstance(value, str):
-        if not value.strip() or not value.isprintable():
-            raise _refused("text that is not empty and has no control characters")
-        # The engines separate options by `;`: outside braces it would smuggle in another option.
-        if not value.strip().startswith("{") and any(sign in value for sign in ";="):
-            raise _refused("one value; nested options go in braces or under their dotted name")
+        allowed = option_text_allowed(value)
+        if allowed:
+            raise _refused(allowed)
     return option_value(value)
 
 
@@ -153,6 +157,7 @@ def _workload_schema() -> dict[str, Any]:
     }
 
 
+Version = Annotated[Literal[1], BeforeValidator(_version)]
 Size = Annotated[int, BeforeValidator(_size), WithJsonSchema(_SIZE_SCHEMA)]
 Whole = Annotated[int, BeforeValidator(_whole), WithJsonSchema(_WHOLE_SCHEMA)]
 Duration = Annotated[float, BeforeValidator(_duration), WithJsonSchema(_DURATION_SCHEMA)]
@@ -190,7 +195,7 @@ class StrictModel(BaseModel):
 class EngineModel(StrictModel):
     """Which engine is tuned."""
 
-    name: Literal[ENGINE_NAMES] = Field(description=", ".join(ENGINE_NAMES))  # type: ignore[valid-type]
+    name: Literal[STUDY_ENGINES] = Field(description=", ".join(STUDY_ENGINES))  # type: ignore[valid-type]
     library: str | None = Field(
         default=None,
         min_length=1,
@@ -314,11 +319,18 @@ class BudgetModel(StrictModel):
 class LimitsModel(StrictModel):
     """When a run is killed."""
 
-    deadline: Duration = Field(default=DEADLINE_S_DEFAULT, description="time for one run; 10m")
-    memory: Size = Field(
-        default=MEMORY_BYTES_DEFAULT, description="resident memory of one run; 4GiB"
+    deadline: Duration = Field(
+        default=LIMITS_DEFAULT.deadline_s,
+        description=f"time for one run; {format_duration(LIMITS_DEFAULT.deadline_s)}",
     )
-    disk: Size = Field(default=DISK_BYTES_DEFAULT, description="disk space of one run; 20GiB")
+    memory: Size = Field(
+        default=LIMITS_DEFAULT.memory_bytes,
+        description=f"resident memory of one run; {format_bytes(LIMITS_DEFAULT.memory_bytes)}",
+    )
+    disk: Size = Field(
+        default=LIMITS_DEFAULT.disk_bytes,
+        description=f"disk space of one run; {format_bytes(LIMITS_DEFAULT.disk_bytes)}",
+    )
 
 
 class ProofModel(StrictModel):
@@ -333,7 +345,7 @@ class ProofModel(StrictModel):
 class StudyModel(StrictModel):
     """A study file of lsmtune."""
 
-    version: Literal[1] = Field(description="1, the version of this file format")
+    version: Version = Field(description="1, the version of this file format")
     name: str = Field(
         pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]*$",
         max_length=100,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -68,23 +66,21 @@ class Spec:
     seed: int
     unsafe_options: Mapping[str, str] = field(default_factory=dict)
 
-    def fingerprint(self) -> str:
-        """SHA-256, in hex, of all that makes this study's measurements comparable.
+    def comparable_parts(self) -> dict[str, object]:
+        """All that makes this study's measurements comparable, by its name in the study file.
 
-        Engine, workload, objective, baseline, fixed options and space count, limits too, as they
-        decide how a run ends; name, budget, sampler, proof and seed do not. The order of fields in
-        the file does not matter.
+        Limits too, as they decide how a run ends; not name, budget, sampler, proof and seed. Two
+        files that say the same in another order have equal parts.
         """
-        parts = {
+        return {
             "engine": [self.engine_name, str(self.engine_library or "")],
-            "workload": asdict(self.workload),
-            "objective": asdict(self.objective),
-            "baseline": dict(self.baseline.options),
-            "fixed": self.fixed,
+            "workload": self.workload,
+            "objective": self.objective,
+            "baseline": self.baseline.options,
+            "options": self.fixed,
             "space": {p.name: _parameter_parts(p) for p in self.space.parameters},
-            "limits": asdict(self.limits),
+            "limits": self.limits,
         }
-        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()
 
 
 def _parameter_parts(parameter: Parameter) -> dict[str, Any]:

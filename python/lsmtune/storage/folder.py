@@ -24,14 +24,13 @@ from optuna.storages import RDBStorage
 
 from lsmtune.errors import InputError
 from lsmtune.storage import measurements, optuna_study, scratch
-from lsmtune.storage.fingerprint import StudyDescription, changed_parts, part_digests
+from lsmtune.storage.comparable import StudyDescription, changed_parts, part_digests
 from lsmtune.storage.lock import FolderLock
 from lsmtune.storage.marker import claim, is_owned, not_ours
 from lsmtune.storage.measurements import MeasurementStore
 from lsmtune.storage.optuna_study import create_study, delete_study, open_storage, quiet_optuna
 from lsmtune.storage.trouble import explained
 
-_FINGERPRINT = "fingerprint"
 _PARTS = "parts"
 
 
@@ -86,21 +85,20 @@ class StudyFolder:
         return cls(path, read_only=True, lock=None)
 
     def _adopt(self, spec: StudyDescription) -> None:
-        stored, now = self.measurements.fact(_FINGERPRINT), spec.fingerprint()
-        if stored is not None and stored != now:
+        stored, now = self.measurements.fact(_PARTS), part_digests(spec)
+        changed = [] if stored is None else changed_parts(stored, now)
+        if changed:
             if self.measurements.any_ok():
-                raise self._incomparable(spec)
+                raise self._incomparable(changed)
             self._begin_anew()
         with explained(self.path):
             self.runs_path.mkdir(exist_ok=True)
             write_whole(self.path / "study.yaml", spec.text)
         create_study(self._optuna_storage(), self.path, spec.objective.direction)
         if stored != now:
-            self.measurements.set_fact(_PARTS, part_digests(spec))
-            self.measurements.set_fact(_FINGERPRINT, now)
+            self.measurements.set_fact(_PARTS, now)
 
-    def _incomparable(self, spec: StudyDescription) -> InputError:
-        changed = changed_parts(self.measurements.fact(_PARTS) or {}, part_digests(spec))
+    def _incomparable(self, changed: list[str]) -> InputError:
         return InputError(
             str(self.path),
             why="holds measurements that cannot be compared with those of this study file: "
@@ -109,7 +107,7 @@ class StudyFolder:
         )
 
     def _begin_anew(self) -> None:
-        """Forget a study of which no run went well: its file was wrong, and was corrected."""
+        """Forget a study of which no candidate ran well: its file was wrong, and was corrected."""
         delete_study(self._optuna_storage(), self.path)
         self.measurements.clear()
 

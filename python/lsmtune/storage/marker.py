@@ -12,7 +12,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import lsmtune
-from lsmtune.errors import InputError
+from lsmtune.errors import InputError, is_utf8
 
 MARKER = ".lsmtune-owned"
 
@@ -28,6 +28,10 @@ def claim(directory: Path, purpose: str) -> None:
     A directory that is marked already is left as it is. Raises InputError when it is not a
     directory, or has content but no marker; nothing is written then.
     """
+    if not is_utf8(directory.absolute()):
+        # SQLite and the driver's protocol hold paths as UTF-8.
+        found = str(directory.absolute())
+        raise InputError("folder", found=found, allowed="a path in UTF-8 (--dir DIR)")
     if directory.exists() and not directory.is_dir():
         raise InputError(str(directory), why="is a file, and a folder is needed here")
     directory.mkdir(parents=True, exist_ok=True)

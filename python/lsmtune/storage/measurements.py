@@ -11,13 +11,13 @@ from __future__ import annotations
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from lsmtune.errors import InputError
+from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.records.config import Config
 from lsmtune.records.measurement import Measurement, Outcome
 from lsmtune.records.verdict import Verdict
@@ -147,10 +147,11 @@ class MeasurementStore:
         return float(row[0])
 
     def any_ok(self) -> bool:
-        """Whether some run ended `ok`, and so is something to compare with."""
-        query = "SELECT 1 FROM measurements WHERE outcome = ? LIMIT 1"
+        """Whether some run ended `ok`, the baseline's aside, which alone says nothing."""
+        query = "SELECT 1 FROM measurements WHERE outcome = ? AND role != ? LIMIT 1"
+        values = (Outcome.OK.value, Role.BASELINE.value)
         with explained(self._path):
-            return self._connection.execute(query, (Outcome.OK.value,)).fetchone() is not None
+            return self._connection.execute(query, values).fetchone() is not None
 
     def clear(self) -> None:
         """Forget everything, in one transaction."""
@@ -172,7 +173,8 @@ class MeasurementStore:
             row = self._connection.execute(
                 "SELECT value FROM facts WHERE key = ?", (key,)
             ).fetchone()
-        return None if row is None else json.loads(row[0])
+        with self._readable(f"the fact {key!r}"):
+            return None if row is None else json.loads(row[0])
 
     def set_verdict(self, verdict: Verdict | None) -> None:
         """Store the study's verdict; None takes back one that no longer holds."""
@@ -181,7 +183,8 @@ class MeasurementStore:
     def verdict(self) -> Verdict | None:
         """The study's verdict, or None when it has none yet."""
         stored = self.fact(_VERDICT)
-        return None if stored is None else decode(Verdict, stored)
+        with self._readable("the verdict"):
+            return None if stored is None else decode(Verdict, stored)
 
     def _select(self, where: str, values: tuple[object, ...] = ()) -> Iterator[StoredMeasurement]:
         query = (
@@ -189,12 +192,25 @@ class MeasurementStore:
         )
         with explained(self._path), closing(self._connection.execute(query, values)) as rows:
             for number, role, trial, pair, config, measurement, wall_s in rows:
-                yield StoredMeasurement(
-                    id=number,
-                    role=Role(role),
-                    trial=trial,
-                    pair=pair,
-                    config=decode(Config, json.loads(config)),
-                    measurement=decode(Measurement, json.loads(measurement)),
-                    wall_s=wall_s,
-                )
+                with self._readable(f"measurement {number}"):
+                    stored = StoredMeasurement(
+                        id=number,
+                        role=Role(role),
+                        trial=trial,
+                        pair=pair,
+                        config=decode(Config, json.loads(config)),
+                        measurement=decode(Measurement, json.loads(measurement)),
+                        wall_s=wall_s,
+                    )
+                yield stored
+
+    @contextmanager
+    def _readable(self, what: str) -> Iterator[None]:
+        """Turn what decoding raises into an LsmtuneError: the text in the file is not ours."""
+        try:
+            yield
+        except (ValueError, TypeError, KeyError, AttributeError) as error:
+            why = f"{type(error).__name__}: {error}"
+            raise LsmtuneError(
+                f"{self._path}: {what} cannot be read ({why}); use another folder (--dir DIR)"
+            ) from error

@@ -10,6 +10,7 @@ from pathlib import Path
 import optuna
 from optuna.storages import RDBStorage
 
+from lsmtune.errors import InputError
 from lsmtune.records.objective import Direction
 from lsmtune.storage.sqlite_uri import sqlite_uri
 from lsmtune.storage.trouble import explained
@@ -22,13 +23,19 @@ BUSY_TIMEOUT_S = 30.0
 def open_storage(path: Path, *, read_only: bool = False) -> RDBStorage:
     """Optuna's storage in the SQLite file `path`, created unless `read_only`."""
     url = f"sqlite:///{sqlite_uri(path, read_only=read_only)}&uri=true"
-    with explained(path), quiet_optuna():
-        return RDBStorage(
-            url,
-            engine_kwargs={"connect_args": {"timeout": BUSY_TIMEOUT_S}},
-            skip_table_creation=read_only,
-            skip_compatibility_check=read_only,
-        )
+    try:
+        with explained(path), quiet_optuna():
+            return RDBStorage(
+                url,
+                engine_kwargs={"connect_args": {"timeout": BUSY_TIMEOUT_S}},
+                skip_table_creation=read_only,
+                skip_compatibility_check=read_only,
+            )
+    except RuntimeError as error:
+        # So Optuna says that its tables are of another version.
+        why = "was written by another version of Optuna"
+        allowed = f"Optuna {optuna.__version__}, or another folder (--dir DIR)"
+        raise InputError(str(path), why=why, allowed=allowed) from error
 
 
 def create_study(storage: RDBStorage, path: Path, direction: Direction) -> None:

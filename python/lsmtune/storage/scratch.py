@@ -26,9 +26,11 @@ Sleep = Callable[[float], None]
 @contextmanager
 def run_directory(parent: Path) -> Iterator[Path]:
     """A fresh marked directory under `parent` for one run, removed on leaving the context."""
-    directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+    with explained(parent):
+        directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
     try:
-        claim(directory, "run")
+        with explained(parent):
+            claim(directory, "run")
         yield directory
     finally:
         remove_owned(directory)

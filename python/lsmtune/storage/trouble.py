@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,10 +10,8 @@ from pathlib import Path
 import optuna
 import sqlalchemy.exc
 
-from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.errors import LsmtuneError, disk_full, disk_trouble, not_writable
 
-_FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
-_READ_ONLY = frozenset({errno.EROFS, errno.EACCES, errno.EPERM})
 _SQLITE_READ_ONLY = frozenset(
     {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
 )
@@ -31,7 +28,7 @@ def explained(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise _explained_os(path, error) from error
+        raise disk_trouble(error, path) from error
     except sqlite3.IntegrityError:
         raise
     except (sqlite3.Error, sqlalchemy.exc.SQLAlchemyError) as error:
@@ -40,22 +37,13 @@ def explained(path: Path) -> Iterator[None]:
         raise _explained_sqlite(path, error) from error
 
 
-def _explained_os(path: Path, error: OSError) -> Exception:
-    where = error.filename or path
-    if error.errno in _FULL:
-        return _disk_full(path)
-    if error.errno in _READ_ONLY:
-        return _read_only(path, f"{where}: {error.strerror}")
-    return LsmtuneError(f"{where}: {error.strerror or error}")
-
-
 def _explained_sqlite(path: Path, error: BaseException) -> Exception:
     cause = _sqlite_cause(error)
     code = getattr(cause, "sqlite_errorcode", 0) & _PRIMARY_CODE
     if code == sqlite3.SQLITE_FULL:
-        return _disk_full(path)
+        return disk_full(path)
     if code in _SQLITE_READ_ONLY:
-        return _read_only(path, str(cause))
+        return not_writable(path, str(cause))
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return LsmtuneError(f"{path}: damaged database ({cause}); use another folder (--dir DIR)")
     return LsmtuneError(f"{path}: the database failed: {cause}")
@@ -69,15 +57,3 @@ def _sqlite_cause(error: BaseException) -> BaseException:
             return seen
         seen = getattr(seen, "orig", None) or seen.__cause__ or seen.__context__
     return error
-
-
-def _disk_full(path: Path) -> LsmtuneError:
-    return LsmtuneError(
-        f"{path}: the disk is full; what was stored is kept: free some space and repeat the command"
-    )
-
-
-def _read_only(path: Path, detail: str) -> InputError:
-    return InputError(
-        str(path), why=f"cannot be written ({detail})", allowed="a writable folder (--dir DIR)"
-    )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,6 +12,9 @@ from lsmtune.units import format_duration
 # The proof's runs may be slower than the median run of the search; an estimate that is too short
 # would cost the proof its last pairs.
 RESERVE_FACTOR = 1.2
+
+# A trial slower than this many median runs is a bad one, whatever it would come to in the end.
+PATIENCE_FACTOR = 5.0
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,17 @@ class SearchBudget:
             f"{format_duration(max(0.0, self.time_s - spent_s))} of the time budget are left, "
             f"kept for the proof"
         )
+
+    def longest_run_s(self, spent_s: float, run_walls_s: Sequence[float]) -> float:
+        """Seconds after which a trial is ended, so that one that hangs cannot eat the budget.
+
+        What is left for the search, but at least `PATIENCE_FACTOR` median runs: a trial must not
+        be judged by how late it came.
+        """
+        if self.time_s is None:
+            return math.inf
+        left_s = self.time_s - spent_s - self.reserve_s(run_walls_s)
+        return max(left_s, PATIENCE_FACTOR * statistics.median(run_walls_s))
 
     def too_short(self, run_walls_s: Sequence[float]) -> str:
         """A warning when the time budget allows no search at all, else empty."""

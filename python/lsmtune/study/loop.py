@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 
-from lsmtune.errors import LsmtuneError
 from lsmtune.proof.measurer import Clock, Measurer, Place
 from lsmtune.proof.paired import ProofPlan, prove
 from lsmtune.proof.seeds import Stream, derive_seed
 from lsmtune.proof.verdict import not_proven
 from lsmtune.records.config import Config
 from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.measurement import Measurement
 from lsmtune.records.verdict import Verdict
 from lsmtune.runners.base import Runner
 from lsmtune.samplers import make_sampler
@@ -22,6 +21,7 @@ from lsmtune.storage.measurements import Role, StoredMeasurement
 from lsmtune.study.budget import SearchBudget
 from lsmtune.study.observer import TuneObserver
 from lsmtune.study.progress import BestTrial, Progress
+from lsmtune.study.refusal import unknown_option, without_baseline
 from lsmtune.study.result import TuneResult, result_document
 from lsmtune.study.start import (
     baseline_config,
@@ -47,8 +47,8 @@ def tune(
     Setting `stop` (from a signal handler, say) ends it within one message of the driver; the
     study is kept, and the next call goes on. `clock` gives seconds that never go back.
 
-    Raises LsmtuneError when the baseline does not run, and InputError when the engine is not the
-    one with which the study began.
+    Raises LsmtuneError when the baseline does not run, and InputError when the engine refuses the
+    baseline, does not have an option of the space, or is not the one with which the study began.
     """
     result = _Tuning(spec, folder, runner, engine, observer, stop, clock).run()
     if not result.interrupted:
@@ -132,7 +132,7 @@ class _Tuning:
             return False
         self._use_baseline(stored_now)
         if self._baseline_value is None:
-            raise LsmtuneError(_no_baseline(self._spec, stored_now.measurement))
+            raise without_baseline(self._spec, stored_now.measurement)
         warning = self._budget.too_short(self._progress.run_walls_s)
         if warning:
             self._observer.warning(warning)
@@ -163,17 +163,25 @@ class _Tuning:
         config = candidate_config(self._spec, asked.number, asked.values)
         seed = derive_seed(self._spec.seed, Stream.TRIAL, asked.number)
         place = Place(Role.TRIAL, index=self._progress.trials(), trial=asked.number)
-        stored = self._measure(config, seed, place)
+        longest_s = self._budget.longest_run_s(self._measurer.spent_s(), self._progress.run_walls_s)
+        stored = self._measure(config, seed, place, deadline_s=longest_s)
         if stored is None:
             self._trials.put_back(asked.number)
             return False
         self._trials.tell(asked.number, stored)
+        mistyped = unknown_option(self._spec, stored.measurement)
+        if mistyped is not None:
+            raise mistyped
         if self._progress.add_trial(stored) and self._progress.best is not None:
             self._tell_best(self._progress.best)
         return True
 
-    def _measure(self, config: Config, seed: int, place: Place) -> StoredMeasurement | None:
-        return None if self._stop.is_set() else self._measurer.measure(config, seed, place)
+    def _measure(
+        self, config: Config, seed: int, place: Place, *, deadline_s: float = math.inf
+    ) -> StoredMeasurement | None:
+        if self._stop.is_set():
+            return None
+        return self._measurer.measure(config, seed, place, deadline_s=deadline_s)
 
     def _tell_best(self, best: BestTrial) -> None:
         ratio = best.value / self._baseline_value if self._baseline_value else None
@@ -204,13 +212,9 @@ class _Tuning:
         best = self._progress.best
         if best is None:
             return "no trial gave a value"
-        if is_baseline(self._spec, best.config):
-            return "the baseline itself was the best of the search"
-        if self._baseline_value is None or not self._progress.beats(
-            best.value, self._baseline_value
-        ):
-            return "no candidate beat the baseline in the search"
-        return ""
+        # A better single run of the baseline is no reason: only pairs decide.
+        same = is_baseline(self._spec, best.config)
+        return "the baseline itself was the best of the search" if same else ""
 
     def _result(self, verdict: Verdict | None, *, interrupted: bool) -> TuneResult:
         best = self._progress.best
@@ -225,13 +229,3 @@ class _Tuning:
             interrupted=interrupted,
             spent_s=self._folder.measurements.spent_s(),
         )
-
-
-def _no_baseline(spec: Spec, measurement: Measurement) -> str:
-    detail = f": {measurement.error.message}" if measurement.error else ""
-    if spec.objective.phase_of(measurement) is not None and not measurement.error:
-        detail = f": it did not observe {spec.objective.metric}"
-    return (
-        f"{spec.path}: the study cannot start: its baseline run ended "
-        f"{measurement.outcome.value}{detail}"
-    )

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from lsmtune.records.config import Config
 from lsmtune.records.measurement import Outcome
-from lsmtune.records.objective import Direction, Objective
+from lsmtune.records.objective import Objective
 from lsmtune.storage.measurements import StoredMeasurement
 
 
@@ -40,16 +40,10 @@ class Progress:
         value = self._objective.value(stored.measurement)
         if value is None or stored.trial is None:
             return False
-        if self.best is not None and not self.beats(value, self.best.value):
+        if self.best is not None and not self._objective.better(value, self.best.value):
             return False
         self.best = BestTrial(stored.trial, value, stored.config)
         return True
-
-    def beats(self, value: float, other: float) -> bool:
-        """Whether `value` is better than `other` in the objective's direction."""
-        if self._objective.direction is Direction.MAXIMIZE:
-            return value > other
-        return value < other
 
     def trials(self) -> int:
         """How many trials were counted."""

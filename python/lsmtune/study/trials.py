@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
+from lsmtune.errors import LsmtuneError
 from lsmtune.records.config import OptionValue
 from lsmtune.records.objective import Objective
 from lsmtune.space import Space
@@ -90,12 +91,29 @@ class Trials:
             self._study.tell(number, state=TrialState.FAIL)
 
     def recover(self, measured: Mapping[int, StoredMeasurement]) -> None:
-        """Finish every trial that a kill left running; `measured` holds the runs by trial."""
+        """Finish every trial that a kill left running; `measured` holds the runs by trial.
+
+        Raises LsmtuneError when one of the two databases is not the one that belongs to the other.
+        """
+        self._refuse_strangers(measured)
         for trial in self._running():
             if trial.number in measured:
                 self.tell(trial.number, measured[trial.number])
             else:
                 self.put_back(trial.number)
+
+    def _refuse_strangers(self, measured: Mapping[int, StoredMeasurement]) -> None:
+        """A kill leaves no trial finished that was not measured, and none measured not begun."""
+        states = {trial.number: trial.state for trial in self._study.get_trials(deepcopy=False)}
+        begun = {number for number, state in states.items() if state is not TrialState.WAITING}
+        finished = {number for number in begun if states[number] is TrialState.COMPLETE}
+        strangers = sorted((measured.keys() - begun) | (finished - measured.keys()))
+        if strangers:
+            raise LsmtuneError(
+                f"{self._folder.path}: study.db and measurements.db do not belong together: "
+                f"trial {strangers[0]} is in one of them only; put back the file that was changed, "
+                "or use another folder (--dir DIR)"
+            )
 
     def _running(self) -> list[FrozenTrial]:
         return self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
