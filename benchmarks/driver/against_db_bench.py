@@ -5,7 +5,7 @@
 db_bench runs twice: as it comes, and with `--histogram`, which records latencies as the driver
 always does. The three are interleaved, the order turning round from round to round. Prints one row
 per (benchmark, threads) with the medians of the throughput ratios within a round, driver over
-db_bench, and writes every raw figure to a JSON file.
+db_bench, and writes every raw figure to a JSON file, after each row.
 """
 
 from __future__ import annotations
@@ -168,8 +168,8 @@ def main() -> None:
             print(row.text(), flush=True)
             for line in row.different_options:
                 print(f"    not the same option: {line}")
-    if arguments.output is not None:
-        write(arguments, rows, load_before)
+            if arguments.output is not None:
+                write(arguments, rows, load_before)
 
 
 def write(arguments: argparse.Namespace, rows: list[Row], load_before: tuple[float, ...]) -> None:
@@ -187,7 +187,6 @@ def write(arguments: argparse.Namespace, rows: list[Row], load_before: tuple[flo
     }
     path = arguments.output / "against_db_bench.json"
     path.write_text(json.dumps(document, indent=1) + "\n")
-    print(f"raw figures: {path}")
 
 
 if __name__ == "__main__":

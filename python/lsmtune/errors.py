@@ -34,7 +34,7 @@ class LsmtuneError(Exception):
         super().__init__(" ".join(line.split()))
 
 
-class Interrupted(LsmtuneError):
+class InterruptedByUserError(LsmtuneError):
     """The user ended the work."""
 
     exit_status = ExitStatus.INTERRUPTED

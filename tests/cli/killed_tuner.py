@@ -18,9 +18,10 @@ from pathlib import Path
 import psutil
 
 import lsmtune
+from lsmtune.runners.driver_binary import DRIVER_NAME
 from lsmtune.storage.folder import StudyFolder, default_folder
 
-# An environment variable reaches every process that the tuner starts, and nothing else has it.
+# The environment reaches every driver that the tuner starts, and no other driver has this in it.
 TAG = "LSMTUNE_KILL_TEST"
 RUN_LINE = re.compile(r"^(baseline|trial \d+|pair \d+ (?:baseline|candidate)): ")
 PATIENCE_S = 60.0
@@ -99,7 +100,8 @@ class KilledTuner:
         self.driver_gone_s.append(time.monotonic() - started)
 
     def _processes(self) -> list[psutil.Process]:
-        return [p for p in psutil.process_iter() if _tag(p) == self.environment[TAG]]
+        drivers = (p for p in psutil.process_iter(["name"]) if p.info["name"] == DRIVER_NAME)
+        return [driver for driver in drivers if _tag(driver) == self.environment[TAG]]
 
     def _account(self) -> None:
         """Nothing that was stored may have vanished, and nothing that was said may be missing."""

@@ -86,7 +86,7 @@ def test_databases_are_made_in_dir_and_removed(lsmtune: Lsmtune, home: Path) -> 
     assert list((home / "made" / "here").iterdir()) == []
     (home / "file").write_text("")
     said = lsmtune(*BENCH, "--dir", "file")
-    assert said.status in (1, 2)
+    assert said.status == 2
     assert said.err.count("\n") == 1
 
 
@@ -96,7 +96,7 @@ def test_databases_are_made_in_dir_and_removed(lsmtune: Lsmtune, home: Path) -> 
         (["--library", "/nowhere.so"], "--library: memory is built into the driver"),
         (["-o", "write_buffer_size"], "-o/--option: found 'write_buffer_size'; allowed: name=va"),
         (["--memory", "4M"], "--memory: found '4M'"),
-        (["--repeat", "0"], "invalid value for '--repeat'"),
+        (["--repeat", "0"], "--repeat: found '0'; allowed: a whole number from 1 to 1000"),
     ],
 )
 def test_bad_input(lsmtune: Lsmtune, arguments: list[str], line: str) -> None:

@@ -67,8 +67,8 @@ def test_version(lsmtune: Lsmtune) -> None:
         (["tune"], "tune: missing argument 'STUDY'"),
         (["tune", "a", "b"], "tune: got unexpected extra argument(s) (b)"),
         (["engines", "ad"], "engines: no such command 'ad'. Did you mean 'add'?"),
-        (["bench", "--seed", "x", "--engine", "memory"], "invalid value for '--seed'"),
-        (["bench", "--seed", "-1", "--engine", "memory"], "invalid value for '--seed'"),
+        (["bench", "--seed", "x", "--engine", "memory"], "--seed: found 'x'; allowed: a whole"),
+        (["bench", "--seed", "-1", "--engine", "memory"], "--seed: found '-1'; allowed: a whole"),
     ],
 )
 def test_usage_errors_are_one_line(lsmtune: Lsmtune, arguments: list[str], line: str) -> None:

@@ -12,6 +12,7 @@ from lsmtune.cli.options import (
     config_of,
     duration_of,
     limits_of,
+    whole_number,
     workload_of,
 )
 from lsmtune.errors import InputError
@@ -44,6 +45,21 @@ def test_a_name_given_twice_is_refused() -> None:
 def test_a_value_that_is_no_whole_number_of_bytes_names_its_option() -> None:
     with pytest.raises(InputError, match=r"-o/--option: a: found '0.3B'"):
         config_of(["a=0.3B"])
+
+
+@pytest.mark.parametrize("value", ["1;level0_stop_writes_trigger=3", "1=2", "4\n5"])
+def test_a_value_that_carries_another_option_is_refused(value: str) -> None:
+    with pytest.raises(InputError, match=r"-o/--option: a: found '.*; allowed: (one value|text)"):
+        config_of([f"a={value}"])
+    assert config_of(["a={b=1;c=2}"]).options["a"] == "{b=1;c=2}"
+
+
+@pytest.mark.parametrize("text", ["0", "11", "-1", "x", "1.5", "", "nan", "9" * 30])
+def test_whole_numbers_outside_their_range_are_told_what_is_allowed(text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        whole_number("--n", 1, 10)(text)
+    assert str(caught.value) == f"--n: found {text!r}; allowed: a whole number from 1 to 10"
+    assert whole_number("--n", 1, 10)("10") == 10
 
 
 def test_workloads_and_their_parameters() -> None:

@@ -91,7 +91,10 @@ def test_verify_keeps_its_runs_in_dir_and_goes_on_from_them(lsmtune: Lsmtune) ->
     [
         (["--candidate", "nonsense"], "--candidate: "),
         (["--candidate", "a=1", "--metric", "speed"], "--metric: found 'speed'"),
-        (["--candidate", "a=1", "--pairs", "4"], "invalid value for '--pairs'"),
+        (
+            ["--candidate", "a=1", "--pairs", "4"],
+            "--pairs: found '4'; allowed: a whole",
+        ),
         (["--candidate", "fake=fail,line=1"], "--candidate: -o write_bufer_size: unknown option"),
         (["--baseline", "fake=fail,line=1", "--candidate", "a=1"], "--baseline: -o write_bufer"),
         ([], "missing option '--candidate'"),

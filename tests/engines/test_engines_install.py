@@ -5,9 +5,14 @@ from __future__ import annotations
 import io
 import os
 import platform
+import signal
+import subprocess
+import sys
+import time
 import zipfile
 from pathlib import Path
 
+import psutil
 import pytest
 from engine_parts import compile_library
 
@@ -213,3 +218,45 @@ def test_a_small_tree_is_built_and_its_failure_reported(tmp_path: Path) -> None:
     with pytest.raises(LsmtuneError, match=r"building leveldb.*read the log"):
         install.add(folder, quiet)
     assert done.path.exists()
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return False
+
+
+INSTALL = "import sys; from lsmtune.cli.main import main; sys.exit(main(['engines', 'install']))"
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_install_ends_its_programs_and_leaves_nothing(
+    tmp_path: Path, number: int
+) -> None:
+    for name in ("mvn", "cargo", "lsmtune-driver"):
+        program = tmp_path / name
+        # Two processes deep, as make and its compilers are.
+        program.write_text(f"#!/bin/bash\nsleep 60 & echo $! > {tmp_path / name}.pid; wait\n")
+        program.chmod(0o755)
+    command = subprocess.Popen(
+        [sys.executable, "-c", INSTALL],
+        env={
+            **os.environ,
+            "PATH": f"{tmp_path}:{os.environ['PATH']}",
+            "PYTHONPATH": ":".join(sys.path),
+            "LSMTUNE_DRIVER": str(tmp_path / "lsmtune-driver"),
+        },
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    pids = [tmp_path / "mvn.pid", tmp_path / "cargo.pid"]
+    end = time.monotonic() + 20
+    while not all(p.is_file() and p.read_text() for p in pids) and time.monotonic() < end:
+        time.sleep(0.02)
+    command.send_signal(number)
+    _, err = command.communicate(timeout=10)
+    assert command.returncode == 130, err
+    assert err.endswith("lsmtune: interrupted\n")
+    assert not any(is_running(int(p.read_text())) for p in pids)
+    assert all(p.name.endswith(".lock") for p in engines_folder().iterdir())

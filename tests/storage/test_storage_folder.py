@@ -3,6 +3,7 @@ from __future__ import annotations
 import errno
 import logging
 import os
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -203,3 +204,20 @@ def test_a_read_only_copy_of_a_study_can_be_read_but_not_tuned() -> None:
             create(home / "s")
         (home / "s").chmod(0o755)
         (home / "s" / "runs").chmod(0o755)
+
+
+def test_a_study_of_another_optuna_is_refused(tmp_path: Path) -> None:
+    create(tmp_path / "s").close()
+    connection = sqlite3.connect(tmp_path / "s" / "study.db")
+    connection.execute("UPDATE version_info SET schema_version = 99")
+    connection.execute("UPDATE alembic_version SET version_num = 'v99.0'")
+    connection.commit()
+    connection.close()
+    with pytest.raises(InputError, match=r"study.db: was written by another version of Optuna"):
+        create(tmp_path / "s")
+
+
+def test_a_folder_that_is_not_named_in_utf_8_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="allowed: a path in UTF-8"):
+        create(tmp_path / "\udcff")
+    assert list(tmp_path.iterdir()) == []

@@ -107,3 +107,22 @@ def test_a_full_disk_is_a_clear_error_and_loses_nothing(
     reader = MeasurementStore(tmp_path / "measurements.db", read_only=True)
     assert len(reader.all()) == kept >= 1
     reader.close()
+
+
+@pytest.mark.parametrize("text", ["nonsense", "{}", "[]", "null", '{"outcome": "no such outcome"}'])
+def test_a_row_that_is_not_ours_names_itself(
+    store: MeasurementStore, tmp_path: Path, text: str
+) -> None:
+    store.add(Role.BENCH, measurement(), config=CONFIG)
+    store.set_fact("x", 1)
+    store.close()
+    with sqlite3.connect(tmp_path / "measurements.db") as connection:
+        connection.execute("UPDATE measurements SET measurement = ?", (text,))
+        connection.execute("UPDATE facts SET value = '{'")
+    connection.close()
+    reopened = MeasurementStore(tmp_path / "measurements.db")
+    with pytest.raises(LsmtuneError, match=r"\.db: measurement 1 cannot be read \(.*DIR"):
+        reopened.all()
+    with pytest.raises(LsmtuneError, match="the fact 'x' cannot be read"):
+        reopened.fact("x")
+    reopened.close()

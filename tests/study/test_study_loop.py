@@ -15,6 +15,7 @@ from lsmtune.proof.seeds import Stream, derive_seed
 from lsmtune.records.measurement import Outcome
 from lsmtune.records.request import RunRequest
 from lsmtune.records.verdict import VerdictOutcome
+from lsmtune.storage import scratch
 from lsmtune.storage.folder import StudyFolder
 from lsmtune.storage.measurements import Role, StoredMeasurement
 
@@ -333,3 +334,39 @@ def test_another_version_of_the_engine_is_refused_on_resume(tmp_path: Path) -> N
     with pytest.raises(InputError, match=r"memory 9\.9.*with which this study began"):
         tuned(spec, tmp_path / "s", other)
     assert tuned(spec, tmp_path / "s").counts == {"ok": 8}
+
+
+@pytest.mark.parametrize("file", ["study.db", "measurements.db"])
+def test_databases_that_do_not_belong_together_are_refused(tmp_path: Path, file: str) -> None:
+    tuned(make_spec(tmp_path), tmp_path / "s")
+    (tmp_path / "s" / file).unlink()
+    with pytest.raises(LsmtuneError, match=r"do not belong together: trial 0 is in one of them"):
+        tuned(make_spec(tmp_path, budget="{trials: 20}"), tmp_path / "s")
+
+
+def test_a_run_is_stored_after_its_folder_is_gone_since_it_may_have_filled_the_disk(
+    tmp_path: Path,
+) -> None:
+    left: list[list[Path]] = []
+
+    class Looking(Recorder):
+        def run_finished(self, stored: StoredMeasurement) -> None:
+            super().run_finished(stored)
+            left.append(list((tmp_path / "s" / "runs").iterdir()))
+
+    tuned(make_spec(tmp_path, budget="{trials: 1}"), tmp_path / "s", observer=Looking())
+    assert left == [[]] * len(left)
+    assert left
+
+
+def test_a_run_whose_folder_cannot_be_removed_is_stored_all_the_same(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(directory: Path) -> None:
+        raise LsmtuneError(f"{directory}: cannot be deleted")
+
+    with monkeypatch.context() as stubborn:
+        stubborn.setattr(scratch, "remove_owned", refuse)
+        with pytest.raises(LsmtuneError, match="cannot be deleted"):
+            tuned(make_spec(tmp_path), tmp_path / "s")
+    assert [row.role for row in stored(tmp_path / "s")] == [Role.BASELINE]

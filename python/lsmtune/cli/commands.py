@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
-from lsmtune.errors import Interrupted
+from lsmtune.errors import InterruptedByUserError
 
 # In the order of `lsmtune --help`. Each is a module of this room with `register(app)`.
 COMMANDS = {
@@ -40,7 +40,7 @@ class LazyGroup(TyperGroup):
         try:
             return super().invoke(ctx)
         except KeyboardInterrupt:
-            raise Interrupted("interrupted") from None
+            raise InterruptedByUserError("interrupted") from None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """As in the base class, with the real command put in place first."""

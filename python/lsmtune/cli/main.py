@@ -147,7 +147,9 @@ def _flush() -> None:
 
 
 def _refused_by_disk(error: OSError) -> ExitStatus:
-    refusal = disk_trouble(error, "output")
+    if error.filename is None:  # files have names
+        return _fail(f"standard output: {error.strerror}", ExitStatus.FAILED)
+    refusal = disk_trouble(error, error.filename)
     return _fail(str(refusal), refusal.exit_status)
 
 

@@ -11,7 +11,7 @@ import typer
 from lsmtune.engines.names import ENGINE_NAMES
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.records.config import Config, OptionValue
-from lsmtune.records.request import LIMITS_DEFAULT, SEED_MAX, Limits
+from lsmtune.records.request import LIMITS_DEFAULT, SEED_MAX, TRIALS_MAX, Limits
 from lsmtune.records.workload import Workload
 from lsmtune.units import (
     UnitError,

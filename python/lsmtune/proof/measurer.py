@@ -86,20 +86,24 @@ class Measurer:
         """
         self._observer.run_started(place.role, place.trial, config, place.index)
         limits = replace(self._limits, deadline_s=min(self._limits.deadline_s, deadline_s))
-        with self.folder.run_directory() as directory:
-            request = RunRequest(
-                engine=self._engine,
-                config=config,
-                workload=self._workload,
-                seed=seed,
-                directory=directory,
-                limits=limits,
-            )
-            measurement = self._runner.run(request, self._observer.run_message, self.stop)
-            # Stored before the folder is removed, which may fail and must not cost the run.
-            if measurement.outcome is Outcome.CANCELLED:
-                return None
-            return self._store(config, measurement, place)
+        measurement: Measurement | None = None
+        try:
+            with self.folder.run_directory() as directory:
+                request = RunRequest(
+                    engine=self._engine,
+                    config=config,
+                    workload=self._workload,
+                    seed=seed,
+                    directory=directory,
+                    limits=limits,
+                )
+                measurement = self._runner.run(request, self._observer.run_message, self.stop)
+        finally:
+            # After the folder is removed, because a run that filled the disk left no room for its
+            # row; and even when it cannot be removed, which must not cost the run.
+            done = measurement is not None and measurement.outcome is not Outcome.CANCELLED
+            stored = self._store(config, measurement, place) if measurement and done else None
+        return stored
 
     def _store(self, config: Config, measurement: Measurement, place: Place) -> StoredMeasurement:
         self._refuse_other_engine(measurement.engine)

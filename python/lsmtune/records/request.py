@@ -23,6 +23,7 @@ class Limits:
 LIMITS_DEFAULT = Limits(deadline_s=600.0, memory_bytes=4 * 2**30, disk_bytes=20 * 2**30)
 
 SEED_MAX = 2**53 - 1  # the largest whole number that every JSON reader keeps exactly
+TRIALS_MAX = 1_000_000  # of a study
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,9 @@ class Runner(Protocol):
     """A way to perform one run.
 
     Obligations: `run` never raises for what an engine does, it says so in the outcome; it raises
-    `InputError` only for what the user can mend (no driver, no library). When it returns or
-    raises, no process of the run is left. Whatever the run had observed until it ended, however
-    it ended, is in the Measurement. Runs in several threads do not disturb each other.
+    `LsmtuneError` only for what the user can mend (no driver, no library, no space). When it
+    returns or raises, no process of the run is left. Whatever the run had observed until it ended,
+    however it ended, is in the Measurement. Runs in several threads do not disturb each other.
     """
 
     def run(

@@ -13,7 +13,7 @@ from pydantic_core import PydanticCustomError
 from lsmtune.engines.names import STUDY_ENGINES
 from lsmtune.records.config import OptionValue
 from lsmtune.records.objective import METRICS
-from lsmtune.records.request import LIMITS_DEFAULT, SEED_MAX
+from lsmtune.records.request import LIMITS_DEFAULT, SEED_MAX, TRIALS_MAX
 from lsmtune.units import (
     BYTES_ALLOWED,
     UnitError,
@@ -313,7 +313,7 @@ class BudgetModel(StrictModel):
     time: Duration | None = Field(
         default=None, description="time for the whole study, its proof included"
     )
-    trials: int | None = Field(default=None, ge=1, le=1_000_000, description="number of trials")
+    trials: int | None = Field(default=None, ge=1, le=TRIALS_MAX, description="number of trials")
 
 
 class LimitsModel(StrictModel):

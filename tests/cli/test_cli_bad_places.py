@@ -1,0 +1,203 @@
+"""Places and streams that cannot be used: one line, a status, nothing made and nothing lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lsmtune.cli import files
+from lsmtune.errors import InputError
+from lsmtune.runners import native
+
+Lsmtune = Callable[..., Any]
+BENCH = ("bench", "--engine", "memory", "--workload", "fillrandom", "-w", "num=1000")
+EXPORT = ("export", "write_buffer_size=4MiB", "--engine", "rocksdb", "--format", "db_bench")
+
+pytestmark = pytest.mark.usefixtures("fake_driver")
+
+
+@pytest.mark.parametrize(
+    ("directory", "line"),
+    [
+        ("file", "file: is a file, and a folder is needed here"),
+        ("file/below", "file/below: cannot be used: Not a directory"),
+        ("dangling", "dangling: cannot be used: File exists"),
+        ("x" * 300, "cannot be used: File name too long"),
+        ("\udcff", "command line: found '\\udcff'; allowed: text and names in UTF-8"),
+    ],
+)
+def test_a_study_folder_that_cannot_be(
+    lsmtune: Lsmtune, study: Path, directory: str, line: str
+) -> None:
+    (study.parent / "file").write_text("mine")
+    (study.parent / "dangling").symlink_to("nowhere")
+    before = sorted(study.parent.iterdir())
+    said = lsmtune("tune", str(study), "--dir", directory)
+    assert (said.status, said.out, said.err.count("\n")) == (2, "", 1)
+    assert line in said.err
+    assert sorted(study.parent.iterdir()) == before
+    assert (study.parent / "file").read_text() == "mine"
+
+
+def test_the_current_folder_has_no_name_in_utf_8(
+    lsmtune: Lsmtune, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    strange = home / "\udcff"
+    strange.mkdir()
+    monkeypatch.chdir(strange)
+    said = lsmtune(*BENCH)
+    assert (said.status, said.err.count("\n")) == (2, 1)
+    assert "allowed: a path in UTF-8" in said.err
+    assert list(strange.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "command", [("verify", *BENCH[1:], "--candidate", "a=1"), BENCH, ("tune", "study.yaml")]
+)
+def test_a_full_disk_is_no_result(
+    lsmtune: Lsmtune, study: Path, monkeypatch: pytest.MonkeyPatch, command: Sequence[str]
+) -> None:
+    assert study.is_file()
+    monkeypatch.setattr(native, "FREE_BYTES_MIN", 1 << 62)
+    said = lsmtune(*command)
+    assert (said.status, said.out) == (1, "")
+    assert "free some space and repeat the command" in said.err.splitlines()[-1]
+    assert list(study.parent.rglob("run-*")) == []
+
+
+def test_a_study_that_met_a_full_disk_goes_on_without_a_spoiled_trial(
+    lsmtune: Lsmtune, study: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert lsmtune("tune", str(study), "--trials", "1").status == 0
+    with monkeypatch.context() as full:
+        full.setattr(native, "FREE_BYTES_MIN", 1 << 62)
+        assert lsmtune("tune", str(study)).status == 1
+    said = lsmtune("tune", str(study), "--json")
+    assert said.status == 0, said.err
+    assert (said.json()["trials"], said.json()["outcomes"]) == (2, {"ok": 2})
+
+
+@pytest.mark.parametrize("command", [("init", "--output"), (*EXPORT, "--output")])
+def test_an_output_file_is_written_whole_or_not_at_all(
+    lsmtune: Lsmtune, home: Path, monkeypatch: pytest.MonkeyPatch, command: Sequence[str]
+) -> None:
+    def fill_disk(path: Path, text: str, **_: object) -> int:
+        with path.open("w") as file:
+            file.write(text[:10])
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(files.Path, "write_text", fill_disk)
+    said = lsmtune(*command, "made")
+    assert said.status == 2
+    assert said.err == "lsmtune: made: cannot be written: No space left on device\n"
+    assert list(home.iterdir()) == []
+
+
+def test_an_output_file_may_be_a_device_and_not_a_folder(tmp_path: Path) -> None:
+    files.write_file(Path("/dev/null"), "text")
+    assert Path("/dev/null").is_char_device()
+    with pytest.raises(InputError, match="is a directory; allowed: a file to write"):
+        files.write_file(tmp_path, "text")
+    with pytest.raises(InputError, match="no such folder"):
+        files.write_file(tmp_path / "a" / "b", "text")
+
+
+def test_a_home_that_is_a_file(lsmtune: Lsmtune, home: Path, tmp_path: Path) -> None:
+    assert home.is_dir()
+    (tmp_path / "home").write_text("")
+    said = lsmtune("engines", "install", "leveldb")
+    assert (said.status, said.err.count("\n")) == (2, 1)
+    assert "home/engines: cannot be used: Not a directory" in said.err
+
+
+def test_a_study_of_which_every_trial_fails_has_failed_and_says_why(
+    lsmtune: Lsmtune, study: Path
+) -> None:
+    space = "  fake: {type: categorical, choices: [crash, exit_early]}\n"
+    study.write_text(study.read_text().replace("budget:", f"{space}budget:"))
+    said = lsmtune("tune", str(study), "--json", "--require-gain")
+    assert said.status == 1
+    assert said.json()["outcomes"] == {"crashed": 2}
+    last = said.err.splitlines()[-1]
+    assert last.startswith(f"lsmtune: {study}: none of 2 trials gave a value; the last one ended")
+    assert said.err.count(": killed by ") + said.err.count(": exited with status") >= 2
+
+
+# --- streams
+
+
+def start(arguments: Sequence[str], folder: Path, shell: str) -> subprocess.Popen[str]:
+    """The command line in a process of its own, its streams set up by `shell`."""
+    return subprocess.Popen(
+        ["bash", "-c", f'exec "$@" {shell}', "bash", sys.executable, "-m", "lsmtune.cli.main",
+         *arguments],
+        cwd=folder,
+        env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shell", "status", "line"),
+    [
+        (BENCH, ">&-", 0, ""),
+        (BENCH, "<&- >&- 2>&-", 0, ""),
+        (EXPORT, ">&-", 0, ""),
+        (BENCH, "> /dev/full", 1, "lsmtune: standard output: No space left on device\n"),
+        (EXPORT, "> /dev/full", 1, "lsmtune: standard output: No space left on device\n"),
+        (EXPORT, "| true", 0, ""),
+    ],
+)
+def test_streams_that_take_nothing(
+    home: Path, arguments: Sequence[str], shell: str, status: int, line: str
+) -> None:
+    out, err = (process := start(arguments, home, shell)).communicate(timeout=30)
+    assert (process.returncode, out, err) == (status, "", line)
+    assert list(home.iterdir()) == []
+
+
+def test_errors_do_not_get_into_the_result_when_there_is_nowhere_to_tell_them(home: Path) -> None:
+    process = start([*BENCH, "-o", "fake=crash", "--json"], home, "2>&-")
+    out, _ = process.communicate(timeout=30)
+    assert process.returncode == 1
+    assert "lsmtune:" not in out
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_whatever_ends_a_bench_it_cleans_up_and_says_so(home: Path, number: int) -> None:
+    process = start([*BENCH, "-o", "fake=hang"], home, "")
+    end = time.monotonic() + 20
+    while not list(home.glob("run-*/.lsmtune-owned")) and time.monotonic() < end:
+        time.sleep(0.02)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=20)
+    assert (process.returncode, out, err) == (130, "", "lsmtune: interrupted\n")
+    assert list(home.iterdir()) == []
+
+
+def test_a_closed_terminal_does_not_end_what_was_started_with_nohup(home: Path) -> None:
+    shell = f"trap '' HUP; exec {sys.executable} -m lsmtune.cli.main {' '.join(BENCH)}"
+    nohup = subprocess.Popen(
+        ["bash", "-c", f"{shell} -o fake=hang --deadline 1s --json"],
+        cwd=home,
+        env={**os.environ, "PYTHONPATH": ":".join(sys.path)},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    end = time.monotonic() + 20
+    while not list(home.glob("run-*/.lsmtune-owned")) and time.monotonic() < end:
+        time.sleep(0.02)
+    nohup.send_signal(signal.SIGHUP)
+    out, _ = nohup.communicate(timeout=20)
+    assert '"timeout"' in out
