@@ -77,6 +77,7 @@ pub fn rocksdb() -> Option<Fixture> {
         ],
         bad_values: &[
             ("write_buffer_size", "abc"),
+            ("write_buffer_size", "12GG"),
             ("write_buffer_size", ""),
             ("max_open_files", "many"),
             ("compression", "kFoo"),
@@ -102,6 +103,7 @@ pub fn leveldb() -> Option<Fixture> {
             ("write_bufer_size", "write_buffer_size"),
             ("max_openfiles", "max_open_files"),
             ("filter_bit", "filter_bits"),
+            ("bloom_bits", "filter_bits"),
         ],
         bad_values: &[
             ("write_buffer_size", "65535"),

@@ -191,10 +191,23 @@ fn only_true(name: &str, text: &str) -> Result<()> {
     }
 }
 
+/// What db_bench and options.h call some of these options.
+const SYNONYMS: [(&str, &str); 5] = [
+    ("block_cache", "cache_size"),
+    ("bloom_bits", "filter_bits"),
+    ("bloom_filter_bits", "filter_bits"),
+    ("filter_policy", "filter_bits"),
+    ("open_files", "max_open_files"),
+];
+
 fn unknown(name: &str) -> EngineError {
+    let synonym = SYNONYMS.iter().find(|(other, _)| *other == name);
     EngineError::UnknownOption {
         name: name.to_owned(),
-        nearest: nearest(name, DEFAULTS.iter().map(|(known, _)| *known)),
+        nearest: match synonym {
+            Some((_, known)) => vec![(*known).to_owned()],
+            None => nearest(name, DEFAULTS.iter().map(|(known, _)| *known)),
+        },
     }
 }
 

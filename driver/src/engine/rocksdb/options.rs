@@ -9,6 +9,7 @@ use super::api::{Api, DbOptions};
 use super::nested;
 use super::open_database;
 use super::options_file::OptionsFile;
+use super::readback::{garbled_number, is_number};
 use crate::engine::library::one_line;
 use crate::engine::nearest::nearest;
 use crate::engine::scratch::Scratch;
@@ -82,6 +83,13 @@ pub fn apply(api: &'static Api, options: &Options, parent: &Path) -> Result<Hand
         if !plausible(name) {
             return Err(unknown(name, &known(api, parent)?));
         }
+        if garbled_number(value) && is_number(&default_of(api, name, parent)?) {
+            return Err(bad_value(
+                name,
+                value,
+                "a number, with K, M, G or T at most",
+            ));
+        }
     }
     for (root, tree) in compose(options)? {
         applied = match applied.with(&tree.assignment(&root)) {
@@ -90,6 +98,11 @@ pub fn apply(api: &'static Api, options: &Options, parent: &Path) -> Result<Hand
         };
     }
     Ok(applied)
+}
+
+/// What the engine uses when nothing is asked for; empty for an option that it does not list.
+fn default_of(api: &'static Api, name: &str, parent: &Path) -> Result<String> {
+    Ok(known(api, parent)?.value(name).unwrap_or_default())
 }
 
 /// Whether `name` can be a name at all: anything else could smuggle a second option in.
@@ -239,6 +252,8 @@ fn allowed(written: &OptionsFile, name: &str, status: &str) -> String {
         format!("an integer such as {default}")
     } else if default.parse::<f64>().is_ok() {
         format!("a number such as {default}")
+    } else if default.starts_with('{') {
+        "{name=value;...} of its own options".to_owned()
     } else {
         format!("values such as {default}")
     };
@@ -313,7 +328,8 @@ fn unknown(name: &str, written: &OptionsFile) -> EngineError {
     }
 }
 
-fn bad_value(name: &str, found: &str, allowed: &str) -> EngineError {
+/// The error for a value that RocksDB does not take as it is.
+pub fn bad_value(name: &str, found: &str, allowed: &str) -> EngineError {
     EngineError::BadOptionValue {
         name: name.to_owned(),
         found: found.to_owned(),

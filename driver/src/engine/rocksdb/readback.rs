@@ -20,6 +20,21 @@ pub fn not_taken(requested: &Options, written: Option<&OptionsFile>) -> Vec<Opti
         .collect()
 }
 
+/// Whether `text` begins as a number and is none. RocksDB stops reading at the first character that
+/// is no digit: `12GG` is 12 GiB to it, and `4XB` is 4.
+pub fn garbled_number(text: &str) -> bool {
+    let text = text.trim();
+    let begins = text
+        .trim_start_matches(['-', '+'])
+        .starts_with(|c: char| c.is_ascii_digit());
+    begins && number(text).is_none()
+}
+
+/// Whether the engine's own text for an option's value is a number.
+pub fn is_number(effective: &str) -> bool {
+    number(effective).is_some()
+}
+
 /// Whether two texts mean the same value to RocksDB.
 pub fn same(requested: &str, effective: &str) -> bool {
     let (requested, effective) = (requested.trim(), effective.trim());
@@ -142,6 +157,26 @@ fn class(name: &str) -> String {
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn a_number_with_a_tail_is_garbled() {
+        for text in ["12abc", "12GG", "4XB", "1048576;max_open_files=20", "-1x"] {
+            assert!(garbled_number(text), "{text}");
+        }
+        for text in [
+            "64K",
+            "1",
+            "-1",
+            "1.5",
+            "1e3",
+            "vector",
+            "kZSTD",
+            "{block_size=1}",
+            "",
+        ] {
+            assert!(!garbled_number(text), "{text}");
+        }
+    }
 
     #[test]
     fn texts_that_mean_the_same() {
