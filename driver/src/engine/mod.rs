@@ -8,6 +8,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+mod c_bytes;
 mod flusher;
 mod leveldb;
 mod library;

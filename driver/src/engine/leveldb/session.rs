@@ -6,6 +6,7 @@ use std::ptr::null_mut;
 
 use super::api::{Api, Db, Iterator, ReadOptions, WriteBatch, WriteOptions};
 use super::LevelDatabase;
+use crate::engine::c_bytes::{slice, text};
 use crate::engine::{BatchEntry, Cursor, Durability, Result, Session};
 
 /// Options and a batch that live as long as the thread, so that an operation allocates nothing
@@ -48,22 +49,6 @@ impl<'db> LevelSession<'db> {
             self.api.check(error)
         }
     }
-}
-
-#[inline]
-const fn text(bytes: &[u8]) -> *const c_char {
-    bytes.as_ptr().cast()
-}
-
-/// # Safety
-/// `data` and `length` describe memory of the engine that outlives `'a`, or `length` is zero.
-#[inline]
-unsafe fn slice<'a>(data: *const c_char, length: usize) -> &'a [u8] {
-    if data.is_null() {
-        return &[];
-    }
-    // SAFETY: promised by the caller.
-    unsafe { std::slice::from_raw_parts(data.cast(), length) }
 }
 
 impl Session for LevelSession<'_> {

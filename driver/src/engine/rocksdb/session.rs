@@ -1,11 +1,11 @@
 //! One thread's operations on a RocksDB, with nothing between them and the C interface.
 
-use std::ffi::c_char;
 use std::marker::PhantomData;
 use std::ptr::null_mut;
 
 use super::api::{Api, Db, Iterator, PinnableSlice, ReadOptions, WriteBatch, WriteOptions};
 use super::RocksDatabase;
+use crate::engine::c_bytes::{slice, text};
 use crate::engine::{BatchEntry, Cursor, Durability, Result, Session};
 
 /// Options and a batch that live as long as the thread, so that an operation allocates nothing
@@ -59,22 +59,6 @@ pub fn write_options(api: &Api, durability: Durability) -> *mut WriteOptions {
         }
         options
     }
-}
-
-#[inline]
-const fn text(bytes: &[u8]) -> *const c_char {
-    bytes.as_ptr().cast()
-}
-
-/// # Safety
-/// `data` and `length` describe memory of the engine that outlives `'a`, or `length` is zero.
-#[inline]
-unsafe fn slice<'a>(data: *const c_char, length: usize) -> &'a [u8] {
-    if data.is_null() {
-        return &[];
-    }
-    // SAFETY: promised by the caller.
-    unsafe { std::slice::from_raw_parts(data.cast(), length) }
 }
 
 impl Session for RocksSession<'_> {
