@@ -58,6 +58,10 @@ engines: $(DRIVER) $(PACKAGE_STAMP)
 test: setup test-tools lint ## lint, then every test of both languages
 	@export LSMTUNE_TEST_ROCKSDB="$$($(BIN)/lsmtune engines path rocksdb)"; \
 	export LSMTUNE_TEST_LEVELDB="$$($(BIN)/lsmtune engines path leveldb)"; \
+	for engine in rocksdb leveldb; do \
+	  library="$$(scripts/distribution-library $$engine)"; \
+	  if [ -n "$$library" ]; then export "LSMTUNE_TEST_$${engine^^}_DEBIAN=$$library"; fi; \
+	done; \
 	$(TIMED) "testing the driver" cargo test --quiet --locked --manifest-path driver/Cargo.toml; \
 	$(TIMED) "testing the tuner" $(BIN)/python -m pytest -n 2 -q
 

@@ -115,6 +115,9 @@ fn open_loop<A: Action>(
             lap.cut_short = stops.any();
             break;
         };
+        if intended_ns >= extent.duration_ns {
+            break;
+        }
         let step = action.perform()?;
         lap.ended = ticks.now();
         if step == Step::Exhausted {
