@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,11 @@ from lsmtune.engines.libraries import find_library
 from lsmtune.errors import InputError
 from lsmtune.records.engine import Build
 from lsmtune.runners.driver_binary import find_driver
+
+# A shell starts background jobs with SIGINT ignored, and nohup ignores SIGHUP. Programs inherit
+# that, and the tests that interrupt a command would wait for an answer that never comes.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 SETUP = "run `make setup` first, or set {variable} to its path"
 
