@@ -19,6 +19,8 @@ MIB = 2**20
         (Range(2, 16), "low", (1, 16)),
         (Range(1 * MIB, 64 * MIB, log=True), "high", (1 * MIB, 256 * MIB)),
         (Range(4 * MIB, 64 * MIB, log=True, step=MIB), "low", (1 * MIB, 64 * MIB)),
+        # The quickstart's first space began at its own step; the optimum lay there.
+        (Range(1 * MIB, 64 * MIB, log=True, step=MIB), "low", (MIB // 4, 64 * MIB)),
         (Range(1, 8), "low", None),
         (Range(0, 8), "low", None),
         (Range(-8, 8), "low", (-16, 8)),
@@ -54,3 +56,13 @@ def test_only_values_on_a_bound_are_edges() -> None:
     )
     found = edges(parameters, {"a": 8, "b": 7, "c": -1, "d": "x"})
     assert [(edge.parameter.name, edge.side) for edge in found] == [("a", "high")]
+
+
+def test_a_range_that_begins_at_its_step_wants_a_finer_one() -> None:
+    def edge(low: int) -> bool:
+        numbers = Range(low, 64 * MIB, log=True, step=MIB)
+        parameter = make_number("write_buffer_size", numbers, "study.yaml")
+        return edges((parameter,), {"write_buffer_size": low})[0].needs_finer_step()
+
+    assert edge(1 * MIB)
+    assert not edge(4 * MIB)

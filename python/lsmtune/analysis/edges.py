@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lsmtune.records.config import OptionValue
 from lsmtune.space import Parameter, Range
@@ -27,6 +27,14 @@ class Edge:
     value: OptionValue
     proposed: tuple[float, float] | None
 
+    def needs_finer_step(self) -> bool:
+        """Whether the proposed range does not lie on the grid of the parameter's step."""
+        numbers = self.parameter.numbers
+        if numbers is None or numbers.step is None or self.proposed is None:
+            return False
+        steps = (numbers.low - self.proposed[0]) / numbers.step
+        return not math.isclose(steps, round(steps), abs_tol=1e-6)
+
 
 def edges(parameters: tuple[Parameter, ...], options: Mapping[str, OptionValue]) -> list[Edge]:
     """The parameters whose value in `options` lies on a bound of its range."""
@@ -48,6 +56,9 @@ def proposed_range(numbers: Range, side: str) -> tuple[float, float] | None:
     if numbers.low == 0:
         return None
     low = _on_grid(numbers, _below_low(numbers))
+    if low >= numbers.low and numbers.step is not None:
+        # A range that begins at its own step has no grid point below; a finer step has.
+        low = _on_grid(replace(numbers, step=None), _below_low(numbers))
     return (low, numbers.high) if low < numbers.low else None
 
 

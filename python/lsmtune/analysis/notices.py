@@ -170,7 +170,8 @@ def _edge(edge: Edge) -> Notice:
             Severity.INFO, "edge_of_range", title, f"{text}, and nothing sensible lies beyond it."
         )
     low, high = (_shown(edge, bound) for bound in edge.proposed)
-    text += f"; a better one may lie beyond. Tune again with low: {low}, high: {high}."
+    finer = ", and a finer step" if edge.needs_finer_step() else ""
+    text += f"; a better one may lie beyond. Tune again with low: {low}, high: {high}{finer}."
     return Notice(Severity.WARNING, "edge_of_range", title, text)
 
 
