@@ -1,7 +1,7 @@
 //! `lsmtune-driver`: reads one request, performs it, writes messages. See `lsmtune_driver`.
 
 use std::fs::File;
-use std::io::{self, BufRead, BufWriter, Read, Write};
+use std::io::{self, BufRead, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -103,8 +103,8 @@ fn read_line_and_watch(cancelled: Arc<AtomicBool>) -> io::Result<String> {
     Ok(request)
 }
 
-fn listen(input: impl Read, cancelled: &AtomicBool) {
-    for line in io::BufReader::new(input).lines().map_while(Result::ok) {
+fn listen(input: impl BufRead, cancelled: &AtomicBool) {
+    for line in input.lines().map_while(Result::ok) {
         match serde_json::from_str::<Control>(&line) {
             Ok(Control::Cancel) => cancelled.store(true, Ordering::Relaxed),
             Err(error) => eprintln!("lsmtune-driver: ignored control line: {error}"),
