@@ -152,7 +152,8 @@ fn is_zero(nexts: &u64) -> bool {
     *nexts == 0
 }
 
-/// What one thread of a phase repeats. Names and meaning are those of db_bench.
+/// What one thread of a phase repeats. Names and meaning are those of db_bench, which has
+/// `filluniquerandom` and no counterparts of it for reads and deletes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
@@ -168,6 +169,8 @@ pub enum Operation {
     ReadSeq,
     /// Get uniformly drawn keys.
     ReadRandom,
+    /// Get every key once, in random order.
+    ReadUniqueRandom,
     /// Get keys that were never written.
     ReadMissing,
     /// Get keys out of the first hundredth of the key space.
@@ -176,6 +179,8 @@ pub enum Operation {
     SeekRandom,
     /// Delete uniformly drawn keys.
     DeleteRandom,
+    /// Delete every key once, in random order.
+    DeleteUniqueRandom,
     /// `ReadRandom` by the phase's threads while one more thread overwrites.
     ReadWhileWriting,
 }
@@ -190,6 +195,7 @@ impl Operation {
                 | Operation::FillUniqueRandom
                 | Operation::Overwrite
                 | Operation::DeleteRandom
+                | Operation::DeleteUniqueRandom
                 | Operation::ReadWhileWriting
         )
     }
@@ -199,7 +205,7 @@ impl Operation {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum Control {
-    /// Stop within an interval and report `cancelled`.
+    /// Stop within 300 ms, wherever the run is, and report `cancelled`.
     Cancel,
 }
 

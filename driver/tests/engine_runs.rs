@@ -3,9 +3,11 @@
 
 mod conversation;
 
+use std::time::Duration;
+
 use conversation::{
     background_work, failure, finished, last_phase, load, measure, run_on, verified, workload,
-    Target,
+    Conversation, Target,
 };
 use lsmtune_driver::protocol::{Message, Outcome};
 use serde_json::{json, Value};
@@ -148,4 +150,48 @@ fn durability_is_honoured_or_refused() {
     let (outcome, message) = failure(&throughput(&leveldb(), "none"));
     assert_eq!(outcome, Outcome::Invalid);
     assert!(message.contains("durability"), "{message}");
+}
+
+/// Spread over loading, settling, measuring, draining, closing and reading back.
+#[test]
+fn a_cancel_ends_a_run_within_300_ms_whatever_it_does_rocksdb() {
+    cancel_at_many_moments(&rocksdb(), &json!({"write_buffer_size": "67108864"}));
+}
+
+#[test]
+fn a_cancel_ends_a_run_within_300_ms_whatever_it_does_leveldb() {
+    cancel_at_many_moments(&leveldb(), &json!({"write_buffer_size": "67108864"}));
+}
+
+fn cancel_at_many_moments(target: &Target, options: &Value) {
+    let num = 1_000_000;
+    let fill = measure("fillrandom", json!({"operations_per_thread": num}));
+    let settle = json!({"name": "settle", "kind": "settle"});
+    let phases = json!([load(num / 8), settle, fill]);
+    for moment in 0u64..10 {
+        let more = json!({"options": options, "verify_keys": 100_000});
+        let mut run = Conversation::start(target, workload(num, phases.clone()), more);
+        std::thread::sleep(Duration::from_millis(10 + moment * moment * 10));
+        let (messages, took) = run.cancel();
+        assert!(took < Duration::from_millis(300), "{moment}: {took:?}");
+        assert_eq!(failure(&messages).0, Outcome::Cancelled, "{moment}");
+    }
+}
+
+/// Without any compaction there is nothing that ends the stall.
+#[test]
+fn a_cancel_ends_a_stalled_write() {
+    let options = json!({
+        "write_buffer_size": "65536", "compaction_style": "kCompactionStyleNone",
+        "level0_file_num_compaction_trigger": "4", "level0_slowdown_writes_trigger": "4",
+        "level0_stop_writes_trigger": "4",
+    });
+    let phases = workload(NUM, json!([fillrandom()]));
+    let mut run = Conversation::start(&rocksdb(), phases, json!({"options": options}));
+    std::thread::sleep(Duration::from_millis(500));
+    let (messages, took) = run.cancel();
+    assert!(took < Duration::from_millis(300), "{took:?}");
+    let (outcome, message) = failure(&messages);
+    assert_eq!(outcome, Outcome::Cancelled);
+    assert_eq!(message, "cancelled before its engine could be closed");
 }

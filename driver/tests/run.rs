@@ -3,14 +3,12 @@
 
 mod conversation;
 
-use std::io::Write;
-use std::time::{Duration, Instant};
-
 use conversation::{
     failure, last_phase, load, measure, replace, run_on, verified, workload, Conversation, Target,
 };
 use lsmtune_driver::protocol::{Interval, Message, Outcome};
 use serde_json::{json, Value};
+use std::time::{Duration, Instant};
 
 const NUM: u64 = 10_000;
 
@@ -26,6 +24,7 @@ fn start(engine: &'static str, workload: Value, more: Value) -> Conversation {
 fn every_operation_runs_and_counts_what_it_did() {
     let reads = [
         ("readrandom", 10_000, Some((10_000, 0)), "get"),
+        ("readuniquerandom", 10_000, Some((10_000, 0)), "get"),
         ("readhot", 10_000, Some((10_000, 0)), "get"),
         ("readmissing", 10_000, Some((0, 10_000)), "get"),
         ("seekrandom", 10_000, Some((10_000, 0)), "seek"),
@@ -33,6 +32,7 @@ fn every_operation_runs_and_counts_what_it_did() {
         ("readwhilewriting", 10_000, Some((10_000, 0)), "get"),
         ("overwrite", 10_000, None, "put"),
         ("deleterandom", 10_000, None, "delete"),
+        ("deleteuniquerandom", 10_000, None, "delete"),
         ("fillseq", 10_000, None, "put"),
         ("fillrandom", 10_000, None, "put"),
     ];
@@ -57,6 +57,46 @@ fn every_operation_runs_and_counts_what_it_did() {
             "{operation}"
         );
     }
+}
+
+/// Each of the phases meets every key once, in an order of its own: after deleting half of them,
+/// exactly the other half is found.
+#[test]
+fn unique_orders_meet_every_key_once_and_differ_between_phases() {
+    let once = |operation: &str, share: u64, threads: u64| {
+        let size = json!({"operations_per_thread": NUM / share / threads, "threads": threads});
+        measure(operation, size)
+    };
+    let halves = json!([
+        load(NUM),
+        once("deleteuniquerandom", 2, 1),
+        once("readuniquerandom", 1, 2),
+        once("readuniquerandom", 2, 1)
+    ]);
+    let messages = run("memory", halves);
+    let found: Vec<_> = messages
+        .iter()
+        .filter_map(|message| match message {
+            Message::PhaseFinished { phase, .. } => phase.keys_found.zip(phase.keys_missing),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(found[0], (NUM / 2, NUM / 2));
+    // The same order would find nothing at all, because it would read what was deleted first.
+    assert!(
+        (NUM / 5..NUM * 3 / 10).contains(&found[1].0),
+        "{:?}",
+        found[1]
+    );
+    let whole = json!([
+        measure("filluniquerandom", json!({"operations_per_thread": NUM})),
+        measure("readuniquerandom", json!({"operations_per_thread": NUM})),
+        measure("deleteuniquerandom", json!({"operations_per_thread": NUM})),
+        measure("readrandom", json!({"operations_per_thread": NUM})),
+    ]);
+    let messages = run("memory", whole);
+    assert_eq!(last_phase(&messages).keys_found, Some(0));
+    assert_eq!(verified(&messages).1, 0);
 }
 
 #[test]
@@ -161,19 +201,8 @@ fn a_cancel_ends_the_run_within_300_ms_and_keeps_the_phase() {
     );
     let mut conversation = start("noop", endless, json!({}));
     std::thread::sleep(Duration::from_millis(300));
-    let asked = Instant::now();
-    writeln!(
-        conversation.child.stdin.as_mut().unwrap(),
-        "{}",
-        json!({"command": "cancel"})
-    )
-    .unwrap();
-    let messages = conversation.messages();
-    assert!(
-        asked.elapsed() < Duration::from_millis(300),
-        "{:?}",
-        asked.elapsed()
-    );
+    let (messages, took) = conversation.cancel();
+    assert!(took < Duration::from_millis(300), "{took:?}");
     assert!(last_phase(&messages).cut_short);
     assert_eq!(failure(&messages).0, Outcome::Cancelled);
 }

@@ -196,10 +196,11 @@ impl Crew<'_> {
                 progress,
             ),
             Operation::ReadRandom
+            | Operation::ReadUniqueRandom
             | Operation::ReadMissing
             | Operation::ReadHot
             | Operation::ReadWhileWriting => self.lap(Get::new(session, key), thread, progress),
-            Operation::DeleteRandom => {
+            Operation::DeleteRandom | Operation::DeleteUniqueRandom => {
                 self.lap(Delete::new(session, key, ledger), thread, progress)
             }
             Operation::FillSeq
@@ -215,7 +216,9 @@ impl Crew<'_> {
     fn keys(&self, thread: usize, operation: Operation) -> KeyBuffer {
         let order = match operation {
             Operation::FillSeq | Operation::ReadSeq => KeyOrder::Sequential,
-            Operation::FillUniqueRandom => KeyOrder::Unique,
+            Operation::FillUniqueRandom
+            | Operation::ReadUniqueRandom
+            | Operation::DeleteUniqueRandom => KeyOrder::Unique,
             Operation::ReadHot => KeyOrder::Hot,
             _ => KeyOrder::Uniform,
         };

@@ -5,6 +5,7 @@
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
 
 use lsmtune_driver::protocol::{Message, Outcome, PhaseReply};
 use serde_json::{json, Value};
@@ -62,6 +63,16 @@ impl Conversation {
             .unwrap();
         writeln!(child.stdin.as_mut().unwrap(), "{request}").unwrap();
         Conversation { child, folder }
+    }
+
+    /// Cancels the run: what it had said, and how long it took until the process was gone.
+    pub fn cancel(&mut self) -> (Vec<Message>, Duration) {
+        let asked = Instant::now();
+        let stdin = self.child.stdin.as_mut().unwrap();
+        writeln!(stdin, "{}", json!({"command": "cancel"})).unwrap();
+        let messages = self.messages();
+        self.child.wait().unwrap();
+        (messages, asked.elapsed())
     }
 
     pub fn messages(&mut self) -> Vec<Message> {

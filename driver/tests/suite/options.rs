@@ -88,7 +88,7 @@ fn rocksdb_options_that_it_changes_or_hides_are_reported() {
             ("write_buffer_size", "1"),
             ("memtable_factory", "nosuch"),
             ("create_if_missing", "false"),
-            ("block_based_table_factory.block_cache", "8M"),
+            ("rate_limiter_bytes_per_sec", "1000000"),
             ("block_based_table_factory.block_size", "4096"),
         ],
     );
@@ -98,9 +98,95 @@ fn rocksdb_options_that_it_changes_or_hides_are_reported() {
         ("write_buffer_size".to_owned(), text("65536")),
         ("memtable_factory".to_owned(), text("SkipListFactory")),
         ("create_if_missing".to_owned(), text("true")),
-        ("block_based_table_factory.block_cache".to_owned(), None),
+        ("rate_limiter_bytes_per_sec".to_owned(), None),
     ]);
     assert_eq!(found, expected);
+}
+
+#[test]
+fn rocksdb_objects_take_with_parts_of_their_own() {
+    let Some(engine) = rocksdb() else {
+        return;
+    };
+    for options in [
+        &[
+            ("memtable_factory.id", "skip_list"),
+            ("memtable_factory.lookahead", "16"),
+        ][..],
+        &[
+            ("memtable_factory", "vector"),
+            ("memtable_factory.count", "7"),
+            ("allow_concurrent_memtable_write", "false"),
+        ],
+        &[
+            ("memtable_factory.id", "hash_linkedlist"),
+            ("memtable_factory.bucket_count", "1K"),
+            ("prefix_extractor", "fixed:4"),
+            ("allow_concurrent_memtable_write", "false"),
+        ],
+        &[
+            ("block_based_table_factory.block_cache", "8M"),
+            ("block_based_table_factory.block_cache.num_shard_bits", "2"),
+            (
+                "block_based_table_factory.block_cache.high_pri_pool_ratio",
+                "0.25",
+            ),
+            ("block_based_table_factory.filter_policy", "ribbonfilter:10"),
+        ],
+        &[("block_based_table_factory.block_cache.num_shard_bits", "-1")],
+        &[("block_based_table_factory.block_cache.num_shard_bits", "3")],
+    ] {
+        assert_eq!(not_taken(&*engine, options), BTreeMap::new(), "{options:?}");
+    }
+}
+
+#[test]
+fn rocksdb_makes_a_hyper_clock_cache_where_its_library_can() {
+    let Some(engine) = rocksdb() else {
+        return;
+    };
+    let id = "block_based_table_factory.block_cache.id";
+    let options = [
+        ("block_based_table_factory.block_cache", "16M"),
+        (id, "hyper_clock_cache"),
+        ("block_based_table_factory.block_size", "16384"),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let directory = folder.path().join("db");
+    match engine.open(&directory, &named(&options), Durability::Wal) {
+        Ok(database) => assert_eq!(database.options_not_taken().len(), 0),
+        Err(EngineError::BadOptionValue { name, allowed, .. }) => {
+            assert_eq!(name, id);
+            assert!(allowed.starts_with("lru_cache; "), "{allowed}");
+        }
+        Err(other) => panic!("{other}"),
+    }
+}
+
+#[test]
+fn rocksdb_is_not_blamed_for_the_kind_of_its_cache() {
+    let Some(engine) = rocksdb() else {
+        return;
+    };
+    for kind in ["lru_cache", "hyper_clock_cache"] {
+        let options = [
+            ("block_based_table_factory.block_cache.id", kind),
+            ("block_based_table_factory.checksum", "kNoSuch"),
+        ];
+        match refusal(&*engine, &options) {
+            EngineError::BadOptionValue { name, .. } if name.ends_with(".checksum") => {}
+            // A library that makes one kind only says so first.
+            EngineError::BadOptionValue { found, .. } if found == "hyper_clock_cache" => {}
+            other => panic!("{kind}: {other}"),
+        }
+    }
+    let unknown = [("block_based_table_factory.block_cache.id", "clock_cache")];
+    match refusal(&*engine, &unknown) {
+        EngineError::BadOptionValue { allowed, .. } => {
+            assert_eq!(allowed, "lru_cache or hyper_clock_cache");
+        }
+        other => panic!("{other}"),
+    }
 }
 
 #[test]

@@ -9,6 +9,9 @@ use crate::engine::Result;
 opaque!(
     Db,
     DbOptions,
+    TableOptions,
+    Cache,
+    HyperClockCacheOptions,
     ReadOptions,
     WriteOptions,
     FlushOptions,
@@ -18,7 +21,7 @@ opaque!(
 );
 
 c_api! {
-    /// Functions of a loaded RocksDB. All of them have been there since RocksDB 6.
+    /// Functions of a loaded RocksDB. The required ones have been there since RocksDB 6.
     pub struct Api {
         required {
             fn rocksdb_open(*const DbOptions, *const c_char, *mut *mut c_char) -> *mut Db;
@@ -27,6 +30,11 @@ c_api! {
             fn rocksdb_options_destroy(*mut DbOptions);
             fn rocksdb_options_set_create_if_missing(*mut DbOptions, c_uchar);
             fn rocksdb_get_options_from_string(*const DbOptions, *const c_char, *mut DbOptions, *mut *mut c_char);
+            fn rocksdb_block_based_options_create() -> *mut TableOptions;
+            fn rocksdb_block_based_options_destroy(*mut TableOptions);
+            fn rocksdb_block_based_options_set_block_cache(*mut TableOptions, *mut Cache);
+            fn rocksdb_options_set_block_based_table_factory(*mut DbOptions, *mut TableOptions);
+            fn rocksdb_cache_destroy(*mut Cache);
             fn rocksdb_readoptions_create() -> *mut ReadOptions;
             fn rocksdb_readoptions_destroy(*mut ReadOptions);
             fn rocksdb_writeoptions_create() -> *mut WriteOptions;
@@ -61,7 +69,13 @@ c_api! {
             fn rocksdb_cancel_all_background_work(*mut Db, c_uchar);
             fn rocksdb_free(*mut std::ffi::c_void);
         }
-        optional {}
+        // Since RocksDB 8.1; 8.7 is the first that needs no size of an entry.
+        optional {
+            fn rocksdb_hyper_clock_cache_options_create(usize, usize) -> *mut HyperClockCacheOptions;
+            fn rocksdb_hyper_clock_cache_options_destroy(*mut HyperClockCacheOptions);
+            fn rocksdb_hyper_clock_cache_options_set_num_shard_bits(*mut HyperClockCacheOptions, c_int);
+            fn rocksdb_cache_create_hyper_clock_opts(*const HyperClockCacheOptions) -> *mut Cache;
+        }
     }
 }
 

@@ -16,6 +16,7 @@ use options::Handle;
 use options_file::OptionsFile;
 
 mod api;
+mod block_cache;
 mod drain;
 mod events;
 mod nested;
@@ -23,6 +24,7 @@ mod options;
 mod options_file;
 mod readback;
 mod session;
+mod tree;
 
 /// Short names of compressions and RocksDB's own.
 const COMPRESSIONS: [(&str, &str); 7] = [

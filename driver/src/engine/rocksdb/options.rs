@@ -1,15 +1,16 @@
 //! Applying options by name, and saying which one is at fault when the engine refuses.
 
-use std::collections::BTreeMap;
 use std::ffi::CString;
 use std::path::Path;
 use std::ptr::null_mut;
 
 use super::api::{Api, DbOptions};
+use super::block_cache;
 use super::nested;
 use super::open_database;
 use super::options_file::OptionsFile;
 use super::readback::{garbled_number, is_number};
+use super::tree::compose;
 use crate::engine::library::one_line;
 use crate::engine::nearest::nearest;
 use crate::engine::scratch::Scratch;
@@ -91,7 +92,17 @@ pub fn apply(api: &'static Api, options: &Options, parent: &Path) -> Result<Hand
             ));
         }
     }
-    for (root, tree) in compose(options)? {
+    let mut trees = compose(options)?;
+    if let Some(cache) = block_cache::requested(&mut trees, || {
+        default_of(
+            api,
+            "block_based_table_factory.block_cache.capacity",
+            parent,
+        )
+    })? {
+        cache.set(api, &applied)?;
+    }
+    for (root, tree) in trees {
         applied = match applied.with(&tree.assignment(&root)) {
             Ok(changed) => changed,
             Err(status) => return Err(refused(api, options, &root, &status, parent)?),
@@ -115,69 +126,6 @@ fn plausible(name: &str) -> bool {
     })
 }
 
-/// An option's value, or the options nested in it.
-#[derive(Debug, Default)]
-struct Tree {
-    value: Option<String>,
-    parts: BTreeMap<String, Tree>,
-}
-
-/// The options as the engine takes them: dotted names gathered below their first part.
-fn compose(options: &Options) -> Result<BTreeMap<String, Tree>> {
-    let mut root = Tree::default();
-    for (name, value) in options {
-        root.insert(name, name, value)?;
-    }
-    Ok(root.parts)
-}
-
-impl Tree {
-    fn insert(&mut self, path: &str, name: &str, value: &str) -> Result<()> {
-        let (part, rest) = path
-            .split_once('.')
-            .map_or((path, None), |(a, b)| (a, Some(b)));
-        let below = self.parts.entry(part.to_owned()).or_default();
-        if let Some(rest) = rest {
-            return below.insert(rest, name, value);
-        }
-        if let Some(parts) = nested::split(value) {
-            for (part, value) in parts {
-                below.insert(part, &format!("{name}.{part}"), value)?;
-            }
-            return Ok(());
-        }
-        match &below.value {
-            Some(other) if other != value => Err(bad_value(
-                name,
-                value,
-                &format!("one value; it is also set to {other}"),
-            )),
-            _ => {
-                below.value = Some(value.to_owned());
-                Ok(())
-            }
-        }
-    }
-
-    fn assignment(&self, name: &str) -> String {
-        if let (Some(value), true) = (&self.value, self.parts.is_empty()) {
-            // Without braces, a semicolon would end the value and begin another option.
-            let bare = !value.contains(';') || nested::braced(value).is_some();
-            return if bare {
-                format!("{name}={value}")
-            } else {
-                format!("{name}={{{value}}}")
-            };
-        }
-        let inside: Vec<String> = self
-            .parts
-            .iter()
-            .map(|(name, tree)| tree.assignment(name))
-            .collect();
-        format!("{name}={{{}}}", inside.join(";"))
-    }
-}
-
 /// Why the engine refused the options below `root`: each of them is tried by itself.
 fn refused(
     api: &'static Api,
@@ -196,7 +144,10 @@ fn refused(
         }
         for (name, value) in leaves(name, value) {
             let single = Options::from([(name.clone(), value.clone())]);
-            let text: Vec<String> = compose(&single)?
+            let mut trees = compose(&single)?;
+            let capacity = || Ok(written.value(block_cache::CAPACITY).unwrap_or_default());
+            block_cache::requested(&mut trees, capacity)?;
+            let text: Vec<String> = trees
                 .iter()
                 .map(|(root, tree)| tree.assignment(root))
                 .collect();
@@ -341,71 +292,8 @@ pub fn bad_value(name: &str, found: &str, allowed: &str) -> EngineError {
 mod tests {
     use super::*;
 
-    fn composed(options: &[(&str, &str)]) -> Result<Vec<String>> {
-        let options = options
-            .iter()
-            .map(|(name, value)| ((*name).to_owned(), (*value).to_owned()))
-            .collect();
-        let trees = compose(&options)?;
-        Ok(trees
-            .iter()
-            .map(|(name, tree)| tree.assignment(name))
-            .collect())
-    }
-
     #[test]
-    fn dotted_names_are_gathered_in_braces() {
-        let found = composed(&[
-            ("write_buffer_size", "4194304"),
-            ("block_based_table_factory.block_size", "8192"),
-            ("block_based_table_factory.block_cache", "8M"),
-            (
-                "block_based_table_factory.metadata_cache_options.partition_pinning",
-                "kAll",
-            ),
-            ("compaction_options_universal.size_ratio", "2"),
-        ]);
-        assert_eq!(
-            found.unwrap(),
-            [
-                "block_based_table_factory={block_cache=8M;block_size=8192;metadata_cache_options={partition_pinning=kAll}}",
-                "compaction_options_universal={size_ratio=2}",
-                "write_buffer_size=4194304",
-            ]
-        );
-    }
-
-    #[test]
-    fn dotted_names_are_merged_with_an_explicit_value() {
-        let found = composed(&[
-            (
-                "block_based_table_factory",
-                "{block_cache=8M;block_size=8192;}",
-            ),
-            ("block_based_table_factory.block_size", "8192"),
-            ("block_based_table_factory.checksum", "kCRC32c"),
-        ]);
-        assert_eq!(
-            found.unwrap(),
-            ["block_based_table_factory={block_cache=8M;block_size=8192;checksum=kCRC32c}"]
-        );
-    }
-
-    #[test]
-    fn two_values_for_one_option_are_refused() {
-        let error = composed(&[("a", "{b=1}"), ("a.b", "2")]).unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "option a.b: found 2; allowed: one value; it is also set to 1"
-        );
-    }
-
-    #[test]
-    fn a_value_cannot_smuggle_a_second_option_in() {
-        for value in ["1;max_open_files=20", "{x};max_open_files=20"] {
-            let found = composed(&[("write_buffer_size", value)]).unwrap();
-            assert_eq!(found, [format!("write_buffer_size={{{value}}}")]);
-        }
+    fn a_name_cannot_smuggle_a_second_option_in() {
         assert!(plausible("block_based_table_factory.block_size"));
         for name in ["a=1;b", "a b", "", ".", "a.", "a;b", "a}"] {
             assert!(!plausible(name), "{name}");

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::block_cache;
 use super::nested;
+use super::readback;
 
 /// Options of the table factory are addressed below this name.
 pub const TABLE: &str = "block_based_table_factory";
@@ -26,10 +28,17 @@ pub struct OptionsFile {
 }
 
 impl OptionsFile {
-    /// The newest OPTIONS file in `directory`; `None` if there is none that can be read.
+    /// The newest OPTIONS file in `directory`, with the block cache that only the LOG beside it
+    /// tells of; `None` if there is none that can be read.
     pub fn newest_in(directory: &Path) -> Option<Self> {
         let text = std::fs::read_to_string(newest(directory)?).ok()?;
-        Some(Self::parse(&text))
+        let mut file = Self::parse(&text);
+        let cache = block_cache::in_use(directory);
+        if !cache.is_empty() {
+            file.table
+                .insert("block_cache".into(), nested::join(&cache));
+        }
+        Some(file)
     }
 
     /// Reads the text of an OPTIONS file. Sections and lines that do not concern the default
@@ -77,7 +86,10 @@ impl OptionsFile {
             return self.table.get(last).cloned();
         }
         let inside = self.value(head)?;
-        nested::split(&inside)?
+        let Some(parts) = nested::split(&inside) else {
+            return readback::part_of_object(&inside, last);
+        };
+        parts
             .into_iter()
             .find_map(|(name, value)| (name == last).then(|| value.to_owned()))
     }

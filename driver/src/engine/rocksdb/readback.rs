@@ -4,13 +4,18 @@ use super::nested;
 use super::options_file::OptionsFile;
 use crate::engine::{OptionNotTaken, Options};
 
+/// A request that leaves the choice to the engine, which then tells what it chose.
+const ENGINES_CHOICE: (&str, &str) = ("block_based_table_factory.block_cache.num_shard_bits", "-1");
+
 /// The requested options whose effective value is another, or is not known.
 pub fn not_taken(requested: &Options, written: Option<&OptionsFile>) -> Vec<OptionNotTaken> {
     requested
         .iter()
         .filter_map(|(name, text)| {
             let effective = written.and_then(|file| file.value(name));
-            let taken = effective.as_deref().is_some_and(|found| same(text, found));
+            let taken = effective.as_deref().is_some_and(|found| {
+                same(text, found) || (name.as_str(), text.as_str()) == ENGINES_CHOICE
+            });
             (!taken).then(|| OptionNotTaken {
                 name: name.clone(),
                 requested: text.clone(),
@@ -41,12 +46,26 @@ pub fn same(requested: &str, effective: &str) -> bool {
     if requested == effective {
         return true;
     }
-    if let (Some(parts), Some(found)) = (nested::split(requested), nested::split(effective)) {
-        return parts.iter().all(|(name, text)| {
-            found
+    match (nested::split(requested), nested::split(effective)) {
+        (Some(parts), Some(found)) => {
+            return parts.iter().all(|(name, text)| {
+                found
+                    .iter()
+                    .any(|(known, value)| known == name && same(text, value))
+            });
+        }
+        (Some(parts), None) => {
+            return parts.iter().all(|(name, text)| {
+                part_of_object(effective, name).is_some_and(|value| same(text, &value))
+            });
+        }
+        // Without braces, a value stands for the part that names or sizes the object.
+        (None, Some(found)) => {
+            return found
                 .iter()
-                .any(|(known, value)| known == name && same(text, value))
-        });
+                .any(|(name, value)| matches!(*name, "id" | "capacity") && same(requested, value));
+        }
+        (None, None) => {}
     }
     if let Some(effective) = truth(effective) {
         // Only text that RocksDB writes for booleans: a number 1 must not equal `true`.
@@ -126,9 +145,29 @@ fn number(text: &str) -> Option<Number> {
     real.is_finite().then_some(Number::Real(real))
 }
 
+/// A whole number as RocksDB reads one.
+pub fn whole_number(text: &str) -> Option<i128> {
+    match number(text.trim())? {
+        Number::Whole(whole) => Some(whole),
+        Number::Real(_) => None,
+    }
+}
+
+/// A part of an object that the engine wrote in its short form: `SkipListFactory:16`.
+pub fn part_of_object(text: &str, part: &str) -> Option<String> {
+    let (name, argument) = text.split_once(':').unwrap_or((text, "0"));
+    match part {
+        "id" => Some(text.to_owned()),
+        // `SkipListFactory::GetId` (`memtable/skiplistrep.cc`) leaves a lookahead of 0 out.
+        "lookahead" if class(name) == "skiplist" => Some(argument.to_owned()),
+        _ => None,
+    }
+}
+
 /// Objects are requested by nickname (`skip_list`) and written by class name
 /// (`SkipListFactory`), with arguments after a colon of which those left out are filled in.
 fn same_object(requested: &str, effective: &str) -> bool {
+    let (requested, effective) = (nicknamed(requested), nicknamed(effective));
     let mut asked = requested.split(':');
     let mut found = effective.split(':');
     let (Some(asked_name), Some(found_name)) = (asked.next(), found.next()) else {
@@ -136,6 +175,17 @@ fn same_object(requested: &str, effective: &str) -> bool {
     };
     class(asked_name) == class(found_name)
         && asked.all(|argument| found.next().is_some_and(|other| same(argument, other)))
+}
+
+/// Prefix extractors are written with a point before their length (`util/slice.cc`).
+fn nicknamed(text: &str) -> String {
+    [
+        ("rocksdb.FixedPrefix.", "fixed:"),
+        ("rocksdb.CappedPrefix.", "capped:"),
+    ]
+    .iter()
+    .find_map(|(class, nickname)| Some(format!("{nickname}{}", text.strip_prefix(class)?)))
+    .unwrap_or_else(|| text.to_owned())
 }
 
 fn class(name: &str) -> String {
@@ -194,6 +244,16 @@ mod tests {
             ("vector", "VectorRepFactory"),
             ("bloomfilter:10", "bloomfilter:10:false"),
             ("bloomfilter:10.0:false", "bloomfilter:10:false"),
+            ("fixed:8", "rocksdb.FixedPrefix.8"),
+            ("capped:8", "rocksdb.CappedPrefix.8"),
+            ("vector", "{id=VectorRepFactory;count=7;}"),
+            ("8M", "{capacity=8388608;id=lru_cache}"),
+            ("{id=skip_list;lookahead=4}", "SkipListFactory:4"),
+            ("{lookahead=0}", "SkipListFactory"),
+            (
+                "ribbonfilter:10",
+                "{id=ribbonfilter:10:0;bloom_before_level=0;}",
+            ),
             ("{size_ratio=2}", "{min_merge_width=2;size_ratio=2;}"),
             (
                 "{block_size=8K;}",
@@ -217,6 +277,11 @@ mod tests {
             ("bloomfilter:5", "bloomfilter:10:false"),
             ("kZSTD", "kSnappyCompression"),
             ("{size_ratio=2}", "{size_ratio=3;}"),
+            ("fixed:8", "rocksdb.FixedPrefix.9"),
+            ("fixed:8", "rocksdb.CappedPrefix.8"),
+            ("vector", "{id=HashSkipListRepFactory;bucket_count=7;}"),
+            ("9M", "{capacity=8388608;id=lru_cache}"),
+            ("{id=skip_list;lookahead=4}", "SkipListFactory"),
             ("{nosuch=2}", "{size_ratio=2;}"),
             ("0.25", "0.26"),
         ] {

@@ -1,0 +1,279 @@
+//! The block cache: the kind that no options string can ask for, and what became of a request.
+//!
+//! `Cache::CreateFromString` (`cache/cache.cc`, 7.8 to 11.8) makes LRU caches only, and an OPTIONS
+//! file says nothing of the cache. So a `hyper_clock_cache` is made through the C interface, and
+//! the cache in use is read from the options that RocksDB prints into its LOG.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use super::api::Api;
+use super::options::{bad_value, Handle};
+use super::options_file::TABLE;
+use super::readback::whole_number;
+use super::tree::Tree;
+use crate::engine::Result;
+
+/// The full name of the cache's size.
+pub const CAPACITY: &str = "block_based_table_factory.block_cache.capacity";
+
+const LRU: &str = "lru_cache";
+const HYPER_CLOCK: &str = "hyper_clock_cache";
+
+/// RocksDB's own choice of the number of shards.
+const SHARD_BITS_DEFAULT: i32 = -1;
+
+/// A hyper clock cache that was asked for.
+#[derive(Debug, PartialEq, Eq)]
+pub struct HyperClock {
+    capacity: usize,
+    num_shard_bits: i32,
+}
+
+/// Takes a hyper clock cache out of the options; what remains is for the engine to parse.
+///
+/// The kind of an LRU cache is taken out too, as the engine knows no name for it. A cache without
+/// a size gets `default_capacity`; to the engine it would be a cache of no bytes.
+pub fn requested(
+    options: &mut BTreeMap<String, Tree>,
+    default_capacity: impl FnOnce() -> Result<String>,
+) -> Result<Option<HyperClock>> {
+    let Some(table) = options.get_mut(TABLE) else {
+        return Ok(None);
+    };
+    let Some(cache) = table.parts.get_mut("block_cache") else {
+        return Ok(None);
+    };
+    if cache.parts.is_empty() {
+        return Ok(None);
+    }
+    if !cache.parts.contains_key("capacity") {
+        let capacity = Tree {
+            value: Some(default_capacity()?),
+            ..Tree::default()
+        };
+        cache.parts.insert("capacity".to_owned(), capacity);
+    }
+    let kind = cache.parts.remove("id").and_then(|tree| tree.value);
+    match kind.as_deref() {
+        None | Some(LRU) => Ok(None),
+        Some(HYPER_CLOCK) => {
+            let made = HyperClock::from_parts(&cache.parts)?;
+            table.parts.remove("block_cache");
+            if table.parts.is_empty() {
+                options.remove(TABLE);
+            }
+            Ok(Some(made))
+        }
+        Some(other) => Err(bad_value(
+            &name("id"),
+            other,
+            &format!("{LRU} or {HYPER_CLOCK}"),
+        )),
+    }
+}
+
+fn said((part, tree): (&String, &Tree)) -> (String, String) {
+    (part.clone(), tree.value.clone().unwrap_or_default())
+}
+
+fn name(part: &str) -> String {
+    format!("{TABLE}.block_cache.{part}")
+}
+
+impl HyperClock {
+    fn from_parts(parts: &BTreeMap<String, Tree>) -> Result<Self> {
+        let mut made = Self {
+            capacity: 0,
+            num_shard_bits: SHARD_BITS_DEFAULT,
+        };
+        for (part, text) in parts.iter().map(said) {
+            let wrong = |allowed: &str| bad_value(&name(&part), &text, allowed);
+            let number = whole_number(&text);
+            match part.as_str() {
+                "capacity" => {
+                    made.capacity = number
+                        .and_then(|number| number.try_into().ok())
+                        .ok_or_else(|| wrong("a number of bytes, with K, M, G or T at most"))?;
+                }
+                "num_shard_bits" => {
+                    made.num_shard_bits = number
+                        .and_then(|number| number.try_into().ok())
+                        .filter(|bits| (SHARD_BITS_DEFAULT..20).contains(bits))
+                        .ok_or_else(|| wrong("-1 to 19"))?;
+                }
+                _ => return Err(wrong(&format!("not an option of a {HYPER_CLOCK}"))),
+            }
+        }
+        Ok(made)
+    }
+
+    /// Makes the cache, and a table factory with it that later options change.
+    pub fn set(&self, api: &Api, options: &Handle) -> Result<()> {
+        let (Some(create), Some(destroy), Some(set_bits), Some(make)) = (
+            api.rocksdb_hyper_clock_cache_options_create,
+            api.rocksdb_hyper_clock_cache_options_destroy,
+            api.rocksdb_hyper_clock_cache_options_set_num_shard_bits,
+            api.rocksdb_cache_create_hyper_clock_opts,
+        ) else {
+            let allowed = format!("{LRU}; this library cannot make another (RocksDB 8.7 can)");
+            return Err(bad_value(&name("id"), HYPER_CLOCK, &allowed));
+        };
+        // SAFETY: every object is made and destroyed here, once; the factory shares the cache.
+        unsafe {
+            // A charge of 0 is the variant that needs no estimate of the size of its entries.
+            let wanted = create(self.capacity, 0);
+            set_bits(wanted, self.num_shard_bits);
+            let cache = make(wanted);
+            destroy(wanted);
+            let table = (api.rocksdb_block_based_options_create)();
+            (api.rocksdb_block_based_options_set_block_cache)(table, cache);
+            (api.rocksdb_options_set_block_based_table_factory)(options.raw, table);
+            (api.rocksdb_block_based_options_destroy)(table);
+            (api.rocksdb_cache_destroy)(cache);
+        }
+        Ok(())
+    }
+}
+
+/// The parts of the block cache in use, from the LOG of the database in `directory`; empty when
+/// there is none.
+pub fn in_use(directory: &Path) -> BTreeMap<String, String> {
+    std::fs::read(directory.join("LOG"))
+        .map(|bytes| from_log(&String::from_utf8_lossy(&bytes)))
+        .unwrap_or_default()
+}
+
+fn from_log(text: &str) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let Some((before, after)) = text.split_once("  block_cache_options:\n") else {
+        return found;
+    };
+    let kind = before.rsplit_once("block_cache_name: ");
+    let kind = kind.map(|(_, kind)| kind.trim());
+    let hyper_clock = kind.is_some_and(|kind| kind.ends_with("HyperClockCache"));
+    let id = if hyper_clock { HYPER_CLOCK } else { LRU };
+    found.insert("id".to_owned(), id.to_owned());
+    // The cache's own options are indented deeper than those of the table.
+    for line in after.lines().take_while(|line| line.starts_with("    ")) {
+        if let Some((name, value)) = line.split_once(':') {
+            let (name, value) = (name.trim(), value.trim());
+            let listed = match name {
+                "capacity" | "num_shard_bits" => true,
+                "high_pri_pool_ratio" | "low_pri_pool_ratio" => !hyper_clock,
+                _ => false,
+            };
+            if listed {
+                found.insert(name.to_owned(), value.to_owned());
+            }
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::rocksdb::tree::compose;
+    use crate::engine::Options;
+
+    fn request(options: &[(&str, &str)]) -> Result<(Option<HyperClock>, Vec<String>)> {
+        let options: Options = options
+            .iter()
+            .map(|(part, value)| {
+                let name = format!("block_based_table_factory.{part}");
+                (name, (*value).to_owned())
+            })
+            .collect();
+        let mut trees = compose(&options)?;
+        let made = requested(&mut trees, || Ok("32M".to_owned()))?;
+        let rest = trees.iter().map(|(name, tree)| tree.assignment(name));
+        Ok((made, rest.collect()))
+    }
+
+    #[test]
+    fn an_lru_cache_is_left_to_the_engine() {
+        let (made, rest) = request(&[("block_cache", "8M")]).unwrap();
+        assert_eq!(made, None);
+        assert_eq!(rest, ["block_based_table_factory={block_cache=8M}"]);
+        let (made, rest) =
+            request(&[("block_cache", "8M"), ("block_cache.id", "lru_cache")]).unwrap();
+        assert_eq!(made, None);
+        assert_eq!(
+            rest,
+            ["block_based_table_factory={block_cache={capacity=8M}}"]
+        );
+    }
+
+    #[test]
+    fn a_hyper_clock_cache_is_taken_out() {
+        let whole = ("block_cache", "{id=hyper_clock_cache;capacity=8M}");
+        let expected = HyperClock {
+            capacity: 8 << 20,
+            num_shard_bits: -1,
+        };
+        let (made, rest) = request(&[whole]).unwrap();
+        assert_eq!((made.as_ref(), rest.len()), (Some(&expected), 0));
+        let (made, rest) = request(&[
+            ("block_cache", "8M"),
+            ("block_cache.id", "hyper_clock_cache"),
+            ("block_cache.num_shard_bits", "3"),
+            ("block_size", "8K"),
+        ])
+        .unwrap();
+        assert_eq!(made.unwrap().num_shard_bits, 3);
+        assert_eq!(rest, ["block_based_table_factory={block_size=8K}"]);
+    }
+
+    #[test]
+    fn a_cache_keeps_the_size_that_it_has_by_default() {
+        let (made, rest) = request(&[("block_cache.num_shard_bits", "2")]).unwrap();
+        assert_eq!(made, None);
+        assert_eq!(
+            rest,
+            ["block_based_table_factory={block_cache={capacity=32M;num_shard_bits=2}}"]
+        );
+    }
+
+    #[test]
+    fn what_makes_no_cache_is_refused() {
+        for options in [
+            &[("block_cache", "8M"), ("block_cache.id", "clock_cache")][..],
+            &[
+                ("block_cache", "8X"),
+                ("block_cache.id", "hyper_clock_cache"),
+            ],
+            &[
+                ("block_cache", "{capacity=8M;id=hyper_clock_cache}"),
+                ("block_cache.high_pri_pool_ratio", "0.5"),
+            ],
+        ] {
+            assert!(request(options).is_err(), "{options:?}");
+        }
+    }
+
+    #[test]
+    fn the_cache_in_use_is_in_the_log() {
+        let log =
+            "x\n  block_cache: 0x1\n  block_cache_name: LRUCache\n  block_cache_options:\n    \
+            capacity : 8388608\n    num_shard_bits : 4\n    memory_allocator : None\n    \
+            high_pri_pool_ratio: 0.500\n  block_size: 4096\n";
+        let found = from_log(log);
+        let found: Vec<_> = found
+            .iter()
+            .map(|(a, b)| (a.as_str(), b.as_str()))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("capacity", "8388608"),
+                ("high_pri_pool_ratio", "0.500"),
+                ("id", "lru_cache"),
+                ("num_shard_bits", "4"),
+            ]
+        );
+        let other = log.replace("LRUCache", "AutoHyperClockCache");
+        assert_eq!(from_log(&other)["id"], "hyper_clock_cache");
+        assert!(from_log("  block_cache: (nil)\n").is_empty());
+    }
+}
