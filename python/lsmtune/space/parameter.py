@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 from optuna.trial import BaseTrial
@@ -11,17 +12,19 @@ from optuna.trial import BaseTrial
 from lsmtune.errors import InputError
 from lsmtune.records.config import OptionValue
 from lsmtune.space.condition import Condition
+from lsmtune.space.prior import Prior, PriorScale, check_prior
 from lsmtune.space.range import Number, Range, make_range
 from lsmtune.space.special import Special, make_specials, selected, selector_of
 from lsmtune.space.values import OPTION_NAME_ALLOWED, is_option_name, same_value
 
 _SELECTOR = FloatDistribution(0.0, 1.0)
+_QUANTILE = FloatDistribution(0.0, 1.0)
 WeightedValues = Sequence[tuple[Number, float | None]]
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A tunable option: either `numbers` (with `specials`) or `choices`.
+    """A tunable option: either `numbers` (with `specials` and a `prior`) or `choices`.
 
     `unit` is `bytes` or empty. All of `conditions` must hold for the parameter to be active.
     `default` is the engine's own default where the study file states it.
@@ -34,6 +37,7 @@ class Parameter:
     unit: str = ""
     conditions: tuple[Condition, ...] = ()
     default: OptionValue | None = None
+    prior: Prior | None = None
 
     @property
     def kind(self) -> str:
@@ -45,8 +49,9 @@ class Parameter:
     @property
     def variable(self) -> str:
         """The name of the parameter's own Optuna variable."""
-        scale = 1 if self.numbers is None else self.numbers.scale
-        return self.name if scale == 1 else f"{self.name}/{scale}"
+        if self.numbers is None:
+            return self.name
+        return self.name + ("~" if self.prior is not None else self.numbers.suffix)
 
     @property
     def selector(self) -> str | None:
@@ -55,15 +60,21 @@ class Parameter:
 
     def distributions(self) -> dict[str, BaseDistribution]:
         """Every Optuna variable of this parameter and its distribution."""
-        own: BaseDistribution = (
-            CategoricalDistribution(self.choices)
-            if self.numbers is None
-            else self.numbers.distribution()
-        )
-        variables: dict[str, BaseDistribution] = {self.variable: own}
+        variables: dict[str, BaseDistribution] = {self.variable: self._distribution()}
         if self.selector is not None:
             variables[self.selector] = _SELECTOR
         return variables
+
+    def _distribution(self) -> BaseDistribution:
+        if self.numbers is None:
+            return CategoricalDistribution(self.choices)
+        return _QUANTILE if self.prior is not None else self.numbers.distribution()
+
+    @cached_property
+    def _prior_scale(self) -> PriorScale | None:
+        if self.numbers is None or self.prior is None:
+            return None
+        return PriorScale(self.numbers, self.prior)
 
     def suggest(self, trial: BaseTrial) -> OptionValue:
         """A value for this parameter, asked of `trial`."""
@@ -77,17 +88,18 @@ class Parameter:
         return self._suggest_number(trial, self.numbers)
 
     def _suggest_number(self, trial: BaseTrial, numbers: Range) -> Number:
-        scaled = numbers.distribution()
-        if isinstance(scaled, FloatDistribution):
-            return numbers.on_grid(
+        if self._prior_scale is not None:
+            return self._prior_scale.value_at(trial.suggest_float(self.variable, 0.0, 1.0))
+        drawn = numbers.distribution()
+        if isinstance(drawn, FloatDistribution):
+            return numbers.value_at(
                 trial.suggest_float(
-                    self.variable, scaled.low, scaled.high, step=scaled.step, log=scaled.log
+                    self.variable, drawn.low, drawn.high, step=drawn.step, log=drawn.log
                 )
             )
-        number = trial.suggest_int(
-            self.variable, scaled.low, scaled.high, step=scaled.step, log=scaled.log
+        return numbers.value_at(
+            trial.suggest_int(self.variable, drawn.low, drawn.high, step=drawn.step, log=drawn.log)
         )
-        return number * numbers.scale
 
     def variables_of(self, value: OptionValue) -> dict[str, OptionValue]:
         """The values of the Optuna variables that `suggest` turns into `value`.
@@ -100,9 +112,18 @@ class Parameter:
         if self.selector is not None:
             variables[self.selector] = selector_of(self.specials, value)
         if all(special.value != value for special in self.specials):
-            scaled = int(value) // self.numbers.scale if self.numbers.integer else float(value)
-            variables[self.variable] = scaled
+            scale = self._prior_scale
+            variables[self.variable] = (
+                self.numbers.drawn_of(value) if scale is None else scale.quantile_of(value)
+            )
         return variables
+
+    def quantiles_of(self, value: Number) -> tuple[float, float] | None:
+        """The quantiles, from the first up to the second, of a number; None without a prior.
+
+        `variables_of` gives one of them, the middle; each of them becomes `value`.
+        """
+        return None if self._prior_scale is None else self._prior_scale.share_of(value)
 
     def contains(self, value: OptionValue) -> bool:
         """Whether `suggest` can return `value`."""
@@ -111,14 +132,14 @@ class Parameter:
         if isinstance(value, str | bool):
             return False
         special = any(special.value == value for special in self.specials)
-        return special or self.numbers.contains(value)
+        return special or (self._prior_scale or self.numbers).contains(value)
 
     def describe(self) -> str:
         """What `contains` accepts, in words, for messages."""
         if self.numbers is None:
             return ", ".join(_shown(choice) for choice in self.choices)
         specials = "".join(f", or {special.value}" for special in self.specials)
-        return self.numbers.describe() + specials
+        return (self._prior_scale or self.numbers).describe() + specials
 
     def on_edge(self, value: OptionValue) -> str | None:
         """`low` or `high` when `value` lies on that bound of the range, else None."""
@@ -138,13 +159,16 @@ def make_number(
     specials: WeightedValues = (),
     conditions: Sequence[Condition] = (),
     default: OptionValue | None = None,
+    prior: Prior | None = None,
 ) -> Parameter:
-    """A checked integer or float parameter, as `numbers` says.
+    """A checked integer or float parameter, as `numbers` and `prior` say.
 
     Raises `InputError` whose field is `space.<name>.<part>`.
     """
     field = _field(name, source)
     checked = make_range(numbers, source, field)
+    if prior is not None:
+        check_prior(prior, checked, source, f"{field}.prior")
     extra = make_specials(list(specials), checked, source, f"{field}.special")
     parameter = Parameter(
         name,
@@ -153,6 +177,7 @@ def make_number(
         unit=unit,
         conditions=tuple(conditions),
         default=default,
+        prior=prior,
     )
     return _with_checked_default(parameter, source)
 

@@ -1,16 +1,23 @@
-"""A Range of numbers and its Optuna distribution.
+"""A Range of numbers: which numbers it holds, and its Optuna distribution.
 
 `log` together with `step` is not in Optuna. An integer range with both is searched as the multiples
 of its step: the Optuna variable is `value / step`, an integer on a log scale, under a name that
 says so (`write_buffer_size/1048576`). Both bounds must then be multiples of the step. For floats
 the pair is refused.
+
+`bins` makes a range hold that many numbers, evenly spaced on its scale from `low` to `high`; of
+integers, rounded ones, so that a narrow range has fewer. Floats are rounded to 12 significant
+digits, so that they can be written down. The Optuna variable is then the index of the number, an
+integer under a name that says so (`cache_size#50`).
 """
 
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import cached_property
 
 from optuna.distributions import FloatDistribution, IntDistribution
 
@@ -21,34 +28,84 @@ Number = int | float
 # TPE and the random sampler compute in doubles: beyond this, integers are no longer exact.
 INTEGER_MAX = 2**53
 
+BINS_MAX = 10_000  # more than any sampler tells apart, and little to hold in memory
+_DIGITS = 12
+_LISTED_MAX = 12  # how many numbers a message lists one by one
+
 
 @dataclass(frozen=True)
 class Range:
-    """Numbers from `low` to `high`, both reachable; integers when `integer`."""
+    """Numbers from `low` to `high`, both reachable; integers when `integer`.
+
+    With `bins`, only that many of them; it excludes `step`.
+    """
 
     low: Number
     high: Number
     log: bool = False
     step: Number | None = None
     integer: bool = True
+    bins: int | None = None
 
     @property
     def scale(self) -> int:
         """What an Optuna value is multiplied by: the step of a stepped log range, else 1."""
         return int(self.step) if self.log and self.step is not None and self.integer else 1
 
+    @property
+    def suffix(self) -> str:
+        """What the name of the Optuna variable ends with, where it does not hold the number."""
+        if self.bins is not None:
+            return f"#{self.bins}"
+        return "" if self.scale == 1 else f"/{self.scale}"
+
+    @cached_property
+    def binned(self) -> tuple[Number, ...]:
+        """The numbers that `bins` leaves, ascending; empty without it."""
+        if self.bins is None:
+            return ()
+        inner = (self._between(index / (self.bins - 1)) for index in range(1, self.bins - 1))
+        kind = int if self.integer else float
+        return tuple(sorted({kind(self.low), *inner, kind(self.high)}))
+
+    def _between(self, share: float) -> Number:
+        """The number at `share` (0 to 1) of the way from `low` to `high` on the scale."""
+        if self.log:
+            number = math.exp((1 - share) * math.log(self.low) + share * math.log(self.high))
+        else:
+            number = (1 - share) * self.low + share * self.high
+        number = round(number) if self.integer else float(f"{number:.{_DIGITS}g}")
+        # The logarithm's rounding error can carry a number over a bound that lies close by.
+        return min(max(number, self.low), self.high)
+
     def distribution(self) -> IntDistribution | FloatDistribution:
-        """The Optuna distribution, in units of `scale`."""
+        """The Optuna distribution, in units of `scale`; of the index, with `bins`."""
+        if self.bins is not None:
+            return IntDistribution(0, len(self.binned) - 1)
         if not self.integer:
             return FloatDistribution(self.low, self.high, log=self.log, step=self.step)
         low, high = int(self.low) // self.scale, int(self.high) // self.scale
         step = 1 if self.log or self.step is None else int(self.step)
         return IntDistribution(low, high, log=self.log, step=step)
 
+    def value_at(self, drawn: Number) -> Number:
+        """The number for a value of the Optuna variable."""
+        if self.bins is not None:
+            return self.binned[int(drawn)]
+        return drawn * self.scale if self.integer else self.on_grid(drawn)
+
+    def drawn_of(self, value: Number) -> Number:
+        """The value of the Optuna variable for a number of the range; inverse of `value_at`."""
+        if self.bins is not None:
+            return bisect_left(self.binned, value)
+        return int(value) // self.scale if self.integer else float(value)
+
     def contains(self, value: object) -> bool:
         """Whether `value` is a number that a search can reach."""
         if isinstance(value, bool) or not isinstance(value, int | float):
             return False
+        if self.bins is not None:
+            return value in self.binned
         if self.integer and value != math.floor(value):
             return False
         if not self.low <= value <= self.high:
@@ -64,6 +121,12 @@ class Range:
 
     def describe(self) -> str:
         """The range in words, for messages."""
+        if 0 < len(self.binned) <= _LISTED_MAX:
+            return ", ".join(str(number) for number in self.binned)
+        if self.bins is not None:
+            return f"{len(self.binned)} values from {self.low} to {self.high}, evenly spaced" + (
+                " on a log scale" if self.log else ""
+            )
         step = f" in steps of {self.step}" if self.step is not None else ""
         return f"{self.low} to {self.high}{step}"
 
@@ -76,8 +139,8 @@ def _steps(low: Number, value: Number, step: Number) -> Decimal:
 def make_range(numbers: Range, source: str, field: str) -> Range:
     """`numbers` if it is a range that can be searched; `field` is the parameter's dotted name.
 
-    Raises `InputError` for bounds out of order, a log scale that reaches zero, and steps that do
-    not lead from `low` to `high`.
+    Raises `InputError` for bounds out of order, a log scale that reaches zero, steps that do
+    not lead from `low` to `high`, and bins that are too few or too many.
     """
     for bound in ("low", "high"):
         value = getattr(numbers, bound)
@@ -92,9 +155,20 @@ def make_range(numbers: Range, source: str, field: str) -> Range:
         raise InputError(
             source, f"{field}.low", found=numbers.low, allowed="more than 0 on a log scale"
         )
-    if numbers.step is not None:
+    if numbers.bins is not None:
+        _check_bins(numbers, numbers.bins, source, field)
+    elif numbers.step is not None:
         _check_step(numbers, numbers.step, source, field)
     return numbers
+
+
+def _check_bins(numbers: Range, bins: int, source: str, field: str) -> None:
+    if not 2 <= bins <= BINS_MAX:
+        raise InputError(source, f"{field}.bins", found=bins, allowed=f"2 to {BINS_MAX}")
+    if numbers.step is not None:
+        raise InputError(
+            source, f"{field}.bins", found=bins, why="bins and step exclude each other"
+        )
 
 
 def _check_step(numbers: Range, step: Number, source: str, field: str) -> None:

@@ -68,6 +68,22 @@ class Space:
                 variables |= parameter.variables_of(options[parameter.name])
         return variables
 
+    def point_of(self, options: Mapping[str, OptionValue]) -> dict[str, OptionValue] | None:
+        """`options` as a point of the space; None when they lie outside.
+
+        Options that are no parameters are left out; a parameter that they leave alone has its
+        default, when that is known.
+        """
+        values: dict[str, OptionValue] = {}
+        for parameter in self.evaluation_order:
+            if not _active(parameter, values):
+                continue
+            value = options.get(parameter.name, parameter.default)
+            if value is None:
+                return None
+            values[parameter.name] = value
+        return values if self.contains(values) else None
+
     def on_edge(self, options: Mapping[str, OptionValue]) -> dict[str, str]:
         """Parameters whose value lies on a bound of its range, and which: `low` or `high`."""
         edges = {

@@ -1,0 +1,90 @@
+"""Constraints: which names they may use, and when they can be checked."""
+
+from __future__ import annotations
+
+import pytest
+
+from lsmtune.errors import InputError
+from lsmtune.space import Constraint, ConstraintKind, make_constraint
+
+OPTIONS = (
+    "write_buffer_size",
+    "max_write_buffer_number",
+    "block_based_table_factory.block_cache",
+    "block_based_table_factory.block_size",
+    "blob.block_size",
+    "stall_s",
+)
+METRICS = ("latency_us_p99", "rss_bytes_max", "stall_s", "num")
+FACTS = ("num", "data_bytes")
+
+
+def made(text: str) -> Constraint:
+    return make_constraint(text, OPTIONS, METRICS, FACTS, "study.yaml", "constraints[1]")
+
+
+def refused(text: str) -> str:
+    with pytest.raises(InputError) as caught:
+        made(text)
+    return str(caught.value)
+
+
+def test_an_option_may_be_named_by_its_last_part() -> None:
+    constraint = made("write_buffer_size * max_write_buffer_number + block_cache <= 1GiB")
+    full = "block_based_table_factory.block_cache"
+    assert constraint.resolve("block_cache") == full
+    assert constraint.kind is ConstraintKind.OPTIONS
+    assert constraint.option_names == {"write_buffer_size", "max_write_buffer_number", full}
+    values = {"write_buffer_size": 2**28, "max_write_buffer_number": 4, full: 2**29}
+    assert constraint.violation(values) == 0.5
+    assert not constraint.holds(values)
+    assert constraint.holds(values | {"max_write_buffer_number": 2})
+    with pytest.raises(KeyError):
+        constraint.resolve("num")
+
+
+def test_a_metric_makes_it_one_on_the_outcome() -> None:
+    constraint = made("rss_bytes_max <= 4 * write_buffer_size + data_bytes")
+    assert constraint.kind is ConstraintKind.OUTCOME
+    assert constraint.metric_names == {"rss_bytes_max"}
+    assert constraint.fact_names == {"data_bytes"}
+    assert constraint.option_names == {"write_buffer_size"}
+
+
+def test_facts_alone_can_be_checked_before_a_run() -> None:
+    assert made("data_bytes <= 1GiB").kind is ConstraintKind.OPTIONS
+
+
+def test_an_option_goes_before_a_metric_and_a_metric_before_a_fact() -> None:
+    assert made("stall_s <= 1").kind is ConstraintKind.OPTIONS
+    assert made("num <= 1").kind is ConstraintKind.OUTCOME
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("write_bufer_size < 3", "found 'write_bufer_size'; did you mean write_buffer_size?"),
+        ("block_cach < 3", "did you mean block_cache?"),
+        ("latency_us_p999 < 3", "did you mean latency_us_p99?"),
+        (
+            "block_size < 3",
+            "the last part of several options; found 'block_size'; allowed: "
+            "blob.block_size, block_based_table_factory.block_size",
+        ),
+        ("size < 3", "no such option, metric or fact; found 'size'"),
+        ("1 < 2", "names no option, metric or fact"),
+        ("write_buffer_size * 2", "is a value, not a condition"),
+        ("write_buffer_size <", "something is missing at column 20"),
+    ],
+)
+def test_bad_constraints(text: str, told: str) -> None:
+    line = refused(text)
+    assert line.startswith("study.yaml: constraints[1]: ")
+    assert told in line
+
+
+def test_a_name_alone_is_a_condition_until_its_value_says_otherwise() -> None:
+    constraint = made("write_buffer_size")
+    assert constraint.violation({"write_buffer_size": True}) == 0
+    with pytest.raises(InputError, match="a number where true or false is wanted"):
+        constraint.violation({"write_buffer_size": 4})
