@@ -1,18 +1,23 @@
 """RocksDB's options: which section of an OPTIONS file each belongs to, and what it looks like.
 
 The data, `catalogues/rocksdb.json`, is made by `scripts/rocksdb_catalogue.py` from the OPTIONS
-files that RocksDB 7.8.3 and 10.2.1 themselves wrote, and from `db_bench --help` of 7.8.3.
+files that RocksDB 7.8.3 and 10.2.1 themselves wrote, and from `db_bench --help` of 7.8.3. Options
+of other versions, those that RocksDB reads and never writes, and the parts of objects such as
+`memtable_factory` come from `options/rocksdb.yaml`.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
+from types import MappingProxyType
 
+from lsmtune.engines.options.info import option_catalogue
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.records.config import OptionValue, option_text
 
@@ -22,11 +27,15 @@ TABLE_SECTION = "TableOptions/BlockBasedTable"
 TABLE_OPTION = "block_based_table_factory"
 
 
+_SECTIONS = {"db": DB_SECTION, "column_family": CF_SECTION, "table": TABLE_SECTION}
+
+
 @dataclass(frozen=True)
 class CatalogueOption:
     """One option: its section, and its default as text by RocksDB version.
 
-    A default is None for an option that RocksDB reads but never writes (`block_cache`).
+    A default is None for an option that RocksDB reads but never writes (`block_cache`). `parts`
+    are the options of an object (`memtable_factory`) that its default does not show.
     `db_bench_type` is the type of the db_bench flag of the same name, if there is one.
     """
 
@@ -34,11 +43,12 @@ class CatalogueOption:
     section: str
     defaults: Mapping[str, str | None]
     db_bench_type: str | None = None
+    parts: tuple[str, ...] = ()
 
     @property
     def default(self) -> str | None:
         """The default in the newest version that has the option."""
-        return list(self.defaults.values())[-1]
+        return next(reversed(list(self.defaults.values())), None)
 
     def default_of(self, version: str) -> str | None:
         """The default in `version`; None when that version lacks the option or never writes it."""
@@ -47,8 +57,8 @@ class CatalogueOption:
     def fields(self) -> tuple[str, ...]:
         """Names of the fields when the option is a structure (`{size_ratio=1;...}`)."""
         if self.default is None or not self.default.startswith("{"):
-            return ()
-        return tuple(split_structure(self.default))
+            return self.parts
+        return tuple(dict.fromkeys([*split_structure(self.default), *self.parts]))
 
 
 @dataclass(frozen=True)
@@ -81,6 +91,19 @@ def catalogue() -> tuple[Mapping[str, CatalogueOption], str]:
         for name, entry in document["options"].items()
     }
     return options, document["versions"][-1]
+
+
+@functools.cache
+def written_options() -> Mapping[str, CatalogueOption]:
+    """Every option that can be written: those of `catalogue`, and those of the option catalogue."""
+    options = dict(catalogue()[0])
+    for name, info in option_catalogue("rocksdb").items():
+        head, _, part = name.removeprefix(f"{TABLE_OPTION}.").partition(".")
+        known = options.get(head) or CatalogueOption(head, _SECTIONS[info.scope], {})
+        if part and part not in known.fields():
+            known = dataclasses.replace(known, parts=(*known.parts, part))
+        options[head] = known
+    return MappingProxyType(options)
 
 
 def split_structure(text: str) -> dict[str, str]:
@@ -150,7 +173,7 @@ def _parts(text: str, name: str, source: str) -> dict[str, str]:
 def _locate(name: str, source: str) -> tuple[CatalogueOption, str | None]:
     in_table = name.startswith(f"{TABLE_OPTION}.")
     head, _, field = name.removeprefix(f"{TABLE_OPTION}.").partition(".")
-    option = catalogue()[0].get(head)
+    option = written_options().get(head)
     if option is None or in_table != (option.section == TABLE_SECTION):
         raise InputError(source, name, why="no such RocksDB option", nearest=_nearest(name))
     if not field:
@@ -165,7 +188,7 @@ def _locate(name: str, source: str) -> tuple[CatalogueOption, str | None]:
 def _nearest(name: str) -> str:
     spelled = {
         o.name: f"{TABLE_OPTION}.{o.name}" if o.section == TABLE_SECTION else o.name
-        for o in catalogue()[0].values()
+        for o in written_options().values()
     }
     # The table's prefix forgotten, or put where it does not belong, is the commonest slip.
     exact = spelled.get(name.removeprefix(f"{TABLE_OPTION}."))

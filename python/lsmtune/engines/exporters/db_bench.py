@@ -7,48 +7,27 @@ differ from the library's; an OPTIONS file (`rocksdb-options`) has no such gap.
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable
+from collections.abc import Mapping
 
-from lsmtune.engines.exporters.base import (
-    SOURCE,
-    ExportFormat,
-    ExportRequest,
-    one_of,
-    truth,
-    whole_number,
-)
+from lsmtune.engines.exporters.base import SOURCE, ExportFormat, ExportRequest
 from lsmtune.engines.exporters.rocksdb_words import (
     CHECKSUM,
     COMPACTION_PRIORITY,
     COMPACTION_STYLE,
     COMPRESSION_IN_DB_BENCH,
+    RIBBON,
     filter_bits,
 )
+from lsmtune.engines.exporters.spelling import Spelling, boolean, decimal, number, word
 from lsmtune.engines.leveldb_options import check_leveldb_options
-from lsmtune.engines.rocksdb_catalogue import TABLE_OPTION, Setting, settings
+from lsmtune.engines.rocksdb_catalogue import TABLE_OPTION, CatalogueOption, Setting, settings
 from lsmtune.errors import InputError
 from lsmtune.records.config import option_text
 
 Flags = dict[str, str]
-Flag = Callable[[str, str], Flags]
 
-
-def _number(flag: str) -> Flag:
-    return lambda name, text: {flag: str(whole_number(name, text))}
-
-
-def _truth(flag: str) -> Flag:
-    return lambda name, text: {flag: truth(name, text)}
-
-
-def _word(flag: str, known: dict[str, str]) -> Flag:
-    return lambda name, text: {flag: one_of(name, text, known)}
-
-
-def _filter(name: str, text: str) -> Flags:
-    kind, bits = filter_bits(name, text)
-    return {"bloom_bits": str(bits), **({"use_ribbon_filter": "true"} if kind == "ribbon" else {})}
-
+FILTER_OPTION = f"{TABLE_OPTION}.filter_policy"
+BLOOM_FLAG, RIBBON_FLAG = "bloom_bits", "use_ribbon_filter"
 
 _UNIVERSAL_NUMBERS = (
     "size_ratio",
@@ -60,45 +39,39 @@ _UNIVERSAL_NUMBERS = (
 _COMPRESSION_NUMBERS = ("max_dict_bytes", "zstd_max_train_bytes", "parallel_threads", "level")
 
 # Where the flag's name or the value's spelling differs from the option's.
-_ROCKSDB: dict[str, Flag] = {
-    "compression": _word("compression_type", COMPRESSION_IN_DB_BENCH),
-    "compaction_style": _word("compaction_style", COMPACTION_STYLE),
-    "compaction_pri": _word("compaction_pri", COMPACTION_PRIORITY),
-    "max_open_files": _number("open_files"),
-    "allow_mmap_reads": _truth("mmap_read"),
-    "allow_mmap_writes": _truth("mmap_write"),
-    f"{TABLE_OPTION}.checksum": _word("checksum_type", CHECKSUM),
-    f"{TABLE_OPTION}.block_cache": _number("cache_size"),
-    f"{TABLE_OPTION}.filter_policy": _filter,
-    "compaction_options_universal.allow_trivial_move": _truth("universal_allow_trivial_move"),
-    "compaction_options_universal.incremental": _truth("universal_incremental"),
-    **{f"compaction_options_universal.{n}": _number(f"universal_{n}") for n in _UNIVERSAL_NUMBERS},
-    **{f"compression_opts.{n}": _number(f"compression_{n}") for n in _COMPRESSION_NUMBERS},
+ROCKSDB_FLAGS: Mapping[str, Spelling] = {
+    "compression": word("compression_type", COMPRESSION_IN_DB_BENCH),
+    "compaction_style": word("compaction_style", COMPACTION_STYLE),
+    "compaction_pri": word("compaction_pri", COMPACTION_PRIORITY),
+    "max_open_files": number("open_files"),
+    "max_subcompactions": number("subcompactions"),
+    "rate_limiter_bytes_per_sec": number("rate_limiter_bytes_per_sec"),
+    "allow_mmap_reads": boolean("mmap_read"),
+    "allow_mmap_writes": boolean("mmap_write"),
+    f"{TABLE_OPTION}.checksum": word("checksum_type", CHECKSUM),
+    f"{TABLE_OPTION}.block_cache": number("cache_size"),
+    "compaction_options_universal.allow_trivial_move": boolean("universal_allow_trivial_move"),
+    "compaction_options_universal.incremental": boolean("universal_incremental"),
+    **{f"compaction_options_universal.{n}": number(f"universal_{n}") for n in _UNIVERSAL_NUMBERS},
+    **{f"compression_opts.{n}": number(f"compression_{n}") for n in _COMPRESSION_NUMBERS},
 }
 # LevelDB's db_bench reads every number with `%d` and checks nothing. `--compression` came after
 # its 1.22.
 _INT_MAX = 2**31 - 1
 
 
-def _leveldb_number(flag: str) -> Flag:
-    def say(name: str, text: str) -> Flags:
-        number = whole_number(name, text)
-        if not 0 <= number <= _INT_MAX:
-            allowed = f"0 to {_INT_MAX} as a flag of LevelDB's db_bench"
-            raise InputError(SOURCE, name, found=text, allowed=allowed)
-        return {flag: str(number)}
-
-    return say
+def _leveldb_number(flag: str) -> Spelling:
+    return number(flag, 0, _INT_MAX, " as a flag of LevelDB's db_bench")
 
 
-_LEVELDB: dict[str, Flag] = {
+LEVELDB_FLAGS: Mapping[str, Spelling] = {
     "write_buffer_size": _leveldb_number("write_buffer_size"),
     "max_file_size": _leveldb_number("max_file_size"),
     "max_open_files": _leveldb_number("open_files"),
     "block_size": _leveldb_number("block_size"),
     "cache_size": _leveldb_number("cache_size"),
     "filter_bits": _leveldb_number("bloom_bits"),
-    "compression": _word("compression", {"none": "0", "no": "0", "snappy": "1"}),
+    "compression": word("compression", {"none": "0", "no": "0", "snappy": "1"}),
 }
 
 
@@ -117,26 +90,36 @@ def _rocksdb(request: ExportRequest) -> tuple[Flags, list[str]]:
     flags: Flags = {}
     without = []
     for setting in settings(request.options, SOURCE):
-        said = _ROCKSDB.get(setting.name) or _same_name(setting)
-        if said is None:
+        spelling = ROCKSDB_FLAGS.get(setting.name) or _own_flag(setting)
+        if setting.name == FILTER_OPTION:
+            flags.update(_filter(setting))
+        elif spelling is None:
             without.append(setting.name)
         else:
-            flags.update(said(setting.name, setting.value))
+            flags[spelling.name] = spelling.say(setting.name, setting.value)
     return flags, without
 
 
-def _same_name(setting: Setting) -> Flag | None:
+def _filter(setting: Setting) -> Flags:
+    kind, bits = filter_bits(setting.name, setting.value)
+    return {BLOOM_FLAG: str(bits), **({RIBBON_FLAG: "true"} if kind == RIBBON else {})}
+
+
+def _own_flag(setting: Setting) -> Spelling | None:
+    return None if setting.field is not None else same_name_flag(setting.option)
+
+
+def same_name_flag(option: CatalogueOption) -> Spelling | None:
     """The flag of the option's own name, where the value is a number or a truth in both."""
-    kind, default = setting.option.db_bench_type, setting.option.default or ""
-    if setting.field is not None or kind is None:
+    kind, default = option.db_bench_type, option.default or ""
+    if kind is None:
         return None
-    flag = setting.option.name
     if kind == "bool" and default in ("true", "false"):
-        return _truth(flag)
+        return boolean(option.name)
     if kind == "double":
-        return lambda _name, text: {flag: text}
+        return decimal(option.name)
     if kind.startswith(("int", "uint")) and default.removeprefix("-").isdigit():
-        return _number(flag)
+        return number(option.name)
     return None
 
 
@@ -144,9 +127,10 @@ def _leveldb(request: ExportRequest) -> tuple[Flags, list[str]]:
     check_leveldb_options(request.options, SOURCE)
     flags: Flags = {}
     for name, value in request.options.items():
-        if name in _LEVELDB:
-            flags.update(_LEVELDB[name](name, option_text(value)))
-    return flags, [name for name in request.options if name not in _LEVELDB]
+        if name in LEVELDB_FLAGS:
+            spelling = LEVELDB_FLAGS[name]
+            flags[spelling.name] = spelling.say(name, option_text(value))
+    return flags, [name for name in request.options if name not in LEVELDB_FLAGS]
 
 
 FORMAT = ExportFormat("db_bench", ("rocksdb", "leveldb"), "db_bench.flags", write)

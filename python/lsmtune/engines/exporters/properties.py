@@ -7,78 +7,57 @@ themselves (snappy), so it is always written; RocksDB's numbers are read as 32-b
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
 
-from lsmtune.engines.exporters.base import (
-    SOURCE,
-    ExportFormat,
-    ExportRequest,
-    one_of,
-    truth,
-    whole_number,
-)
+from lsmtune.engines.exporters.base import SOURCE, ExportFormat, ExportRequest
 from lsmtune.engines.exporters.rocksdb_words import (
+    BLOOM,
     COMPACTION_PRIORITY,
     COMPRESSION_IN_YCSB,
     filter_bits,
+    filter_policy,
 )
+from lsmtune.engines.exporters.spelling import Spelling, boolean, number, word
 from lsmtune.engines.leveldb_options import check_leveldb_options
 from lsmtune.engines.rocksdb_catalogue import TABLE_OPTION, settings
 from lsmtune.errors import InputError
-from lsmtune.records.config import option_text
+from lsmtune.records.config import OptionValue, option_text
 
 _INT_MAX = 2**31 - 1
 _LONG_MAX = 2**63 - 1
 
-Say = Callable[[str, str], str]
+_WHERE = " in a .properties file"
 
 
-@dataclass(frozen=True)
-class Property:
-    """A property's name after the engine's prefix, and how (option, value) is said in it."""
+def _bits(name: str) -> Spelling:
+    def say(option: str, text: str) -> str:
+        kind, bits = filter_bits(option, text)
+        if kind != BLOOM:
+            allowed = "nullptr, bloomfilter:BITS in a .properties file"
+            raise InputError(SOURCE, option, found=text, allowed=allowed)
+        return str(bits)
 
-    name: str
-    say: Say
+    def read(text: str) -> OptionValue:
+        return filter_policy(BLOOM, int(number(name).read(text)))
 
-
-def _number(low: int, high: int) -> Say:
-    def say(name: str, text: str) -> str:
-        number = whole_number(name, text)
-        if not low <= number <= high:
-            raise InputError(
-                SOURCE, name, found=text, allowed=f"{low} to {high} in a .properties file"
-            )
-        return str(number)
-
-    return say
+    return Spelling(name, say, read)
 
 
-def _bloom(name: str, text: str) -> str:
-    kind, bits = filter_bits(name, text)
-    if kind != "bloom":
-        allowed = "nullptr, bloomfilter:BITS in a .properties file"
-        raise InputError(SOURCE, name, found=text, allowed=allowed)
-    return str(bits)
-
-
-def _words(known: Mapping[str, str]) -> Say:
-    return lambda name, text: one_of(name, text, known)
-
-
-_LEVELDB = {
-    "write_buffer_size": Property("write_buffer_size", _number(1, _LONG_MAX)),
-    "max_file_size": Property("max_file_size", _number(1, _LONG_MAX)),
-    "cache_size": Property("cache_size", _number(1, _LONG_MAX)),
-    "max_open_files": Property("max_open_files", _number(1, _INT_MAX)),
-    "block_size": Property("block_size", _number(1, _INT_MAX)),
-    "block_restart_interval": Property("block_restart_interval", _number(1, _INT_MAX)),
-    "filter_bits": Property("filter_bits", _number(0, _INT_MAX)),
-    "compression": Property("compression", _words({"none": "no", "no": "no", "snappy": "snappy"})),
-}
-_ROCKSDB = {
+LEVELDB_PROPERTIES: Mapping[str, Spelling] = {
     **{
-        name: Property(name, _number(1, _INT_MAX))
+        name: number(name, 1, _LONG_MAX, _WHERE)
+        for name in ("write_buffer_size", "max_file_size", "cache_size")
+    },
+    **{
+        name: number(name, 1, _INT_MAX, _WHERE)
+        for name in ("max_open_files", "block_size", "block_restart_interval")
+    },
+    "filter_bits": number("filter_bits", 0, _INT_MAX, _WHERE),
+    "compression": word("compression", {"none": "no", "no": "no", "snappy": "snappy"}),
+}
+ROCKSDB_PROPERTIES: Mapping[str, Spelling] = {
+    **{
+        name: number(name, 1, _INT_MAX, _WHERE)
         for name in (
             "max_background_jobs",
             "target_file_size_base",
@@ -91,14 +70,16 @@ _ROCKSDB = {
             "level0_stop_writes_trigger",
         )
     },
-    **{name: Property(name, truth) for name in ("use_direct_reads", "allow_mmap_writes")},
-    "allow_mmap_reads": Property("allow_mmap_reads", truth),
-    "use_direct_io_for_flush_and_compaction": Property("use_direct_io_for_flush_compaction", truth),
-    "max_open_files": Property("max_open_files", _number(-1, _INT_MAX)),
-    "compaction_pri": Property("compaction_pri", _words(COMPACTION_PRIORITY)),
-    "compression": Property("compression", _words(COMPRESSION_IN_YCSB)),
-    f"{TABLE_OPTION}.block_cache": Property("cache_size", _number(1, _LONG_MAX)),
-    f"{TABLE_OPTION}.filter_policy": Property("bloom_bits", _bloom),
+    **{
+        name: boolean(name)
+        for name in ("use_direct_reads", "allow_mmap_writes", "allow_mmap_reads")
+    },
+    "use_direct_io_for_flush_and_compaction": boolean("use_direct_io_for_flush_compaction"),
+    "max_open_files": number("max_open_files", -1, _INT_MAX, _WHERE),
+    "compaction_pri": word("compaction_pri", COMPACTION_PRIORITY),
+    "compression": word("compression", COMPRESSION_IN_YCSB),
+    f"{TABLE_OPTION}.block_cache": number("cache_size", 1, _LONG_MAX, _WHERE),
+    f"{TABLE_OPTION}.filter_policy": _bits("bloom_bits"),
 }
 _ENGINES_DEFAULT_COMPRESSION = {"leveldb": "snappy", "rocksdb": "kSnappyCompression"}
 
@@ -107,7 +88,7 @@ def write(request: ExportRequest) -> str:
     """The file's text. Raises InputError for an option or a value that has no property."""
     engine = request.engine_name
     values = {"compression": _ENGINES_DEFAULT_COMPRESSION[engine], **_values(request)}
-    known = _LEVELDB if engine == "leveldb" else _ROCKSDB
+    known = LEVELDB_PROPERTIES if engine == "leveldb" else ROCKSDB_PROPERTIES
     without = [name for name in values if name not in known]
     if without:
         raise InputError(

@@ -42,6 +42,16 @@ CHECKSUM = {
 }
 
 
+BLOOM, RIBBON = "bloom", "ribbon"
+_FILTER_NAMES = {BLOOM: "bloomfilter", RIBBON: "ribbonfilter"}
+_FILTER_KINDS = {name: kind for kind, name in _FILTER_NAMES.items()}
+# The part after the bits: whether Bloom filters are of the old kind (read by no version since
+# 7.0), and the level above which Ribbon filters are Bloom filters (include/rocksdb/filter_policy.h
+# has 0 when nothing is said).
+_FILTER_TAILS = {BLOOM: ("", "false"), RIBBON: ("", "0")}
+FILTER_ALLOWED = "nullptr, bloomfilter:BITS, ribbonfilter:BITS with whole BITS"
+
+
 def filter_bits(name: str, text: str) -> tuple[str, int]:
     """Kind (`bloom`, `ribbon`) and bits per key of a filter policy; 0 bits for `nullptr`.
 
@@ -49,11 +59,17 @@ def filter_bits(name: str, text: str) -> tuple[str, int]:
     the flags and properties of both programs do not take.
     """
     if text == "nullptr":
-        return "bloom", 0
+        return BLOOM, 0
     kind, _, rest = text.partition(":")
-    bits = rest.split(":")[0]
-    kinds = {"bloomfilter": "bloom", "ribbonfilter": "ribbon"}
-    if kind not in kinds or not bits.isdigit():
-        allowed = "nullptr, bloomfilter:BITS, ribbonfilter:BITS with whole BITS"
-        raise InputError(SOURCE, name, found=text, allowed=allowed)
-    return kinds[kind], int(bits)
+    bits, _, tail = rest.partition(":")
+    known = _FILTER_KINDS.get(kind)
+    if known is None or not bits.isdigit() or int(bits) == 0 or tail not in _FILTER_TAILS[known]:
+        raise InputError(SOURCE, name, found=text, allowed=FILTER_ALLOWED)
+    return known, int(bits)
+
+
+def filter_policy(kind: str, bits: int) -> str:
+    """The policy's text, as RocksDB reads it; the inverse of `filter_bits`."""
+    if bits == 0:
+        return "nullptr"
+    return f"{_FILTER_NAMES[kind]}:{bits}"

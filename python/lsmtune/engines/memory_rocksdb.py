@@ -1,0 +1,280 @@
+"""RocksDB's memory: parts and formulas, from the source of RocksDB 7.8.3, 10.2.1 and 11.9.
+
+One database with one column family. W is `write_buffer_size` (64 KiB to 64 GiB) and N
+`max_write_buffer_number` (2 at the least; `SanitizeOptions`, `db/column_family.cc`).
+
+| part | formula | source |
+|---|---|---|
+| `memtables` | N * M; see below | `options.h`, `max_write_buffer_number`: built up in memory, full or being flushed |
+| `memtable_history` | what `max_write_buffer_size_to_maintain` + 2 * M has over `memtables`; -1 stands for N * W | `db/memtable_list.cc`, `TrimHistory`: flushed memtables are dropped while those left without the oldest reach the limit, and the active one may not be counted |
+| `block_cache` | the capacity; 32 MiB, 8 MiB before 8.2 | `table.h`, `block_cache`; `HISTORY.md` 8.2.0; metadata is charged (`cache.h`) |
+| `row_cache` | the capacity | `options.h` |
+| `file_writers` | `writable_file_max_buffer_size` * (1 + flushes + C * S) | `options.h`: the log, and each table being written |
+| `compaction_reads` | `compaction_readahead_size` * inputs; see below | `table/block_based/block_prefetcher.cc`: a buffer per file being read |
+| `table_readers` | index entry per block + filter bits / 8 per key | `table.h`, `cache_index_and_filter_blocks`: with it they are in the block cache; `max_open_files` bounds the tables |
+| `table_builders` | per table being written: index, filter, 8 bytes per key of a filter | `table/block_based/filter_policy.cc`: hashes are kept until the filter is made |
+
+M, one memtable, is W + 0.6 * A, where A is the block of its arena: `arena_block_size`, else W / 8
+and 1 MiB at most, in steps of 4 KiB, `memtable_huge_page_size` at the least
+(`db/memtable.cc`, `ShouldFlushNow`). What a memtable allocates when it is made counts towards W:
+the array of a hash kind (8 bytes per bucket; without a `prefix_extractor` RocksDB takes a skip
+list instead) and its Bloom filter (`memtable_prefix_bloom_size_ratio` * W, a quarter of W at most;
+it takes a prefix extractor or `memtable_whole_key_filtering`). Where those alone are larger than
+W, M is they + A.
+
+D, `db_write_buffer_size`, ends a memtable at 7/8 of D, or at half of D once all memtables together
+reach D (`write_buffer_manager.h`, `ShouldFlush`). It makes no write wait, so while a flush is slow
+the memtables hold up to 7/8 * D + (N - 1) * D / 2 (+ A each).
+
+C and the number of flushes are as in `DBImpl::GetBGJobLimits`; S is `max_subcompactions`. A level
+compaction out of level 0 reads all of its files, `level0_stop_writes_trigger` at the most, and one
+of the next level, in each of S parts; each other compaction reads two levels. A universal one may
+read all files of level 0 and all levels. Buffers are used with `use_direct_reads`, and by versions
+before 8.5 always; later ones leave buffered reads to the kernel. FIFO compaction and
+`disable_auto_compactions` read nothing.
+
+`table_readers` and `table_builders` need to know the data.
+"""  # noqa: E501 (a table's row is one line)
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from lsmtune.engines.library import version_key
+from lsmtune.engines.memory_options import ModelOptions
+from lsmtune.engines.memory_parts import StoredData, clipped
+from lsmtune.errors import InputError
+
+_KIB, _MIB, _GIB = 2**10, 2**20, 2**30
+_TABLE = "block_based_table_factory"
+_POINTER_BYTES = 8
+_DIRECT_READAHEAD_BYTES = 2 * _MIB  # where it is 0 (SanitizeOptions, db/db_impl/db_impl_open.cc)
+_KERNEL_READAHEAD_SINCE = "8.5"
+
+# Names of the memtable kinds, as RocksDB takes them, and the buckets that the hash kinds have when
+# none are given (memtablerep.h).
+_HASH_BUCKETS = {
+    "prefix_hash": 1_000_000,
+    "HashSkipListRepFactory": 1_000_000,
+    "hash_linkedlist": 50_000,
+    "HashLinkListRepFactory": 50_000,
+}
+_OTHER_KINDS = ("skip_list", "SkipListFactory", "vector", "VectorRepFactory")
+_STYLES = (
+    "kCompactionStyleLevel",
+    "kCompactionStyleUniversal",
+    "kCompactionStyleFIFO",
+    "kCompactionStyleNone",
+)
+_NOTHING = ("nullptr", "null", "")
+_FILTERS = ("bloomfilter", "ribbonfilter", "rocksdb.BloomFilter", "rocksdb.RibbonFilter")
+_FILTER_ALLOWED = "nullptr, bloomfilter:BITS, ribbonfilter:BITS"
+
+_LEFT_OUT = (
+    "iterators and reads of the program",
+    "contexts and dictionaries of compression",
+    "column families besides the default one",
+)
+_LEFT_OUT_WITHOUT_DATA = ("tables being written",)
+
+
+def rocksdb_memory(
+    options: ModelOptions, data: StoredData | None
+) -> tuple[dict[str, int], tuple[str, ...]]:
+    """Bytes of each part, and what they leave out. Raises `InputError` as `ModelOptions` does."""
+    memtables = _memtables(options)
+    jobs = _jobs(options)
+    parts = {
+        "memtables": memtables.total_bytes,
+        "memtable_history": _history_bytes(options, memtables),
+        "block_cache": _block_cache_bytes(options),
+        "row_cache": options.whole("row_cache") if "row_cache" in options.given else 0,
+        "file_writers": options.whole("writable_file_max_buffer_size") * (1 + jobs.writers),
+        "compaction_reads": _compaction_read_bytes(options, jobs),
+    }
+    tables_cached = options.truth(f"{_TABLE}.cache_index_and_filter_blocks")
+    filter_bits = _filter_bits(options)
+    if data is None:
+        tables = () if tables_cached else ("indexes and filters of the open tables",)
+        return parts, (*tables, *_LEFT_OUT_WITHOUT_DATA, *_LEFT_OUT)
+    block_size = options.whole(f"{_TABLE}.block_size", 1)
+    if not tables_cached:
+        open_bytes = _open_table_bytes(options, data)
+        parts["table_readers"] = data.index_bytes(open_bytes, block_size)
+        parts["table_readers"] += data.filter_bytes(open_bytes, filter_bits)
+    file_bytes = options.whole("target_file_size_base", 1)
+    compacting = jobs.compactions * min(data.data_bytes, file_bytes)
+    flushing = jobs.flushes * min(data.data_bytes, memtables.one_bytes)
+    parts["table_builders"] = sum(
+        data.index_bytes(size, block_size)
+        + (data.filter_bytes(size, filter_bits) + data.hash_bytes(size) if filter_bits else 0)
+        for size in (compacting, flushing)
+    )
+    return parts, _LEFT_OUT
+
+
+@dataclass(frozen=True)
+class _Memtables:
+    """`one_bytes` is the largest memtable, `total_bytes` all of them, `count` how many."""
+
+    one_bytes: int
+    total_bytes: int
+    count: int
+    write_buffer_bytes: int
+
+
+def _memtables(options: ModelOptions) -> _Memtables:
+    write_buffer = clipped(options.whole("write_buffer_size"), 64 * _KIB, 64 * _GIB)
+    count = max(options.whole("max_write_buffer_number"), 2)
+    arena_block = _arena_block_bytes(options, write_buffer)
+    at_start = _bucket_bytes(options) + _bloom_bytes(options, write_buffer)
+
+    def size(limit: int) -> int:
+        return max(limit, at_start + arena_block if at_start else 0)
+
+    one = size(write_buffer + math.ceil(0.6 * arena_block))
+    total = count * one
+    limit = options.whole("db_write_buffer_size")
+    if limit:
+        first = min(one, size(limit * 7 // 8 + arena_block))
+        later = min(one, size(limit // 2 + arena_block))
+        one, total = first, first + (count - 1) * later
+    return _Memtables(one, total, count, write_buffer)
+
+
+def _arena_block_bytes(options: ModelOptions, write_buffer: int) -> int:
+    given = options.whole("arena_block_size") if "arena_block_size" in options.given else 0
+    own = math.ceil(min(_MIB, write_buffer // 8) / (4 * _KIB)) * 4 * _KIB
+    return max(given or own, options.whole("memtable_huge_page_size"))
+
+
+def _bucket_bytes(options: ModelOptions) -> int:
+    """The array of a hash memtable."""
+    name = "memtable_factory.id"
+    bare = next((n for n in ("memtable_factory", "memtable") if n in options.given), None)
+    if bare is not None and name not in options.given:
+        name, kind = bare, str(options.given[bare])
+    else:
+        kind = str(options.value(name))
+    # `prefix_hash:1000` is another way to write the number of buckets.
+    kind, _, buckets = kind.partition(":")
+    if kind not in _HASH_BUCKETS and kind not in _OTHER_KINDS:
+        raise options.not_among(name, kind, (*_HASH_BUCKETS, *_OTHER_KINDS))
+    if kind not in _HASH_BUCKETS or not _has_prefixes(options):
+        return 0
+    if "memtable_factory.bucket_count" in options.given:
+        return _POINTER_BYTES * options.whole("memtable_factory.bucket_count")
+    if buckets and not buckets.isdecimal():
+        raise InputError(options.source, name, found=f"{kind}:{buckets}", allowed=f"{kind}:NUMBER")
+    return _POINTER_BYTES * int(buckets or _HASH_BUCKETS[kind])
+
+
+def _bloom_bytes(options: ModelOptions, write_buffer: int) -> int:
+    ratio = min(max(options.number("memtable_prefix_bloom_size_ratio"), 0.0), 0.25)
+    if not _has_prefixes(options) and not options.truth("memtable_whole_key_filtering"):
+        return 0
+    return math.ceil(ratio * write_buffer)
+
+
+def _has_prefixes(options: ModelOptions) -> bool:
+    return str(options.value("prefix_extractor")) not in _NOTHING
+
+
+def _history_bytes(options: ModelOptions, memtables: _Memtables) -> int:
+    limit = options.whole("max_write_buffer_size_to_maintain", -1)
+    if limit == 0:
+        return 0
+    if limit < 0:
+        limit = memtables.count * memtables.write_buffer_bytes
+    return max(0, limit + 2 * memtables.one_bytes - memtables.total_bytes)
+
+
+def _block_cache_bytes(options: ModelOptions) -> int:
+    if options.truth(f"{_TABLE}.no_block_cache"):
+        return 0
+    name = f"{_TABLE}.block_cache"
+    if f"{name}.capacity" in options.given:
+        return options.whole(f"{name}.capacity")
+    if str(options.value(name)) not in _NOTHING:
+        return options.whole(name)
+    without = {n: v for n, v in options.given.items() if n != name}
+    return ModelOptions(options.engine, options.version, without, options.source).whole(name)
+
+
+@dataclass(frozen=True)
+class _Jobs:
+    """What may run at once; `compactions` counts the parts of a divided one."""
+
+    flushes: int
+    whole_compactions: int
+    subcompactions: int
+
+    @property
+    def compactions(self) -> int:
+        return self.whole_compactions * self.subcompactions
+
+    @property
+    def writers(self) -> int:
+        return self.flushes + self.compactions
+
+
+def _jobs(options: ModelOptions) -> _Jobs:
+    flushes = options.whole("max_background_flushes", -1)
+    compactions = options.whole("max_background_compactions", -1)
+    if flushes == compactions == -1:
+        jobs = options.whole("max_background_jobs")
+        flushes = max(1, jobs // 4)
+        compactions = jobs - flushes
+    subcompactions = max(1, options.whole("max_subcompactions"))
+    return _Jobs(max(1, flushes), max(1, compactions), subcompactions)
+
+
+def _compaction_read_bytes(options: ModelOptions, jobs: _Jobs) -> int:
+    style = options.word("compaction_style", _STYLES)
+    direct = options.truth("use_direct_reads")
+    buffered_too = options.version and version_key(options.version) < version_key(
+        _KERNEL_READAHEAD_SINCE
+    )
+    readahead = options.whole("compaction_readahead_size")
+    if direct and readahead == 0:
+        readahead = _DIRECT_READAHEAD_BYTES
+    level0 = options.whole("level0_stop_writes_trigger")
+    levels = options.whole("num_levels")
+    if options.truth("disable_auto_compactions") or not (direct or buffered_too):
+        return 0
+    if style == "kCompactionStyleLevel":
+        inputs = jobs.subcompactions * (level0 + 1) + 2 * (jobs.whole_compactions - 1)
+        return readahead * inputs
+    if style == "kCompactionStyleUniversal":
+        return readahead * jobs.subcompactions * (level0 + levels)
+    return 0
+
+
+def _filter_bits(options: ModelOptions) -> float:
+    """The filter's bits per key, 0 without a filter; a ribbon filter needs a third less."""
+    name = f"{_TABLE}.filter_policy"
+    given = options.given
+    kind = str(given[f"{name}.id"] if f"{name}.id" in given else options.value(name))
+    if kind in _NOTHING:
+        return 0.0
+    kind, _, rest = kind.partition(":")
+    if kind not in _FILTERS:
+        raise InputError(options.source, name, found=kind, allowed=_FILTER_ALLOWED)
+    if f"{name}.bits_per_key" in given:
+        return options.number(f"{name}.bits_per_key")
+    try:
+        bits = float(rest.partition(":")[0])
+    except ValueError:
+        bits = math.nan
+    if not math.isfinite(bits) or bits < 0:
+        raise InputError(options.source, name, found=f"{kind}:{rest}", allowed=_FILTER_ALLOWED)
+    return bits
+
+
+def _open_table_bytes(options: ModelOptions, data: StoredData) -> int:
+    """How much data the open tables hold."""
+    limit = options.whole("max_open_files", -1)
+    if limit == -1:
+        return data.data_bytes
+    return min(data.data_bytes, limit * options.whole("target_file_size_base", 1))
