@@ -1,56 +1,69 @@
-"""The samplers, each a factory of a seed and a number of start-up trials."""
+"""The samplers by name, and the check of what a study file says of one."""
 
 from __future__ import annotations
 
-import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from types import MappingProxyType
 
-from optuna.exceptions import ExperimentalWarning
-from optuna.samplers import BaseSampler, RandomSampler, TPESampler
-
 from lsmtune.errors import InputError, nearest_name
+from lsmtune.records.setting import read_settings
+from lsmtune.samplers import cmaes, forest, gp, grid, manual, nsga, random_, sobol, tpe
+from lsmtune.samplers.kind import SamplerContext, SamplerKind
 
-SamplerFactory = Callable[[int, int | None], BaseSampler]
+_KINDS = (
+    tpe.KIND,
+    forest.KIND,
+    gp.KIND,
+    cmaes.KIND,
+    nsga.NSGA2,
+    nsga.NSGA3,
+    random_.KIND,
+    sobol.KIND,
+    grid.KIND,
+    manual.KIND,
+)
 
-TPE_STARTUP_TRIALS = 10  # Optuna's own default
-
-
-def _random(seed: int, startup_trials: int | None) -> BaseSampler:
-    # Every trial of a random search is a start-up trial, so their number changes nothing.
-    del startup_trials
-    return RandomSampler(seed=seed)
-
-
-def _tpe(seed: int, startup_trials: int | None) -> BaseSampler:
-    with warnings.catch_warnings():
-        # `group` is what lets the multivariate TPE learn parameters that are active only in some
-        # trials; Optuna marks it experimental, and a changed meaning would fail our tests.
-        warnings.simplefilter("ignore", ExperimentalWarning)
-        return TPESampler(
-            seed=seed,
-            n_startup_trials=TPE_STARTUP_TRIALS if startup_trials is None else startup_trials,
-            multivariate=True,
-            group=True,
-            constant_liar=True,
-        )
+SAMPLERS: Mapping[str, SamplerKind] = MappingProxyType({kind.name: kind for kind in _KINDS})
 
 
-SAMPLERS: Mapping[str, SamplerFactory] = MappingProxyType({"tpe": _tpe, "random": _random})
-
-
-def make_sampler(name: str, seed: int, startup_trials: int | None = None) -> BaseSampler:
-    """The sampler `name`; the same `seed` and history give the same suggestions.
-
-    `startup_trials` is how many trials are drawn at random before the sampler learns; None takes
-    the sampler's default. Raises `InputError` for an unknown name.
-    """
+def sampler_kind(name: str, source: str, field: str) -> SamplerKind:
+    """The sampler `name`. Raises `InputError` for an unknown one."""
     if name not in SAMPLERS:
         raise InputError(
-            "sampler",
-            "name",
+            source,
+            field,
             found=name,
             allowed=", ".join(SAMPLERS),
             nearest=nearest_name(name, SAMPLERS),
         )
-    return SAMPLERS[name](seed, startup_trials)
+    return SAMPLERS[name]
+
+
+def check_settings(
+    name: str, given: Mapping[str, object], source: str, field: str
+) -> Mapping[str, object]:
+    """The settings of the sampler `name`, read from `given` and completed by its defaults.
+
+    `field` is the dotted place of the settings. Raises `InputError` for an unknown sampler, an
+    unknown setting, and a value that is not allowed.
+    """
+    kind = sampler_kind(name, source, f"{field}.name")
+    return read_settings(kind.settings, given, source, field)
+
+
+def check_sampler(name: str, context: SamplerContext, source: str, field: str) -> None:
+    """Whether the sampler `name` can search this space with these objectives.
+
+    Raises `InputError` where it takes one objective only, or where a setting does not fit.
+    """
+    kind = sampler_kind(name, source, f"{field}.name")
+    if len(context.directions) > 1 and not kind.several_objectives:
+        able = ", ".join(other.name for other in SAMPLERS.values() if other.several_objectives)
+        raise InputError(
+            source,
+            f"{field}.name",
+            found=name,
+            why="takes one objective only",
+            allowed=f"with several objectives: {able}",
+        )
+    kind.check(context, source, field)

@@ -1,0 +1,156 @@
+"""A Setting of a sampler or a pruner, and how settings are read from what a study file gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from lsmtune.errors import InputError, nearest_name
+
+Reader = Callable[[object], object]
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting by name.
+
+    `read` turns what a study file holds into the value, and raises ValueError when it is not
+    `allowed`; the error's text, if any, says why.
+    """
+
+    name: str
+    default: object
+    description: str
+    allowed: str
+    read: Reader
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Complete and checked settings by name, each taken as the type that its reader returned.
+
+    The accessors raise TypeError where a setting has another type: an error of the program, not
+    of the user.
+    """
+
+    values: Mapping[str, object]
+
+    def whole(self, name: str) -> int:
+        """The integer `name`."""
+        value = self.values[name]
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise TypeError(f"{name} is not an integer: {value!r}")
+        return value
+
+    def real(self, name: str) -> float:
+        """The number `name`."""
+        value = self.values[name]
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise TypeError(f"{name} is not a number: {value!r}")
+        return float(value)
+
+    def text(self, name: str) -> str:
+        """The text `name`."""
+        value = self.values[name]
+        if not isinstance(value, str):
+            raise TypeError(f"{name} is not a text: {value!r}")
+        return value
+
+    def flag(self, name: str) -> bool:
+        """The boolean `name`."""
+        value = self.values[name]
+        if not isinstance(value, bool):
+            raise TypeError(f"{name} is not a boolean: {value!r}")
+        return value
+
+
+def read_settings(
+    settings: Sequence[Setting], given: Mapping[str, object], source: str, field: str
+) -> Mapping[str, object]:
+    """`given` read and completed by defaults.
+
+    Raises `InputError` for a setting that does not exist, or whose value is not allowed.
+    """
+    known = {setting.name: setting for setting in settings}
+    for name in given:
+        if name not in known:
+            raise InputError(
+                source,
+                f"{field}.{name}",
+                why="no such setting",
+                allowed=", ".join(known) or "none",
+                nearest=nearest_name(str(name), known),
+            )
+    return MappingProxyType(
+        {
+            name: _read(setting, given[name], source, f"{field}.{name}")
+            if name in given
+            else setting.default
+            for name, setting in known.items()
+        }
+    )
+
+
+def _read(setting: Setting, value: object, source: str, field: str) -> object:
+    try:
+        return setting.read(value)
+    except ValueError as error:
+        found = "null" if value is None else value
+        raise InputError(
+            source, field, why=str(error), found=found, allowed=setting.allowed
+        ) from error
+
+
+def whole_number(low: int, high: int | None = None) -> Reader:
+    """A reader of integers from `low` to `high`; neither `true` nor `2.0` is one."""
+
+    def read(value: object) -> int:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ValueError
+        if value < low or (high is not None and value > high):
+            raise ValueError
+        return value
+
+    return read
+
+
+def real_number(low: float, high: float = math.inf, *, low_excluded: bool = False) -> Reader:
+    """A reader of finite numbers from `low` to `high`."""
+
+    def read(value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError
+        if not math.isfinite(value) or not low <= value <= high or (low_excluded and value == low):
+            raise ValueError
+        return float(value)
+
+    return read
+
+
+def one_of(*words: str) -> Reader:
+    """A reader of one of `words`."""
+
+    def read(value: object) -> str:
+        if not isinstance(value, str) or value not in words:
+            raise ValueError
+        return value
+
+    return read
+
+
+def word_or(word: str, reader: Reader) -> Reader:
+    """A reader of `word`, or else of what `reader` reads."""
+
+    def read(value: object) -> object:
+        return value if value == word else reader(value)
+
+    return read
+
+
+def true_or_false(value: object) -> bool:
+    """A reader of booleans."""
+    if not isinstance(value, bool):
+        raise ValueError
+    return value

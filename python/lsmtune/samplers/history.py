@@ -1,0 +1,151 @@
+"""What a model learns from: the trials of a study as points and targets, lower targets better.
+
+Every trial that was judged counts (`samplers.kind` says what the states mean):
+
+| trial | target |
+|---|---|
+| completed | its value |
+| pruned | the last value it reported, but no better than the median of the completed ones |
+| failed, or breaking a constraint | the worst target seen |
+
+A pruned trial was stopped because it did worse than others, and a value reported early can look
+better than any final one: hence the bound. Where all values are positive their logarithm is taken:
+the metrics of an engine (throughput, latency, amplification) are compared by ratios, and their
+noise is a ratio too.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from lsmtune.samplers.column import FloatArray
+from lsmtune.samplers.cube import Cube
+
+JUDGED = (TrialState.COMPLETE, TrialState.PRUNED)
+
+
+@dataclass(frozen=True)
+class History:
+    """The judged trials in order of number, and what else is not to be proposed again.
+
+    `points` (n, dimensions), `targets` (n,) finite; `running` (m, dimensions): trials under way.
+    """
+
+    points: FloatArray
+    targets: FloatArray
+    running: FloatArray
+
+    def __len__(self) -> int:
+        return len(self.targets)
+
+    def with_running(self) -> tuple[FloatArray, FloatArray]:
+        """Points and targets, trials under way taken as middling, so that none is asked twice.
+
+        (The "constant liar" of Ginsbourger, Le Riche and Carraro 2010, with the median as its lie.)
+        """
+        lies = np.full(len(self.running), np.median(self.targets))
+        return np.vstack([self.points, self.running]), np.concatenate([self.targets, lies])
+
+    def known(self) -> set[bytes]:
+        """Every point that was tried or is under way, as `row.tobytes()`."""
+        return {row.tobytes() for row in np.vstack([self.points, self.running])}
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """One judged trial: its point and its value, NaN where it has none; `censored` if pruned."""
+
+    trial: FrozenTrial
+    point: FloatArray
+    value: float
+    censored: bool
+
+
+class HistoryReader:
+    """Reads the history for one trial after another, and encodes each trial once.
+
+    A judged trial never changes: its entry is kept as long as the study shows the same object.
+    """
+
+    def __init__(self, cube: Cube) -> None:
+        self._cube = cube
+        self._entries: dict[int, _Entry] = {}
+
+    def read(
+        self, trials: Sequence[FrozenTrial], number: int, direction: StudyDirection
+    ) -> History:
+        """The history for trial `number`, which is not part of it."""
+        finished = [trial for trial in trials if trial.state in JUDGED]
+        self._encode_new(finished)
+        entries = [self._entries[trial.number] for trial in finished]
+        running = [
+            trial.params
+            for trial in trials
+            if trial.state == TrialState.RUNNING and trial.number != number
+        ]
+        shape = (len(entries), self._cube.dimensions)
+        return History(
+            points=np.array([entry.point for entry in entries]).reshape(shape),
+            targets=make_targets(
+                np.array([entry.value for entry in entries]),
+                np.array([entry.censored for entry in entries], dtype=np.bool_),
+                maximize=direction == StudyDirection.MAXIMIZE,
+            ),
+            running=self._cube.encode(running),
+        )
+
+    def _encode_new(self, finished: Sequence[FrozenTrial]) -> None:
+        known = self._entries
+        new = [t for t in finished if t.number not in known or known[t.number].trial is not t]
+        for trial, point in zip(new, self._cube.encode([t.params for t in new]), strict=True):
+            censored = trial.state == TrialState.PRUNED
+            known[trial.number] = _Entry(trial, point, _value(trial), censored)
+
+
+def _value(trial: FrozenTrial) -> float:
+    """The value that a trial stands for, or NaN."""
+    if any(violation > 0 for violation in trial.constraints.values()):
+        return math.nan
+    if trial.state == TrialState.COMPLETE:
+        return float(trial.values[0])
+    if trial.state == TrialState.PRUNED and trial.intermediate_values:
+        return float(trial.intermediate_values[max(trial.intermediate_values)])
+    return math.nan
+
+
+def targets_of(trials: Sequence[FrozenTrial], direction: StudyDirection) -> FloatArray:
+    """The targets of judged trials, seen by themselves; shape (len(trials),)."""
+    return make_targets(
+        np.array([_value(trial) for trial in trials]),
+        np.array([trial.state == TrialState.PRUNED for trial in trials], dtype=np.bool_),
+        maximize=direction == StudyDirection.MAXIMIZE,
+    )
+
+
+def make_targets(
+    values: FloatArray, censored: npt.NDArray[np.bool_], *, maximize: bool
+) -> FloatArray:
+    """Finite targets of `values` (n,), lower is better; see the table of this module.
+
+    `values` are NaN (or infinite) where a trial has none.
+    """
+    has_value = np.isfinite(values)
+    if not has_value.any():
+        return np.zeros(len(values))
+    targets = np.where(has_value, values, np.nan)
+    if (targets[has_value] > 0).all():
+        targets = np.log(targets)
+    if maximize:
+        targets = -targets
+    complete = has_value & ~censored
+    if complete.any():
+        middling = np.median(targets[complete])
+        targets = np.where(censored, np.maximum(targets, middling), targets)
+    return np.where(has_value, targets, np.max(targets[has_value]))
