@@ -14,6 +14,7 @@ from lsmtune.proof.measurer import Measurer
 from lsmtune.proof.paired import ProofPlan, prove
 from lsmtune.proof.seeds import Stream, derive_seed
 from lsmtune.records.config import Config
+from lsmtune.records.goal import Goal
 from lsmtune.records.measurement import Outcome
 from lsmtune.records.objective import Direction, Objective
 from lsmtune.records.request import RunRequest
@@ -44,12 +45,12 @@ def proof(
     runner, observer = runner or FakeRunner(), observer or Recorder()
     spec = make_spec(folder.path)
     measurer = Measurer(
-        folder, runner, ENGINE, spec.workload, spec.limits, observer, observer.stop, runner.clock
+        folder, runner, ENGINE, (spec.workload,), spec.limits, observer, observer.stop, runner.clock
     )
     return prove(
         BASELINE,
         candidate,
-        objective or spec.objective,
+        Goal((objective or spec.objective,)),
         measurer,
         observer,
         study_seed=1,

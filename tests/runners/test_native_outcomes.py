@@ -18,7 +18,8 @@ from lsmtune.errors import ExitStatus, InputError, LsmtuneError
 from lsmtune.records.engine import Build, EngineIdentity
 from lsmtune.records.measurement import Measurement, Outcome
 from lsmtune.records.request import RunRequest
-from lsmtune.runners import native, process, watch
+from lsmtune.runners import directory as run_directory
+from lsmtune.runners import process, watch
 from lsmtune.runners.messages import Message, PhaseStarted, ProtocolVersionError
 from lsmtune.runners.native import NativeRunner
 
@@ -133,7 +134,7 @@ def test_disk_over_the_limit_is_killed(run: Callable[..., Measurement]) -> None:
 def test_too_little_free_space_is_said_before_anything_runs(
     run: Callable[..., Measurement], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(native, "FREE_BYTES_MIN", 1 << 62)
+    monkeypatch.setattr(run_directory, "FREE_BYTES_MIN", 1 << 62)
     # No outcome: the next configuration would meet the same disk, and the user can mend it.
     with pytest.raises(LsmtuneError, match=r"run-1: .* free, and a run needs at least .*; free so"):
         run("ok")

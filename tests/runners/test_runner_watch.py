@@ -6,7 +6,8 @@ import os
 import threading
 from pathlib import Path
 
-from lsmtune.runners.watch import disk_bytes, resident_bytes
+from lsmtune.runners.memory_use import resident_bytes
+from lsmtune.runners.watch import disk_bytes
 
 
 def test_disk_bytes_counts_blocks_in_every_subfolder_and_follows_no_link(tmp_path: Path) -> None:

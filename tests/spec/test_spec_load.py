@@ -6,10 +6,11 @@ import jsonschema
 import pytest
 import yaml
 
+from lsmtune.errors import InputError
 from lsmtune.records.config import Config, OptionValue
 from lsmtune.records.objective import Direction, Objective
 from lsmtune.records.workload import Durability
-from lsmtune.spec import Spec, load_spec, parse_spec, spec_json_schema
+from lsmtune.spec import DataRungs, Spec, TimeRungs, load_spec, parse_spec, spec_json_schema
 from lsmtune.spec.document import parse_document
 
 HERE = Path(__file__).parent
@@ -33,7 +34,8 @@ def test_the_defaults_of_a_minimal_study() -> None:
     assert spec.objective == Objective("sustained_throughput_ops_s", Direction.MAXIMIZE, None)
     assert spec.baseline == Config()
     assert (spec.fixed, spec.unsafe_options, spec.seed) == ({}, {}, 0)
-    assert (spec.sampler.name, spec.sampler.startup_trials) == ("tpe", None)
+    assert spec.sampler.name == "tpe"
+    assert (spec.pruner, spec.constraints, spec.start, spec.command) == (None, (), (), None)
     assert (spec.budget.time_s, spec.budget.trials) == (None, 10)
     assert (spec.proof.pairs, spec.proof.confidence) == (5, 0.95)
     assert spec.limits.deadline_s == 600
@@ -52,7 +54,7 @@ def test_every_field_is_read() -> None:
         "warmup",
         "measure",
     ]
-    assert spec.workload_parameters["reads"] == 5000
+    assert spec.workloads[0].parameters["reads"] == 5000
     assert spec.objective == Objective("latency_us_p99", Direction.MINIMIZE, "seekrandom")
     baseline: dict[str, OptionValue] = {
         "compression": "kLZ4Compression",
@@ -67,7 +69,8 @@ def test_every_field_is_read() -> None:
     assert [s.value for s in spec.space["compression_opts.level"].specials] == [32767, -1]
     assert (spec.budget.time_s, spec.limits.memory_bytes) == (5400, 3 * 2**29)
     assert (spec.limits.deadline_s, spec.limits.disk_bytes) == (90, 10**10)
-    assert (spec.sampler.startup_trials, spec.proof.pairs, spec.seed) == (5, 7, 42)
+    assert spec.sampler.settings["startup_trials"] == 5
+    assert (spec.proof.pairs, spec.seed) == (7, 42)
 
 
 @pytest.mark.parametrize(
@@ -127,7 +130,7 @@ def test_good_files_load_and_match_the_json_schema(path: Path) -> None:
     "name",
     [
         *("top-unknown-field", "engine-unknown", "space-type-unknown", "proof-pairs-few"),
-        *("version-2", "space-low-elephants", "objective-metric-unknown"),
+        *("version-2", "space-low-elephants", "pruner-unknown", "sampler-unknown"),
         "workload-unknown-parameter",
     ],
 )
@@ -170,3 +173,71 @@ def test_a_byte_order_mark_is_skipped(tmp_path: Path) -> None:
     path = tmp_path / "study.yaml"
     path.write_text(MINIMAL, encoding="utf-8-sig")
     assert load_spec(path).name == "minimal"
+
+
+def test_every_field_of_a_study_of_several_things_is_read() -> None:
+    spec = load_spec(HERE / "good" / "several.yaml")
+    assert [(w.label, w.workload.name, w.weight) for w in spec.workloads] == [
+        ("writes", "fillrandom", 1.0),
+        ("reads", "readrandom", 3.0),
+    ]
+    assert spec.goal.shares == (0.25, 0.75)
+    assert [o.label for o in spec.goal.objectives] == ["throughput_ops_s", "latency_us_p99"]
+    assert spec.goal.metric == "throughput_ops_s"
+    assert [c.text for c in spec.pick_where] == ["latency_us_p99 <= 2000"]
+    assert spec.baseline.label == "rocksdb-optimize-for-point-lookup"
+    assert [c.label for c in spec.start] == ["rocksdb-optimize-for-small-db", "start[1]"]
+    assert spec.fixed["max_open_files"] == 500
+    names = {parameter.name for parameter in spec.space.parameters}
+    assert "compression" not in names
+    assert spec.space["write_buffer_size"].numbers is not None
+    assert spec.space["write_buffer_size"].numbers.bins == 12
+    assert spec.space["max_background_jobs"].prior is not None
+    texts = [constraint.text for constraint in spec.constraints]
+    assert texts[:2] == [
+        "write_buffer_size * max_write_buffer_number + block_cache <= 1GiB",
+        "rss_bytes_max <= 2GiB",
+    ]
+    assert len(texts) > 2, "the ready space brings constraints of its own"
+    assert (spec.sampler.name, spec.sampler.settings["population"]) == ("nsga2", 10)
+
+
+def test_rungs_are_in_time_or_in_size() -> None:
+    halving = minimal(
+        workload="workload: {name: fillrandom, num: 500000}",
+        pruner="pruner: {name: successive-halving, rungs: "
+        "{num: [5000, 50000, 500000], deadlines: [4s, 40s, 400s]}}",
+    )
+    assert halving.pruner is not None
+    assert halving.pruner.rungs == DataRungs((5000, 50_000, 500_000), (4.0, 40.0, 400.0))
+    median = minimal(pruner="pruner: {name: median, rungs: {every: 500ms}}")
+    assert median.pruner is not None
+    assert median.pruner.rungs == TimeRungs(0.5)
+
+
+def test_a_program_of_ones_own_needs_no_engine() -> None:
+    text = """
+version: 1
+name: own
+runner:
+  command: [./bench.sh, "{threads}", [--cache, "{cache}"]]
+  environment: {MODE: "{mode}"}
+  parameters_file: {name: conf.ini, template: "threads={threads}"}
+  results: {json_pointer: {file: out.json, metrics: {wait_ms: /p99}}}
+objective: {metric: wait_ms, direction: minimize}
+space:
+  threads: {type: int, low: 1, high: 8, default: 2}
+  mode: {type: categorical, choices: [a, b], default: b}
+  cache: {type: int, low: 1, high: 8, when: {mode: a}}
+constraints: [threads <= 6, wait_ms <= 10]
+budget: {trials: 10}
+"""
+    spec = parse_spec(text, Path("/somewhere/study.yaml"))
+    assert spec.command is not None
+    assert spec.command.command == ("./bench.sh", "{threads}", ("--cache", "{cache}"))
+    assert spec.command.folder == Path("/somewhere")
+    assert spec.command.metrics == ("wait_ms",)
+    assert [c.kind.value for c in spec.constraints] == ["options", "outcome"]
+    with pytest.raises(InputError, match="a program has no defaults of its own"):
+        parse_spec(text.replace(", default: 2", ""), Path("/somewhere/study.yaml"))
+    assert (spec.engine_name, spec.workload.name) == ("program", "program")

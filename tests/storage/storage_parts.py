@@ -16,7 +16,7 @@ from lsmtune.records.measurement import (
     RunError,
     Verification,
 )
-from lsmtune.records.objective import Objective
+from lsmtune.records.objective import Direction, Objective
 from lsmtune.records.workload import Phase, PhaseKind, Workload
 
 ENGINE = EngineIdentity("rocksdb", "10.2.1", "/opt/librocksdb.so", Build.RELEASE)
@@ -35,8 +35,13 @@ class Description:
     text: str = "name: x\n"
     workload: Workload = WORKLOAD
     objective: Objective = OBJECTIVE
+
     options: dict[str, OptionValue] = field(default_factory=dict)
     space: tuple[str, ...] = ("write_buffer_size 2..16",)
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        return (self.objective.direction,)
 
     def comparable_parts(self) -> dict[str, object]:
         return {

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import json
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,9 @@ from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.records.config import Config
 from lsmtune.records.measurement import Outcome
 from lsmtune.records.verdict import Verdict, VerdictOutcome
+from lsmtune.storage.codec import encode
 from lsmtune.storage.measurements import MeasurementStore, Role
+from lsmtune.storage.schema import _MIGRATIONS
 
 
 @pytest.fixture
@@ -126,3 +130,41 @@ def test_a_row_that_is_not_ours_names_itself(
     with pytest.raises(LsmtuneError, match="the fact 'x' cannot be read"):
         reopened.fact("x")
     reopened.close()
+
+
+def test_a_file_of_the_first_version_is_read_and_brought_forward(tmp_path: Path) -> None:
+    path = tmp_path / "measurements.db"
+    connection = sqlite3.connect(path)
+    connection.executescript(_MIGRATIONS[0])
+    connection.execute("PRAGMA user_version = 1")
+    row = (json.dumps(encode(CONFIG)), json.dumps(encode(measurement())))
+    connection.execute(
+        "INSERT INTO measurements (role, trial, outcome, seed, wall_s, config, measurement) "
+        "VALUES ('trial', 3, 'ok', 1, 2.0, ?, ?)",
+        row,
+    )
+    connection.commit()
+    connection.close()
+    with closing(MeasurementStore(path, read_only=True)) as reader:
+        assert [(r.trial, r.workload, r.rung) for r in reader.all()] == [(3, 0, None)]
+    with closing(MeasurementStore(path)) as store:
+        store.add(Role.TRIAL, measurement(), config=CONFIG, trial=3, workload=1)
+        with pytest.raises(ValueError, match="measured already"):
+            store.add(Role.TRIAL, measurement(), config=CONFIG, trial=3, workload=0)
+
+
+def test_a_trial_has_one_run_per_workload_and_rung(tmp_path: Path) -> None:
+    with closing(MeasurementStore(tmp_path / "measurements.db")) as store:
+        for workload in (0, 1):
+            for rung in (0, 1):
+                store.add(
+                    Role.RUNG, measurement(), config=CONFIG, trial=5, workload=workload, rung=rung
+                )
+        with pytest.raises(ValueError, match="measured already"):
+            store.add(Role.RUNG, measurement(), config=CONFIG, trial=5, workload=1, rung=0)
+        assert [(r.workload, r.rung) for r in store.of(Role.RUNG)] == [
+            (0, 0),
+            (0, 1),
+            (1, 0),
+            (1, 1),
+        ]

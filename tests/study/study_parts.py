@@ -7,15 +7,18 @@ from pathlib import Path
 
 from fake_runner import ENGINE, FakeRunner
 
+from lsmtune.proof.place import Place
 from lsmtune.records.config import Config
+from lsmtune.records.workload import Workload
 from lsmtune.runners.base import Runner
 from lsmtune.runners.messages import Message
 from lsmtune.spec import Spec, parse_spec
 from lsmtune.storage.folder import StudyFolder
-from lsmtune.storage.measurements import Role, StoredMeasurement
+from lsmtune.storage.measurements import StoredMeasurement
 from lsmtune.study.loop import tune
 from lsmtune.study.observer import NullObserver
 from lsmtune.study.result import TuneResult
+from lsmtune.study.trials import TrialEnd
 
 STUDY = """\
 version: 1
@@ -82,14 +85,17 @@ class Recorder(NullObserver):
     def study_started(self, spec: Spec, resumed: int) -> None:
         self._note("study_started", spec.name, resumed)
 
-    def run_started(self, role: Role, trial: int | None, config: Config, index: int) -> None:
-        self._note("run_started", role, index, trial, config)
+    def run_started(self, place: Place, config: Config, workload: Workload) -> None:
+        self._note("run_started", place.role, place.index, place.trial, config, workload)
 
     def run_message(self, message: Message) -> None:
         self._note("run_message", message)
 
     def run_finished(self, stored: StoredMeasurement) -> None:
         self._note("run_finished", stored.role, stored.trial, stored.pair)
+
+    def trial_finished(self, number: int, end: TrialEnd, *, best: bool) -> None:
+        self._note("trial_finished", number, end, best)
 
     def best_changed(self, trial: int, value: float, ratio_to_baseline: float | None) -> None:
         self._note("best_changed", trial, value, ratio_to_baseline)

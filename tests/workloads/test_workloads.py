@@ -17,7 +17,10 @@ from lsmtune.workloads import (
 FILLS = ("fillseq", "fillrandom")
 
 
-@pytest.mark.parametrize("name", WORKLOAD_NAMES)
+OF_ONE_PHASE = tuple(name for name in WORKLOAD_NAMES if name != "put-get-delete")
+
+
+@pytest.mark.parametrize("name", OF_ONE_PHASE)
 def test_defaults_are_those_of_db_bench(name: str) -> None:
     workload = make_workload(name, {}, "test")
     assert (workload.num, workload.key_bytes, workload.value_bytes) == (1_000_000, 16, 100)
@@ -28,6 +31,22 @@ def test_defaults_are_those_of_db_bench(name: str) -> None:
     assert (measure.operations_per_thread, measure.duration_s) == (1_000_000, None)
     kinds = [phase.kind.value for phase in workload.phases]
     assert kinds == (["measure"] if name in FILLS else ["load", "settle", "measure"])
+
+
+def test_put_get_delete_meets_every_key_once_in_each_of_its_phases() -> None:
+    workload = make_workload("put-get-delete", {"num": 1000, "threads": 4}, "-w")
+    assert [phase.name for phase in workload.phases] == ["put", "get", "delete"]
+    assert {phase.kind for phase in workload.phases} == {PhaseKind.MEASURE}
+    assert {(p.operations_per_thread, p.threads) for p in workload.phases} == {(250, 4)}
+    assert [phase.operation for phase in workload.phases] == [
+        "filluniquerandom",
+        "readuniquerandom",
+        "deleteuniquerandom",
+    ]
+    with pytest.raises(InputError, match=r"-w: threads: .* found 3; allowed: a divisor of num"):
+        make_workload("put-get-delete", {"num": 1000, "threads": 3}, "-w")
+    with pytest.raises(InputError, match="duration_s: has no effect in put-get-delete"):
+        make_workload("put-get-delete", {"duration_s": "1m"}, "-w")
 
 
 def test_a_loaded_workload_with_every_parameter() -> None:

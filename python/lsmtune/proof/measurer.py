@@ -4,37 +4,30 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from lsmtune.errors import InputError
+from lsmtune.proof.halt import Halt
 from lsmtune.proof.observer import RunObserver
+from lsmtune.proof.place import Place
 from lsmtune.records.config import Config
 from lsmtune.records.engine import Build, EngineIdentity
 from lsmtune.records.measurement import Measurement, Outcome
 from lsmtune.records.request import Limits, RunRequest
 from lsmtune.records.workload import Workload
 from lsmtune.runners.base import Runner
+from lsmtune.runners.messages import Message
 from lsmtune.storage.codec import decode
 from lsmtune.storage.folder import StudyFolder
-from lsmtune.storage.measurements import Role, StoredMeasurement
+from lsmtune.storage.measurements import StoredMeasurement
 
 Clock = Callable[[], float]
 _ENGINE = "engine"
 
 
-@dataclass(frozen=True)
-class Place:
-    """Where a run belongs in its study."""
-
-    role: Role
-    index: int
-    trial: int | None = None
-    pair: int | None = None
-
-
 class Measurer:
-    """What stays the same from run to run: engine, workload, limits, runner and folder.
+    """What stays the same from run to run: engine, workloads, limits, runner and folder.
 
     `clock` gives seconds of a monotonic clock. Each run is charged all the time since the one
     before it, so that what the runs of a study cost adds up to what the study took; only a run
@@ -46,7 +39,7 @@ class Measurer:
         folder: StudyFolder,
         runner: Runner,
         engine: EngineIdentity,
-        workload: Workload,
+        workloads: Sequence[Workload],
         limits: Limits,
         observer: RunObserver,
         stop: threading.Event,
@@ -56,7 +49,7 @@ class Measurer:
         self.stop = stop
         self._runner = runner
         self._engine = engine
-        self._workload = workload
+        self._workloads = tuple(workloads)
         self._limits = limits
         self._observer = observer
         self._clock = clock
@@ -75,16 +68,37 @@ class Measurer:
         """Seconds that the study took so far, over all its sessions."""
         return self.folder.measurements.spent_s() + self.since_charged_s()
 
+    @property
+    def workloads(self) -> int:
+        """How many workloads a configuration is measured under."""
+        return len(self._workloads)
+
     def measure(
-        self, config: Config, seed: int, place: Place, *, deadline_s: float = math.inf
+        self,
+        config: Config,
+        seed: int,
+        place: Place,
+        *,
+        deadline_s: float = math.inf,
+        workload: Workload | None = None,
+        prune: Callable[[Message], bool] | None = None,
     ) -> StoredMeasurement | None:
         """Run `config` once and store it. None when the run was cancelled: nothing is stored.
 
         The run is killed after `deadline_s` seconds where that is less than the study's own
-        deadline. Raises InputError when another version of the engine answered than the study
-        began with.
+        deadline. `workload` replaces the study's own of that place (a smaller one). `prune` is
+        asked at each message; once it says yes the run is ended, and stored as `pruned`. Raises
+        InputError when another version of the engine answered than the study began with.
         """
-        self._observer.run_started(place.role, place.trial, config, place.index)
+        halt = Halt(self.stop)
+
+        def on_message(message: Message) -> None:
+            self._observer.run_message(message)
+            if prune is not None and not halt.is_set() and prune(message):
+                halt.set()
+
+        workload = workload or self._workloads[place.workload]
+        self._observer.run_started(place, config, workload)
         limits = replace(self._limits, deadline_s=min(self._limits.deadline_s, deadline_s))
         measurement: Measurement | None = None
         try:
@@ -92,12 +106,15 @@ class Measurer:
                 request = RunRequest(
                     engine=self._engine,
                     config=config,
-                    workload=self._workload,
+                    workload=workload,
                     seed=seed,
                     directory=directory,
                     limits=limits,
+                    trial=place.trial,
                 )
-                measurement = self._runner.run(request, self._observer.run_message, self.stop)
+                measurement = self._runner.run(request, on_message, halt)
+                if halt.pruned and measurement.outcome is Outcome.CANCELLED:
+                    measurement = replace(measurement, outcome=Outcome.PRUNED, error=None)
         finally:
             # After the folder is removed, because a run that filled the disk left no room for its
             # row; and even when it cannot be removed, which must not cost the run.
@@ -116,6 +133,8 @@ class Measurer:
             trial=place.trial,
             pair=place.pair,
             wall_s=wall_s,
+            workload=place.workload,
+            rung=place.rung,
         )
         self._charged_until += wall_s
         stored = StoredMeasurement(
@@ -126,6 +145,8 @@ class Measurer:
             config=config,
             measurement=measurement,
             wall_s=wall_s,
+            workload=place.workload,
+            rung=place.rung,
         )
         self._observer.run_finished(stored)
         return stored

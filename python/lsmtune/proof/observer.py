@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from lsmtune.proof.place import Place
 from lsmtune.records.config import Config
+from lsmtune.records.workload import Workload
 from lsmtune.runners.messages import Message
-from lsmtune.storage.measurements import Role, StoredMeasurement
+from lsmtune.storage.measurements import StoredMeasurement
 
 
 class RunObserver(Protocol):
     """Callbacks around each run, in the thread of the tuner."""
 
-    def run_started(self, role: Role, trial: int | None, config: Config, index: int) -> None:
-        """A run begins; `index` counts the trials, or the pairs, from 0."""
+    def run_started(self, place: Place, config: Config, workload: Workload) -> None:
+        """A run begins; `place.index` counts the trials, or the pairs, from 0."""
 
     def run_message(self, message: Message) -> None:
         """The driver said something."""

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import statistics
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lsmtune.proof.measurer import Measurer, Place
+from lsmtune.proof.measurer import Measurer
 from lsmtune.proof.observer import ProofObserver
+from lsmtune.proof.place import Place
 from lsmtune.proof.seeds import Stream, derive_seed
-from lsmtune.proof.verdict import MINIMUM_PAIRS, Tally, judge
+from lsmtune.proof.verdict import MINIMUM_PAIRS, Tally, judge, metric_ratio
 from lsmtune.records.config import Config
+from lsmtune.records.goal import Goal, outcome_of
 from lsmtune.records.measurement import Measurement, Outcome
-from lsmtune.records.objective import Objective
-from lsmtune.records.verdict import Verdict
+from lsmtune.records.verdict import MetricRatio, Verdict
 from lsmtune.storage.measurements import MeasurementStore, Role, StoredMeasurement
 
 # A baseline that fails now and then is bad luck, and its pair is run again; one that fails more
@@ -46,58 +48,77 @@ class ProofPlan:
             raise ValueError(f"a proof needs at least {MINIMUM_PAIRS} pairs, found {self.pairs}")
 
 
+Side = Sequence[StoredMeasurement]
+
+
 @dataclass(frozen=True)
 class Pair:
-    """Both runs of one pair; None for the one that was not begun because the other had failed."""
+    """Both sides of one pair, each with a run per workload.
 
-    baseline: StoredMeasurement | None
-    candidate: StoredMeasurement
+    A side is cut off after a run that failed, and empty when it was not begun because the other
+    had failed.
+    """
+
+    baseline: Side
+    candidate: Side
 
 
 def prove(
     baseline: Config,
     candidate: Config,
-    objective: Objective,
+    goal: Goal,
     measurer: Measurer,
     observer: ProofObserver,
     *,
     study_seed: int,
     plan: ProofPlan,
 ) -> Verdict:
-    """Run pairs of `baseline` and `candidate` and judge them.
+    """Run pairs of `baseline` and `candidate` and judge them by `goal`.
 
-    Both runs of a pair have the same seed, which no run of the search had. Pair k runs the
+    A side of a pair runs every workload, one after the other. Both sides of a pair have the same
+    seed, which no run of the search had. Pair k runs the
     baseline first when k is even and the candidate first when it is odd (ABBA), so that a drift
     of the machine helps neither. Complete pairs of the same two configurations that the folder
-    holds already count; a pair of which only one run was stored is run anew on another seed.
+    holds already count; a pair that was not completed is run anew on another seed.
 
     A pair with a failed run is left out and counted. The proof ends early when the candidate
     fails, since it can no longer be better; when the baseline fails more than
     `FAILURES_TOLERATED` times; at the deadline; or when the measurer's stop event is set. The
     verdict's `why` says so.
     """
-    proof = _Proof(baseline, candidate, objective, measurer, study_seed)
+    proof = _Proof(baseline, candidate, goal, measurer, study_seed)
     if proof.was_seen_with_fewer_than(plan.pairs):
         proof.begin_anew()
         observer.warning(_ANEW)
     proof.note_plan(plan.pairs)
     observer.proof_started(plan.pairs)
-    return judge(proof.run(plan), objective, plan.confidence, smallest_effect=plan.smallest_effect)
+    tally = proof.run(plan)
+    verdict = judge(tally, goal, plan.confidence, smallest_effect=plan.smallest_effect)
+    return replace(verdict, others=proof.others(plan.confidence)) if goal.several else verdict
 
 
-def stored_pairs(store: MeasurementStore, baseline: Config, candidate: Config) -> list[Pair]:
+def stored_pairs(
+    store: MeasurementStore, baseline: Config, candidate: Config, workloads: int = 1
+) -> list[Pair]:
     """The pairs of these two configurations that can be judged, by pair number."""
-    options = dict(baseline.options), dict(candidate.options)
-    baselines = {
-        run.pair: run
-        for run in store.of(Role.PROOF_BASELINE)
-        if dict(run.config.options) == options[0]
-    }
-    candidates = [
-        run for run in store.of(Role.PROOF_CANDIDATE) if dict(run.config.options) == options[1]
+    baselines = _sides(store, Role.PROOF_BASELINE, baseline)
+    candidates = _sides(store, Role.PROOF_CANDIDATE, candidate)
+    pairs = [Pair(baselines.get(number, ()), side) for number, side in candidates.items()]
+    return [
+        pair
+        for pair in pairs
+        if _ended(pair.candidate, workloads)
+        and (_ended(pair.baseline, workloads) or _failed(pair.candidate))
     ]
-    pairs = [Pair(baselines.get(run.pair), run) for run in candidates]
-    return [pair for pair in pairs if pair.baseline is not None or _failed(pair.candidate)]
+
+
+def _sides(store: MeasurementStore, role: Role, config: Config) -> dict[int, Side]:
+    """The runs of `config` in the proof by pair, each side in the order of the workloads."""
+    options, sides = dict(config.options), dict[int, list[StoredMeasurement]]()
+    for run in store.of(role):
+        if run.pair is not None and dict(run.config.options) == options:
+            sides.setdefault(run.pair, []).append(run)
+    return {pair: sorted(side, key=lambda run: run.workload) for pair, side in sides.items()}
 
 
 class _Proof:
@@ -105,20 +126,20 @@ class _Proof:
         self,
         baseline: Config,
         candidate: Config,
-        objective: Objective,
+        goal: Goal,
         measurer: Measurer,
         study_seed: int,
     ) -> None:
         self._baseline = baseline
         self._candidate = candidate
-        self._objective = objective
+        self._goal = goal
         self._measurer = measurer
         self._study_seed = study_seed
         store = measurer.folder.measurements
         self._plan: dict[str, int] = store.fact(_PLAN) or {}
         first = self._plan.get("first_pair", 0)
-        stored = stored_pairs(store, baseline, candidate)
-        self._pairs = [pair for pair in stored if (pair.candidate.pair or 0) >= first]
+        stored = stored_pairs(store, baseline, candidate, measurer.workloads)
+        self._pairs = [pair for pair in stored if (pair.candidate[0].pair or 0) >= first]
         sides = store.of(Role.PROOF_BASELINE) + store.of(Role.PROOF_CANDIDATE)
         self._next_pair = 1 + max((run.pair for run in sides if run.pair is not None), default=-1)
 
@@ -160,58 +181,96 @@ class _Proof:
         return tally
 
     def _run_pair(self, number: int) -> Pair | None:
-        """Both runs of a pair, in ABBA order; None when they were interrupted."""
+        """Both sides of a pair, in ABBA order; None when they were interrupted."""
         order = [Role.PROOF_BASELINE, Role.PROOF_CANDIDATE]
-        runs: dict[Role, StoredMeasurement] = {}
+        sides: dict[Role, Side] = {}
         for role in order if number % 2 == 0 else reversed(order):
-            run = None if self._measurer.stop.is_set() else self._measure(role, number)
-            if run is None:
+            side = self._run_side(role, number)
+            if side is None:
                 return None
-            runs[role] = run
-            if role is Role.PROOF_CANDIDATE and self._value(run) is None:
+            sides[role] = side
+            if role is Role.PROOF_CANDIDATE and self._value(side) is None:
                 break
-        return Pair(runs.get(Role.PROOF_BASELINE), runs[Role.PROOF_CANDIDATE])
+        return Pair(sides.get(Role.PROOF_BASELINE, ()), sides[Role.PROOF_CANDIDATE])
 
-    def _measure(self, role: Role, number: int) -> StoredMeasurement | None:
+    def _run_side(self, role: Role, number: int) -> Side | None:
+        """A run per workload, up to one that fails; None when they were interrupted."""
         config = self._baseline if role is Role.PROOF_BASELINE else self._candidate
         seed = derive_seed(self._study_seed, Stream.PROOF, number)
-        return self._measurer.measure(config, seed, Place(role, index=number, pair=number))
+        side: list[StoredMeasurement] = []
+        for workload in range(self._measurer.workloads):
+            place = Place(role, index=number, pair=number, workload=workload)
+            stopped = self._measurer.stop.is_set()
+            run = None if stopped else self._measurer.measure(config, seed, place)
+            if run is None:
+                return None
+            side.append(run)
+            if _failed(side):
+                break
+        return side
 
     def _pair_s(self) -> float:
         """Seconds that the next pair will take: the median of those before it."""
         return statistics.median(
-            pair.candidate.wall_s + pair.baseline.wall_s
+            sum(run.wall_s for run in (*pair.candidate, *pair.baseline))
             for pair in self._pairs
-            if pair.baseline is not None
+            if pair.baseline
         )
 
     def _tally(self) -> Tally:
-        values = [
-            (None if pair.baseline is None else self._value(pair.baseline), pair)
-            for pair in self._pairs
-        ]
-        complete = [
-            (baseline, candidate)
-            for baseline, pair in values
-            if baseline is not None and (candidate := self._value(pair.candidate)) is not None
-        ]
+        complete = self._complete()
+        values = [(self._value(p.baseline), self._value(p.candidate)) for p in complete]
         failure = next((p.candidate for p in self._pairs if self._value(p.candidate) is None), None)
         return Tally(
-            baseline=[baseline for baseline, _ in complete],
-            candidate=[candidate for _, candidate in complete],
+            baseline=[baseline for baseline, _ in values if baseline is not None],
+            candidate=[candidate for _, candidate in values if candidate is not None],
             failed=len(self._pairs) - len(complete),
-            disqualified="" if failure is None else _failure_text(failure.measurement),
+            disqualified="" if failure is None else _failure_text(failure[-1].measurement),
             data_lost=any(
-                p.candidate.measurement.outcome is Outcome.DATA_LOSS for p in self._pairs
+                run.measurement.outcome is Outcome.DATA_LOSS
+                for pair in self._pairs
+                for run in pair.candidate
             ),
         )
 
-    def _value(self, run: StoredMeasurement) -> float | None:
-        return self._objective.value(run.measurement)
+    def others(self, confidence: float) -> tuple[MetricRatio, ...]:
+        """The ratio of each objective of its own over the complete pairs."""
+        complete = self._complete()
+        baselines = [self._goal.values(_measurements(pair.baseline)) or () for pair in complete]
+        candidates = [self._goal.values(_measurements(pair.candidate)) or () for pair in complete]
+        return tuple(
+            metric_ratio(
+                objective,
+                [values[index] for values in baselines],
+                [values[index] for values in candidates],
+                confidence,
+            )
+            for index, objective in enumerate(self._goal.objectives)
+        )
+
+    def _complete(self) -> list[Pair]:
+        """The pairs of which both sides have a value."""
+        return [
+            pair
+            for pair in self._pairs
+            if self._value(pair.baseline) is not None and self._value(pair.candidate) is not None
+        ]
+
+    def _value(self, side: Side) -> float | None:
+        return self._goal.value(_measurements(side))
 
 
-def _failed(run: StoredMeasurement) -> bool:
-    return run.measurement.outcome is not Outcome.OK
+def _measurements(side: Side) -> list[Measurement]:
+    return [run.measurement for run in side]
+
+
+def _failed(side: Side) -> bool:
+    return outcome_of(_measurements(side)) is not Outcome.OK
+
+
+def _ended(side: Side, workloads: int) -> bool:
+    """Whether no run of the side is missing: a kill may have cut it off."""
+    return len(side) == workloads or _failed(side)
 
 
 def _failure_text(measurement: Measurement) -> str:

@@ -4,12 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from lsmtune.records.objective import Objective
-from lsmtune.records.verdict import Verdict, VerdictOutcome
+from lsmtune.records.objective import Direction, Objective
+from lsmtune.records.verdict import MetricRatio, Verdict, VerdictOutcome
 from lsmtune.stats.paired import RatioInterval, paired_ratio
 
 MINIMUM_PAIRS = 5
+
+
+class Judged(Protocol):
+    """What a verdict has to know of an Objective or a Goal."""
+
+    @property
+    def metric(self) -> str:
+        """What the values are."""
+
+    @property
+    def direction(self) -> Direction:
+        """Which way they are better."""
+
+    def better(self, value: float, other: float) -> bool:
+        """Whether `value` is better than `other`."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +48,7 @@ class Tally:
 
 def judge(
     tally: Tally,
-    objective: Objective,
+    goal: Judged,
     confidence: float,
     *,
     smallest_effect: float | None = None,
@@ -51,7 +67,7 @@ def judge(
     elif interval is None or len(tally.baseline) < MINIMUM_PAIRS:
         outcome = VerdictOutcome.NOT_PROVEN
     else:
-        outcome = _outcome(interval, objective, smallest_effect)
+        outcome = _outcome(interval, goal, smallest_effect)
     if tally.disqualified and outcome is not VerdictOutcome.WORSE:
         outcome = VerdictOutcome.NOT_PROVEN
     reasons = [tally.disqualified, tally.note]
@@ -60,8 +76,8 @@ def judge(
         reasons = ["the interval includes 1"]
     return Verdict(
         outcome=outcome,
-        metric=objective.metric,
-        direction=objective.direction.value,
+        metric=goal.metric,
+        direction=goal.direction.value,
         confidence=confidence,
         pairs=len(tally.baseline),
         pairs_failed=tally.failed,
@@ -74,9 +90,26 @@ def judge(
     )
 
 
-def not_proven(objective: Objective, confidence: float, why: str) -> Verdict:
+def not_proven(goal: Judged, confidence: float, why: str) -> Verdict:
     """The verdict when there was nothing to prove."""
-    return judge(Tally(disqualified=why), objective, confidence)
+    return judge(Tally(disqualified=why), goal, confidence)
+
+
+def metric_ratio(
+    objective: Objective,
+    baseline: Sequence[float],
+    candidate: Sequence[float],
+    confidence: float,
+) -> MetricRatio:
+    """The interval of one objective over pairs; element i of both sides is of the same pair."""
+    interval, _ = _interval(Tally(baseline, candidate), confidence)
+    return MetricRatio(
+        metric=objective.label,
+        direction=objective.direction.value,
+        ratio=interval.ratio if interval else None,
+        ratio_low=interval.low if interval else None,
+        ratio_high=interval.high if interval else None,
+    )
 
 
 def _interval(tally: Tally, confidence: float) -> tuple[RatioInterval | None, str]:
@@ -93,7 +126,7 @@ def _interval(tally: Tally, confidence: float) -> tuple[RatioInterval | None, st
 
 
 def _outcome(
-    interval: RatioInterval, objective: Objective, smallest_effect: float | None
+    interval: RatioInterval, goal: Judged, smallest_effect: float | None
 ) -> VerdictOutcome:
     if smallest_effect is not None:
         limit = 1.0 + smallest_effect
@@ -101,5 +134,5 @@ def _outcome(
             return VerdictOutcome.EQUIVALENT
     if not interval.excludes_one():
         return VerdictOutcome.NOT_PROVEN
-    better = objective.better(interval.ratio, 1.0)
+    better = goal.better(interval.ratio, 1.0)
     return VerdictOutcome.BETTER if better else VerdictOutcome.WORSE

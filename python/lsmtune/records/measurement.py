@@ -20,6 +20,7 @@ class Outcome(StrEnum):
     OUT_OF_MEMORY = "out_of_memory"
     DISK_FULL = "disk_full"
     DATA_LOSS = "data_loss"
+    PRUNED = "pruned"  # ended by the tuner, because its beginning promised nothing
     CANCELLED = "cancelled"
 
 
@@ -137,10 +138,20 @@ class RunError:
 
 
 @dataclass(frozen=True)
+class IntermediateReport:
+    """What a program of the user's own said of itself at a `step`, before it was done."""
+
+    step: int
+    metrics: Mapping[str, float]
+
+
+@dataclass(frozen=True)
 class Measurement:
     """One run: (config, workload, seed) on an engine, and everything it observed.
 
     A run that ended early keeps the phases it finished, and the intervals of the one it did not.
+    `reported` holds what a program of the user's own measured, by the names that it chose, and
+    `intermediate` what it said on its way there.
     """
 
     outcome: Outcome
@@ -159,3 +170,5 @@ class Measurement:
     intervals_unfinished: tuple[Interval, ...] = ()
     error: RunError | None = None
     warnings: tuple[str, ...] = ()
+    reported: Mapping[str, float] = field(default_factory=dict)
+    intermediate: tuple[IntermediateReport, ...] = ()

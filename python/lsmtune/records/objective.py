@@ -1,4 +1,8 @@
-"""An Objective: a pure function from a Measurement to a value with a direction."""
+"""An Objective: a pure function from a Measurement to a value with a direction.
+
+Its metric is one of a phase or of the whole run (`METRICS`), or a name that a program of the
+user's own reported.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +10,7 @@ from dataclasses import dataclass, fields
 from enum import StrEnum
 
 from lsmtune.records.measurement import Measurement, Outcome, PhaseMeasurement
+from lsmtune.records.totals import TOTAL_METRICS, total_metric
 
 
 class Direction(StrEnum):
@@ -20,7 +25,8 @@ _NOT_METRICS = frozenset(
     {"name", "kind", "operation", "threads", "cut_short", "latencies", "intervals"}
     | {"started_unix_us", "finished_unix_us", "operations", "keys_found", "keys_missing"}
 )
-METRICS = tuple(f.name for f in fields(PhaseMeasurement) if f.name not in _NOT_METRICS)
+PHASE_METRICS = tuple(f.name for f in fields(PhaseMeasurement) if f.name not in _NOT_METRICS)
+METRICS = (*PHASE_METRICS, *TOTAL_METRICS)
 
 
 def default_direction(metric: str) -> Direction:
@@ -40,9 +46,7 @@ class Objective:
         """The metric's value, or None when the run did not end `ok` or did not observe it."""
         if measurement.outcome is not Outcome.OK:
             return None
-        phase = self.phase_of(measurement)
-        found = getattr(phase, self.metric) if phase is not None else None
-        return None if found is None else float(found)
+        return metric_value(measurement, self.metric, self.phase_of(measurement))
 
     def better(self, value: float, other: float) -> bool:
         """Whether `value` is better than `other`; equal values are not."""
@@ -54,3 +58,21 @@ class Objective:
         if self.phase is not None:
             measured = [p for p in measured if p.name == self.phase]
         return measured[-1] if measured else None
+
+    @property
+    def label(self) -> str:
+        """The metric, with the phase where one is named: what tells objectives of a study apart."""
+        return self.metric if self.phase is None else f"{self.phase}.{self.metric}"
+
+
+def metric_value(
+    measurement: Measurement, metric: str, phase: PhaseMeasurement | None
+) -> float | None:
+    """`metric` of the phase or of the whole run, or as a program reported it; None: not known."""
+    if metric in TOTAL_METRICS:
+        found = total_metric(measurement, metric)
+    else:
+        found = getattr(phase, metric) if phase is not None and metric in PHASE_METRICS else None
+    if found is None:
+        found = measurement.reported.get(metric)
+    return None if found is None else float(found)

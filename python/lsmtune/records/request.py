@@ -31,7 +31,8 @@ class RunRequest:
     """One (config, workload, seed) on an engine, in a fresh `directory` that the caller owns.
 
     The database is made in `directory / "db"`; the engine's own output goes to
-    `directory / "engine.log"`. `verify_keys` written keys are read back after the run.
+    `directory / "engine.log"`. `verify_keys` written keys are read back after the run. `trial` is
+    the number of the trial that the run belongs to, None for one that belongs to none.
     """
 
     engine: EngineIdentity
@@ -42,3 +43,4 @@ class RunRequest:
     limits: Limits
     interval_ms: int = 250
     verify_keys: int = 1000
+    trial: int | None = None

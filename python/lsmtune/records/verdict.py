@@ -16,11 +16,23 @@ class VerdictOutcome(StrEnum):
 
 
 @dataclass(frozen=True)
+class MetricRatio:
+    """Candidate over baseline in one metric; None where no interval can be had."""
+
+    metric: str
+    direction: str
+    ratio: float | None = None
+    ratio_low: float | None = None
+    ratio_high: float | None = None
+
+
+@dataclass(frozen=True)
 class Verdict:
     """Candidate over baseline: `ratio` is the geometric mean of the pairs' ratios of `metric`.
 
     `ratio_low` and `ratio_high` bound it at `confidence`; None when no interval can be had.
-    `pairs` counts the pairs in which both runs ended `ok`; `pairs_failed` the others.
+    `pairs` counts the pairs in which both runs ended `ok`; `pairs_failed` the others. `others` has
+    each objective on its own where a study has several.
     """
 
     outcome: VerdictOutcome
@@ -35,3 +47,4 @@ class Verdict:
     baseline_values: tuple[float, ...] = ()
     candidate_values: tuple[float, ...] = ()
     why: str = ""
+    others: tuple[MetricRatio, ...] = ()

@@ -69,9 +69,3 @@ def check_library(engine: EngineIdentity) -> None:
             allowed=f"a {engine.name} library that can be read",
             why="no such file" if not path.exists() else "cannot be read",
         )
-
-
-def check_directory(directory: Path) -> None:
-    """Raises InputError unless a run can write into `directory`."""
-    if not directory.is_dir() or not os.access(directory, os.W_OK | os.X_OK):
-        raise InputError(str(directory), why="runs need a folder here that can be written to")

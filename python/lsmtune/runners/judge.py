@@ -33,23 +33,31 @@ def judge(last: Finished | Failed | None, ending: Ending, place: str, log_tail: 
     if isinstance(last, Finished):
         return Judgement(Outcome.OK, warnings=_after_last(ending))
     if isinstance(last, Failed):
-        return Judgement(last.outcome, last.error, _after_last(ending))
+        # A cancelled driver that has said so does not take the time to close its engine.
+        cancelled = last.outcome is Outcome.CANCELLED
+        return Judgement(last.outcome, last.error, () if cancelled else _after_last(ending))
     if ending.outcome is not None:
         return Judgement(
             ending.outcome, RunError(ending.outcome.value, f"{ending.why}, {place}"), ()
         )
-    if ending.exit_status == -signal.SIGKILL:
+    return judge_death(ending.exit_status, place, log_tail)
+
+
+def judge_death(exit_status: int, place: str, log_tail: str) -> Judgement:
+    """What it means that a process died by itself with `exit_status`, negative for a signal."""
+    if exit_status == -signal.SIGKILL:
         why = f"killed by the kernel, likely out of memory, {place}"
-        return _died(Outcome.OUT_OF_MEMORY, why, log_tail)
-    return _died(Outcome.CRASHED, f"{_death(ending.exit_status)} {place}", log_tail)
+        return died(Outcome.OUT_OF_MEMORY, why, log_tail)
+    return died(Outcome.CRASHED, f"{_death(exit_status)} {place}", log_tail)
 
 
 def misspoke(why: str, place: str, log_tail: str) -> Judgement:
     """The driver broke the protocol: whatever it goes on to do, nothing it says can be used."""
-    return _died(Outcome.CRASHED, f"the driver broke the protocol {place}: {why}", log_tail)
+    return died(Outcome.CRASHED, f"the driver broke the protocol {place}: {why}", log_tail)
 
 
-def _died(outcome: Outcome, why: str, log_tail: str) -> Judgement:
+def died(outcome: Outcome, why: str, log_tail: str) -> Judgement:
+    """A process that ended early: `why`, and the last of what it printed."""
     if not log_tail:
         return Judgement(outcome, RunError(outcome.value, why))
     last_lines = " | ".join(log_tail.splitlines()[-_TAIL_LINES:])[-_TAIL_CHARACTERS:]

@@ -6,6 +6,7 @@ One line of JSON is one message. `parse_message` is the only place that reads th
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -148,6 +149,14 @@ class Failed:
     error: RunError
 
 
+@dataclass(frozen=True)
+class Reported:
+    """Intermediate values that a program of the user's own gave at a `step`; not the driver's."""
+
+    step: int
+    metrics: Mapping[str, float]
+
+
 Message = (
     Hello
     | Opened
@@ -157,6 +166,7 @@ Message = (
     | BackgroundWork
     | Verified
     | Probed
+    | Reported
     | Finished
     | Failed
 )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import threading
 import time
 from dataclasses import dataclass
@@ -13,16 +12,13 @@ from lsmtune.records.engine import EngineIdentity
 from lsmtune.records.measurement import Measurement, Outcome
 from lsmtune.records.request import Limits, RunRequest
 from lsmtune.runners.collect import Collector
-from lsmtune.runners.conversation import OnMessage, check_directory, check_library, converse
+from lsmtune.runners.conversation import OnMessage, check_library, converse
+from lsmtune.runners.directory import check_directory, check_free_space
 from lsmtune.runners.judge import Judgement
 from lsmtune.runners.request_json import probe_request, run_request
 from lsmtune.runners.watch import Clock
-from lsmtune.units import format_bytes
 
 DATABASE = "db"
-
-# With less free space an engine cannot even be opened reliably: RocksDB preallocates its log.
-FREE_BYTES_MIN = 64 << 20
 
 PROBE_LIMITS = Limits(deadline_s=60.0, memory_bytes=4 << 30, disk_bytes=1 << 30)
 
@@ -52,7 +48,7 @@ class NativeRunner:
         check_directory(request.directory)
         started, started_unix_s = self._clock(), self._wall_clock()
         collector = Collector()
-        _check_free_space(request.directory)
+        check_free_space(request.directory)
         judgement = converse(
             self._driver,
             run_request(request, request.directory / DATABASE),
@@ -70,16 +66,6 @@ class NativeRunner:
             elapsed_s=self._clock() - started,
             error=judgement.error,
             warnings=judgement.warnings,
-        )
-
-
-def _check_free_space(directory: Path) -> None:
-    # Not an outcome: whatever configuration came next would meet the same disk.
-    free_bytes = shutil.disk_usage(directory).free
-    if free_bytes < FREE_BYTES_MIN:
-        raise LsmtuneError(
-            f"{directory}: {format_bytes(free_bytes)} free, and a run needs at least "
-            f"{format_bytes(FREE_BYTES_MIN)}; free some space and repeat the command"
         )
 
 

@@ -19,6 +19,7 @@ from pathlib import Path
 from types import TracebackType
 
 from lsmtune.errors import InputError
+from lsmtune.runners.memory_use import resident_bytes
 from lsmtune.runners.reading import ProtocolError
 
 LOG_TAIL_BYTES = 4096
@@ -26,6 +27,7 @@ _CHUNK_BYTES = 1 << 16
 _CHUNKS_PER_READ = 16  # a child that never stops talking must not keep us from its deadline
 _EXIT_POLL_S = 0.005
 _LINE_BYTES_MAX = 64 << 20  # far above any message; bounds our memory against a garbage writer
+CANCEL_LINE = '{"command":"cancel"}'
 
 
 class ChildProcess:
@@ -137,9 +139,17 @@ class ChildProcess:
             self._buffer += b"".join(chunks)
         return True
 
+    def ask_to_stop(self) -> None:
+        """Cancels the run in the driver's own words."""
+        self.send(CANCEL_LINE)
+
+    def resident_bytes(self, _limit: int) -> int:
+        """Resident memory of the driver, which starts no other process."""
+        return resident_bytes(self.pid)
+
     def exited(self) -> bool:
         """Whether the child has ended. It stays a zombie, so its id cannot be another's yet."""
-        return _ended(self._popen.pid)
+        return has_ended(self._popen.pid)
 
     def kill(self) -> None:
         """Kills the whole process group, whatever its state."""
@@ -155,9 +165,7 @@ class ChildProcess:
 
     def log_tail(self) -> str:
         """The end of what the child printed on stdout and stderr."""
-        with self._log.open("rb") as log:
-            log.seek(max(0, os.fstat(log.fileno()).st_size - LOG_TAIL_BYTES))
-            return log.read(LOG_TAIL_BYTES).decode(errors="replace").strip()
+        return tail_of(self._log)
 
 
 def _spawn(command: Sequence[str], write_fd: int, log: Path) -> subprocess.Popen[bytes]:
@@ -173,12 +181,25 @@ def _spawn(command: Sequence[str], write_fd: int, log: Path) -> subprocess.Popen
                 start_new_session=True,
             )
     except OSError as error:
-        what = command[0] if error.filename in (None, command[0]) else str(error.filename)
-        reason = os.strerror(error.errno) if error.errno else str(error)
         hint = "; `make setup` builds the driver" if error.errno == errno.ENOEXEC else ""
-        raise InputError(what, why=f"cannot be used: {reason}{hint}") from error
+        raise not_started(command[0], error, hint) from error
 
 
-def _ended(pid: int) -> bool:
+def not_started(program: str, error: OSError, hint: str = "") -> InputError:
+    """The error for a program, or another file named by `error`, that cannot be used."""
+    what = program if error.filename in (None, program) else str(error.filename)
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return InputError(what, why=f"cannot be used: {reason}{hint}")
+
+
+def tail_of(log: Path) -> str:
+    """The last LOG_TAIL_BYTES of a file that a child printed to."""
+    with log.open("rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - LOG_TAIL_BYTES))
+        return file.read(LOG_TAIL_BYTES).decode(errors="replace").strip()
+
+
+def has_ended(pid: int) -> bool:
+    """Whether the child `pid` has ended; it is not reaped by asking."""
     flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
     return os.waitid(os.P_PID, pid, flags) is not None

@@ -7,24 +7,48 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-
-import psutil
+from typing import Protocol, TypeVar
 
 from lsmtune.records.measurement import Outcome
 from lsmtune.records.request import Limits
-from lsmtune.runners.process import ChildProcess
 from lsmtune.units import format_bytes, format_duration
 
 TICK_S = 0.05
 DISK_TICK_S = 0.25
-CANCEL_GRACE_S = 2.0
+# A cancelled run is gone after 300 ms: this, a tick before it is asked to stop and one after.
+CANCEL_GRACE_S = 0.15
 EXIT_GRACE_S = 5.0
-CANCEL_LINE = '{"command":"cancel"}'
 
 Clock = Callable[[], float]
+Line = TypeVar("Line")
+Line_co = TypeVar("Line_co", covariant=True)
+
+
+class Watched(Protocol[Line_co]):
+    """A child process, and the lines that it says."""
+
+    def lines(self, timeout_s: float) -> tuple[Sequence[Line_co], bool]:
+        """Lines that arrive within `timeout_s`, and whether more is waiting to be read."""
+        ...
+
+    def exited(self) -> bool:
+        """Whether it has ended; it is not reaped yet."""
+        ...
+
+    def ask_to_stop(self) -> None:
+        """Tells it to end soon."""
+        ...
+
+    def resident_bytes(self, limit: int) -> int:
+        """Resident memory of the run; need not be exact below `limit`."""
+        ...
+
+    def reap(self) -> int:
+        """Kills what is left of it; its exit status, negative for a signal."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -43,10 +67,10 @@ class Ending:
 
 
 def watch(
-    child: ChildProcess,
+    child: Watched[Line],
     directory: Path,
     limits: Limits,
-    on_line: Callable[[bytes], bool],
+    on_line: Callable[[Line], bool],
     cancel: threading.Event | None,
     clock: Clock,
 ) -> Ending:
@@ -77,7 +101,7 @@ class _Guard:
 
     def __init__(
         self,
-        child: ChildProcess,
+        child: Watched[object],
         directory: Path,
         limits: Limits,
         cancel: threading.Event | None,
@@ -128,12 +152,12 @@ class _Guard:
             return
         if self._cancelled_at is None:
             self._cancelled_at = now
-            self._child.send(CANCEL_LINE)
+            self._child.ask_to_stop()
         elif now - self._cancelled_at >= CANCEL_GRACE_S:
             self._end(Outcome.CANCELLED, "cancelled; killed because it did not stop")
 
     def _check_memory(self) -> None:
-        used = resident_bytes(self._child.pid)
+        used = self._child.resident_bytes(self._limits.memory_bytes)
         if used > self._limits.memory_bytes:
             limit = format_bytes(self._limits.memory_bytes)
             self._end(
@@ -149,14 +173,6 @@ class _Guard:
                 Outcome.DISK_FULL,
                 f"{format_bytes(used)} in the run's folder are over the limit of {limit}",
             )
-
-
-def resident_bytes(pid: int) -> int:
-    """Resident memory of process `pid`; 0 when it has ended."""
-    try:
-        return int(psutil.Process(pid).memory_info().rss)
-    except (psutil.NoSuchProcess, psutil.ZombieProcess):
-        return 0
 
 
 def disk_bytes(directory: Path) -> int:

@@ -2,121 +2,161 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lsmtune.engines.options.spaces import ReadySpace
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.records.config import Config, OptionValue
-from lsmtune.records.objective import Direction, Objective, default_direction
+from lsmtune.records.objective import METRICS
 from lsmtune.records.request import Limits
-from lsmtune.records.workload import Durability, PhaseKind, Workload
-from lsmtune.space import OPTION_NAME_ALLOWED, Parameter, Space, is_option_name, make_space
-from lsmtune.spec.build_space import make_parameter
+from lsmtune.records.workload import Durability
+from lsmtune.space import (
+    OPTION_NAME_ALLOWED,
+    Constraint,
+    Parameter,
+    Space,
+    is_option_name,
+    make_space,
+)
+from lsmtune.spec.build_space import ready_spaces, space_parameters
+from lsmtune.spec.configs import named_config
+from lsmtune.spec.constraints import make_constraints, outcome_only
 from lsmtune.spec.document import Document
-from lsmtune.spec.models import ObjectiveModel, SamplerModel, StudyModel
-from lsmtune.spec.safety import DURABILITY_OPTIONS, UNSAFE_OPTIONS, flattened, unsafe_option
-from lsmtune.spec.spec import Budget, ProofSpec, SamplerSpec, Spec
-from lsmtune.workloads import complete_parameters, make_workload
+from lsmtune.spec.goal import make_goal, make_workloads
+from lsmtune.spec.models import StudyModel
+from lsmtune.spec.program import engine_of, make_command, reported_metrics
+from lsmtune.spec.safety import (
+    DURABILITY_OPTIONS,
+    UNSAFE_OPTIONS,
+    flattened,
+    unsafe_option,
+    weakest,
+)
+from lsmtune.spec.spec import Budget, ProofSpec, Spec
+from lsmtune.spec.strategy import make_pruner_spec, make_sampler_spec
 
 
 def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> Spec:
     """The Spec of `study`. Raises `InputError` whose field is dotted and whose source is bare."""
     source = document.source
-    workload, parameters = _workload(study, source)
-    baseline = dict(study.baseline or {})
-    _check_option_names(study, baseline, source)
-    space = make_space(
-        [make_parameter(name, model, document) for name, model in study.space.items()], source
+    engine = engine_of(study, source)
+    workloads = make_workloads(study, source)
+    goal = make_goal(study, workloads, source)
+    ready = ready_spaces(study.space, engine, source)
+    parts = _Parts(
+        engine=engine,
+        baseline=named_config(study.baseline, engine, path, source, "baseline"),
+        fixed=_fixed(study, engine, ready, path, source),
+        space=make_space(space_parameters(study.space, ready, document), source),
+        start=tuple(
+            named_config(start, engine, path, source, f"start[{index}]")
+            for index, start in enumerate(study.start)
+        ),
     )
+    _check_option_names(parts, source)
     if study.budget.time is None and study.budget.trials is None:
         raise InputError(source, "budget", why="is empty", allowed="time, trials, or both")
+    durability = weakest(weighted.workload.durability for weighted in workloads)
     return Spec(
         name=study.name,
         path=path,
         text=text,
-        engine_name=study.engine.name,
-        engine_library=_library(study.engine.library, path),
-        workload=workload,
-        workload_parameters=parameters,
-        objective=_objective(study.objective, workload, source),
-        baseline=Config(baseline, "default" if study.baseline is None else "baseline"),
-        fixed=dict(study.options),
-        space=space,
-        sampler=_sampler(study.sampler, source),
+        engine_name=engine,
+        engine_library=_library(study, path),
+        workloads=workloads,
+        goal=goal,
+        baseline=parts.baseline,
+        fixed=dict(parts.fixed.options),
+        space=parts.space,
+        sampler=make_sampler_spec(study.sampler, parts.space, goal, study.seed, source),
         budget=Budget(study.budget.time, study.budget.trials),
         limits=Limits(study.limits.deadline, study.limits.memory, study.limits.disk),
         proof=ProofSpec(study.proof.pairs, study.proof.confidence),
         seed=study.seed,
-        unsafe_options=_unsafe_options(study, baseline, space, workload.durability, source),
+        unsafe_options=_unsafe_options(study, parts, durability, source),
+        constraints=_constraints(study, parts, ready, source),
+        pick_where=_pick_where(study, parts, source),
+        start=parts.start,
+        pruner=make_pruner_spec(study.pruner, goal, workloads, source),
+        command=None
+        if study.runner is None
+        else make_command(study.runner, goal, parts.space, parts.baseline, path, source),
     )
 
 
-def _workload(study: StudyModel, source: str) -> tuple[Workload, dict[str, Any]]:
-    parameters = dict(study.workload)
-    name = parameters.pop("name")
-    try:
-        workload = make_workload(name, parameters, source)
-    except InputError as error:
-        raise InputError(
-            source,
-            f"workload.{error.field}",
-            found=error.found,
-            allowed=error.allowed,
-            nearest=error.nearest,
-            why=error.why,
-        ) from None
-    if study.engine.name == "leveldb" and workload.durability is Durability.NONE:
-        raise InputError(
-            source,
-            "workload.durability",
-            found=workload.durability.value,
-            allowed="sync, wal; LevelDB cannot write without its log",
-        )
-    return workload, complete_parameters(name, parameters, source)
+@dataclass(frozen=True)
+class _Parts:
+    """The options of a study, wherever they come from: checks look at all of them together."""
+
+    engine: str
+    baseline: Config
+    fixed: Config
+    space: Space
+    start: tuple[Config, ...]
+
+    def runs(self) -> list[tuple[str, Mapping[str, OptionValue]]]:
+        """As `configs`, without those that only give values to parameters of the space."""
+        return self.configs()[:2]
+
+    def configs(self) -> list[tuple[str, Mapping[str, OptionValue]]]:
+        """The field and the options of each configuration."""
+        starts = [(f"start[{index}]", config.options) for index, config in enumerate(self.start)]
+        return [("options", self.fixed.options), ("baseline", self.baseline.options), *starts]
 
 
-def _library(library: str | None, path: Path) -> Path | None:
+def _fixed(
+    study: StudyModel, engine: str, ready: Sequence[ReadySpace], path: Path, source: str
+) -> Config:
+    """The options of every run: those that ready spaces stand on, and over them the study's own."""
+    own = named_config(study.options, engine, path, source, "options")
+    below = {name: value for space in ready for name, value in space.fixed.items()}
+    return Config({**below, **own.options}, own.label)
+
+
+def _constraints(
+    study: StudyModel, parts: _Parts, ready: Sequence[ReadySpace], source: str
+) -> tuple[Constraint, ...]:
+    given = [options for _, options in parts.configs()]
+    texts: list[tuple[Sequence[str], str]] = [(study.constraints, "constraints")]
+    texts += [(space.constraints, f"space.use ({space.name})") for space in ready]
+    metrics = (*METRICS, *reported_metrics(study))
+    made: dict[str, Constraint] = {}
+    for several, field in texts:
+        for constraint in make_constraints(
+            several, field, parts.engine, parts.space, given, metrics, source
+        ):
+            made.setdefault(constraint.text, constraint)
+    return tuple(made.values())
+
+
+def _pick_where(study: StudyModel, parts: _Parts, source: str) -> tuple[Constraint, ...]:
+    where = study.pick.where if study.pick is not None else []
+    given = [options for _, options in parts.configs()]
+    field = "pick.where"
+    metrics = (*METRICS, *reported_metrics(study))
+    made = make_constraints(where, field, parts.engine, parts.space, given, metrics, source)
+    return outcome_only(made, field, source)
+
+
+def _library(study: StudyModel, path: Path) -> Path | None:
     """The library's path, which a study file states from where it lies itself."""
-    return None if library is None else path.parent.absolute() / Path(library).expanduser()
+    if study.engine is None or study.engine.library is None:
+        return None
+    return path.parent.absolute() / Path(study.engine.library).expanduser()
 
 
-def _objective(model: ObjectiveModel, workload: Workload, source: str) -> Objective:
-    measured = [phase.name for phase in workload.phases if phase.kind is PhaseKind.MEASURE]
-    if model.phase is not None and model.phase not in measured:
-        raise InputError(
-            source,
-            "objective.phase",
-            found=model.phase,
-            allowed=", ".join(measured),
-            nearest=nearest_name(model.phase, measured),
-        )
-    direction = (
-        default_direction(model.metric) if model.direction is None else Direction(model.direction)
-    )
-    return Objective(model.metric, direction, model.phase)
-
-
-def _sampler(model: SamplerModel, source: str) -> SamplerSpec:
-    if model.name == "random" and model.startup_trials is not None:
-        why = "has no effect with the sampler random: all its trials are random"
-        raise InputError(source, "sampler.startup_trials", why=why)
-    return SamplerSpec(model.name, model.startup_trials)
-
-
-def _check_option_names(
-    study: StudyModel, baseline: Mapping[str, OptionValue], source: str
-) -> None:
-    for field, names in (("space", study.space), ("baseline", baseline)):
+def _check_option_names(parts: _Parts, source: str) -> None:
+    fixed = list(parts.fixed.options)
+    space = ("space", [parameter.name for parameter in parts.space.parameters])
+    for field, names in [*((field, list(given)) for field, given in parts.runs()[1:]), space]:
         for name in names:
-            clash = _clash(name, study.options)
+            clash = _clash(name, fixed)
             if clash:
                 raise InputError(source, f"{field}.{name}", why=f"also set by options.{clash}")
-    for field, names in (
-        ("options", study.options),
-        ("baseline", baseline),
-        ("space", study.space),
-    ):
+    for field, names in [*((field, list(given)) for field, given in parts.configs()), space]:
         for name in names:
             if not is_option_name(name):
                 why = "not an option's name"
@@ -139,15 +179,11 @@ def _clash(name: str, others: Mapping[str, Any] | list[str]) -> str:
 
 
 def _unsafe_options(
-    study: StudyModel,
-    baseline: Mapping[str, OptionValue],
-    space: Space,
-    durability: Durability,
-    source: str,
+    study: StudyModel, parts: _Parts, durability: Durability, source: str
 ) -> dict[str, str]:
     """The unsafe options that the study uses and allows, with their reasons."""
-    engine, used = study.engine.name, {}
-    for field, name, value in _values_used(study, baseline, space):
+    engine, used = parts.engine, {}
+    for field, name, value in _values_used(parts):
         unsafe = unsafe_option(engine, name, durability)
         bad = [] if unsafe is None else unsafe.unsafe_values([value])
         if unsafe is None or not bad:
@@ -157,21 +193,18 @@ def _unsafe_options(
             allowed = f"another value, or allow_unsafe: [{name}]"
             raise InputError(source, field, why=why, found=bad[0], allowed=allowed)
         used[name] = unsafe.reason
-    _check_allowances(study, used, source)
+    _check_allowances(study, engine, used, source)
     return used
 
 
-def _values_used(
-    study: StudyModel, baseline: Mapping[str, OptionValue], space: Space
-) -> list[tuple[str, str, OptionValue]]:
+def _values_used(parts: _Parts) -> list[tuple[str, str, OptionValue]]:
     """Field, option and value of every value that any run of the study may use."""
-    values = [("options", study.options), ("baseline", baseline)]
     found = [
         (f"{field}.{name}", name, value)
-        for field, options in values
+        for field, options in parts.configs()
         for name, value in flattened(options)
     ]
-    for parameter in space.parameters:
+    for parameter in parts.space.parameters:
         for value in _notable_values(parameter):
             for name, inner in flattened({parameter.name: value}):
                 found.append((f"space.{parameter.name}", name, inner))
@@ -186,12 +219,12 @@ def _notable_values(parameter: Parameter) -> list[OptionValue]:
     return specials + [flag for flag in (0, 1) if parameter.numbers.contains(flag)]
 
 
-def _check_allowances(study: StudyModel, used: Mapping[str, str], source: str) -> None:
-    known = [unsafe.option for unsafe in UNSAFE_OPTIONS if unsafe.engine == study.engine.name]
+def _check_allowances(study: StudyModel, engine: str, used: Mapping[str, str], source: str) -> None:
+    known = [unsafe.option for unsafe in UNSAFE_OPTIONS if unsafe.engine == engine]
     for index, name in enumerate(study.allow_unsafe):
         field = f"allow_unsafe[{index}]"
         if name not in known:
-            allowed = ", ".join(known) or f"nothing, as {study.engine.name} has no such option"
+            allowed = ", ".join(known) or f"nothing, as {engine} has no such option"
             nearest = nearest_name(name, known)
             raise InputError(source, field, found=name, allowed=allowed, nearest=nearest)
         if name not in used:

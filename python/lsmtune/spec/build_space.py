@@ -1,20 +1,57 @@
-"""From the model of one parameter to a checked Parameter of the space."""
+"""From the models of a space to its checked Parameters: ready ones, and those of the file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from lsmtune.engines.options.spaces import READY_SPACES, ReadySpace, ready_space
+from lsmtune.errors import InputError, nearest_name
 from lsmtune.space import (
     Condition,
     Parameter,
+    Prior,
     Range,
     make_categorical,
     make_condition,
     make_number,
+    make_prior,
 )
 from lsmtune.spec.document import Document
-from lsmtune.spec.models import CategoricalModel, FloatModel, IntModel
+from lsmtune.spec.models import CategoricalModel, FloatModel, IntModel, PriorModel, SpaceModel
+
+
+def ready_spaces(model: SpaceModel, engine: str, source: str) -> list[ReadySpace]:
+    """The ready spaces that the file uses. Raises `InputError` for those of another engine."""
+    found = []
+    for index, name in enumerate(model.use):
+        field = f"space.use[{index}]" if len(model.use) > 1 else "space"
+        ready = ready_space(name, source, field)
+        if ready.engine != engine:
+            ours = ", ".join(n for n, space in READY_SPACES.items() if space.engine == engine)
+            why = f"a space of {ready.engine}"
+            raise InputError(source, field, why=why, found=name, allowed=ours)
+        found.append(ready)
+    return found
+
+
+def space_parameters(
+    model: SpaceModel, ready: Sequence[ReadySpace], document: Document
+) -> list[Parameter]:
+    """The parameters of the ready spaces, less those left out, and over them the file's own.
+
+    Raises `InputError` for a parameter left out that no ready space has.
+    """
+    found = {parameter.name: parameter for space in ready for parameter in space.parameters}
+    for index, name in enumerate(model.without):
+        if name not in found:
+            field = f"space.without[{index}]"
+            why = "no parameter of the ready spaces in use" if ready else "no ready space is in use"
+            nearest = nearest_name(name, found)
+            raise InputError(document.source, field, why=why, found=name, nearest=nearest)
+    left = {name: parameter for name, parameter in found.items() if name not in model.without}
+    own = {name: make_parameter(name, p, document) for name, p in model.parameters.items()}
+    return list({**left, **own}.values())
 
 
 def make_parameter(
@@ -30,13 +67,22 @@ def make_parameter(
     integer = isinstance(model, IntModel)
     return make_number(
         name,
-        Range(model.low, model.high, log=model.log, step=model.step, integer=integer),
+        Range(
+            model.low, model.high, log=model.log, step=model.step, integer=integer, bins=model.bins
+        ),
         source,
         unit=_unit(model, document.data["space"][name]),
         specials=[(special.value, special.weight) for special in model.special],
         conditions=conditions,
         default=model.default,
+        prior=_prior(name, model.prior, source),
     )
+
+
+def _prior(name: str, model: PriorModel | None, source: str) -> Prior | None:
+    if model is None:
+        return None
+    return make_prior(**model.model_dump(), source=source, field=f"space.{name}.prior")
 
 
 def _conditions(name: str, when: Mapping[str, Any], source: str) -> list[Condition]:

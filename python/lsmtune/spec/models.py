@@ -7,183 +7,38 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    WithJsonSchema,
+)
+from pydantic_core import CoreSchema
 
 from lsmtune.engines.names import STUDY_ENGINES
-from lsmtune.records.config import OptionValue
-from lsmtune.records.objective import METRICS
+from lsmtune.pruners import PRUNERS
 from lsmtune.records.request import LIMITS_DEFAULT, SEED_MAX, TRIALS_MAX
-from lsmtune.units import (
-    BYTES_ALLOWED,
-    UnitError,
-    format_bytes,
-    format_duration,
-    is_size_text,
-    option_text_allowed,
-    option_value,
-    parse_bytes,
-    parse_duration,
+from lsmtune.samplers import SAMPLERS
+from lsmtune.spec.fields import (
+    CONFIG_ALLOWED,
+    WHOLE_ALLOWED,
+    WHOLE_SCHEMA,
+    ConfigFields,
+    Duration,
+    Names,
+    Option,
+    Size,
+    Version,
+    When,
+    Whole,
+    WorkloadFields,
+    space_parts,
+    special_parts,
+    special_schema,
 )
-from lsmtune.workloads import WORKLOAD_NAMES, WORKLOAD_PARAMETERS
-
-# The samplers room is this room's sibling; a test holds the two lists together.
-SAMPLER_NAMES = ("tpe", "random")
-
-WHOLE_ALLOWED = "a whole number, or a size such as 4MiB"
-DURATION_ALLOWED = "a time above 0, largest unit first (1h30m, 90s, 500ms), or a number of seconds"
-OPTION_ALLOWED = "one value: text, a number, true or false"
-
-_SIZE_SCHEMA = {
-    "anyOf": [
-        {"type": "integer", "minimum": 0},
-        {"type": "string", "pattern": r"^\s*[0-9]+(\.[0-9]+)?\s*(B|[KMGT]iB|kB|MB|GB)?\s*$"},
-    ]
-}
-_WHOLE_SCHEMA = {"anyOf": [{"type": "integer"}, _SIZE_SCHEMA["anyOf"][1]]}
-_DURATION_SCHEMA = {
-    "anyOf": [
-        {"type": "number", "minimum": 0},
-        {"type": "string", "pattern": r"^\s*([0-9]+(\.[0-9]+)?(ms|[hms])?)+\s*$"},
-    ]
-}
-_OPTION_SCHEMA = {"type": ["string", "number", "boolean"]}
-
-
-def _refused(allowed: str) -> PydanticCustomError:
-    return PydanticCustomError("refused", "{allowed}", {"allowed": allowed})
-
-
-def _version(value: object) -> object:
-    # To Python, and so to a Literal, `true` and `1.0` equal 1.
-    if isinstance(value, bool | float):
-        raise _refused("1")
-    return value
-
-
-def _whole(value: object) -> object:
-    if isinstance(value, str):
-        try:
-            return parse_bytes(value)
-        except UnitError as error:
-            if is_size_text(value):  # a right size of a wrong amount: its own error says more
-                raise
-            raise UnitError(value, WHOLE_ALLOWED, error.nearest) from None
-    if isinstance(value, bool) or not isinstance(value, int):
-        raise _refused(WHOLE_ALLOWED)
-    return value
-
-
-def _size(value: object) -> int:
-    size = parse_bytes(value)
-    if size == 0:
-        raise UnitError(value, f"more than 0: {BYTES_ALLOWED}")
-    return size
-
-
-def _duration(value: object) -> float:
-    try:
-        duration_s = parse_duration(value)
-    except UnitError:
-        raise UnitError(value, DURATION_ALLOWED) from None
-    if duration_s <= 0:
-        raise UnitError(value, DURATION_ALLOWED)
-    return duration_s
-
-
-def _option(value: object) -> OptionValue:
-    if not isinstance(value, str | int | float | bool):
-        raise _refused(OPTION_ALLOWED)
-    if isinstance(value, str):
-        allowed = option_text_allowed(value)
-        if allowed:
-            raise _refused(allowed)
-    return option_value(value)
-
-
-def _condition(value: object) -> OptionValue | list[OptionValue]:
-    return [_option(item) for item in value] if isinstance(value, list) else _option(value)
-
-
-def _special(value: object) -> object:
-    return value if isinstance(value, dict) else {"value": value}
-
-
-def _baseline(value: object) -> object:
-    if value == "default":
-        return None
-    if not isinstance(value, dict):
-        raise _refused("default, or a mapping of options")
-    return value
-
-
-def _workload(value: object) -> object:
-    if not isinstance(value, dict):
-        raise _refused("a mapping of fields")
-    name = value.get("name")
-    if not isinstance(name, str):
-        context = {"allowed": ", ".join(WORKLOAD_NAMES), "field": "name", "found": name}
-        raise PydanticCustomError("refused", "{allowed}", context)
-    return value
-
-
-def _special_schema(number: dict[str, Any]) -> dict[str, Any]:
-    weighted = {
-        "type": "object",
-        "properties": {
-            "value": number,
-            "weight": {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
-        },
-        "required": ["value"],
-        "additionalProperties": False,
-    }
-    return {"anyOf": [number, weighted]}
-
-
-def _workload_schema() -> dict[str, Any]:
-    properties: dict[str, Any] = {
-        parameter.name: {
-            "description": f"{parameter.description}; {parameter.allowed}",
-            "type": ["number", "string"],
-        }
-        for parameter in WORKLOAD_PARAMETERS.values()
-    }
-    properties["name"] = {"enum": list(WORKLOAD_NAMES)}
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": ["name"],
-        "additionalProperties": False,
-    }
-
-
-Version = Annotated[Literal[1], BeforeValidator(_version)]
-Size = Annotated[int, BeforeValidator(_size), WithJsonSchema(_SIZE_SCHEMA)]
-Whole = Annotated[int, BeforeValidator(_whole), WithJsonSchema(_WHOLE_SCHEMA)]
-Duration = Annotated[float, BeforeValidator(_duration), WithJsonSchema(_DURATION_SCHEMA)]
-Option = Annotated[Any, BeforeValidator(_option), WithJsonSchema(_OPTION_SCHEMA)]
-When = Annotated[
-    Any,
-    BeforeValidator(_condition),
-    WithJsonSchema(
-        {"anyOf": [_OPTION_SCHEMA, {"type": "array", "items": _OPTION_SCHEMA, "minItems": 1}]}
-    ),
-]
-Baseline = Annotated[
-    dict[str, Option] | None,
-    BeforeValidator(_baseline),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"const": "default"},
-                {"type": "object", "additionalProperties": _OPTION_SCHEMA},
-            ]
-        }
-    ),
-]
-WorkloadFields = Annotated[
-    dict[str, Any], BeforeValidator(_workload), WithJsonSchema(_workload_schema())
-]
+from lsmtune.units import format_bytes, format_duration
 
 
 class StrictModel(BaseModel):
@@ -206,8 +61,10 @@ class EngineModel(StrictModel):
 class ObjectiveModel(StrictModel):
     """What is made better."""
 
-    metric: Literal[METRICS] = Field(  # type: ignore[valid-type]
-        default="sustained_throughput_ops_s", description="a metric of the measure phase"
+    metric: str = Field(
+        default="sustained_throughput_ops_s",
+        min_length=1,
+        description="a metric of the measure phase",
     )
     direction: Literal["maximize", "minimize"] | None = Field(
         default=None, description="maximize or minimize; follows from the metric when not given"
@@ -215,6 +72,32 @@ class ObjectiveModel(StrictModel):
     phase: str | None = Field(
         default=None, description="name of the measure phase; the last one when not given"
     )
+
+
+class PickModel(StrictModel):
+    """How one configuration is chosen from the front of several objectives."""
+
+    weights: dict[str, float] = Field(
+        default={}, description="a number above 0 for each objective that counts, by its metric"
+    )
+    best: str | None = Field(
+        default=None, description="the objective that counts alone; in place of weights"
+    )
+    where: list[str] = Field(
+        default=[], description="what must hold of its metrics, such as latency_us_p99 <= 2000"
+    )
+
+
+class PriorModel(StrictModel):
+    """How probable the values of a parameter are thought to be before anything is known."""
+
+    distribution: Literal["normal", "lognormal", "beta"] = Field(
+        description="normal, lognormal, beta"
+    )
+    mean: float | None = Field(default=None, description="of normal; of the logarithm in lognormal")
+    sd: float | None = Field(default=None, description="standard deviation, as for mean")
+    alpha: float | None = Field(default=None, description="first shape of beta")
+    beta: float | None = Field(default=None, description="second shape of beta")
 
 
 class _ConditionalModel(StrictModel):
@@ -239,8 +122,8 @@ class FloatSpecialModel(StrictModel):
 
 WholeSpecial = Annotated[
     WholeSpecialModel,
-    BeforeValidator(_special),
-    WithJsonSchema(_special_schema(_WHOLE_SCHEMA)),
+    BeforeValidator(special_parts),
+    WithJsonSchema(special_schema(WHOLE_SCHEMA)),
 ]
 
 
@@ -252,6 +135,8 @@ class IntModel(_ConditionalModel):
     high: Whole = Field(description=WHOLE_ALLOWED)
     log: bool = Field(default=False, description="search on a log scale")
     step: Whole | None = Field(default=None, description="distance between values, from low")
+    bins: int | None = Field(default=None, description="number of values, evenly spread")
+    prior: PriorModel | None = Field(default=None, description="a mapping with distribution")
     unit: Literal["bytes"] | None = Field(default=None, description="bytes, for sizes")
     special: list[WholeSpecial] = Field(
         default=[], description="values outside the bounds that have a meaning of their own"
@@ -261,8 +146,8 @@ class IntModel(_ConditionalModel):
 
 FloatSpecial = Annotated[
     FloatSpecialModel,
-    BeforeValidator(_special),
-    WithJsonSchema(_special_schema({"type": "number"})),
+    BeforeValidator(special_parts),
+    WithJsonSchema(special_schema({"type": "number"})),
 ]
 
 
@@ -274,6 +159,8 @@ class FloatModel(_ConditionalModel):
     high: float = Field(description="a number")
     log: bool = Field(default=False, description="search on a log scale")
     step: float | None = Field(default=None, description="distance between values, from low")
+    bins: int | None = Field(default=None, description="number of values, evenly spread")
+    prior: PriorModel | None = Field(default=None, description="a mapping with distribution")
     special: list[FloatSpecial] = Field(
         default=[], description="values outside the bounds that have a meaning of their own"
     )
@@ -296,14 +183,69 @@ PARAMETER_MODELS: dict[str, type[StrictModel]] = {
 }
 
 
-class SamplerModel(StrictModel):
+class SpaceModel(StrictModel):
+    """What may be set to what: ready spaces by name, and parameters of one's own."""
+
+    use: Names = Field(default=[], description="names of ready spaces")
+    without: Names = Field(default=[], description="parameters of ready spaces to leave alone")
+    parameters: dict[str, ParameterModel] = Field(
+        default={}, description="a mapping of option name to parameter"
+    )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """As the file has it: parameters beside `use` and `without`, or names alone."""
+        schema = handler.resolve_ref_schema(handler(core))
+        schema["additionalProperties"] = schema["properties"].pop("parameters")[
+            "additionalProperties"
+        ]
+        names = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+        schema["properties"] |= {"use": names, "without": names}
+        return {"anyOf": [*names["anyOf"], schema]}
+
+
+SpaceFields = Annotated[SpaceModel, BeforeValidator(space_parts)]
+
+
+class NamedModel(BaseModel):
+    """A strategy by name; its settings stand beside the name, and are checked by their owner."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What stands beside the name and the other fields."""
+        return dict(self.model_extra or {})
+
+
+class SamplerModel(NamedModel):
     """How the space is searched."""
 
-    name: Literal[SAMPLER_NAMES] = Field(  # type: ignore[valid-type]
-        default="tpe", description=", ".join(SAMPLER_NAMES)
+    name: Literal[tuple(SAMPLERS)] = Field(  # type: ignore[valid-type]
+        default="tpe", description=", ".join(SAMPLERS)
     )
-    startup_trials: int | None = Field(
-        default=None, ge=1, le=100_000, description="random trials before the sampler learns"
+
+
+class RungsModel(StrictModel):
+    """Where a pruner looks: at the time within a run, or at smaller runs before it."""
+
+    every: Duration | None = Field(default=None, description="time within the measure phase")
+    num: list[Whole] | None = Field(
+        default=None, description="numbers of keys in rising order, the workload's own last"
+    )
+    deadlines: list[Duration] = Field(default=[], description="time for the runs of each num")
+
+
+class PrunerModel(NamedModel):
+    """Which trials are ended early."""
+
+    name: Literal[tuple(PRUNERS)] = Field(  # type: ignore[valid-type]
+        default="none", description=", ".join(PRUNERS)
+    )
+    rungs: RungsModel = Field(
+        default=RungsModel(), description="a mapping with every, or with num and deadlines"
     )
 
 
@@ -314,6 +256,56 @@ class BudgetModel(StrictModel):
         default=None, description="time for the whole study, its proof included"
     )
     trials: int | None = Field(default=None, ge=1, le=TRIALS_MAX, description="number of trials")
+
+
+class TemplateModel(StrictModel):
+    """A file that is made from a text with placeholders before each run."""
+
+    name: str = Field(min_length=1, description="a name inside the run's directory")
+    template: str = Field(description="text with {parameter} where a value belongs")
+
+
+class JsonPointerModel(StrictModel):
+    """Where in a JSON document each metric is."""
+
+    file: str | None = Field(
+        default=None, description="a name inside the run's directory; standard output if not given"
+    )
+    metrics: dict[str, str] = Field(description="metric to JSON pointer, as /latency/p99")
+
+
+class ResultsModel(StrictModel):
+    """Where a program's results are; one of the fields."""
+
+    json_lines: Literal["file", "stdout"] | None = Field(
+        default=None, description="file (the one that LSMTUNE_RESULTS names), stdout"
+    )
+    regex: dict[str, str] = Field(
+        default={}, description="metric to a regular expression with one group"
+    )
+    json_pointer: JsonPointerModel | None = Field(
+        default=None, description="a mapping with metrics and, if wanted, file"
+    )
+
+
+class RunnerModel(StrictModel):
+    """A program of the user's own that performs the runs, in place of lsmtune's driver."""
+
+    command: list[str | list[str]] = Field(
+        description="a list: the program, then its arguments with {parameter} for values"
+    )
+    environment: dict[str, str] = Field(
+        default={}, description="variables added to the program's environment"
+    )
+    parameters_file: str | TemplateModel | None = Field(
+        default=None, description="the name of a JSON file, or a mapping with name and template"
+    )
+    results: ResultsModel = Field(
+        default=ResultsModel(), description="a mapping with json_lines, regex or json_pointer"
+    )
+    metrics: list[str] = Field(
+        default=[], description="metrics that it reports beside those of the objectives"
+    )
 
 
 class LimitsModel(StrictModel):
@@ -351,17 +343,40 @@ class StudyModel(StrictModel):
         max_length=100,
         description="letters, digits, spaces and . _ -, starting with a letter or digit",
     )
-    engine: EngineModel = Field(description="a mapping with name and, if wanted, library")
-    workload: WorkloadFields = Field(description="a mapping with name and parameters")
-    objective: ObjectiveModel = Field(default=ObjectiveModel(), description="what is made better")
-    baseline: Baseline = Field(
-        default=None, description="default, or options; what the best configuration has to beat"
+    engine: EngineModel | None = Field(
+        default=None, description="a mapping with name and, if wanted, library"
     )
-    options: dict[str, Option] = Field(
+    runner: RunnerModel | None = Field(
+        default=None, description="a mapping with command: a program in place of an engine"
+    )
+    workload: WorkloadFields | None = Field(
+        default=None, description="a mapping with name and parameters"
+    )
+    workloads: list[WorkloadFields] = Field(
+        default=[],
+        description="several workloads for one configuration, each with a weight, in place of one",
+    )
+    objective: ObjectiveModel | None = Field(default=None, description="what is made better")
+    objectives: list[ObjectiveModel] = Field(
+        default=[], description="several objectives, in place of one: a front is searched"
+    )
+    pick: PickModel | None = Field(
+        default=None, description="which configuration of the front is proved"
+    )
+    baseline: ConfigFields = Field(default="default", description=CONFIG_ALLOWED)
+    options: ConfigFields = Field(
         default={}, description="options of every run, of the baseline and of the candidates"
     )
-    space: dict[str, ParameterModel] = Field(description="a mapping of option name to parameter")
+    start: list[ConfigFields] = Field(
+        default=[], description="configurations of the space that are tried first"
+    )
+    space: SpaceFields = Field(description="a mapping of option name to parameter")
+    constraints: list[str] = Field(
+        default=[],
+        description="what must hold of options, such as a * b <= 1GiB, and of metrics",
+    )
     sampler: SamplerModel = Field(default=SamplerModel(), description="how the space is searched")
+    pruner: PrunerModel = Field(default=PrunerModel(), description="which trials are ended early")
     budget: BudgetModel = Field(description="a mapping with time, trials, or both")
     limits: LimitsModel = Field(default=LimitsModel(), description="when a run is killed")
     proof: ProofModel = Field(default=ProofModel(), description="how the result is proved")

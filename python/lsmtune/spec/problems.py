@@ -109,7 +109,7 @@ def _allowed(detail: ErrorDetails) -> tuple[str, str]:
     if isinstance(unit_error, UnitError):
         return unit_error.allowed, unit_error.nearest
     if kind == "refused":
-        return str(context["allowed"]), ""
+        return str(context["allowed"]), str(context.get("nearest", ""))
     if kind == "literal_error":
         expected = [a or b for a, b in re.findall(r"'([^']*)'|(\d+)", context["expected"])]
         found = str(detail["input"])
@@ -122,9 +122,12 @@ def _allowed(detail: ErrorDetails) -> tuple[str, str]:
     return _ALLOWED.get(kind) or _description(detail["loc"]) or detail["msg"], ""
 
 
+_PARAMETERS = ("space", "parameters")
+
+
 def _without_tag(place: Place) -> Place:
-    """pydantic puts a parameter's type into its location; the file has no such level."""
-    return place[:2] + place[3:] if place[0] == "space" else place
+    """pydantic puts `parameters` and the type into a parameter's location; the file has neither."""
+    return ("space", *place[2:3], *place[4:]) if place[:2] == _PARAMETERS else place
 
 
 def _dotted(place: Place) -> str:
@@ -140,8 +143,8 @@ def _description(place: Place) -> str:
 def _model(place: Place) -> type[BaseModel]:
     """The innermost model at `place`."""
     model: type[BaseModel] = StudyModel
-    if place[:1] == ("space",) and len(place) > 2:
-        model, place = PARAMETER_MODELS[str(place[2])], place[3:]
+    if place[:2] == _PARAMETERS and len(place) > 3:
+        model, place = PARAMETER_MODELS[str(place[3])], place[4:]
     for part in place:
         field = model.model_fields.get(str(part))
         inner = _model_within(field.annotation) if field is not None else None

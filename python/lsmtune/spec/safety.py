@@ -84,6 +84,14 @@ UNSAFE_OPTIONS = (
 DURABILITY_OPTIONS = frozenset({"disable_wal", "disablewal", "disable_write_ahead_log", "sync"})
 
 
+_STRENGTH = (Durability.NONE, Durability.WAL, Durability.SYNC)
+
+
+def weakest(classes: Iterable[Durability]) -> Durability:
+    """The class among several that promises least."""
+    return min(classes, key=_STRENGTH.index)
+
+
 def unsafe_option(engine: str, option: str, durability: Durability) -> UnsafeOption | None:
     """What is unsafe about `option` of `engine` under `durability`, if anything."""
     for unsafe in UNSAFE_OPTIONS:

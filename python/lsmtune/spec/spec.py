@@ -3,23 +3,52 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from lsmtune.records.command import CommandSpec
 from lsmtune.records.config import Config, OptionValue
-from lsmtune.records.objective import Objective
+from lsmtune.records.goal import Goal, WeightedWorkload
+from lsmtune.records.objective import Direction, Objective
 from lsmtune.records.request import Limits
 from lsmtune.records.workload import Workload
-from lsmtune.space import Parameter, Space
+from lsmtune.space import Constraint, Parameter, Space
 
 
 @dataclass(frozen=True)
 class SamplerSpec:
-    """Which sampler; `startup_trials` None leaves the number to it."""
+    """Which sampler, and those of its settings that the study file states, checked."""
 
     name: str
-    startup_trials: int | None
+    settings: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class TimeRungs:
+    """Rungs in time: what a run has come to after every `every_s` seconds of its measure phase."""
+
+    every_s: float
+
+
+@dataclass(frozen=True)
+class DataRungs:
+    """Rungs in size: a trial is first run with fewer keys, `num` of them in rising order.
+
+    The last of `num` is the workload's own. `deadlines_s` has the deadline of each, or is empty.
+    """
+
+    num: tuple[int, ...]
+    deadlines_s: tuple[float, ...] = ()
+
+
+@dataclass(frozen=True)
+class PrunerSpec:
+    """Which pruner, its checked settings, and where it looks."""
+
+    name: str
+    settings: Mapping[str, object]
+    rungs: TimeRungs | DataRungs
 
 
 @dataclass(frozen=True)
@@ -43,9 +72,10 @@ class Spec:
     """A study. `path` and `text` are those of its file.
 
     `fixed` are options of every run. A candidate has `fixed` and its values from `space`; the
-    baseline has `fixed` and its own options. `workload_parameters` are those that have an effect,
-    defaults filled in. `unsafe_options` maps the unsafe options that the study allows itself to
-    the reason why they are unsafe: reports show it.
+    baseline has `fixed` and its own options; `start` are candidates that are tried first.
+    `constraints` are on options and on outcomes; `pick_where` are those on outcomes that hold for
+    the configuration picked from a front. `unsafe_options` maps the unsafe options that the study
+    allows itself to the reason why they are unsafe: reports show it.
     """
 
     name: str
@@ -53,9 +83,8 @@ class Spec:
     text: str
     engine_name: str
     engine_library: Path | None
-    workload: Workload
-    workload_parameters: dict[str, Any]
-    objective: Objective
+    workloads: tuple[WeightedWorkload, ...]
+    goal: Goal
     baseline: Config
     fixed: dict[str, OptionValue]
     space: Space
@@ -65,22 +94,53 @@ class Spec:
     proof: ProofSpec
     seed: int
     unsafe_options: Mapping[str, str] = field(default_factory=dict)
+    constraints: tuple[Constraint, ...] = ()
+    pick_where: tuple[Constraint, ...] = ()
+    start: tuple[Config, ...] = ()
+    pruner: PrunerSpec | None = None
+    command: CommandSpec | None = None
+
+    @property
+    def workload(self) -> Workload:
+        """The first workload, which most studies have alone."""
+        return self.workloads[0].workload
+
+    @property
+    def objective(self) -> Objective:
+        """The first objective, which most studies have alone."""
+        return self.goal.objectives[0]
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """Which way each objective is better."""
+        return self.goal.directions
 
     def comparable_parts(self) -> dict[str, object]:
         """All that makes this study's measurements comparable, by its name in the study file.
 
-        Limits too, as they decide how a run ends; not name, budget, sampler, proof and seed. Two
-        files that say the same in another order have equal parts.
+        Limits too, as they decide how a run ends; not name, budget, sampler, pruner, constraints,
+        start, proof and seed. Two files that say the same in another order have equal parts.
         """
+        alone = len(self.workloads) == 1
         return {
             "engine": [self.engine_name, str(self.engine_library or "")],
-            "workload": self.workload,
-            "objective": self.objective,
+            "workload": self.workload if alone else [_workload_parts(w) for w in self.workloads],
+            "objective": self.goal.objectives if self.goal.several else self.objective,
             "baseline": self.baseline.options,
             "options": self.fixed,
             "space": {p.name: _parameter_parts(p) for p in self.space.parameters},
             "limits": self.limits,
+            **({} if self.command is None else {"runner": _command_parts(self.command)}),
         }
+
+
+def _command_parts(command: CommandSpec) -> object:
+    """All but the folder: a study may be moved together with its program."""
+    return repr(replace(command, folder=Path()))
+
+
+def _workload_parts(weighted: WeightedWorkload) -> list[object]:
+    return [weighted.workload, weighted.weight]
 
 
 def _parameter_parts(parameter: Parameter) -> dict[str, Any]:

@@ -58,7 +58,7 @@ _READ_SPACE = {
   max_file_size: {type: int, low: 1MiB, high: 64MiB, log: true, step: 1MiB, default: 2MiB}
 """,
 }
-_WRITES = frozenset({"fillseq", "fillrandom", "overwrite", "deleterandom"})
+_WRITES = frozenset({"fillseq", "fillrandom", "overwrite", "deleterandom", "put-get-delete"})
 
 _TEMPLATE = """\
 # A study of lsmtune: what is tuned, under which workload, within which limits.

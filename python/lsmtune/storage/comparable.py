@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from lsmtune.records.objective import Objective
+from lsmtune.records.objective import Direction
 from lsmtune.storage.codec import encode
 
 
@@ -19,8 +19,8 @@ class StudyDescription(Protocol):
         """The study file as written."""
 
     @property
-    def objective(self) -> Objective:
-        """What is judged, and its direction."""
+    def directions(self) -> Sequence[Direction]:
+        """Which way each objective is better."""
 
     def comparable_parts(self) -> Mapping[str, object]:
         """All that makes two of its runs comparable, by name: records and JSON values."""

@@ -13,14 +13,16 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
+from typing import Any
 
 import optuna
 from optuna.samplers import BaseSampler
 from optuna.storages import RDBStorage
+from optuna.trial import FrozenTrial, TrialState
 
 from lsmtune.errors import InputError
 from lsmtune.storage import measurements, optuna_study, scratch
@@ -94,7 +96,7 @@ class StudyFolder:
         with explained(self.path):
             self.runs_path.mkdir(exist_ok=True)
             write_whole(self.path / "study.yaml", spec.text)
-        create_study(self._optuna_storage(), self.path, spec.objective.direction)
+        create_study(self._optuna_storage(), self.path, spec.directions)
         if stored != now:
             self.measurements.set_fact(_PARTS, now)
 
@@ -139,13 +141,47 @@ class StudyFolder:
             self._storage = open_storage(path, read_only=self._read_only)
         return self._storage
 
-    def annotate_trial(self, number: int, key: str, value: str) -> None:
-        """Set a user attribute of a trial that is not finished."""
+    def trials(self) -> list[FrozenTrial]:
+        """Every trial of the study, in the order of their numbers."""
         with explained(self.path):
             storage = self._optuna_storage()
-            study_id = storage.get_study_id_from_name(optuna_study.STUDY_NAME)
-            trial_id = storage.get_trial_id_from_study_id_trial_number(study_id, number)
-            storage.set_trial_user_attr(trial_id, key, value)
+            return storage.get_all_trials(self._study_id(), deepcopy=False)
+
+    def begin_trial(self, trial: FrozenTrial) -> int:
+        """Store a trial that runs, with all that `trial` holds, and return its number.
+
+        One transaction: a kill leaves the whole trial or none of it.
+        """
+        with explained(self.path):
+            storage = self._optuna_storage()
+            trial_id = storage.create_new_trial(self._study_id(), template_trial=trial)
+            return storage.get_trial_number_from_id(trial_id)
+
+    def annotate_trial(self, number: int, attributes: Mapping[str, str]) -> None:
+        """Set user attributes of a trial that is not finished."""
+        with explained(self.path):
+            for key, value in attributes.items():
+                self._optuna_storage().set_trial_user_attr(self._trial_id(number), key, value)
+
+    def note_trial(self, number: int, attributes: Mapping[str, Any]) -> None:
+        """Set system attributes, which are those of samplers and pruners, of a running trial."""
+        with explained(self.path):
+            for key, value in attributes.items():
+                self._optuna_storage().set_trial_system_attr(self._trial_id(number), key, value)
+
+    def finish_trial(
+        self, number: int, state: TrialState, values: Sequence[float] | None = None
+    ) -> None:
+        """End a running trial, in one transaction."""
+        with explained(self.path):
+            self._optuna_storage().set_trial_state_values(self._trial_id(number), state, values)
+
+    def _trial_id(self, number: int) -> int:
+        storage = self._optuna_storage()
+        return storage.get_trial_id_from_study_id_trial_number(self._study_id(), number)
+
+    def _study_id(self) -> int:
+        return self._optuna_storage().get_study_id_from_name(optuna_study.STUDY_NAME)
 
     def run_directory(self) -> AbstractContextManager[Path]:
         """A fresh marked directory for one run, removed on leaving the context."""

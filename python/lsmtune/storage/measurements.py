@@ -22,7 +22,7 @@ from lsmtune.records.config import Config
 from lsmtune.records.measurement import Measurement, Outcome
 from lsmtune.records.verdict import Verdict
 from lsmtune.storage.codec import decode, encode
-from lsmtune.storage.schema import checked_version, migrate
+from lsmtune.storage.schema import VERSION, checked_version, migrate
 from lsmtune.storage.sqlite_uri import sqlite_uri
 from lsmtune.storage.trouble import explained
 
@@ -36,6 +36,7 @@ class Role(StrEnum):
 
     BASELINE = "baseline"
     TRIAL = "trial"
+    RUNG = "rung"  # a smaller run of a trial, before the one that counts
     PROOF_BASELINE = "proof_baseline"
     PROOF_CANDIDATE = "proof_candidate"
     BENCH = "bench"
@@ -45,7 +46,8 @@ class Role(StrEnum):
 class StoredMeasurement:
     """One row: a Measurement with the place it has in its study.
 
-    `wall_s` is all the time that the run cost, its preparation and clean-up included.
+    `workload` is its index in the study; `rung` the index of a smaller run's size. `wall_s` is all
+    the time that the run cost, its preparation and clean-up included.
     """
 
     id: int
@@ -55,6 +57,8 @@ class StoredMeasurement:
     config: Config
     measurement: Measurement
     wall_s: float = 0.0
+    workload: int = 0
+    rung: int | None = None
 
 
 class MeasurementStore:
@@ -80,11 +84,12 @@ class MeasurementStore:
 
     def _prepare(self, read_only: bool) -> None:
         if read_only:
-            checked_version(self._connection, str(self._path))
+            self._version = checked_version(self._connection, str(self._path))
             self._connection.execute("PRAGMA query_only = ON")
             return
         self._connection.execute("PRAGMA synchronous = FULL")
         migrate(self._connection, str(self._path))
+        self._version = VERSION
 
     def close(self) -> None:
         """Close the file. May be called more than once."""
@@ -99,16 +104,20 @@ class MeasurementStore:
         trial: int | None = None,
         pair: int | None = None,
         wall_s: float | None = None,
+        workload: int = 0,
+        rung: int | None = None,
     ) -> int:
         """Store one run and return its id; it is on the disk when this returns.
 
-        Raises ValueError when the trial, or this side of the pair, has a measurement already;
-        LsmtuneError when the disk is full.
+        Raises ValueError when the trial, or this side of the pair, has a measurement of that
+        workload (and rung) already; LsmtuneError when the disk is full.
         """
         row = {
             "role": role.value,
             "trial": trial,
             "pair": pair,
+            "workload": workload,
+            "rung": rung,
             "outcome": measurement.outcome.value,
             "seed": measurement.seed,
             "wall_s": measurement.elapsed_s if wall_s is None else wall_s,
@@ -187,11 +196,14 @@ class MeasurementStore:
             return None if stored is None else decode(Verdict, stored)
 
     def _select(self, where: str, values: tuple[object, ...] = ()) -> Iterator[StoredMeasurement]:
+        # A file of version 1, opened for reading only, has not got the two columns of version 2.
+        newer = "workload, rung" if self._version > 1 else "0, NULL"
         query = (
-            f"SELECT id, role, trial, pair, config, measurement, wall_s FROM measurements {where}"
+            f"SELECT id, role, trial, pair, config, measurement, wall_s, {newer} "
+            f"FROM measurements {where}"
         )
         with explained(self._path), closing(self._connection.execute(query, values)) as rows:
-            for number, role, trial, pair, config, measurement, wall_s in rows:
+            for number, role, trial, pair, config, measurement, wall_s, workload, rung in rows:
                 with self._readable(f"measurement {number}"):
                     stored = StoredMeasurement(
                         id=number,
@@ -201,6 +213,8 @@ class MeasurementStore:
                         config=decode(Config, json.loads(config)),
                         measurement=decode(Measurement, json.loads(measurement)),
                         wall_s=wall_s,
+                        workload=workload,
+                        rung=rung,
                     )
                 yield stored
 

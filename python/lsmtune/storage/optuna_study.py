@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -38,13 +38,13 @@ def open_storage(path: Path, *, read_only: bool = False) -> RDBStorage:
         raise InputError(str(path), why=why, allowed=allowed) from error
 
 
-def create_study(storage: RDBStorage, path: Path, direction: Direction) -> None:
+def create_study(storage: RDBStorage, path: Path, directions: Sequence[Direction]) -> None:
     """Make the study in `storage` unless it is there."""
     with explained(path), quiet_optuna():
         optuna.create_study(
             storage=storage,
             study_name=STUDY_NAME,
-            direction=direction.value,
+            directions=[direction.value for direction in directions],
             load_if_exists=True,
         )
 

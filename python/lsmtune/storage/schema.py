@@ -1,6 +1,8 @@
 """The tables of `measurements.db`, and the way from each version to the next.
 
 Version 1: `measurements`, one row per run; `facts`, one JSON value per key.
+Version 2: a trial, and a side of a pair, has one run per `workload` (its index in the study); a
+trial may have smaller runs before it, each on a `rung`.
 
 To change a table, append a script: never edit one that was released.
 """
@@ -28,6 +30,18 @@ _MIGRATIONS = (
     CREATE UNIQUE INDEX one_measurement_per_side ON measurements (role, pair)
         WHERE pair IS NOT NULL;
     CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+    """,
+    """
+    ALTER TABLE measurements ADD COLUMN workload INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE measurements ADD COLUMN rung INTEGER;
+    DROP INDEX one_measurement_per_trial;
+    DROP INDEX one_measurement_per_side;
+    CREATE UNIQUE INDEX one_measurement_per_trial ON measurements (trial, workload)
+        WHERE role = 'trial';
+    CREATE UNIQUE INDEX one_measurement_per_rung ON measurements (trial, workload, rung)
+        WHERE role = 'rung';
+    CREATE UNIQUE INDEX one_measurement_per_side ON measurements (role, pair, workload)
+        WHERE pair IS NOT NULL;
     """,
 )
 VERSION = len(_MIGRATIONS)

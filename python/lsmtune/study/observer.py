@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from lsmtune.proof.observer import ProofObserver
+from lsmtune.proof.place import Place
 from lsmtune.records.config import Config
+from lsmtune.records.workload import Workload
 from lsmtune.runners.messages import Message
 from lsmtune.spec import Spec
-from lsmtune.storage.measurements import Role, StoredMeasurement
+from lsmtune.storage.measurements import StoredMeasurement
+from lsmtune.study.trials import TrialEnd
 
 if TYPE_CHECKING:
     from lsmtune.study.result import TuneResult
@@ -19,6 +22,9 @@ class TuneObserver(ProofObserver, Protocol):
 
     def study_started(self, spec: Spec, resumed: int) -> None:
         """The folder is ready; it holds `resumed` trials of earlier sessions."""
+
+    def trial_finished(self, number: int, end: TrialEnd, *, best: bool) -> None:
+        """A trial ended, all its runs together; `best`: it is the best so far."""
 
     def best_changed(self, trial: int, value: float, ratio_to_baseline: float | None) -> None:
         """A trial is the best so far; after a resume, the best of the sessions before."""
@@ -36,13 +42,16 @@ class NullObserver:
     def study_started(self, spec: Spec, resumed: int) -> None:
         """Ignored."""
 
-    def run_started(self, role: Role, trial: int | None, config: Config, index: int) -> None:
+    def run_started(self, place: Place, config: Config, workload: Workload) -> None:
         """Ignored."""
 
     def run_message(self, message: Message) -> None:
         """Ignored."""
 
     def run_finished(self, stored: StoredMeasurement) -> None:
+        """Ignored."""
+
+    def trial_finished(self, number: int, end: TrialEnd, *, best: bool) -> None:
         """Ignored."""
 
     def best_changed(self, trial: int, value: float, ratio_to_baseline: float | None) -> None:

@@ -6,50 +6,52 @@ from collections import Counter
 from dataclasses import dataclass
 
 from lsmtune.records.config import Config
+from lsmtune.records.goal import Goal
 from lsmtune.records.measurement import Outcome
-from lsmtune.records.objective import Objective
-from lsmtune.storage.measurements import StoredMeasurement
+from lsmtune.study.trials import TrialEnd
 
 
 @dataclass(frozen=True)
 class BestTrial:
-    """The trial with the best value."""
+    """The trial with the best value of the goal; `values` are those of the objectives."""
 
     number: int
     value: float
+    values: tuple[float, ...]
     config: Config
 
 
 class Progress:
-    """Grows by one stored measurement at a time. Whole measurements are not kept."""
+    """Grows by one trial at a time. Whole measurements are not kept."""
 
-    def __init__(self, objective: Objective) -> None:
-        self._objective = objective
+    def __init__(self, goal: Goal) -> None:
+        self._goal = goal
         self.counts: Counter[str] = Counter()
-        self.run_walls_s: list[float] = []
+        self.broken: Counter[str] = Counter()  # constraints on outcomes, by their text
+        self.trial_walls_s: list[float] = []
         self.best: BestTrial | None = None
 
-    def add_baseline(self, stored: StoredMeasurement) -> None:
-        """Count the time of a baseline run."""
-        self._add_wall(stored)
+    def add_baseline(self, wall_s: float) -> None:
+        """Count the time of a baseline, all its workloads together."""
+        self.trial_walls_s.append(wall_s)
 
-    def add_trial(self, stored: StoredMeasurement) -> bool:
+    def add_trial(self, number: int, config: Config, end: TrialEnd, wall_s: float) -> bool:
         """Count a trial; returns whether it is the best so far."""
-        self.counts[stored.measurement.outcome.value] += 1
-        self._add_wall(stored)
-        value = self._objective.value(stored.measurement)
-        if value is None or stored.trial is None:
+        self.counts[end.outcome.value] += 1
+        # A trial that ended early says nothing about how long one that goes well will take.
+        if end.outcome is Outcome.OK:
+            self.trial_walls_s.append(wall_s)
+        self.broken.update(text for text, violation in end.violations.items() if violation > 0)
+        if not end.eligible or end.values is None:
             return False
-        if self.best is not None and not self._objective.better(value, self.best.value):
+        value = self._goal.number(end.values)
+        if value is None:
             return False
-        self.best = BestTrial(stored.trial, value, stored.config)
+        if self.best is not None and not self._goal.better(value, self.best.value):
+            return False
+        self.best = BestTrial(number, value, end.values, config)
         return True
 
     def trials(self) -> int:
         """How many trials were counted."""
         return self.counts.total()
-
-    def _add_wall(self, stored: StoredMeasurement) -> None:
-        # A run that ended early says nothing about how long one that goes well will take.
-        if stored.measurement.outcome is Outcome.OK:
-            self.run_walls_s.append(stored.wall_s)

@@ -16,8 +16,10 @@ class TuneResult:
     """How a call of `tune` ended.
 
     `best` is the configuration of the trial with the best value, whatever the verdict says of it.
-    `counts` holds the number of trials by outcome, over all sessions. An interrupted study has no
-    verdict yet, and goes on when it is tuned again.
+    `best_values` and `baseline_values` have each objective's value by its label. `counts` holds the
+    number of trials by outcome, `refused` that of configurations that constraints spared a run, by
+    reason, both over all sessions. An interrupted study has no verdict yet, and goes on when it is
+    tuned again.
     """
 
     baseline: Config
@@ -25,8 +27,11 @@ class TuneResult:
     best: Config | None = None
     best_trial: int | None = None
     best_value: float | None = None
+    best_values: Mapping[str, float] = field(default_factory=dict)
+    baseline_values: Mapping[str, float] = field(default_factory=dict)
     verdict: Verdict | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
+    refused: Mapping[str, int] = field(default_factory=dict)
     interrupted: bool = False
     spent_s: float = 0.0
 
@@ -46,16 +51,19 @@ def result_document(result: TuneResult) -> dict[str, object]:
         else {
             "trial": result.best_trial,
             "value": result.best_value,
+            "values": dict(result.best_values),
             "label": result.best.label,
             "options": dict(result.best.options),
         },
         "baseline": {
             "value": result.baseline_value,
+            "values": dict(result.baseline_values),
             "label": result.baseline.label,
             "options": dict(result.baseline.options),
         },
         "trials": result.trials,
         "outcomes": dict(sorted(result.counts.items())),
+        "refused": dict(result.refused),
         "spent_s": result.spent_s,
         "interrupted": result.interrupted,
     }
@@ -76,4 +84,14 @@ def verdict_document(verdict: Verdict) -> dict[str, object]:
         "baseline_values": list(verdict.baseline_values),
         "candidate_values": list(verdict.candidate_values),
         "why": verdict.why,
+        "others": [
+            {
+                "metric": other.metric,
+                "direction": other.direction,
+                "ratio": other.ratio,
+                "ratio_low": other.ratio_low,
+                "ratio_high": other.ratio_high,
+            }
+            for other in verdict.others
+        ],
     }

@@ -9,8 +9,15 @@ from lsmtune.spec import Spec
 
 
 def baseline_config(spec: Spec) -> Config:
-    """The baseline with the options that every run has."""
-    return Config({**spec.fixed, **spec.baseline.options}, spec.baseline.label)
+    """The baseline with the options that every run has.
+
+    A program of the user's own has no defaults that come into force by themselves: for it, the
+    parameters' defaults are part of the baseline.
+    """
+    options = spec.baseline.options
+    if spec.command is not None:
+        options = spec.space.point_of(options) or options
+    return Config({**spec.fixed, **options}, spec.baseline.label)
 
 
 def candidate_config(spec: Spec, number: int, values: Mapping[str, OptionValue]) -> Config:
@@ -18,25 +25,39 @@ def candidate_config(spec: Spec, number: int, values: Mapping[str, OptionValue])
     return Config({**spec.fixed, **values}, f"{spec.path.name}#{number}")
 
 
-def starting_values(spec: Spec) -> dict[str, OptionValue] | None:
-    """The baseline as a point of the space, the first trial; None when it is outside.
+def starting_points(spec: Spec) -> list[tuple[str, dict[str, OptionValue]]]:
+    """The configurations to try first, each with its label, as points of the space.
 
-    A parameter that the baseline leaves alone has its default, when the study file states one.
+    The baseline, then those of `start`; none twice. One that lies outside the space is left out
+    (`outside` says which of `start` do).
     """
-    values: dict[str, OptionValue] = {}
-    for parameter in spec.space.evaluation_order:
-        if not all(condition.holds(values) for condition in parameter.conditions):
+    found: list[tuple[str, dict[str, OptionValue]]] = []
+    for config in (spec.baseline, *spec.start):
+        point = spec.space.point_of(config.options)
+        if point is not None and point not in [known for _, known in found]:
+            found.append((config.label, point))
+    return found
+
+
+def outside(spec: Spec) -> list[str]:
+    """What of the study's `start` cannot be tried as it stands, one line each."""
+    found = []
+    for config in spec.start:
+        if spec.space.point_of(config.options) is None:
+            found.append(f"{config.label} lies outside the space and is not tried")
             continue
-        value = spec.baseline.options.get(parameter.name, parameter.default)
-        if value is None:
-            return None
-        values[parameter.name] = value
-    return values if spec.space.contains(values) else None
+        fixed = {name for name, value in spec.fixed.items() if config.options.get(name) == value}
+        known = {parameter.name for parameter in spec.space.parameters} | fixed
+        others = [name for name in config.options if name not in known]
+        if others:
+            left = ", ".join(others)
+            found.append(f"{config.label} is tried without {left}: no parameters of the space")
+    return found
 
 
 def is_baseline(spec: Spec, config: Config) -> bool:
     """Whether `config` is the baseline, in its own words or as a point of the space."""
-    first = starting_values(spec)
+    first = spec.space.point_of(spec.baseline.options)
     same = [baseline_config(spec).options]
     if first is not None:
         same.append(candidate_config(spec, 0, first).options)

@@ -1,30 +1,35 @@
-"""Trials: asked of Optuna, told to it, put back when they were cut off.
+"""Trials: proposed by the Searcher, kept on the disk, put back when they were cut off.
 
-The order of commits lets a kill at any moment neither lose a completed trial nor count it twice:
-the measurement is stored first, under the trial's number, and then the trial is told. What a
-kill can leave is a running trial, with or without a measurement; `recover` finishes both.
+The Searcher works in memory; the disk has one transaction when a trial begins, with all that the
+sampler chose, and one when it ends. The order of commits lets a kill at any moment neither lose a
+completed trial nor count it twice: its measurements are stored first, under the trial's number, and
+then the trial is told. What a kill can leave is a running trial, with some or all of its
+measurements; `recover` finishes or puts back each of them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections import deque
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
-from optuna.samplers import BaseSampler
 from optuna.trial import FrozenTrial, TrialState
 
 from lsmtune.errors import LsmtuneError
 from lsmtune.records.config import OptionValue
-from lsmtune.records.objective import Objective
+from lsmtune.records.measurement import Outcome
+from lsmtune.samplers import OUTCOME, PUT_BACK, Searcher
+from lsmtune.samplers.draw import draw_of
+from lsmtune.samplers.mirror import CONSTRAINT_PREFIX
 from lsmtune.space import Space
 from lsmtune.storage.folder import StudyFolder
-from lsmtune.storage.measurements import StoredMeasurement
 from lsmtune.storage.trouble import explained
 
-OUTCOME = "outcome"
-PUT_BACK = "put_back"
 RETRY_OF = "retry_of"
-_FIXED_PARAMS = "fixed_params"  # where Optuna keeps the values of an enqueued trial
+START = "start"
+_ABSENT = object()
+_FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
 @dataclass(frozen=True)
@@ -35,85 +40,179 @@ class AskedTrial:
     values: Mapping[str, OptionValue]
 
 
-class Trials:
-    """The trials of one study, as Optuna keeps them."""
+@dataclass(frozen=True)
+class TrialEnd:
+    """How a trial ended: its outcome, and what is known of its objectives and constraints.
 
-    def __init__(self, folder: StudyFolder, space: Space, objective: Objective) -> None:
+    `values` has one value per objective, and is None for a trial that failed or was pruned.
+    `pickable`: it meets what the study wants of the configuration that it picks from a front.
+    """
+
+    outcome: Outcome
+    values: tuple[float, ...] | None = None
+    violations: Mapping[str, float] = field(default_factory=dict)
+    pickable: bool = True
+
+    @property
+    def eligible(self) -> bool:
+        """Whether it may be the best: it has values, and breaks nothing."""
+        kept = all(violation <= 0 for violation in self.violations.values())
+        return self.values is not None and kept and self.pickable
+
+    @property
+    def state(self) -> TrialState:
+        """Optuna's word for it."""
+        if self.values is not None:
+            return TrialState.COMPLETE
+        return TrialState.PRUNED if self.outcome is Outcome.PRUNED else TrialState.FAIL
+
+
+@dataclass(frozen=True)
+class _Queued:
+    """Values to be tried before the sampler is asked, and why."""
+
+    values: Mapping[str, OptionValue]
+    attribute: tuple[str, int]
+
+
+class Trials:
+    """The trials of one study, in memory and on the disk."""
+
+    def __init__(self, folder: StudyFolder, space: Space, searcher: Searcher) -> None:
         self._folder = folder
         self._space = space
-        self._objective = objective
-        self._study = folder.optuna_study()
+        self._searcher = searcher
+        self._queue: deque[_Queued] = deque()
+        self._stored: dict[int, dict[str, Any]] = {}
 
-    def asked(self) -> int:
-        """How many trials there are, in any state."""
-        return len(self._study.get_trials(deepcopy=False))
+    def restore(
+        self,
+        ends: Mapping[int, TrialEnd | None],
+        reports: Mapping[int, Mapping[int, float]],
+        start: Sequence[Mapping[str, OptionValue]],
+    ) -> None:
+        """Bring disk and Searcher to the same state, whatever a kill left.
 
-    def use_sampler(self, sampler: BaseSampler) -> None:
-        """Ask `sampler` from now on."""
-        self._study.sampler = sampler
-
-    def enqueue(self, values: Mapping[str, OptionValue]) -> None:
-        """Make `values`, which lie in the space, the next trial."""
-        with explained(self._folder.path):
-            self._study.enqueue_trial(self._space.variables_of(values))
-
-    def ask(self) -> AskedTrial:
-        """Begin a trial."""
-        with explained(self._folder.path):
-            trial = self._study.ask()
-            return AskedTrial(trial.number, self._space.suggest(trial))
-
-    def tell(self, number: int, stored: StoredMeasurement) -> None:
-        """Finish a trial from its stored measurement: with its value, or as failed.
-
-        A failed run is told as FAIL, with the run's outcome as an attribute: samplers leave it
-        out, and no made-up value misleads them.
-        """
-        value = self._objective.value(stored.measurement)
-        with explained(self._folder.path):
-            self._folder.annotate_trial(number, OUTCOME, stored.measurement.outcome.value)
-            if value is None:
-                self._study.tell(number, state=TrialState.FAIL)
-            else:
-                self._study.tell(number, value)
-
-    def put_back(self, number: int) -> None:
-        """End a trial that has no measurement, and queue its values for a later one."""
-        with explained(self._folder.path):
-            trials = self._study.get_trials(deepcopy=False)
-            trial = trials[number]
-            variables = {**trial.system_attrs.get(_FIXED_PARAMS, {}), **trial.params}
-            # Queued before it is ended: a kill in between must not lose the values, and the
-            # attribute keeps the next start from queueing them twice.
-            if variables and not any(t.user_attrs.get(RETRY_OF) == number for t in trials):
-                self._study.enqueue_trial(variables, user_attrs={RETRY_OF: number})
-            self._folder.annotate_trial(number, OUTCOME, PUT_BACK)
-            self._study.tell(number, state=TrialState.FAIL)
-
-    def recover(self, measured: Mapping[int, StoredMeasurement]) -> None:
-        """Finish every trial that a kill left running; `measured` holds the runs by trial.
+        `ends` are the trials that have stored runs, by number, None for those that lack some;
+        `reports` what a pruner was told of them, step to value. `start` are configurations of the
+        space to try first.
 
         Raises LsmtuneError when one of the two databases is not the one that belongs to the other.
         """
-        self._refuse_strangers(measured)
-        for trial in self._running():
-            if trial.number in measured:
-                self.tell(trial.number, measured[trial.number])
-            else:
-                self.put_back(trial.number)
+        trials = self._folder.trials()
+        self._refuse_strangers(trials, ends)
+        for trial in trials:
+            if trial.state is TrialState.RUNNING:
+                self._finish(trial.number, ends.get(trial.number))
+        trials = self._folder.trials()
+        for trial in trials:
+            trial.intermediate_values = dict(reports.get(trial.number, {}))
+            end = ends.get(trial.number)
+            broken = end.violations if end else {}
+            trial.system_attrs |= {f"{CONSTRAINT_PREFIX}{text}": v for text, v in broken.items()}
+        with explained(self._folder.path):
+            self._searcher.restore(trials)
+        self._fill_queue(trials, start)
 
-    def _refuse_strangers(self, measured: Mapping[int, StoredMeasurement]) -> None:
+    def _finish(self, number: int, end: TrialEnd | None) -> None:
+        """End a trial that a kill left running."""
+        if end is None:
+            self._store_put_back(number)
+        else:
+            self._store_end(number, end)
+
+    def _fill_queue(
+        self, trials: Sequence[FrozenTrial], start: Sequence[Mapping[str, OptionValue]]
+    ) -> None:
+        """What was put back and not tried again, then what was never begun of `start`."""
+        again = {trial.user_attrs.get(RETRY_OF) for trial in trials}
+        for trial in trials:
+            if trial.user_attrs.get(OUTCOME) == PUT_BACK and trial.number not in again:
+                draw = draw_of(self._space, self._space.distributions(), trial.params)
+                self._queue.append(_Queued(draw.values, (RETRY_OF, trial.number)))
+        begun = {trial.user_attrs.get(START) for trial in trials}
+        for index, values in enumerate(start):
+            if index not in begun:
+                self._queue.append(_Queued(values, (START, index)))
+
+    def outcomes(self) -> dict[int, str]:
+        """How each trial of the disk ended, by number; without those that run or were put back."""
+        found = {}
+        for trial in self._folder.trials():
+            outcome = trial.user_attrs.get(OUTCOME, Outcome.OK.value)
+            if trial.state.is_finished() and outcome != PUT_BACK:
+                found[trial.number] = str(outcome)
+        return found
+
+    def ask(self) -> AskedTrial:
+        """Begin a trial; it is on the disk when this returns.
+
+        Raises SpaceExhaustedError when every configuration was tried, and InputError when the
+        constraints leave none.
+        """
+        queued = self._queue[0] if self._queue else None
+        proposal = self._searcher.ask(queued.values if queued else None)
+        trial = proposal.trial
+        if queued is not None:
+            self._queue.popleft()
+            key, value = queued.attribute
+            trial.user_attrs = {**trial.user_attrs, key: value}
+        with explained(self._folder.path):
+            number = self._folder.begin_trial(trial)
+        if number != proposal.number:
+            raise LsmtuneError(
+                f"{self._folder.path}: another program added trial {number} to study.db; "
+                "put back the file, or use another folder (--dir DIR)"
+            )
+        self._stored[number] = dict(trial.system_attrs)
+        return AskedTrial(number, proposal.values)
+
+    def report(self, number: int, step: int, value: float) -> bool:
+        """Tell the pruner of a trial that runs; whether it is to be ended."""
+        self._searcher.report(number, step, value)
+        return self._searcher.should_prune(number)
+
+    def tell(self, number: int, end: TrialEnd) -> None:
+        """Finish a trial of which the measurements are stored."""
+        self._searcher.tell(number, end.state, end.values, end.violations)
+        self._store_end(number, end, self._searcher.attributes(number))
+
+    def put_back(self, number: int, values: Mapping[str, OptionValue]) -> None:
+        """End a trial that was cut off, and try its values again first of all."""
+        self._store_put_back(number)
+        self._searcher.put_back(number)
+        self._queue.appendleft(_Queued(values, (RETRY_OF, number)))
+
+    def _store_end(
+        self, number: int, end: TrialEnd, attributes: Mapping[str, Any] | None = None
+    ) -> None:
+        """Keep how a trial ended, and those of the sampler's and pruner's notes that are new.
+
+        The notes come first: a kill in between leaves a running trial, which is then told again.
+        """
+        stored = self._stored.pop(number, {})
+        new = {k: v for k, v in (attributes or {}).items() if stored.get(k, _ABSENT) != v}
+        self._folder.note_trial(number, new)
+        if end.state is not TrialState.COMPLETE:
+            self._folder.annotate_trial(number, {OUTCOME: end.outcome.value})
+        self._folder.finish_trial(number, end.state, end.values)
+
+    def _store_put_back(self, number: int) -> None:
+        # Noted before it is ended: a kill in between leaves a running trial without a measurement,
+        # which the next start puts back again.
+        self._folder.annotate_trial(number, {OUTCOME: PUT_BACK})
+        self._folder.finish_trial(number, TrialState.FAIL)
+
+    def _refuse_strangers(
+        self, trials: Sequence[FrozenTrial], ends: Mapping[int, TrialEnd | None]
+    ) -> None:
         """A kill leaves no trial finished that was not measured, and none measured not begun."""
-        states = {trial.number: trial.state for trial in self._study.get_trials(deepcopy=False)}
-        begun = {number for number, state in states.items() if state is not TrialState.WAITING}
-        finished = {number for number in begun if states[number] is TrialState.COMPLETE}
-        strangers = sorted((measured.keys() - begun) | (finished - measured.keys()))
+        begun = {trial.number for trial in trials}
+        finished = {trial.number for trial in trials if trial.state in _FINISHED}
+        strangers = sorted((ends.keys() - begun) | (finished - ends.keys()))
         if strangers:
             raise LsmtuneError(
                 f"{self._folder.path}: study.db and measurements.db do not belong together: "
                 f"trial {strangers[0]} is in one of them only; put back the file that was changed, "
                 "or use another folder (--dir DIR)"
             )
-
-    def _running(self) -> list[FrozenTrial]:
-        return self._study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))

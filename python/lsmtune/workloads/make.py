@@ -19,6 +19,7 @@ def make_workload(name: str, parameters: Mapping[str, object], source: str) -> W
     """
     named = _named(name, source)
     given = complete_parameters(name, parameters, source)
+    _check_shares(named, given, source)
     return Workload(
         name=named.name,
         phases=_phases(named, given),
@@ -50,6 +51,17 @@ def complete_parameters(name: str, parameters: Mapping[str, object], source: str
     return complete
 
 
+def _check_shares(named: NamedWorkload, given: Mapping[str, Any], source: str) -> None:
+    if named.passes and given["num"] % given["threads"]:
+        raise InputError(
+            source,
+            "threads",
+            found=given["threads"],
+            allowed=f"a divisor of num, {given['num']}",
+            why="the threads share the keys evenly",
+        )
+
+
 def _named(name: str, source: str) -> NamedWorkload:
     if name not in NAMED_WORKLOADS:
         raise InputError(
@@ -78,6 +90,8 @@ def _parsed(named: NamedWorkload, key: str, value: object, source: str) -> Param
 
 
 def _phases(named: NamedWorkload, given: Mapping[str, Any]) -> tuple[Phase, ...]:
+    if named.passes:
+        return _passes(named, given)
     measure = Phase(
         name=named.name,
         kind=PhaseKind.MEASURE,
@@ -104,6 +118,20 @@ def _phases(named: NamedWorkload, given: Mapping[str, Any]) -> tuple[Phase, ...]
             )
         )
     return (*phases, measure)
+
+
+def _passes(named: NamedWorkload, given: Mapping[str, Any]) -> tuple[Phase, ...]:
+    return tuple(
+        Phase(
+            name=name,
+            kind=PhaseKind.MEASURE,
+            operation=operation,
+            operations_per_thread=given["num"] // given["threads"],
+            threads=given["threads"],
+            rate_ops_s=given["rate_ops_s"],
+        )
+        for name, operation in named.passes
+    )
 
 
 def _operations_per_thread(given: Mapping[str, Any]) -> int | None:

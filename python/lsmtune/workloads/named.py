@@ -7,16 +7,19 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True)
 class NamedWorkload:
-    """A workload of db_bench's name and meaning.
+    """A workload; those of db_bench's name have its meaning.
 
     `loaded` workloads work on a database that is loaded and settled first. `no_effect` maps the
-    parameters that this workload has no use for to the reason, which the user is told.
+    parameters that this workload has no use for to the reason, which the user is told. `passes`
+    are its measure phases, name and operation, where it is not one phase of its own name; in each
+    of them all keys come up exactly once over all threads.
     """
 
     name: str
     description: str
     loaded: bool
     no_effect: dict[str, str] = field(default_factory=dict)
+    passes: tuple[tuple[str, str], ...] = ()
 
 
 _NO_LOAD = {
@@ -68,6 +71,22 @@ _WORKLOADS = (
         "get random keys in the given threads while one more thread writes",
         loaded=True,
         no_effect=_NO_SEEKS,
+    ),
+    NamedWorkload(
+        "put-get-delete",
+        "put num keys into an empty database, get each in another order, delete each in a third",
+        loaded=False,
+        no_effect=_NO_LOAD
+        | _NO_SEEKS
+        | {
+            "reads": "each of its phases meets every key once",
+            "duration_s": "each of its phases meets every key once",
+        },
+        passes=(
+            ("put", "filluniquerandom"),
+            ("get", "readuniquerandom"),
+            ("delete", "deleteuniquerandom"),
+        ),
     ),
 )
 

@@ -1,0 +1,22 @@
+"""Ending one run, or all of them."""
+
+from __future__ import annotations
+
+import threading
+
+
+class Halt(threading.Event):
+    """Set when a run is to end: by the user's `stop`, or because it was set itself."""
+
+    def __init__(self, stop: threading.Event) -> None:
+        super().__init__()
+        self._stop = stop
+
+    def is_set(self) -> bool:
+        """Whether the run is to end, whoever wants it."""
+        return super().is_set() or self._stop.is_set()
+
+    @property
+    def pruned(self) -> bool:
+        """Whether it was this run alone that was ended."""
+        return super().is_set() and not self._stop.is_set()

@@ -1,0 +1,141 @@
+"""A Goal: what a study makes better, over all its workloads, as one number with a direction.
+
+A study has one or several workloads, each with a weight, and one or several objectives. A value
+over several workloads is the weighted geometric mean of the values of each: the ratio of two such
+means is the weighted geometric mean of the ratios, whatever the scale of each workload (P. J.
+Fleming, J. J. Wallace, "How not to lie with statistics", CACM 29(3), 1986).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lsmtune.records.measurement import Measurement, Outcome
+from lsmtune.records.objective import Direction, Objective
+from lsmtune.records.workload import Workload
+
+
+@dataclass(frozen=True)
+class WeightedWorkload:
+    """One workload of a study; `parameters` are those that have an effect, defaults filled in."""
+
+    label: str
+    workload: Workload
+    weight: float
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pick:
+    """How one configuration is chosen from a front: `weights` by the objectives' labels.
+
+    An objective of weight 0 plays no part beyond the front itself.
+    """
+
+    weights: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """`objectives` over workloads of `shares`, which sum to 1; `pick` when there are several."""
+
+    objectives: tuple[Objective, ...]
+    shares: tuple[float, ...] = (1.0,)
+    pick: Pick | None = None
+
+    @property
+    def several(self) -> bool:
+        """Whether the search is for a front and not for one best value."""
+        return len(self.objectives) > 1
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """The direction of each objective."""
+        return tuple(objective.direction for objective in self.objectives)
+
+    @property
+    def chosen(self) -> tuple[Objective, ...]:
+        """The objectives that the pick gives a weight."""
+        return tuple(o for o in self.objectives if self._weight(o) > 0)
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """The weight of each objective, of 1 in all."""
+        return tuple(self._weight(objective) for objective in self.objectives)
+
+    @property
+    def metric(self) -> str:
+        """What the number of `value` is, for people: a metric, or a product of powers of some."""
+        if not self.several:
+            return self.objectives[0].metric
+        if len(self.chosen) == 1:
+            return self.chosen[0].label
+        powers = (f"{o.label}^{self._power(o):g}" for o in self.chosen)
+        return " * ".join(powers)
+
+    @property
+    def direction(self) -> Direction:
+        """Which way the number of `value` is better."""
+        return self.chosen[0].direction if len(self.chosen) == 1 else Direction.MAXIMIZE
+
+    def better(self, value: float, other: float) -> bool:
+        """Whether `value` is better than `other`; equal values are not."""
+        return value > other if self.direction is Direction.MAXIMIZE else value < other
+
+    def values(self, runs: Sequence[Measurement]) -> tuple[float, ...] | None:
+        """The value of each objective over `runs`, one per workload; None when one is unknown.
+
+        Over several workloads, values that are not above zero have no geometric mean: None.
+        """
+        found = tuple(self._mean(objective, runs) for objective in self.objectives)
+        return None if None in found else found  # type: ignore[return-value]
+
+    def value(self, runs: Sequence[Measurement]) -> float | None:
+        """The one number: an objective's value, or the picked product of several."""
+        values = self.values(runs)
+        return None if values is None else self.number(values)
+
+    def number(self, values: Sequence[float]) -> float | None:
+        """The one number of the objectives' `values`; None where a product has none (values <= 0).
+
+        The product of each value to the power of its weight, to the inverse where less is better.
+        """
+        known = dict(zip(self.objectives, values, strict=True))
+        if len(self.chosen) == 1:
+            return known[self.chosen[0]]
+        if any(known[objective] <= 0 for objective in self.chosen):
+            return None
+        return math.exp(sum(self._power(o) * math.log(known[o]) for o in self.chosen))
+
+    def _mean(self, objective: Objective, runs: Sequence[Measurement]) -> float | None:
+        values = [objective.value(run) for run in runs]
+        if len(values) != len(self.shares) or any(value is None for value in values):
+            return None
+        if len(values) == 1:
+            return values[0]
+        if any(value is None or value <= 0 for value in values):
+            return None
+        logs = (
+            share * math.log(value)
+            for share, value in zip(self.shares, values, strict=True)
+            if value is not None
+        )
+        return math.exp(sum(logs))
+
+    def _power(self, objective: Objective) -> float:
+        weight = self._weight(objective)
+        return weight if objective.direction is Direction.MAXIMIZE else -weight
+
+    def _weight(self, objective: Objective) -> float:
+        """The weight of `objective`, of all weights; without a pick all are the same."""
+        if self.pick is None:
+            return 1.0 / len(self.objectives)
+        total = sum(self.pick.weights.values())
+        return self.pick.weights.get(objective.label, 0.0) / total
+
+
+def outcome_of(runs: Sequence[Measurement]) -> Outcome:
+    """How the runs of one trial ended together: the first outcome that is not `ok`."""
+    return next((run.outcome for run in runs if run.outcome is not Outcome.OK), Outcome.OK)

@@ -1,0 +1,173 @@
+"""A program of the user's own as a child process: what it prints is kept, its whole tree ends.
+
+It leads a session of its own, like the driver. Unlike the driver it may start processes, so that
+memory is that of the tree; and it does not listen, so that a cancellation is a SIGTERM and a guard
+takes the tuner's place when that is killed.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+
+import psutil
+
+from lsmtune.runners.followed_file import FollowedFile
+from lsmtune.runners.memory_use import resident_bytes_of_all
+from lsmtune.runners.orphan_guard import OrphanGuard
+from lsmtune.runners.process import has_ended, not_started
+
+_POLL_S = 0.01
+_TREE_TICK_S = 0.1  # finding the tree takes the kernel a look at every process of the machine
+_KIB = 1024
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What the tree of processes took, as far as it was waited for by its parents."""
+
+    cpu_s: float
+    rss_bytes_max: int
+
+
+class CommandProcess:
+    """A started program. `followed` are the files whose lines are read while it runs; each line
+    comes with the index of its file.
+
+    A context manager: on the way out the process group and every other process of the tree that
+    was seen are killed, and the program is reaped. Not thread-safe; each run has its own.
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        folder: Path,
+        stdout: Path,
+        stderr: Path,
+        followed: Sequence[Path],
+    ) -> None:
+        """Starts the program in `folder`. Raises InputError if it cannot be started."""
+        self._files = [FollowedFile(path) for path in followed]
+        self._popen = _spawn(arguments, environment, folder, stdout, stderr)
+        self._seen: dict[int, psutil.Process] = {}
+        self._tree_bytes = 0
+        self._next_look = time.monotonic()
+        self.usage = Usage(0.0, 0)
+        try:
+            self._guard = OrphanGuard(self._popen.pid)
+        except BaseException:
+            self._end()
+            raise
+
+    def __enter__(self) -> CommandProcess:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.reap()
+
+    def lines(self, timeout_s: float) -> tuple[list[tuple[int, bytes]], bool]:
+        """Lines that were added within `timeout_s`, and whether more is there already."""
+        end = time.monotonic() + timeout_s
+        while True:
+            exited = self.exited()  # asked before reading: then nothing can come after what is read
+            lines, more = self._read()
+            if exited and not lines and not more:
+                return self._last(), False
+            if lines or more or time.monotonic() >= end:
+                return lines, more
+            time.sleep(_POLL_S)
+
+    def _read(self) -> tuple[list[tuple[int, bytes]], bool]:
+        found: list[tuple[int, bytes]] = []
+        more = False
+        for index, file in enumerate(self._files):
+            lines, remains = file.read()
+            found += [(index, line) for line in lines]
+            more |= remains
+        return found, more
+
+    def _last(self) -> list[tuple[int, bytes]]:
+        return [(index, line) for index, file in enumerate(self._files) for line in file.last()]
+
+    def exited(self) -> bool:
+        """Whether the program has ended. It stays a zombie until it is reaped."""
+        return self._popen.returncode is not None or has_ended(self._popen.pid)
+
+    def ask_to_stop(self) -> None:
+        """SIGTERM to the whole process group."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._popen.pid, signal.SIGTERM)
+
+    def resident_bytes(self, limit: int) -> int:
+        """Resident memory of the whole tree, looked at anew every 100 ms."""
+        if time.monotonic() >= self._next_look:
+            self._look()
+            self._tree_bytes = resident_bytes_of_all(self._seen.values(), limit)
+            most = max(self.usage.rss_bytes_max, self._tree_bytes)
+            self.usage = Usage(self.usage.cpu_s, most)
+            self._next_look = time.monotonic() + _TREE_TICK_S
+        return self._tree_bytes
+
+    def _look(self) -> None:
+        """Brings `_seen` up to date: the tree, and what has left it but was in it once."""
+        with suppress(psutil.NoSuchProcess):
+            program = psutil.Process(self._popen.pid)
+            tree = [program, *program.children(recursive=True)]
+            self._seen |= {process.pid: process for process in tree}
+        self._seen = {pid: one for pid, one in self._seen.items() if one.is_running()}
+
+    def reap(self) -> int:
+        """Kills what is left of the tree; the program's exit status, negative for a signal."""
+        if self._popen.returncode is None:
+            try:
+                self._guard.close()
+            finally:
+                self._end()
+        return self._popen.returncode
+
+    def _end(self) -> None:
+        self._look()
+        with suppress(ProcessLookupError):
+            os.killpg(self._popen.pid, signal.SIGKILL)
+        for process in self._seen.values():
+            with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                process.kill()
+        _, status, used = os.wait4(self._popen.pid, 0)
+        self._popen.returncode = os.waitstatus_to_exitcode(status)
+        rss_bytes_max = max(self.usage.rss_bytes_max, used.ru_maxrss * _KIB)  # KiB: getrusage(2)
+        self.usage = Usage(used.ru_utime + used.ru_stime, rss_bytes_max)
+
+
+def _spawn(
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    folder: Path,
+    stdout: Path,
+    stderr: Path,
+) -> subprocess.Popen[bytes]:
+    try:
+        with stdout.open("wb") as output, stderr.open("wb") as errors:
+            return subprocess.Popen(
+                arguments,
+                cwd=folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=output,
+                stderr=errors,
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise not_started(arguments[0], error) from error

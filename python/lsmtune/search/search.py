@@ -1,0 +1,352 @@
+"""The Search: asks a sampler for configurations, and is told what became of them.
+
+What a study does by itself, in pieces: the caller runs the trials, and nothing is judged or proved
+here. The words are those of a study file.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import SupportsFloat
+
+from optuna.trial import FrozenTrial, TrialState
+
+from lsmtune.errors import InputError, nearest_name
+from lsmtune.pruners import make_pruner
+from lsmtune.records.config import OptionValue
+from lsmtune.records.measurement import Outcome
+from lsmtune.records.objective import Direction
+from lsmtune.samplers import OUTCOME, PUT_BACK, Searcher
+from lsmtune.samplers.draw import draw_of
+from lsmtune.samplers.mirror import CONSTRAINT_PREFIX
+from lsmtune.search.inputs import Arguments, read_arguments
+from lsmtune.search.store import SearchStore
+from lsmtune.search.trial import FinishedTrial, Trial, finite
+from lsmtune.space import ConstraintKind
+from lsmtune.stats.pareto import front
+
+FAILURES = (
+    Outcome.INVALID,
+    Outcome.CRASHED,
+    Outcome.TIMEOUT,
+    Outcome.OUT_OF_MEMORY,
+    Outcome.DISK_FULL,
+    Outcome.DATA_LOSS,
+)
+
+
+class Search:
+    """A search of `space`; for one thread.
+
+    `space` is a mapping as under `space:` in a study file, or the name of a ready space. `sampler`
+    and `pruner` are names, or mappings of a name and settings. `direction` is maximize or minimize;
+    a mapping of metric to direction names the objectives, and several of them are searched for a
+    front. `constraints` are texts on parameters, on the objectives and on `metrics`, further names
+    that `tell` gives. `start` are configurations of the space that are tried first.
+
+    With a `folder` the search is on the disk, locked for this process until `close`, and another
+    Search with the same arguments goes on with it. Without one it is forgotten in the end.
+
+    The sequence of trials follows from `seed` and from what was told. Raises InputError for
+    whatever is wrong with an argument.
+    """
+
+    def __init__(
+        self,
+        space: str | Sequence[str] | Mapping[str, object],
+        *,
+        sampler: str | Mapping[str, object] = "tpe",
+        pruner: str | Mapping[str, object] = "none",
+        seed: int = 0,
+        direction: str | Mapping[str, str] = "maximize",
+        constraints: Sequence[str] = (),
+        metrics: Sequence[str] = (),
+        start: Sequence[Mapping[str, OptionValue]] = (),
+        folder: str | Path | None = None,
+    ) -> None:
+        self._arguments = read_arguments(
+            space=space,
+            sampler=sampler,
+            pruner=pruner,
+            seed=seed,
+            direction=direction,
+            constraints=constraints,
+            metrics=metrics,
+            start=start,
+        )
+        self._searcher = _make_searcher(self._arguments)
+        self._queue: deque[Mapping[str, OptionValue]] = deque()
+        self._running: dict[int, _Running] = {}
+        self._finished: dict[int, FinishedTrial] = {}
+        self._store = None if folder is None else SearchStore(Path(folder), self._arguments)
+        try:
+            self._restore()
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self) -> Trial:
+        """Begins a trial: a configuration that was not tried before.
+
+        Raises SpaceExhaustedError when there is none left, and InputError when the constraints
+        leave none at all.
+        """
+        proposal = self._searcher.ask(self._queue[0] if self._queue else None)
+        if self._queue:
+            self._queue.popleft()
+        if self._store is not None:
+            self._store.begin(proposal.trial)
+        self._running[proposal.number] = _Running(proposal.values)
+        return Trial(proposal.number, self._arguments.options(proposal.values), self)
+
+    def tell(
+        self,
+        trial: Trial,
+        value: SupportsFloat | Mapping[str, SupportsFloat] | None = None,
+        *,
+        failed: str | None = None,
+        pruned: bool = False,
+    ) -> FinishedTrial:
+        """Ends a trial: with its value or its metrics by name, as failed, or as pruned.
+
+        `failed` says how: invalid, crashed, timeout, out_of_memory, disk_full, data_loss. Samplers
+        learn from all three. On the disk when it returns. Raises InputError for a trial that does
+        not run, for a metric that is missing or not a finite number, and for an unknown failure.
+        """
+        running = self._of(trial)
+        outcome, metrics = self._told(value, failed, pruned)
+        violations = self._violations(running.values, metrics) if outcome is Outcome.OK else {}
+        if self._store is not None:
+            elapsed_s = time.monotonic() - running.started_s
+            options = self._arguments.options(running.values)
+            self._store.tell(trial.number, options, outcome, metrics, elapsed_s)
+        finished = self._finished_trial(trial.number, running.values, outcome, metrics, violations)
+        state = _state(outcome)
+        self._searcher.tell(trial.number, state, finished.values, violations)
+        self._finish_stored(finished, state, running.reports)
+        self._finished[trial.number] = finished
+        del self._running[trial.number]
+        return finished
+
+    def put_back(self, trial: Trial) -> None:
+        """Ends a trial that was cut off and says nothing; its configuration comes again next."""
+        running = self._of(trial)
+        self._searcher.put_back(trial.number)
+        if self._store is not None:
+            self._store.put_back(trial.number)
+        self._queue.appendleft(running.values)
+        del self._running[trial.number]
+
+    def report(self, number: int, step: int, value: float) -> None:
+        """Takes an intermediate value of a running trial; see `Trial.report`."""
+        if number not in self._running:
+            raise InputError("report", why=f"trial {number} does not run")
+        self._searcher.report(number, step, value)
+        self._running[number].reports[step] = value
+
+    def should_prune(self, number: int) -> bool:
+        """Whether a running trial should end here; see `Trial.should_prune`."""
+        return number in self._running and self._searcher.should_prune(number)
+
+    @property
+    def trials(self) -> tuple[FinishedTrial, ...]:
+        """The trials that ended, in order of their numbers, but for those put back."""
+        return tuple(self._finished[number] for number in sorted(self._finished))
+
+    @property
+    def best(self) -> FinishedTrial | None:
+        """The trial with the best value of those that break no constraint; None without any.
+
+        Raises InputError for a search with several objectives, which has a front.
+        """
+        if len(self._arguments.directions) > 1:
+            raise InputError("Search.best", why="several objectives have no best trial but a front")
+        found = self.front
+        return found[0] if found else None
+
+    @property
+    def front(self) -> tuple[FinishedTrial, ...]:
+        """The trials that break no constraint and that no other such trial beats."""
+        eligible = [trial for trial in self.trials if trial.eligible]
+        points = [trial.values for trial in eligible if trial.values is not None]
+        upwards = [way is Direction.MAXIMIZE for way in self._arguments.directions.values()]
+        return tuple(eligible[index] for index in front(points, upwards)) if points else ()
+
+    def close(self) -> None:
+        """Closes the folder and lets the next process in. May be called more than once."""
+        if self._store is not None:
+            self._store.close()
+
+    def __enter__(self) -> Search:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _of(self, trial: Trial) -> _Running:
+        running = self._running.get(trial.number)
+        if running is None:
+            raise InputError(
+                "trial", found=trial.number, why="does not run", allowed="what ask gave"
+            )
+        return running
+
+    def _told(
+        self, value: object, failed: str | None, pruned: bool
+    ) -> tuple[Outcome, dict[str, float]]:
+        given = [value is not None, failed is not None, pruned]
+        if sum(given) != 1:
+            raise InputError(
+                "tell", why="says how the trial ended", allowed="value, failed or pruned"
+            )
+        if pruned:
+            return Outcome.PRUNED, {}
+        if failed is not None:
+            return _failure(failed), {}
+        return Outcome.OK, self._metrics(value)
+
+    def _metrics(self, value: object) -> dict[str, float]:
+        names = self._arguments.directions
+        if not isinstance(value, Mapping):
+            if len(names) > 1:
+                allowed = f"a mapping with {', '.join(names)}"
+                raise InputError("tell", "value", found=value, allowed=allowed)
+            value = {next(iter(names)): value}
+        metrics = {str(name): finite("tell", str(name), number) for name, number in value.items()}
+        for name in names:
+            if name not in metrics:
+                raise InputError("tell", name, why="missing", nearest=nearest_name(name, metrics))
+        return metrics
+
+    def _violations(
+        self, values: Mapping[str, OptionValue], metrics: Mapping[str, float]
+    ) -> dict[str, float]:
+        broken = {}
+        for constraint in self._arguments.of_kind(ConstraintKind.OUTCOME):
+            missing = sorted(constraint.metric_names - metrics.keys())
+            if missing:
+                why = f"missing, and a constraint names it: {constraint.text}"
+                raise InputError("tell", missing[0], why=why)
+            known = self._arguments.known(values)
+            broken[constraint.text] = constraint.violation({**known, **metrics})
+        return broken
+
+    def _finished_trial(
+        self,
+        number: int,
+        values: Mapping[str, OptionValue],
+        outcome: Outcome,
+        metrics: Mapping[str, float],
+        violations: Mapping[str, float],
+    ) -> FinishedTrial:
+        objectives = self._arguments.directions
+        found = tuple(metrics[name] for name in objectives) if outcome is Outcome.OK else None
+        options = self._arguments.options(values)
+        return FinishedTrial(number, options, outcome, found, metrics, violations)
+
+    def _finish_stored(
+        self, finished: FinishedTrial, state: TrialState, reports: Mapping[int, float]
+    ) -> None:
+        if self._store is None:
+            return
+        attributes = self._searcher.attributes(finished.number)
+        self._store.finish(
+            finished.number, state, finished.values, reports, attributes, finished.outcome
+        )
+
+    def _restore(self) -> None:
+        """Takes over what is stored, ends what a kill left running, and fills the queue."""
+        stored = [] if self._store is None else self._store.trials()
+        told = {} if self._store is None else self._store.told()
+        cut_off = []
+        space = self._arguments.space
+        for trial in stored:
+            values = draw_of(space, space.distributions(), trial.params).values
+            if trial.number in told:
+                said = told[trial.number]
+                self._take_over(trial, values, said.outcome, dict(said.reported))
+            else:
+                cut_off.append(values)
+                self._put_back_stored(trial)
+        self._searcher.restore(stored)
+        for values in (*cut_off, *self._arguments.start):
+            if not self._searcher.tried(values) and values not in self._queue:
+                self._queue.append(values)
+
+    def _take_over(
+        self,
+        trial: FrozenTrial,
+        values: Mapping[str, OptionValue],
+        outcome: Outcome,
+        metrics: Mapping[str, float],
+    ) -> None:
+        violations = self._violations(values, metrics) if outcome is Outcome.OK else {}
+        finished = self._finished_trial(trial.number, values, outcome, metrics, violations)
+        broken = {f"{CONSTRAINT_PREFIX}{text}": number for text, number in violations.items()}
+        trial.system_attrs = {**trial.system_attrs, **broken}
+        if not trial.state.is_finished() and self._store is not None:
+            state = _state(outcome)
+            self._store.finish(trial.number, state, finished.values, {}, broken, outcome)
+            trial.state, trial.values = state, finished.values
+        self._finished[trial.number] = finished
+
+    def _put_back_stored(self, trial: FrozenTrial) -> None:
+        if not trial.state.is_finished() and self._store is not None:
+            self._store.put_back(trial.number)
+        trial.state = TrialState.FAIL
+        trial.user_attrs = {**trial.user_attrs, OUTCOME: PUT_BACK}
+
+
+class _Running:
+    """A trial between ask and tell."""
+
+    def __init__(self, values: Mapping[str, OptionValue]) -> None:
+        self.values = values
+        self.reports: dict[int, float] = {}
+        self.started_s = time.monotonic()
+
+
+def _make_searcher(arguments: Arguments) -> Searcher:
+    before = arguments.of_kind(ConstraintKind.OPTIONS)
+
+    def accepts(values: Mapping[str, OptionValue]) -> str:
+        known = arguments.known(values)
+        return next((f"breaks {c.text}" for c in before if not c.holds(known)), "")
+
+    directions = tuple(arguments.directions.values())
+    return Searcher(
+        arguments.space,
+        arguments.sampler,
+        arguments.sampler_settings,
+        arguments.seed,
+        directions,
+        accepts=accepts,
+        pruner=make_pruner(arguments.pruner, arguments.pruner_settings, directions),
+    )
+
+
+def _state(outcome: Outcome) -> TrialState:
+    if outcome is Outcome.OK:
+        return TrialState.COMPLETE
+    return TrialState.PRUNED if outcome is Outcome.PRUNED else TrialState.FAIL
+
+
+def _failure(failed: str) -> Outcome:
+    if failed in FAILURES:
+        return Outcome(failed)
+    raise InputError(
+        "tell",
+        "failed",
+        found=failed,
+        allowed=", ".join(FAILURES),
+        nearest=nearest_name(failed, FAILURES),
+    )

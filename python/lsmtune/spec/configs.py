@@ -1,0 +1,42 @@
+"""Configurations as a study file names them: default, a preset, an option file, or a mapping."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+from lsmtune.engines.options.presets import PRESETS, preset
+from lsmtune.errors import InputError, nearest_name
+from lsmtune.records.config import Config, OptionValue
+from lsmtune.spec.fields import CONFIG_ALLOWED
+
+DEFAULT = "default"
+
+
+def named_config(
+    named: str | Mapping[str, OptionValue], engine: str, path: Path, source: str, field: str
+) -> Config:
+    """The Config that `field` of the study file at `path` names; a mapping is labelled by `field`.
+
+    Raises `InputError` for a name that is neither a preset of `engine` nor a file beside `path`.
+    """
+    if not isinstance(named, str):
+        return Config(dict(named), field)
+    if named == DEFAULT:
+        return Config()
+    ours = [name for name, known in PRESETS.items() if known.engine == engine]
+    if named in PRESETS:
+        found = preset(named)
+        if found.engine != engine:
+            why = f"a preset of {found.engine}"
+            raise InputError(source, field, why=why, found=named, allowed=", ".join(ours))
+        return Config(found.options, named)
+    file = path.parent / Path(named).expanduser()
+    if file.is_file():
+        return _from_file(file, engine, named)
+    nearest = nearest_name(named, [DEFAULT, *ours])
+    raise InputError(source, field, found=named, allowed=CONFIG_ALLOWED, nearest=nearest)
+
+
+def _from_file(file: Path, engine: str, named: str) -> Config:
+    raise NotImplementedError

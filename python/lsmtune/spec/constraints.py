@@ -1,0 +1,58 @@
+"""From the constraints of a study file to Constraints whose names are all known."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from lsmtune.engines.names import ENGINE_KINDS
+from lsmtune.engines.options import option_catalogue
+from lsmtune.errors import InputError
+from lsmtune.records.config import OptionValue
+from lsmtune.records.objective import METRICS
+from lsmtune.space import Constraint, ConstraintKind, Space, make_constraint
+
+# What an expression can name besides options and metrics; `facts_of` has their values.
+FACTS = ("num", "key_bytes", "value_bytes", "data_bytes", "threads", "memory_model_bytes")
+
+
+def make_constraints(
+    texts: Sequence[str],
+    field: str,
+    engine: str,
+    space: Space,
+    given: Iterable[Mapping[str, OptionValue]],
+    metrics: Sequence[str],
+    source: str,
+) -> tuple[Constraint, ...]:
+    """The constraints `texts` of `field`.
+
+    `given` are the mappings of options that the study sets outside the space. Raises `InputError`
+    for a text that is no expression, and for a name that is no option, metric or fact, or an
+    option of which neither the study nor the catalogue knows a value.
+    """
+    catalogue = option_catalogue(engine) if engine in ENGINE_KINDS else {}
+    set_by_study = {p.name for p in space.parameters} | {name for g in given for name in g}
+    options = sorted(set_by_study | catalogue.keys())
+    made = []
+    for index, text in enumerate(texts):
+        place = f"{field}[{index}]"
+        constraint = make_constraint(text, options, metrics, FACTS, source, place)
+        for name in constraint.option_names:
+            known = name in catalogue and catalogue[name].default is not None
+            if name not in set_by_study and not known:
+                why = f"{name} has no default that is known here"
+                allowed = f"{name} under options, baseline or space"
+                raise InputError(source, place, why=why, allowed=allowed)
+        made.append(constraint)
+    return tuple(made)
+
+
+def outcome_only(
+    constraints: Sequence[Constraint], field: str, source: str
+) -> tuple[Constraint, ...]:
+    """`constraints`, each of which must name a metric. Raises `InputError` otherwise."""
+    for index, constraint in enumerate(constraints):
+        if constraint.kind is not ConstraintKind.OUTCOME:
+            why = "names no metric"
+            raise InputError(source, f"{field}[{index}]", why=why, allowed=", ".join(METRICS))
+    return tuple(constraints)

@@ -1,0 +1,121 @@
+"""Which configurations of a study may be run, and which measurements meet its constraints."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from lsmtune.engines.memory_model import memory_model
+from lsmtune.engines.names import ENGINE_KINDS
+from lsmtune.engines.options import option_catalogue
+from lsmtune.errors import InputError
+from lsmtune.records.config import OptionValue
+from lsmtune.records.measurement import Measurement
+from lsmtune.records.objective import METRICS, metric_value
+from lsmtune.space import Constraint, ConstraintKind
+from lsmtune.spec import Spec
+from lsmtune.units import format_bytes
+
+_MEMORY_MODEL = "memory_model_bytes"
+
+
+def _defaults(engine: str) -> dict[str, OptionValue]:
+    """The engine's own defaults, of the options that its catalogue knows."""
+    catalogue = option_catalogue(engine) if engine in ENGINE_KINDS else {}
+    return {name: info.default for name, info in catalogue.items() if info.default is not None}
+
+
+class Feasibility:
+    """The constraints of one study, with the values of whatever they may name."""
+
+    def __init__(self, spec: Spec) -> None:
+        self._spec = spec
+        self._defaults = _defaults(spec.engine_name)
+        kinds = ConstraintKind.OPTIONS, ConstraintKind.OUTCOME
+        self._before, self._after = (
+            tuple(c for c in spec.constraints if c.kind is kind) for kind in kinds
+        )
+
+    def refusal(self, values: Mapping[str, OptionValue]) -> str:
+        """Why a candidate with `values` may not be run, in one line; empty when it may."""
+        return self.refusal_of({**self._spec.fixed, **values})
+
+    def refusal_of(self, options: Mapping[str, OptionValue]) -> str:
+        """The same for the whole of a configuration's `options`."""
+        memory_bytes = self._memory_bytes(options)
+        limit_bytes = self._spec.limits.memory_bytes
+        if memory_bytes > limit_bytes:
+            # Without the amount, so that refusals for one reason can be counted together.
+            return f"may come to use more memory than the limit of {format_bytes(limit_bytes)}"
+        if not self._before:
+            return ""
+        known = self._option_values(options) | {_MEMORY_MODEL: memory_bytes}
+        for constraint in self._before:
+            if any(constraint.violation({**known, **facts}) > 0 for facts in self._facts()):
+                return f"breaks {constraint.text}"
+        return ""
+
+    def violations(
+        self, options: Mapping[str, OptionValue], runs: Sequence[Measurement]
+    ) -> dict[str, float]:
+        """By how much each constraint on outcomes is broken by `runs`, one per workload.
+
+        0 or less where it holds; the worst of the workloads counts. Raises `InputError` for a
+        constraint on a metric that a run did not observe.
+        """
+        return self._violations(self._after, options, runs)
+
+    def picks(self, options: Mapping[str, OptionValue], runs: Sequence[Measurement]) -> bool:
+        """Whether a point of the front meets what the study wants of the one it picks."""
+        broken = self._violations(self._spec.pick_where, options, runs)
+        return all(violation <= 0 for violation in broken.values())
+
+    def _violations(
+        self,
+        constraints: Sequence[Constraint],
+        options: Mapping[str, OptionValue],
+        runs: Sequence[Measurement],
+    ) -> dict[str, float]:
+        if not constraints:
+            return {}
+        known = self._option_values(options) | {_MEMORY_MODEL: self._memory_bytes(options)}
+        broken: dict[str, float] = {}
+        for facts, run in zip(self._facts(), runs, strict=True):
+            observed = self._observed(run)
+            for constraint in constraints:
+                self._refuse_unknown(constraint, observed)
+                violation = constraint.violation({**known, **facts, **observed})
+                broken[constraint.text] = max(violation, broken.get(constraint.text, violation))
+        return broken
+
+    def _memory_bytes(self, options: Mapping[str, OptionValue]) -> int:
+        """By the model of the engine; 0 for one that has none."""
+        engine = self._spec.engine_name
+        return memory_model(engine, options).total_bytes if engine in ENGINE_KINDS else 0
+
+    def _option_values(self, options: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
+        return {**self._defaults, **options}
+
+    def _facts(self) -> list[dict[str, OptionValue]]:
+        """What expressions may say of each workload."""
+        workloads = [weighted.workload for weighted in self._spec.workloads]
+        return [
+            {
+                "num": workload.num,
+                "key_bytes": workload.key_bytes,
+                "value_bytes": workload.value_bytes,
+                "data_bytes": workload.num * (workload.key_bytes + workload.value_bytes),
+                "threads": max(phase.threads for phase in workload.phases),
+            }
+            for workload in workloads
+        ]
+
+    def _observed(self, run: Measurement) -> dict[str, OptionValue]:
+        phase = self._spec.objective.phase_of(run)
+        values = {name: metric_value(run, name, phase) for name in (*METRICS, *run.reported)}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def _refuse_unknown(self, constraint: Constraint, observed: Mapping[str, OptionValue]) -> None:
+        missing = sorted(constraint.metric_names - observed.keys())
+        if missing:
+            why = f"{self._spec.engine_name} did not observe {missing[0]} under this workload"
+            raise InputError(str(self._spec.path), f"constraint {constraint.text!r}", why=why)

@@ -1,0 +1,198 @@
+"""What a program of the user's own may import: its parameters, and where its results go.
+
+    import lsmtune
+
+    p = lsmtune.trial.parameters()
+    for step in range(10):
+        lsmtune.trial.report(measure_some(p))
+    lsmtune.trial.result(measure_all(p))
+
+Started by hand, outside a study, the same program runs with the defaults that it gives, and its
+reports are printed. Only the standard library is used, so that importing it costs nothing.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import math
+import os
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import SupportsFloat, TextIO
+
+from lsmtune.errors import InputError
+
+OptionValue = str | int | float | bool
+Value = SupportsFloat | Mapping[str, SupportsFloat]
+
+_PARAMETERS = "LSMTUNE_PARAMETERS"
+_RESULTS = "LSMTUNE_RESULTS"
+_NAMELESS = "value"  # the metric of a plain number where no study says what it is
+
+
+class Trial:
+    """One trial, as the variables of `environment` describe it; a study sets them.
+
+    `printed` is where reports go outside a study. The module's functions are those of the trial
+    that this process was started for.
+    """
+
+    def __init__(self, environment: Mapping[str, str], printed: TextIO) -> None:
+        """Reads what the study wrote for this run. Raises InputError when it cannot be read."""
+        self._printed = printed
+        self._results = environment.get(_RESULTS)
+        self._facts = _facts(environment.get(_PARAMETERS))
+        self._step = 0
+
+    def parameters(
+        self, default: Mapping[str, OptionValue] | None = None
+    ) -> dict[str, OptionValue]:
+        """The value of each parameter that is active, typed as in the study file.
+
+        `default` has values for those that are not, and for a run outside a study. Without it,
+        such a run raises InputError.
+        """
+        if self._facts is None:
+            if default is None:
+                raise InputError(
+                    _PARAMETERS,
+                    why="not set, so that this is no trial of a study; start the program with "
+                    "`lsmtune tune`, or give it values: parameters(default={...})",
+                )
+            return dict(default)
+        found = self._facts.get("parameters")
+        if not isinstance(found, dict):
+            raise InputError(_PARAMETERS, "parameters", found=found, allowed="an object")
+        return {**(default or {}), **found}
+
+    def seed(self, default: int = 0) -> int:
+        """The seed of this run: every repetition of a configuration has another one."""
+        found = self._fact("seed")
+        return found if isinstance(found, int) else default
+
+    def number(self) -> int | None:
+        """The trial's number; None outside a study, and in a run of the baseline or of a proof."""
+        found = self._fact("trial")
+        return found if isinstance(found, int) else None
+
+    def num(self, default: int | None = None) -> int | None:
+        """How many records the run is to have, which is less in the first rungs of a pruner."""
+        found = self._fact("num")
+        return found if isinstance(found, int) else default
+
+    def directory(self) -> Path:
+        """A fresh directory for this run, removed after it; outside a study, the current one."""
+        found = self._fact("directory")
+        return Path(found) if isinstance(found, str) else Path.cwd()
+
+    def report(self, value: Value, step: int | None = None) -> None:
+        """Reports an intermediate value, from which a pruner decides whether to go on.
+
+        A plain number is the study's metric; a mapping names several. `step` counts up from 1
+        unless it is given. Raises InputError for what is not a finite number.
+        """
+        metrics = self._metrics(value)
+        if step is None:
+            step = self._step + 1
+        if isinstance(step, bool) or not isinstance(step, int) or step < 0:
+            raise InputError("report", "step", found=step, allowed="a whole number, at least 0")
+        self._step = step
+        self._say({"step": step, **metrics})
+
+    def result(self, value: Value) -> None:
+        """Reports a final value, as `report` does. Of several for one metric the last counts."""
+        self._say(self._metrics(value))
+
+    def _fact(self, name: str) -> object:
+        return None if self._facts is None else self._facts.get(name)
+
+    def _metrics(self, value: Value) -> dict[str, float]:
+        named = value if isinstance(value, Mapping) else {self._main_metric(): value}
+        if not named:
+            raise InputError("result", why="names no metric")
+        return {name: _number(name, number) for name, number in named.items()}
+
+    def _main_metric(self) -> str:
+        names = self._fact("metrics")
+        return str(names[0]) if isinstance(names, list) and names else _NAMELESS
+
+    def _say(self, said: Mapping[str, float]) -> None:
+        line = json.dumps(said) + "\n"
+        if self._results is None:
+            self._printed.write(line)
+            self._printed.flush()
+            return
+        # One system call: lines of several processes of a trial do not mix.
+        descriptor = os.open(self._results, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        try:
+            os.write(descriptor, line.encode())
+        finally:
+            os.close(descriptor)
+
+
+def _facts(path: str | None) -> dict[str, object] | None:
+    """What the study wrote; keys that this version does not know do no harm."""
+    if path is None:
+        return None
+    try:
+        facts = json.loads(Path(path).read_text())
+    except OSError as error:
+        raise InputError(_PARAMETERS, found=path, why=f"cannot be read: {error.strerror}") from None
+    except ValueError as error:
+        raise InputError(_PARAMETERS, found=path, why=f"not JSON: {error}") from None
+    if not isinstance(facts, dict):
+        raise InputError(_PARAMETERS, found=path, why="does not hold a JSON object")
+    return facts
+
+
+def _number(name: str, value: object) -> float:
+    if name == "step" or not name:
+        raise InputError("result", found=name, why="not the name of a metric")
+    if isinstance(value, bool | str | bytes) or not isinstance(value, SupportsFloat):
+        raise InputError("result", name, found=value, allowed="a number")
+    number = float(value)
+    if not math.isfinite(number):
+        raise InputError("result", name, found=number, allowed="a finite number")
+    return number
+
+
+@functools.cache
+def _current() -> Trial:
+    return Trial(os.environ, sys.stdout)
+
+
+def parameters(default: Mapping[str, OptionValue] | None = None) -> dict[str, OptionValue]:
+    """See `Trial.parameters`."""
+    return _current().parameters(default)
+
+
+def seed(default: int = 0) -> int:
+    """See `Trial.seed`."""
+    return _current().seed(default)
+
+
+def number() -> int | None:
+    """See `Trial.number`."""
+    return _current().number()
+
+
+def num(default: int | None = None) -> int | None:
+    """See `Trial.num`."""
+    return _current().num(default)
+
+
+def directory() -> Path:
+    """See `Trial.directory`."""
+    return _current().directory()
+
+
+def report(value: Value, step: int | None = None) -> None:
+    """See `Trial.report`."""
+    _current().report(value, step)
+
+
+def result(value: Value) -> None:
+    """See `Trial.result`."""
+    _current().result(value)

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lsmtune.records.engine import EngineIdentity
+from lsmtune.records.measurement import Interval, Measurement, Outcome
+from lsmtune.spec import DataRungs, TimeRungs
+from lsmtune.study.rungs import Report, TimeReports, rung_workloads, smaller, time_reports
+from lsmtune.workloads import make_workload
+
+
+def intervals(*steps: tuple[float, int]) -> tuple[Interval, ...]:
+    found, before = [], 0
+    for elapsed_s, total in steps:
+        found.append(Interval(elapsed_s, 0.25, total - before, total, 0.0, 0))
+        before = total
+    return tuple(found)
+
+
+def test_a_report_is_the_rate_since_the_phase_began() -> None:
+    reports = TimeReports(TimeRungs(1.0))
+    series = intervals((0.5, 100), (1.01, 200), (1.5, 300), (2.0, 800))
+    assert [reports.take(i) for i in series] == [
+        None,
+        Report(1, pytest.approx(200 / 1.01)),
+        None,
+        Report(2, 400.0),
+    ]
+
+
+def test_a_rung_that_was_slept_through_is_not_reported_twice() -> None:
+    reports = TimeReports(TimeRungs(1.0))
+    found = [reports.take(i) for i in intervals((3.5, 700), (3.7, 740), (4.1, 820))]
+    assert [report.step for report in found if report] == [3, 4]
+
+
+@given(st.lists(st.floats(0.01, 2.0), min_size=1, max_size=50), st.floats(0.05, 3.0))
+def test_steps_rise_and_never_come_before_their_time(gaps: list[float], every_s: float) -> None:
+    elapsed = [sum(gaps[: index + 1]) for index in range(len(gaps))]
+    reports = TimeReports(TimeRungs(every_s))
+    steps = []
+    for interval in intervals(*((at, 10 * (n + 1)) for n, at in enumerate(elapsed))):
+        report = reports.take(interval)
+        if report is not None:
+            assert report.step * every_s <= interval.elapsed_s * (1 + 1e-9)
+            steps.append(report.step)
+    assert steps == sorted(set(steps))
+
+
+def test_a_stored_run_gives_the_reports_that_it_gave_while_it_ran() -> None:
+    series = intervals((0.6, 60), (1.2, 120), (2.5, 200))
+    pruned = Measurement(
+        Outcome.PRUNED, EngineIdentity("memory"), {}, "w", 1, 0.0, 2.5, intervals_unfinished=series
+    )
+    found = list(time_reports(TimeRungs(1.0), pruned, "throughput_ops_s"))
+    assert [(r.step, round(r.value, 6)) for r in found] == [(1, 100.0), (2, 80.0)]
+
+
+def test_a_smaller_workload_shrinks_every_phase_alike() -> None:
+    full = make_workload("overwrite", {"num": 100_000, "warmup_operations": 5000}, "test")
+    small = smaller(full, 1000)
+    assert small.num == 1000
+    for before, after in zip(full.phases, small.phases, strict=True):
+        if before.operations_per_thread is None:
+            assert after.operations_per_thread is None
+        else:
+            assert after.operations_per_thread == before.operations_per_thread // 100
+
+
+def test_a_phase_of_a_duration_keeps_it() -> None:
+    full = make_workload("readrandom", {"num": 1000, "duration_s": 5}, "test")
+    assert [phase.duration_s for phase in smaller(full, 10).phases] == [
+        phase.duration_s for phase in full.phases
+    ]
+
+
+def test_the_last_rung_is_the_workload_itself() -> None:
+    full = make_workload("fillrandom", {"num": 500_000}, "test")
+    sizes = rung_workloads(DataRungs((5000, 50_000, 500_000)), full)
+    assert [workload.num for workload in sizes] == [5000, 50_000, 500_000]
+    assert sizes[-1] is full
