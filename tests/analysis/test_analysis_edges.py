@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmtune.analysis.edges import edges, proposed_range
-from lsmtune.space import Range, make_categorical, make_number
+from lsmtune.analysis.edges import edges, proposed_range, side_of
+from lsmtune.space import Prior, Range, make_categorical, make_number
 
 MIB = 2**20
 
@@ -43,7 +43,7 @@ def test_a_proposal_is_wider_and_still_a_range(low: int, span: int, log: bool, s
         return
     assert found[0] <= numbers.low
     assert found[1] >= numbers.high
-    assert found != (numbers.low, numbers.high) or span == 1
+    assert found != (numbers.low, numbers.high)
     assert found[0] > 0
 
 
@@ -66,3 +66,52 @@ def test_a_range_that_begins_at_its_step_wants_a_finer_one() -> None:
 
     assert edge(1 * MIB)
     assert not edge(4 * MIB)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (64 * MIB, "high"),
+        (64 * MIB - 4096, "high"),
+        (61 * MIB, None),  # 1.2 % of six doublings below
+        (1 * MIB, "low"),
+        (1 * MIB + 4096, "low"),
+        (2 * MIB, None),
+        (128 * MIB, None),  # outside, as a special value is
+    ],
+)
+def test_a_value_next_to_a_bound_is_on_it(value: int, expected: str | None) -> None:
+    assert side_of(Range(1 * MIB, 64 * MIB, log=True), value) == expected
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "specials", "side", "expected"),
+    [
+        (1, 100, [0], "low", None),
+        (8, 100, [4], "low", (5, 100)),
+        (8, 100, [-1], "low", (2, 100)),
+        (1, 100, [120], "high", (1, 119)),
+        (1, 100, [101], "high", None),
+        (1, 100, [100_000], "high", (1, 149)),
+        (-8, 8, [-9], "low", None),
+    ],
+)
+def test_a_wider_range_holds_no_special_value(
+    low: int,
+    high: int,
+    specials: list[float],
+    side: str,
+    expected: tuple[float, float] | None,
+) -> None:
+    assert proposed_range(Range(low, high), side, specials) == expected
+
+
+def test_binned_numbers_and_numbers_with_a_prior_have_edges() -> None:
+    binned = make_number("binned", Range(1, 1024, log=True, bins=5), "test")
+    prior = Prior("normal", 8.0, 2.0)
+    expected = make_number("expected", Range(1, 12), "test", prior=prior)
+    found = edges((binned, expected), {"binned": 1024, "expected": 12})
+    assert [(edge.parameter.name, edge.side, edge.proposed) for edge in found] == [
+        ("binned", "high", (1, 4096)),
+        ("expected", "high", (1, 17)),
+    ]

@@ -158,7 +158,8 @@ def test_series_and_slices(study: SampleStudy) -> None:
     names = [plotted.parameter.name for plotted in found.slices]
     assert names == [parameter.name for parameter in study.spec.space.parameters]
     for plotted in found.slices:
-        assert len(plotted.points) == sum(row.value is not None for row in found.history.trials)
+        values = {point.trial: point.value for point in plotted.points}
+        assert values == {row.trial: row.value for row in found.history.trials}
         assert plotted.tuned == best[plotted.parameter.name]
         assert sum(point.is_tuned for point in plotted.points) == 1
 

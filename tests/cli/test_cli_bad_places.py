@@ -15,7 +15,7 @@ import pytest
 
 from lsmtune.cli import files
 from lsmtune.errors import InputError
-from lsmtune.runners import native
+from lsmtune.runners import directory as run_directory
 
 Lsmtune = Callable[..., Any]
 BENCH = ("bench", "--engine", "memory", "--workload", "fillrandom", "-w", "num=1000")
@@ -66,7 +66,7 @@ def test_a_full_disk_is_no_result(
     lsmtune: Lsmtune, study: Path, monkeypatch: pytest.MonkeyPatch, command: Sequence[str]
 ) -> None:
     assert study.is_file()
-    monkeypatch.setattr(native, "FREE_BYTES_MIN", 1 << 62)
+    monkeypatch.setattr(run_directory, "FREE_BYTES_MIN", 1 << 62)
     said = lsmtune(*command)
     assert (said.status, said.out) == (1, "")
     assert "free some space and repeat the command" in said.err.splitlines()[-1]
@@ -78,7 +78,7 @@ def test_a_study_that_met_a_full_disk_goes_on_without_a_spoiled_trial(
 ) -> None:
     assert lsmtune("tune", str(study), "--trials", "1").status == 0
     with monkeypatch.context() as full:
-        full.setattr(native, "FREE_BYTES_MIN", 1 << 62)
+        full.setattr(run_directory, "FREE_BYTES_MIN", 1 << 62)
         assert lsmtune("tune", str(study)).status == 1
     said = lsmtune("tune", str(study), "--json")
     assert said.status == 0, said.err

@@ -15,15 +15,18 @@ from rich.console import Console, RenderableType
 from lsmtune.cli.live import bench_view, sparkline, tune_view
 from lsmtune.cli.output import invalid, verdict_line
 from lsmtune.cli.run_progress import RunProgress
-from lsmtune.cli.tune_progress import Plan, TuneProgress
+from lsmtune.cli.tune_progress import Plan, RunLine, TuneProgress
+from lsmtune.proof.place import Place
 from lsmtune.records.config import Config
 from lsmtune.records.engine import EngineIdentity
+from lsmtune.records.goal import Goal, WeightedWorkload
 from lsmtune.records.measurement import Measurement, Outcome, RunError
-from lsmtune.records.objective import Direction, Objective
+from lsmtune.records.objective import Objective
 from lsmtune.records.verdict import Verdict, VerdictOutcome
 from lsmtune.records.workload import Phase, PhaseKind, Workload
 from lsmtune.runners.messages import PhaseFinished, parse_message
 from lsmtune.storage.measurements import Role, StoredMeasurement
+from lsmtune.study.trials import TrialEnd
 
 Lsmtune = Callable[..., Any]
 GOLDEN = Path(__file__).parents[2] / "protocol" / "golden" / "messages-run.jsonl"
@@ -33,6 +36,8 @@ WORKLOAD = Workload(
     (Phase("fillrandom", PhaseKind.MEASURE, "fillrandom", operations_per_thread=100_000),),
     num=100_000,
 )
+GOAL = Goal((Objective(),))
+WORKLOADS = (WeightedWorkload("writes", WORKLOAD, 1.0),)
 
 BETTER = Verdict(
     VerdictOutcome.BETTER,
@@ -143,10 +148,10 @@ def stored(role: Role, number: int, factor: float, outcome: Outcome) -> StoredMe
 
 def test_a_study_from_start_to_end() -> None:
     now = [0.0]
-    plan = Plan(Objective(), WORKLOAD, trials=4, time_s=None, pairs=5)
+    plan = Plan(GOAL, WORKLOADS, trials=4, time_s=None, pairs=5)
     progress = TuneProgress(plan, lambda: now[0])
     progress.study_started(None, 0)
-    progress.run_started(Role.BASELINE, None, Config(), 0)
+    progress.run_started(Place(Role.BASELINE, 0), Config(), WORKLOAD)
     progress.run_message(MESSAGES[2])
     progress.run_message(MESSAGES[3])
     view = text_of(tune_view(progress))
@@ -154,14 +159,17 @@ def test_a_study_from_start_to_end() -> None:
     now[0] = 2.0
     progress.run_finished(stored(Role.BASELINE, 0, 1.0, Outcome.OK))
     progress.run_finished(stored(Role.TRIAL, 0, 1.5, Outcome.OK))
+    progress.trial_finished(0, TrialEnd(Outcome.OK, (150_000.0,)), best=True)
     progress.best_changed(0, 150_000.0, 1.5)
     progress.run_finished(stored(Role.TRIAL, 1, 1.2, Outcome.CRASHED))
+    progress.trial_finished(1, TrialEnd(Outcome.CRASHED), best=False)
     view = text_of(tune_view(progress))
     assert "best so far  trial 0: 150,000 ops/s, 1.50x the baseline" in view
     assert "2 of 4 trials, 1 crashed, 2s" in view
     assert "at most 24s left" in view
     assert "14 %" in view
     progress.proof_started(5)
+    progress.run_started(Place(Role.PROOF_CANDIDATE, 0, pair=0), Config(), WORKLOAD)
     progress.run_finished(stored(Role.PROOF_CANDIDATE, 0, 1.4, Outcome.OK))
     view = text_of(tune_view(progress))
     assert "pair 1 candidate" in view
@@ -171,21 +179,41 @@ def test_a_study_from_start_to_end() -> None:
     assert "100 %" in text_of(tune_view(progress))
 
 
-def test_the_best_line_is_marked_in_the_direction_of_the_objective() -> None:
-    lines: list[bool] = []
-    objective = Objective("sustained_throughput_ops_s", Direction.MINIMIZE)
-    plan = Plan(objective, WORKLOAD, trials=4, time_s=None, pairs=5)
-    progress = TuneProgress(plan, lambda: 0.0, on_line=lambda line: lines.append(line.best))
-    for number, factor in enumerate((1.0, 1.2, 0.8)):
-        run = stored(Role.TRIAL, number, factor, Outcome.OK)
-        progress.run_finished(run)
-        if lines[-1]:
-            progress.best_changed(number, 100_000 * factor, None)
-    assert lines == [True, False, True]
+def test_the_line_of_a_trial_says_what_became_of_it() -> None:
+    lines: list[RunLine] = []
+    plan = Plan(GOAL, WORKLOADS, trials=4, time_s=None, pairs=5)
+    progress = TuneProgress(plan, lambda: 0.0, on_line=lines.append)
+    for number, best in enumerate((True, False)):
+        progress.run_started(Place(Role.TRIAL, number, trial=number), Config(), WORKLOAD)
+        progress.run_finished(stored(Role.TRIAL, number, 1.0, Outcome.OK))
+        assert len(lines) == number
+        end = TrialEnd(Outcome.OK, (1.0,), {} if best else {"rss_bytes_max <= 1": 2.0})
+        progress.trial_finished(number, end, best=best)
+    assert [(line.name, line.best, line.why) for line in lines] == [
+        ("trial 0", True, ""),
+        ("trial 1", False, "breaks rss_bytes_max <= 1"),
+    ]
+
+
+def test_the_runs_of_a_trial_are_told_apart() -> None:
+    lines: list[RunLine] = []
+    several = (*WORKLOADS, WeightedWorkload("reads", WORKLOAD, 2.0))
+    plan = Plan(Goal((Objective(),), (0.5, 0.5)), several, trials=4, time_s=None, pairs=5)
+    progress = TuneProgress(plan, lambda: 0.0, on_line=lines.append)
+    for place in (
+        Place(Role.RUNG, 0, trial=7, workload=0, rung=0),
+        Place(Role.TRIAL, 0, trial=7, workload=0),
+        Place(Role.TRIAL, 0, trial=7, workload=1),
+    ):
+        progress.run_started(place, Config(), WORKLOAD)
+        progress.run_finished(stored(place.role, 7, 1.0, Outcome.OK))
+    progress.trial_finished(7, TrialEnd(Outcome.OK, (1.0,)), best=False)
+    names = [line.name for line in lines]
+    assert names == ["trial 7 writes (100,000 keys)", "trial 7 writes", "trial 7 reads"]
 
 
 def test_a_time_budget_counts_the_sessions_before() -> None:
-    plan = Plan(Objective(), WORKLOAD, trials=None, time_s=100.0, pairs=5)
+    plan = Plan(GOAL, WORKLOADS, trials=None, time_s=100.0, pairs=5)
     progress = TuneProgress(plan, lambda: 10.0, spent_before_s=25.0)
     assert progress.share == 0.25
     assert progress.left_s == 75.0

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from hdrh.histogram import HdrHistogram
+from optuna.trial import TrialState, create_trial
 
 from lsmtune.records.config import Config, OptionValue, option_text
 from lsmtune.records.engine import Build, EngineIdentity
@@ -22,6 +23,7 @@ from lsmtune.records.measurement import (
     Verification,
 )
 from lsmtune.records.verdict import Verdict, VerdictOutcome
+from lsmtune.samplers import OUTCOME
 from lsmtune.spec import Spec, load_spec
 from lsmtune.storage.folder import StudyFolder, default_folder
 from lsmtune.storage.measurements import Role
@@ -129,9 +131,17 @@ class SampleStudy:
         *,
         trial: int | None = None,
         pair: int | None = None,
+        workload: int = 0,
+        rung: int | None = None,
     ) -> int:
         return self.folder.measurements.add(
-            role, measurement, config=config, trial=trial, pair=pair
+            role,
+            measurement,
+            config=config,
+            trial=trial,
+            pair=pair,
+            workload=workload,
+            rung=rung,
         )
 
     def add_baseline(self, speed: float = 1.0) -> None:
@@ -140,6 +150,34 @@ class SampleStudy:
     def add_trial(self, number: int, options: Options, measurement: Measurement) -> None:
         config = Config({**self.spec.fixed, **options}, f"study.yaml#{number}")
         self.add(Role.TRIAL, measurement, config, trial=number)
+
+    def add_rung(self, number: int, options: Options, measurement: Measurement, rung: int) -> None:
+        """A smaller run of a trial."""
+        config = Config({**self.spec.fixed, **options}, f"study.yaml#{number}")
+        self.add(Role.RUNG, measurement, config, trial=number, rung=rung)
+
+    def end_trial(self, number: int, outcome: str, state: TrialState) -> None:
+        """Keep in the Optuna study how a trial ended; trials come in the order of numbers."""
+        begun = self.folder.begin_trial(create_trial(state=TrialState.RUNNING))
+        assert begun == number
+        self.folder.annotate_trial(number, {OUTCOME: outcome})
+        self.folder.finish_trial(number, state, [1.0] if state is TrialState.COMPLETE else None)
+
+    def pruned(self, options: Options, after_s: float, rate: float) -> Measurement:
+        """A run that was ended in its measure phase."""
+        steps = int(after_s / 0.25)
+        intervals = tuple(
+            Interval(0.25 * k, 0.25, int(rate * 0.25), int(rate * 0.25) * k, rate, 150_000_000)
+            for k in range(1, steps + 1)
+        )
+        return replace(
+            self.measured(options),
+            outcome=Outcome.PRUNED,
+            phases=(),
+            verification=None,
+            elapsed_s=after_s + 0.2,
+            intervals_unfinished=intervals,
+        )
 
     def add_proof(self, options: Options, speed: float, pairs: int = 5, first: int = 0) -> None:
         config = Config({**self.spec.fixed, **options}, "study.yaml#best")

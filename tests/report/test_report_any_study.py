@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -15,7 +16,9 @@ from page import read
 from sample_study import LEVELDB, ROCKSDB, STUDY, histogram_base64
 
 from lsmtune.analysis import StudyRecords, analyse
+from lsmtune.analysis.source import study_records
 from lsmtune.records.config import Config
+from lsmtune.records.goal import Goal, Pick
 from lsmtune.records.measurement import (
     Interval,
     Latency,
@@ -28,13 +31,16 @@ from lsmtune.records.measurement import (
 from lsmtune.records.objective import METRICS, Objective, default_direction
 from lsmtune.records.verdict import Verdict, VerdictOutcome
 from lsmtune.report import csv_, html, json_, markdown
-from lsmtune.spec import Spec, parse_spec
+from lsmtune.spec import DataRungs, PrunerSpec, Spec, TimeRungs, parse_spec
 from lsmtune.storage.measurements import Role, StoredMeasurement
 
 HISTOGRAMS = ["", "broken", histogram_base64([]), histogram_base64([900, 2000, 2000])]
 NUMBER = st.floats(allow_nan=True, allow_infinity=True) | st.sampled_from([0.0, 1.0, -1.0, 1e-9])
 MAYBE = st.none() | NUMBER
 TEXT = st.text(max_size=12)
+PRUNERS = [
+    PrunerSpec("median", {}, rungs) for rungs in (TimeRungs(0.25), DataRungs((10, 100, 1000)))
+]
 VALUE = st.booleans() | st.integers(-5, 2**40) | st.floats(0, 1e6) | TEXT
 
 
@@ -101,7 +107,8 @@ def stored(draw: st.DrawFn, number: int) -> StoredMeasurement:
     return StoredMeasurement(
         id=number,
         role=role,
-        trial=number if role is Role.TRIAL else None,
+        trial=number if role in (Role.TRIAL, Role.RUNG) else None,
+        rung=draw(st.integers(0, 2)) if role is Role.RUNG else None,
         pair=draw(st.integers(0, 3)) if proof else None,
         config=config,
         measurement=draw(measurements()),
@@ -127,20 +134,25 @@ def verdicts(draw: st.DrawFn) -> Verdict:
 @st.composite
 def records(draw: st.DrawFn) -> StudyRecords:
     count = draw(st.integers(0, 8))
-    metric = draw(st.sampled_from(METRICS))
-    described = spec()
-    return StudyRecords(
+    described = replace(spec(), goal=draw(goals()), pruner=draw(st.sampled_from([None, *PRUNERS])))
+    path = Path("/studies/s.lsmtune")
+    made = study_records(described, path, tuple(draw(stored(number)) for number in range(count)))
+    return replace(
+        made,
         name=draw(TEXT),
-        path=Path("/studies/s.lsmtune"),
-        objective=Objective(metric, default_direction(metric)),
-        workload=described.workload,
-        baseline=described.baseline,
-        fixed=described.fixed,
-        parameters=described.space.parameters,
-        measurements=tuple(draw(stored(number)) for number in range(count)),
         verdict=draw(st.none() | verdicts()),
         unsafe_allowed={"paranoid_checks": "damage is not looked for"},
+        refused=draw(st.dictionaries(TEXT, st.integers(0, 9), max_size=2)),
     )
+
+
+@st.composite
+def goals(draw: st.DrawFn) -> Goal:
+    metrics = draw(st.lists(st.sampled_from(METRICS), min_size=1, max_size=3, unique=True))
+    objectives = tuple(Objective(metric, default_direction(metric)) for metric in metrics)
+    weighted = draw(st.sets(st.sampled_from(metrics), max_size=2))
+    several = len(metrics) > 1 and weighted
+    return Goal(objectives, pick=Pick(dict.fromkeys(weighted, 1.0)) if several else None)
 
 
 @settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))

@@ -2,23 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from statistics import median
 
-from lsmtune.analysis.runs import best_trial, chosen, trials_of
-from lsmtune.analysis.source import StudyRecords
+from lsmtune.analysis.censored import censored
+from lsmtune.analysis.runs import best_trial, chosen, value_of
+from lsmtune.analysis.source import StudyRecords, Trial
 from lsmtune.analysis.tables import History, TrialRow
-from lsmtune.records.objective import Direction
-from lsmtune.storage.measurements import Role
 
 
 def history(records: StudyRecords) -> History:
     """All trials in order; ratios are to the median of the baseline's runs during the search."""
-    values = tuple(
-        value
-        for stored in records.measurements
-        if stored.role is Role.BASELINE
-        and (value := records.objective.value(stored.measurement)) is not None
-    )
+    found = (value_of(records, values) for values in records.baseline_values)
+    values = tuple(value for value in found if value is not None)
     baseline = median(values) if values else None
     rows = _rows(records, baseline)
     best = next((row for row in rows if row.is_best), None)
@@ -38,28 +34,40 @@ def ratio(value: float | None, baseline: float | None) -> float | None:
 
 
 def _rows(records: StudyRecords, baseline: float | None) -> tuple[TrialRow, ...]:
-    better = max if records.objective.direction is Direction.MAXIMIZE else min
-    best = best_trial(records)
-    tuned = chosen(records)
+    best, tuned = best_trial(records), chosen(records)
     so_far: float | None = None
     rows = []
-    for stored in trials_of(records):
-        value = records.objective.value(stored.measurement)
-        if value is not None:
-            so_far = value if so_far is None else better(so_far, value)
-        error = stored.measurement.error
+    for trial in records.trials:
+        value = value_of(records, trial.values)
+        if (
+            value is not None
+            and trial.eligible
+            and (so_far is None or records.goal.better(value, so_far))
+        ):
+            so_far = value
         rows.append(
             TrialRow(
-                trial=stored.trial if stored.trial is not None else -1,
-                outcome=stored.measurement.outcome,
+                trial=trial.number,
+                outcome=trial.outcome,
                 value=value,
                 best_so_far=so_far,
                 ratio_to_baseline=ratio(value, baseline),
-                is_best=best is not None and stored.id == best.id,
-                is_tuned=tuned is not None and stored.trial == tuned.trial,
-                elapsed_s=stored.measurement.elapsed_s,
-                options=dict(stored.config.options),
-                error=error.message if error else "",
+                is_best=best is not None and trial.number == best.number,
+                is_tuned=tuned is not None and trial.number == tuned.trial,
+                elapsed_s=trial.elapsed_s,
+                options=dict(trial.config.options),
+                error=_error(trial),
+                values=trial.values,
+                broken=trial.broken,
+                censored=censored(records, trial),
             )
         )
     return tuple(rows)
+
+
+def _error(trial: Trial) -> str:
+    return _first(run.measurement.error.message for run in trial.all if run.measurement.error)
+
+
+def _first(messages: Iterable[str]) -> str:
+    return next(iter(messages), "")

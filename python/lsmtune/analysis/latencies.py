@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from lsmtune.analysis.hdr import Histogram, decode, merged
-from lsmtune.analysis.runs import arms
+from lsmtune.analysis.runs import arms, workload_label
 from lsmtune.analysis.source import StudyRecords
 from lsmtune.analysis.tables import Arm, LatencyCurve, LatencyPoint
 from lsmtune.records.measurement import Latency, Outcome
@@ -27,6 +27,8 @@ def percentile_grid() -> tuple[float, ...]:
 
 def latency_curves(records: StudyRecords) -> tuple[tuple[LatencyCurve, ...], tuple[str, ...]]:
     """One curve per operation type and arm, and a line for each histogram that is not readable.
+
+    With several workloads the operation's name begins with the workload's label.
 
     A curve stops at the percentile beyond which fewer than one operation would lie.
     """
@@ -54,9 +56,11 @@ def _by_operation(
         phase = records.objective.phase_of(stored.measurement)
         if phase is None or stored.measurement.outcome is not Outcome.OK:
             continue
+        label = workload_label(records, stored)
         for operation, latency in phase.latencies.items():
             if latency.histogram_ns_base64:
-                found.setdefault(operation, []).append((stored.id, latency))
+                name = f"{label}: {operation}" if label else operation
+                found.setdefault(name, []).append((stored.id, latency))
     return found
 
 

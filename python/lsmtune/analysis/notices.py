@@ -165,14 +165,23 @@ def _edge(edge: Edge) -> Notice:
     word = {"low": "lower", "high": "upper"}[edge.side]
     title = f"The best {edge.parameter.name} lies on the {word} edge of its range"
     text = f"{_shown(edge, edge.value)} is the {edge.side}est value that was allowed"
+    if edge.value != edge.bound():
+        nearest = f"the {edge.side}est value that was allowed, {_shown(edge, edge.bound())}"
+        text = f"{_shown(edge, edge.value)} is next to {nearest}"
     if edge.proposed is None:
         return Notice(
             Severity.INFO, "edge_of_range", title, f"{text}, and nothing sensible lies beyond it."
         )
     low, high = (_shown(edge, bound) for bound in edge.proposed)
-    finer = ", and a finer step" if edge.needs_finer_step() else ""
-    text += f"; a better one may lie beyond. Tune again with low: {low}, high: {high}{finer}."
+    also = [*(["a finer step"] if edge.needs_finer_step() else []), *_moved_prior(edge)]
+    also_text = f", and {' and '.join(also)}" if also else ""
+    text += f"; a better one may lie beyond. Tune again with low: {low}, high: {high}{also_text}."
     return Notice(Severity.WARNING, "edge_of_range", title, text)
+
+
+def _moved_prior(edge: Edge) -> list[str]:
+    """A prior keeps the search where it expects the best, wherever the bounds are."""
+    return ["a prior that reaches there"] if edge.parameter.prior is not None else []
 
 
 def _shown(edge: Edge, value: object) -> str:
@@ -200,7 +209,7 @@ def _failed_runs(records: StudyRecords) -> list[Notice]:
     failed: dict[Outcome, int] = {}
     for stored in records.measurements:
         outcome = stored.measurement.outcome
-        if outcome not in (Outcome.OK, Outcome.DATA_LOSS):
+        if outcome not in (Outcome.OK, Outcome.PRUNED, Outcome.DATA_LOSS):
             failed[outcome] = failed.get(outcome, 0) + 1
     if not failed:
         return []

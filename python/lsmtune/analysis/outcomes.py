@@ -16,10 +16,13 @@ def outcome_counts(records: StudyRecords) -> tuple[OutcomeCount, ...]:
 
 
 def failures(records: StudyRecords) -> tuple[FailureRow, ...]:
-    """Failed runs, grouped by outcome, kind and message; the most frequent first."""
+    """Failed runs, grouped by outcome, kind and message; the most frequent first.
+
+    A pruned run did not fail: it was ended because it promised nothing.
+    """
     groups: dict[tuple[Outcome, str, str], list[int | None]] = {}
     for stored in records.measurements:
-        if stored.measurement.outcome is not Outcome.OK:
+        if stored.measurement.outcome not in (Outcome.OK, Outcome.PRUNED):
             groups.setdefault(_key(stored.measurement), []).append(stored.trial)
     rows = [
         FailureRow(outcome, kind, message, len(trials), tuple(t for t in trials if t is not None))

@@ -5,11 +5,11 @@ from __future__ import annotations
 from statistics import median
 
 from lsmtune.analysis.history import ratio
-from lsmtune.analysis.runs import proof_runs
+from lsmtune.analysis.runs import Side, proof_runs, value_of
 from lsmtune.analysis.source import StudyRecords
 from lsmtune.analysis.tables import Arm, PairRow
+from lsmtune.records.goal import outcome_of
 from lsmtune.records.measurement import Outcome
-from lsmtune.storage.measurements import StoredMeasurement
 
 
 def pairs(records: StudyRecords) -> tuple[PairRow, ...]:
@@ -30,12 +30,7 @@ def medians(rows: tuple[PairRow, ...]) -> dict[Arm, float]:
     return {arm: median(values) for arm, values in sides.items() if values}
 
 
-def _row(
-    records: StudyRecords,
-    number: int,
-    baseline: StoredMeasurement | None,
-    tuned: StoredMeasurement | None,
-) -> PairRow:
+def _row(records: StudyRecords, number: int, baseline: Side | None, tuned: Side | None) -> PairRow:
     baseline_value, tuned_value = _value(records, baseline), _value(records, tuned)
     return PairRow(
         pair=number,
@@ -47,9 +42,12 @@ def _row(
     )
 
 
-def _value(records: StudyRecords, stored: StoredMeasurement | None) -> float | None:
-    return None if stored is None else records.objective.value(stored.measurement)
+def _value(records: StudyRecords, side: Side | None) -> float | None:
+    """The value of one side, which has a run under each workload."""
+    if side is None:
+        return None
+    return value_of(records, records.goal.values([run.measurement for run in side]))
 
 
-def _outcome(stored: StoredMeasurement | None) -> Outcome | None:
-    return None if stored is None else stored.measurement.outcome
+def _outcome(side: Side | None) -> Outcome | None:
+    return None if side is None else outcome_of([run.measurement for run in side])

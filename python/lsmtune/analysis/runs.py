@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lsmtune.analysis.source import StudyRecords
-from lsmtune.analysis.tables import Arm, RunRow
+from lsmtune.analysis.source import StudyRecords, Trial
+from lsmtune.analysis.tables import GAIN, Arm, RunRow
 from lsmtune.records.config import Config
 from lsmtune.records.measurement import Measurement
-from lsmtune.records.objective import METRICS, Direction
+from lsmtune.records.objective import METRICS
 from lsmtune.storage.measurements import Role, StoredMeasurement
 
 
@@ -21,26 +22,35 @@ class Chosen:
     trial: int | None
 
 
-def trials_of(records: StudyRecords) -> list[StoredMeasurement]:
-    """The last run of every trial, in the order of the trials."""
-    latest: dict[int, StoredMeasurement] = {}
-    for stored in records.measurements:
-        if stored.role is Role.TRIAL and stored.trial is not None:
-            latest[stored.trial] = stored
-    return [latest[trial] for trial in sorted(latest)]
+def metric_of(records: StudyRecords) -> str:
+    """What the values of trials and pairs are: an objective's metric, or a gain over several."""
+    chosen_ones = records.goal.chosen
+    return chosen_ones[0].metric if len(chosen_ones) == 1 else GAIN
 
 
-def best_trial(records: StudyRecords) -> StoredMeasurement | None:
-    """The trial with the best value of the objective, the earlier of two equals."""
-    valued = [
-        (value, stored)
-        for stored in trials_of(records)
-        if (value := records.objective.value(stored.measurement)) is not None
-    ]
-    if not valued:
-        return None
-    sign = -1 if records.objective.direction is Direction.MAXIMIZE else 1
-    return min(valued, key=lambda pair: sign * pair[0])[1]
+def value_of(records: StudyRecords, values: Sequence[float] | None) -> float | None:
+    """The one number by which trials are compared: the value of the objective that counts.
+
+    Where several count it is the weighted geometric mean of the ratios to the baseline, each
+    turned over where less is better, with the weights of the study's `pick`: what `Goal.number`
+    gives, over that of the baseline. None where that is not known.
+    """
+    number = None if values is None else records.goal.number(values)
+    if number is None or len(records.goal.chosen) == 1:
+        return number
+    return number / records.baseline_number if records.baseline_number else None
+
+
+def best_trial(records: StudyRecords) -> Trial | None:
+    """The eligible trial with the best value of the goal, the earlier of two equals."""
+    best: tuple[float, Trial] | None = None
+    for trial in records.trials:
+        value = None if trial.values is None else records.goal.number(trial.values)
+        if value is None or math.isnan(value) or not trial.eligible:
+            continue
+        if best is None or records.goal.better(value, best[0]):
+            best = value, trial
+    return None if best is None else best[1]
 
 
 def chosen(records: StudyRecords) -> Chosen | None:
@@ -50,46 +60,59 @@ def chosen(records: StudyRecords) -> Chosen | None:
         config = proven[-1].config
         return Chosen(config, _trial_with(records, config, proven[-1].trial))
     best = best_trial(records)
-    return None if best is None else Chosen(best.config, best.trial)
+    return None if best is None else Chosen(best.config, best.number)
 
 
 def _trial_with(records: StudyRecords, config: Config, known: int | None) -> int | None:
     if known is not None:
         return known
-    same = [s.trial for s in trials_of(records) if s.config.options == config.options]
+    same = [t.number for t in records.trials if t.config.options == config.options]
     return same[0] if same else None
 
 
-def proof_runs(records: StudyRecords) -> dict[int, dict[Arm, StoredMeasurement]]:
-    """Pair number to the runs of its arms, for the Config of the latest proof.
+Side = tuple[StoredMeasurement, ...]
+
+
+def proof_runs(records: StudyRecords) -> dict[int, dict[Arm, Side]]:
+    """Pair number to the runs of its arms, in the workloads' order, for the latest proof's Config.
 
     A pair of which only the baseline was run counts too, unless it belongs to an earlier proof.
     """
     tuned = chosen(records)
-    pairs: dict[int, dict[Arm, StoredMeasurement]] = {}
+    pairs: dict[int, dict[Arm, list[StoredMeasurement]]] = {}
     earlier: set[int] = set()
-    for stored in records.measurements:
+    for stored in sorted(records.measurements, key=lambda stored: stored.workload):
         if stored.pair is None or tuned is None:
             continue
         if stored.role is Role.PROOF_BASELINE:
-            pairs.setdefault(stored.pair, {})[Arm.BASELINE] = stored
+            pairs.setdefault(stored.pair, {}).setdefault(Arm.BASELINE, []).append(stored)
         elif stored.role is Role.PROOF_CANDIDATE:
-            pairs.setdefault(stored.pair, {})[Arm.TUNED] = stored
+            pairs.setdefault(stored.pair, {}).setdefault(Arm.TUNED, []).append(stored)
             if stored.config.options != tuned.config.options:
                 earlier.add(stored.pair)
-    return {number: pairs[number] for number in sorted(pairs) if number not in earlier}
+    return {
+        number: {arm: tuple(side) for arm, side in pairs[number].items()}
+        for number in sorted(pairs)
+        if number not in earlier
+    }
 
 
 def arms(records: StudyRecords) -> dict[Arm, list[StoredMeasurement]]:
     """The runs that stand for each arm: those of the proof; before any, those of the search."""
     pairs = proof_runs(records).values()
     if pairs:
-        return {arm: [pair[arm] for pair in pairs if arm in pair] for arm in Arm}
+        return {arm: [run for pair in pairs for run in pair.get(arm, ())] for arm in Arm}
     best = best_trial(records)
     return {
         Arm.BASELINE: [s for s in records.measurements if s.role is Role.BASELINE],
-        Arm.TUNED: [] if best is None else [best],
+        Arm.TUNED: [] if best is None else list(best.runs),
     }
+
+
+def workload_label(records: StudyRecords, stored: StoredMeasurement) -> str:
+    """The label of the workload of a run, empty where the study has one alone."""
+    several = len(records.workloads) > 1
+    return records.workloads[stored.workload].label if several else ""
 
 
 def run_rows(records: StudyRecords) -> tuple[RunRow, ...]:
@@ -109,11 +132,15 @@ def _row(records: StudyRecords, stored: StoredMeasurement) -> RunRow:
         seed=measurement.seed,
         started_unix_s=measurement.started_unix_s,
         elapsed_s=measurement.elapsed_s,
+        wall_s=stored.wall_s,
+        workload=workload_label(records, stored),
+        rung=stored.rung,
         engine=measurement.engine.name,
         engine_version=measurement.engine.version,
         build=measurement.engine.build.value,
         options=dict(stored.config.options),
         metrics=_metrics(records, measurement),
+        reported=dict(measurement.reported),
         error=measurement.error.message if measurement.error else "",
     )
 

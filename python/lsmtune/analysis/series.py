@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lsmtune.analysis.runs import arms
+from lsmtune.analysis.runs import arms, workload_label
 from lsmtune.analysis.source import StudyRecords
 from lsmtune.analysis.tables import Series, SeriesPoint
 
@@ -16,5 +16,5 @@ def interval_series(records: StudyRecords) -> tuple[Series, ...]:
             if phase is None or not phase.intervals:
                 continue
             points = tuple(SeriesPoint(i.elapsed_s, i.throughput_ops_s) for i in phase.intervals)
-            found.append(Series(arm, stored.id, points))
+            found.append(Series(arm, stored.id, points, workload_label(records, stored)))
     return tuple(found)

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from lsmtune.analysis.front import front, workload_rows
 from lsmtune.analysis.history import history
+from lsmtune.analysis.importance import Method
+from lsmtune.analysis.importances import importances
+from lsmtune.analysis.insight_tables import Front, Importance, Statistics, WorkloadRow
 from lsmtune.analysis.latencies import latency_curves
 from lsmtune.analysis.notices import notices
 from lsmtune.analysis.options import option_rows
 from lsmtune.analysis.outcomes import failures, outcome_counts
 from lsmtune.analysis.pairs import medians, pairs
-from lsmtune.analysis.runs import chosen, proof_runs, run_rows
+from lsmtune.analysis.runs import chosen, metric_of, proof_runs, run_rows
 from lsmtune.analysis.series import interval_series
 from lsmtune.analysis.slices import slices
 from lsmtune.analysis.source import StudyRecords
+from lsmtune.analysis.statistics import statistics
 from lsmtune.analysis.tables import (
     Arm,
     FailureRow,
@@ -31,7 +36,8 @@ from lsmtune.analysis.tables import (
     Status,
 )
 from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.objective import Objective
+from lsmtune.records.goal import WeightedWorkload
+from lsmtune.records.objective import Direction, Objective
 from lsmtune.records.verdict import Verdict
 from lsmtune.records.workload import Workload
 
@@ -40,15 +46,23 @@ from lsmtune.records.workload import Workload
 class StudyAnalysis:
     """What a stored study says. `arms_from_proof` tells whether curves and series are the proof's.
 
-    `engines` are those that the runs met, in order; `medians` are those of the pairs.
-    `started_unix_s` is the first run's start.
+    `metric` and `direction` are those of the values of trials and pairs: the objective's, or of a
+    gain over several objectives. `objective` and `workload` are the first of `objectives` and
+    `workloads`. `engines` are those that the runs met, in order; `medians` are those of the pairs.
+    `started_unix_s` is the first run's start. `front` is None with one objective,
+    `by_workload` empty with one workload. `importances` has one table per objective, or none where
+    none was asked for.
     """
 
     name: str
     path: Path
     status: Status
+    metric: str
+    direction: Direction
     objective: Objective
+    objectives: tuple[Objective, ...]
     workload: Workload
+    workloads: tuple[WeightedWorkload, ...]
     engines: tuple[EngineIdentity, ...]
     verdict: Verdict | None
     tuned_trial: int | None
@@ -64,14 +78,26 @@ class StudyAnalysis:
     latencies: tuple[LatencyCurve, ...]
     series: tuple[Series, ...]
     slices: tuple[Slice, ...]
+    front: Front | None
+    by_workload: tuple[WorkloadRow, ...]
+    importances: tuple[Importance, ...]
+    statistics: Statistics
     outcomes: tuple[OutcomeCount, ...]
     failures: tuple[FailureRow, ...]
     notices: tuple[Notice, ...]
     runs: tuple[RunRow, ...]
 
 
-def analyse(records: StudyRecords) -> StudyAnalysis:
-    """Every table of `records`; never raises for what runs did."""
+def analyse(
+    records: StudyRecords,
+    method: Method | None = Method.PED_ANOVA,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> StudyAnalysis:
+    """Every table of `records`; never raises for what runs did.
+
+    `method` is that of the parameters' importance, None for none of it; `on_progress` is told how
+    many of how many of its resamples are done.
+    """
     tuned = chosen(records)
     proven = pairs(records)
     curves, problems = latency_curves(records)
@@ -79,8 +105,12 @@ def analyse(records: StudyRecords) -> StudyAnalysis:
         name=records.name,
         path=records.path,
         status=Status.UNFINISHED if records.verdict is None else Status.FINISHED,
+        metric=metric_of(records),
+        direction=records.goal.direction,
         objective=records.objective,
+        objectives=records.goal.objectives,
         workload=records.workload,
+        workloads=records.workloads,
         engines=tuple(dict.fromkeys(s.measurement.engine for s in records.measurements)),
         verdict=records.verdict,
         tuned_trial=tuned.trial if tuned else None,
@@ -98,6 +128,10 @@ def analyse(records: StudyRecords) -> StudyAnalysis:
         latencies=curves,
         series=interval_series(records),
         slices=slices(records),
+        front=front(records),
+        by_workload=workload_rows(records),
+        importances=() if method is None else importances(records, method, on_progress),
+        statistics=statistics(records),
         outcomes=outcome_counts(records),
         failures=failures(records),
         notices=notices(records, problems),

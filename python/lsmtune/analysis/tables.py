@@ -13,6 +13,10 @@ from lsmtune.records.config import OptionValue
 from lsmtune.records.measurement import Outcome
 from lsmtune.space import Parameter
 
+# The metric of a study with several objectives: the weighted geometric mean of their ratios to the
+# baseline, each turned over where less is better; more is better.
+GAIN = "gain"
+
 
 class Arm(StrEnum):
     """Which side of a comparison a run is on."""
@@ -37,8 +41,26 @@ class Severity(StrEnum):
 
 
 @dataclass(frozen=True)
+class Censored:
+    """Where a pruned trial was stopped: at which `rung`, and the `value` that it had come to.
+
+    The rung is a time (`reached_s`, seconds of the measure phase; the value is the rate so far, in
+    operations per second) or a size (`reached_keys`; the value is that of the smaller run).
+    """
+
+    rung: int
+    reached_s: float | None = None
+    reached_keys: int | None = None
+    value: float | None = None
+
+
+@dataclass(frozen=True)
 class TrialRow:
-    """One trial in the order of the search; `best_so_far` counts this trial too."""
+    """One trial in the order of the search; `best_so_far` counts this trial too.
+
+    `values` has one value per objective; `broken` the constraints on outcomes that it broke, so
+    that it cannot be the best. `censored` says where a pruned trial was stopped.
+    """
 
     trial: int
     outcome: Outcome
@@ -50,6 +72,9 @@ class TrialRow:
     elapsed_s: float
     options: Mapping[str, OptionValue]
     error: str = ""
+    values: tuple[float, ...] | None = None
+    broken: tuple[str, ...] = ()
+    censored: Censored | None = None
 
 
 @dataclass(frozen=True)
@@ -100,19 +125,32 @@ class LatencyCurve:
     latency_us_max: float
 
 
+class Place(StrEnum):
+    """Where a trial stands in the slice of a parameter."""
+
+    RANGE = "range"  # a number of the range, or one of the choices
+    SPECIAL = "special"  # a value outside the range that has a meaning of its own
+    INACTIVE = "inactive"  # the parameter's condition did not hold
+
+
 @dataclass(frozen=True)
 class SlicePoint:
-    """One trial in a slice: the option's value and the objective's."""
+    """One trial in a slice: the option's value, None where it was inactive, and the objective's.
+
+    `value` is None for a trial that failed or was pruned (`outcome` says which).
+    """
 
     trial: int
-    option_value: OptionValue
-    value: float
+    option_value: OptionValue | None
+    value: float | None
+    outcome: Outcome
+    place: Place
     is_tuned: bool
 
 
 @dataclass(frozen=True)
 class Slice:
-    """One option over all trials that set it and have a value."""
+    """One option over all trials, those without a value and those without the option included."""
 
     parameter: Parameter
     points: tuple[SlicePoint, ...]
@@ -155,6 +193,7 @@ class Series:
     arm: Arm
     measurement: int
     points: tuple[SeriesPoint, ...]
+    workload: str = ""
 
 
 @dataclass(frozen=True)
@@ -201,9 +240,13 @@ class RunRow:
     seed: int
     started_unix_s: float
     elapsed_s: float
+    wall_s: float
+    workload: str
+    rung: int | None
     engine: str
     engine_version: str | None
     build: str
     options: Mapping[str, OptionValue]
     metrics: Mapping[str, float | None] = field(default_factory=dict)
+    reported: Mapping[str, float] = field(default_factory=dict)
     error: str = ""

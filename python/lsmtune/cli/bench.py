@@ -10,7 +10,7 @@ from typing import Annotated
 
 import typer
 
-from lsmtune.cli.options import (
+from lsmtune.cli.flags import (
     DEADLINE_DEFAULT,
     DISK_DEFAULT,
     MEMORY_DEFAULT,
@@ -119,7 +119,7 @@ def measure(bench: Bench, driver: Path) -> list[Measurement]:
     with bench_display(progress, title), explained(bench.parent):
         bench.parent.mkdir(parents=True, exist_ok=True)
         for seed in bench.seeds:
-            progress.restart()
+            progress.restart(bench.workload)
             with run_directory(bench.parent) as directory:
                 request = RunRequest(
                     bench.engine, bench.config, bench.workload, seed, directory, bench.limits

@@ -14,17 +14,23 @@ from typer.main import get_group
 
 from lsmtune.errors import InterruptedByUserError
 
-# In the order of `lsmtune --help`. Each is a module of this room with `register(app)`.
+# In the order of `lsmtune --help`. Each is a module of this room with `register(app)`, of the same
+# name unless `_MODULES` says otherwise.
 COMMANDS = {
     "doctor": "Say what this machine and its engine libraries are good for.",
     "engines": "List, install and register engine libraries.",
+    "options": "Say what an engine's options mean, and list ready spaces and presets.",
     "init": "Write a study file to start from.",
+    "import": "Read the spaces and option files of other programs.",
     "bench": "Measure one configuration under one workload.",
     "tune": "Search, prove, and write the result; continues where it stopped.",
     "verify": "Prove one configuration against another on paired, fresh runs.",
     "report": "Write the report of a study.",
     "export": "Write a configuration in the form that another program reads.",
 }
+
+# `import` is a word of Python's own.
+_MODULES = {"import": "import_"}
 
 
 class LazyGroup(TyperGroup):
@@ -51,7 +57,7 @@ class LazyGroup(TyperGroup):
 
 def load_command(name: str) -> Any:
     """The command `name` of COMMANDS, its module imported."""
-    module = importlib.import_module(f"lsmtune.cli.{name}")
+    module = importlib.import_module(f"lsmtune.cli.{_MODULES.get(name, name)}")
     app = typer.Typer()
     module.register(app)
     return get_group(app).commands[name]

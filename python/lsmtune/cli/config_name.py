@@ -1,9 +1,11 @@
 """How a configuration is named on the command line, the same in every command.
 
-default                    the engine's defaults
-name=value,name=value      options in the engine's own spelling
-study.yaml, study.lsmtune  the best of a study
-study.yaml#17              one trial of it
+default                       the engine's defaults
+name=value,name=value         options in the engine's own spelling
+rocksdb-gist-winner           a preset
+OPTIONS-000007, a.properties  an option file, in any form that `lsmtune import` reads
+study.yaml, study.lsmtune     the best of a study
+study.yaml#17                 one trial of it
 """
 
 from __future__ import annotations
@@ -11,48 +13,75 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from lsmtune.cli.options import option_of
-from lsmtune.errors import InputError
+import typer
+
+from lsmtune.cli.flags import option_of
+from lsmtune.engines.options.presets import PRESETS
+from lsmtune.errors import InputError, nearest_name
+from lsmtune.importers import read_config
 from lsmtune.records.config import Config, OptionValue
 from lsmtune.records.engine import EngineIdentity
 from lsmtune.storage.folder import StudyFolder, default_folder
 from lsmtune.storage.measurements import Role, StoredMeasurement
 
-ALLOWED = "default, name=value,name=value, a study file or folder, study.yaml#TRIAL"
+ALLOWED = (
+    "default, name=value,name=value, a preset, an OPTIONS or .properties file, "
+    "a study file or folder, study.yaml#TRIAL"
+)
+STUDY_SUFFIXES = (".yaml", ".yml")
 
 
 @dataclass(frozen=True)
 class NamedConfig:
-    """A Config and, when it came out of a study, the engine it was measured on."""
+    """A Config and, when a file, a preset or a study says it, the engine that it is for."""
 
     config: Config
     engine: EngineIdentity | None = None
 
 
 def resolve(text: str, engine_name: str | None = None, source: str = "CONFIG") -> Config:
-    """The Config that `text` names; `engine_name` is refused when a study used another engine.
+    """The Config that `text` names; `engine_name` is refused when it is for another engine.
 
-    Raises InputError, naming `source`, when it names none.
+    What cannot be carried over from an option file is said on stderr. Raises InputError, naming
+    `source`, when `text` names no Config.
     """
     return resolve_named(text, engine_name, source).config
 
 
 def resolve_named(text: str, engine_name: str | None = None, source: str = "CONFIG") -> NamedConfig:
-    """As `resolve`, with the engine of the study that the Config came from."""
+    """As `resolve`, with the engine that the Config is for."""
     if text == "default":
         return NamedConfig(Config())
-    path, _, trial = text.rpartition("#") if "#" in text else (text, "", "")
-    if path and Path(path).exists():
-        named = _from_study(Path(path), trial, source)
-    elif "=" in text:
-        return NamedConfig(Config(parse_options(text, source), label=text))
-    else:
-        why = "neither options nor a file that exists"
-        raise InputError(source, found=text, why=why, allowed=ALLOWED)
+    named = _named(text, engine_name, source)
     if engine_name is not None and named.engine and named.engine.name != engine_name:
-        why = f"the study tuned {named.engine.name}"
+        why = f"{text} is for {named.engine.name}"
         raise InputError(source, "--engine", found=engine_name, why=why, allowed=named.engine.name)
     return named
+
+
+def _named(text: str, engine_name: str | None, source: str) -> NamedConfig:
+    path, _, trial = text.rpartition("#") if "#" in text else (text, "", "")
+    file = Path(text)
+    if file.is_file() and file.suffix not in STUDY_SUFFIXES:
+        return _from_option_file(file, engine_name)
+    if path and Path(path).exists():
+        return _from_study(Path(path), trial, source)
+    if text in PRESETS:
+        chosen = PRESETS[text]
+        return NamedConfig(Config(chosen.options, label=text), EngineIdentity(chosen.engine))
+    if "=" in text:
+        return NamedConfig(Config(parse_options(text, source), label=text))
+    why = "neither options, nor a preset, nor a file that exists"
+    nearest = nearest_name(text, ["default", *PRESETS])
+    raise InputError(source, found=text, why=why, allowed=ALLOWED, nearest=nearest)
+
+
+def _from_option_file(path: Path, engine_name: str | None) -> NamedConfig:
+    imported = read_config(path, engine_name)
+    for note in imported.notes:
+        typer.echo(f"lsmtune: note: {note}", err=True)
+    engine = EngineIdentity(imported.engine, imported.version)
+    return NamedConfig(Config(imported.options, label=str(path)), engine)
 
 
 def parse_options(text: str, source: str) -> dict[str, OptionValue]:
@@ -83,8 +112,9 @@ def _split(text: str) -> list[str]:
 
 
 def _from_study(path: Path, trial: str, source: str) -> NamedConfig:
-    if path.is_file() and path.suffix not in (".yaml", ".yml"):
-        raise InputError(source, found=str(path), why="not a study", allowed=ALLOWED)
+    if path.is_file() and path.suffix not in STUDY_SUFFIXES:
+        why = "only a study has trials"
+        raise InputError(source, found=f"{path}#{trial}", why=why, allowed=ALLOWED)
     folder_path = path if path.is_dir() else default_folder(path)
     if trial and not trial.isdigit():
         raise InputError(source, found=f"{path}#{trial}", allowed="a trial's number after #")

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from lsmtune.cli.files import write_file
-from lsmtune.cli.options import (
+from lsmtune.cli.flags import (
     WORKLOAD_FLAG,
     WorkloadOption,
     WorkloadSetOption,

@@ -138,7 +138,7 @@ def _status(progress: TuneProgress) -> str:
     failed = {name: number for name, number in sorted(progress.counts.items()) if name != "ok"}
     bad = "".join(f", {number} {name}" for name, number in failed.items())
     spent = format_duration(round(progress.spent_s))
-    pairs = f", proof run {progress.proof_runs} of {2 * plan.pairs}" if progress.proving else ""
+    pairs = f", proof run {progress.proof_runs} of {plan.proof_runs}" if progress.proving else ""
     trials = f"{progress.trials}{of} trials{bad}, " if plan.trials is None or plan.trials else ""
     return f"{trials}{spent}{pairs}"
 

@@ -1,211 +1,200 @@
-"""Options that recur, spelled the same in every command, and the reading of their values."""
+"""`lsmtune options`: what an engine's options mean, and the ready spaces and presets made of them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
-from typing import Annotated
+import dataclasses
+import json
+import sys
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any
 
 import typer
+from rich.console import Console, RenderableType
 
-from lsmtune.engines.names import ENGINE_NAMES
-from lsmtune.errors import InputError, nearest_name
-from lsmtune.records.config import Config, OptionValue
-from lsmtune.records.request import LIMITS_DEFAULT, SEED_MAX, TRIALS_MAX, Limits
-from lsmtune.records.workload import Workload
-from lsmtune.units import (
-    UnitError,
-    format_bytes,
-    format_duration,
-    option_text_allowed,
-    option_value,
-    parse_bytes,
-    parse_duration,
+from lsmtune.cli.flags import JsonOption
+from lsmtune.cli.option_text import value_text
+from lsmtune.cli.option_views import (
+    option_view,
+    options_table,
+    preset_view,
+    presets_table,
+    space_view,
+    spaces_table,
 )
-from lsmtune.workloads import WORKLOAD_NAMES, WORKLOAD_PARAMETERS, make_workload
+from lsmtune.engines.names import ENGINE_KINDS, engine_kind
+from lsmtune.engines.options import OptionInfo, option_catalogue
+from lsmtune.engines.options.presets import PRESETS, Preset
+from lsmtune.engines.options.spaces import READY_SPACES, ReadySpace
+from lsmtune.errors import InputError, nearest_name
+from lsmtune.space import Parameter
 
-DEADLINE_DEFAULT = format_duration(LIMITS_DEFAULT.deadline_s)
-MEMORY_DEFAULT = format_bytes(LIMITS_DEFAULT.memory_bytes)
-DISK_DEFAULT = format_bytes(LIMITS_DEFAULT.disk_bytes)
-
-OPTION_FLAG = "-o/--option"
-WORKLOAD_FLAG = "-w/--workload-set"
-
-
-def whole_number(flag: str, low: int, high: int) -> Callable[[str], int]:
-    """A reader of the value of `flag`, which raises InputError outside `low` to `high`."""
-
-    def read(text: str) -> int:
-        try:
-            number = int(text)
-        except ValueError:
-            number = low - 1
-        if not low <= number <= high:
-            raise InputError(flag, found=text, allowed=f"a whole number from {low} to {high}")
-        return number
-
-    return read
-
-
-EngineOption = Annotated[
-    str,
-    typer.Option(
-        "--engine",
-        metavar="NAME",
-        help=f"{', '.join(ENGINE_NAMES)}.",
-        autocompletion=lambda: list(ENGINE_NAMES),
-    ),
-]
-LibraryOption = Annotated[
-    Path | None,
-    typer.Option("--library", metavar="PATH", help="The engine's shared library to measure."),
-]
-WorkloadOption = Annotated[
-    str,
-    typer.Option(
-        "--workload",
-        metavar="NAME",
-        help=f"{', '.join(WORKLOAD_NAMES)}.",
-        autocompletion=lambda: list(WORKLOAD_NAMES),
-    ),
-]
-WorkloadSetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-w",
-        "--workload-set",
-        metavar="KEY=VALUE",
-        help=f"A workload parameter, again for each: {', '.join(WORKLOAD_PARAMETERS)}.",
-    ),
-]
-OptionSetOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-o",
-        "--option",
-        metavar="NAME=VALUE",
-        help="An engine option by the engine's own name, again for each; 4MiB is a value.",
-    ),
-]
-SeedOption = Annotated[
-    int,
-    typer.Option(
-        "--seed",
-        metavar="N",
-        parser=whole_number("--seed", 0, SEED_MAX),
-        help="Seed of the first run.",
-    ),
-]
-RepeatOption = Annotated[
-    int,
-    typer.Option(
-        "--repeat",
-        metavar="N",
-        parser=whole_number("--repeat", 1, 1000),
-        help="Runs, each on a new seed.",
-    ),
-]
-BudgetOption = Annotated[
-    str | None, typer.Option("--budget", metavar="TIME", help="Time for all of it: 30m, 1h30m.")
-]
-TrialsOption = Annotated[
-    int | None,
-    typer.Option(
-        "--trials",
-        metavar="N",
-        parser=whole_number("--trials", 1, TRIALS_MAX),
-        help="At most so many trials.",
-    ),
-]
-PairsOption = Annotated[
-    int,
-    typer.Option(
-        "--pairs", metavar="N", parser=whole_number("--pairs", 5, 1000), help="Pairs of runs."
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
-DeadlineOption = Annotated[
-    str, typer.Option("--deadline", metavar="TIME", help="A run is killed after this time.")
-]
-MemoryOption = Annotated[
-    str, typer.Option("--memory", metavar="SIZE", help="A run is killed above this memory.")
-]
-DiskOption = Annotated[
-    str, typer.Option("--disk", metavar="SIZE", help="A run is killed above this disk space.")
-]
+COMMAND = "options"
+EPILOG = "\n\n".join(
+    (
+        "Examples:",
+        "lsmtune options rocksdb",
+        "lsmtune options rocksdb write_buffer_size",
+        "lsmtune options rocksdb block_cache --json",
+        "lsmtune options rocksdb --spaces",
+        "lsmtune options rocksdb rocksdb-write",
+        "lsmtune options --presets",
+        "lsmtune options rocksdb rocksdb-optimize-for-point-lookup",
+    )
+)
+_PIPE_WIDTH = 1000  # a line per option is what a reader of a pipe wants
+_PAGE_WIDTH = 100
 
 
-def assignments(flag: str, texts: Sequence[str] | None) -> dict[str, str]:
-    """`name=value` texts as a mapping. Raises InputError, naming `flag`, for any other form."""
-    found: dict[str, str] = {}
-    for text in texts or ():
-        name, equals, value = (part.strip() for part in text.partition("="))
-        if not (name and equals and value):
-            raise InputError(flag, found=text, allowed="name=value")
-        if name in found:
-            raise InputError(flag, name, why="given twice")
-        found[name] = value
-    return found
+def register(app: typer.Typer) -> None:
+    """Add the `options` command to `app`."""
+    app.command(COMMAND, epilog=EPILOG)(_options)
 
 
-def config_of(texts: Sequence[str] | None) -> Config:
-    """The Config of the `-o` flags; `default` without any."""
-    options: dict[str, OptionValue] = {}
-    for name, text in assignments(OPTION_FLAG, texts).items():
-        options[name] = option_of(OPTION_FLAG, name, text)
-    label = ",".join(f"{name}={value}" for name, value in options.items())
-    return Config(options, label=label or "default")
+def _options(
+    engine: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[ENGINE]",
+            help=f"{', '.join(ENGINE_KINDS)}.",
+            autocompletion=lambda: list(ENGINE_KINDS),
+        ),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", help="An option, a ready space or a preset; all about it."),
+    ] = None,
+    spaces: Annotated[bool, typer.Option("--spaces", help="List the ready spaces.")] = False,
+    presets: Annotated[bool, typer.Option("--presets", help="List the presets.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Say what an engine's options mean, where to search them, and what they risk."""
+    if engine is not None:
+        engine_kind(engine, COMMAND)
+    if spaces or presets:
+        if name is not None:
+            why = "given with --spaces or --presets, which list all"
+            raise InputError(COMMAND, "NAME", found=name, why=why)
+        _list_named(engine, spaces, presets, as_json)
+    elif engine is None:
+        raise InputError(COMMAND, "ENGINE", why="missing", allowed=", ".join(ENGINE_KINDS))
+    elif name is None:
+        infos = option_catalogue(engine).values()
+        document = {"engine": engine, "options": [_plain(info) for info in infos]}
+        _say(options_table(infos), document, as_json, _PIPE_WIDTH)
+    else:
+        _say_one(engine, name, as_json)
 
 
-def option_of(source: str, name: str, text: str) -> OptionValue:
-    """The value of option `name` that `text` states. Raises InputError, naming `source`."""
-    allowed = option_text_allowed(text)
-    if allowed:
-        raise InputError(source, name, found=text, allowed=allowed)
-    try:
-        return option_value(text)
-    except UnitError as error:
-        raise _unit_error(source, name, error) from error
+def _list_named(engine: str | None, spaces: bool, presets: bool, as_json: bool) -> None:
+    """The ready spaces and the presets, of one engine or of all."""
+    document: dict[str, object] = {}
+    views: list[RenderableType] = []
+    if spaces:
+        ready = [s for s in READY_SPACES.values() if engine in (None, s.engine)]
+        document["spaces"] = [_plain(space) for space in ready]
+        views.append(spaces_table(ready))
+    if presets:
+        known = [p for p in PRESETS.values() if engine in (None, p.engine)]
+        document["presets"] = [_plain(preset) for preset in known]
+        views.append(presets_table(known))
+    for index, view in enumerate(views if not as_json else views[:1]):
+        if index:
+            print()
+        _say(view, document, as_json, _PIPE_WIDTH)
 
 
-def workload_of(name: str, texts: Sequence[str] | None) -> Workload:
-    """The Workload of `--workload` and the `-w` flags."""
-    if name not in WORKLOAD_NAMES:
-        allowed, nearest = ", ".join(WORKLOAD_NAMES), nearest_name(name, WORKLOAD_NAMES)
-        raise InputError("--workload", found=name, allowed=allowed, nearest=nearest)
-    return make_workload(name, assignments(WORKLOAD_FLAG, texts), WORKLOAD_FLAG)
+def _say_one(engine: str, name: str, as_json: bool) -> None:
+    found = find(engine, name)
+    infos = option_catalogue(engine)
+    view: RenderableType
+    if isinstance(found, OptionInfo):
+        kind, view = "option", option_view(engine, found, _users(engine, found.name))
+    elif isinstance(found, ReadySpace):
+        kind, view = "space", space_view(found)
+    else:
+        kind, view = "preset", preset_view(found, infos)
+    _say(view, {"engine": engine, kind: _plain(found)}, as_json, _PAGE_WIDTH)
 
 
-def limits_of(deadline: str, memory: str, disk: str) -> Limits:
-    """The Limits of `--deadline`, `--memory` and `--disk`."""
-    return Limits(
-        deadline_s=duration_of("--deadline", deadline),
-        memory_bytes=bytes_of("--memory", memory),
-        disk_bytes=bytes_of("--disk", disk),
+def find(engine: str, name: str) -> OptionInfo | ReadySpace | Preset:
+    """What `name` is for `engine`; an option also by the last part of its name.
+
+    Raises InputError when it is nothing, or the last part of several options.
+    """
+    known: dict[str, Any] = {
+        **{n: p for n, p in PRESETS.items() if p.engine == engine},
+        **{n: s for n, s in READY_SPACES.items() if s.engine == engine},
+        **option_catalogue(engine),
+    }
+    if name in known:
+        return known[name]  # type: ignore[no-any-return]
+    ends = [full for full in option_catalogue(engine) if full.endswith(f".{name}")]
+    if len(ends) == 1:
+        return option_catalogue(engine)[ends[0]]
+    if ends:
+        raise InputError(COMMAND, "NAME", found=name, allowed=", ".join(ends))
+    raise InputError(
+        COMMAND,
+        "NAME",
+        found=name,
+        why=f"no option, ready space or preset of {engine}",
+        allowed=f"those of `lsmtune options {engine}`, --spaces and --presets",
+        nearest=_nearest(name, known),
     )
 
 
-def duration_of(flag: str, text: str) -> float:
-    """A duration above zero, in seconds. Raises InputError naming `flag`."""
-    try:
-        seconds = parse_duration(text)
-    except UnitError as error:
-        raise _unit_error(flag, "", error) from error
-    if seconds <= 0:
-        raise InputError(flag, found=text, allowed="a duration above 0")
-    return seconds
+def _nearest(name: str, known: Iterable[str]) -> str:
+    """The nearest known name, where nested options are also known by their last part."""
+    by_part = {full.rpartition(".")[2]: full for full in known}
+    nearest = nearest_name(name, [*known, *by_part])
+    return by_part.get(nearest, nearest)
 
 
-def bytes_of(flag: str, text: str) -> int:
-    """A size above zero, in bytes. Raises InputError naming `flag`."""
-    try:
-        size = parse_bytes(text)
-    except UnitError as error:
-        raise _unit_error(flag, "", error) from error
-    if size <= 0:
-        raise InputError(flag, found=text, allowed="a size above 0")
-    return size
+def _users(engine: str, option: str) -> Mapping[str, list[str]]:
+    """The ready spaces that have `option`, and the presets with the value that they give it."""
+    spaces = [
+        space.name
+        for space in READY_SPACES.values()
+        if space.engine == engine and any(p.name == option for p in space.parameters)
+    ]
+    unit = option_catalogue(engine)[option].unit
+    presets = [
+        f"{preset.name} ({value_text(preset.options[option], unit)})"
+        for preset in PRESETS.values()
+        if preset.engine == engine and option in preset.options
+    ]
+    return {"in spaces": spaces, "in presets": presets}
 
 
-def _unit_error(flag: str, field: str, error: UnitError) -> InputError:
-    return InputError(flag, field, found=error.found, allowed=error.allowed, nearest=error.nearest)
+def _plain(value: object) -> Any:
+    """`value` as JSON has it: every field of the record, by its name."""
+    if isinstance(value, Parameter):
+        numbers = value.numbers
+        return {
+            "name": value.name,
+            "type": value.kind,
+            "unit": value.unit,
+            "default": value.default,
+            "low": numbers.low if numbers else None,
+            "high": numbers.high if numbers else None,
+            "log": numbers.log if numbers else False,
+            "step": numbers.step if numbers else None,
+            "choices": list(value.choices),
+            "special": [special.value for special in value.specials],
+            "when": {c.name: list(c.values) for c in value.conditions},
+        }
+    if dataclasses.is_dataclass(value):
+        return {f.name: _plain(getattr(value, f.name)) for f in dataclasses.fields(value)}
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(item) for item in value]
+    return value
+
+
+def _say(view: RenderableType, document: object, as_json: bool, pipe_width: int) -> None:
+    if as_json:
+        print(json.dumps(document, indent=2))
+        return
+    width = None if sys.stdout.isatty() else pipe_width
+    Console(width=width, highlight=False).print(view)

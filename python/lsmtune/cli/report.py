@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Annotated
 
 import typer
 
+from lsmtune.analysis.importance import Method
+from lsmtune.cli.counted_progress import counted_progress
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.report.formats import FORMATS, WrittenReport, write_as
 from lsmtune.report.headline import headline
 from lsmtune.storage.folder import StudyFolder, default_folder
+
+METHODS: Mapping[str, Method | None] = MappingProxyType(
+    {**{method.value: method for method in Method}, "none": None}
+)
 
 
 def register(app: typer.Typer) -> None:
@@ -25,6 +33,12 @@ def _report(
     output: Annotated[
         Path | None, typer.Option("--output", help="Default: result/ in the study's folder.")
     ] = None,
+    importance: Annotated[
+        str,
+        typer.Option(
+            "--importance", metavar="METHOD", help=f"Of the parameters: {', '.join(METHODS)}."
+        ),
+    ] = Method.PED_ANOVA.value,
     directory: Annotated[
         Path | None, typer.Option("--dir", help="The study's folder, where it is not beside STUDY.")
     ] = None,
@@ -33,22 +47,24 @@ def _report(
     ] = False,
 ) -> None:
     """Write a report of a study, finished or not: HTML, Markdown, JSON or CSV."""
-    if format_name not in FORMATS:
-        raise InputError(
-            "report",
-            "--format",
-            found=format_name,
-            allowed=", ".join(FORMATS),
-            nearest=nearest_name(format_name, FORMATS),
-        )
+    _check_name("--format", format_name, FORMATS)
+    _check_name("--importance", importance, METHODS)
     with StudyFolder.open(directory or _folder_of(study)) as folder:
         if not folder.measurements.all():
             raise InputError(
                 str(folder.path),
                 why="the study has no measurements yet; run `lsmtune tune` on it first",
             )
-        written = write_as(folder, format_name, output)
+        with counted_progress("importance, resamples") as on_progress:
+            written = write_as(folder, format_name, output, METHODS[importance], on_progress)
     print(json.dumps(_document(written), indent=2) if as_json else _told(written))
+
+
+def _check_name(option: str, found: str, allowed: Iterable[str]) -> None:
+    names = list(allowed)
+    if found not in names:
+        nearest = nearest_name(found, names)
+        raise InputError("report", option, found=found, allowed=", ".join(names), nearest=nearest)
 
 
 def _folder_of(study: Path) -> Path:

@@ -41,13 +41,12 @@ class RunProgress:
     """The phases of a run and how far it is; begin again with `restart`."""
 
     def __init__(self, workload: Workload) -> None:
-        self._workload = workload
         self.phases: list[PhaseProgress] = []
-        self.restart()
+        self.restart(workload)
 
-    def restart(self) -> None:
-        """A new run begins."""
-        self.phases = [PhaseProgress(phase) for phase in self._workload.phases]
+    def restart(self, workload: Workload) -> None:
+        """A new run of `workload` begins."""
+        self.phases = [PhaseProgress(phase) for phase in workload.phases]
 
     @property
     def current(self) -> PhaseProgress | None:

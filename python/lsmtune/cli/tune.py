@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lsmtune.cli.options import BudgetOption, JsonOption, TrialsOption, duration_of
+from lsmtune.cli.flags import BudgetOption, JsonOption, TrialsOption, duration_of
 from lsmtune.errors import ExitStatus
 from lsmtune.records.verdict import VerdictOutcome
 
 if TYPE_CHECKING:
-    from lsmtune.records.engine import EngineIdentity
+    from lsmtune.cli.tune_runner import TuneRunner
     from lsmtune.spec import Spec
     from lsmtune.storage.folder import StudyFolder
     from lsmtune.study.result import TuneResult
@@ -49,7 +49,6 @@ def _tune(
     ] = False,
 ) -> None:
     """Search, prove, and write the result; continues where it stopped."""
-    from lsmtune.cli.engine_choice import chosen_engine
     from lsmtune.cli.machine_facts import machine_facts
     from lsmtune.cli.tune_result import (
         all_failed,
@@ -57,18 +56,17 @@ def _tune(
         tune_text,
         write_result_files,
     )
-    from lsmtune.runners.driver_binary import find_driver
+    from lsmtune.cli.tune_runner import tune_runner
     from lsmtune.spec import load_spec
     from lsmtune.storage.folder import StudyFolder, default_folder
 
     spec = with_budget(load_spec(study), trials, budget)
-    driver = find_driver()
-    engine, warnings = chosen_engine(spec.engine_name, spec.engine_library, driver)
+    chosen = tune_runner(spec)
     with StudyFolder.create_or_resume(directory or default_folder(study), spec) as folder:
         if folder.measurements.fact("machine") is None:
             folder.measurements.set_fact("machine", machine_facts(folder.path))
-        result = search_and_prove(spec, folder, engine, driver, warnings)
-        files = write_result_files(folder, spec, result, engine)
+        result = search_and_prove(spec, folder, chosen)
+        files = write_result_files(folder, spec, result, chosen.engine)
         failure = all_failed(folder, spec, result)
         if as_json:
             typer.echo(json.dumps(tune_document(spec, folder, result, files), indent=2))
@@ -92,11 +90,7 @@ def with_budget(spec: Spec, trials: int | None, budget: str | None) -> Spec:
 
 
 def search_and_prove(
-    spec: Spec,
-    folder: StudyFolder,
-    engine: EngineIdentity,
-    driver: Path,
-    warnings: tuple[str, ...],
+    spec: Spec, folder: StudyFolder, chosen: TuneRunner
 ) -> TuneResult:
     """Runs the loop with its display; Ctrl-C stops it in order, a second one at once."""
     import time
@@ -104,17 +98,15 @@ def search_and_prove(
     from lsmtune.cli.interrupt import stop_on_interrupt
     from lsmtune.cli.live import tune_display
     from lsmtune.cli.tune_progress import Plan, TuneProgress
-    from lsmtune.runners.native import NativeRunner
     from lsmtune.study.loop import tune
 
     budget = spec.budget
-    plan = Plan(spec.objective, spec.workload, budget.trials, budget.time_s, spec.proof.pairs)
+    plan = Plan(spec.goal, spec.workloads, budget.trials, budget.time_s, spec.proof.pairs)
     spent_s, clock = folder.measurements.spent_s(), time.monotonic
     with (
         tune_display(plan, clock, spent_s, observer=TuneProgress) as observer,
         stop_on_interrupt(observer.warning) as stop,
     ):
-        for warning in warnings:
+        for warning in chosen.warnings:
             observer.warning(warning)
-        runner = NativeRunner(driver)
-        return tune(spec, folder, runner, engine, observer, stop=stop, clock=clock)
+        return tune(spec, folder, chosen.runner, chosen.engine, observer, stop=stop, clock=clock)

@@ -5,29 +5,46 @@ from __future__ import annotations
 import statistics
 from collections import Counter, deque
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lsmtune.cli.run_progress import RunProgress
 from lsmtune.proof.measurer import Clock
+from lsmtune.proof.place import Place
 from lsmtune.records.config import Config, option_text
+from lsmtune.records.goal import Goal, WeightedWorkload
+from lsmtune.records.measurement import Outcome
 from lsmtune.records.objective import Objective
 from lsmtune.records.workload import Workload
 from lsmtune.runners.messages import Message
 from lsmtune.storage.measurements import Role, StoredMeasurement
 from lsmtune.study.observer import NullObserver
+from lsmtune.study.trials import TrialEnd
 
 _ROWS_KEPT = 10
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How much there is to do: `trials` or `time_s` may be open; `pairs` of two runs follow."""
+    """What is done, and how much: `trials` or `time_s` may be open; `pairs` follow.
 
-    objective: Objective
-    workload: Workload
+    A trial, and each side of a pair, takes one run per workload.
+    """
+
+    goal: Goal
+    workloads: tuple[WeightedWorkload, ...]
     trials: int | None
     time_s: float | None
     pairs: int
+
+    @property
+    def objective(self) -> Objective:
+        """What is shown of a single run."""
+        return self.goal.objectives[0]
+
+    @property
+    def proof_runs(self) -> int:
+        """How many runs the proof takes."""
+        return 2 * self.pairs * len(self.workloads)
 
 
 @dataclass(frozen=True)
@@ -59,7 +76,7 @@ class TuneProgress(NullObserver):
         on_text: Callable[[str], None] | None = None,
     ) -> None:
         self.plan = plan
-        self.run = RunProgress(plan.workload)
+        self.run = RunProgress(plan.workloads[0].workload)
         self.run_name = ""
         self.trials = 0
         self.counts: Counter[str] = Counter()
@@ -72,8 +89,8 @@ class TuneProgress(NullObserver):
         self._clock = clock
         self._started_s = clock() - spent_before_s
         self._walls_s: list[float] = []
-        self._baseline_value: float | None = None
-        self._best_value: float | None = None
+        self._baseline_values: dict[int, float] = {}
+        self._held: RunLine | None = None
         self._on_line = on_line
         self._on_text = on_text
 
@@ -85,10 +102,11 @@ class TuneProgress(NullObserver):
         if resumed:
             self._say(f"continuing: {resumed} trials are stored")
 
-    def run_started(self, role: Role, trial: int | None, _config: Config, index: int) -> None:
+    def run_started(self, place: Place, _config: Config, workload: Workload) -> None:
         """A run begins."""
-        self.run_name = _run_name(role, trial, index)
-        self.run.restart()
+        self._release()
+        self.run_name = self._run_name(place, workload.num)
+        self.run.restart(workload)
 
     def run_message(self, message: Message) -> None:
         """The driver said something."""
@@ -97,22 +115,31 @@ class TuneProgress(NullObserver):
     def run_finished(self, stored: StoredMeasurement) -> None:
         """A run ended."""
         value = self.plan.objective.value(stored.measurement)
-        self._walls_s.append(stored.wall_s)
+        if stored.role is not Role.RUNG:
+            self._walls_s.append(stored.wall_s)
         if stored.role is Role.BASELINE and value is not None:
-            self._baseline_value = value
+            self._baseline_values[stored.workload] = value
         if stored.role in (Role.PROOF_BASELINE, Role.PROOF_CANDIDATE):
             self.proof_runs += 1
-        if stored.role is Role.TRIAL:
-            self.trials += 1
-            self.counts[stored.measurement.outcome.value] += 1
         self._add(stored, value)
+
+    def trial_finished(self, number: int, end: TrialEnd, *, best: bool) -> None:
+        """A trial ended."""
+        self.trials += 1
+        self.counts[end.outcome.value] += 1
+        broken = [text for text, violation in end.violations.items() if violation > 0]
+        why = f"breaks {broken[0]}" if broken else ""
+        held = self._held
+        self._release(best=best, why=why)
+        if end.outcome is Outcome.PRUNED and (held is None or held.outcome == Outcome.OK.value):
+            # Its runs of smaller sizes went well, and say nothing of it.
+            self._say(f"trial {number}: pruned")
 
     def best_changed(self, trial: int, value: float, ratio_to_baseline: float | None) -> None:
         """A new best trial, or the best of earlier sessions."""
         against = "" if ratio_to_baseline is None else f", {ratio_to_baseline:.2f}x the baseline"
-        shown = shown_value(self.plan.objective.metric, value)
+        shown = shown_value(self.plan.goal.metric, value)
         self.best = f"trial {trial}: {shown}{against} (one run each, not yet proved)"
-        self._best_value = value
 
     def search_finished(self, reason: str) -> None:
         """The search is over."""
@@ -147,8 +174,9 @@ class TuneProgress(NullObserver):
         if self.plan.time_s:
             shares.append(self.spent_s / self.plan.time_s)
         if self.plan.trials is not None:
-            runs = 2 * self.plan.pairs
-            shares.append((self.trials + self.proof_runs) / (self.plan.trials + runs))
+            each = len(self.plan.workloads)
+            whole = self.plan.trials * each + self.plan.proof_runs
+            shares.append((self.trials * each + self.proof_runs) / whole)
         return min(1.0, max(shares))
 
     @property
@@ -161,31 +189,42 @@ class TuneProgress(NullObserver):
             bounds.append(self.plan.time_s - self.spent_s)
         if self._walls_s and (self.plan.trials is not None or self.proving):
             trials_left = 0 if self.proving else max(0, (self.plan.trials or 0) - self.trials)
-            runs = trials_left + 2 * self.plan.pairs - self.proof_runs
+            runs = trials_left * len(self.plan.workloads) + self.plan.proof_runs - self.proof_runs
             bounds.append(runs * statistics.median(self._walls_s))
         return max(0.0, min(bounds)) if bounds else None
 
     # --- inside
 
     def _add(self, stored: StoredMeasurement, value: float | None) -> None:
-        is_best = stored.role is Role.TRIAL and value is not None and self._beats_best(value)
-        base = self._baseline_value
+        base = self._baseline_values.get(stored.workload) if stored.rung is None else None
         line = RunLine(
-            name=_run_name(stored.role, stored.trial, stored.pair or 0),
+            name=self.run_name,
             outcome=stored.measurement.outcome.value,
             value=value,
             ratio=None if value is None or not base else value / base,
             options=options_text(stored.config),
             wall_s=stored.wall_s,
-            best=is_best,
             why="" if stored.measurement.error is None else stored.measurement.error.message,
         )
+        # The line of a trial's last run says what became of the trial.
+        self._held = line
+        if stored.role is not Role.TRIAL:
+            self._release()
+
+    def _release(self, *, best: bool = False, why: str = "") -> None:
+        if self._held is None:
+            return
+        line = replace(self._held, best=best, why=why or self._held.why)
+        self._held = None
         self.lines.append(line)
         if self._on_line is not None:
             self._on_line(line)
 
-    def _beats_best(self, value: float) -> bool:
-        return self._best_value is None or self.plan.objective.better(value, self._best_value)
+    def _run_name(self, place: Place, num: int) -> str:
+        name = _role_name(place)
+        if len(self.plan.workloads) > 1:
+            name = f"{name} {self.plan.workloads[place.workload].label}"
+        return name if place.rung is None else f"{name} ({num:,} keys)"
 
     def _say(self, text: str) -> None:
         self.notes.append(text)
@@ -210,13 +249,13 @@ def options_text(config: Config) -> str:
     return " ".join(f"{name}={option_text(value)}" for name, value in config.options.items())
 
 
-def _run_name(role: Role, trial: int | None, index: int) -> str:
-    match role:
-        case Role.TRIAL:
-            return f"trial {trial}"
+def _role_name(place: Place) -> str:
+    match place.role:
+        case Role.TRIAL | Role.RUNG:
+            return f"trial {place.trial}"
         case Role.PROOF_BASELINE:
-            return f"pair {index + 1} baseline"
+            return f"pair {place.index + 1} baseline"
         case Role.PROOF_CANDIDATE:
-            return f"pair {index + 1} candidate"
+            return f"pair {place.index + 1} candidate"
         case _:
-            return role.value
+            return place.role.value

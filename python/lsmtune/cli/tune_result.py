@@ -13,6 +13,7 @@ from lsmtune.engines.exporters import EXPORTERS, ExportFormat, export
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.records.config import option_text
 from lsmtune.records.engine import EngineIdentity
+from lsmtune.records.measurement import Outcome
 from lsmtune.records.verdict import VerdictOutcome
 from lsmtune.spec import Spec
 from lsmtune.storage.folder import StudyFolder
@@ -20,6 +21,7 @@ from lsmtune.storage.measurements import Role
 from lsmtune.study.result import TuneResult, result_document
 
 REPORT = "report.html"
+PARAMETERS = "parameters.json"
 
 
 @dataclass(frozen=True)
@@ -52,6 +54,9 @@ def _write_deployable(
 ) -> ResultFiles:
     if result.best is None:
         return ResultFiles(trouble=("no configuration to deploy: no trial gave a value",))
+    if spec.command is not None:
+        options = {"label": result.best.label, "parameters": dict(result.best.options)}
+        return ResultFiles(deployable=folder.write_result(PARAMETERS, options))
     exporter = _native_format(spec.engine_name)
     if exporter is None:
         return ResultFiles(trouble=(f"{spec.engine_name} reads no file of options",))
@@ -110,7 +115,10 @@ def all_failed(folder: StudyFolder, spec: Spec, result: TuneResult) -> LsmtuneEr
     """The failure of a study that ran trials of which none gave a value."""
     if result.interrupted or result.best is not None or not result.trials:
         return None
-    last = folder.measurements.of(Role.TRIAL)[-1].measurement
+    runs = [m for m in folder.measurements.all() if m.role in (Role.TRIAL, Role.RUNG)]
+    if runs[-1].measurement.outcome is Outcome.OK:
+        return None
+    last = runs[-1].measurement
     why = f": {last.error.message}" if last.error else ""
     return LsmtuneError(
         f"{spec.path}: none of {result.trials} trials gave a value; "

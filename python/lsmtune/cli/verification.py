@@ -17,8 +17,9 @@ from lsmtune.proof.measurer import Measurer
 from lsmtune.proof.paired import ProofPlan, prove
 from lsmtune.records.config import Config
 from lsmtune.records.engine import EngineIdentity
+from lsmtune.records.goal import Goal, WeightedWorkload
 from lsmtune.records.measurement import Outcome
-from lsmtune.records.objective import Objective
+from lsmtune.records.objective import Direction, Objective
 from lsmtune.records.request import Limits
 from lsmtune.records.verdict import Verdict
 from lsmtune.records.workload import Workload
@@ -58,9 +59,9 @@ class Description:
         return json.dumps({"verify": encode(self.comparable_parts())}, indent=2) + "\n"
 
     @property
-    def objective(self) -> Objective:
-        """What is judged."""
-        return self.verification.objective
+    def directions(self) -> tuple[Direction, ...]:
+        """Of what is judged."""
+        return (self.verification.objective.direction,)
 
     def comparable_parts(self) -> dict[str, object]:
         """All but the two configurations."""
@@ -89,8 +90,8 @@ class VerificationObserver(TuneProgress):
 def verification_display(verification: Verification) -> Iterator[VerificationObserver]:
     """The observer of a proof, shown while the context lasts."""
     plan = Plan(
-        verification.objective,
-        verification.workload,
+        Goal((verification.objective,)),
+        (WeightedWorkload(verification.workload.name, verification.workload, 1.0),),
         trials=0,
         time_s=verification.plan.deadline_s,
         pairs=verification.plan.pairs,
@@ -113,7 +114,7 @@ def proved(
             folder,
             NativeRunner(driver),
             verification.engine,
-            verification.workload,
+            (verification.workload,),
             verification.limits,
             observer,
             stop,
@@ -122,7 +123,7 @@ def proved(
         return prove(
             verification.baseline,
             verification.candidate,
-            verification.objective,
+            Goal((verification.objective,)),
             measurer,
             observer,
             study_seed=verification.seed,

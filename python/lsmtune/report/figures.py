@@ -1,24 +1,27 @@
-"""Plotly figures as plain data, from analysis' tables.
-
-Colours are names of the page's CSS variables under keys that end in `color` (`"--tuned"`): the
-page's script puts the scheme's colours in, so that one figure serves light and dark. All text from
-the study is escaped here, because Plotly reads its text as HTML.
-"""
+"""Plotly figures of the search and the proof as plain data, from analysis' tables."""
 
 from __future__ import annotations
 
 import math
-import re
-from collections.abc import Callable
+from collections.abc import Sequence
 from html import escape
 from typing import Any
 
 from lsmtune.analysis.study import StudyAnalysis
-from lsmtune.analysis.tables import Arm, LatencyCurve, Slice
-from lsmtune.records.config import OptionValue, option_text
+from lsmtune.analysis.tables import Arm, LatencyCurve, Series, TrialRow
+from lsmtune.records.measurement import Outcome
+from lsmtune.records.objective import HIGHER_IS_BETTER
 from lsmtune.report import text
+from lsmtune.report.plotting import (
+    MARK_FAILED,
+    MARK_PRUNED,
+    Figure,
+    baseline_line,
+    finite,
+    options_hover,
+    value_axis,
+)
 
-Figure = dict[str, Any]
 _COLOR = {Arm.BASELINE: "--baseline", Arm.TUNED: "--tuned"}
 _NAME = {Arm.BASELINE: "baseline", Arm.TUNED: "tuned"}
 _PERCENTILE_TICKS = (50.0, 90.0, 99.0, 99.9, 99.99)
@@ -29,8 +32,6 @@ def history_figure(analysis: StudyAnalysis) -> Figure | None:
     rows = analysis.history.trials
     if not rows:
         return None
-    metric = analysis.objective.metric
-    ok = [row for row in rows if row.value is not None]
     known = [row for row in rows if row.best_so_far is not None]
     traces = [
         {
@@ -38,30 +39,12 @@ def history_figure(analysis: StudyAnalysis) -> Figure | None:
             "mode": "lines",
             "name": "best so far",
             "x": [row.trial for row in known],
-            "y": [_finite(row.best_so_far) for row in known],
+            "y": [finite(row.best_so_far) for row in known],
             "line": {"shape": "hv", "width": 2, "color": "--tuned"},
             "hoverinfo": "skip",
         },
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": "trial",
-            "x": [row.trial for row in ok],
-            "y": [_finite(row.value) for row in ok],
-            "text": [
-                f"trial {row.trial}: {text.quantity(metric, row.value)}<br>"
-                + escape(text.options_line(dict(row.options)), quote=False).replace(", ", "<br>")
-                for row in ok
-            ],
-            "hovertemplate": "%{text}<extra></extra>",
-            "marker": {
-                "size": [12 if row.is_tuned else 7 for row in ok],
-                "symbol": ["star" if row.is_tuned else "circle" for row in ok],
-                "color": "--tuned",
-                "opacity": [1 if row.is_tuned else 0.55 for row in ok],
-            },
-        },
-        *_failed_trials(analysis),
+        _trials(analysis),
+        *_without_value(analysis),
     ]
     return {
         "data": traces,
@@ -71,53 +54,84 @@ def history_figure(analysis: StudyAnalysis) -> Figure | None:
                 "tickformat": "d",
                 "range": [rows[0].trial - 0.5, rows[-1].trial + 0.5],
             },
-            "yaxis": _value_axis(metric),
-            **_baseline_line(analysis),
+            "yaxis": value_axis(analysis.metric),
+            **baseline_line(analysis),
         },
     }
 
 
-def _failed_trials(analysis: StudyAnalysis) -> list[dict[str, Any]]:
-    """Failed trials have no value: marks along the bottom edge of the plot."""
-    failed = [row for row in analysis.history.trials if row.value is None]
-    if not failed:
-        return []
-    return [
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "name": "failed",
-            "yaxis": "y2",
-            "x": [row.trial for row in failed],
-            "y": [0.02] * len(failed),
-            "text": [f"trial {row.trial}: {text.outcome(row.outcome)}" for row in failed],
-            "hovertemplate": "%{text}<extra></extra>",
-            "marker": {"size": 8, "symbol": "x-thin-open", "color": "--bad"},
-        }
-    ]
-
-
-def _baseline_line(analysis: StudyAnalysis) -> dict[str, Any]:
-    level = _finite(analysis.history.baseline_value)
-    hidden = {"overlaying": "y", "range": [0, 1], "visible": False, "fixedrange": True}
-    if level is None:
-        return {"yaxis2": hidden}
-    line = {"width": 1.5, "dash": "dash", "color": "--baseline"}
-    edges = {"x0": 0, "x1": 1, "xref": "paper", "y0": level, "y1": level}
-    note = {
-        "x": 1,
-        "xref": "paper",
-        "xanchor": "right",
-        "y": level,
-        "yanchor": "bottom",
-        "text": "baseline",
-        "showarrow": False,
-        "font": {"color": "--muted", "size": 12},
-    }
+def _trials(analysis: StudyAnalysis) -> dict[str, Any]:
+    """The trials with a value; hollow where one broke a constraint."""
+    ok = [row for row in analysis.history.trials if row.value is not None]
     return {
-        "yaxis2": hidden,
-        "shapes": [{"type": "line", "line": line, **edges}],
-        "annotations": [note],
+        "type": "scatter",
+        "mode": "markers",
+        "name": "trial",
+        "x": [row.trial for row in ok],
+        "y": [finite(row.value) for row in ok],
+        "text": [_trial_hover(analysis.metric, row) for row in ok],
+        "hovertemplate": "%{text}<extra></extra>",
+        "marker": {
+            "size": [12 if row.is_tuned else 7 for row in ok],
+            "symbol": [
+                "star" if row.is_tuned else "circle-open" if row.broken else "circle" for row in ok
+            ],
+            "color": "--tuned",
+            "opacity": [1 if row.is_tuned else 0.55 for row in ok],
+        },
+    }
+
+
+def _trial_hover(metric: str, row: TrialRow) -> str:
+    lines = [f"trial {row.trial}: {text.quantity(metric, row.value)}"]
+    lines += [f"breaks {escape(constraint, quote=False)}" for constraint in row.broken]
+    return "<br>".join([*lines, options_hover(row.options)])
+
+
+def _without_value(analysis: StudyAnalysis) -> list[dict[str, Any]]:
+    """Pruned trials where they were stopped; failed ones along the bottom edge of the plot."""
+    rows = [row for row in analysis.history.trials if row.value is None]
+    pruned = [row for row in rows if row.outcome is Outcome.PRUNED]
+    stopped = [row for row in pruned if _comparable(analysis, row)]
+    bottom = [row for row in pruned if row not in stopped]
+    failed = [row for row in rows if row.outcome is not Outcome.PRUNED]
+    traces = [
+        _marks(stopped, "pruned: the rate when stopped", [_reached_value(row) for row in stopped]),
+        _marks(bottom, "pruned", None),
+        _marks(failed, "failed", None),
+    ]
+    return [trace for trace in traces if trace is not None]
+
+
+def _comparable(analysis: StudyAnalysis, row: TrialRow) -> bool:
+    """Whether what a pruned trial had come to is on the plot's scale: a rate among rates."""
+    at = row.censored
+    rates = analysis.metric in HIGHER_IS_BETTER
+    return rates and at is not None and at.reached_s is not None and at.value is not None
+
+
+def _reached_value(row: TrialRow) -> float | None:
+    return finite(row.censored.value) if row.censored else None
+
+
+def _marks(
+    rows: Sequence[TrialRow], name: str, levels: list[float | None] | None
+) -> dict[str, Any] | None:
+    """Trials without a value: at `levels` on the plot's own axis, else along its bottom edge."""
+    if not rows:
+        return None
+    pruned = name != "failed"
+    told = [f"trial {r.trial}: {text.outcome(r.outcome)} {text.reached(r.censored)}" for r in rows]
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        **({} if levels else {"yaxis": "y2"}),
+        "x": [row.trial for row in rows],
+        "y": levels or [0.02] * len(rows),
+        "text": [line.strip() for line in told],
+        "hovertemplate": "%{text}<extra></extra>",
+        "marker": MARK_PRUNED if pruned else MARK_FAILED,
     }
 
 
@@ -126,12 +140,12 @@ def pairs_figure(analysis: StudyAnalysis) -> Figure | None:
     numbered = [(n, row) for n, row in enumerate(analysis.pairs, 1) if row.ratio is not None]
     if not numbered:
         return None
-    metric = analysis.objective.metric
+    metric = analysis.metric
     labels, rows = [f"pair {n}" for n, _ in numbered], [row for _, row in numbered]
     joined: dict[str, list[Any]] = {"x": [], "y": []}
     for label, row in zip(labels, rows, strict=True):
         joined["x"] += [label, label, None]
-        joined["y"] += [_finite(row.baseline_value), _finite(row.tuned_value), None]
+        joined["y"] += [finite(row.baseline_value), finite(row.tuned_value), None]
     traces: list[dict[str, Any]] = [
         {
             "type": "scatter",
@@ -151,7 +165,7 @@ def pairs_figure(analysis: StudyAnalysis) -> Figure | None:
             "mode": "markers",
             "name": _NAME[arm],
             "x": labels,
-            "y": [_finite(value) for value in values],
+            "y": [finite(value) for value in values],
             "hovertext": [f"{_NAME[arm]}: {text.quantity(metric, value)}" for value in values],
             "hoverinfo": "text",
             "marker": {"size": 11, "color": _COLOR[arm]},
@@ -167,7 +181,7 @@ def pairs_figure(analysis: StudyAnalysis) -> Figure | None:
         traces.append(trace)
     return {
         "data": traces,
-        "layout": {"xaxis": {"type": "category"}, "yaxis": _value_axis(metric)},
+        "layout": {"xaxis": {"type": "category"}, "yaxis": value_axis(metric)},
     }
 
 
@@ -228,8 +242,8 @@ def series_figure(analysis: StudyAnalysis) -> Figure | None:
                 "legendgroup": series.arm,
                 "showlegend": series.arm not in shown,
                 "x": [point.elapsed_s for point in series.points],
-                "y": [_finite(point.throughput_ops_s) for point in series.points],
-                "hovertemplate": f"{_NAME[series.arm]}, run {series.measurement}<br>"
+                "y": [finite(point.throughput_ops_s) for point in series.points],
+                "hovertemplate": f"{_series_name(series)}<br>"
                 "%{x:.2f} s: %{y:,.0f} ops/s<extra></extra>",
                 "line": {"width": 1.5, "color": _COLOR[series.arm]},
                 "opacity": 0.75,
@@ -240,99 +254,11 @@ def series_figure(analysis: StudyAnalysis) -> Figure | None:
         "data": traces,
         "layout": {
             "xaxis": {"title": {"text": "seconds since the phase began"}, "rangemode": "tozero"},
-            "yaxis": {**_value_axis("throughput_ops_s"), "rangemode": "tozero"},
+            "yaxis": {**value_axis("throughput_ops_s"), "rangemode": "tozero"},
         },
     }
 
 
-def slice_figure(analysis: StudyAnalysis, plotted: Slice) -> Figure | None:
-    """The objective over one parameter, one mark per trial."""
-    if not plotted.points:
-        return None
-    show, axis = _slice_axis(plotted)
-    metric = analysis.objective.metric
-    unit = plotted.parameter.unit
-    # The tuned trial is drawn last, on top of the others.
-    points = sorted(plotted.points, key=lambda point: (point.is_tuned, point.trial))
-    trace = {
-        "type": "scatter",
-        "mode": "markers",
-        "x": [show(point.option_value) for point in points],
-        "y": [_finite(point.value) for point in points],
-        "text": [
-            f"trial {point.trial}: {escape(text.option(point.option_value, unit), quote=False)}"
-            f"<br>{text.quantity(metric, point.value)}"
-            for point in points
-        ],
-        "hovertemplate": "%{text}<extra></extra>",
-        "marker": {
-            "size": [12 if point.is_tuned else 7 for point in points],
-            "symbol": ["star" if point.is_tuned else "circle" for point in points],
-            "color": "--tuned",
-            "opacity": [1 if point.is_tuned else 0.5 for point in points],
-        },
-        "showlegend": False,
-    }
-    layout = {"xaxis": axis, "yaxis": {**_value_axis(metric), "title": None}, "height": 220}
-    layout["margin"] = {"l": 48, "r": 12, "t": 10, "b": 34}
-    level = {"shapes": _baseline_line(analysis).get("shapes", [])}
-    return {"data": [trace], "layout": {**layout, **level}}
-
-
-def _slice_axis(plotted: Slice) -> tuple[Callable[[OptionValue], object], dict[str, Any]]:
-    """How a value is put on the x axis, and that axis: numbers as such, all else as text."""
-    numbers, values = plotted.parameter.numbers, [point.option_value for point in plotted.points]
-    numeric = all(isinstance(v, int | float) and not isinstance(v, bool) for v in values)
-    if numbers is None or not numeric:
-        return _shown, {
-            "type": "category",
-            "categoryorder": "array",
-            "categoryarray": [_shown(choice) for choice in plotted.parameter.choices],
-            "tickvals": [_shown(choice) for choice in plotted.parameter.choices],
-            "ticktext": [_wrapped(option_text(choice)) for choice in plotted.parameter.choices],
-            "tickangle": 0 if len(plotted.parameter.choices) <= 5 else 45,
-        }
-    if numbers.log and all(isinstance(v, int | float) and v > 0 for v in values):
-        axis: dict[str, Any] = {"type": "log"}
-    else:
-        axis = {"type": "linear"}
-    if plotted.parameter.unit == "bytes":
-        axis |= _byte_ticks([numbers.low, numbers.high], axis["type"] == "log")
-    return lambda value: value, axis
-
-
-def _shown(value: OptionValue) -> str:
-    return escape(option_text(value), quote=False)
-
-
-def _wrapped(label: str, width: int = 10) -> str:
-    """`label` in lines of about `width` characters, broken between the words of a name."""
-    lines = [""]
-    for word in re.split(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[_.])", label):
-        if lines[-1] and len(lines[-1]) + len(word) > width:
-            lines.append("")
-        lines[-1] += word
-    return "<br>".join(escape(line, quote=False) for line in lines)
-
-
-def _byte_ticks(bounds: list[float], log: bool) -> dict[str, Any]:
-    """At most five ticks at round sizes: powers of two on a log scale, else even steps of one."""
-    low, high = bounds
-    if log:
-        first, last = math.ceil(math.log2(low)), math.floor(math.log2(high))
-        stride = max(1, math.ceil((last - first) / 4))
-        ticks = [2**power for power in range(first, last + 1, stride)]
-    else:
-        step = 2 ** math.ceil(math.log2(max((high - low) / 4, 1)))
-        ticks = [step * k for k in range(math.ceil(low / step), math.floor(high / step) + 1)]
-    return {"tickvals": ticks, "ticktext": [text.option(tick, "bytes") for tick in ticks]}
-
-
-def _value_axis(metric: str) -> dict[str, Any]:
-    unit = text.metric_unit(metric)
-    label = text.metric_label(metric) + (f" ({unit})" if unit else "")
-    return {"title": {"text": label}, "tickformat": "~s"}
-
-
-def _finite(value: float | None) -> float | None:
-    return value if value is not None and math.isfinite(value) else None
+def _series_name(series: Series) -> str:
+    under = f" under {escape(series.workload, quote=False)}" if series.workload else ""
+    return f"{_NAME[series.arm]}, run {series.measurement}{under}"

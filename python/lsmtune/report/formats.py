@@ -8,6 +8,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from lsmtune.analysis import StudyAnalysis, analyse, read_study
+from lsmtune.analysis.importance import Method
 from lsmtune.report import csv_, html, json_, markdown
 from lsmtune.report.atomic import write_text
 from lsmtune.storage.folder import StudyFolder
@@ -40,13 +41,21 @@ class WrittenReport:
     analysis: StudyAnalysis
 
 
-def write_as(folder: StudyFolder, format_name: str, output: Path | None = None) -> WrittenReport:
+def write_as(
+    folder: StudyFolder,
+    format_name: str,
+    output: Path | None = None,
+    method: Method | None = Method.PED_ANOVA,
+    on_progress: Callable[[int, int], None] | None = None,
+) -> WrittenReport:
     """Write the report of `folder`, by default into its `result/` folder, whole or not at all.
+
+    `method` and `on_progress` are those of `analyse`.
 
     Raises InputError when the study cannot be read or the file cannot be written, and KeyError
     for an unknown format.
     """
     chosen = FORMATS[format_name]
-    analysis = analyse(read_study(folder))
+    analysis = analyse(read_study(folder), method, on_progress)
     path = output if output is not None else folder.result_path / chosen.file_name
     return WrittenReport(write_text(path, chosen.render(analysis)), format_name, analysis)

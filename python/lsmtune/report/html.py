@@ -17,7 +17,11 @@ from lsmtune.analysis.tables import Arm, LatencyCurve
 from lsmtune.report import figures, text
 from lsmtune.report.atomic import write_text
 from lsmtune.report.headline import direction_words, headline
+from lsmtune.report.insight_figures import front_figure, importance_figure
 from lsmtune.report.interval_bar import interval_bar
+from lsmtune.report.plotting import Figure
+from lsmtune.report.slice_figure import slice_figure
+from lsmtune.report.words import importance_note, rank, rung_name, statistics_facts
 from lsmtune.storage.folder import StudyFolder
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -25,6 +29,8 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 def write_report(folder: StudyFolder, output: Path) -> Path:
     """Write the report of `folder` to `output`, whole or not at all; returns `output`.
+
+    With the importance of the parameters by PED-ANOVA.
 
     Raises InputError when the study cannot be read or `output` cannot be written.
     """
@@ -45,8 +51,10 @@ def render(analysis: StudyAnalysis) -> str:
             figures=drawn,
             latency_rows=_latency_rows(analysis),
             slice_names=[s.parameter.name for s in analysis.slices],
-            direction=direction_words(analysis.objective.direction),
-            metric=analysis.objective.metric,
+            direction=direction_words(analysis.direction),
+            metric=analysis.metric,
+            statistics_facts=statistics_facts(analysis.statistics),
+            importance_notes=[importance_note(found) for found in analysis.importances],
             version=lsmtune.__version__,
             plotly=_plotly() if drawn else None,
             style=_asset("report.css"),
@@ -55,7 +63,7 @@ def render(analysis: StudyAnalysis) -> str:
     )
 
 
-def _figures(analysis: StudyAnalysis) -> dict[str, figures.Figure | None]:
+def _figures(analysis: StudyAnalysis) -> dict[str, Figure | None]:
     """Every figure under the id of the element that holds it."""
     found = {
         "history": figures.history_figure(analysis),
@@ -65,7 +73,10 @@ def _figures(analysis: StudyAnalysis) -> dict[str, figures.Figure | None]:
     for number, (operation, _) in enumerate(_latency_rows(analysis)):
         found[f"latency-{number}"] = figures.latency_figure(analysis, operation)
     for number, plotted in enumerate(analysis.slices):
-        found[f"slice-{number}"] = figures.slice_figure(analysis, plotted)
+        found[f"slice-{number}"] = slice_figure(analysis, plotted)
+    for number, table in enumerate(analysis.importances):
+        found[f"importance-{number}"] = importance_figure(table)
+    found["front"] = front_figure(analysis)
     return found
 
 
@@ -88,6 +99,7 @@ def _environment() -> jinja2.Environment:
     environment.filters.update(
         breakable=_breakable,
         count=text.count,
+        direction_words=direction_words,
         duration_us=text.duration_us,
         metric_label=text.metric_label,
         moment=text.moment,
@@ -97,8 +109,12 @@ def _environment() -> jinja2.Environment:
         options_line=text.options_line,
         outcome=text.outcome,
         percent=text.percent,
+        rank=rank,
         ratio=text.ratio,
+        reached=text.reached,
+        rung_name=rung_name,
         seconds=text.seconds,
+        share=text.share,
         size=text.size,
         sort_key=_sort_key,
     )
@@ -108,7 +124,7 @@ def _environment() -> jinja2.Environment:
 
 def _compared(analysis: StudyAnalysis) -> list[tuple[str, str, str]]:
     """Figures of both arms that go with the verdict: the objective, then latencies."""
-    metric, medians = analysis.objective.metric, analysis.medians
+    metric, medians = analysis.metric, analysis.medians
     found = []
     if len(medians) == len(Arm):
         one, other = (text.quantity(metric, medians[arm]) for arm in Arm)

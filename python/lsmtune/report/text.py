@@ -5,7 +5,9 @@ from __future__ import annotations
 import math
 from datetime import UTC, datetime
 
+from lsmtune.analysis.tables import GAIN, Censored
 from lsmtune.records.config import OptionValue, option_text
+from lsmtune.records.objective import METRICS
 from lsmtune.units import UnitError, format_bytes, format_duration, parse_bytes
 
 _LABELS = {
@@ -14,15 +16,25 @@ _LABELS = {
     "cpu_us_per_operation": "CPU time per operation",
     "rss_bytes_max": "peak resident memory",
     "database_bytes": "database size",
+    GAIN: "gain over the baseline",
 }
 _PERCENTILES = {"p50": "median", "p95": "p95", "p99": "p99", "p999": "p99.9"}
 _UNITS = ("_ops_s", "_us_per_operation", "_bytes", "_us", "_s")
+_PRODUCT = " * "  # in the metric of a goal with several objectives
 _NOT_KNOWN = "\N{EN DASH}"
 _TIMES = "\N{MULTIPLICATION SIGN}"
 
 
 def metric_label(metric: str) -> str:
-    """`latency_us_p99` as `p99 latency`: without the unit, which `quantity` shows."""
+    """`latency_us_p99` as `p99 latency`: without the unit, which `quantity` shows.
+
+    Also of an objective's label, `readrandom.latency_us_p99`, and of a product of several.
+    """
+    if _PRODUCT in metric:
+        return "weighted objectives"
+    phase, name = _phase_and_metric(metric)
+    if phase:
+        return f"{metric_label(name)} of {phase}"
     if metric in _LABELS:
         return _LABELS[metric]
     if metric.startswith("latency_us_"):
@@ -33,8 +45,15 @@ def metric_label(metric: str) -> str:
     return metric.replace("_", " ")
 
 
+def _phase_and_metric(label: str) -> tuple[str, str]:
+    """The phase that an objective's label begins with, if any, and the metric."""
+    phase, _, metric = label.rpartition(".")
+    return (phase, metric) if metric in METRICS else ("", label)
+
+
 def metric_unit(metric: str) -> str:
     """The unit in which `quantity` and the axes show `metric`; empty for plain numbers."""
+    metric = _phase_and_metric(metric)[1]
     if metric.endswith("_ops_s"):
         return "ops/s"
     if "_us" in metric:
@@ -48,6 +67,8 @@ def quantity(metric: str, value: float | None) -> str:
     """`value` of `metric` with its unit."""
     if value is None or not math.isfinite(value):
         return _NOT_KNOWN
+    if metric == GAIN:
+        return ratio(value)
     unit = metric_unit(metric)
     if unit == "bytes":
         return format_bytes(round(value))
@@ -87,6 +108,22 @@ def duration_us(value: float | None) -> str:
 def percent(fraction: float) -> str:
     """`0.95` as `95 %`."""
     return f"{100 * fraction:.4g} %"
+
+
+def share(fraction: float) -> str:
+    """A measured share in whole percent: `0.123` as `12 %`, and less than one as `< 1 %`."""
+    if not math.isfinite(fraction):
+        return _NOT_KNOWN
+    return "< 1 %" if 0 < fraction < 0.005 else f"{100 * fraction:.0f} %"
+
+
+def reached(censored: Censored | None) -> str:
+    """Where a pruned trial was stopped: `after 2s`, `at 5,000 keys`."""
+    if censored is None:
+        return ""
+    if censored.reached_keys is not None:
+        return f"at {number(censored.reached_keys)} keys"
+    return f"after {seconds(censored.reached_s)}"
 
 
 def option(value: OptionValue | None, unit: str = "") -> str:

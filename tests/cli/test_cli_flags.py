@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmtune.cli.options import (
+from lsmtune.cli.flags import (
     assignments,
     bytes_of,
     config_of,

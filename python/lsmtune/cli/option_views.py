@@ -1,0 +1,153 @@
+"""What `lsmtune options` shows to people: tables of options, ready spaces and presets, or one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from lsmtune.cli.option_text import (
+    NOTHING,
+    condition_text,
+    default_text,
+    parameter_range,
+    range_text,
+    value_text,
+    versions_text,
+)
+from lsmtune.engines.options import OptionInfo
+from lsmtune.engines.options.presets import Preset
+from lsmtune.engines.options.spaces import ReadySpace
+from lsmtune.records.workload import Durability
+from lsmtune.space import Parameter
+from lsmtune.spec.safety import UNSAFE_OPTIONS, UnsafeOption
+
+_EFFECTS = {
+    "layout": "layout: changes what is on disk",
+    "runtime": "runtime: changes nothing on disk",
+}
+
+
+def options_table(infos: Iterable[OptionInfo]) -> RenderableType:
+    """A line per option."""
+    table = _table("name", "default", "range", "effect", "risk")
+    for info in infos:
+        default = value_text(info.default, info.unit)
+        risk = " ".join(info.risk) or NOTHING
+        table.add_row(info.name, default, range_text(info), info.effect, risk)
+    return table
+
+
+def option_view(engine: str, info: OptionInfo, used: Mapping[str, Sequence[str]]) -> RenderableType:
+    """All that is known of one option; `used` is which ready spaces and presets have it."""
+    facts = [
+        ("default", default_text(info)),
+        *[(f"  up to {last}", value_text(old, info.unit)) for last, old in info.older_defaults],
+        ("search range", range_text(info)),
+        *[("", f"{value} means {meaning}") for value, meaning in info.specials],
+        *[("", f"{choice} since {version}") for choice, version in info.choices_since.items()],
+        *[("only when", condition_text(*condition)) for condition in info.condition.items()],
+        *[("must hold", text) for text in info.constraint],
+        ("effect", _EFFECTS[info.effect]),
+        ("while open", "can be changed (SetOptions)" if info.mutable else "cannot be changed"),
+        ("scales with", info.scales_with or NOTHING),
+        ("risk", ", ".join(info.risk) or NOTHING),
+        *[("unsafe", _unsafe_text(unsafe, info)) for unsafe in _unsafe(engine, info.name)],
+        ("versions", versions_text(info)),
+        ("source", info.source),
+        *[(label, ", ".join(names)) for label, names in used.items() if names],
+    ]
+    about = f"{engine}, {info.scope.replace('_', ' ')}, {info.type}"
+    return Group(_title(info.name, about), Text(info.trade_off), Text(), _facts(facts))
+
+
+def spaces_table(spaces: Iterable[ReadySpace]) -> RenderableType:
+    """A line per ready space."""
+    table = _table("name", "parameters", "what it is for")
+    for space in spaces:
+        table.add_row(space.name, str(len(space.parameters)), space.summary)
+    return table
+
+
+def space_view(space: ReadySpace) -> RenderableType:
+    """The parameters of one ready space, and what comes with them."""
+    table = _table("name", "default", "range", "only when")
+    for parameter in space.parameters:
+        default = value_text(parameter.default, parameter.unit)
+        table.add_row(parameter.name, default, parameter_range(parameter), _when(parameter))
+    facts = [
+        *[("constraint", text) for text in space.constraints],
+        *[("fixed", f"{name}={value_text(value, '')}") for name, value in space.fixed.items()],
+        ("in a study", f"space: {space.name}"),
+    ]
+    if space.unsafe:
+        facts.append(("", f"allow_unsafe: [{', '.join(space.unsafe)}]"))
+    about = f"{space.engine}, {len(space.parameters)} parameters"
+    title = _title(space.name, about)
+    return Group(title, Text(space.summary), Text(), table, Text(), _facts(facts))
+
+
+def presets_table(presets: Iterable[Preset]) -> RenderableType:
+    """A line per preset."""
+    table = _table("name", "options", "what it is")
+    for preset in presets:
+        table.add_row(preset.name, str(len(preset.options)), preset.summary)
+    return table
+
+
+def preset_view(preset: Preset, infos: Mapping[str, OptionInfo]) -> RenderableType:
+    """The options of one preset beside the engine's defaults, and its notes."""
+    table = _table("option", "value", "default")
+    for name, value in preset.options.items():
+        unit = infos[name].unit if name in infos else ""
+        default = value_text(infos[name].default, unit) if name in infos else NOTHING
+        table.add_row(name, value_text(value, unit), default)
+    facts = [*[("note", note) for note in preset.notes], ("source", preset.source)]
+    parts = [_title(preset.name, preset.engine), Text(preset.summary), Text()]
+    if preset.options:
+        parts += [table, Text()]
+    return Group(*parts, _facts(facts))
+
+
+def _when(parameter: Parameter) -> str:
+    conditions = [condition_text(c.name, c.values) for c in parameter.conditions]
+    return " and ".join(conditions) or NOTHING
+
+
+def _unsafe(engine: str, name: str) -> list[UnsafeOption]:
+    return [u for u in UNSAFE_OPTIONS if (u.engine, u.option) == (engine, name)]
+
+
+def _unsafe_text(unsafe: UnsafeOption, info: OptionInfo) -> str:
+    """Which values a study has to allow, and why."""
+    known = [value_text(value, "") for value in unsafe.unsafe_values(info.choices)]
+    values = " or ".join(known or sorted(unsafe.values))
+    classes = " or ".join(sorted(durability.value for durability in unsafe.under))
+    under = "" if unsafe.under == frozenset(Durability) else f" with durability {classes}"
+    return f"{values}{under}: {unsafe.reason}; refused unless allow_unsafe names the option"
+
+
+def _table(*columns: str) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    return table
+
+
+def _title(name: str, about: str) -> Text:
+    return Text.assemble((name, "bold"), f"  ({about})")
+
+
+def _facts(facts: Sequence[tuple[str, str]]) -> RenderableType:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    table.add_column(style="dim", no_wrap=True)
+    table.add_column(overflow="fold")
+    previous = ""
+    for label, text in facts:
+        # A label is said once for all the lines that belong to it.
+        table.add_row("" if label == previous else label, text)
+        previous = label
+    return Padding(table, (0, 0, 0, 2))

@@ -1,0 +1,170 @@
+"""A `.properties` file of YCSB-cpp, for LevelDB or RocksDB.
+
+Facts from YCSB-cpp's `utils/properties.h` (a `#` begins a comment only in the first column, blanks
+around names and values do not count, the last of two lines for one name wins, a line without `=` is
+passed over), `leveldb/leveldb_db.cc` and `rocksdb/rocksdb_db.cc` (a size or count of 0 leaves the
+engine's default, and so does -1 for compaction_pri; without a line for compression there is none,
+and to LevelDB every word but `snappy` means none; with rocksdb.optionsfile all other options are
+ignored).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from lsmtune.engines.exporters.properties import LEVELDB_PROPERTIES, ROCKSDB_PROPERTIES
+from lsmtune.engines.exporters.spelling import Spelling
+from lsmtune.errors import InputError, nearest_name
+from lsmtune.importers.base import (
+    ENGINE_FLAG,
+    ImportedConfig,
+    ImportFormat,
+    ImportRequest,
+    Notes,
+)
+from lsmtune.importers.files import read_text
+from lsmtune.importers.rocksdb_options import read as read_options_file
+from lsmtune.records.config import OptionValue
+
+NAME = "properties"
+ENGINES: Mapping[str, Mapping[str, Spelling]] = {
+    "leveldb": LEVELDB_PROPERTIES,
+    "rocksdb": ROCKSDB_PROPERTIES,
+}
+OPTIONS_FILE = "optionsfile"
+# Properties of YCSB-cpp that are not options of the engine.
+_OF_THE_PROGRAM = ("dbname", "format", "destroy", "mergeupdate", "env_uri", "fs_uri")
+_NOT_CARRIED = {
+    "sync": "durability belongs to the workload (durability: sync)",
+    "increase_parallelism": "not an option; start from the preset rocksdb-increase-parallelism",
+    "optimize_level_style_compaction": "not an option; start from the preset "
+    "rocksdb-optimize-level-style-compaction",
+    "compressed_cache_size": "RocksDB 8.0 removed the compressed block cache",
+}
+
+Line = tuple[int, str]
+
+
+def recognises(text: str) -> bool:
+    """Whether a line sets a property of LevelDB or RocksDB."""
+    return any(
+        line.lstrip().startswith(f"{engine}.") and "=" in line
+        for line in text.splitlines()
+        for engine in ENGINES
+    )
+
+
+def read(request: ImportRequest) -> ImportedConfig:
+    """The options that YCSB-cpp would use.
+
+    Raises InputError for values that it would refuse, and when the engine is not clear.
+    """
+    lines = _lines(request.text)
+    engine = _engine(lines, request)
+    notes = Notes(request.source)
+    found = {
+        name.removeprefix(f"{engine}."): line
+        for name, line in lines.items()
+        if name.startswith(f"{engine}.")
+    }
+    file = found.pop(OPTIONS_FILE, (0, ""))
+    if file[1]:
+        return _from_options_file(file, found, request, notes)
+    for name, (number, _) in lines.items():
+        if not name.startswith(f"{engine}."):
+            notes.add(number, name, f"left out: not a property of {engine}")
+    return ImportedConfig(engine, _options(engine, found, request.source, notes), notes.taken())
+
+
+def _lines(text: str) -> dict[str, Line]:
+    found: dict[str, Line] = {}
+    for number, line in enumerate(text.splitlines(), start=1):
+        name, equals, value = line.partition("=")
+        if equals and not line.startswith("#"):
+            found[name.strip()] = (number, value.strip())
+    return found
+
+
+def _engine(lines: Mapping[str, Line], request: ImportRequest) -> str:
+    there = [e for e in ENGINES if any(name.startswith(f"{e}.") for name in lines)]
+    if request.engine is not None and request.engine not in there:
+        why = f"has no property of {request.engine}"
+        raise InputError(request.source, ENGINE_FLAG, why=why, allowed=", ".join(there) or "none")
+    if request.engine is None and len(there) != 1:
+        why = f"has properties of {' and of '.join(there) or 'no engine'}"
+        allowed = ", ".join(ENGINES) if there else "lines such as leveldb.block_size=4096"
+        raise InputError(request.source, ENGINE_FLAG if there else "", why=why, allowed=allowed)
+    return request.engine or there[0]
+
+
+def _options(
+    engine: str, found: Mapping[str, Line], source: str, notes: Notes
+) -> dict[str, OptionValue]:
+    known = {s.name: (option, s) for option, s in ENGINES[engine].items()}
+    options: dict[str, OptionValue] = {}
+    for name, (number, text) in found.items():
+        place = f"{engine}.{name}"
+        if name in known:
+            option, spelling = known[name]
+            try:
+                value = _value(engine, name, text, spelling)
+            except ValueError as error:
+                where = f"{source}:{number}"
+                raise InputError(where, place, found=text, allowed=str(error)) from None
+            if value is None:
+                notes.add(number, place, f"{text} leaves the engine's default")
+            else:
+                options[option] = value
+        elif name not in _OF_THE_PROGRAM:
+            _say_left_out(name, text, number, place, list(known), notes)
+    if "compression" not in options:
+        options["compression"] = known["compression"][1].read("no")
+        text = "not given, which to YCSB-cpp means none; written as such"
+        notes.add(None, f"{engine}.compression", text)
+    return options
+
+
+def _value(engine: str, name: str, text: str, spelling: Spelling) -> OptionValue | None:
+    """The option's value, None where YCSB-cpp leaves the engine's default.
+
+    Raises ValueError that says what is allowed.
+    """
+    if name == "compression" and (engine == "leveldb" or text == "none"):
+        return spelling.read("snappy" if text == "snappy" else "no")
+    if name == "compaction_pri" and text == "-1":
+        return None
+    value = spelling.read(text)
+    # 0 bits are no filter, which is a value of the option here.
+    return None if value == 0 and not isinstance(value, bool) and name != "filter_bits" else value
+
+
+def _say_left_out(
+    name: str, text: str, number: int, place: str, known: list[str], notes: Notes
+) -> None:
+    if name not in _NOT_CARRIED:
+        nearest = nearest_name(name, known)
+        hint = f" (like {nearest})" if nearest else ""
+        notes.add(number, place, f"left out: YCSB-cpp has no such property{hint}")
+    elif text not in ("false", "0"):  # off, it changes nothing
+        notes.add(number, place, f"left out: {_NOT_CARRIED[name]}")
+
+
+def _from_options_file(
+    file: Line, others: Mapping[str, Line], request: ImportRequest, notes: Notes
+) -> ImportedConfig:
+    """The options of the file that the properties name, as YCSB-cpp does it."""
+    for name, (number, _) in others.items():
+        if name not in _OF_THE_PROGRAM:
+            text = f"left out: YCSB-cpp ignores it beside rocksdb.{OPTIONS_FILE}"
+            notes.add(number, f"rocksdb.{name}", text)
+    number, name = file
+    path = request.path.parent / name
+    if not path.is_file():
+        where = f"{request.source}:{number}"
+        raise InputError(where, f"rocksdb.{OPTIONS_FILE}", found=name, why=f"no such file: {path}")
+    config = read_options_file(replace(request, text=read_text(path), path=path))
+    return replace(config, notes=notes.taken() + config.notes)
+
+
+FORMAT = ImportFormat(NAME, "a .properties file of YCSB-cpp", recognises, read)

@@ -1,0 +1,64 @@
+"""`lsmtune report` and the importance of the parameters."""
+
+from __future__ import annotations
+
+import io
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from lsmtune.cli.counted_progress import counted_progress
+
+Lsmtune = Callable[..., Any]
+
+
+@pytest.fixture
+def searched(lsmtune: Lsmtune, study: Path, fake_driver: Path) -> Path:
+    """A study with twenty trials of the driver without an engine."""
+    assert fake_driver.is_file()
+    said = lsmtune("tune", str(study), "--trials", "20")
+    assert said.status == 0, said.err
+    return study
+
+
+def test_importance_by_name_and_none(lsmtune: Lsmtune, searched: Path) -> None:
+    def importances(*arguments: str) -> Any:
+        said = lsmtune("report", str(searched), "--format", "json", *arguments)
+        assert said.status == 0, said.err
+        path = searched.with_name("study.lsmtune") / "result" / "report.json"
+        return json.loads(path.read_text())["importances"]
+
+    assert [table["method"] for table in importances()] == ["ped-anova"]
+    assert [table["method"] for table in importances("--importance", "fanova")] == ["fanova"]
+    assert importances("--importance", "none") == []
+
+
+def test_a_mistyped_importance_is_one_line(lsmtune: Lsmtune, study: Path) -> None:
+    said = lsmtune("report", str(study), "--importance", "anova")
+    assert said.status == 2
+    assert said.err.count("\n") == 1
+    assert "--importance: found 'anova'; allowed: ped-anova, fanova, none" in said.err
+
+
+@pytest.mark.parametrize(
+    ("terminal", "seconds", "shown"),
+    [
+        (True, 3.0, True),
+        (True, 1.0, False),
+        (False, 3.0, False),
+    ],
+)
+def test_progress_is_shown_to_a_terminal_after_two_seconds(
+    terminal: bool, seconds: float, shown: bool
+) -> None:
+    screen, now = io.StringIO(), [0.0]
+    console = Console(file=screen, force_terminal=terminal, width=80)
+    with counted_progress("resamples", console=console, clock=lambda: now[0]) as on_progress:
+        on_progress(1, 20)
+        now[0] = seconds
+        on_progress(2, 20)
+    assert ("2/20" in screen.getvalue()) is shown
