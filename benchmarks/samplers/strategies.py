@@ -158,10 +158,8 @@ def smac_space() -> Any:
         "bytes_per_sync": ("sync", "bytes"),
     }
     space = ConfigurationSpace()
-    space.add(
-        *(cs.Integer(name, (low, high), log=log) for name, (low, high, log) in numbers.items())
-    )
-    space.add(*(cs.Categorical(name, values) for name, values in choices.items()))
+    space.add(*(Integer(name, (low, high), log=log) for name, (low, high, log) in numbers.items()))
+    space.add(*(Categorical(name, values) for name, values in choices.items()))
     for child, (parent, value) in conditions.items():
         space.add(EqualsCondition(space[child], space[parent], value))
     return space

@@ -14,7 +14,7 @@ from lsmtune.analysis import StudyAnalysis, analyse, read_study
 from lsmtune.analysis.importance import Method
 from lsmtune.analysis.tables import GAIN, Place
 from lsmtune.records.config import Config, OptionValue
-from lsmtune.records.measurement import Measurement, Outcome
+from lsmtune.records.measurement import IntermediateReport, Measurement, Outcome
 from lsmtune.records.objective import Direction
 from lsmtune.samplers import PUT_BACK
 from lsmtune.storage.measurements import Role
@@ -84,6 +84,22 @@ def test_a_pruned_trial_is_a_bound_and_no_failure(make: Make) -> None:
     assert [row.outcome for row in found.failures] == [Outcome.TIMEOUT]
     (failed,) = [n.title for n in found.notices if n.kind == "failed_runs"]
     assert failed == "1 of 6 runs failed"
+
+
+def test_a_program_is_stopped_at_a_step_of_its_own(make: Make) -> None:
+    study = make(IN_TIME)
+    steps = tuple(
+        IntermediateReport(step, {"sustained_throughput_ops_s": 1000.0 * step}) for step in (3, 7)
+    )
+    run = replace(study.pruned(BEST, 0.0, 1.0), intermediate=steps)
+    study.add_trial(0, BEST, run)
+    found = analysed(study)
+    stopped = found.history.trials[0].censored
+    assert stopped is not None
+    assert (stopped.rung, stopped.reached_s, stopped.value) == (7, None, 7000.0)
+    assert [(row.rung, row.at_s, row.at_keys) for row in found.statistics.rungs] == [
+        (7, None, None)
+    ]
 
 
 def test_statistics_count_as_the_trials_ended(make: Make) -> None:

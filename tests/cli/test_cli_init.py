@@ -7,6 +7,7 @@ import typer
 from typer.testing import CliRunner
 
 from lsmtune.cli.init import register
+from lsmtune.engines.options.spaces import ready_space
 from lsmtune.errors import InputError
 from lsmtune.spec import TEMPLATE_ENGINES, load_spec
 from lsmtune.workloads import WORKLOAD_NAMES
@@ -41,6 +42,19 @@ def test_flags_reach_the_file(tmp_path: Path) -> None:
     spec = load_spec(path)
     assert (spec.workload.num, spec.workload.value_bytes) == (100_000, 4096)
     assert spec.budget.time_s == 1800
+
+
+def test_a_ready_space_and_a_sampler_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "study.yaml"
+    init("--space", "rocksdb-write", "--sampler", "forest", "--output", path)
+    spec = load_spec(path)
+    assert spec.sampler.name == "forest"
+    names = {parameter.name for parameter in spec.space.parameters}
+    assert names == {p.name for p in ready_space("rocksdb-write", "test", "space").parameters}
+    with pytest.raises(InputError, match="--space: found 'leveldb-basic'; allowed: rocksdb-basic"):
+        init("--space", "leveldb-basic", "--output", tmp_path / "other.yaml")
+    with pytest.raises(InputError, match=r"--sampler: found 'forrest'.*did you mean forest\?"):
+        init("--sampler", "forrest", "--output", tmp_path / "other.yaml")
 
 
 def test_an_existing_file_is_kept_without_force(tmp_path: Path) -> None:

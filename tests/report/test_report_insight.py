@@ -13,10 +13,13 @@ from sample_study import STUDY, SampleStudy, fill, speed_of
 
 from lsmtune.analysis import StudyAnalysis, analyse, read_study
 from lsmtune.analysis.importance import Method
+from lsmtune.analysis.insight_tables import RungRow
+from lsmtune.analysis.tables import Censored
 from lsmtune.records.measurement import Outcome
 from lsmtune.records.verdict import MetricRatio, Verdict, VerdictOutcome
 from lsmtune.report import csv_, html, json_, markdown, text
 from lsmtune.report.plotting import MARK_PRUNED
+from lsmtune.report.words import rung_name
 from lsmtune.storage.measurements import Role
 
 PRUNED = STUDY.replace(
@@ -112,7 +115,7 @@ def test_pruned_trials_are_shown_as_bounds(pruned: StudyAnalysis) -> None:
     page = read(html.render(pruned))
     assert page.unbalanced == []
     traces = {trace["name"]: trace for trace in figures_of(page)["history"]["data"]}
-    stopped = traces["pruned: the rate when stopped"]
+    stopped = traces["pruned: the value when stopped"]
     assert stopped["marker"] == MARK_PRUNED
     assert set(stopped["y"]) == {100_000.0}
     assert stopped["text"][0].startswith("trial 3: pruned after 1")
@@ -242,3 +245,10 @@ def test_a_gain_and_a_share_are_told() -> None:
     assert text.quantity("gain", 1.5) == "1.50\u00d7"
     assert text.quantity("readrandom.latency_us_p99", 1500.0) == "1.5 ms"
     assert [text.share(x) for x in (0.0, 0.001, 0.123, 1.0)] == ["0 %", "< 1 %", "12 %", "100 %"]
+
+
+def test_where_a_pruned_trial_was_stopped_is_told() -> None:
+    at = [Censored(2, reached_s=2.0), Censored(0, reached_keys=5000), Censored(7), None]
+    assert [text.reached(one) for one in at] == ["after 2s", "at 5,000 keys", "at step 7", ""]
+    assert rung_name(RungRow(7, None, None, 1, 1.0, 1.0)) == "step 7"
+    assert rung_name(RungRow(0, None, 5000, 1, 1.0, 1.0)) == "rung 0, at 5,000 keys"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
 import optuna
+import pytest
 from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial, TrialState
 
@@ -100,7 +102,7 @@ def settings_for(name: str, space: Space) -> dict[str, object]:
         "forest": {"startup_trials": 6, "candidates": 200},
         "gp": {"startup_trials": 6, "candidates": 200},
         "tpe": {"startup_trials": 6},
-        "smac": {"startup_trials": 6},
+        "smac": {"startup_trials": 6, "challengers": 200, "retrain_after": 3},
     }.get(name, {})
 
 
@@ -127,7 +129,13 @@ def asked(searcher: Searcher, count: int) -> list[dict[str, OptionValue]]:
     return found
 
 
-LEARNERS = [name for name, kind in SAMPLERS.items() if kind.learns]
+WITHOUT = {"smac"} if find_spec("smac") is None else set()
+ALL = [
+    pytest.param(name, marks=pytest.mark.skipif(name in WITHOUT, reason=f"{name} is not installed"))
+    for name in SAMPLERS
+]
+SEEDED = [param for param in ALL if param.values != ("manual",)]
+LEARNERS = [param for param in ALL if SAMPLERS[param.values[0]].learns]
 
 
 @dataclass

@@ -155,9 +155,9 @@ def test_what_is_python_and_not_the_grammar_is_refused(text: str) -> None:
     ],
 )
 def test_what_is_too_much_is_refused_quickly(text: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     refused(text)
-    assert time.monotonic() - began < 0.5
+    assert time.process_time() - began < 0.5
 
 
 @pytest.mark.parametrize(
@@ -307,7 +307,7 @@ PIECES = st.sampled_from(
 @example("9**9**9**9**9")
 @example("a" + "*9" * 300)
 def test_no_text_raises_anything_but_an_input_error_or_takes_long(text: str) -> None:
-    began = time.monotonic()
+    began = time.process_time()
     told = ""
     try:
         expression = made(text)
@@ -317,4 +317,4 @@ def test_no_text_raises_anything_but_an_input_error_or_takes_long(text: str) -> 
         told = str(error)
     assert "\n" not in told
     assert len(told) < 1000
-    assert time.monotonic() - began < 1.0
+    assert time.process_time() - began < 1.0

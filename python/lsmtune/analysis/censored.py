@@ -25,7 +25,10 @@ def _in_time(rungs: TimeRungs, trial: Trial, metric: str) -> Censored | None:
     if not reports:
         return None
     last = reports[-1]
-    return Censored(last.step, reached_s=last.step * rungs.every_s, value=last.value)
+    # A program of the user's own says how it does at steps of its own, which are no times.
+    own = any(run.measurement.intermediate for run in trial.runs)
+    reached_s = None if own else last.step * rungs.every_s
+    return Censored(last.step, reached_s=reached_s, value=last.value)
 
 
 def _in_size(records: StudyRecords, rungs: DataRungs, trial: Trial) -> Censored | None:

@@ -116,7 +116,7 @@ class KindRow:
 
 @dataclass(frozen=True)
 class RungRow:
-    """The trials that were pruned at one rung: a time (`at_s`) or a size (`at_keys`)."""
+    """The trials that were pruned at one rung: a time (`at_s`), a size (`at_keys`), or a step."""
 
     rung: int
     at_s: float | None

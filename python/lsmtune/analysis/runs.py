@@ -10,7 +10,7 @@ from lsmtune.analysis.source import StudyRecords, Trial
 from lsmtune.analysis.tables import GAIN, Arm, RunRow
 from lsmtune.records.config import Config
 from lsmtune.records.measurement import Measurement
-from lsmtune.records.objective import METRICS
+from lsmtune.records.objective import METRICS, metric_value
 from lsmtune.storage.measurements import Role, StoredMeasurement
 
 
@@ -147,4 +147,4 @@ def _row(records: StudyRecords, stored: StoredMeasurement) -> RunRow:
 
 def _metrics(records: StudyRecords, measurement: Measurement) -> Mapping[str, float | None]:
     phase = records.objective.phase_of(measurement)
-    return {name: None if phase is None else getattr(phase, name) for name in METRICS}
+    return {name: metric_value(measurement, name, phase) for name in METRICS}

@@ -45,7 +45,8 @@ class Censored:
     """Where a pruned trial was stopped: at which `rung`, and the `value` that it had come to.
 
     The rung is a time (`reached_s`, seconds of the measure phase; the value is the rate so far, in
-    operations per second) or a size (`reached_keys`; the value is that of the smaller run).
+    operations per second), a size (`reached_keys`; the value is that of the smaller run), or, with
+    neither, a step at which a program of the user's own reported the objective.
     """
 
     rung: int

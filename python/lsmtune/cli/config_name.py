@@ -52,25 +52,27 @@ def resolve_named(text: str, engine_name: str | None = None, source: str = "CONF
     """As `resolve`, with the engine that the Config is for."""
     if text == "default":
         return NamedConfig(Config())
-    named = _named(text, engine_name, source)
+    named, kind = _named(text, engine_name, source)
     if engine_name is not None and named.engine and named.engine.name != engine_name:
-        why = f"{text} is for {named.engine.name}"
+        why = f"{kind} {named.engine.name}"
         raise InputError(source, "--engine", found=engine_name, why=why, allowed=named.engine.name)
     return named
 
 
-def _named(text: str, engine_name: str | None, source: str) -> NamedConfig:
+def _named(text: str, engine_name: str | None, source: str) -> tuple[NamedConfig, str]:
+    """The configuration, and what ties it to its engine, in words."""
     path, _, trial = text.rpartition("#") if "#" in text else (text, "", "")
     file = Path(text)
     if file.is_file() and file.suffix not in STUDY_SUFFIXES:
-        return _from_option_file(file, engine_name)
+        return _from_option_file(file, engine_name), "the file is of"
     if path and Path(path).exists():
-        return _from_study(Path(path), trial, source)
+        return _from_study(Path(path), trial, source), "the study tuned"
     if text in PRESETS:
         chosen = PRESETS[text]
-        return NamedConfig(Config(chosen.options, label=text), EngineIdentity(chosen.engine))
+        engine = EngineIdentity(chosen.engine)
+        return NamedConfig(Config(chosen.options, label=text), engine), "the preset is for"
     if "=" in text:
-        return NamedConfig(Config(parse_options(text, source), label=text))
+        return NamedConfig(Config(parse_options(text, source), label=text)), ""
     why = "neither options, nor a preset, nor a file that exists"
     nearest = nearest_name(text, ["default", *PRESETS])
     raise InputError(source, found=text, why=why, allowed=ALLOWED, nearest=nearest)

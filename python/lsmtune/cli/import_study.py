@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from lsmtune.cli.flags import WORKLOAD_FLAG, assignments, workload_of
+from lsmtune.cli.import_baseline import program_baseline
 from lsmtune.engines.names import ENGINE_KINDS
 from lsmtune.engines.options.spaces import ready_space
 from lsmtune.errors import InputError
@@ -96,6 +97,8 @@ def make_study(
     _add_budget(draft)
     for path, config in configs:
         _add_config(draft, path, config)
+    if "runner" in draft.raw:
+        _add_program_baseline(draft)
     if wanted.seed:
         draft.raw["seed"] = wanted.seed
     _allow_unsafe(draft)
@@ -178,6 +181,16 @@ def _add_budget(draft: _Draft) -> None:
         text = f"budget: no file says it: {DEFAULT_TRIALS} trials, see --budget and --trials"
         draft.notes.append(text)
     draft.raw["budget"] = budget
+
+
+def _add_program_baseline(draft: _Draft) -> None:
+    stated = "baseline" in draft.raw
+    values, replaced = program_baseline(draft.raw)
+    draft.raw["baseline"] = values
+    draft.notes += [f"baseline: {name}: {why}" for name, why in replaced.items()]
+    if not stated:
+        text = "baseline: no file says it: the middle of each range; put there what you run today"
+        draft.notes.append(text)
 
 
 def _add_config(draft: _Draft, path: Path, config: ImportedConfig) -> None:

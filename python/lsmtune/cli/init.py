@@ -16,7 +16,9 @@ from lsmtune.cli.flags import (
     duration_of,
     workload_of,
 )
+from lsmtune.engines.options.spaces import READY_SPACES, ready_space
 from lsmtune.errors import InputError, nearest_name
+from lsmtune.samplers import SAMPLERS, sampler_kind
 from lsmtune.spec import TEMPLATE_ENGINES, parse_spec, study_text
 
 
@@ -34,6 +36,13 @@ def _init(
     budget: Annotated[
         str, typer.Option("--budget", help="Time for the whole study.", metavar="TIME")
     ] = "10m",
+    space: Annotated[
+        str | None,
+        typer.Option("--space", help="A ready space (lsmtune options ENGINE --spaces)."),
+    ] = None,
+    sampler: Annotated[
+        str, typer.Option("--sampler", help=", ".join(SAMPLERS), metavar="NAME")
+    ] = "tpe",
     output: Annotated[
         Path, typer.Option("--output", help="The file to write.", metavar="FILE")
     ] = Path("study.yaml"),
@@ -47,7 +56,13 @@ def _init(
     workload_of(workload, workload_set)
     duration_of("--budget", budget)
     parameters = assignments(WORKLOAD_FLAG, workload_set)
-    text = study_text(engine, workload, parameters, budget, str(output))
+    if space is not None and ready_space(space, "init", "--space").engine != engine:
+        ours = ", ".join(name for name, ready in READY_SPACES.items() if ready.engine == engine)
+        raise InputError("init", "--space", found=space, allowed=ours)
+    sampler_kind(sampler, "init", "--sampler")
+    text = study_text(
+        engine, workload, parameters, budget, str(output), space=space, sampler=sampler
+    )
     # What we write must load: an error here is one between flags (LevelDB without its log).
     parse_spec(text, output)
     if output.is_file() and not force:

@@ -13,7 +13,7 @@ from rich.text import Text
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.records.engine import Build
 from lsmtune.records.measurement import Measurement, Outcome, PhaseMeasurement, RunError
-from lsmtune.records.verdict import Verdict, VerdictOutcome
+from lsmtune.records.verdict import MetricRatio, Verdict, VerdictOutcome
 from lsmtune.storage.codec import encode
 from lsmtune.units import format_bytes, format_duration
 
@@ -219,6 +219,15 @@ def _ratio(verdict: Verdict) -> str:
     pairs = f"{verdict.pairs} pair{'' if verdict.pairs == 1 else 's'}"
     ratio = _digits(verdict.ratio)
     return f"{ratio}x the baseline ({verdict.metric}{better}), {interval}, {pairs}"
+
+
+def other_line(other: MetricRatio) -> str:
+    """One objective of several in one line, as in `latency_us_p99: 0.93x (0.91 to 0.95)`."""
+    if other.ratio is None or other.ratio_low is None or other.ratio_high is None:
+        return f"{other.metric}: no ratio"
+    interval = f"{_digits(other.ratio_low)} to {_digits(other.ratio_high)}"
+    better = ", lower is better" if other.direction == "minimize" else ""
+    return f"{other.metric}: {_digits(other.ratio)}x ({interval}{better})"
 
 
 def _digits(ratio: float) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from lsmtune.analysis.notices import notices
 from lsmtune.analysis.source import read_study
 from lsmtune.analysis.tables import Severity
-from lsmtune.cli.output import verdict_line
+from lsmtune.cli.output import other_line, verdict_line
 from lsmtune.engines.exporters import EXPORTERS, ExportFormat, export
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.records.config import option_text
@@ -96,9 +96,11 @@ def tune_document(
 
 def tune_text(spec: Spec, folder: StudyFolder, result: TuneResult, files: ResultFiles) -> str:
     """What `tune` prints at its end: options, verdict, notices, paths."""
-    lines = [*_options(result), ""]
+    unset = "the engine's default" if spec.command is None else "not set"
+    lines = [*_options(result, unset), ""]
     if result.verdict is not None:
         lines.append(f"tuned vs {result.baseline.label}: {verdict_line(result.verdict)}")
+        lines += [f"  {other_line(other)}" for other in result.verdict.others]
         if result.verdict.outcome is not VerdictOutcome.BETTER:
             lines.append("keep the baseline, or search longer with a larger budget")
     lines += [f"warning: {text}" for text in (*_notices(folder), *files.trouble)]
@@ -126,20 +128,17 @@ def all_failed(folder: StudyFolder, spec: Spec, result: TuneResult) -> LsmtuneEr
     )
 
 
-def _options(result: TuneResult) -> list[str]:
+def _options(result: TuneResult, unset: str) -> list[str]:
+    """The best options, each beside the baseline's; `unset` says what one has that is not given."""
     if result.best is None:
         return ["no trial gave a value"]
     width = max((len(name) for name in result.best.options), default=0)
     lines = [f"tuned options (trial {result.best_trial}):"]
     for name, value in result.best.options.items():
         before = result.baseline.options.get(name)
-        was = "" if before == value else f"   (baseline: {_shown(before)})"
+        was = "" if before == value else f"   (baseline: {unset if before is None else option_text(before)})"
         lines.append(f"  {name:<{width}} = {option_text(value)}{was}")
     return lines
-
-
-def _shown(value: str | int | float | bool | None) -> str:
-    return "the engine's default" if value is None else option_text(value)
 
 
 def _notices(folder: StudyFolder) -> list[str]:

@@ -38,6 +38,7 @@ _TUNERS = {
 }
 # Those that have no counterpart, and what comes nearest.
 _NEAREST_TUNER = {
+    "smac": "forest",
     "anneal": "tpe",
     "evolution": "nsga2",
     "regularizedevolutiontuner": "nsga2",

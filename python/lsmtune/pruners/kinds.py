@@ -256,7 +256,7 @@ def _patient(settings: Settings) -> BasePruner:
 
 PATIENT = PrunerKind(
     "patient",
-    "ends a trial that has not become better for a while, if another pruner agrees",
+    "ends a trial that has been worse than its own best for a while, if another pruner agrees",
     (
         Setting(
             "wrapped",
@@ -266,11 +266,11 @@ PATIENT = PrunerKind(
             one_of(*_WRAPPABLE_NAMES),
         ),
         # Optuna has no default for the patience.
-        _count("patience", 5, "steps in which a trial may stay as it is"),
+        _count("patience", 5, "steps for which a trial may be worse than its own best"),
         Setting(
             "min_delta",
             0.0,
-            "what counts as becoming better, in the metric's unit",
+            "by how much it may be worse at any time, in the metric's unit",
             "a number from 0",
             real_number(0.0),
         ),

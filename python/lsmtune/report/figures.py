@@ -96,7 +96,7 @@ def _without_value(analysis: StudyAnalysis) -> list[dict[str, Any]]:
     bottom = [row for row in pruned if row not in stopped]
     failed = [row for row in rows if row.outcome is not Outcome.PRUNED]
     traces = [
-        _marks(stopped, "pruned: the rate when stopped", [_reached_value(row) for row in stopped]),
+        _marks(stopped, "pruned: the value when stopped", [_reached_value(row) for row in stopped]),
         _marks(bottom, "pruned", None),
         _marks(failed, "failed", None),
     ]
@@ -104,10 +104,14 @@ def _without_value(analysis: StudyAnalysis) -> list[dict[str, Any]]:
 
 
 def _comparable(analysis: StudyAnalysis, row: TrialRow) -> bool:
-    """Whether what a pruned trial had come to is on the plot's scale: a rate among rates."""
+    """Whether what a pruned trial had come to is on the scale of the plot.
+
+    A rate is, among rates, and what a program reported of the objective; a smaller run is not.
+    """
     at = row.censored
-    rates = analysis.metric in HIGHER_IS_BETTER
-    return rates and at is not None and at.reached_s is not None and at.value is not None
+    if at is None or at.value is None or at.reached_keys is not None:
+        return False
+    return at.reached_s is None or analysis.metric in HIGHER_IS_BETTER
 
 
 def _reached_value(row: TrialRow) -> float | None:

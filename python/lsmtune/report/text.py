@@ -118,11 +118,13 @@ def share(fraction: float) -> str:
 
 
 def reached(censored: Censored | None) -> str:
-    """Where a pruned trial was stopped: `after 2s`, `at 5,000 keys`."""
+    """Where a pruned trial was stopped: `after 2s`, `at 5,000 keys`, `at step 3`."""
     if censored is None:
         return ""
     if censored.reached_keys is not None:
         return f"at {number(censored.reached_keys)} keys"
+    if censored.reached_s is None:
+        return f"at step {censored.rung:,}"
     return f"after {seconds(censored.reached_s)}"
 
 

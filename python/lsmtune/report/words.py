@@ -70,5 +70,7 @@ def _of_budget(spent: str, found: Statistics) -> str:
 
 
 def rung_name(row: RungRow) -> str:
-    """`rung 1, after 2s` or `rung 0, at 5,000 keys`."""
+    """`rung 1, after 2s`, `rung 0, at 5,000 keys`, `step 3`."""
+    if row.at_s is None and row.at_keys is None:
+        return f"step {row.rung:,}"
     return f"rung {row.rung}, {text.reached(Censored(row.rung, row.at_s, row.at_keys))}"

@@ -8,6 +8,9 @@ Optimization Performs Great in High Dimensions", arXiv:2402.02229, and BoTorch's
 - length scale: lognormal(sqrt(2) + log(d) / 2, sqrt(3)) in d dimensions;
 - noise variance of standardised targets: lognormal(-4, 1);
 - signal variance of standardised targets: lognormal(0, 1), to keep it finite (ours).
+
+As in those, the mode is that of the density over the value itself, which for lognormal(m, s) is
+exp(m - s^2).
 """
 
 from __future__ import annotations
@@ -67,13 +70,13 @@ def fit_process(features: FloatArray, targets: FloatArray, fitted_on: int) -> Ga
 
     The kernel is found on the first `fitted_on` rows, the posterior uses all of them.
     """
-    dimensions = features.shape[1]
-    prior_mean = math.sqrt(2) + math.log(dimensions) / 2
-    start = math.exp(prior_mean - 3) * np.ones(dimensions)
-    kernel = ConstantKernel(1.0, SIGNAL_BOUNDS) * Matern(
-        np.clip(start, *LENGTH_SCALE_BOUNDS), LENGTH_SCALE_BOUNDS, nu=2.5
-    ) + WhiteKernel(math.exp(-4), NOISE_BOUNDS)
-    found = GaussianProcessRegressor(kernel, alpha=1e-8, optimizer=_posterior_mode(prior_mean))
+    modes, variances = _priors(features.shape[1])
+    start = np.exp(modes)
+    kernel = ConstantKernel(start[0], SIGNAL_BOUNDS) * Matern(
+        start[1:-1], LENGTH_SCALE_BOUNDS, nu=2.5
+    ) + WhiteKernel(start[-1], NOISE_BOUNDS)
+    optimizer = _posterior_mode(modes, variances)
+    found = GaussianProcessRegressor(kernel, alpha=1e-8, optimizer=optimizer)
     with warnings.catch_warnings():
         # A scale at its bound is a variable without effect, not trouble.
         warnings.simplefilter("ignore", ConvergenceWarning)
@@ -82,24 +85,31 @@ def fit_process(features: FloatArray, targets: FloatArray, fitted_on: int) -> Ga
         return GaussianProcess(fixed.fit(features, targets))
 
 
+def _priors(dimensions: int) -> tuple[FloatArray, FloatArray]:
+    """Modes and variances of the logarithms of signal variance, length scales, noise variance."""
+    length_scale = math.sqrt(2) + math.log(dimensions) / 2
+    means = np.array([0.0, *[length_scale] * dimensions, -4.0])
+    variances = np.array([1.0, *[3.0] * dimensions, 1.0])
+    # In terms of its logarithm t, the density of lognormal(m, s) over the value is
+    # exp(-(t - m)^2 / 2 s^2 - t), a normal around m - s^2.
+    return means - variances, variances
+
+
 def _posterior_mode(
-    prior_mean: float,
+    modes: FloatArray, variances: FloatArray
 ) -> Callable[[Objective, FloatArray, FloatArray], tuple[FloatArray, float]]:
     """An optimizer for scikit-learn: its objective (minus the log likelihood) plus the priors.
 
-    `theta` is the logarithm of signal variance, length scales and noise variance, in this order.
+    Its `theta` is the logarithm of signal variance, length scales and noise variance, in this
+    order, as are `modes` and `variances`.
     """
 
     def optimizer(
         objective: Objective, start: FloatArray, bounds: FloatArray
     ) -> tuple[FloatArray, float]:
-        means = np.array([0.0, *[prior_mean] * (len(start) - 2), -4.0])
-        variances = np.array([1.0, *[3.0] * (len(start) - 2), 1.0])
-
         def posterior(theta: FloatArray) -> tuple[float, FloatArray]:
             value, gradient = objective(theta)
-            off = theta - means
-            # Densities of lognormals, in their logarithm's own measure: normals.
+            off = theta - modes
             return value + float(np.sum(off**2 / variances)) / 2, gradient + off / variances
 
         result = optimize.minimize(

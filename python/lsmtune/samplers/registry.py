@@ -7,7 +7,18 @@ from types import MappingProxyType
 
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.records.setting import read_settings
-from lsmtune.samplers import cmaes, forest, gp, grid, manual, nsga, random_, sobol, tpe
+from lsmtune.samplers import (
+    cmaes,
+    forest,
+    gp,
+    grid,
+    manual,
+    nsga,
+    random_,
+    smac,
+    sobol,
+    tpe,
+)
 from lsmtune.samplers.kind import SamplerContext, SamplerKind
 
 _KINDS = (
@@ -15,6 +26,7 @@ _KINDS = (
     forest.KIND,
     gp.KIND,
     cmaes.KIND,
+    smac.KIND,
     nsga.NSGA2,
     nsga.NSGA3,
     random_.KIND,

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from lsmtune.engines.options.spaces import ReadySpace
 from lsmtune.errors import InputError, nearest_name
@@ -27,7 +26,7 @@ from lsmtune.spec.constraints import make_constraints, outcome_only
 from lsmtune.spec.document import Document
 from lsmtune.spec.goal import make_goal, make_workloads
 from lsmtune.spec.models import StudyModel
-from lsmtune.spec.program import engine_of, make_command, reported_metrics
+from lsmtune.spec.program import PROGRAM, engine_of, make_command, reported_metrics
 from lsmtune.spec.safety import (
     DURABILITY_OPTIONS,
     UNSAFE_OPTIONS,
@@ -149,33 +148,55 @@ def _library(study: StudyModel, path: Path) -> Path | None:
 
 
 def _check_option_names(parts: _Parts, source: str) -> None:
-    fixed = list(parts.fixed.options)
-    space = ("space", [parameter.name for parameter in parts.space.parameters])
-    for field, names in [*((field, list(given)) for field, given in parts.runs()[1:]), space]:
-        for name in names:
-            clash = _clash(name, fixed)
+    fixed = _values_of(parts.fixed.options)
+    space = ("space", {p.name: tuple(p.choices) for p in parts.space.parameters})
+    runs = [(field, _values_of(given)) for field, given in parts.runs()[1:]]
+    for field, named in [*runs, space]:
+        for name, values in named.items():
+            clash = _clash(name, values, fixed)
             if clash:
                 raise InputError(source, f"{field}.{name}", why=f"also set by options.{clash}")
-    for field, names in [*((field, list(given)) for field, given in parts.configs()), space]:
-        for name in names:
+    for field, named in [*((f, _values_of(given)) for f, given in parts.configs()), space]:
+        for name, values in named.items():
             if not is_option_name(name):
                 why = "not an option's name"
                 raise InputError(source, f"{field}.{name}", why=why, allowed=OPTION_NAME_ALLOWED)
-            if name.lower().rpartition(".")[2] in DURABILITY_OPTIONS:
+            if parts.engine != PROGRAM and _is_durability(name):
                 why = "durability belongs to the workload"
                 allowed = "workload.durability: sync, wal or none"
                 raise InputError(source, f"{field}.{name}", why=why, allowed=allowed)
-            clash = _clash(name, [other for other in names if other != name])
+            clash = _clash(name, values, {n: v for n, v in named.items() if n != name})
             if clash:
                 raise InputError(source, f"{field}.{name}", why=f"overlaps with {field}.{clash}")
 
 
-def _clash(name: str, others: Mapping[str, Any] | list[str]) -> str:
-    """The option among `others` that is `name`, holds it, or lies within it."""
-    for other in others:
-        if other == name or other.startswith(f"{name}.") or name.startswith(f"{other}."):
+Values = tuple[OptionValue, ...]
+
+
+def _values_of(options: Mapping[str, OptionValue]) -> dict[str, Values]:
+    return {name: (value,) for name, value in options.items()}
+
+
+def _is_durability(name: str) -> bool:
+    return name.lower().rpartition(".")[2] in DURABILITY_OPTIONS
+
+
+def _clash(name: str, values: Values, others: Mapping[str, Values]) -> str:
+    """The option among `others` that is `name`, or that states a part of it or whose part it is.
+
+    A plain value beside parts is one of the parts to the driver: the size of a cache, the kind of
+    a memtable.
+    """
+    for other, theirs in others.items():
+        holds = other.startswith(f"{name}.") and _has_parts(values)
+        lies_within = name.startswith(f"{other}.") and _has_parts(theirs)
+        if other == name or holds or lies_within:
             return other
     return ""
+
+
+def _has_parts(values: Values) -> bool:
+    return any(isinstance(value, str) and value.strip().startswith("{") for value in values)
 
 
 def _unsafe_options(

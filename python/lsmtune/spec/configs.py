@@ -7,6 +7,7 @@ from pathlib import Path
 
 from lsmtune.engines.options.presets import PRESETS, preset
 from lsmtune.errors import InputError, nearest_name
+from lsmtune.importers import read_config
 from lsmtune.records.config import Config, OptionValue
 from lsmtune.spec.fields import CONFIG_ALLOWED
 
@@ -33,10 +34,14 @@ def named_config(
         return Config(found.options, named)
     file = path.parent / Path(named).expanduser()
     if file.is_file():
-        return _from_file(file, engine, named)
+        return _from_file(file, engine, named, source, field)
     nearest = nearest_name(named, [DEFAULT, *ours])
     raise InputError(source, field, found=named, allowed=CONFIG_ALLOWED, nearest=nearest)
 
 
-def _from_file(file: Path, engine: str, named: str) -> Config:
-    raise NotImplementedError
+def _from_file(file: Path, engine: str, named: str, source: str, field: str) -> Config:
+    try:
+        return Config(read_config(file, engine).options, named)
+    except InputError as error:
+        # The field is the study file's; the line of the other file is part of what is wrong.
+        raise InputError(source, field, why=str(error)) from None

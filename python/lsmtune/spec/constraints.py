@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 from lsmtune.engines.names import ENGINE_KINDS
 from lsmtune.engines.options import option_catalogue
@@ -20,28 +20,31 @@ def make_constraints(
     field: str,
     engine: str,
     space: Space,
-    given: Iterable[Mapping[str, OptionValue]],
+    given: Sequence[Mapping[str, OptionValue]],
     metrics: Sequence[str],
     source: str,
 ) -> tuple[Constraint, ...]:
     """The constraints `texts` of `field`.
 
-    `given` are the mappings of options that the study sets outside the space. Raises `InputError`
-    for a text that is no expression, and for a name that is no option, metric or fact, or an
-    option of which neither the study nor the catalogue knows a value.
+    `given` are the mappings of options that the study sets outside the space, those of every run
+    first. Raises `InputError` for a text that is no expression, and for a name that is no option,
+    metric or fact, or an option that some candidate leaves alone and of which neither the study
+    nor the catalogue knows a default.
     """
     catalogue = option_catalogue(engine) if engine in ENGINE_KINDS else {}
     set_by_study = {p.name for p in space.parameters} | {name for g in given for name in g}
     options = sorted(set_by_study | catalogue.keys())
+    with_value = {name for name, info in catalogue.items() if info.default is not None}
+    with_value |= {p.name for p in space.parameters if not p.conditions or p.default is not None}
+    with_value |= set(given[0])
     made = []
     for index, text in enumerate(texts):
         place = f"{field}[{index}]"
         constraint = make_constraint(text, options, metrics, FACTS, source, place)
         for name in constraint.option_names:
-            known = name in catalogue and catalogue[name].default is not None
-            if name not in set_by_study and not known:
-                why = f"{name} has no default that is known here"
-                allowed = f"{name} under options, baseline or space"
+            if name not in with_value:
+                why = f"{name} has no value that is known here while nothing sets it"
+                allowed = f"{name} under options, or in the space with a default"
                 raise InputError(source, place, why=why, allowed=allowed)
         made.append(constraint)
     return tuple(made)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from lsmtune.pruners import PRUNERS
+from lsmtune.samplers import SAMPLERS
 from lsmtune.workloads import NAMED_WORKLOADS, WORKLOAD_PARAMETERS, complete_parameters
 
 TEMPLATE_ENGINES = ("rocksdb", "leveldb")
@@ -58,6 +60,15 @@ _READ_SPACE = {
   max_file_size: {type: int, low: 1MiB, high: 64MiB, log: true, step: 1MiB, default: 2MiB}
 """,
 }
+_ONE_PHASE = (
+    "sustained_throughput_ops_s",
+    "# Sustained: the time to flush what is in memory and to finish compactions is charged.",
+)
+_OF_SEVERAL_PHASES = frozenset({"put-get-delete"})
+_SEVERAL_PHASES = (
+    "total_with_drain_s",
+    "# All phases together; the time to flush and to finish compactions is charged.",
+)
 _WRITES = frozenset({"fillseq", "fillrandom", "overwrite", "deleterandom", "put-get-delete"})
 
 _TEMPLATE = """\
@@ -74,12 +85,14 @@ engine:
 workload:
   name: {workload}
 {parameters}
-# Sustained: the time to flush what is in memory and to finish compactions is charged.
+{about_objective}
 # Others: throughput_ops_s, latency_us_p99, write_amplification, rss_bytes_max, ...
+# Several, of which a front is searched: objectives: [{{metric: ...}}, {{metric: ...}}]
 objective:
-  metric: sustained_throughput_ops_s
+  metric: {metric}
 
-# What the best configuration has to beat: default, or the options that you run today:
+# What the best configuration has to beat: default, the options that you run today, an option file,
+# or a preset (`lsmtune options {engine} --presets`):
 #   baseline: {{write_buffer_size: 32MiB}}
 baseline: default
 
@@ -88,11 +101,18 @@ baseline: default
 
 # What is searched, in the engine's own names. Kinds: int, float, categorical. A value outside the
 # range with a meaning of its own goes under `special: [-1]`; `when: {{other: value}}` makes a
-# parameter active only while another one has that value.
-space:
+# parameter active only while another one has that value. `lsmtune options {engine}` has them all,
+# and --spaces lists ready ones.
 {space}
+# What must hold of options, before a run, and of metrics, after it:
+#   constraints: [write_buffer_size <= 64MiB, latency_us_p99 <= 2000]
+
+# {samplers}
 sampler:
-  name: tpe # or random
+  name: {sampler}
+
+# Ends runs that look bad: {pruners}
+#   pruner: {{name: median, rungs: {{every: 1s}}}}
 
 # Whichever comes first; the time is that of the whole study, its proof included.
 budget:
@@ -115,20 +135,35 @@ seed: 0
 
 
 def study_text(
-    engine: str, workload: str, parameters: Mapping[str, object], budget: str, file_name: str
+    engine: str,
+    workload: str,
+    parameters: Mapping[str, object],
+    budget: str,
+    file_name: str,
+    *,
+    space: str | None = None,
+    sampler: str = "tpe",
 ) -> str:
     """A study file for `workload` on `engine` (one of `TEMPLATE_ENGINES`).
 
-    `parameters` and `budget` are written as they are: the caller has checked them.
+    `space` is the name of a ready one; a short one that suits the workload is written out without
+    it. `parameters`, `budget`, `space` and `sampler` are written as they are: the caller has
+    checked them.
     """
     spaces = _WRITE_SPACE if workload in _WRITES else _READ_SPACE
+    metric, about = _SEVERAL_PHASES if workload in _OF_SEVERAL_PHASES else _ONE_PHASE
     return _TEMPLATE.format(
         engine=engine,
         workload=workload,
         library_hint=_LIBRARY_HINT,
         description=NAMED_WORKLOADS[workload].description.capitalize(),
         parameters=_parameter_lines(workload, parameters),
-        space=spaces[engine],
+        space=f"space:\n{spaces[engine]}" if space is None else f"space: {space}\n",
+        sampler=sampler,
+        samplers=", ".join(SAMPLERS),
+        pruners=", ".join(name for name in PRUNERS if name != "none"),
+        metric=metric,
+        about_objective=about,
         budget=budget,
         file_name=file_name,
     )

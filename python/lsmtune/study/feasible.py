@@ -18,10 +18,13 @@ from lsmtune.units import format_bytes
 _MEMORY_MODEL = "memory_model_bytes"
 
 
-def _defaults(engine: str) -> dict[str, OptionValue]:
-    """The engine's own defaults, of the options that its catalogue knows."""
+def _defaults(spec: Spec) -> dict[str, OptionValue]:
+    """What options have that a configuration leaves alone, as catalogue and study file know it."""
+    engine = spec.engine_name
     catalogue = option_catalogue(engine) if engine in ENGINE_KINDS else {}
-    return {name: info.default for name, info in catalogue.items() if info.default is not None}
+    known = {name: info.default for name, info in catalogue.items()}
+    known |= {p.name: p.default for p in spec.space.parameters if p.default is not None}
+    return {name: value for name, value in known.items() if value is not None}
 
 
 class Feasibility:
@@ -29,7 +32,7 @@ class Feasibility:
 
     def __init__(self, spec: Spec) -> None:
         self._spec = spec
-        self._defaults = _defaults(spec.engine_name)
+        self._defaults = _defaults(spec)
         kinds = ConstraintKind.OPTIONS, ConstraintKind.OUTCOME
         self._before, self._after = (
             tuple(c for c in spec.constraints if c.kind is kind) for kind in kinds
@@ -50,6 +53,8 @@ class Feasibility:
             return ""
         known = self._option_values(options) | {_MEMORY_MODEL: memory_bytes}
         for constraint in self._before:
+            if constraint.option_names - known.keys():
+                continue  # only a baseline leaves open what every candidate has (spec.constraints)
             if any(constraint.violation({**known, **facts}) > 0 for facts in self._facts()):
                 return f"breaks {constraint.text}"
         return ""
@@ -82,6 +87,8 @@ class Feasibility:
         for facts, run in zip(self._facts(), runs, strict=True):
             observed = self._observed(run)
             for constraint in constraints:
+                if constraint.option_names - known.keys():
+                    continue
                 self._refuse_unknown(constraint, observed)
                 violation = constraint.violation({**known, **facts, **observed})
                 broken[constraint.text] = max(violation, broken.get(constraint.text, violation))

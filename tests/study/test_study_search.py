@@ -1,0 +1,328 @@
+"""What a search does beside one run per trial: constraints, rungs, several workloads and goals."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fake_runner import MIB, FakeRunner
+from optuna.trial import TrialState
+from study_parts import Recorder, stored, tuned
+
+from lsmtune.errors import InputError
+from lsmtune.records.measurement import Interval, Measurement, Outcome
+from lsmtune.records.request import RunRequest
+from lsmtune.runners.messages import IntervalPassed, Message, PhaseStarted
+from lsmtune.spec import Spec, parse_spec
+from lsmtune.storage.folder import StudyFolder
+from lsmtune.storage.measurements import Role
+from lsmtune.study.loop import REFUSED
+
+STUDY = """\
+version: 1
+name: small
+engine: {name: rocksdb}
+workload: {name: fillrandom, num: 1000}
+space:
+  write_buffer_size: {type: int, low: 2MiB, high: 16MiB, step: 1MiB, default: 2MiB}
+  max_write_buffer_number: {type: int, low: 2, high: 8, default: 2}
+sampler: {name: random}
+budget: {trials: 12}
+seed: 1
+"""
+
+
+def study(path: Path, **replaced: str) -> Spec:
+    """The study above, some of its fields replaced or added; an empty text removes one."""
+    fields = {}
+    for line in STUDY.splitlines():
+        if not line.startswith(" "):
+            key = line.partition(":")[0]
+            fields[key] = line
+        else:
+            fields[key] += f"\n{line}"
+    fields |= replaced
+    text = "\n".join(text for text in fields.values() if text) + "\n"
+    return parse_spec(text, path / "small.yaml")
+
+
+class Streaming(FakeRunner):
+    """Tells of ten intervals of a second, at the speed of the configuration, until cancelled."""
+
+    def run(
+        self,
+        request: RunRequest,
+        on_message: Callable[[Message], None] | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Measurement:
+        rate = round(self.speed(dict(request.config.options)))
+        series: list[Interval] = []
+        tell = on_message or (lambda _: None)
+        tell(PhaseStarted(0, "fillrandom", "measure"))
+        for second in range(1, 11):
+            if cancel is not None and cancel.is_set():
+                break
+            interval = Interval(float(second), 1.0, rate, rate * second, float(rate), 1)
+            series.append(interval)
+            tell(IntervalPassed(**interval.__dict__, index=0))
+        found = super().run(request, None, cancel)
+        if found.outcome is Outcome.OK:
+            phases = tuple(replace(phase, intervals=tuple(series)) for phase in found.phases)
+            return replace(found, phases=phases)
+        return replace(found, intervals_unfinished=tuple(series), error=None)
+
+
+def trial_states(folder: Path) -> list[TrialState]:
+    with StudyFolder.open(folder) as opened:
+        return [trial.state for trial in opened.optuna_study().trials]
+
+
+def test_what_breaks_a_constraint_on_options_costs_no_run(tmp_path: Path) -> None:
+    runner = FakeRunner()
+    text = "constraints: [write_buffer_size * max_write_buffer_number <= 24MiB]"
+    tuned(study(tmp_path, constraints=text), tmp_path / "s", runner)
+    for request in runner.requests[1:13]:
+        options = request.config.options
+        size, number = options["write_buffer_size"], options["max_write_buffer_number"]
+        assert int(size) * int(number) <= 24 * MIB
+    with StudyFolder.open(tmp_path / "s") as folder:
+        refused = folder.measurements.fact(REFUSED)
+    assert list(refused) == ["breaks write_buffer_size * max_write_buffer_number <= 24MiB"]
+    document = json.loads((tmp_path / "s" / "result" / "result.json").read_text())
+    assert document["refused"] == refused
+
+
+def test_what_may_use_more_memory_than_the_limit_costs_no_run(tmp_path: Path) -> None:
+    runner, observer = FakeRunner(), Recorder()
+    spec = study(tmp_path, limits="limits: {memory: 100MiB}")
+    tuned(spec, tmp_path / "s", runner, observer)
+    for request in runner.requests[1:13]:
+        options = request.config.options
+        size, number = options["write_buffer_size"], options["max_write_buffer_number"]
+        assert int(size) * int(number) < 100 * MIB
+    warnings = [str(what[1]) for what in observer.told if what[0] == "warning"]
+    assert any("the baseline may come to use more memory" in text for text in warnings)
+
+
+def test_constraints_that_leave_nothing_are_an_error_of_the_study(tmp_path: Path) -> None:
+    text = "constraints: [write_buffer_size < 2MiB]"
+    with pytest.raises(InputError, match="breaks write_buffer_size < 2MiB"):
+        tuned(study(tmp_path, constraints=text), tmp_path / "s")
+
+
+def test_the_best_meets_the_constraints_on_outcomes(tmp_path: Path) -> None:
+    # The fastest buffers are of 8 MiB; those beyond 5 MiB break the constraint by their speed.
+    text = "constraints: [throughput_ops_s <= 125000]"
+    free = tuned(study(tmp_path), tmp_path / "free")
+    bound = tuned(study(tmp_path, constraints=text), tmp_path / "bound")
+    assert free.best_value is not None
+    assert free.best_value > 125_000
+    assert bound.best_value is not None
+    assert bound.best_value <= 125_000
+    with StudyFolder.open(tmp_path / "bound") as folder:
+        trials = folder.optuna_study().trials
+    broken = [t for t in trials if any(value > 0 for value in t.constraints.values())]
+    assert broken
+    assert all(t.value > 125_000 for t in broken if t.value is not None)
+
+
+def test_a_study_in_which_every_trial_breaks_a_constraint_says_so(tmp_path: Path) -> None:
+    text = "constraints: [throughput_ops_s >= 1e9]"
+    result = tuned(study(tmp_path, constraints=text), tmp_path / "s")
+    assert result.best is None
+    assert result.verdict is not None
+    assert "every trial broke a constraint (throughput_ops_s >= 1e9)" in result.verdict.why
+
+
+def test_a_constraint_on_what_was_not_observed_is_an_error_of_the_study(tmp_path: Path) -> None:
+    text = "constraints: [write_amplification <= 5]"
+    with pytest.raises(InputError, match="did not observe write_amplification"):
+        tuned(study(tmp_path, constraints=text), tmp_path / "s")
+
+
+def test_runs_that_look_bad_are_ended_and_kept_as_censored(tmp_path: Path) -> None:
+    pruner = "pruner: {name: median, startup_trials: 3, rungs: {every: 2s}}"
+    spec = study(tmp_path, pruner=pruner, budget="budget: {trials: 20}")
+    result = tuned(spec, tmp_path / "s", Streaming(noise=0.0))
+    assert result.counts["ok"] + result.counts["pruned"] == 20
+    assert result.counts["pruned"] >= 3
+    rows = [row for row in stored(tmp_path / "s") if row.role is Role.TRIAL]
+    pruned = [row for row in rows if row.measurement.outcome is Outcome.PRUNED]
+    assert len(pruned) == result.counts["pruned"]
+    for row in pruned:
+        assert 2 <= row.measurement.intervals_unfinished[-1].elapsed_s < 10
+    for row, state in zip(rows, trial_states(tmp_path / "s"), strict=True):
+        was_pruned = row.measurement.outcome is Outcome.PRUNED
+        assert state == (TrialState.PRUNED if was_pruned else TrialState.COMPLETE)
+    assert result.verdict is not None
+    assert result.verdict.pairs == 5
+
+
+class BySize(FakeRunner):
+    """Notes the number of keys of each run."""
+
+    def sizes(self) -> list[int]:
+        return [request.workload.num for request in self.requests]
+
+
+def test_rungs_of_size_run_small_first_and_the_full_size_for_the_few(tmp_path: Path) -> None:
+    pruner = (
+        "pruner: {name: successive-halving, min_resource: 10, reduction_factor: 10, "
+        "rungs: {num: [10, 100, 1000]}}"
+    )
+    runner = BySize(noise=0.0)
+    spec = study(tmp_path, pruner=pruner, budget="budget: {trials: 30}")
+    result = tuned(spec, tmp_path / "s", runner)
+    search = (
+        runner.sizes()[1:-10] if result.verdict and result.verdict.pairs else runner.sizes()[1:]
+    )
+    assert search.count(10) == 30
+    assert 0 < search.count(1000) <= search.count(100) < 30
+    assert result.counts["pruned"] == 30 - search.count(1000)
+    rungs = [row for row in stored(tmp_path / "s") if row.role is Role.RUNG]
+    assert {row.rung for row in rungs} == {0, 1}
+    assert not any(row.measurement.outcome is Outcome.PRUNED for row in rungs)
+
+
+def test_a_run_of_a_small_size_has_its_own_deadline(tmp_path: Path) -> None:
+    pruner = (
+        "pruner: {name: successive-halving, min_resource: 10, "
+        "rungs: {num: [10, 1000], deadlines: [4s, 40s]}}"
+    )
+    runner = FakeRunner()
+    tuned(study(tmp_path, pruner=pruner), tmp_path / "s", runner)
+    search = runner.requests[1:-10]
+    assert {(r.workload.num, r.limits.deadline_s) for r in search} == {(10, 4.0), (1000, 40.0)}
+
+
+WORKLOADS = """workloads:
+  - {name: fillrandom, label: writes, num: 1000}
+  - {name: readrandom, label: reads, num: 1000, weight: 3}"""
+
+
+class TwoSpeeds(FakeRunner):
+    """Writes like 8 MiB, reads like 14 MiB, and reads are ten times faster."""
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        found = super()._measurement(request, outcome)
+        if request.workload.name == "fillrandom" or not found.phases:
+            return found
+        size = float(str(request.config.options.get("write_buffer_size", 2 * MIB))) / MIB
+        rate = 1e6 * (1.0 + 0.5 * (1.0 - ((size - 14.0) / 12.0) ** 2))
+        measured = replace(found.phases[0], name="readrandom", throughput_ops_s=rate)
+        return replace(found, phases=(replace(measured, sustained_throughput_ops_s=rate),))
+
+
+def test_one_configuration_for_several_workloads(tmp_path: Path) -> None:
+    runner = TwoSpeeds(noise=0.001)
+    spec = study(tmp_path, workload="", workloads=WORKLOADS, budget="budget: {trials: 25}")
+    result = tuned(spec, tmp_path / "s", runner)
+    assert len(runner.requests) == 2 * (1 + 25 + 10)
+    assert result.counts == {"ok": 25}
+    assert result.best is not None
+    # Writes alone want 8 MiB, reads 14; with three times the weight, reads pull it over.
+    assert int(result.best.options["write_buffer_size"]) / MIB >= 10
+    assert result.verdict is not None
+    assert result.verdict.outcome.value == "better"
+    rows = [row for row in stored(tmp_path / "s") if row.role is Role.TRIAL]
+    assert [(row.trial, row.workload) for row in rows[:4]] == [(0, 0), (0, 1), (1, 0), (1, 1)]
+
+
+def test_a_trial_whose_first_workload_fails_spares_the_others(tmp_path: Path) -> None:
+    def fails(request: RunRequest) -> Outcome | None:
+        small = int(request.config.options.get("write_buffer_size", 2 * MIB)) < 8 * MIB
+        writes = request.workload.name == "fillrandom"
+        return Outcome.CRASHED if small and writes and request.config.options else None
+
+    runner = TwoSpeeds(fails=fails)
+    result = tuned(study(tmp_path, workload="", workloads=WORKLOADS), tmp_path / "s", runner)
+    assert result.counts["crashed"] > 0
+    search = runner.requests[2:-20]
+    assert len(search) == 12 * 2 - result.counts["crashed"]
+
+
+OBJECTIVES = """objectives:
+  - {metric: throughput_ops_s}
+  - {metric: rss_bytes_max, direction: minimize}"""
+
+
+class Hungry(FakeRunner):
+    """Memory grows with the buffers."""
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        found = super()._measurement(request, outcome)
+        size = int(request.config.options.get("write_buffer_size", 2 * MIB))
+        phases = tuple(replace(phase, rss_bytes_max=size) for phase in found.phases)
+        return replace(found, phases=phases)
+
+
+def test_a_front_is_searched_and_one_of_it_is_picked_and_proved(tmp_path: Path) -> None:
+    fields = {"objectives": OBJECTIVES, "sampler": "sampler: {name: nsga2, population: 6}"}
+    pick = "pick: {best: throughput_ops_s, where: ['rss_bytes_max <= 5MiB']}"
+    budget = "budget: {trials: 30}"
+    result = tuned(study(tmp_path, **fields, pick=pick, budget=budget), tmp_path / "s", Hungry())
+    assert result.best is not None
+    assert result.verdict is not None
+    assert int(result.best.options["write_buffer_size"]) <= 5 * MIB
+    assert set(result.best_values) == {"throughput_ops_s", "rss_bytes_max"}
+    assert [other.metric for other in result.verdict.others] == [
+        "throughput_ops_s",
+        "rss_bytes_max",
+    ]
+    by_weight = "pick: {weights: {rss_bytes_max: 1}}"
+    small = tuned(
+        study(tmp_path, **fields, pick=by_weight, budget=budget), tmp_path / "t", Hungry()
+    )
+    assert small.best is not None
+    assert int(small.best.options["write_buffer_size"]) == 2 * MIB
+
+
+def test_start_configurations_are_tried_first_and_what_cannot_be_is_said(tmp_path: Path) -> None:
+    runner, observer = FakeRunner(), Recorder()
+    start = """start:
+  - {write_buffer_size: 7MiB, max_write_buffer_number: 3}
+  - {write_buffer_size: 1GiB}
+  - {write_buffer_size: 9MiB, compression: kNoCompression}"""
+    tuned(study(tmp_path, start=start), tmp_path / "s", runner, observer)
+    sizes = [int(r.config.options["write_buffer_size"]) // MIB for r in runner.requests[1:4]]
+    assert sizes == [2, 7, 9]
+    warnings = [str(what[1]) for what in observer.told if what[0] == "warning"]
+    assert "start[1] lies outside the space and is not tried" in warnings
+    assert "start[2] is tried without compression: no parameters of the space" in warnings
+
+
+@pytest.mark.parametrize("sampler", ["tpe", "nsga2", "forest", "cmaes", "sobol"])
+def test_a_study_that_stops_often_is_the_one_that_never_stopped(
+    tmp_path: Path, sampler: str
+) -> None:
+    spec = study(
+        tmp_path,
+        sampler=f"sampler: {{name: {sampler}}}",
+        budget="budget: {trials: 30}",
+        pruner="pruner: {name: median, startup_trials: 5, rungs: {every: 2s}}",
+    )
+    straight = Streaming()
+    tuned(spec, tmp_path / "straight", straight)
+    stopping = Streaming()
+    for _ in range(12):
+        observer = Recorder()
+        done = len(stopping.requests) - 1
+        observer.stop_at = ("trial_finished", done + 3)
+        if not tuned(spec, tmp_path / "stopping", stopping, observer).interrupted:
+            break
+    assert [r.config.options for r in stopping.requests] == [
+        r.config.options for r in straight.requests
+    ]
+
+
+def test_a_small_space_ends_the_search_when_all_of_it_was_tried(tmp_path: Path) -> None:
+    space = "space:\n  max_background_jobs: {type: int, low: 1, high: 4, default: 2}"
+    observer = Recorder()
+    result = tuned(study(tmp_path, space=space), tmp_path / "s", observer=observer)
+    assert result.counts == {"ok": 4}
+    (reason,) = (str(what[1]) for what in observer.told if what[0] == "search_finished")
+    assert "every configuration" in reason
