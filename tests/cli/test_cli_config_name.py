@@ -107,3 +107,18 @@ def test_what_is_exported_names_the_same_configuration(lsmtune: Any, home: Path)
         assert said.status == 0, said.err
         assert (home / name).is_file()
         assert resolve(name, "rocksdb").options == resolve(text).options
+
+
+def test_of_several_objectives_the_best_is_the_one_that_the_study_picks(
+    lsmtune: Any, study: Path, fake_driver: Path
+) -> None:
+    assert fake_driver.is_file()
+    several = "objectives: [{metric: throughput_ops_s}, {metric: write_amplification}]\n"
+    pick = "pick: {best: throughput_ops_s}\nsampler: {name: random}\n"
+    study.write_text(study.read_text() + several + pick)
+    said = lsmtune("tune", str(study), "--json")
+    assert said.status == 0, said.err
+    best = said.json()["best"]
+    named = resolve(str(study))
+    assert named.label == f"{study}#{best['trial']}"
+    assert dict(named.options) == best["options"]

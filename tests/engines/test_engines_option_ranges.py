@@ -6,7 +6,6 @@ options back from what the engine wrote: one that did not take fails its test.
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -19,23 +18,12 @@ from lsmtune.engines.options import option_catalogue
 from lsmtune.engines.rocksdb_catalogue import split_structure
 from lsmtune.records.config import Config, OptionValue, option_text
 from lsmtune.records.measurement import Measurement, Outcome
-from lsmtune.records.request import Limits, RunRequest
-from lsmtune.records.workload import Phase, PhaseKind, Workload
+from lsmtune.records.request import RunRequest
 from lsmtune.runners.native import NativeRunner, probe
 
 pytestmark = pytest.mark.engine
 
 CATALOGUE = option_catalogue("rocksdb")
-LIMITS = Limits(deadline_s=60.0, memory_bytes=4 * 2**30, disk_bytes=8 * 2**30)
-NUM = 50
-TINY = Workload(
-    "tiny",
-    (
-        Phase("load", PhaseKind.LOAD, "filluniquerandom", operations_per_thread=NUM),
-        Phase("read", PhaseKind.MEASURE, "readrandom", operations_per_thread=NUM),
-    ),
-    num=NUM,
-)
 # Which compression of a library a value needs, by RocksDB's own names.
 CODECS = {
     "kSnappyCompression": "snappy",
@@ -44,7 +32,6 @@ CODECS = {
     "kLZ4HCCompression": "lz4hc",
     "kZSTD": "zstd",
 }
-DIRECT = ("use_direct_reads", "use_direct_io_for_flush_and_compaction")
 # RocksDB says of a rate limiter only, in its LOG, that there is one.
 NOT_SAID = "rate_limiter_bytes_per_sec"
 
@@ -85,7 +72,9 @@ class Bench:
             for codec in str(value).split(":"):
                 if codec in CODECS and CODECS[codec] not in self.compressions:
                     return f"the library has no {CODECS[codec]}"
-        if any(case.options.get(name) is True for name in DIRECT) and not direct(self._folder):
+        if any(case.options.get(name) is True for name in DIRECT) and not has_direct_io(
+            self._folder
+        ):
             return "the file system of the test has no direct input and output"
         return ""
 
@@ -115,18 +104,6 @@ class Bench:
                 for option in measurement.options_not_taken
                 if not (option.name == NOT_SAID and limited)
             )
-
-
-def direct(folder: Path) -> bool:
-    """Whether files in `folder` can be opened for direct input and output."""
-    path = folder / "direct"
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_WRONLY | os.O_DIRECT))
-    except OSError:
-        return False
-    finally:
-        path.unlink(missing_ok=True)
-    return True
 
 
 @pytest.fixture(scope="module")

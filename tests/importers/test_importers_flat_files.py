@@ -8,6 +8,7 @@ import pytest
 from importer_parts import collected, config, notes_of
 
 from lsmtune.engines.exporters import export
+from lsmtune.errors import InputError
 from lsmtune.importers import read_config
 from lsmtune.records.config import OptionValue
 
@@ -122,6 +123,18 @@ def test_the_words_of_leveldbs_db_bench() -> None:
     found = config(text, "db_bench", "leveldb")
     assert found.options == {"compression": "none", "filter_bits": 10, "max_open_files": 5}
     assert "--reuse_logs: left out: not the flag of an option of leveldb" in notes_of(found)
+
+
+def test_no_filter_is_minus_one_to_leveldbs_db_bench() -> None:
+    assert export("db_bench", "leveldb", {"filter_bits": 0}) == "--bloom_bits=-1\n"
+    assert flags("--bloom_bits=-1", "leveldb") == {"filter_bits": 0}
+    with pytest.raises(InputError, match="-1 for no filter"):
+        flags("--bloom_bits=0", "leveldb")
+
+
+def test_a_value_that_means_something_else_to_ycsb_is_refused() -> None:
+    with pytest.raises(InputError, match="-1 to 2147483647 in a .properties file, but not 0"):
+        export("properties", "rocksdb", {"max_open_files": 0})
 
 
 @pytest.mark.parametrize("flag", ["disable_wal", "sync"])

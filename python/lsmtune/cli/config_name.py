@@ -15,6 +15,8 @@ from pathlib import Path
 
 import typer
 
+from lsmtune.analysis.runs import best_trial
+from lsmtune.analysis.source import read_study
 from lsmtune.cli.flags import option_of
 from lsmtune.engines.options.presets import PRESETS
 from lsmtune.errors import InputError, nearest_name
@@ -129,11 +131,18 @@ def _from_study(path: Path, trial: str, source: str) -> NamedConfig:
 
 
 def _best_trial(folder: StudyFolder, source: str) -> int:
+    """The trial with the best value; of several objectives, the one that the study picks."""
+    study = folder.optuna_study()
     try:
-        return folder.optuna_study().best_trial.number
-    except ValueError as error:
+        if len(study.directions) == 1:
+            return study.best_trial.number
+        picked = best_trial(read_study(folder))
+    except ValueError:
+        picked = None
+    if picked is None:
         why = "the study has no finished trial yet"
-        raise InputError(source, found=str(folder.path), why=why) from error
+        raise InputError(source, found=str(folder.path), why=why)
+    return picked.number
 
 
 def _trial(

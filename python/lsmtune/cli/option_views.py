@@ -29,6 +29,7 @@ _EFFECTS = {
     "layout": "layout: changes what is on disk",
     "runtime": "runtime: changes nothing on disk",
 }
+_VERIFY = "lsmtune verify --workload fillrandom --baseline default"
 
 
 def options_table(infos: Iterable[OptionInfo]) -> RenderableType:
@@ -105,7 +106,11 @@ def preset_view(preset: Preset, infos: Mapping[str, OptionInfo]) -> RenderableTy
         unit = infos[name].unit if name in infos else ""
         default = value_text(infos[name].default, unit) if name in infos else NOTHING
         table.add_row(name, value_text(value, unit), default)
-    facts = [*[("note", note) for note in preset.notes], ("source", preset.source)]
+    facts = [
+        *[("note", note) for note in preset.notes],
+        ("source", preset.source),
+        ("against default", f"{_VERIFY} --engine {preset.engine} --candidate {preset.name}"),
+    ]
     parts = [_title(preset.name, preset.engine), Text(preset.summary), Text()]
     if preset.options:
         parts += [table, Text()]

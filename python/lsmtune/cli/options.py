@@ -61,7 +61,9 @@ def _options(
     ] = None,
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[NAME]", help="An option, a ready space or a preset; all about it."),
+        typer.Argument(
+            metavar="[NAME]", help="An option, a ready space or a preset; all about it."
+        ),
     ] = None,
     spaces: Annotated[bool, typer.Option("--spaces", help="List the ready spaces.")] = False,
     presets: Annotated[bool, typer.Option("--presets", help="List the presets.")] = False,

@@ -71,7 +71,7 @@ def _tune(
         if as_json:
             typer.echo(json.dumps(tune_document(spec, folder, result, files), indent=2))
         elif not result.interrupted:
-            typer.echo(tune_text(spec, folder, result, files))
+            typer.echo(tune_text(spec, folder, result, files, chosen.engine))
     if result.interrupted:
         typer.echo(f"lsmtune: interrupted; the same command continues {folder.path}", err=True)
         raise typer.Exit(ExitStatus.INTERRUPTED)

@@ -10,11 +10,14 @@ from lsmtune.analysis.source import read_study
 from lsmtune.analysis.tables import Severity
 from lsmtune.cli.output import other_line, verdict_line
 from lsmtune.engines.exporters import EXPORTERS, ExportFormat, export
+from lsmtune.engines.names import ENGINE_KINDS
+from lsmtune.engines.options import option_catalogue
 from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.records.config import option_text
+from lsmtune.records.config import OptionValue, option_text
 from lsmtune.records.engine import EngineIdentity
 from lsmtune.records.measurement import Outcome
 from lsmtune.records.verdict import VerdictOutcome
+from lsmtune.space.values import same_value
 from lsmtune.spec import Spec
 from lsmtune.storage.folder import StudyFolder
 from lsmtune.storage.measurements import Role
@@ -94,10 +97,15 @@ def tune_document(
     }
 
 
-def tune_text(spec: Spec, folder: StudyFolder, result: TuneResult, files: ResultFiles) -> str:
+def tune_text(
+    spec: Spec,
+    folder: StudyFolder,
+    result: TuneResult,
+    files: ResultFiles,
+    engine: EngineIdentity,
+) -> str:
     """What `tune` prints at its end: options, verdict, notices, paths."""
-    unset = "the engine's default" if spec.command is None else "not set"
-    lines = [*_options(result, unset), ""]
+    lines = [*_options(result, engine), ""]
     if result.verdict is not None:
         lines.append(f"tuned vs {result.baseline.label}: {verdict_line(result.verdict)}")
         lines += [f"  {other_line(other)}" for other in result.verdict.others]
@@ -128,16 +136,36 @@ def all_failed(folder: StudyFolder, spec: Spec, result: TuneResult) -> LsmtuneEr
     )
 
 
-def _options(result: TuneResult, unset: str) -> list[str]:
-    """The best options, each beside the baseline's; `unset` says what one has that is not given."""
+def _defaults(engine: EngineIdentity) -> dict[str, OptionValue]:
+    """What the engine's catalogue says of its version; nothing where either is unknown."""
+    if engine.name not in ENGINE_KINDS or engine.version is None:
+        return {}
+    found = {
+        name: info.default_in(engine.version)
+        for name, info in option_catalogue(engine.name).items()
+        if info.exists_in(engine.version)
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _options(result: TuneResult, engine: EngineIdentity) -> list[str]:
+    """The best options, each beside the baseline's; those that change nothing are only counted."""
     if result.best is None:
         return ["no trial gave a value"]
-    width = max((len(name) for name in result.best.options), default=0)
+    unset = "the engine's default" if engine.name in ENGINE_KINDS else "not set"
+    defaults = _defaults(engine)
+    left = [n for n in result.best.options if n not in result.baseline.options]
+    same = {n for n in left if n in defaults and same_value(result.best.options[n], defaults[n])}
+    shown = {name: value for name, value in result.best.options.items() if name not in same}
+    width = max((len(name) for name in shown), default=0)
     lines = [f"tuned options (trial {result.best_trial}):"]
-    for name, value in result.best.options.items():
-        before = result.baseline.options.get(name)
-        was = "" if before == value else f"   (baseline: {unset if before is None else option_text(before)})"
+    for name, value in shown.items():
+        before = result.baseline.options.get(name, defaults.get(name))
+        text = unset if before is None else option_text(before)
+        was = "" if before == value else f"   (baseline: {text})"
         lines.append(f"  {name:<{width}} = {option_text(value)}{was}")
+    if same:
+        lines.append(f"  and {len(same)} at the engine's default")
     return lines
 
 

@@ -22,7 +22,7 @@ from lsmtune.engines.exporters.spelling import Spelling, boolean, decimal, numbe
 from lsmtune.engines.leveldb_options import check_leveldb_options
 from lsmtune.engines.rocksdb_catalogue import TABLE_OPTION, CatalogueOption, Setting, settings
 from lsmtune.errors import InputError
-from lsmtune.records.config import option_text
+from lsmtune.records.config import OptionValue, option_text
 
 Flags = dict[str, str]
 
@@ -64,13 +64,30 @@ def _leveldb_number(flag: str) -> Spelling:
     return number(flag, 0, _INT_MAX, " as a flag of LevelDB's db_bench")
 
 
+def _leveldb_filter(flag: str) -> Spelling:
+    """Bits of the filter; none is -1 there, while 0 makes a filter that is of no use."""
+    plain = _leveldb_number(flag)
+
+    def say(option: str, text: str) -> str:
+        bits = plain.say(option, text)
+        return "-1" if bits == "0" else bits
+
+    def read(text: str) -> OptionValue:
+        bits = plain.read(text)
+        if not isinstance(bits, int) or bits == 0:
+            raise ValueError("-1 for no filter, or a whole number from 1")
+        return max(bits, 0)
+
+    return Spelling(flag, say, read)
+
+
 LEVELDB_FLAGS: Mapping[str, Spelling] = {
     "write_buffer_size": _leveldb_number("write_buffer_size"),
     "max_file_size": _leveldb_number("max_file_size"),
     "max_open_files": _leveldb_number("open_files"),
     "block_size": _leveldb_number("block_size"),
     "cache_size": _leveldb_number("cache_size"),
-    "filter_bits": _leveldb_number("bloom_bits"),
+    "filter_bits": _leveldb_filter("bloom_bits"),
     "compression": word("compression", {"none": "0", "no": "0", "snappy": "1"}),
 }
 

@@ -75,7 +75,8 @@ ROCKSDB_PROPERTIES: Mapping[str, Spelling] = {
         for name in ("use_direct_reads", "allow_mmap_writes", "allow_mmap_reads")
     },
     "use_direct_io_for_flush_and_compaction": boolean("use_direct_io_for_flush_compaction"),
-    "max_open_files": number("max_open_files", -1, _INT_MAX, _WHERE),
+    # 0 is the engine's default there, as it is not in RocksDB.
+    "max_open_files": number("max_open_files", -1, _INT_MAX, _WHERE, without=0),
     "compaction_pri": word("compaction_pri", COMPACTION_PRIORITY),
     "compression": word("compression", COMPRESSION_IN_YCSB),
     f"{TABLE_OPTION}.block_cache": number("cache_size", 1, _LONG_MAX, _WHERE),

@@ -34,13 +34,23 @@ class Spelling:
     is_truth: bool = False
 
 
-def number(name: str, low: int | None = None, high: int | None = None, where: str = "") -> Spelling:
-    """A whole number; `where` says whose bounds `low` and `high` are."""
+def number(
+    name: str,
+    low: int | None = None,
+    high: int | None = None,
+    where: str = "",
+    *,
+    without: int | None = None,
+) -> Spelling:
+    """A whole number but `without`; `where` says whose bounds `low` and `high` are."""
 
     def say(option: str, text: str) -> str:
         found = whole_number(option, text)
-        if (low is not None and found < low) or (high is not None and found > high):
-            raise InputError(SOURCE, option, found=text, allowed=f"{low} to {high}{where}")
+        outside = (low is not None and found < low) or (high is not None and found > high)
+        if outside or found == without:
+            allowed = f"{low} to {high}{where}"
+            allowed += "" if without is None else f", but not {without}"
+            raise InputError(SOURCE, option, found=text, allowed=allowed)
         return str(found)
 
     return Spelling(name, say, _read_whole)
