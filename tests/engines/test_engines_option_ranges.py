@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 from engine_parts import distribution_library
 from option_cases import Case, Rules, batches, cases_of, rules_of, settle
+from option_runs import DIRECT, LIMITS, TINY, has_direct_io
 
 from lsmtune.engines.options import option_catalogue
 from lsmtune.engines.rocksdb_catalogue import split_structure

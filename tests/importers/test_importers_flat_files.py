@@ -133,7 +133,7 @@ def test_no_filter_is_minus_one_to_leveldbs_db_bench() -> None:
 
 
 def test_a_value_that_means_something_else_to_ycsb_is_refused() -> None:
-    with pytest.raises(InputError, match="-1 to 2147483647 in a .properties file, but not 0"):
+    with pytest.raises(InputError, match=r"-1 to 2147483647 in a \.properties file, but not 0"):
         export("properties", "rocksdb", {"max_open_files": 0})
 
 

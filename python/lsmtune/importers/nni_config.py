@@ -106,7 +106,9 @@ def read(request: ImportRequest) -> ImportedStudy:
     reading = _Reading(yaml_document(request.text, request.source), Notes(request.source), request)
     name, value = reading.get("experimentName")
     if name:
-        reading.study["name"] = _NAME.sub("_", str(value))[:100]
+        # A study's name begins with a letter or a digit.
+        plain = _NAME.sub("_", str(value)).lstrip(" ._-")[:100]
+        reading.study |= {"name": plain} if plain else {}
     inner = _space(reading)
     _runner(reading)
     _tuner(reading)

@@ -37,7 +37,9 @@ class SmacSampler(CubeSampler):
         self._smac = smac_epoch
         self._startup_trials = context.get.whole("startup_trials")
         self._retrain_after = context.get.whole("retrain_after")
-        self._challengers = context.get.whole("challengers")
+        self._effort = smac_epoch.Effort(
+            context.get.whole("challengers"), context.get.whole("local_searches")
+        )
         self._design: list[FloatArray] | None = None
         self._epoch = _Epoch((), iter(()))
 
@@ -71,7 +73,7 @@ class SmacSampler(CubeSampler):
         if self._epoch.key != key:
             history = self.reader.read(before, number, study.direction)
             seed = seed_of_trial(self.seed, first)
-            points = self._smac.proposals(self.cube, history, seed, self._challengers)
+            points = self._smac.proposals(self.cube, history, seed, self._effort)
             # Nothing to learn from: SMAC would sample at random, and so do we.
             self._epoch = _Epoch(key, points if len(history) else iter(()))
         return iter(self._epoch)
@@ -132,6 +134,13 @@ KIND = SamplerKind(
             "random configurations compared for each training",
             "a whole number from 1 to 100000",
             whole_number(1, 100_000),
+        ),
+        Setting(
+            "local_searches",
+            10,
+            "local searches for each training, from the best known and the best random ones",
+            "a whole number from 1 to 100",
+            whole_number(1, 100),
         ),
     ),
     several_objectives=False,

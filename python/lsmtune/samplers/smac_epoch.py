@@ -14,6 +14,7 @@ import tempfile
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 import joblib
@@ -30,6 +31,14 @@ from lsmtune.samplers.smac_space import SmacSpace
 TRIALS_MAX = 10**6
 
 
+@dataclass(frozen=True)
+class Effort:
+    """How hard SMAC looks for the best proposal: random configurations, and local searches."""
+
+    challengers: int
+    local_searches: int
+
+
 def design(cube: Cube, count: int, seed: int) -> list[FloatArray]:
     """The points of SMAC's initial design, a scrambled Sobol sequence; at most `count`."""
     space = SmacSpace(cube)
@@ -39,13 +48,10 @@ def design(cube: Cube, count: int, seed: int) -> list[FloatArray]:
         return [space.point(configuration) for configuration in chosen.select_configurations()]
 
 
-def proposals(cube: Cube, history: History, seed: int, challengers: int) -> Iterator[FloatArray]:
-    """New points for `history`, the best first, until the space is exhausted.
-
-    `challengers` is how many random configurations the search for the best starts from.
-    """
+def proposals(cube: Cube, history: History, seed: int, effort: Effort) -> Iterator[FloatArray]:
+    """New points for `history`, the best first, until the space is exhausted."""
     space = SmacSpace(cube)
-    facade = _facade(space, seed, challengers)
+    facade = _facade(space, seed, effort)
     for point, target in zip(history.points, history.targets, strict=True):
         # Targets already say what failed and what was pruned: to SMAC, all of them succeeded.
         facade.runhistory.add(
@@ -64,7 +70,7 @@ def proposals(cube: Cube, history: History, seed: int, challengers: int) -> Iter
         yield space.point(configuration)
 
 
-def _facade(space: SmacSpace, seed: int, challengers: int) -> HyperparameterOptimizationFacade:
+def _facade(space: SmacSpace, seed: int, effort: Effort) -> HyperparameterOptimizationFacade:
     make = HyperparameterOptimizationFacade
     # SMAC writes its scenario when it is made, and nothing later as long as nothing is told to it.
     with _quiet(), tempfile.TemporaryDirectory() as folder:
@@ -72,7 +78,11 @@ def _facade(space: SmacSpace, seed: int, challengers: int) -> HyperparameterOpti
         return make(
             scenario,
             initial_design=make.get_initial_design(scenario, n_configs=0),
-            acquisition_maximizer=make.get_acquisition_maximizer(scenario, challengers=challengers),
+            acquisition_maximizer=make.get_acquisition_maximizer(
+                scenario,
+                challengers=effort.challengers,
+                local_search_iterations=effort.local_searches,
+            ),
             logging_level=False,
             overwrite=True,
         )

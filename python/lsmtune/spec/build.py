@@ -45,15 +45,18 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
     workloads = make_workloads(study, source)
     goal = make_goal(study, workloads, source)
     ready = ready_spaces(study.space, engine, source)
+    baseline = named_config(study.baseline, engine, path, source, "baseline")
+    fixed = named_config(study.options, engine, path, source, "options")
+    start = [
+        named_config(named, engine, path, source, f"start[{index}]")
+        for index, named in enumerate(study.start)
+    ]
     parts = _Parts(
         engine=engine,
-        baseline=named_config(study.baseline, engine, path, source, "baseline"),
-        fixed=_fixed(study, engine, ready, path, source),
+        baseline=baseline.config,
+        fixed=_fixed(fixed.config, ready),
         space=make_space(space_parameters(study.space, ready, document), source),
-        start=tuple(
-            named_config(start, engine, path, source, f"start[{index}]")
-            for index, start in enumerate(study.start)
-        ),
+        start=tuple(named.config for named in start),
     )
     _check_option_names(parts, source)
     if study.budget.time is None and study.budget.trials is None:
@@ -79,6 +82,7 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
         constraints=_constraints(study, parts, ready, source),
         pick_where=_pick_where(study, parts, source),
         start=parts.start,
+        notes=tuple(note for named in (baseline, fixed, *start) for note in named.notes),
         pruner=make_pruner_spec(study.pruner, goal, workloads, source),
         command=None
         if study.runner is None
@@ -106,11 +110,8 @@ class _Parts:
         return [("options", self.fixed.options), ("baseline", self.baseline.options), *starts]
 
 
-def _fixed(
-    study: StudyModel, engine: str, ready: Sequence[ReadySpace], path: Path, source: str
-) -> Config:
+def _fixed(own: Config, ready: Sequence[ReadySpace]) -> Config:
     """The options of every run: those that ready spaces stand on, and over them the study's own."""
-    own = named_config(study.options, engine, path, source, "options")
     below = {name: value for space in ready for name, value in space.fixed.items()}
     return Config({**below, **own.options}, own.label)
 

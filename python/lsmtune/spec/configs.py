@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
 from lsmtune.engines.options.presets import PRESETS, preset
@@ -14,24 +15,32 @@ from lsmtune.spec.fields import CONFIG_ALLOWED
 DEFAULT = "default"
 
 
+@dataclass(frozen=True)
+class Named:
+    """A Config, and what the file that it came from says and a Config cannot, one line each."""
+
+    config: Config
+    notes: tuple[str, ...] = ()
+
+
 def named_config(
     named: str | Mapping[str, OptionValue], engine: str, path: Path, source: str, field: str
-) -> Config:
+) -> Named:
     """The Config that `field` of the study file at `path` names; a mapping is labelled by `field`.
 
     Raises `InputError` for a name that is neither a preset of `engine` nor a file beside `path`.
     """
     if not isinstance(named, str):
-        return Config(dict(named), field)
+        return Named(Config(dict(named), field))
     if named == DEFAULT:
-        return Config()
+        return Named(Config())
     ours = [name for name, known in PRESETS.items() if known.engine == engine]
     if named in PRESETS:
         found = preset(named)
         if found.engine != engine:
             why = f"a preset of {found.engine}"
             raise InputError(source, field, why=why, found=named, allowed=", ".join(ours))
-        return Config(found.options, named)
+        return Named(Config(found.options, named))
     file = path.parent / Path(named).expanduser()
     if file.is_file():
         return _from_file(file, engine, named, source, field)
@@ -39,9 +48,10 @@ def named_config(
     raise InputError(source, field, found=named, allowed=CONFIG_ALLOWED, nearest=nearest)
 
 
-def _from_file(file: Path, engine: str, named: str, source: str, field: str) -> Config:
+def _from_file(file: Path, engine: str, named: str, source: str, field: str) -> Named:
     try:
-        return Config(read_config(file, engine).options, named)
+        found = read_config(file, engine)
+        return Named(Config(found.options, named), tuple(map(str, found.notes)))
     except InputError as error:
         # The field is the study file's; the line of the other file is part of what is wrong.
         raise InputError(source, field, why=str(error)) from None

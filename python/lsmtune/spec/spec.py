@@ -74,7 +74,8 @@ class Spec:
     `fixed` are options of every run. A candidate has `fixed` and its values from `space`; the
     baseline has `fixed` and its own options; `start` are candidates that are tried first.
     `constraints` are on options and on outcomes; `pick_where` are those on outcomes that hold for
-    the configuration picked from a front. `unsafe_options` maps the unsafe options that the study
+    the configuration picked from a front. `notes` say what option files hold and a Config cannot.
+    `unsafe_options` maps the unsafe options that the study
     allows itself to the reason why they are unsafe: reports show it.
     """
 
@@ -99,6 +100,7 @@ class Spec:
     start: tuple[Config, ...] = ()
     pruner: PrunerSpec | None = None
     command: CommandSpec | None = None
+    notes: tuple[str, ...] = ()
 
     @property
     def workload(self) -> Workload:

@@ -34,6 +34,7 @@ from lsmtune.storage.optuna_study import create_study, delete_study, open_storag
 from lsmtune.storage.trouble import explained
 
 _PARTS = "parts"
+_ORIGIN = "study_file"
 
 
 def default_folder(study_file: Path) -> Path:
@@ -112,6 +113,17 @@ class StudyFolder:
         """Forget a study of which no candidate ran well: its file was wrong, and was corrected."""
         delete_study(self._optuna_storage(), self.path)
         self.measurements.clear()
+
+    def note_origin(self, study_file: Path) -> None:
+        """Keep where the study file lies: paths within it are relative to that place."""
+        origin = str(study_file.absolute())
+        if self.measurements.fact(_ORIGIN) != origin:
+            self.measurements.set_fact(_ORIGIN, origin)
+
+    @property
+    def origin(self) -> Path:
+        """Where the study file lay when it was last tuned."""
+        return Path(self.measurements.fact(_ORIGIN) or self.path / "study.yaml")
 
     @property
     def runs_path(self) -> Path:

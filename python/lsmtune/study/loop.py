@@ -145,6 +145,7 @@ class _Tuning:
         runs = trial_runs(rows)
         ends = {number: trial_end(t, spec, self._feasibility) for number, t in runs.items()}
         reports = {n: stored_reports(t, spec.pruner, spec.goal) for n, t in runs.items()}
+        self._folder.note_origin(spec.path)
         self._trials.restore(ends, reports, self._start())
         for number, outcome in self._trials.outcomes().items():
             # A trial that was pruned between two sizes has no run that says so.
@@ -152,6 +153,8 @@ class _Tuning:
             self._progress.add_trial(number, runs[number].config, end, runs[number].wall_s)
         self._resumed = self._progress.trials()
         self._observer.study_started(spec, self._resumed)
+        for note in spec.notes:
+            self._observer.warning(note)
 
     def _start(self) -> list[dict[str, OptionValue]]:
         """The points of the space to try first; what keeps one of `start` out is said."""
