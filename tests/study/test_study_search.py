@@ -331,7 +331,7 @@ def test_a_small_space_ends_the_search_when_all_of_it_was_tried(tmp_path: Path) 
 
 def test_an_option_file_of_a_study_is_found_from_where_the_study_file_lies(tmp_path: Path) -> None:
     (tmp_path / "mine.properties").write_text(
-        "rocksdb.write_buffer_size=3145728\nrocksdb.compression=no\nrocksdb.mergeupdate=true\n"
+        "rocksdb.write_buffer_size=3145728\nrocksdb.compression=no\nrocksdb.colour=red\n"
     )
     observer = Recorder()
     spec = study(tmp_path, baseline="baseline: mine.properties")
@@ -341,4 +341,4 @@ def test_an_option_file_of_a_study_is_found_from_where_the_study_file_lies(tmp_p
     assert records.baseline.label == "mine.properties"
     assert records.baseline.options["write_buffer_size"] == 3 * MIB
     warnings = [str(what[1]) for what in observer.told if what[0] == "warning"]
-    assert any("mergeupdate" in text for text in warnings)
+    assert any("colour" in text for text in warnings)
