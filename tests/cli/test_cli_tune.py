@@ -184,3 +184,22 @@ def test_an_interrupted_bench_leaves_nothing(home: Path) -> None:
     assert "Traceback" not in err
     assert not driver.is_running()
     assert list(home.iterdir()) == []
+
+
+def test_a_front_is_printed_and_in_the_document(lsmtune: Lsmtune, study: Path) -> None:
+    text = study.read_text()
+    assert "objective" not in text
+    several = "objectives: [{metric: throughput_ops_s}, {metric: elapsed_s}]\n"
+    study.write_text(text + several)
+    said = lsmtune("tune", str(study))
+    assert said.status == 0, said.err
+    assert "front: " in said.out
+    assert "(picked)" in said.out
+    document = lsmtune("tune", str(study), "--json").json()
+    (picked,) = (row for row in document["front"] if row["picked"])
+    assert picked["trial"] == document["best"]["trial"]
+    assert picked["values"] == document["best"]["values"]
+    assert [other["metric"] for other in document["verdict"]["others"]] in (
+        [],
+        ["throughput_ops_s", "elapsed_s"],
+    )

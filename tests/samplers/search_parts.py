@@ -102,7 +102,7 @@ def settings_for(name: str, space: Space) -> dict[str, object]:
         "forest": {"startup_trials": 6, "candidates": 200},
         "gp": {"startup_trials": 6, "candidates": 200},
         "tpe": {"startup_trials": 6},
-        "smac": {"startup_trials": 6, "challengers": 200, "local_searches": 1, "retrain_after": 6},
+        "smac": {"startup_trials": 6, "challengers": 200, "local_searches": 6, "retrain_after": 6},
     }.get(name, {})
 
 

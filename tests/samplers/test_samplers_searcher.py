@@ -216,6 +216,27 @@ def test_a_long_genetic_study_goes_on_after_a_stop() -> None:
     assert searcher.ask().trial.system_attrs == {"NSGAIISampler:generation": 600}
 
 
+@pytest.mark.parametrize("name", ["nsga2", "nsga3", "tpe"])
+def test_a_study_of_a_front_is_rebuilt_before_every_trial(name: str) -> None:
+    """Also before the trial that happens to choose a generation's parents, and after it."""
+    three = (Direction.MAXIMIZE, Direction.MINIMIZE, Direction.MAXIMIZE)
+    straight = make_searcher(name, NUMBERS, directions=three)
+    trials: list[FrozenTrial] = []
+    for index in range(30):
+        rebuilt = make_searcher(name, NUMBERS, directions=three)
+        rebuilt.restore(trials)
+        proposal = straight.ask()
+        assert rebuilt.ask().values == proposal.values
+        a, b, c, d = (float(proposal.values[option]) for option in "abcd")
+        # A front of many, where Optuna's NSGA-III draws lots between those that are alike.
+        values = [round(3 * a), round(2 * a + b / 500), round(c / 400 - d / 50)]
+        straight.tell(index, TrialState.COMPLETE, values)
+        trial = frozen(index, proposal.trial.params, proposal.trial.distributions)
+        trial.values = [float(value) for value in values]
+        trial.system_attrs = proposal.trial.system_attrs
+        trials.append(trial)
+
+
 def test_tpe_draws_at_random_until_it_has_seen_enough() -> None:
     x = space_of(number("x", 0.0, 1.0, integer=False))
 

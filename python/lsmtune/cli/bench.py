@@ -14,6 +14,7 @@ from lsmtune.cli.flags import (
     DEADLINE_DEFAULT,
     DISK_DEFAULT,
     MEMORY_DEFAULT,
+    OPTION_FLAG,
     DeadlineOption,
     DiskOption,
     EngineOption,
@@ -81,6 +82,7 @@ def _bench(
 ) -> None:
     """Measure one configuration under one workload."""
     from lsmtune.cli.engine_choice import chosen_engine
+    from lsmtune.cli.guard import doubts
     from lsmtune.cli.output import bench_document, bench_view, failure
     from lsmtune.runners.driver_binary import find_driver
 
@@ -88,13 +90,18 @@ def _bench(
     limits = limits_of(deadline, memory, disk)
     driver = find_driver()
     identity, warnings = chosen_engine(engine, library, driver)
+    # A measurement may be of anything; who reads it must know what it is of.
+    doubtful = doubts(identity, config, chosen.durability, limits, OPTION_FLAG).reasons()
+    for warning in doubtful:
+        typer.echo(f"lsmtune: warning: {warning}", err=True)
     seeds = range(seed, seed + repeat)
     bench = Bench(identity, config, chosen, limits, seeds, directory or Path.cwd())
     measurements = measure(bench, driver)
     if as_json:
-        typer.echo(json.dumps(bench_document(measurements), indent=2))
+        document = bench_document(measurements) | {"warnings": [*warnings, *doubtful]}
+        typer.echo(json.dumps(document, indent=2))
     elif measurements[-1].outcome is not Outcome.INVALID:
-        _print(bench_view(measurements, warnings))
+        _print(bench_view(measurements, [*warnings, *doubtful]))
     for measurement in measurements:
         if measurement.outcome is not Outcome.OK:
             raise failure(measurement, COMMAND)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from lsmtune.analysis.front import front
 from lsmtune.analysis.notices import notices
 from lsmtune.analysis.source import read_study
 from lsmtune.analysis.tables import Severity
 from lsmtune.cli.output import other_line, verdict_line
+from lsmtune.cli.tune_progress import shown_value
 from lsmtune.engines.exporters import EXPORTERS, ExportFormat, export
 from lsmtune.engines.names import ENGINE_KINDS
 from lsmtune.engines.options import option_catalogue
@@ -25,6 +27,8 @@ from lsmtune.study.result import TuneResult, result_document
 
 REPORT = "report.html"
 PARAMETERS = "parameters.json"
+
+_FRONT_ROWS = 8
 
 
 @dataclass(frozen=True)
@@ -89,6 +93,7 @@ def tune_document(
         "study": {"name": spec.name, "file": str(spec.path), "seed": spec.seed},
         **result_document(result),
         "notices": _notices(folder),
+        "front": _front_document(folder) if spec.goal.several else None,
         "paths": {
             "folder": str(folder.path),
             "report": None if files.report is None else str(files.report),
@@ -111,6 +116,7 @@ def tune_text(
         lines += [f"  {other_line(other)}" for other in result.verdict.others]
         if result.verdict.outcome is not VerdictOutcome.BETTER:
             lines.append("keep the baseline, or search longer with a larger budget")
+    lines += _front_lines(spec, folder) if spec.goal.several else []
     lines += [f"warning: {text}" for text in (*_notices(folder), *files.trouble)]
     lines.append("")
     if files.report is not None:
@@ -119,6 +125,40 @@ def tune_text(
         lines.append(f"deployable  {files.deployable}")
     lines.append(f"study       {spec.name}, {result.trials} trials in {folder.path}")
     return "\n".join(lines)
+
+
+def _front_document(folder: StudyFolder) -> list[dict[str, object]]:
+    """The trials that no other beats, each with its values by objective."""
+    found = front(read_study(folder))
+    if found is None:
+        return []
+    return [
+        {
+            "trial": row.trial,
+            "values": dict(zip(found.objectives, row.values, strict=True)),
+            "ratios": dict(zip(found.objectives, row.ratios, strict=True)),
+            "picked": row.is_picked,
+            "options": dict(row.options),
+        }
+        for row in found.rows
+    ]
+
+
+def _front_lines(spec: Spec, folder: StudyFolder) -> list[str]:
+    """The front in a few lines; the report has all of it."""
+    found = front(read_study(folder))
+    if found is None or not found.rows:
+        return []
+    named = f"{spec.path.name}#{found.rows[0].trial}"
+    lines = [f"front: {len(found.rows)} configurations; each has a name, such as {named}"]
+    for row in found.rows[:_FRONT_ROWS]:
+        values = ", ".join(
+            shown_value(metric, value)
+            for metric, value in zip(found.metrics, row.values, strict=True)
+        )
+        lines.append(f"  trial {row.trial}: {values}{' (picked)' if row.is_picked else ''}")
+    left = len(found.rows) - _FRONT_ROWS
+    return lines + ([f"  and {left} more in the report"] if left > 0 else [])
 
 
 def all_failed(folder: StudyFolder, spec: Spec, result: TuneResult) -> LsmtuneError | None:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import json
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from lsmtune.cli.guard import ALLOW_FLAG, Doubts, check_allowed, doubts
 from lsmtune.cli.live import tune_display
 from lsmtune.cli.output import invalid
 from lsmtune.cli.tune_progress import Plan, TuneProgress
@@ -41,6 +42,29 @@ class Verification:
     candidate: Config
     seed: int
     plan: ProofPlan
+
+
+def judged(asked: Verification, allowed: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Why the candidate is refused, and warnings on both configurations, before any run.
+
+    The unsafe options in `allowed` are warned of in place of refused. The baseline is never
+    refused: it is what the user has, and nobody is told to deploy it. Raises InputError for an
+    allowance without effect.
+    """
+    of = {source: _doubts(asked, source) for source in ("--baseline", "--candidate")}
+    check_allowed(allowed, asked.engine.name, list(of.values()))
+    baseline, candidate = of.values()
+    warnings = [f"the baseline: {reason}" for reason in baseline.reasons()]
+    warnings += [
+        f"the candidate: {text}; run because of {ALLOW_FLAG}, deploy it only where that is right"
+        for text in candidate.warnings(allowed)
+    ]
+    return candidate.reasons(allowed), warnings
+
+
+def _doubts(asked: Verification, source: str) -> Doubts:
+    config = asked.baseline if source == "--baseline" else asked.candidate
+    return doubts(asked.engine, config, asked.workload.durability, asked.limits, source)
 
 
 @dataclass(frozen=True)

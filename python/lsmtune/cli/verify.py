@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,10 +31,13 @@ from lsmtune.cli.flags import (
 )
 from lsmtune.errors import ExitStatus, InputError, nearest_name
 from lsmtune.records.objective import METRICS, Objective, default_direction
+from lsmtune.records.totals import TOTAL_METRICS
 from lsmtune.records.verdict import Verdict, VerdictOutcome
+from lsmtune.records.workload import PhaseKind, Workload
 
 if TYPE_CHECKING:
     from lsmtune.cli.verification import Verification
+    from lsmtune.records.config import Config
 
 COMMAND = "verify"
 METRIC_DEFAULT = Objective().metric
@@ -43,7 +46,8 @@ EPILOG = "\n\n".join(
         "Examples:",
         "lsmtune verify --engine rocksdb --workload fillrandom --baseline default "
         "--candidate write_buffer_size=64KiB --budget 3m",
-        "Exit status 0: proved better; 3: not.",
+        "Exit status 0: proved better; 3: not. A candidate that puts data at risk, or may come to use "
+        "more than --memory, is refused without a run, which is 3 as well.",
     )
 )
 
@@ -67,6 +71,20 @@ def _verify(
     metric: Annotated[
         str, typer.Option("--metric", metavar="NAME", help="The metric that is compared.")
     ] = METRIC_DEFAULT,
+    phase: Annotated[
+        str | None,
+        typer.Option(
+            "--phase", metavar="NAME", help="Of this measure phase; of the last if unset."
+        ),
+    ] = None,
+    allow_unsafe: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-unsafe",
+            metavar="NAME",
+            help="Run a candidate with this option although its value puts data at risk; repeat.",
+        ),
+    ] = None,
     pairs: PairsOption = 5,
     budget: BudgetOption = None,
     seed: SeedOption = 1,
@@ -82,31 +100,52 @@ def _verify(
     """Prove one configuration against another on paired, fresh runs."""
     from lsmtune.cli.config_name import resolve
     from lsmtune.cli.engine_choice import chosen_engine
-    from lsmtune.cli.verification import Verification
+    from lsmtune.cli.verification import Verification, judged
     from lsmtune.proof.paired import ProofPlan
     from lsmtune.runners.driver_binary import find_driver
 
     plan = ProofPlan(pairs, deadline_s=None if budget is None else duration_of("--budget", budget))
     chosen, limits = workload_of(workload, workload_set), limits_of(deadline, memory, disk)
     arms = resolve(baseline, engine, "--baseline"), resolve(candidate, engine, "--candidate")
-    objective = objective_of(metric)
+    objective = objective_of(metric, phase, chosen)
     driver = find_driver()
     identity, warnings = chosen_engine(engine, library, driver)
     verification = Verification(identity, chosen, objective, limits, *arms, seed, plan)
-    for warning in warnings:
+    refused, doubtful = judged(verification, allow_unsafe or ())
+    for warning in (*warnings, *doubtful):
         typer.echo(f"lsmtune: warning: {warning}", err=True)
-    verdict = _prove(verification, driver, directory)
-    _print(verification, verdict, as_json)
+    verdict = _refusal(verification, refused) if refused else None
+    verdict = verdict or _prove(verification, driver, directory)
+    if as_json:
+        document = _document(verification, verdict, refused, doubtful)
+        typer.echo(json.dumps(document, indent=2))
+    else:
+        typer.echo(_text(verification, verdict, refused, doubtful))
     if verdict.outcome is not VerdictOutcome.BETTER:
         raise typer.Exit(ExitStatus.NOT_BETTER)
 
 
-def objective_of(metric: str) -> Objective:
-    """The Objective of `--metric`, in its usual direction."""
+def objective_of(metric: str, phase: str | None, workload: Workload) -> Objective:
+    """The Objective of `--metric` and `--phase`, in its usual direction."""
     if metric not in METRICS:
         nearest = nearest_name(metric, METRICS)
         raise InputError("--metric", found=metric, allowed=", ".join(METRICS), nearest=nearest)
-    return Objective(metric, default_direction(metric))
+    measured = [p.name for p in workload.phases if p.kind is PhaseKind.MEASURE]
+    if phase is not None and phase not in measured:
+        nearest = nearest_name(phase, measured)
+        raise InputError("--phase", found=phase, allowed=", ".join(measured), nearest=nearest)
+    if phase is not None and metric in TOTAL_METRICS:
+        why = f"has no effect: {metric} is of all phases"
+        raise InputError("--phase", found=phase, why=why)
+    return Objective(metric, default_direction(metric), phase)
+
+
+def _refusal(verification: Verification, refused: Sequence[str]) -> Verdict:
+    """The verdict on a candidate that was not run."""
+    from lsmtune.proof.verdict import not_proven
+
+    why = f"refused, not run: {'; '.join(refused)}"
+    return not_proven(verification.objective, verification.plan.confidence, why)
 
 
 def _prove(verification: Verification, driver: Path, directory: Path | None) -> Verdict:
@@ -140,22 +179,33 @@ def _folder(directory: Path | None) -> Iterator[Path]:
         yield path
 
 
-def _print(verification: Verification, verdict: Verdict, as_json: bool) -> None:
+def _text(
+    verification: Verification, verdict: Verdict, refused: Sequence[str], warnings: Sequence[str]
+) -> str:
+    """The verdict for people: one line, then what was refused or must be known."""
     from lsmtune.cli.output import verdict_line
+
+    name = verification.candidate.label
+    lines = [f"{name}: {verdict_line(verdict)}"]
+    if refused:
+        lines = [f"{name}: no proven gain: refused as a recommendation, and not run:"]
+        lines += [f"  - {reason}" for reason in refused]
+    return "\n".join([*lines, *(f"warning: {warning}" for warning in warnings)])
+
+
+def _document(
+    verification: Verification, verdict: Verdict, refused: Sequence[str], warnings: Sequence[str]
+) -> dict[str, object]:
     from lsmtune.study.result import verdict_document
 
-    if not as_json:
-        typer.echo(f"{verification.candidate.label}: {verdict_line(verdict)}")
-        return
-    document = {
-        "baseline": {
-            "label": verification.baseline.label,
-            "options": dict(verification.baseline.options),
-        },
-        "candidate": {
-            "label": verification.candidate.label,
-            "options": dict(verification.candidate.options),
-        },
+    return {
+        "baseline": _config_document(verification.baseline),
+        "candidate": _config_document(verification.candidate),
         "verdict": verdict_document(verdict),
+        "refused": list(refused),
+        "warnings": list(warnings),
     }
-    typer.echo(json.dumps(document, indent=2))
+
+
+def _config_document(config: Config) -> dict[str, object]:
+    return {"label": config.label, "options": dict(config.options)}

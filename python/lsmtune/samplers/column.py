@@ -31,6 +31,10 @@ from optuna.distributions import (
 
 FloatArray = npt.NDArray[np.float64]
 
+# Coordinates of a continuum are rounded, so that a value has the same one after a logarithm and
+# back: points are compared bit by bit.
+DIGITS = 12
+
 
 class Scale(Protocol):
     """How Optuna's internal numbers (a choice's index, a number) lie in the unit interval."""
@@ -64,7 +68,7 @@ class Continuum:
         numbers = np.log(internal) if self.log else internal
         if high == low:
             return np.full(internal.shape, 0.5)
-        unit: FloatArray = (numbers - low) / (high - low)
+        unit: FloatArray = np.round((numbers - low) / (high - low), DIGITS)
         return unit
 
     def from_unit(self, unit: FloatArray) -> FloatArray:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import optuna
@@ -17,6 +15,7 @@ from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
 from lsmtune.records.objective import Direction
+from lsmtune.space.optuna_log import quiet_optuna
 
 # Hyperband assigns brackets by the study's name: it must be the same in every session.
 _NAME = "study"
@@ -43,7 +42,7 @@ class Mirror:
         self._storage = _Storage()
         self._sampler = sampler
         self._pruner = pruner or optuna.pruners.NopPruner()
-        with _quiet():
+        with quiet_optuna():
             self._study_id = self._storage.create_new_study(
                 [StudyDirection[direction.name] for direction in directions], _NAME
             )
@@ -95,19 +94,9 @@ class Mirror:
             trial = self.trial(number)
             last = trial.intermediate_values.get(trial.last_step or 0, math.nan)
             values = None if math.isnan(last) else [last]
-        self._storage.set_trial_state_values(self._id(number), state, values)
+        # As they come back from a disk; TPE fails on whole numbers that are not floats.
+        floats = None if values is None else [float(value) for value in values]
+        self._storage.set_trial_state_values(self._id(number), state, floats)
 
     def _id(self, number: int) -> int:
         return self._storage.get_trial_id_from_study_id_trial_number(self._study_id, number)
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Keep Optuna's note on the new study out of the terminal."""
-    logger = logging.getLogger("optuna")
-    level = logger.level
-    logger.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)

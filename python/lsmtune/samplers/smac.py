@@ -100,10 +100,14 @@ class _Epoch:
 
 
 def _check(context: SamplerContext, source: str, field: str) -> None:
-    del context
     if find_spec("smac") is None:
         why = f"needs the package smac, which is not installed: {INSTALL}"
         raise InputError(source, f"{field}.name", found="smac", why=why)
+    searches, needed = context.get.whole("local_searches"), context.get.whole("retrain_after")
+    if searches < needed:
+        # Each local search ends in one proposal, and SMAC fills up with random configurations.
+        allowed = f"at least retrain_after ({needed})"
+        raise InputError(source, f"{field}.local_searches", found=searches, allowed=allowed)
 
 
 def _make(context: SamplerContext) -> BaseSampler:
@@ -138,7 +142,7 @@ KIND = SamplerKind(
         Setting(
             "local_searches",
             10,
-            "local searches for each training, from the best known and the best random ones",
+            "local searches for each training, at least retrain_after: each ends in a proposal",
             "a whole number from 1 to 100",
             whole_number(1, 100),
         ),

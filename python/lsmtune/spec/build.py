@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lsmtune.engines.options.spaces import ReadySpace
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import InputError
 from lsmtune.records.config import Config, OptionValue
 from lsmtune.records.objective import METRICS
 from lsmtune.records.request import Limits
@@ -29,7 +29,7 @@ from lsmtune.spec.models import StudyModel
 from lsmtune.spec.program import PROGRAM, engine_of, make_command, reported_metrics
 from lsmtune.spec.safety import (
     DURABILITY_OPTIONS,
-    UNSAFE_OPTIONS,
+    check_allowance,
     flattened,
     unsafe_option,
     weakest,
@@ -242,13 +242,6 @@ def _notable_values(parameter: Parameter) -> list[OptionValue]:
 
 
 def _check_allowances(study: StudyModel, engine: str, used: Mapping[str, str], source: str) -> None:
-    known = [unsafe.option for unsafe in UNSAFE_OPTIONS if unsafe.engine == engine]
+    unused = "the study does not use it with an unsafe value"
     for index, name in enumerate(study.allow_unsafe):
-        field = f"allow_unsafe[{index}]"
-        if name not in known:
-            allowed = ", ".join(known) or f"nothing, as {engine} has no such option"
-            nearest = nearest_name(name, known)
-            raise InputError(source, field, found=name, allowed=allowed, nearest=nearest)
-        if name not in used:
-            why = "has no effect: the study does not use it with an unsafe value"
-            raise InputError(source, field, found=name, why=why)
+        check_allowance(name, engine, used, source, f"allow_unsafe[{index}]", unused)

@@ -7,9 +7,10 @@ A study may not use them unless its durability class makes them harmless, or it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from lsmtune.errors import InputError, nearest_name
 from lsmtune.records.config import OptionValue, option_text
 from lsmtune.records.workload import Durability
 
@@ -98,6 +99,43 @@ def unsafe_option(engine: str, option: str, durability: Durability) -> UnsafeOpt
         if (unsafe.engine, unsafe.option) == (engine, option):
             return unsafe if durability in unsafe.under else None
     return None
+
+
+@dataclass(frozen=True)
+class UnsafeUse:
+    """A configuration that has `option`, by its dotted name, with the unsafe `value`."""
+
+    option: str
+    value: OptionValue
+    reason: str
+
+
+def unsafe_uses(
+    engine: str, options: Mapping[str, OptionValue], durability: Durability
+) -> tuple[UnsafeUse, ...]:
+    """All that is unsafe in `options` of `engine` under `durability`, nested options included."""
+    found = []
+    for name, value in flattened(options):
+        unsafe = unsafe_option(engine, name, durability)
+        if unsafe is not None and unsafe.unsafe_values([value]):
+            found.append(UnsafeUse(name, value, unsafe.reason))
+    return tuple(found)
+
+
+def check_allowance(
+    name: str, engine: str, used: Collection[str], source: str, field: str, unused: str
+) -> None:
+    """`name`, an option that the user allows although it is unsafe, is one, and is in `used`.
+
+    Raises `InputError`, naming `source` and `field`, otherwise; `unused` says why it has no effect.
+    """
+    known = [unsafe.option for unsafe in UNSAFE_OPTIONS if unsafe.engine == engine]
+    if name not in known:
+        allowed = ", ".join(known) or f"nothing, as {engine} has no such option"
+        nearest = nearest_name(name, known)
+        raise InputError(source, field, found=name, allowed=allowed, nearest=nearest)
+    if name not in used:
+        raise InputError(source, field, found=name, why=f"has no effect: {unused}")
 
 
 def flattened(options: Mapping[str, OptionValue]) -> Iterator[tuple[str, OptionValue]]:

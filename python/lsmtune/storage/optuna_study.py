@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 
 import optuna
@@ -12,6 +10,7 @@ from optuna.storages import RDBStorage
 
 from lsmtune.errors import InputError
 from lsmtune.records.objective import Direction
+from lsmtune.space.optuna_log import quiet_optuna
 from lsmtune.storage.sqlite_uri import sqlite_uri
 from lsmtune.storage.trouble import explained
 
@@ -54,18 +53,3 @@ def delete_study(storage: RDBStorage, path: Path) -> None:
     with explained(path):
         if STUDY_NAME in optuna.get_all_study_names(storage):
             optuna.delete_study(study_name=STUDY_NAME, storage=storage)
-
-
-@contextmanager
-def quiet_optuna() -> Iterator[None]:
-    """Keep Optuna's notes on studies made and loaded out of the terminal, for as long as needed.
-
-    The level goes back to what the embedding program had set.
-    """
-    logger = logging.getLogger("optuna")
-    level = logger.level
-    logger.setLevel(logging.WARNING)
-    try:
-        yield
-    finally:
-        logger.setLevel(level)
