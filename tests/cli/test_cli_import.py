@@ -190,7 +190,7 @@ BAD = [
     (["SPACE", "--engine", "leveldb", "--workload", "fillrndom"], "did you mean fillrandom"),
     (["SPACE", "--as", "baselin"], "did you mean baseline"),
     (["SPACE", "--as", "start"], "none of the files is an option file"),
-    (["SPACE", "SPACE"], "a second space"),
+    (["SPACE", "OTHER"], "a second space"),
     (["OPTIONS", "OPTIONS"], "a second option file"),
     (["OPTIONS", "OPTIONS", "--as", "baseline"], "a second baseline"),
     (["OPTIONS", "--as", "baseline", "--command", "x"], "in the place of an engine"),
@@ -208,12 +208,35 @@ BAD = [
 def test_bad_input_is_one_line_and_exit_2(
     lsmtune: Any, home: Path, space: Path, options: Path, arguments: list[str], message: str
 ) -> None:
-    names = {"SPACE": str(space), "OPTIONS": str(options)}
+    other = home / "other.json"
+    other.write_text(json.dumps({"block_size": SPACE["block_size"]}))
+    names = {"SPACE": str(space), "OPTIONS": str(options), "OTHER": str(other)}
     said = lsmtune("import", *(names.get(a, a) for a in arguments), "--output", "new.yaml")
     assert said.status == 2
     assert message in said.err
     assert said.err.count("\n") == 1
     assert not (home / "new.yaml").exists()
+
+
+def test_a_space_beside_the_file_that_names_it_is_the_same_space(
+    lsmtune: Any, home: Path, space: Path
+) -> None:
+    """Both files of NNI's example were given, and refused as two spaces."""
+    config = home / "config.yml"
+    config.write_text(
+        "experimentName: both\nmaxTrialNum: 7\nsearchSpacePath: search_space.json\n"
+        "tuner: {builtinTunerName: TPE, classArgs: {optimize_mode: maximize}}\n"
+        "trial: {command: python3 main.py, codeDir: .}\n"
+    )
+    for files in ([space, config], [config, space]):
+        said = lsmtune(
+            "import", *map(str, files), "--engine", "leveldb", "--output", "s.yaml", "--force"
+        )
+        assert said.status == 0, said.err
+        assert (load_spec(home / "s.yaml").name, load_spec(home / "s.yaml").budget.trials) == (
+            "both",
+            7,
+        )
 
 
 def test_names_of_no_engine_need_a_command(lsmtune: Any, home: Path) -> None:

@@ -71,6 +71,18 @@ class _Draft:
 Study = tuple[dict[str, Any], dict[str, str], tuple[str, ...]]
 
 
+def _without_repeats(
+    studies: Sequence[tuple[Path, ImportedStudy]],
+) -> list[tuple[Path, ImportedStudy]]:
+    """`studies` without a space beside the file that names it and says more."""
+    fullest = sorted(studies, key=lambda study: len(study[1].study), reverse=True)
+    found: list[tuple[Path, ImportedStudy]] = []
+    for path, what in fullest:
+        if all(what.study.get("space") != other.study.get("space") for _, other in found):
+            found.append((path, what))
+    return found
+
+
 def make_study(
     files: Sequence[Path], imported: Sequence[Imported], wanted: Wanted, engine: str | None
 ) -> Study:
@@ -79,7 +91,9 @@ def make_study(
     Raises InputError for two spaces or two baselines, and for a role without an option file.
     """
     named = list(zip(files, imported, strict=True))
-    studies = [(path, what) for path, what in named if isinstance(what, ImportedStudy)]
+    studies = _without_repeats(
+        [(path, what) for path, what in named if isinstance(what, ImportedStudy)]
+    )
     configs = [(path, what) for path, what in named if isinstance(what, ImportedConfig)]
     if len(studies) > 1:
         raise InputError(str(studies[1][0]), why="a second space", allowed="one of them")

@@ -56,7 +56,7 @@ def judged(asked: Verification, allowed: Sequence[str]) -> tuple[list[str], list
     baseline, candidate = of.values()
     warnings = [f"the baseline: {reason}" for reason in baseline.reasons()]
     warnings += [
-        f"the candidate: {text}; run because of {ALLOW_FLAG}, deploy it only where that is right"
+        f"the candidate: {text}; {ALLOW_FLAG} lets it run, deploy it only where that is right"
         for text in candidate.warnings(allowed)
     ]
     return candidate.reasons(allowed), warnings

@@ -41,13 +41,14 @@ if TYPE_CHECKING:
 
 COMMAND = "verify"
 METRIC_DEFAULT = Objective().metric
+_OPT_IN = "--allow-unsafe NAME for each such option, and a larger --memory, measure it all the same"
 EPILOG = "\n\n".join(
     (
         "Examples:",
         "lsmtune verify --engine rocksdb --workload fillrandom --baseline default "
         "--candidate write_buffer_size=64KiB --budget 3m",
-        "Exit status 0: proved better; 3: not. A candidate that puts data at risk, or may come to use "
-        "more than --memory, is refused without a run, which is 3 as well.",
+        "Exit status 0: proved better; 3: not. A candidate that puts data at risk, or that may "
+        "come to use more than --memory, is refused without a run: 3 as well.",
     )
 )
 
@@ -190,6 +191,7 @@ def _text(
     if refused:
         lines = [f"{name}: no proven gain: refused as a recommendation, and not run:"]
         lines += [f"  - {reason}" for reason in refused]
+        lines.append(_OPT_IN)
     return "\n".join([*lines, *(f"warning: {warning}" for warning in warnings)])
 
 

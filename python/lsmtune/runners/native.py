@@ -59,7 +59,7 @@ class NativeRunner:
             cancel=cancel,
             clock=self._clock,
         )
-        return collector.measurement(
+        measurement = collector.measurement(
             request,
             judgement.outcome,
             started_unix_s=started_unix_s,
@@ -67,6 +67,7 @@ class NativeRunner:
             error=judgement.error,
             warnings=judgement.warnings,
         )
+        return with_lost_reads(measurement, request.workload.num)
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ Every trial that was judged counts (`samplers.kind` says what the states mean):
 |---|---|
 | completed | its value |
 | pruned | the last value it reported, but no better than the median of the completed ones |
-| failed, or breaking a constraint | the worst target seen |
+| failed, or breaking a constraint | worse than the worst one seen, by a tenth of the spread |
 
 A pruned trial was stopped because it did worse than others, and a value reported early can look
 better than any final one: hence the bound. Where all values are positive their logarithm is taken:
@@ -28,6 +28,8 @@ from optuna.trial import FrozenTrial, TrialState
 from lsmtune.samplers.column import FloatArray
 from lsmtune.samplers.cube import Cube
 
+# How much worse than the worst value a failure counts, in units of the spread of values.
+FAILURE_MARGIN = 0.1
 JUDGED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
@@ -148,4 +150,7 @@ def make_targets(
     if complete.any():
         middling = np.median(targets[complete])
         targets = np.where(censored, np.maximum(targets, middling), targets)
-    return np.where(has_value, targets, np.max(targets[has_value]))
+    worst = np.max(targets[has_value])
+    # Where all values are alike any distance will do; failing is still worse.
+    margin = FAILURE_MARGIN * (worst - np.min(targets[has_value])) or 1.0
+    return np.where(has_value, targets, worst + margin)

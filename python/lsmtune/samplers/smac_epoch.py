@@ -16,9 +16,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import joblib
+from ConfigSpace import Configuration, ConfigurationSpace
 from smac import HyperparameterOptimizationFacade, Scenario
+from smac.acquisition.maximizer import LocalAndSortedRandomSearch, LocalSearch
 from smac.main.exceptions import ConfigurationSpaceExhaustedException
 from smac.runhistory import StatusType, TrialInfo
 
@@ -70,6 +73,25 @@ def proposals(cube: Cube, history: History, seed: int, effort: Effort) -> Iterat
         yield space.point(configuration)
 
 
+class _LocalSearch(LocalSearch):  # type: ignore[misc]
+    """SMAC's, which takes its starting points in the order of a set of configurations.
+
+    That order follows from the hashes of texts, and those differ from process to process.
+    """
+
+    def _get_init_points_from_previous_configs(self, *arguments: Any) -> list[Configuration]:
+        points = super()._get_init_points_from_previous_configs(*arguments)
+        return sorted(points, key=lambda configuration: configuration.get_array().tobytes())
+
+
+class _Maximizer(LocalAndSortedRandomSearch):  # type: ignore[misc]
+    """SMAC's default, with the local search above."""
+
+    def __init__(self, configspace: ConfigurationSpace, **settings: Any) -> None:
+        super().__init__(configspace, **settings)
+        self._local_search = _LocalSearch(configspace, seed=settings["seed"])
+
+
 def _facade(space: SmacSpace, seed: int, effort: Effort) -> HyperparameterOptimizationFacade:
     make = HyperparameterOptimizationFacade
     # SMAC writes its scenario when it is made, and nothing later as long as nothing is told to it.
@@ -78,10 +100,11 @@ def _facade(space: SmacSpace, seed: int, effort: Effort) -> HyperparameterOptimi
         return make(
             scenario,
             initial_design=make.get_initial_design(scenario, n_configs=0),
-            acquisition_maximizer=make.get_acquisition_maximizer(
-                scenario,
+            acquisition_maximizer=_Maximizer(
+                space.configspace,
                 challengers=effort.challengers,
                 local_search_iterations=effort.local_searches,
+                seed=seed,
             ),
             logging_level=False,
             overwrite=True,

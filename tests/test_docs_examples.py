@@ -1,0 +1,234 @@
+"""What the documents show works: study files load, commands exist, names and defaults are right.
+
+A `yaml` block with `version:` is a whole study file. Any other one shows some fields; those that it
+lacks are completed from a minimal study. A line of a block that begins with `lsmtune`, and every
+`lsmtune ...` in running text, is parsed as a command line, and not run.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+import yaml
+from typer.main import get_command
+
+from lsmtune.cli.commands import COMMANDS, load_command
+from lsmtune.cli.main import PROGRAM, app
+from lsmtune.engines.options.spaces import READY_SPACES
+from lsmtune.importers import IMPORTERS
+from lsmtune.pruners import PRUNERS
+from lsmtune.records.setting import Setting
+from lsmtune.samplers import SAMPLERS
+from lsmtune.spec import parse_spec
+
+ROOT = Path(__file__).resolve().parent.parent
+PAGES = sorted(
+    [*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("examples/*/README.md")]
+)
+SEARCHING = ROOT / "docs" / "searching.md"
+
+_BLOCK = re.compile(r"^```(?P<language>\w*)\n(?P<text>.*?)^```$", re.M | re.S)
+_SPAN = re.compile(rf"(?<!`)`({PROGRAM} [^`]+)`(?!`)")
+_SHELL_ENDS = frozenset({"&&", "||", "|", ";", ">", "2>"})
+_SHELL_LANGUAGES = frozenset({"", "sh", "console", "bash"})
+_PLACEHOLDER = "COMMAND"  # `lsmtune COMMAND --help` is about every command
+
+# What a block that shows only some fields is completed with.
+_MINIMAL = {
+    "version": "version: 1",
+    "name": "name: documented",
+    "engine": "engine: {name: rocksdb}",
+    "workload": "workload: {name: fillrandom}",
+    "space": "space: rocksdb-basic",
+    "budget": "budget: {trials: 10}",
+}
+_IN_PLACE_OF = {"workload": "workloads"}
+
+# Option files that examples name.
+_OPTION_FILES = {
+    "OPTIONS-000007": """\
+[Version]
+  rocksdb_version=10.2.1
+  options_file_version=1.1
+
+[DBOptions]
+  max_background_jobs=4
+
+[CFOptions "default"]
+  write_buffer_size=33554432
+""",
+    "production.properties": "rocksdb.write_buffer_size=33554432\nrocksdb.compression=lz4\n",
+}
+
+
+def blocks(page: Path) -> Iterator[tuple[int, str, str]]:
+    """The fenced blocks of `page`: line, language, text."""
+    text = page.read_text()
+    for found in _BLOCK.finditer(text):
+        yield text.count("\n", 0, found.start()) + 1, found["language"], found["text"]
+
+
+def command_lines(page: Path) -> Iterator[tuple[int, str, bool]]:
+    """The command lines of `page`: line, text, and whether it is whole (in a block)."""
+    for line, language, text in blocks(page):
+        if language not in _SHELL_LANGUAGES:
+            continue
+        for index, shown in enumerate(text.splitlines()):
+            plain = shown.strip().removeprefix("$ ").removeprefix(".venv/bin/")
+            if plain.startswith(f"{PROGRAM} "):
+                yield line + 1 + index, plain, True
+    outside = _BLOCK.sub(lambda found: "\n" * found[0].count("\n"), page.read_text())
+    for found in _SPAN.finditer(outside):
+        # A span may go over the end of a line.
+        yield outside.count("\n", 0, found.start()) + 1, " ".join(found[1].split()), False
+
+
+def words_of(line: str) -> list[str]:
+    """The arguments of a command line, up to what belongs to the shell."""
+    words = shlex.split(line, comments=True)[1:]
+    ends = [index for index, word in enumerate(words) if word in _SHELL_ENDS]
+    return words[: ends[0]] if ends else words
+
+
+def completed(text: str) -> str:
+    """A whole study file that has the fields of `text`."""
+    given = yaml.safe_load(text)
+    if "version" in given:
+        return text
+    added = [
+        field
+        for name, field in _MINIMAL.items()
+        if name not in given and _IN_PLACE_OF.get(name) not in given
+    ]
+    return "\n".join([*added, text])
+
+
+def parse(words: list[str], *, whole: bool) -> None:
+    """Parses a command line as `lsmtune` would; running text may leave required arguments out."""
+    if not words or words[0].startswith("-"):
+        root: Any = get_command(app)
+        root.make_parser(typer.Context(root)).parse_args(args=list(words))
+        return
+    name, *rest = words
+    assert name in COMMANDS, f"no command {name}"
+    command = load_command(name)
+    if hasattr(command, "commands") and rest and rest[0] in command.commands:
+        command, rest = command.commands[rest[0]], rest[1:]
+    context = typer.Context(command, info_name=name)
+    values, left, _ = command.make_parser(context).parse_args(args=list(rest))
+    assert not left, f"unexpected {left}"
+    if whole and "help" not in values:
+        for parameter in command.params:
+            required = parameter.required and values.get(parameter.name) is None
+            assert not required, f"missing {parameter.name}"
+
+
+def _id(page: Path, line: int) -> str:
+    return f"{page.relative_to(ROOT)}:{line}"
+
+
+STUDIES = [
+    pytest.param(text, id=_id(page, line))
+    for page in PAGES
+    for line, language, text in blocks(page)
+    if language == "yaml"
+]
+COMMAND_LINES = [
+    pytest.param(text, whole, id=f"{_id(page, line)} {text[:40]}")
+    for page in PAGES
+    for line, text, whole in command_lines(page)
+]
+
+
+@pytest.mark.parametrize("text", STUDIES)
+def test_every_study_of_the_documents_loads(text: str, tmp_path: Path) -> None:
+    for name, content in _OPTION_FILES.items():
+        (tmp_path / name).write_text(content)
+    spec = parse_spec(completed(text), tmp_path / "study.yaml")
+    assert spec.space.parameters
+
+
+@pytest.mark.parametrize(("line", "whole"), COMMAND_LINES)
+def test_every_command_of_the_documents_is_one(line: str, whole: bool) -> None:
+    words = words_of(line)
+    if words[0] != _PLACEHOLDER:
+        parse(words, whole=whole)
+
+
+def test_the_pages_hold_examples_at_all() -> None:
+    assert len(STUDIES) > 10
+    assert len(COMMAND_LINES) > 30
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "lsmtune tun study.yaml",
+        "lsmtune tune study.yaml --trial-count 3",
+        "lsmtune tune",
+        "lsmtune tune a.yaml b.yaml",
+        "lsmtune engines forget rocksdb",
+        "lsmtune --no-such-flag",
+    ],
+)
+def test_the_check_itself_sees_what_is_wrong(line: str) -> None:
+    with pytest.raises((AssertionError, _usage_error())):
+        parse(words_of(line), whole=True)
+
+
+def _usage_error() -> type[Exception]:
+    """The error of the command line's parser, which typer keeps to itself."""
+    return next(c for c in typer.BadParameter.__mro__ if c.__name__ == "UsageError")
+
+
+def rows(heading: str) -> dict[str, str]:
+    """The rows of the table below `heading` that begin with a name, by it."""
+    section = SEARCHING.read_text().split(f"\n{heading}", 1)[1].split("\n## ", 1)[0]
+    return dict(re.findall(r"^(?=\| `([^`]+)` \|)(.*)$", section, re.M))
+
+
+@pytest.mark.parametrize(
+    ("heading", "names"),
+    [
+        ("### Ready spaces", READY_SPACES),
+        ("## Who proposes", SAMPLERS),
+        ("## What ends early", PRUNERS),
+        ("## Importing", IMPORTERS),
+    ],
+)
+def test_the_tables_have_every_name_and_no_other(heading: str, names: Any) -> None:
+    assert set(rows(heading)) == set(names)
+
+
+def shown(setting: Setting) -> str:
+    """A setting and its default as the tables have them."""
+    default = setting.default
+    return f"`{setting.name}`" + (f" {default}" if isinstance(default, int | float | str) else "")
+
+
+@pytest.mark.parametrize("name", SAMPLERS)
+def test_the_settings_of_a_sampler_are_those_of_the_code(name: str) -> None:
+    row, kind = rows("## Who proposes")[name], SAMPLERS[name]
+    told = row.split(" | ")[2].strip("| ")
+    assert told == ", ".join(shown(setting) for setting in kind.settings)
+    assert row.split(" | ")[-1].strip("| ") == ("yes" if kind.several_objectives else "no")
+
+
+@pytest.mark.parametrize("name", PRUNERS)
+def test_the_settings_of_a_pruner_are_those_of_the_code(name: str) -> None:
+    row = rows("## What ends early")[name].replace(
+        "and those of `median`", rows("## What ends early")["median"].split(" | ")[2].strip("| ")
+    )
+    settings = PRUNERS[name].settings
+    assert row.split(" | ")[2].strip("| ") == ", ".join(shown(setting) for setting in settings)
+
+
+def test_the_readme_has_every_command() -> None:
+    readme = (ROOT / "README.md").read_text()
+    assert [name for name in COMMANDS if f"| `{PROGRAM} {name}" not in readme] == []
