@@ -79,11 +79,14 @@ def jobs_of(arguments: argparse.Namespace) -> list[Job]:
 
 
 def read_rows(raw: Path | None) -> list[Row]:
-    """The rows of earlier calls; a last line that was cut off is left out."""
+    """The rows of earlier calls; a last line that was cut off is removed from the file."""
     if raw is None or not raw.exists():
         return []
     lines = raw.read_text().splitlines(keepends=True)
-    return [Row(**json.loads(line)) for line in lines if line.endswith("\n")]
+    if lines and not lines[-1].endswith("\n"):
+        lines.pop()
+        raw.write_text("".join(lines))
+    return [Row(**json.loads(line)) for line in lines]
 
 
 def append(raw: Path | None, row: Row) -> None:
