@@ -47,7 +47,10 @@ def test_the_ratio_of_two_values_does_not_depend_on_the_scale_of_a_workload(
     after = goal.value([run(ops=b) for _, b, _ in rows])
     scaled_before = goal.value([run(ops=a * scale) for a, _, scale in rows])
     scaled_after = goal.value([run(ops=b * scale) for _, b, scale in rows])
-    assert before and after and scaled_before and scaled_after
+    assert before is not None
+    assert after is not None
+    assert scaled_before is not None
+    assert scaled_after is not None
     assert after / before == pytest.approx(scaled_after / scaled_before, rel=1e-9)
 
 
@@ -60,7 +63,8 @@ def test_a_pick_by_weights_multiplies_gains_whichever_way_they_go() -> None:
     assert goal.number((16.0, 0.0)) is None
     better = goal.number((16.0, 80.0))
     worse = goal.number((16.0, 81.0))
-    assert better is not None and worse is not None
+    assert better is not None
+    assert worse is not None
     assert goal.better(better, worse)
 
 

@@ -8,7 +8,9 @@ from lsmtune.analysis.hdr import Histogram, decode, merged
 from lsmtune.analysis.runs import arms, workload_label
 from lsmtune.analysis.source import StudyRecords
 from lsmtune.analysis.tables import Arm, LatencyCurve, LatencyPoint
-from lsmtune.records.measurement import Latency, Outcome
+from lsmtune.records.measurement import Latency, Measurement, Outcome, PhaseMeasurement
+from lsmtune.records.objective import Objective
+from lsmtune.records.totals import TOTAL_METRICS
 from lsmtune.storage.measurements import StoredMeasurement
 
 _NS_PER_US = 1000.0
@@ -43,8 +45,9 @@ def latency_curves(records: StudyRecords) -> tuple[tuple[LatencyCurve, ...], tup
                     problems.append(f"run {run}, {operation}: {error}")
             whole = merged(histograms)
             if whole.total:
+                runs_seen = len({run for run, _ in latencies})
                 most = max(latency.latency_us_max for _, latency in latencies)
-                curves.append(_curve(arm, operation, whole, len(histograms), most))
+                curves.append(_curve(arm, operation, whole, runs_seen, most))
     return tuple(curves), tuple(problems)
 
 
@@ -53,15 +56,23 @@ def _by_operation(
 ) -> dict[str, list[tuple[int, Latency]]]:
     found: dict[str, list[tuple[int, Latency]]] = {}
     for stored in runs:
-        phase = records.objective.phase_of(stored.measurement)
-        if phase is None or stored.measurement.outcome is not Outcome.OK:
+        if stored.measurement.outcome is not Outcome.OK:
             continue
         label = workload_label(records, stored)
-        for operation, latency in phase.latencies.items():
-            if latency.histogram_ns_base64:
-                name = f"{label}: {operation}" if label else operation
-                found.setdefault(name, []).append((stored.id, latency))
+        for phase in _judged_phases(records.objective, stored.measurement):
+            for operation, latency in phase.latencies.items():
+                if latency.histogram_ns_base64:
+                    name = f"{label}: {operation}" if label else operation
+                    found.setdefault(name, []).append((stored.id, latency))
     return found
+
+
+def _judged_phases(objective: Objective, measurement: Measurement) -> list[PhaseMeasurement]:
+    """The phases that the objective looks at: all measure phases for a total over them."""
+    if objective.metric in TOTAL_METRICS:
+        return [phase for phase in measurement.phases if phase.kind == "measure"]
+    phase = objective.phase_of(measurement)
+    return [] if phase is None else [phase]
 
 
 def _curve(arm: Arm, operation: str, whole: Histogram, runs: int, most_us: float) -> LatencyCurve:

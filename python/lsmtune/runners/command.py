@@ -6,7 +6,7 @@ import os
 import threading
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lsmtune.records.command import CommandSpec
 from lsmtune.records.measurement import IntermediateReport, Measurement, Outcome, RunError
@@ -64,6 +64,8 @@ class CommandRunner:
         """
         check_directory(request.directory)
         check_free_space(request.directory)
+        # The program starts in the folder of its study file: a path from here means nothing there.
+        request = replace(request, directory=request.directory.absolute())
         heard = _Heard(self._spec, on_message)
         started, started_unix_s = self._clock(), self._wall_clock()
         usage = Usage(0.0, 0)

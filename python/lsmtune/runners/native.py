@@ -15,6 +15,7 @@ from lsmtune.runners.collect import Collector
 from lsmtune.runners.conversation import OnMessage, check_library, converse
 from lsmtune.runners.directory import check_directory, check_free_space
 from lsmtune.runners.judge import Judgement
+from lsmtune.runners.lost_reads import with_lost_reads
 from lsmtune.runners.request_json import probe_request, run_request
 from lsmtune.runners.watch import Clock
 

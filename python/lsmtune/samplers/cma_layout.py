@@ -13,12 +13,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from cmaes import CatCMAwM
 
 from lsmtune.samplers.column import Column, FloatArray, Shares
 from lsmtune.samplers.cube import Cube
+
+if TYPE_CHECKING:
+    from cmaes import CatCMAwM
 
 GRID_MAX = 64
 # How much of a categorical's first distribution lies on the choice of the start.
@@ -40,6 +43,9 @@ class CmaLayout:
         `sigma` is the standard deviation of every number in units of its range; `population` None
         leaves the number of trials per generation to the library (4 + 3 log(dimensions)).
         """
+        # Loaded when it is used: commands that search nothing are not to wait for it.
+        from cmaes import CatCMAwM
+
         numbers = [*self.continuous, *self.discrete]
         mean = np.where(np.isnan(start), 0.5, start)[numbers]
         return CatCMAwM(
@@ -89,6 +95,8 @@ class CmaLayout:
 
     def solution(self, record: Mapping[str, Sequence[float]]) -> CatCMAwM.Solution:
         """The solution that `record` was made of, as far as `tell` looks at it."""
+        from cmaes import CatCMAwM
+
         chosen = None
         if self.categorical:
             most = max(self._column(index).scale.cells for index in self.categorical)

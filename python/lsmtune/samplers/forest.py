@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import numpy as np
 from optuna.samplers import BaseSampler
-from scipy import stats
+from scipy import special
 
 from lsmtune.records.setting import Setting, real_number, whole_number
 from lsmtune.samplers.candidates import ranked
@@ -75,7 +75,7 @@ def upper_bound(forest: Forest, features: FloatArray, alpha: float) -> FloatArra
     """The upper end of the confidence interval of the (negated) target's mean; shape (n,)."""
     mean, variance, freedom = forest.predict(features)
     values, where = np.unique(freedom, return_inverse=True)
-    radius = stats.t.ppf(1 - alpha / 2, np.maximum(values, 1))[where]
+    radius = special.stdtrit(np.maximum(values, 1), 1 - alpha / 2)[where]
     bound: FloatArray = -mean + radius * np.sqrt(variance)
     return bound
 

@@ -10,11 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from sklearn.tree import DecisionTreeRegressor
 
 from lsmtune.samplers.column import FloatArray
+
+if TYPE_CHECKING:
+    from sklearn.tree import DecisionTreeRegressor
 
 # MLOS adds it to the pooled variance, which rounding could make negative.
 SMALLEST_VARIANCE = 1e-7
@@ -75,6 +78,9 @@ def fit_forest(
 
 
 def _fit_tree(rows: np.ndarray, targets: FloatArray, seed: int, min_leaf: int) -> _Tree:
+    # The library is loaded when it is used: commands that search nothing do not wait for it.
+    from sklearn.tree import DecisionTreeRegressor
+
     # A random threshold per feature, the best of those taken (Geurts, Ernst and Wehenkel 2006):
     # four times faster than every threshold at 1,000 rows of 30 features, and smoother.
     regressor = DecisionTreeRegressor(

@@ -17,7 +17,6 @@ from threadpoolctl import threadpool_limits
 from lsmtune.records.setting import Setting, real_number, whole_number
 from lsmtune.samplers.candidates import ranked
 from lsmtune.samplers.column import FloatArray
-from lsmtune.samplers.gp_model import fit_process, log_expected_improvement, standardised
 from lsmtune.samplers.history import History
 from lsmtune.samplers.kind import SamplerContext, SamplerKind
 from lsmtune.samplers.model_sampler import ModelSampler
@@ -45,6 +44,13 @@ class GaussianProcessSampler(ModelSampler):
             return self._rank(history, rng)
 
     def _rank(self, history: History, rng: np.random.Generator) -> FloatArray:
+        # Loaded when it is used: commands that search nothing are not to wait for it.
+        from lsmtune.samplers.gp_model import (
+            fit_process,
+            log_expected_improvement,
+            standardised,
+        )
+
         points, targets = history.with_running()
         kept = best_and_latest(targets, self._points_max)
         features = self.cube.distance_features(points[kept])

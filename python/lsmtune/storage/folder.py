@@ -25,12 +25,13 @@ from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial, TrialState
 
 from lsmtune.errors import InputError
+from lsmtune.space.optuna_log import quiet_optuna
 from lsmtune.storage import measurements, optuna_study, scratch
 from lsmtune.storage.comparable import StudyDescription, changed_parts, part_digests
 from lsmtune.storage.lock import FolderLock
 from lsmtune.storage.marker import claim, is_owned, not_ours
 from lsmtune.storage.measurements import MeasurementStore
-from lsmtune.storage.optuna_study import create_study, delete_study, open_storage, quiet_optuna
+from lsmtune.storage.optuna_study import create_study, delete_study, open_storage
 from lsmtune.storage.trouble import explained
 
 _PARTS = "parts"

@@ -1,0 +1,115 @@
+"""examples/optuna-gist-rocksdb asks the gist's question, and its files say what its page says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from lsmtune.engines.memory_model import memory_model
+from lsmtune.engines.options.presets import preset
+from lsmtune.importers import read_config
+from lsmtune.records.config import OptionValue
+from lsmtune.records.objective import Direction
+from lsmtune.records.workload import Durability
+from lsmtune.spec import DataRungs, Spec, load_spec
+from lsmtune.spec.safety import unsafe_uses
+from lsmtune.study.feasible import Feasibility
+
+ROOT = Path(__file__).parents[2]
+EXAMPLE = ROOT / "examples" / "optuna-gist-rocksdb"
+GIST = ROOT.parent / "shared" / "data" / "seed-results" / "optuna-gist-summary.json"
+SCALE = 50
+SIZES = (
+    *("write_buffer_size", "memtable_factory.bucket_count", "bytes_per_sync"),
+    *("max_bytes_for_level_base", "target_file_size_base", "compaction_readahead_size"),
+    *("block_based_table_factory.block_size", "block_based_table_factory.block_cache"),
+)
+FIFO_LIMIT = "compaction_options_fifo.max_table_files_size"
+
+
+def small() -> Spec:
+    return load_spec(EXAMPLE / "study.yaml")
+
+
+def full() -> Spec:
+    return load_spec(EXAMPLE / "study-full.yaml")
+
+
+def options(name: str) -> dict[str, OptionValue]:
+    return dict(read_config(EXAMPLE / name).options)
+
+
+def test_the_full_study_has_the_figures_of_the_gist() -> None:
+    if not GIST.is_file():
+        pytest.skip("the shared data are not beside this checkout")
+    gist, spec = json.loads(GIST.read_text()), full()
+    asked, study, workload = gist["workload"], gist["study"], spec.workload
+    assert workload.num == asked["put"] == asked["get"] == asked["delete"]
+    assert (workload.key_bytes, workload.value_bytes) == (asked["key_size"], asked["value_size"])
+    assert spec.budget.time_s == study["timeout_s"]
+    assert spec.sampler.name == "random"
+    assert spec.pruner is not None
+    settings = spec.pruner.settings
+    assert (settings["min_resource"], settings["reduction_factor"]) == (5000, 10)
+    rungs = spec.pruner.rungs
+    assert rungs == DataRungs(tuple(study["rungs"]), tuple(study["rung_timeouts_s"]))
+
+
+@pytest.mark.parametrize("study", [small, full])
+def test_the_drain_is_charged_and_the_memory_is_less_than_the_data(
+    study: Callable[[], Spec],
+) -> None:
+    spec = study()
+    assert (spec.objective.metric, spec.objective.direction) == (
+        "total_with_drain_s",
+        Direction.MINIMIZE,
+    )
+    data_bytes = spec.workload.num * (spec.workload.key_bytes + spec.workload.value_bytes)
+    process_bytes = (32 if spec.workload.num == small().workload.num else 0) * 2**20
+    assert spec.limits.memory_bytes - process_bytes < data_bytes
+    assert any(parameter.conditions for parameter in spec.space.parameters)
+
+
+def test_only_the_full_study_allows_what_is_unsafe() -> None:
+    assert small().unsafe_options == {}
+    assert set(full().unsafe_options) == {"compaction_style", "disable_auto_compactions"}
+
+
+def test_the_small_study_has_the_options_of_the_full_one_and_ranges_below() -> None:
+    ours = {parameter.name: parameter for parameter in small().space.parameters}
+    theirs = {parameter.name: parameter for parameter in full().space.parameters}
+    assert ours.keys() == theirs.keys() - {"disable_auto_compactions"}
+    for name in SIZES:
+        low, high = ours[name].numbers, theirs[name].numbers
+        assert low is not None
+        assert high is not None
+        assert 0.9 < low.high * SCALE / high.high < 1.1, name
+        assert ours[name].conditions == theirs[name].conditions, name
+        assert ours[name].specials == theirs[name].specials, name
+
+
+def test_the_scaled_winner_is_the_preset_with_its_sizes_divided() -> None:
+    scaled, winner = options("winner-scaled.ini"), dict(preset("rocksdb-gist-winner").options)
+    assert scaled.pop(FIFO_LIMIT) == 2**30 // SCALE
+    assert scaled.keys() == winner.keys()
+    for name, value in winner.items():
+        if name in SIZES:
+            assert isinstance(value, int)
+            assert scaled[name] == pytest.approx(value / SCALE, rel=1e-4), name
+        else:
+            assert scaled[name] == value, name
+
+
+def test_the_option_files_are_refused_and_accepted_as_the_page_says() -> None:
+    limit_bytes, feasibility = small().limits.memory_bytes, Feasibility(small())
+    winner = options("winner-scaled.ini")
+    assert memory_model("rocksdb", winner).total_bytes > limit_bytes
+    uses = unsafe_uses("rocksdb", winner, Durability.WAL)
+    assert {use.option for use in uses} == {"compaction_style", "disable_auto_compactions"}
+    for name in ("default-scaled.ini", "winner-safe-scaled.ini"):
+        assert feasibility.refusal_of(options(name)) == "", name
+        assert unsafe_uses("rocksdb", options(name), Durability.WAL) == ()
+    assert options("default-scaled.ini") == dict(small().baseline.options)
