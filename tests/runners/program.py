@@ -56,6 +56,20 @@ def document() -> None:
     (DIRECTORY / "out.json").write_text(sys.argv[2])
 
 
+def misplace() -> None:
+    """Puts a pipe, a directory or a link to a device where a file was expected."""
+    place = Path(sys.argv[3])
+    place.unlink(missing_ok=True)
+    match sys.argv[2]:
+        case "pipe":
+            os.mkfifo(place)
+        case "folder":
+            place.mkdir()
+        case "zeros":
+            place.symlink_to("/dev/zero")
+    time.sleep(float(sys.argv[4]))
+
+
 def stepwise() -> None:
     """Reports a step every 20 ms for ever."""
     for step in range(10**9):

@@ -241,3 +241,17 @@ budget: {trials: 10}
     with pytest.raises(InputError, match="a program has no defaults of its own"):
         parse_spec(text.replace(", default: 2", ""), Path("/somewhere/study.yaml"))
     assert (spec.engine_name, spec.workload.name) == ("program", "program")
+
+
+def test_what_depends_on_a_parameter_left_out_follows_the_value_that_it_keeps() -> None:
+    """`without: [compaction_style]` was refused: others were active for a value of it."""
+
+    def names(options: str) -> set[str]:
+        text = MINIMAL[: MINIMAL.index("space:")] + "budget: {trials: 10}\n"
+        text += "space: {use: rocksdb-write, without: [compaction_style]}\n" + options
+        spec = parse_spec(text, Path("study.yaml"))
+        return {parameter.name for parameter in spec.space.parameters}
+
+    level, universal = names(""), names("options: {compaction_style: kCompactionStyleUniversal}")
+    assert "max_bytes_for_level_base" in level - universal
+    assert "compaction_options_universal.size_ratio" in universal - level

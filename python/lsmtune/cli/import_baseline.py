@@ -57,7 +57,7 @@ def program_baseline(raw: Mapping[str, Any]) -> tuple[dict[str, OptionValue], di
 def _space_of(raw: Mapping[str, Any]) -> Space:
     document = parse_document(render_study({"space": raw["space"]}), "study.yaml")
     model = SpaceModel.model_validate(space_parts(document.data["space"]))
-    return make_space(space_parameters(model, [], document), document.source)
+    return make_space(space_parameters(model, [], {}, document), document.source)
 
 
 def _nearest(parameter: Parameter, value: OptionValue | None) -> OptionValue:

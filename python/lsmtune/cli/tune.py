@@ -89,9 +89,7 @@ def with_budget(spec: Spec, trials: int | None, budget: str | None) -> Spec:
     return replace(spec, budget=replace(spec.budget, time_s=time_s, trials=trials))
 
 
-def search_and_prove(
-    spec: Spec, folder: StudyFolder, chosen: TuneRunner
-) -> TuneResult:
+def search_and_prove(spec: Spec, folder: StudyFolder, chosen: TuneRunner) -> TuneResult:
     """Runs the loop with its display; Ctrl-C stops it in order, a second one at once."""
     import time
 

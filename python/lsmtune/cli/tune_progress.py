@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import statistics
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from lsmtune.cli.run_progress import RunProgress
@@ -91,6 +91,7 @@ class TuneProgress(NullObserver):
         self._walls_s: list[float] = []
         self._baseline_values: dict[int, float] = {}
         self._held: RunLine | None = None
+        self._shown_trial: int | None = None
         self._on_line = on_line
         self._on_text = on_text
 
@@ -122,6 +123,13 @@ class TuneProgress(NullObserver):
         if stored.role in (Role.PROOF_BASELINE, Role.PROOF_CANDIDATE):
             self.proof_runs += 1
         self._add(stored, value)
+
+    def baseline_known(self, runs: Sequence[StoredMeasurement]) -> None:
+        """What trials are shown against was measured in an earlier session."""
+        for stored in runs:
+            value = self.plan.objective.value(stored.measurement)
+            if value is not None:
+                self._baseline_values[stored.workload] = value
 
     def trial_finished(self, number: int, end: TrialEnd, *, best: bool) -> None:
         """A trial ended."""
@@ -202,7 +210,7 @@ class TuneProgress(NullObserver):
             outcome=stored.measurement.outcome.value,
             value=value,
             ratio=None if value is None or not base else value / base,
-            options=options_text(stored.config),
+            options=self._options_once(stored),
             wall_s=stored.wall_s,
             why="" if stored.measurement.error is None else stored.measurement.error.message,
         )
@@ -210,6 +218,13 @@ class TuneProgress(NullObserver):
         self._held = line
         if stored.role is not Role.TRIAL:
             self._release()
+
+    def _options_once(self, stored: StoredMeasurement) -> str:
+        """The options of a run; a trial of several runs has them beside its first."""
+        if stored.trial is not None and stored.trial == self._shown_trial:
+            return ""
+        self._shown_trial = stored.trial
+        return options_text(stored.config)
 
     def _release(self, *, best: bool = False, why: str = "") -> None:
         if self._held is None:

@@ -15,10 +15,11 @@ from lsmtune.engines.exporters import EXPORTERS, ExportFormat, export
 from lsmtune.engines.names import ENGINE_KINDS
 from lsmtune.engines.options import option_catalogue
 from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.records.config import OptionValue, option_text
+from lsmtune.records.config import Config, OptionValue
 from lsmtune.records.engine import EngineIdentity
 from lsmtune.records.measurement import Outcome
 from lsmtune.records.verdict import VerdictOutcome
+from lsmtune.report.text import option
 from lsmtune.space.values import same_value
 from lsmtune.spec import Spec
 from lsmtune.storage.folder import StudyFolder
@@ -62,8 +63,8 @@ def _write_deployable(
     if result.best is None:
         return ResultFiles(trouble=("no configuration to deploy: no trial gave a value",))
     if spec.command is not None:
-        options = {"label": result.best.label, "parameters": dict(result.best.options)}
-        return ResultFiles(deployable=folder.write_result(PARAMETERS, options))
+        kept = folder.write_result(PARAMETERS, _parameters(result.best))
+        return ResultFiles(deployable=kept)
     exporter = _native_format(spec.engine_name)
     if exporter is None:
         return ResultFiles(trouble=(f"{spec.engine_name} reads no file of options",))
@@ -76,8 +77,15 @@ def _write_deployable(
             label=result.best.label,
         )
     except InputError as error:
-        return ResultFiles(trouble=(f"no deployable file: {error}",))
+        # The options are all the same what the study was for: they are kept in a form of our own.
+        kept = folder.write_result(PARAMETERS, _parameters(result.best))
+        why = f"no {exporter.file_name} file: {error}; the options are in {PARAMETERS} instead"
+        return ResultFiles(deployable=kept, trouble=(why,))
     return ResultFiles(deployable=folder.write_result(exporter.file_name, text))
+
+
+def _parameters(best: Config) -> dict[str, object]:
+    return {"label": best.label, "parameters": dict(best.options)}
 
 
 def _native_format(engine_name: str) -> ExportFormat | None:
@@ -176,6 +184,12 @@ def all_failed(folder: StudyFolder, spec: Spec, result: TuneResult) -> LsmtuneEr
     )
 
 
+def value_text(engine_name: str, name: str, value: OptionValue) -> str:
+    """A value as a study file may say it: `600MiB` where that is exact, else as it is."""
+    catalogue = option_catalogue(engine_name) if engine_name in ENGINE_KINDS else {}
+    return option(value, catalogue[name].unit if name in catalogue else "")
+
+
 def _defaults(engine: EngineIdentity) -> dict[str, OptionValue]:
     """What the engine's catalogue says of its version; nothing where either is unknown."""
     if engine.name not in ENGINE_KINDS or engine.version is None:
@@ -201,9 +215,9 @@ def _options(result: TuneResult, engine: EngineIdentity) -> list[str]:
     lines = [f"tuned options (trial {result.best_trial}):"]
     for name, value in shown.items():
         before = result.baseline.options.get(name, defaults.get(name))
-        text = unset if before is None else option_text(before)
+        text = unset if before is None else value_text(engine.name, name, before)
         was = "" if before == value else f"   (baseline: {text})"
-        lines.append(f"  {name:<{width}} = {option_text(value)}{was}")
+        lines.append(f"  {name:<{width}} = {value_text(engine.name, name, value)}{was}")
     if same:
         lines.append(f"  and {len(same)} at the engine's default")
     return lines

@@ -1,6 +1,6 @@
 """Each pruner: its settings, and the Optuna class underneath.
 
-A *step* is what a trial reports its values by. For rungs in time it is the seconds of the run; for
+A *step* is what a trial reports its values by. For rungs in time it counts them from 1; for
 rungs in size it is the size of the data in units of the smallest one (1, 10, 100), so that the
 resources of successive halving and hyperband mean the same in both.
 

@@ -21,7 +21,7 @@ from lsmtune.runners.command_results import (
 from lsmtune.runners.command_setting import STDOUT, MissingValueError, Setting, make_setting
 from lsmtune.runners.conversation import ENGINE_LOG, OnMessage
 from lsmtune.runners.directory import check_directory, check_free_space
-from lsmtune.runners.followed_file import LineTooLongError
+from lsmtune.runners.followed_file import UnreadableError
 from lsmtune.runners.judge import Judgement, died, judge_death
 from lsmtune.runners.messages import Reported
 from lsmtune.runners.process import tail_of
@@ -113,7 +113,7 @@ class CommandRunner:
                 ending = watch(
                     process, request.directory, request.limits, heard.take, cancel, self._clock
                 )
-            except (ResultError, LineTooLongError) as error:
+            except (ResultError, UnreadableError) as error:
                 judgement = _invalid(str(error))
         if ending is not None:
             log_tail = tail_of(stderr) or tail_of(stdout)

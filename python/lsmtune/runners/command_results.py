@@ -10,11 +10,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import NoReturn
 
-from jsonpointer import JsonPointer, JsonPointerException
+from jsonpointer import EndOfList, JsonPointer, JsonPointerException
 
 from lsmtune.errors import LsmtuneError, nearest_name
 from lsmtune.records.command import JsonPointers, RegularExpressions, Results
 from lsmtune.runners.messages import Reported
+from lsmtune.runners.plain_file import NotPlainError, open_plain
 
 STEP = "step"
 
@@ -93,6 +94,8 @@ def _matched(metric: str, pattern: str, text: str) -> float:
 def _pointed(metric: str, pointer: str, document: object, place: str) -> float:
     try:
         found = JsonPointer(pointer).resolve(document)
+        if isinstance(found, EndOfList):  # "/-", the place after the last element (RFC 6901)
+            raise JsonPointerException("points behind the end of a list")
     except JsonPointerException as error:
         raise ResultError(f"{metric}: {place}: {pointer}: {error}") from None
     return _number(found, f"{metric}: {place}: {pointer}")
@@ -100,12 +103,16 @@ def _pointed(metric: str, pointer: str, document: object, place: str) -> float:
 
 def _text(path: Path, place: str) -> str:
     try:
-        size = path.stat().st_size
-        if size > _TEXT_BYTES_MAX:
-            raise ResultError(f"{place}: {size} bytes; allowed: at most {_TEXT_BYTES_MAX}")
-        return path.read_text(errors="replace")
+        with open_plain(path) as file:
+            # No more than that, whatever size it claims to have: files of /proc claim none.
+            text = file.read(_TEXT_BYTES_MAX + 1)
+    except NotPlainError as error:
+        raise ResultError(f"{place}: {error}") from None
     except OSError as error:
         raise ResultError(f"{place}: cannot be read: {error.strerror}") from None
+    if len(text) > _TEXT_BYTES_MAX:
+        raise ResultError(f"{place}: more than {_TEXT_BYTES_MAX} bytes")
+    return text.decode(errors="replace")
 
 
 def _parsed(text: bytes | str, place: str) -> object:

@@ -6,12 +6,17 @@ import os
 from pathlib import Path
 
 from lsmtune.errors import LsmtuneError
+from lsmtune.runners.plain_file import NotPlainError, open_plain
 
 _BYTES_PER_READ = 1 << 20  # a program that never stops talking must not keep us from its deadline
 _LINE_BYTES_MAX = 1 << 20  # far above any result; bounds our memory against a garbage writer
 
 
-class LineTooLongError(LsmtuneError):
+class UnreadableError(LsmtuneError):
+    """The file cannot be followed; `str()` says which and why."""
+
+
+class LineTooLongError(UnreadableError):
     """A line of absurd length; `str()` says how long and in which file."""
 
 
@@ -27,7 +32,7 @@ class FollowedFile:
         """Whole lines that were added since the last call, and whether more is there already.
 
         A file that became shorter was begun anew and is read from its start. Raises
-        LineTooLongError.
+        LineTooLongError, and UnreadableError for what a program put in the file's place.
         """
         chunk = self._new_bytes()
         *whole, self._unfinished = (self._unfinished + chunk).split(b"\n")
@@ -44,12 +49,16 @@ class FollowedFile:
 
     def _new_bytes(self) -> bytes:
         try:
-            with self._path.open("rb") as file:
+            with open_plain(self._path) as file:
                 if os.fstat(file.fileno()).st_size < self._offset:
                     self._offset, self._unfinished = 0, b""
                 file.seek(self._offset)
                 chunk = file.read(_BYTES_PER_READ)
         except FileNotFoundError:
             return b""
+        except NotPlainError as error:
+            raise UnreadableError(f"{self._path.name}: {error}") from None
+        except OSError as error:
+            raise UnreadableError(f"{self._path.name}: cannot be read: {error.strerror}") from None
         self._offset += len(chunk)
         return chunk

@@ -106,9 +106,9 @@ def read_arguments(
         raise first_problem(error, document) from None
     engine = _engine(model.space.use)
     ready = ready_spaces(model.space, engine or "", SOURCE)
-    made = make_space(space_parameters(model.space, ready, document), SOURCE)
-    directions = _directions(direction)
     fixed = {name: value for one in ready for name, value in one.fixed.items()}
+    made = make_space(space_parameters(model.space, ready, fixed, document), SOURCE)
+    directions = _directions(direction)
     arguments = Arguments(
         space=made,
         engine=engine,

@@ -9,7 +9,7 @@ from optuna.distributions import BaseDistribution
 from optuna.trial import BaseTrial
 
 from lsmtune.errors import InputError, nearest_name
-from lsmtune.records.config import OptionValue
+from lsmtune.records.config import OptionValue, option_text
 from lsmtune.space.condition import Condition
 from lsmtune.space.parameter import Parameter
 
@@ -68,21 +68,48 @@ class Space:
                 variables |= parameter.variables_of(options[parameter.name])
         return variables
 
-    def point_of(self, options: Mapping[str, OptionValue]) -> dict[str, OptionValue] | None:
-        """`options` as a point of the space; None when they lie outside.
+    def point_of(
+        self,
+        options: Mapping[str, OptionValue],
+        defaults: Mapping[str, OptionValue] | None = None,
+    ) -> dict[str, OptionValue] | None:
+        """`options` as a point of the space; None when they lie outside (`outside` says why).
 
         Options that are no parameters are left out; a parameter that they leave alone has its
-        default, when that is known.
+        default: that of `defaults`, or else its own.
         """
+        values = self._filled(options, defaults or {})
+        return values if self.contains(values) else None
+
+    def outside(
+        self,
+        options: Mapping[str, OptionValue],
+        defaults: Mapping[str, OptionValue] | None = None,
+    ) -> str:
+        """The first parameter that keeps `options` out of the space, and why; empty for none."""
+        values = self._filled(options, defaults or {})
+        for parameter in self.evaluation_order:
+            if not _active(parameter, values):
+                continue
+            if parameter.name not in values:
+                return f"{parameter.name} has no value and no default that is known"
+            if not parameter.contains(values[parameter.name]):
+                found = option_text(values[parameter.name])
+                return f"{parameter.name} is {found}; allowed: {parameter.describe()}"
+        return ""
+
+    def _filled(
+        self, options: Mapping[str, OptionValue], defaults: Mapping[str, OptionValue]
+    ) -> dict[str, OptionValue]:
         values: dict[str, OptionValue] = {}
         for parameter in self.evaluation_order:
             if not _active(parameter, values):
                 continue
-            value = options.get(parameter.name, parameter.default)
-            if value is None:
-                return None
-            values[parameter.name] = value
-        return values if self.contains(values) else None
+            default = defaults.get(parameter.name, parameter.default)
+            value = options.get(parameter.name, default)
+            if value is not None:
+                values[parameter.name] = value
+        return values
 
     def on_edge(self, options: Mapping[str, OptionValue]) -> dict[str, str]:
         """Parameters whose value lies on a bound of its range, and which: `low` or `high`."""

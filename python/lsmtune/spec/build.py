@@ -51,11 +51,12 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
         named_config(named, engine, path, source, f"start[{index}]")
         for index, named in enumerate(study.start)
     ]
+    held = _fixed(fixed.config, ready)
     parts = _Parts(
         engine=engine,
         baseline=baseline.config,
-        fixed=_fixed(fixed.config, ready),
-        space=make_space(space_parameters(study.space, ready, document), source),
+        fixed=held,
+        space=make_space(space_parameters(study.space, ready, held.options, document), source),
         start=tuple(named.config for named in start),
     )
     _check_option_names(parts, source)
@@ -83,6 +84,11 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
         pick_where=_pick_where(study, parts, source),
         start=parts.start,
         notes=tuple(note for named in (baseline, fixed, *start) for note in named.notes),
+        stated_defaults={
+            name: model.default
+            for name, model in study.space.parameters.items()
+            if model.default is not None
+        },
         pruner=make_pruner_spec(study.pruner, goal, workloads, source),
         command=None
         if study.runner is None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from lsmtune.engines.options.spaces import READY_SPACES, ReadySpace, ready_space
 from lsmtune.errors import InputError, nearest_name
+from lsmtune.records.config import OptionValue
 from lsmtune.space import (
     Condition,
     Parameter,
@@ -36,11 +38,16 @@ def ready_spaces(model: SpaceModel, engine: str, source: str) -> list[ReadySpace
 
 
 def space_parameters(
-    model: SpaceModel, ready: Sequence[ReadySpace], document: Document
+    model: SpaceModel,
+    ready: Sequence[ReadySpace],
+    held: Mapping[str, OptionValue],
+    document: Document,
 ) -> list[Parameter]:
     """The parameters of the ready spaces, less those left out, and over them the file's own.
 
-    Raises `InputError` for a parameter left out that no ready space has.
+    What is left out has its value in `held`, the options of every run, or its default; parameters
+    that are active for another value alone are left out with it. Raises `InputError` for a
+    parameter left out that no ready space has.
     """
     found = {parameter.name: parameter for space in ready for parameter in space.parameters}
     for index, name in enumerate(model.without):
@@ -50,8 +57,27 @@ def space_parameters(
             nearest = nearest_name(name, found)
             raise InputError(document.source, field, why=why, found=name, nearest=nearest)
     left = {name: parameter for name, parameter in found.items() if name not in model.without}
+    for name in model.without:
+        left = _settled(left, name, held.get(name, found[name].default))
     own = {name: make_parameter(name, p, document) for name, p in model.parameters.items()}
     return list({**left, **own}.values())
+
+
+def _settled(
+    parameters: Mapping[str, Parameter], name: str, value: OptionValue | None
+) -> dict[str, Parameter]:
+    """`parameters` with the conditions on `name` settled, now that it always has `value`."""
+    left: dict[str, Parameter] = {}
+    for parameter in parameters.values():
+        on_it = [condition for condition in parameter.conditions if condition.name == name]
+        if on_it and (value is None or not all(c.holds({name: value}) for c in on_it)):
+            continue
+        others = tuple(c for c in parameter.conditions if c.name != name)
+        left[parameter.name] = replace(parameter, conditions=others)
+    for gone in parameters.keys() - left.keys():
+        # A parameter that is never active lets those that depend on it be active no more.
+        left = {n: p for n, p in left.items() if all(c.name != gone for c in p.conditions)}
+    return left
 
 
 def make_parameter(

@@ -41,6 +41,14 @@ class DataRungs:
     num: tuple[int, ...]
     deadlines_s: tuple[float, ...] = ()
 
+    def step(self, rung: int) -> int:
+        """What pruners know a rung as: its size in units of the smallest, so that it begins at 1.
+
+        That is the resource of successive halving (Li, Jamieson, Rostamizadeh et al. 2020, "A
+        system for massively parallel hyperparameter tuning").
+        """
+        return round(self.num[rung] / self.num[0])
+
 
 @dataclass(frozen=True)
 class PrunerSpec:
@@ -74,7 +82,8 @@ class Spec:
     `fixed` are options of every run. A candidate has `fixed` and its values from `space`; the
     baseline has `fixed` and its own options; `start` are candidates that are tried first.
     `constraints` are on options and on outcomes; `pick_where` are those on outcomes that hold for
-    the configuration picked from a front. `notes` say what option files hold and a Config cannot.
+    the configuration picked from a front. `stated_defaults` are the engine's as the study file
+    states them, for parameters of its own. `notes` say what option files hold and a Config cannot.
     `unsafe_options` maps the unsafe options that the study
     allows itself to the reason why they are unsafe: reports show it.
     """
@@ -101,6 +110,7 @@ class Spec:
     pruner: PrunerSpec | None = None
     command: CommandSpec | None = None
     notes: tuple[str, ...] = ()
+    stated_defaults: Mapping[str, OptionValue] = field(default_factory=dict)
 
     @property
     def workload(self) -> Workload:

@@ -6,33 +6,25 @@ from collections.abc import Mapping, Sequence
 
 from lsmtune.engines.memory_model import memory_model
 from lsmtune.engines.names import ENGINE_KINDS
-from lsmtune.engines.options import option_catalogue
 from lsmtune.errors import InputError
 from lsmtune.records.config import OptionValue
 from lsmtune.records.measurement import Measurement
 from lsmtune.records.objective import METRICS, metric_value
 from lsmtune.space import Constraint, ConstraintKind
 from lsmtune.spec import Spec
+from lsmtune.study.defaults import engine_defaults
 from lsmtune.units import format_bytes
 
 _MEMORY_MODEL = "memory_model_bytes"
 
 
-def _defaults(spec: Spec) -> dict[str, OptionValue]:
-    """What options have that a configuration leaves alone, as catalogue and study file know it."""
-    engine = spec.engine_name
-    catalogue = option_catalogue(engine) if engine in ENGINE_KINDS else {}
-    known = {name: info.default for name, info in catalogue.items()}
-    known |= {p.name: p.default for p in spec.space.parameters if p.default is not None}
-    return {name: value for name, value in known.items() if value is not None}
-
-
 class Feasibility:
     """The constraints of one study, with the values of whatever they may name."""
 
-    def __init__(self, spec: Spec) -> None:
+    def __init__(self, spec: Spec, defaults: Mapping[str, OptionValue] | None = None) -> None:
+        """`defaults` are those of the engine that is measured; of the newest one when not given."""
         self._spec = spec
-        self._defaults = _defaults(spec)
+        self._defaults = engine_defaults(spec, None) if defaults is None else defaults
         kinds = ConstraintKind.OPTIONS, ConstraintKind.OUTCOME
         self._before, self._after = (
             tuple(c for c in spec.constraints if c.kind is kind) for kind in kinds

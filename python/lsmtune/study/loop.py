@@ -7,6 +7,7 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 
+from lsmtune.errors import InputError
 from lsmtune.proof.measurer import Clock, Measurer
 from lsmtune.proof.paired import ProofPlan, prove
 from lsmtune.proof.place import Place
@@ -19,11 +20,12 @@ from lsmtune.records.measurement import Outcome
 from lsmtune.records.verdict import Verdict
 from lsmtune.runners.base import Runner
 from lsmtune.samplers import Searcher, SpaceExhaustedError
-from lsmtune.spec import Spec
+from lsmtune.spec import Spec, place_of
 from lsmtune.storage.folder import StudyFolder
 from lsmtune.storage.measurements import Role
 from lsmtune.study.baseline import Baseline, stored_baseline
 from lsmtune.study.budget import SearchBudget
+from lsmtune.study.defaults import engine_defaults
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.observer import TuneObserver
 from lsmtune.study.progress import BestTrial, Progress
@@ -41,6 +43,7 @@ from lsmtune.study.trial_run import TrialPlan, TrialRunner
 from lsmtune.study.trials import TrialEnd, Trials
 
 _NO_PICK = "no trial met what pick.where asks of it"
+CONSTRAINTS = "constraints"  # a field of the study file, and the source of the Searcher's errors
 REFUSED = "refused"  # the stored fact: configurations refused before a run, by reason
 
 
@@ -90,7 +93,8 @@ class _Tuning:
         self._baseline_value: float | None = None
         self._baseline_values: tuple[float, ...] | None = None
         self._resumed = 0
-        self._feasibility = Feasibility(spec)
+        self._defaults = engine_defaults(spec, engine.version)
+        self._feasibility = Feasibility(spec, self._defaults)
         self._refused: Counter[str] = Counter()
         self._budget = SearchBudget(spec.budget.trials, spec.budget.time_s, spec.proof.pairs)
         self._progress = Progress(spec.goal)
@@ -158,10 +162,10 @@ class _Tuning:
 
     def _start(self) -> list[dict[str, OptionValue]]:
         """The points of the space to try first; what keeps one of `start` out is said."""
-        for line in outside(self._spec):
+        for line in outside(self._spec, self._defaults):
             self._observer.warning(line)
         allowed = []
-        for label, point in starting_points(self._spec):
+        for label, point in starting_points(self._spec, self._defaults):
             refusal = self._feasibility.refusal(point)
             if not refusal:
                 allowed.append(point)
@@ -186,6 +190,8 @@ class _Tuning:
             stored = stored_baseline(rows, self._spec.goal, self._measurer.workloads)
             if len(stored.runs) <= workload:
                 raise without_baseline(self._spec, run.measurement)
+        if not fresh:
+            self._observer.baseline_known(stored.runs)
         self._use_baseline(stored)
         warning = self._budget.too_short(self._progress.trial_walls_s) if fresh else ""
         if warning:
@@ -218,6 +224,15 @@ class _Tuning:
                     return None
             except SpaceExhaustedError as error:
                 return str(error)
+            except InputError as error:
+                raise self._placed(error) from None
+
+    def _placed(self, error: InputError) -> InputError:
+        """`error`, at its place in the study file where it is about the constraints."""
+        if error.source != CONSTRAINTS:
+            return error
+        place = place_of(self._spec, CONSTRAINTS)
+        return InputError(place, CONSTRAINTS, why=error.why)
 
     def _run_trial(self) -> bool:
         if self._progress.trials() == self._resumed:
@@ -286,7 +301,7 @@ class _Tuning:
                 return f"every trial broke a constraint ({broken})" if broken else _NO_PICK
             return "no trial gave a value"
         # A better single run of the baseline is no reason: only pairs decide.
-        same = is_baseline(self._spec, best.config)
+        same = is_baseline(self._spec, best.config, self._defaults)
         return "the baseline itself was the best of the search" if same else ""
 
     def _result(self, verdict: Verdict | None, *, interrupted: bool) -> TuneResult:

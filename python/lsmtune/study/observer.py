@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from lsmtune.proof.observer import ProofObserver
@@ -22,6 +23,9 @@ class TuneObserver(ProofObserver, Protocol):
 
     def study_started(self, spec: Spec, resumed: int) -> None:
         """The folder is ready; it holds `resumed` trials of earlier sessions."""
+
+    def baseline_known(self, runs: Sequence[StoredMeasurement]) -> None:
+        """The baseline was measured in an earlier session: one run per workload."""
 
     def trial_finished(self, number: int, end: TrialEnd, *, best: bool) -> None:
         """A trial ended, all its runs together; `best`: it is the best so far."""
@@ -49,6 +53,9 @@ class NullObserver:
         """Ignored."""
 
     def run_finished(self, stored: StoredMeasurement) -> None:
+        """Ignored."""
+
+    def baseline_known(self, runs: Sequence[StoredMeasurement]) -> None:
         """Ignored."""
 
     def trial_finished(self, number: int, end: TrialEnd, *, best: bool) -> None:

@@ -95,4 +95,4 @@ def _data_reports(
     rungs: Mapping[int, Sequence[StoredMeasurement]], sizes: DataRungs, goal: Goal
 ) -> dict[int, float]:
     values = {rung: goal.value([run.measurement for run in runs]) for rung, runs in rungs.items()}
-    return {sizes.num[rung]: value for rung, value in values.items() if value is not None}
+    return {sizes.step(rung): value for rung, value in values.items() if value is not None}

@@ -60,13 +60,13 @@ class TrialRunner:
     def _run_sizes(self, plan: TrialPlan, rungs: DataRungs) -> TrialRuns | None:
         trial = TrialRuns(plan.number)
         deadlines_s = rungs.deadlines_s or [plan.deadline_s] * len(rungs.num)
-        for rung, num in enumerate(rungs.num[:-1]):
+        for rung in range(len(rungs.num) - 1):
             runs = self._run_size(plan.within(deadlines_s[rung]), rungs, rung)
             if runs is None:
                 return None
             trial.rungs[rung] = runs
             value = self._spec.goal.value([run.measurement for run in runs])
-            if value is None or self._trials.report(trial.number, num, value):
+            if value is None or self._trials.report(trial.number, rungs.step(rung), value):
                 return trial
         return self._run_full(trial, plan.within(deadlines_s[-1]), None)
 
