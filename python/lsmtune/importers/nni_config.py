@@ -112,6 +112,7 @@ def read(request: ImportRequest) -> ImportedStudy:
     inner = _space(reading)
     _runner(reading)
     _tuner(reading)
+    _assessor(reading)
     _budget(reading)
     _others(reading)
     return ImportedStudy(reading.study, reading.notes.taken() + inner)
@@ -238,6 +239,29 @@ def _sampler(
         reading.study["sampler"] = settings
 
 
+def _assessor(reading: _Reading) -> None:
+    """Adds the pruner. NNI's Medianstop is the median stopping rule of Golovin et al. 2017."""
+    name, assessor = reading.get("assessor")
+    if not name:
+        return
+    if not isinstance(assessor, dict):
+        raise reading.document.error((name,), found=assessor, allowed="a mapping with a name")
+    algorithm = assessor.get("name", assessor.get("builtinAssessorName"))
+    if str(algorithm).lower() != "medianstop":
+        reading.note((name,), f"left out: no pruner here does what {algorithm} does")
+        return
+    pruner: dict[str, Any] = {"name": "median"}
+    for argument, value in (assessor.get("classArgs") or {}).items():
+        here = (name, "classArgs", argument)
+        if argument == "start_step" and isinstance(value, int) and value >= 0:
+            pruner["warmup_steps"] = value
+        elif argument != "optimize_mode":
+            reading.note(here, "left out: an argument of NNI's implementation")
+    reading.study["pruner"] = pruner
+    text = "median compares with the values of others at the same step; NNI with their running means"
+    reading.note((name,), text)
+
+
 def _sampler_name(reading: _Reading, name: object, place: tuple[str, ...]) -> str:
     """The sampler, said where it is another; '' where none comes near."""
     key = str(name).lower()
@@ -301,9 +325,6 @@ def _others(reading: _Reading) -> None:
             continue
         if name == "trialConcurrency":
             reading.note(place, f"left out: one trial runs at a time, not {value}")
-        elif name == "assessor":
-            text = "left out: what a program reports in the middle cannot be pruned by time yet"
-            reading.note(place, text)
         elif name == "trainingService" and isinstance(value, dict):
             rest = {k: v for k, v in value.items() if (k, v) != ("platform", "local")}
             if rest:
