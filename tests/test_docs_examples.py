@@ -26,6 +26,7 @@ from lsmtune.pruners import PRUNERS
 from lsmtune.records.setting import Setting
 from lsmtune.samplers import SAMPLERS
 from lsmtune.spec import parse_spec
+from lsmtune.study.defaults import engine_defaults
 from lsmtune.study.start import outside
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -151,7 +152,7 @@ def test_every_study_of_the_documents_loads(text: str, tmp_path: Path) -> None:
     for name, content in _OPTION_FILES.items():
         (tmp_path / name).write_text(content)
     spec = parse_spec(completed(text), tmp_path / "study.yaml")
-    assert [line for line in outside(spec) if "is not tried" in line] == []
+    assert [line for line in outside(spec, engine_defaults(spec, None)) if "is not tried" in line] == []
 
 
 @pytest.mark.parametrize(("line", "whole"), COMMAND_LINES)

@@ -258,7 +258,7 @@ def _assessor(reading: _Reading) -> None:
         elif argument != "optimize_mode":
             reading.note(here, "left out: an argument of NNI's implementation")
     reading.study["pruner"] = pruner
-    text = "median compares with the values of others at the same step; NNI with their running means"
+    text = "median compares values at the same step; NNI takes the others' running means"
     reading.note((name,), text)
 
 
