@@ -76,9 +76,11 @@ lint: $(PACKAGE_STAMP) ## formatting, lints and types of both languages
 	@cargo fmt --check --manifest-path driver/Cargo.toml
 	@$(TIMED) "linting Rust" cargo clippy --quiet --locked --all-targets --manifest-path driver/Cargo.toml -- -D warnings
 
-bench: setup test-tools ## measure the driver beside db_bench, and its own overhead, small sizes
+bench: setup test-tools ## measure driver and samplers beside their peers, small sizes
 	@$(TIMED) "overhead of the driver" $(BIN)/python benchmarks/driver/overhead.py --operations 2000000
 	@$(TIMED) "driver beside db_bench" $(BIN)/python benchmarks/driver/against_db_bench.py --num 100000 --reads 100000
+	@$(TIMED) "overhead of the samplers" $(BIN)/python benchmarks/overhead/suggest_and_record.py --trials 100 --repeat 3
+	@$(TIMED) "regret of the samplers" $(BIN)/python benchmarks/samplers/regret.py --quick
 
 clean: ## remove what was built in this checkout (engines and studies stay)
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis

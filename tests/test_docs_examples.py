@@ -152,7 +152,8 @@ def test_every_study_of_the_documents_loads(text: str, tmp_path: Path) -> None:
     for name, content in _OPTION_FILES.items():
         (tmp_path / name).write_text(content)
     spec = parse_spec(completed(text), tmp_path / "study.yaml")
-    assert [line for line in outside(spec, engine_defaults(spec, None)) if "is not tried" in line] == []
+    said = outside(spec, engine_defaults(spec, None))
+    assert [line for line in said if "is not tried" in line] == []
 
 
 @pytest.mark.parametrize(("line", "whole"), COMMAND_LINES)

@@ -41,6 +41,7 @@ _BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", re.ASCII)
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|[hms]))+", re.ASCII)
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[hms])", re.ASCII)
 _INTEGER = re.compile(r"-?(?:0|[1-9]\d*)", re.ASCII)
+_DIGITS_MAX = 400  # more than any float has; beyond 4,300 Python converts none
 _FLOAT = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?", re.ASCII)
 
 
@@ -163,9 +164,9 @@ def option_value(value: str | int | float | bool) -> str | int | float | bool:
     text = value.strip()
     if text in ("true", "false"):
         return text == "true"
-    if _INTEGER.fullmatch(text):
+    if _INTEGER.fullmatch(text) and len(text) <= _DIGITS_MAX:
         return int(text)
-    # A decimal that overflows to infinity is not one the engine would read as we do: leave it.
+    # A number that overflows to infinity is not one the engine would read as we do: leave it.
     if _FLOAT.fullmatch(text) and math.isfinite(float(text)):
         return float(text)
     if is_size_text(text):

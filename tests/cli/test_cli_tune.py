@@ -203,3 +203,14 @@ def test_a_front_is_printed_and_in_the_document(lsmtune: Lsmtune, study: Path) -
         [],
         ["throughput_ops_s", "elapsed_s"],
     )
+
+
+def test_where_every_trial_breaks_a_constraint_no_line_says_that_none_gave_a_value(
+    lsmtune: Lsmtune, study: Path
+) -> None:
+    study.write_text(study.read_text() + "constraints: [throughput_ops_s <= 1]\n")
+    said = lsmtune("tune", str(study))
+    assert said.status == 0, said.err
+    assert "every trial broke a constraint (throughput_ops_s <= 1)" in said.out
+    assert "no configuration to deploy: no trial met what the study asks of one" in said.out
+    assert "no trial gave a value" not in said.out

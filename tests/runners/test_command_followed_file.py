@@ -44,3 +44,12 @@ def test_much_is_read_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     assert file.read() == ([], True)
     with pytest.raises(LineTooLongError, match="results: a line of more than 12 bytes"):
         file.read()
+
+
+def test_what_is_read_at_once_is_little_enough_to_obey_limits_in_between(tmp_path: Path) -> None:
+    """A flood of lines kept the disk limit of 20 MiB from being seen before 1 GiB was written."""
+    path = tmp_path / "results"
+    path.write_bytes(b'{"ops": 1}\n' * 200_000)
+    lines, more = FollowedFile(path).read()
+    assert more
+    assert 1000 < len(lines) < 20_000

@@ -88,3 +88,7 @@ def test_a_name_alone_is_a_condition_until_its_value_says_otherwise() -> None:
     assert constraint.violation({"write_buffer_size": True}) == 0
     with pytest.raises(InputError, match="a number where true or false is wanted"):
         constraint.violation({"write_buffer_size": 4})
+
+
+def test_a_constraint_over_several_lines_is_shown_in_one() -> None:
+    assert made("write_buffer_size\n  <= 1GiB").text == "write_buffer_size <= 1GiB"

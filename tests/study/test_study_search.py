@@ -131,6 +131,40 @@ def test_the_best_meets_the_constraints_on_outcomes(tmp_path: Path) -> None:
     assert all(t.value > 125_000 for t in broken if t.value is not None)
 
 
+class ThreePhases(FakeRunner):
+    """Puts wait long, gets and deletes do not."""
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        found = super()._measurement(request, outcome)
+        phases = tuple(
+            replace(found.phases[0], name=name, latency_us_p99=wait_us)
+            for name, wait_us in (("put", 20.0), ("get", 5.0), ("delete", 4.0))
+        )
+        return replace(found, phases=phases)
+
+
+def test_a_constraint_holds_in_every_phase_unless_it_names_one(tmp_path: Path) -> None:
+    """It looked at the last phase alone: puts of 20 us passed a limit of 12."""
+    workload = "workload: {name: put-get-delete, num: 1000}"
+
+    def best(name: str, constraint: str) -> object:
+        text = f"constraints: [{constraint}]"
+        spec = study(tmp_path, workload=workload, constraints=text)
+        return tuned(spec, tmp_path / name, ThreePhases()).best
+
+    assert best("all", "latency_us_p99 <= 12") is None
+    assert best("get", "get.latency_us_p99 <= 12") is not None
+    assert best("put", "put.latency_us_p99 <= 12") is None
+
+
+def test_a_short_name_is_the_metric_that_it_stands_for(tmp_path: Path) -> None:
+    for name in ("db_bytes", "database_bytes"):
+        text = f"constraints: [{name} > 1]"
+        result = tuned(study(tmp_path, constraints=text), tmp_path / name)
+        assert result.verdict is not None
+        assert f"every trial broke a constraint ({name} > 1)" in result.verdict.why
+
+
 def test_a_study_in_which_every_trial_breaks_a_constraint_says_so(tmp_path: Path) -> None:
     text = "constraints: [throughput_ops_s >= 1e9]"
     result = tuned(study(tmp_path, constraints=text), tmp_path / "s")

@@ -61,7 +61,7 @@ def _write_deployable(
     folder: StudyFolder, spec: Spec, result: TuneResult, engine: EngineIdentity
 ) -> ResultFiles:
     if result.best is None:
-        return ResultFiles(trouble=("no configuration to deploy: no trial gave a value",))
+        return ResultFiles(trouble=(f"no configuration to deploy: {_without_best(result)}",))
     if spec.command is not None:
         kept = folder.write_result(PARAMETERS, _parameters(result.best))
         return ResultFiles(deployable=kept)
@@ -205,7 +205,7 @@ def _defaults(engine: EngineIdentity) -> dict[str, OptionValue]:
 def _options(result: TuneResult, engine: EngineIdentity) -> list[str]:
     """The best options, each beside the baseline's; those that change nothing are only counted."""
     if result.best is None:
-        return ["no trial gave a value"]
+        return [_without_best(result)]
     unset = "the engine's default" if engine.name in ENGINE_KINDS else "not set"
     defaults = _defaults(engine)
     left = [n for n in result.best.options if n not in result.baseline.options]
@@ -221,6 +221,13 @@ def _options(result: TuneResult, engine: EngineIdentity) -> list[str]:
     if same:
         lines.append(f"  and {len(same)} at the engine's default")
     return lines
+
+
+def _without_best(result: TuneResult) -> str:
+    """Why a study has no best configuration."""
+    if result.counts.get(Outcome.OK.value):
+        return "no trial met what the study asks of one"  # the verdict names it
+    return "no trial gave a value"
 
 
 def _notices(folder: StudyFolder) -> list[str]:

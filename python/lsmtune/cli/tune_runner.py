@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from lsmtune.cli.engine_choice import chosen_engine
+from lsmtune.errors import InputError
 from lsmtune.records.engine import EngineIdentity
 from lsmtune.runners.base import Runner
 from lsmtune.runners.command import CommandRunner
 from lsmtune.runners.driver_binary import find_driver
 from lsmtune.runners.native import NativeRunner
-from lsmtune.spec import Spec
+from lsmtune.spec import Spec, place_of
 
 
 @dataclass(frozen=True)
@@ -22,10 +23,24 @@ class TuneRunner:
     warnings: tuple[str, ...] = ()
 
 
+_LIBRARY = "engine.library"
+
+
+def _in_study_file(error: InputError, spec: Spec) -> InputError:
+    """`error` with the field of the study file in the place of the flag that says the same."""
+    if error.source != "--library":
+        return error
+    place, allowed = place_of(spec, _LIBRARY), error.allowed.replace("--engine ", "engine.name: ")
+    return InputError(place, _LIBRARY, found=error.found, allowed=allowed, why=error.why)
+
+
 def tune_runner(spec: Spec) -> TuneRunner:
     """The runner that `spec` asks for. Raises InputError when it cannot be used."""
     if spec.command is not None:
         return TuneRunner(CommandRunner(spec.command), EngineIdentity(spec.engine_name))
     driver = find_driver()
-    engine, warnings = chosen_engine(spec.engine_name, spec.engine_library, driver)
+    try:
+        engine, warnings = chosen_engine(spec.engine_name, spec.engine_library, driver)
+    except InputError as error:
+        raise _in_study_file(error, spec) from None
     return TuneRunner(NativeRunner(driver), engine, warnings)

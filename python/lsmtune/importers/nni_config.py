@@ -38,7 +38,6 @@ _TUNERS = {
 }
 # Those that have no counterpart, and what comes nearest.
 _NEAREST_TUNER = {
-    "smac": "forest",
     "anneal": "tpe",
     "evolution": "nsga2",
     "regularizedevolutiontuner": "nsga2",

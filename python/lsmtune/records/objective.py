@@ -27,6 +27,8 @@ _NOT_METRICS = frozenset(
 )
 PHASE_METRICS = tuple(f.name for f in fields(PhaseMeasurement) if f.name not in _NOT_METRICS)
 METRICS = (*PHASE_METRICS, *TOTAL_METRICS)
+# What a constraint may call a metric for short.
+SHORT_NAMES = {"db_bytes": "database_bytes"}
 
 
 def default_direction(metric: str) -> Direction:
@@ -69,6 +71,7 @@ def metric_value(
     measurement: Measurement, metric: str, phase: PhaseMeasurement | None
 ) -> float | None:
     """`metric` of the phase or of the whole run, or as a program reported it; None: not known."""
+    metric = SHORT_NAMES.get(metric, metric)
     if metric in TOTAL_METRICS:
         found = total_metric(measurement, metric)
     else:

@@ -84,7 +84,7 @@ class CommandRunner:
             started_unix_s=started_unix_s,
             elapsed_s=self._clock() - started,
             cpu_s=usage.cpu_s,
-            rss_bytes_max=usage.rss_bytes_max,
+            rss_bytes_max=usage.rss_bytes_max or None,
             error=judgement.error,
             warnings=judgement.warnings,
             reported=heard.metrics,

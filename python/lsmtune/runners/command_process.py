@@ -8,6 +8,7 @@ takes the tuner's place when that is killed.
 from __future__ import annotations
 
 import os
+import resource
 import signal
 import subprocess
 import time
@@ -147,8 +148,19 @@ class CommandProcess:
                 process.kill()
         _, status, used = os.wait4(self._popen.pid, 0)
         self._popen.returncode = os.waitstatus_to_exitcode(status)
-        rss_bytes_max = max(self.usage.rss_bytes_max, used.ru_maxrss * _KIB)  # KiB: getrusage(2)
+        rss_bytes_max = max(self.usage.rss_bytes_max, peak_of_child_bytes(used.ru_maxrss))
         self.usage = Usage(used.ru_utime + used.ru_stime, rss_bytes_max)
+
+
+def peak_of_child_bytes(maxrss_kib: int) -> int:
+    """Peak resident memory by a child's `ru_maxrss` (KiB: getrusage(2)); 0 where it tells nothing.
+
+    Linux carries the peak of the process that it was forked from over into it (`exec_mmap` in
+    fs/exec.c), and the memory of a child before its `exec` is ours: only a larger figure than our
+    own is the program's.
+    """
+    own_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return maxrss_kib * _KIB if maxrss_kib > own_kib else 0
 
 
 def _spawn(

@@ -8,7 +8,8 @@ from pathlib import Path
 from lsmtune.errors import LsmtuneError
 from lsmtune.runners.plain_file import NotPlainError, open_plain
 
-_BYTES_PER_READ = 1 << 20  # a program that never stops talking must not keep us from its deadline
+# A program that never stops talking must not keep us from its limits: this much takes some 50 ms.
+_BYTES_PER_READ = 1 << 17
 _LINE_BYTES_MAX = 1 << 20  # far above any result; bounds our memory against a garbage writer
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -91,6 +91,16 @@ def read_arguments(
     start: Sequence[Mapping[str, OptionValue]],
 ) -> Arguments:
     """The checked arguments. Raises InputError that names the argument and what is allowed."""
+    lists = {"constraints": constraints, "metrics": metrics, "start": start}
+    for name, several in lists.items():
+        # A text is a sequence too, of letters, and a mapping one of its keys.
+        if not isinstance(several, Sequence) or isinstance(several, str):
+            raise InputError(SOURCE, name, found=several, allowed="a list")
+    _check_texts("metrics", metrics)
+    for index, values in enumerate(start):
+        if not isinstance(values, Mapping):
+            allowed = "a mapping of parameter to value"
+            raise InputError(SOURCE, f"start[{index}]", found=values, allowed=allowed)
     given: dict[str, Any] = {
         "space": space,
         "sampler": {"name": sampler} if isinstance(sampler, str) else sampler,
@@ -128,6 +138,12 @@ def read_arguments(
     return arguments
 
 
+def _check_texts(field: str, names: Iterable[object]) -> None:
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise InputError(SOURCE, field, found=name, allowed="texts, names of metrics")
+
+
 def _engine(names: Sequence[str]) -> str | None:
     """The engine of the first ready space; the others have to be of the same."""
     known = [READY_SPACES[name].engine for name in names if name in READY_SPACES]
@@ -138,6 +154,7 @@ def _directions(given: object) -> dict[str, Direction]:
     named = given if isinstance(given, Mapping) else {UNNAMED: given}
     if not named:
         raise InputError(SOURCE, "direction", why="names no objective")
+    _check_texts("direction", named)
     return {str(name): _direction(name, way, named is given) for name, way in named.items()}
 
 

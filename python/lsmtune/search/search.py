@@ -82,6 +82,7 @@ class Search:
         self._queue: deque[Mapping[str, OptionValue]] = deque()
         self._running: dict[int, _Running] = {}
         self._finished: dict[int, FinishedTrial] = {}
+        self._closed = False
         self._store = None if folder is None else SearchStore(Path(folder), self._arguments)
         try:
             self._restore()
@@ -95,6 +96,7 @@ class Search:
         Raises SpaceExhaustedError when there is none left, and InputError when the constraints
         leave none at all.
         """
+        self._refuse_closed()
         proposal = self._searcher.ask(self._queue[0] if self._queue else None)
         if self._queue:
             self._queue.popleft()
@@ -178,6 +180,7 @@ class Search:
 
     def close(self) -> None:
         """Closes the folder and lets the next process in. May be called more than once."""
+        self._closed = True
         if self._store is not None:
             self._store.close()
 
@@ -193,12 +196,21 @@ class Search:
         self.close()
 
     def _of(self, trial: Trial) -> _Running:
+        self._refuse_closed()
+        if not isinstance(trial, Trial) or not trial.is_of(self):
+            why = "is no trial of this search"
+            raise InputError("trial", found=trial, why=why, allowed="what ask gave")
         running = self._running.get(trial.number)
         if running is None:
             raise InputError(
                 "trial", found=trial.number, why="does not run", allowed="what ask gave"
             )
         return running
+
+    def _refuse_closed(self) -> None:
+        """A closed folder may be another process's by now."""
+        if self._closed and self._store is not None:
+            raise InputError("Search", why="is closed", allowed="another Search of the same folder")
 
     def _told(
         self, value: object, failed: str | None, pruned: bool
@@ -240,6 +252,13 @@ class Search:
             broken[constraint.text] = constraint.violation({**known, **metrics})
         return broken
 
+    def _broken_before(self, values: Mapping[str, OptionValue]) -> dict[str, float]:
+        """The constraints on parameters that a stored trial breaks, as they are new."""
+        known = self._arguments.known(values)
+        before = self._arguments.of_kind(ConstraintKind.OPTIONS)
+        violations = {constraint.text: constraint.violation(known) for constraint in before}
+        return {text: number for text, number in violations.items() if number > 0}
+
     def _finished_trial(
         self,
         number: int,
@@ -269,6 +288,8 @@ class Search:
         told = {} if self._store is None else self._store.told()
         cut_off = []
         space = self._arguments.space
+        if self._store is not None:
+            self._store.refuse_strangers(stored, told.keys())
         for trial in stored:
             values = draw_of(space, space.distributions(), trial.params).values
             if trial.number in told:
@@ -290,9 +311,14 @@ class Search:
         metrics: Mapping[str, float],
     ) -> None:
         violations = self._violations(values, metrics) if outcome is Outcome.OK else {}
+        if outcome is Outcome.OK:
+            violations |= self._broken_before(values)
         finished = self._finished_trial(trial.number, values, outcome, metrics, violations)
         broken = {f"{CONSTRAINT_PREFIX}{text}": number for text, number in violations.items()}
-        trial.system_attrs = {**trial.system_attrs, **broken}
+        # By the constraints of today alone: those of an earlier session may be gone.
+        earlier = trial.system_attrs.items()
+        kept = {key: value for key, value in earlier if not key.startswith(CONSTRAINT_PREFIX)}
+        trial.system_attrs = {**kept, **broken}
         if not trial.state.is_finished() and self._store is not None:
             state = _state(outcome)
             self._store.finish(trial.number, state, finished.values, {}, broken, outcome)

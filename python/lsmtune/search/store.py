@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 
+from lsmtune.errors import LsmtuneError
 from lsmtune.records.config import Config, OptionValue
 from lsmtune.records.engine import EngineIdentity
 from lsmtune.records.measurement import Measurement, Outcome
@@ -28,6 +29,7 @@ from lsmtune.storage.measurements import Role
 ENGINE = "python"  # what measured: the caller
 WORKLOAD = "ask-and-tell"
 
+_ENDED = (TrialState.COMPLETE, TrialState.PRUNED)
 _REPORTS = "reports"
 _ATTRIBUTES = "attributes"
 
@@ -71,6 +73,21 @@ class SearchStore:
         """What was told of each trial, by number."""
         stored = self._folder.measurements.all()
         return {one.trial: one.measurement for one in stored if one.trial is not None}
+
+    def refuse_strangers(self, trials: Sequence[FrozenTrial], told: Collection[int]) -> None:
+        """A kill leaves no trial ended of which nothing was told, and none told but not begun.
+
+        Raises LsmtuneError when one of the two databases is not the one of the other.
+        """
+        begun = {trial.number for trial in trials}
+        ended = {trial.number for trial in trials if trial.state in _ENDED}
+        strangers = sorted((set(told) - begun) | (ended - set(told)))
+        if strangers:
+            raise LsmtuneError(
+                f"{self._folder.path}: study.db and measurements.db do not belong together: "
+                f"trial {strangers[0]} is in one of them only; put back the file that was changed, "
+                "or use another folder"
+            )
 
     def begin(self, trial: FrozenTrial) -> None:
         """Stores a trial that runs."""

@@ -45,6 +45,10 @@ class Trial:
         self._pruning.report(self.number, step, finite("report", "value", value))
         self._steps.append(step)
 
+    def is_of(self, search: Pruning) -> bool:
+        """Whether `search` gave this trial."""
+        return self._pruning is search
+
     def should_prune(self) -> bool:
         """Whether the trial looks so bad that it should end here: `tell(trial, pruned=True)`."""
         return self._pruning.should_prune(self.number)
@@ -81,7 +85,10 @@ def finite(source: str, field: str, value: object) -> float:
     convert: Callable[[], object] | None = getattr(value, "__float__", None)
     if convert is None or isinstance(value, bool):
         raise InputError(source, field, found=value, allowed="a number")
-    number = float(value)  # type: ignore[arg-type]
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):  # an array, or a whole number beyond floats
+        raise InputError(source, field, found=value, allowed="a finite number") from None
     if not math.isfinite(number):
         raise InputError(source, field, found=number, allowed="a finite number")
     return number

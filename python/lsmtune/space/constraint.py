@@ -21,7 +21,7 @@ class ConstraintKind(StrEnum):
 
 @dataclass(frozen=True)
 class Constraint:
-    """A condition as `text`; made by `make_constraint`.
+    """A condition as `text`, in one line; made by `make_constraint`.
 
     `full_names` maps each name of the text to the one under which its value is found. The three
     sets hold the full names of the options, metrics and facts among them.
@@ -83,7 +83,7 @@ def make_constraint(
     options = used & known.options
     metrics = (used & known.metrics) - options
     return Constraint(
-        text=text,
+        text=" ".join(text.split()),
         expression=expression,
         kind=ConstraintKind.OUTCOME if metrics else ConstraintKind.OPTIONS,
         full_names=MappingProxyType(full_names),

@@ -9,9 +9,10 @@ from pathlib import Path
 from lsmtune.engines.options.spaces import ReadySpace
 from lsmtune.errors import InputError
 from lsmtune.records.config import Config, OptionValue
-from lsmtune.records.objective import METRICS
+from lsmtune.records.goal import WeightedWorkload
+from lsmtune.records.objective import METRICS, PHASE_METRICS, SHORT_NAMES
 from lsmtune.records.request import Limits
-from lsmtune.records.workload import Durability
+from lsmtune.records.workload import Durability, PhaseKind
 from lsmtune.space import (
     OPTION_NAME_ALLOWED,
     Constraint,
@@ -68,7 +69,7 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
         path=path,
         text=text,
         engine_name=engine,
-        engine_library=_library(study, path),
+        engine_library=_library(study, path, source),
         workloads=workloads,
         goal=goal,
         baseline=parts.baseline,
@@ -80,8 +81,8 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
         proof=ProofSpec(study.proof.pairs, study.proof.confidence),
         seed=study.seed,
         unsafe_options=_unsafe_options(study, parts, durability, source),
-        constraints=_constraints(study, parts, ready, source),
-        pick_where=_pick_where(study, parts, source),
+        constraints=_constraints(study, parts, ready, workloads, source),
+        pick_where=_pick_where(study, parts, workloads, source),
         start=parts.start,
         notes=tuple(note for named in (baseline, fixed, *start) for note in named.notes),
         stated_defaults={
@@ -89,7 +90,9 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
             for name, model in study.space.parameters.items()
             if model.default is not None
         },
-        pruner=make_pruner_spec(study.pruner, goal, workloads, source),
+        pruner=make_pruner_spec(
+            study.pruner, goal, workloads, source, program=study.runner is not None
+        ),
         command=None
         if study.runner is None
         else make_command(study.runner, goal, parts.space, parts.baseline, path, source),
@@ -122,13 +125,29 @@ def _fixed(own: Config, ready: Sequence[ReadySpace]) -> Config:
     return Config({**below, **own.options}, own.label)
 
 
+def _metric_names(study: StudyModel, workloads: Sequence[WeightedWorkload]) -> tuple[str, ...]:
+    """What constraints may name: metrics of every phase, of one (`put.stall_s`), and reported."""
+    phases = {
+        phase.name
+        for weighted in workloads
+        for phase in weighted.workload.phases
+        if phase.kind is PhaseKind.MEASURE
+    }
+    dotted = [f"{phase}.{metric}" for phase in sorted(phases) for metric in PHASE_METRICS]
+    return (*METRICS, *SHORT_NAMES, *dotted, *reported_metrics(study))
+
+
 def _constraints(
-    study: StudyModel, parts: _Parts, ready: Sequence[ReadySpace], source: str
+    study: StudyModel,
+    parts: _Parts,
+    ready: Sequence[ReadySpace],
+    workloads: Sequence[WeightedWorkload],
+    source: str,
 ) -> tuple[Constraint, ...]:
     given = [options for _, options in parts.configs()]
     texts: list[tuple[Sequence[str], str]] = [(study.constraints, "constraints")]
     texts += [(space.constraints, f"space.use ({space.name})") for space in ready]
-    metrics = (*METRICS, *reported_metrics(study))
+    metrics = _metric_names(study, workloads)
     made: dict[str, Constraint] = {}
     for several, field in texts:
         for constraint in make_constraints(
@@ -138,20 +157,27 @@ def _constraints(
     return tuple(made.values())
 
 
-def _pick_where(study: StudyModel, parts: _Parts, source: str) -> tuple[Constraint, ...]:
+def _pick_where(
+    study: StudyModel, parts: _Parts, workloads: Sequence[WeightedWorkload], source: str
+) -> tuple[Constraint, ...]:
     where = study.pick.where if study.pick is not None else []
     given = [options for _, options in parts.configs()]
     field = "pick.where"
-    metrics = (*METRICS, *reported_metrics(study))
+    metrics = _metric_names(study, workloads)
     made = make_constraints(where, field, parts.engine, parts.space, given, metrics, source)
     return outcome_only(made, field, source)
 
 
-def _library(study: StudyModel, path: Path) -> Path | None:
+def _library(study: StudyModel, path: Path, source: str) -> Path | None:
     """The library's path, which a study file states from where it lies itself."""
     if study.engine is None or study.engine.library is None:
         return None
-    return path.parent.absolute() / Path(study.engine.library).expanduser()
+    named = study.engine.library
+    try:
+        return path.parent.absolute() / Path(named).expanduser()
+    except RuntimeError:  # ~ of a user that is none
+        allowed = "the path of a library"
+        raise InputError(source, "engine.library", found=named, allowed=allowed) from None
 
 
 def _check_option_names(parts: _Parts, source: str) -> None:

@@ -41,11 +41,20 @@ def named_config(
             why = f"a preset of {found.engine}"
             raise InputError(source, field, why=why, found=named, allowed=", ".join(ours))
         return Named(Config(found.options, named))
-    file = path.parent / Path(named).expanduser()
-    if file.is_file():
+    file = _file(named, path)
+    if file is not None:
         return _from_file(file, engine, named, source, field)
     nearest = nearest_name(named, [DEFAULT, *ours])
     raise InputError(source, field, found=named, allowed=CONFIG_ALLOWED, nearest=nearest)
+
+
+def _file(named: str, path: Path) -> Path | None:
+    """The file that `named` means in the study file at `path`, if there is one."""
+    try:
+        file = path.parent / Path(named).expanduser()
+        return file if file.is_file() else None
+    except (OSError, RuntimeError):  # a name too long for any file, or of a user that is none
+        return None
 
 
 def _from_file(file: Path, engine: str, named: str, source: str, field: str) -> Named:

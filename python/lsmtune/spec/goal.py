@@ -54,8 +54,8 @@ def _workload(
     parameters = dict(fields)
     name = parameters.pop("name")
     label, weight = parameters.pop("label", name), parameters.pop("weight", 1.0)
-    if not isinstance(label, str) or not label:
-        raise InputError(source, f"{field}.label", found=label, allowed="text")
+    if not isinstance(label, str) or not label or not label.isprintable():
+        raise InputError(source, f"{field}.label", found=label, allowed="text of one line")
     if isinstance(weight, bool) or not isinstance(weight, int | float) or weight <= 0:
         raise InputError(source, f"{field}.weight", found=weight, allowed="a number above 0")
     try:
@@ -87,8 +87,7 @@ def make_goal(study: StudyModel, workloads: tuple[WeightedWorkload, ...], source
     Raises `InputError` for `objective` beside `objectives`, repeated or unknown objectives, and a
     `pick` that names none of them.
     """
-    total = sum(weighted.weight for weighted in workloads)
-    shares = tuple(weighted.weight / total for weighted in workloads)
+    shares = _shares([weighted.weight for weighted in workloads], "workloads", source)
     if not study.objectives:
         _refuse_pick(study.pick, source)
         if study.objective is None and study.runner is not None:
@@ -172,7 +171,18 @@ def _pick(pick: PickModel | None, objectives: list[Objective], source: str) -> P
         if weight <= 0:
             field = f"pick.weights.{label}"
             raise InputError(source, field, found=weight, allowed="a number above 0")
+    _shares(list(pick.weights.values()), "pick.weights", source)
     return Pick(dict(pick.weights))
+
+
+def _shares(weights: list[float], field: str, source: str) -> tuple[float, ...]:
+    """Each of `weights` as a part of 1. Raises `InputError` where one comes to nothing."""
+    total = sum(weights)
+    shares = tuple(weight / total for weight in weights)
+    if not all(share > 0 for share in shares):
+        why = "a weight comes to nothing beside the others"
+        raise InputError(source, field, why=why, allowed="weights of similar size")
+    return shares
 
 
 def _check_label(label: str, field: str, labels: list[str], source: str) -> None:

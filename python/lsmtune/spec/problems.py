@@ -125,8 +125,16 @@ def _allowed(detail: ErrorDetails) -> tuple[str, str]:
 _PARAMETERS = ("space", "parameters")
 
 
+_COMMAND = ("runner", "command")
+
+
 def _without_tag(place: Place) -> Place:
-    """pydantic puts `parameters` and the type into a parameter's location; the file has neither."""
+    """Without what pydantic puts into a location and the file does not have.
+
+    `parameters` and the type of a parameter; which kind of element an argument is no example of.
+    """
+    if place[:2] == _COMMAND:
+        return tuple(part for part in place if part in _COMMAND or isinstance(part, int))
     return ("space", *place[2:3], *place[4:]) if place[:2] == _PARAMETERS else place
 
 

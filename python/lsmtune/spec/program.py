@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from lsmtune.errors import InputError
@@ -22,6 +23,7 @@ from lsmtune.spec.models import ResultsModel, RunnerModel, StudyModel, TemplateM
 
 # What stands for engine and workload where only the program knows them.
 PROGRAM = "program"
+STEP = "step"
 
 
 def engine_of(study: StudyModel, source: str) -> str:
@@ -60,6 +62,7 @@ def make_command(
     for a baseline of which a parameter has no value.
     """
     metrics = [objective.metric for objective in goal.objectives]
+    _refuse_step(metrics, model.metrics, source)
     spec = CommandSpec(
         command=tuple(
             tuple(element) if isinstance(element, list) else element for element in model.command
@@ -78,6 +81,14 @@ def make_command(
         allowed = "a value within the space for each parameter, here or as its default"
         raise InputError(source, "baseline", why=why, allowed=allowed)
     return spec
+
+
+def _refuse_step(objectives: Sequence[str], others: Sequence[str], source: str) -> None:
+    """A line with `step` is an intermediate one (runners.command_results)."""
+    for field, names in (("objective.metric", objectives), ("runner.metrics", others)):
+        if STEP in names:
+            why = "counts intermediate results, and is no metric"
+            raise InputError(source, field, why=why, found=STEP)
 
 
 def _parameters_file(given: str | TemplateModel | None) -> ParametersFile | None:

@@ -34,9 +34,18 @@ def make_sampler_spec(
 
 
 def make_pruner_spec(
-    model: PrunerModel, goal: Goal, workloads: Sequence[WeightedWorkload], source: str
+    model: PrunerModel,
+    goal: Goal,
+    workloads: Sequence[WeightedWorkload],
+    source: str,
+    *,
+    program: bool = False,
 ) -> PrunerSpec | None:
-    """The pruner, None for `none`. Raises `InputError` for settings and rungs that do not fit."""
+    """The pruner, None for `none`. Raises `InputError` for settings and rungs that do not fit.
+
+    `program`: the runs are those of a program, which reports the objective itself at steps of its
+    own; a driver's run tells its rate as time passes.
+    """
     if model.name == "none":
         stated = [*model.settings, *(["rungs"] if model.rungs != RungsModel() else [])]
         if stated:
@@ -45,11 +54,15 @@ def make_pruner_spec(
         return None
     settings = check_pruner_settings(model.name, model.settings, source, "pruner")
     check_pruner(model.name, goal.directions, source, "pruner")
-    return PrunerSpec(model.name, settings, _rungs(model.rungs, goal, workloads, source))
+    return PrunerSpec(model.name, settings, _rungs(model.rungs, goal, workloads, source, program))
 
 
 def _rungs(
-    model: RungsModel, goal: Goal, workloads: Sequence[WeightedWorkload], source: str
+    model: RungsModel,
+    goal: Goal,
+    workloads: Sequence[WeightedWorkload],
+    source: str,
+    program: bool,
 ) -> TimeRungs | DataRungs:
     if model.num is not None:
         if model.every is not None:
@@ -62,8 +75,11 @@ def _rungs(
     if len(workloads) > 1:
         why = "time within a run says nothing of several workloads"
         raise InputError(source, "pruner.rungs", why=why, allowed="num: a list of sizes")
+    if program and model.every is not None:
+        why = "has no effect: the program counts its own steps"
+        raise InputError(source, "pruner.rungs.every", why=why, allowed="num, or no rungs")
     metric = goal.objectives[0].metric
-    if metric in METRICS and metric not in HIGHER_IS_BETTER:
+    if not program and metric in METRICS and metric not in HIGHER_IS_BETTER:
         why = f"the beginning of a run tells its rate, and nothing of {metric}"
         raise InputError(source, "pruner.rungs", why=why, allowed="num: a list of sizes")
     return TimeRungs(DEFAULT_EVERY_S if model.every is None else model.every)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from lsmtune.engines.memory_model import memory_model
 from lsmtune.engines.names import ENGINE_KINDS
 from lsmtune.errors import InputError
 from lsmtune.records.config import OptionValue
-from lsmtune.records.measurement import Measurement
-from lsmtune.records.objective import METRICS, metric_value
+from lsmtune.records.measurement import Measurement, PhaseMeasurement
+from lsmtune.records.objective import METRICS, PHASE_METRICS, SHORT_NAMES, metric_value
 from lsmtune.space import Constraint, ConstraintKind
 from lsmtune.spec import Spec
 from lsmtune.study.defaults import engine_defaults
@@ -41,23 +41,36 @@ class Feasibility:
         if memory_bytes > limit_bytes:
             # Without the amount, so that refusals for one reason can be counted together.
             return f"may come to use more memory than the limit of {format_bytes(limit_bytes)}"
+        broken = next(self._broken(options, memory_bytes), None)
+        return "" if broken is None else f"breaks {broken[0]}"
+
+    def broken(self, options: Mapping[str, OptionValue]) -> dict[str, float]:
+        """The constraints on options that `options` break, and by how much.
+
+        No candidate that is run breaks one, but a stored trial may break one that is new.
+        """
+        return dict(self._broken(options, self._memory_bytes(options)))
+
+    def _broken(
+        self, options: Mapping[str, OptionValue], memory_bytes: int
+    ) -> Iterator[tuple[str, float]]:
         if not self._before:
-            return ""
+            return
         known = self._option_values(options) | {_MEMORY_MODEL: memory_bytes}
         for constraint in self._before:
             if constraint.option_names - known.keys():
                 continue  # only a baseline leaves open what every candidate has (spec.constraints)
-            if any(constraint.violation({**known, **facts}) > 0 for facts in self._facts()):
-                return f"breaks {constraint.text}"
-        return ""
+            worst = max(constraint.violation({**known, **facts}) for facts in self._facts())
+            if worst > 0:
+                yield constraint.text, worst
 
     def violations(
         self, options: Mapping[str, OptionValue], runs: Sequence[Measurement]
     ) -> dict[str, float]:
         """By how much each constraint on outcomes is broken by `runs`, one per workload.
 
-        0 or less where it holds; the worst of the workloads counts. Raises `InputError` for a
-        constraint on a metric that a run did not observe.
+        0 or less where it holds; the worst of all workloads and measure phases counts. Raises
+        `InputError` for a constraint on a metric that a run did not observe.
         """
         return self._violations(self._after, options, runs)
 
@@ -77,12 +90,14 @@ class Feasibility:
         known = self._option_values(options) | {_MEMORY_MODEL: self._memory_bytes(options)}
         broken: dict[str, float] = {}
         for facts, run in zip(self._facts(), runs, strict=True):
-            observed = self._observed(run)
+            observations = _observations(run)
             for constraint in constraints:
                 if constraint.option_names - known.keys():
                     continue
-                self._refuse_unknown(constraint, observed)
-                violation = constraint.violation({**known, **facts, **observed})
+                violation = max(
+                    constraint.violation({**known, **facts, **observed})
+                    for observed in self._telling(constraint, observations)
+                )
                 broken[constraint.text] = max(violation, broken.get(constraint.text, violation))
         return broken
 
@@ -108,13 +123,33 @@ class Feasibility:
             for workload in workloads
         ]
 
-    def _observed(self, run: Measurement) -> dict[str, OptionValue]:
-        phase = self._spec.objective.phase_of(run)
-        values = {name: metric_value(run, name, phase) for name in (*METRICS, *run.reported)}
-        return {name: value for name, value in values.items() if value is not None}
+    def _telling(
+        self, constraint: Constraint, observations: Sequence[dict[str, OptionValue]]
+    ) -> list[dict[str, OptionValue]]:
+        """Those of the phases that observed all that `constraint` names; InputError for none."""
+        telling = [seen for seen in observations if constraint.metric_names <= seen.keys()]
+        if not telling:
+            least = min((constraint.metric_names - seen.keys() for seen in observations), key=len)
+            why = f"{self._spec.engine_name} did not observe {min(least)} under this workload"
+            raise InputError(str(self._spec.path), constraint.expression.field, why=why)
+        return telling
 
-    def _refuse_unknown(self, constraint: Constraint, observed: Mapping[str, OptionValue]) -> None:
-        missing = sorted(constraint.metric_names - observed.keys())
-        if missing:
-            why = f"{self._spec.engine_name} did not observe {missing[0]} under this workload"
-            raise InputError(str(self._spec.path), f"constraint {constraint.text!r}", why=why)
+
+def _observations(run: Measurement) -> list[dict[str, OptionValue]]:
+    """What each measure phase observed: by the metrics' names, and of all phases by `phase.metric`.
+
+    A metric without a phase has to hold in every one. A run without phases has one element.
+    """
+    measured = [phase for phase in run.phases if phase.kind == "measure"]
+    dotted = {
+        f"{phase.name}.{name}": metric_value(run, name, phase)
+        for phase in measured
+        for name in PHASE_METRICS
+    }
+    names = (*METRICS, *SHORT_NAMES, *run.reported)
+    found: list[dict[str, OptionValue]] = []
+    phases: Sequence[PhaseMeasurement | None] = measured or [None]
+    for phase in phases:
+        values = {**dotted, **{name: metric_value(run, name, phase) for name in names}}
+        found.append({name: value for name, value in values.items() if value is not None})
+    return found

@@ -29,7 +29,7 @@ from lsmtune.study.defaults import engine_defaults
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.observer import TuneObserver
 from lsmtune.study.progress import BestTrial, Progress
-from lsmtune.study.refusal import unknown_option, without_baseline
+from lsmtune.study.refusal import unknown_option, without_baseline, without_mean
 from lsmtune.study.result import TuneResult, result_document
 from lsmtune.study.start import (
     baseline_config,
@@ -43,6 +43,7 @@ from lsmtune.study.trial_run import TrialPlan, TrialRunner
 from lsmtune.study.trials import TrialEnd, Trials
 
 _NO_PICK = "no trial met what pick.where asks of it"
+_NO_PRODUCT = "no trial has values above 0 of every objective that the pick weighs"
 CONSTRAINTS = "constraints"  # a field of the study file, and the source of the Searcher's errors
 REFUSED = "refused"  # the stored fact: configurations refused before a run, by reason
 
@@ -72,6 +73,10 @@ def tune(
         folder.write_result("result.json", result_document(result))
     observer.finished(result)
     return result
+
+
+class _StoppedError(Exception):
+    """The study is to stop, and a configuration was still being looked for."""
 
 
 class _Tuning:
@@ -122,6 +127,8 @@ class _Tuning:
 
     def _refusal(self, values: Mapping[str, OptionValue]) -> str:
         """Why a candidate may not be run; counted, as it costs no run that would tell of it."""
+        if self._stop.is_set():  # where nearly all is refused, an ask can take minutes
+            raise _StoppedError
         refusal = self._feasibility.refusal(values)
         self._refused.update([refusal] if refusal else [])
         return refusal
@@ -202,6 +209,8 @@ class _Tuning:
         runs = baseline.measurements
         self._baseline_values = self._spec.goal.values(runs)
         self._baseline_value = self._spec.goal.value(runs)
+        if self._baseline_values is None:
+            raise without_mean(self._spec, runs)
         self._progress.add_baseline(baseline.wall_s)
         options = self._baseline.options
         broken = [t for t, v in self._feasibility.violations(options, runs).items() if v > 0]
@@ -224,6 +233,8 @@ class _Tuning:
                     return None
             except SpaceExhaustedError as error:
                 return str(error)
+            except _StoppedError:
+                return None
             except InputError as error:
                 raise self._placed(error) from None
 
@@ -298,7 +309,9 @@ class _Tuning:
         if best is None:
             if self._progress.counts[Outcome.OK.value]:
                 broken = ", ".join(text for text, _ in self._progress.broken.most_common(3))
-                return f"every trial broke a constraint ({broken})" if broken else _NO_PICK
+                if broken:
+                    return f"every trial broke a constraint ({broken})"
+                return _NO_PICK if self._spec.pick_where else _NO_PRODUCT
             return "no trial gave a value"
         # A better single run of the baseline is no reason: only pairs decide.
         same = is_baseline(self._spec, best.config, self._defaults)

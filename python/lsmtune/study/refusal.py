@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.records.measurement import Measurement, Outcome, RunError
 from lsmtune.spec import Spec, place_of
@@ -14,11 +16,26 @@ def without_baseline(spec: Spec, measurement: Measurement) -> LsmtuneError:
     if measurement.outcome is Outcome.INVALID and measurement.error is not None:
         return _refused(spec, measurement.error)
     detail = f": {measurement.error.message}" if measurement.error else ""
-    if spec.objective.phase_of(measurement) is not None and not measurement.error:
-        detail = f": it did not observe {spec.objective.metric}"
+    unseen = [o.metric for o in spec.goal.objectives if o.value(measurement) is None]
+    if spec.objective.phase_of(measurement) is not None and not measurement.error and unseen:
+        detail = f": it did not observe {unseen[0]}"
     return LsmtuneError(
         f"{spec.path}: the study cannot start: its baseline run ended "
         f"{measurement.outcome.value}{detail}"
+    )
+
+
+def without_mean(spec: Spec, runs: Sequence[Measurement]) -> LsmtuneError:
+    """Why the study cannot start: an objective is not above 0 under one of several workloads."""
+    seen = [
+        f"{objective.metric} is {objective.value(run):g} under {weighted.label}"
+        for objective in spec.goal.objectives
+        for weighted, run in zip(spec.workloads, runs, strict=True)
+        if (objective.value(run) or 0) <= 0
+    ]
+    return LsmtuneError(
+        f"{spec.path}: the study cannot start: {', '.join(seen)} in the baseline's run; "
+        "over several workloads only values above 0 have a mean"
     )
 
 

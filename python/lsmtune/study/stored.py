@@ -75,7 +75,7 @@ def trial_end(trial: TrialRuns, spec: Spec, feasibility: Feasibility) -> TrialEn
     return TrialEnd(
         Outcome.OK,
         values,
-        feasibility.violations(options, trial.measurements),
+        feasibility.violations(options, trial.measurements) | feasibility.broken(options),
         feasibility.picks(options, trial.measurements),
     )
 

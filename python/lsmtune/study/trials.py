@@ -109,7 +109,7 @@ class Trials:
             trial.intermediate_values = dict(reports.get(trial.number, {}))
             end = ends.get(trial.number)
             broken = end.violations if end else {}
-            trial.system_attrs |= {f"{CONSTRAINT_PREFIX}{text}": v for text, v in broken.items()}
+            trial.system_attrs = _judged_anew(trial.system_attrs, broken)
         with explained(self._folder.path):
             self._searcher.restore(trials)
         self._fill_queue(trials, start)
@@ -124,15 +124,16 @@ class Trials:
     def _fill_queue(
         self, trials: Sequence[FrozenTrial], start: Sequence[Mapping[str, OptionValue]]
     ) -> None:
-        """What was put back and not tried again, then what was never begun of `start`."""
+        """What was put back and not tried again, then what was never tried of `start`."""
         again = {trial.user_attrs.get(RETRY_OF) for trial in trials}
         for trial in trials:
             if trial.user_attrs.get(OUTCOME) == PUT_BACK and trial.number not in again:
                 draw = draw_of(self._space, self._space.distributions(), trial.params)
                 self._queue.append(_Queued(draw.values, (RETRY_OF, trial.number)))
-        begun = {trial.user_attrs.get(START) for trial in trials}
+        # By values: a place in the list means another configuration once the list has changed.
+        queued = [waiting.values for waiting in self._queue]
         for index, values in enumerate(start):
-            if index not in begun:
+            if not self._searcher.tried(values) and values not in queued:
                 self._queue.append(_Queued(values, (START, index)))
 
     def outcomes(self) -> dict[int, str]:
@@ -216,3 +217,9 @@ class Trials:
                 f"trial {strangers[0]} is in one of them only; put back the file that was changed, "
                 "or use another folder (--dir DIR)"
             )
+
+
+def _judged_anew(attributes: Mapping[str, Any], broken: Mapping[str, float]) -> dict[str, Any]:
+    """A trial's stored `attributes` by the constraints of today: earlier ones may be gone."""
+    kept = {k: v for k, v in attributes.items() if not k.startswith(CONSTRAINT_PREFIX)}
+    return kept | {f"{CONSTRAINT_PREFIX}{text}": violation for text, violation in broken.items()}

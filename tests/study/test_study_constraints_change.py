@@ -1,0 +1,82 @@
+"""A study goes on with other constraints: every stored trial is judged by those of today."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from fake_runner import MIB, FakeRunner
+from optuna.trial import FrozenTrial
+from study_parts import make_spec, tuned
+
+from lsmtune.analysis import read_study
+from lsmtune.samplers import Searcher
+from lsmtune.samplers.mirror import CONSTRAINT_PREFIX
+from lsmtune.spec import Spec
+from lsmtune.storage.folder import StudyFolder
+
+LARGE = "constraints: [write_buffer_size >= 12MiB]"
+SMALL = "constraints: [write_buffer_size <= 4MiB]"
+
+
+class LargerIsFaster(FakeRunner):
+    """The best of the search is what a limit on the size then takes away."""
+
+    speed = staticmethod(lambda options: float(int(str(options.get("write_buffer_size", MIB)))))
+
+
+def session(tmp_path: Path, more: str, trials: int) -> Spec:
+    return make_spec(tmp_path, budget=f"{{trials: {trials}}}", more=more)
+
+
+def test_a_trial_that_breaks_a_new_constraint_on_options_is_not_the_best(tmp_path: Path) -> None:
+    """It was run before the constraint was stated, and was proved and recommended all the same."""
+    free = tuned(session(tmp_path, "", 12), tmp_path / "s", LargerIsFaster())
+    assert free.best is not None
+    assert int(free.best.options["write_buffer_size"]) > 4 * MIB
+    bound = tuned(session(tmp_path, SMALL, 14), tmp_path / "s", LargerIsFaster())
+    assert bound.best is not None
+    assert int(bound.best.options["write_buffer_size"]) <= 4 * MIB
+    with StudyFolder.open(tmp_path / "s") as folder:
+        records = read_study(folder)
+    free_best = records.trials[free.best_trial or 0]
+    assert free_best.broken == ("write_buffer_size <= 4MiB",)
+    assert not free_best.eligible
+    again = tuned(session(tmp_path, "", 14), tmp_path / "s", LargerIsFaster())
+    assert again.best == free.best
+
+
+def test_when_every_trial_breaks_a_new_constraint_that_is_the_reason(tmp_path: Path) -> None:
+    tuned(session(tmp_path, SMALL, 3), tmp_path / "s", LargerIsFaster())
+    none = tuned(session(tmp_path, LARGE, 3), tmp_path / "s", LargerIsFaster())
+    assert none.best is None
+    assert none.verdict is not None
+    assert "every trial broke a constraint (write_buffer_size >= 12MiB)" in none.verdict.why
+
+
+def test_a_constraint_that_is_gone_steers_no_sampler(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a trial broke is stored with it, and was believed for ever."""
+    seen: list[FrozenTrial] = []
+    restore = Searcher.restore
+
+    def watched(searcher: Searcher, trials: Sequence[FrozenTrial]) -> None:
+        seen[:] = trials
+        restore(searcher, trials)
+
+    monkeypatch.setattr(Searcher, "restore", watched)
+    slow = "constraints: [sustained_throughput_ops_s <= 1]"
+    tuned(session(tmp_path, slow, 3), tmp_path / "s", LargerIsFaster())
+    assert attributes(seen) == []
+    tuned(session(tmp_path, slow, 4), tmp_path / "s", LargerIsFaster())
+    assert set(attributes(seen)) == {f"{CONSTRAINT_PREFIX}sustained_throughput_ops_s <= 1"}
+    tuned(session(tmp_path, "", 5), tmp_path / "s", LargerIsFaster())
+    assert len(seen) == 4
+    assert attributes(seen) == []
+
+
+def attributes(trials: Sequence[FrozenTrial]) -> list[str]:
+    names = [name for trial in trials for name in trial.system_attrs]
+    return [name for name in names if name.startswith(CONSTRAINT_PREFIX)]
