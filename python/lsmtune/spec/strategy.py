@@ -102,4 +102,10 @@ def _data_rungs(
         allowed = f"{len(num)} times, one for each of num"
         place = "pruner.rungs.deadlines"
         raise InputError(source, place, found=len(model.deadlines), allowed=allowed)
-    return DataRungs(tuple(num), tuple(model.deadlines))
+    rungs = DataRungs(tuple(num), tuple(model.deadlines))
+    for rung in range(1, len(num)):
+        if rungs.step(rung) == rungs.step(rung - 1):
+            why = f"no step up from {num[rung - 1]} for a pruner: it counts in units of {num[0]}"
+            allowed = f"at least {num[rung - 1] + num[0]}"
+            raise InputError(source, f"{field}[{rung}]", why=why, found=num[rung], allowed=allowed)
+    return rungs
