@@ -97,3 +97,17 @@ def test_what_is_stored_is_judged_by_the_constraints_of_today(tmp_path: Path) ->
     with Search(SPACE, folder=tmp_path / "s") as search:
         assert search.best is not None
         assert search.best.number == before.number
+
+
+def test_a_constraint_on_what_may_be_inactive_is_refused_at_once() -> None:
+    """It was found out by `ask`, when a configuration left the parameter out."""
+    space = {
+        "kind": {"type": "categorical", "choices": ["a", "b"]},
+        "bits": {"type": "int", "low": 1, "high": 8, "when": {"kind": "a"}},
+    }
+    with pytest.raises(InputError, match="bits has no value that is known here"):
+        Search(space, constraints=["bits <= 4"])
+    space["bits"]["default"] = 2
+    search = Search(space, constraints=["bits <= 4"], sampler="random", seed=1)
+    for _ in range(5):
+        assert search.ask().parameters.get("bits", 2) <= 4

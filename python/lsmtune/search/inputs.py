@@ -20,6 +20,7 @@ from lsmtune.samplers import SamplerContext, check_sampler
 from lsmtune.samplers import check_settings as check_sampler_settings
 from lsmtune.space import Constraint, ConstraintKind, Space, make_constraint, make_space
 from lsmtune.spec.build_space import ready_spaces, space_parameters
+from lsmtune.spec.constraints import always_known, refuse_unknown
 from lsmtune.spec.document import Document
 from lsmtune.spec.fields import Option
 from lsmtune.spec.models import PrunerModel, RungsModel, SamplerModel, SpaceFields, StrictModel
@@ -67,8 +68,9 @@ class Arguments:
         return {**self.fixed, **values}
 
     def known(self, values: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
-        """What constraints may look at: the options, and the engine's defaults below them."""
-        return {**_defaults(self.engine), **self.options(values)}
+        """What constraints may look at: the options, and below them defaults of what is not set."""
+        own = {p.name: p.default for p in self.space.parameters if p.default is not None}
+        return {**_defaults(self.engine), **own, **self.options(values)}
 
     def comparable_parts(self) -> dict[str, object]:
         """What has to be the same for two sessions to belong to one search."""
@@ -198,11 +200,13 @@ def _constraints(
 ) -> tuple[Constraint, ...]:
     """Those of the caller and of the ready spaces, each text once."""
     options = {p.name for p in space.parameters} | fixed.keys() | _defaults(engine).keys()
+    known = always_known(space) | fixed.keys() | _defaults(engine).keys()
     texts = [(text, f"constraints[{index}]") for index, text in enumerate(own)]
     texts += [(text, f"space.use ({one.name})") for one in ready for text in one.constraints]
     made: dict[str, Constraint] = {}
     for text, field in texts:
         constraint = make_constraint(text, sorted(options), metrics, (), SOURCE, field)
+        refuse_unknown(constraint, known, SOURCE, field)
         made.setdefault(constraint.text, constraint)
     return tuple(made.values())
 

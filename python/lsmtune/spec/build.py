@@ -37,6 +37,7 @@ from lsmtune.spec.safety import (
 )
 from lsmtune.spec.spec import Budget, ProofSpec, Spec
 from lsmtune.spec.strategy import make_pruner_spec, make_sampler_spec
+from lsmtune.units import format_duration
 
 
 def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> Spec:
@@ -63,6 +64,7 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
     _check_option_names(parts, source)
     if study.budget.time is None and study.budget.trials is None:
         raise InputError(source, "budget", why="is empty", allowed="time, trials, or both")
+    _check_deadlines(study, source)
     durability = weakest(weighted.workload.durability for weighted in workloads)
     return Spec(
         name=study.name,
@@ -97,6 +99,16 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
         if study.runner is None
         else make_command(study.runner, goal, parts.space, parts.baseline, path, source),
     )
+
+
+def _check_deadlines(study: StudyModel, source: str) -> None:
+    """A run ends at the study's deadline, whatever that of its size is."""
+    limit_s = study.limits.deadline
+    for index, deadline_s in enumerate(study.pruner.rungs.deadlines):
+        if deadline_s > limit_s:
+            field = f"pruner.rungs.deadlines[{index}]"
+            allowed = f"at most limits.deadline, {format_duration(limit_s)}"
+            raise InputError(source, field, found=format_duration(deadline_s), allowed=allowed)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from lsmtune.engines.names import ENGINE_KINDS
 from lsmtune.engines.options import option_catalogue
@@ -35,19 +35,30 @@ def make_constraints(
     set_by_study = {p.name for p in space.parameters} | {name for g in given for name in g}
     options = sorted(set_by_study | catalogue.keys())
     with_value = {name for name, info in catalogue.items() if info.default is not None}
-    with_value |= {p.name for p in space.parameters if not p.conditions or p.default is not None}
-    with_value |= set(given[0])
+    with_value |= always_known(space) | given[0].keys()
     made = []
     for index, text in enumerate(texts):
         place = f"{field}[{index}]"
         constraint = make_constraint(text, options, metrics, FACTS, source, place)
-        for name in constraint.option_names:
-            if name not in with_value:
-                why = f"{name} has no value that is known here while nothing sets it"
-                allowed = f"{name} under options, or in the space with a default"
-                raise InputError(source, place, why=why, allowed=allowed)
+        refuse_unknown(constraint, with_value, source, place)
         made.append(constraint)
     return tuple(made)
+
+
+def always_known(space: Space) -> set[str]:
+    """The parameters that have a value in every configuration of `space`, or a default."""
+    return {p.name for p in space.parameters if not p.conditions or p.default is not None}
+
+
+def refuse_unknown(
+    constraint: Constraint, with_value: Collection[str], source: str, place: str
+) -> None:
+    """Raises `InputError` for an option of `constraint` that is not among `with_value`."""
+    for name in sorted(constraint.option_names):
+        if name not in with_value:
+            why = f"{name} has no value that is known here while nothing sets it"
+            allowed = f"{name} under options, or in the space with a default"
+            raise InputError(source, place, why=why, allowed=allowed)
 
 
 def outcome_only(
