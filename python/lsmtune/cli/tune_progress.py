@@ -209,7 +209,7 @@ class TuneProgress(NullObserver):
             name=self.run_name,
             outcome=stored.measurement.outcome.value,
             value=value,
-            ratio=None if value is None or not base else value / base,
+            ratio=value / base if value and base and min(value, base) > 0 else None,
             options=self._options_once(stored),
             wall_s=stored.wall_s,
             why="" if stored.measurement.error is None else stored.measurement.error.message,

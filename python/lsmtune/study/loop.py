@@ -280,7 +280,9 @@ class _Tuning:
 
     def _tell_best(self, best: BestTrial | None) -> None:
         if best is not None:
-            ratio = best.value / self._baseline_value if self._baseline_value else None
+            base = self._baseline_value
+            # Of values that are not above zero a ratio says nothing.
+            ratio = best.value / base if base is not None and min(base, best.value) > 0 else None
             self._observer.best_changed(best.number, best.value, ratio)
 
     def _prove(self) -> Verdict | None:
