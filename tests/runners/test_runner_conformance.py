@@ -99,7 +99,8 @@ def test_a_run_that_ends_well(subject: Subject, at: Place) -> None:
     assert (measurement.workload, measurement.seed) == (request.workload.name, 5)
     assert 0 < measurement.elapsed_s < 10
     assert abs(measurement.started_unix_s - time.time()) < 20
-    assert measurement.rss_bytes_max
+    # None: over before it was looked at. Not known is never zero.
+    assert measurement.rss_bytes_max is None or measurement.rss_bytes_max > 0
     assert (request.directory / "engine.log").is_file()
 
 

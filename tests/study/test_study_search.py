@@ -131,6 +131,23 @@ def test_the_best_meets_the_constraints_on_outcomes(tmp_path: Path) -> None:
     assert all(t.value > 125_000 for t in broken if t.value is not None)
 
 
+class LuckyOnce(FakeRunner):
+    """Every run of a proof waits longer than the runs of the search did."""
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        found = super()._measurement(request, outcome)
+        wait_us = 50.0 if request.trial is None else 5.0
+        return replace(found, phases=(replace(found.phases[0], latency_us_p99=wait_us),))
+
+
+def test_a_candidate_that_breaks_a_constraint_in_its_proof_is_not_better(tmp_path: Path) -> None:
+    text = "constraints: [latency_us_p99 <= 10]"
+    result = tuned(study(tmp_path, constraints=text), tmp_path / "s", LuckyOnce())
+    assert result.verdict is not None
+    assert result.verdict.outcome.value == "not_proven"
+    assert "the candidate breaks latency_us_p99 <= 10 in 5 of 5 pairs" in result.verdict.why
+
+
 class ThreePhases(FakeRunner):
     """Puts wait long, gets and deletes do not."""
 

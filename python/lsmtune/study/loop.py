@@ -6,6 +6,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping
+from dataclasses import replace
 
 from lsmtune.errors import InputError
 from lsmtune.proof.measurer import Clock, Measurer
@@ -16,8 +17,8 @@ from lsmtune.proof.verdict import not_proven
 from lsmtune.pruners import make_pruner
 from lsmtune.records.config import OptionValue
 from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.measurement import Outcome
-from lsmtune.records.verdict import Verdict
+from lsmtune.records.measurement import Measurement, Outcome
+from lsmtune.records.verdict import Verdict, VerdictOutcome
 from lsmtune.runners.base import Runner
 from lsmtune.samplers import Searcher, SpaceExhaustedError
 from lsmtune.spec import Spec, place_of
@@ -303,8 +304,34 @@ class _Tuning:
             study_seed=spec.seed,
             plan=ProofPlan(spec.proof.pairs, spec.proof.confidence, deadline_s),
         )
+        verdict = self._judged_by_constraints(verdict, best)
         # Interrupted pairs that already decided need no repetition.
         return None if self._stop.is_set() and verdict.pairs < spec.proof.pairs else verdict
+
+    def _judged_by_constraints(self, verdict: Verdict, best: BestTrial) -> Verdict:
+        """`verdict`, unless the candidate broke a constraint in most of its fresh runs.
+
+        The search saw one run, which may have kept a limit by luck.
+        """
+        rows = self._folder.measurements.of(Role.PROOF_CANDIDATE)
+        pairs: dict[int | None, list[Measurement]] = {}
+        for row in rows:
+            if row.config.options == best.config.options:
+                pairs.setdefault(row.pair, []).append(row.measurement)
+        whole = [runs for runs in pairs.values() if self._spec.goal.values(runs) is not None]
+        broken = Counter(
+            text
+            for runs in whole
+            for text, by in self._feasibility.violations(best.config.options, runs).items()
+            if by > 0
+        )
+        often = [
+            f"{t} in {n} of {len(whole)} pairs" for t, n in broken.items() if 2 * n > len(whole)
+        ]
+        if not often or verdict.outcome is VerdictOutcome.WORSE:
+            return verdict
+        why = "; ".join([f"the candidate breaks {', '.join(often)}", *filter(None, [verdict.why])])
+        return replace(verdict, outcome=VerdictOutcome.NOT_PROVEN, why=why)
 
     def _nothing_to_prove(self) -> str:
         best = self._progress.best
