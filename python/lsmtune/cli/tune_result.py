@@ -7,13 +7,13 @@ from pathlib import Path
 
 from lsmtune.analysis.front import front
 from lsmtune.analysis.notices import notices
-from lsmtune.analysis.source import read_study
+from lsmtune.analysis.source import StudyRecords, read_study
 from lsmtune.analysis.tables import Severity
 from lsmtune.cli.output import other_line, verdict_line
 from lsmtune.cli.tune_progress import shown_value
 from lsmtune.engines.exporters import EXPORTERS, ExportFormat, export
 from lsmtune.engines.names import ENGINE_KINDS
-from lsmtune.engines.options import option_catalogue
+from lsmtune.engines.options import catalogue_defaults, option_catalogue
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.records.config import Config, OptionValue
 from lsmtune.records.engine import EngineIdentity
@@ -97,11 +97,12 @@ def tune_document(
     spec: Spec, folder: StudyFolder, result: TuneResult, files: ResultFiles
 ) -> dict[str, object]:
     """What `tune --json` prints."""
+    records = read_study(folder)
     return {
         "study": {"name": spec.name, "file": str(spec.path), "seed": spec.seed},
         **result_document(result),
-        "notices": _notices(folder),
-        "front": _front_document(folder) if spec.goal.several else None,
+        "notices": _notices(records),
+        "front": _front_document(records) if spec.goal.several else None,
         "paths": {
             "folder": str(folder.path),
             "report": None if files.report is None else str(files.report),
@@ -118,14 +119,15 @@ def tune_text(
     engine: EngineIdentity,
 ) -> str:
     """What `tune` prints at its end: options, verdict, notices, paths."""
+    records = read_study(folder)
     lines = [*_options(result, engine), ""]
     if result.verdict is not None:
         lines.append(f"tuned vs {result.baseline.label}: {verdict_line(result.verdict)}")
         lines += [f"  {other_line(other)}" for other in result.verdict.others]
         if result.verdict.outcome is not VerdictOutcome.BETTER:
             lines.append("keep the baseline, or search longer with a larger budget")
-    lines += _front_lines(spec, folder) if spec.goal.several else []
-    lines += [f"warning: {text}" for text in (*_notices(folder), *files.trouble)]
+    lines += _front_lines(spec, records) if spec.goal.several else []
+    lines += [f"warning: {text}" for text in (*_notices(records), *files.trouble)]
     lines.append("")
     if files.report is not None:
         lines.append(f"report      {files.report}")
@@ -135,9 +137,9 @@ def tune_text(
     return "\n".join(lines)
 
 
-def _front_document(folder: StudyFolder) -> list[dict[str, object]]:
+def _front_document(records: StudyRecords) -> list[dict[str, object]]:
     """The trials that no other beats, each with its values by objective."""
-    found = front(read_study(folder))
+    found = front(records)
     if found is None:
         return []
     return [
@@ -152,9 +154,9 @@ def _front_document(folder: StudyFolder) -> list[dict[str, object]]:
     ]
 
 
-def _front_lines(spec: Spec, folder: StudyFolder) -> list[str]:
+def _front_lines(spec: Spec, records: StudyRecords) -> list[str]:
     """The front in a few lines; the report has all of it."""
-    found = front(read_study(folder))
+    found = front(records)
     if found is None or not found.rows:
         return []
     named = f"{spec.path.name}#{found.rows[0].trial}"
@@ -190,24 +192,13 @@ def value_text(engine_name: str, name: str, value: OptionValue) -> str:
     return option(value, catalogue[name].unit if name in catalogue else "")
 
 
-def _defaults(engine: EngineIdentity) -> dict[str, OptionValue]:
-    """What the engine's catalogue says of its version; nothing where either is unknown."""
-    if engine.name not in ENGINE_KINDS or engine.version is None:
-        return {}
-    found = {
-        name: info.default_in(engine.version)
-        for name, info in option_catalogue(engine.name).items()
-        if info.exists_in(engine.version)
-    }
-    return {name: value for name, value in found.items() if value is not None}
-
-
 def _options(result: TuneResult, engine: EngineIdentity) -> list[str]:
     """The best options, each beside the baseline's; those that change nothing are only counted."""
     if result.best is None:
         return [_without_best(result)]
     unset = "the engine's default" if engine.name in ENGINE_KINDS else "not set"
-    defaults = _defaults(engine)
+    # Of an engine of unknown version nothing is known to be at its default.
+    defaults = catalogue_defaults(engine.name, engine.version) if engine.version else {}
     left = [n for n in result.best.options if n not in result.baseline.options]
     same = {n for n in left if n in defaults and same_value(result.best.options[n], defaults[n])}
     shown = {name: value for name, value in result.best.options.items() if name not in same}
@@ -230,7 +221,7 @@ def _without_best(result: TuneResult) -> str:
     return "no trial gave a value"
 
 
-def _notices(folder: StudyFolder) -> list[str]:
+def _notices(records: StudyRecords) -> list[str]:
     """What the user must know before deploying, gravest first."""
-    found = notices(read_study(folder))
+    found = notices(records)
     return [f"{n.title}: {n.text}" for n in found if n.severity is not Severity.INFO]

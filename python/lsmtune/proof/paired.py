@@ -101,8 +101,8 @@ def stored_pairs(
     store: MeasurementStore, baseline: Config, candidate: Config, workloads: int = 1
 ) -> list[Pair]:
     """The pairs of these two configurations that can be judged, by pair number."""
-    baselines = _sides(store, Role.PROOF_BASELINE, baseline)
-    candidates = _sides(store, Role.PROOF_CANDIDATE, candidate)
+    baselines = stored_sides(store, Role.PROOF_BASELINE, baseline)
+    candidates = stored_sides(store, Role.PROOF_CANDIDATE, candidate)
     pairs = [Pair(baselines.get(number, ()), side) for number, side in candidates.items()]
     return [
         pair
@@ -112,7 +112,7 @@ def stored_pairs(
     ]
 
 
-def _sides(store: MeasurementStore, role: Role, config: Config) -> dict[int, Side]:
+def stored_sides(store: MeasurementStore, role: Role, config: Config) -> dict[int, Side]:
     """The runs of `config` in the proof by pair, each side in the order of the workloads."""
     options, sides = dict(config.options), dict[int, list[StoredMeasurement]]()
     for run in store.of(role):

@@ -23,6 +23,14 @@ CONSTRAINT_PREFIX = "constraints:"  # where Optuna keeps the values of `Trial.se
 _RELATIVE_PARAMS = "tpe:relative_params:"
 
 
+def with_violations(
+    attributes: Mapping[str, Any], violations: Mapping[str, float]
+) -> dict[str, Any]:
+    """A trial's system `attributes` with these `violations`, and none that they had before."""
+    kept = {k: v for k, v in attributes.items() if not k.startswith(CONSTRAINT_PREFIX)}
+    return kept | {f"{CONSTRAINT_PREFIX}{text}": value for text, value in violations.items()}
+
+
 class _Storage(InMemoryStorage):
     def set_trial_system_attr(self, trial_id: int, key: str, value: Any) -> None:
         """As Optuna's, without TPE's notes on values that it has drawn and not yet used.
@@ -82,7 +90,7 @@ class Mirror:
 
     def set_violations(self, number: int, violations: Mapping[str, float]) -> None:
         """Set by how much a running trial breaks each constraint; up to 0: not at all."""
-        self.set_attributes(number, {f"{CONSTRAINT_PREFIX}{k}": v for k, v in violations.items()})
+        self.set_attributes(number, with_violations({}, violations))
 
     def report(self, number: int, step: int, value: float) -> None:
         """Set what a running trial came to at `step`."""

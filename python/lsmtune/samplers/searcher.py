@@ -21,6 +21,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.records.config import OptionValue, option_text
+from lsmtune.records.measurement import Outcome
 from lsmtune.records.objective import Direction
 from lsmtune.samplers.draw import Draw, draw_of, make_draw
 from lsmtune.samplers.exhausted import SpaceExhaustedError
@@ -45,6 +46,13 @@ _RANDOM_DRAWS = 10_000
 
 Accepts = Callable[[Mapping[str, OptionValue]], str]
 _Key = frozenset[tuple[str, str]]
+
+
+def state_of(outcome: Outcome) -> TrialState:
+    """How a trial ended, in Optuna's word."""
+    if outcome is Outcome.OK:
+        return TrialState.COMPLETE
+    return TrialState.PRUNED if outcome is Outcome.PRUNED else TrialState.FAIL
 
 
 @dataclass(frozen=True)

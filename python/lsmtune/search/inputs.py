@@ -8,8 +8,7 @@ from typing import Any
 
 from pydantic import Field, ValidationError
 
-from lsmtune.engines.names import ENGINE_KINDS
-from lsmtune.engines.options import option_catalogue
+from lsmtune.engines.options import catalogue_defaults
 from lsmtune.engines.options.spaces import READY_SPACES, ReadySpace
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.pruners import check_pruner
@@ -70,7 +69,7 @@ class Arguments:
     def known(self, values: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
         """What constraints may look at: the options, and below them defaults of what is not set."""
         own = {p.name: p.default for p in self.space.parameters if p.default is not None}
-        return {**_defaults(self.engine), **own, **self.options(values)}
+        return {**catalogue_defaults(self.engine), **own, **self.options(values)}
 
     def comparable_parts(self) -> dict[str, object]:
         """What has to be the same for two sessions to belong to one search."""
@@ -199,8 +198,9 @@ def _constraints(
     metrics: Sequence[str],
 ) -> tuple[Constraint, ...]:
     """Those of the caller and of the ready spaces, each text once."""
-    options = {p.name for p in space.parameters} | fixed.keys() | _defaults(engine).keys()
-    known = always_known(space) | fixed.keys() | _defaults(engine).keys()
+    set_somewhere = fixed.keys() | catalogue_defaults(engine).keys()
+    options = {p.name for p in space.parameters} | set_somewhere
+    known = always_known(space) | set_somewhere
     texts = [(text, f"constraints[{index}]") for index, text in enumerate(own)]
     texts += [(text, f"space.use ({one.name})") for one in ready for text in one.constraints]
     made: dict[str, Constraint] = {}
@@ -221,11 +221,6 @@ def _check_start(arguments: Arguments) -> None:
                 found=dict(values),
                 allowed=f"a configuration of the space, with every active parameter of {names}",
             )
-
-
-def _defaults(engine: str | None) -> dict[str, OptionValue]:
-    catalogue = option_catalogue(engine) if engine in ENGINE_KINDS else {}
-    return {name: info.default for name, info in catalogue.items() if info.default is not None}
 
 
 def _parameter_parts(parts: dict[str, Any]) -> dict[str, Any]:

@@ -22,7 +22,8 @@ from lsmtune.records.measurement import Outcome
 from lsmtune.records.objective import Direction
 from lsmtune.samplers import OUTCOME, PUT_BACK, Searcher
 from lsmtune.samplers.draw import draw_of
-from lsmtune.samplers.mirror import CONSTRAINT_PREFIX
+from lsmtune.samplers.mirror import with_violations
+from lsmtune.samplers.searcher import state_of
 from lsmtune.search.inputs import Arguments, read_arguments
 from lsmtune.search.store import SearchStore
 from lsmtune.search.trial import FinishedTrial, Trial, finite
@@ -127,7 +128,7 @@ class Search:
             options = self._arguments.options(running.values)
             self._store.tell(trial.number, options, outcome, metrics, elapsed_s)
         finished = self._finished_trial(trial.number, running.values, outcome, metrics, violations)
-        state = _state(outcome)
+        state = state_of(outcome)
         self._searcher.tell(trial.number, state, finished.values, violations)
         self._finish_stored(finished, state, running.reports)
         self._finished[trial.number] = finished
@@ -314,13 +315,10 @@ class Search:
         if outcome is Outcome.OK:
             violations |= self._broken_before(values)
         finished = self._finished_trial(trial.number, values, outcome, metrics, violations)
-        broken = {f"{CONSTRAINT_PREFIX}{text}": number for text, number in violations.items()}
         # By the constraints of today alone: those of an earlier session may be gone.
-        earlier = trial.system_attrs.items()
-        kept = {key: value for key, value in earlier if not key.startswith(CONSTRAINT_PREFIX)}
-        trial.system_attrs = {**kept, **broken}
+        trial.system_attrs = with_violations(trial.system_attrs, violations)
         if not trial.state.is_finished() and self._store is not None:
-            state = _state(outcome)
+            state, broken = state_of(outcome), with_violations({}, violations)
             self._store.finish(trial.number, state, finished.values, {}, broken, outcome)
             trial.state, trial.values = state, finished.values
         self._finished[trial.number] = finished
@@ -358,12 +356,6 @@ def _make_searcher(arguments: Arguments) -> Searcher:
         accepts=accepts,
         pruner=make_pruner(arguments.pruner, arguments.pruner_settings, directions),
     )
-
-
-def _state(outcome: Outcome) -> TrialState:
-    if outcome is Outcome.OK:
-        return TrialState.COMPLETE
-    return TrialState.PRUNED if outcome is Outcome.PRUNED else TrialState.FAIL
 
 
 def _failure(failed: str) -> Outcome:

@@ -16,12 +16,11 @@ from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 
-from lsmtune.errors import LsmtuneError
 from lsmtune.records.config import Config, OptionValue
 from lsmtune.records.engine import EngineIdentity
 from lsmtune.records.measurement import Measurement, Outcome
 from lsmtune.records.objective import Direction
-from lsmtune.samplers import OUTCOME, PUT_BACK
+from lsmtune.samplers import OUTCOME
 from lsmtune.search.inputs import Arguments
 from lsmtune.storage.folder import StudyFolder
 from lsmtune.storage.measurements import Role
@@ -29,7 +28,6 @@ from lsmtune.storage.measurements import Role
 ENGINE = "python"  # what measured: the caller
 WORKLOAD = "ask-and-tell"
 
-_ENDED = (TrialState.COMPLETE, TrialState.PRUNED)
 _REPORTS = "reports"
 _ATTRIBUTES = "attributes"
 
@@ -79,15 +77,7 @@ class SearchStore:
 
         Raises LsmtuneError when one of the two databases is not the one of the other.
         """
-        begun = {trial.number for trial in trials}
-        ended = {trial.number for trial in trials if trial.state in _ENDED}
-        strangers = sorted((set(told) - begun) | (ended - set(told)))
-        if strangers:
-            raise LsmtuneError(
-                f"{self._folder.path}: study.db and measurements.db do not belong together: "
-                f"trial {strangers[0]} is in one of them only; put back the file that was changed, "
-                "or use another folder"
-            )
+        self._folder.refuse_strangers(trials, told, "use another folder")
 
     def begin(self, trial: FrozenTrial) -> None:
         """Stores a trial that runs."""
@@ -135,8 +125,7 @@ class SearchStore:
 
     def put_back(self, number: int) -> None:
         """Ends a running trial that says nothing."""
-        self._folder.annotate_trial(number, {OUTCOME: PUT_BACK})
-        self._folder.finish_trial(number, TrialState.FAIL)
+        self._folder.put_back_trial(number)
 
 
 def _restored(trial: FrozenTrial) -> FrozenTrial:

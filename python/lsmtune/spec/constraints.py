@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 
 from lsmtune.engines.names import ENGINE_KINDS
-from lsmtune.engines.options import option_catalogue
+from lsmtune.engines.options import catalogue_defaults, option_catalogue
 from lsmtune.errors import InputError
 from lsmtune.records.config import OptionValue
 from lsmtune.records.objective import METRICS
@@ -34,8 +34,7 @@ def make_constraints(
     catalogue = option_catalogue(engine) if engine in ENGINE_KINDS else {}
     set_by_study = {p.name for p in space.parameters} | {name for g in given for name in g}
     options = sorted(set_by_study | catalogue.keys())
-    with_value = {name for name, info in catalogue.items() if info.default is not None}
-    with_value |= always_known(space) | given[0].keys()
+    with_value = catalogue_defaults(engine).keys() | always_known(space) | given[0].keys()
     made = []
     for index, text in enumerate(texts):
         place = f"{field}[{index}]"

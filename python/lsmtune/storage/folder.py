@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
@@ -24,7 +24,8 @@ from optuna.samplers import BaseSampler
 from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial, TrialState
 
-from lsmtune.errors import InputError
+from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.samplers import OUTCOME, PUT_BACK
 from lsmtune.space.optuna_log import quiet_optuna
 from lsmtune.storage import measurements, optuna_study, scratch
 from lsmtune.storage.comparable import StudyDescription, changed_parts, part_digests
@@ -36,6 +37,7 @@ from lsmtune.storage.trouble import explained
 
 _PARTS = "parts"
 _ORIGIN = "study_file"
+_FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
 def default_folder(study_file: Path) -> Path:
@@ -188,6 +190,33 @@ class StudyFolder:
         """End a running trial, in one transaction."""
         with explained(self.path):
             self._optuna_storage().set_trial_state_values(self._trial_id(number), state, values)
+
+    def put_back_trial(self, number: int) -> None:
+        """End a running trial that says nothing.
+
+        Noted before it is ended: a kill in between leaves a running trial without a measurement,
+        which the next start puts back again.
+        """
+        self.annotate_trial(number, {OUTCOME: PUT_BACK})
+        self.finish_trial(number, TrialState.FAIL)
+
+    def refuse_strangers(
+        self, trials: Sequence[FrozenTrial], measured: Collection[int], instead: str
+    ) -> None:
+        """Raises LsmtuneError when one of the two databases is not the one of the other.
+
+        A kill leaves no trial of `trials` finished that was not `measured`, and none measured that
+        was not begun. `instead` is what the user may do in place of putting the file back.
+        """
+        begun = {trial.number for trial in trials}
+        finished = {trial.number for trial in trials if trial.state in _FINISHED}
+        strangers = sorted((set(measured) - begun) | (finished - set(measured)))
+        if strangers:
+            raise LsmtuneError(
+                f"{self.path}: study.db and measurements.db do not belong together: "
+                f"trial {strangers[0]} is in one of them only; put back the file that was changed, "
+                f"or {instead}"
+            )
 
     def _trial_id(self, number: int) -> int:
         storage = self._optuna_storage()

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lsmtune.engines.names import ENGINE_KINDS
-from lsmtune.engines.options import option_catalogue
+from lsmtune.engines.options import catalogue_defaults
 from lsmtune.records.config import OptionValue
 from lsmtune.spec import Spec
 
@@ -16,12 +15,5 @@ def engine_defaults(spec: Spec, version: str | None) -> Mapping[str, OptionValue
     `version` is the engine's: a ready space has the defaults of the newest one, which may not be
     those of the engine that is measured. None stands for the newest version of the catalogue.
     """
-    known = {p.name: p.default for p in spec.space.parameters}
-    catalogue = option_catalogue(spec.engine_name) if spec.engine_name in ENGINE_KINDS else {}
-    for name, info in catalogue.items():
-        if version is None:
-            known[name] = info.default
-        elif info.exists_in(version):
-            known[name] = info.default_in(version)
-    known |= spec.stated_defaults
-    return {name: value for name, value in known.items() if value is not None}
+    own = {p.name: p.default for p in spec.space.parameters if p.default is not None}
+    return {**own, **catalogue_defaults(spec.engine_name, version), **spec.stated_defaults}

@@ -10,6 +10,7 @@ from lsmtune.errors import InputError
 from lsmtune.records.config import OptionValue
 from lsmtune.records.measurement import Measurement, PhaseMeasurement
 from lsmtune.records.objective import METRICS, PHASE_METRICS, SHORT_NAMES, metric_value
+from lsmtune.records.workload import Workload
 from lsmtune.space import Constraint, ConstraintKind
 from lsmtune.spec import Spec
 from lsmtune.study.defaults import engine_defaults
@@ -25,6 +26,7 @@ class Feasibility:
         """`defaults` are those of the engine that is measured; of the newest one when not given."""
         self._spec = spec
         self._defaults = engine_defaults(spec, None) if defaults is None else defaults
+        self._facts = [_facts(weighted.workload) for weighted in spec.workloads]
         kinds = ConstraintKind.OPTIONS, ConstraintKind.OUTCOME
         self._before, self._after = (
             tuple(c for c in spec.constraints if c.kind is kind) for kind in kinds
@@ -60,7 +62,7 @@ class Feasibility:
         for constraint in self._before:
             if constraint.option_names - known.keys():
                 continue  # only a baseline leaves open what every candidate has (spec.constraints)
-            worst = max(constraint.violation({**known, **facts}) for facts in self._facts())
+            worst = max(constraint.violation({**known, **facts}) for facts in self._facts)
             if worst > 0:
                 yield constraint.text, worst
 
@@ -89,7 +91,7 @@ class Feasibility:
             return {}
         known = self._option_values(options) | {_MEMORY_MODEL: self._memory_bytes(options)}
         broken: dict[str, float] = {}
-        for facts, run in zip(self._facts(), runs, strict=True):
+        for facts, run in zip(self._facts, runs, strict=True):
             observations = _observations(run)
             for constraint in constraints:
                 if constraint.option_names - known.keys():
@@ -109,20 +111,6 @@ class Feasibility:
     def _option_values(self, options: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
         return {**self._defaults, **options}
 
-    def _facts(self) -> list[dict[str, OptionValue]]:
-        """What expressions may say of each workload."""
-        workloads = [weighted.workload for weighted in self._spec.workloads]
-        return [
-            {
-                "num": workload.num,
-                "key_bytes": workload.key_bytes,
-                "value_bytes": workload.value_bytes,
-                "data_bytes": workload.num * (workload.key_bytes + workload.value_bytes),
-                "threads": max(phase.threads for phase in workload.phases),
-            }
-            for workload in workloads
-        ]
-
     def _telling(
         self, constraint: Constraint, observations: Sequence[dict[str, OptionValue]]
     ) -> list[dict[str, OptionValue]]:
@@ -133,6 +121,17 @@ class Feasibility:
             why = f"{self._spec.engine_name} did not observe {min(least)} under this workload"
             raise InputError(str(self._spec.path), constraint.expression.field, why=why)
         return telling
+
+
+def _facts(workload: Workload) -> dict[str, OptionValue]:
+    """What expressions may say of a workload."""
+    return {
+        "num": workload.num,
+        "key_bytes": workload.key_bytes,
+        "value_bytes": workload.value_bytes,
+        "data_bytes": workload.num * (workload.key_bytes + workload.value_bytes),
+        "threads": max(phase.threads for phase in workload.phases),
+    }
 
 
 def _observations(run: Measurement) -> list[dict[str, OptionValue]]:

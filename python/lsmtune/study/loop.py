@@ -10,14 +10,14 @@ from dataclasses import replace
 
 from lsmtune.errors import InputError
 from lsmtune.proof.measurer import Clock, Measurer
-from lsmtune.proof.paired import ProofPlan, prove
+from lsmtune.proof.paired import ProofPlan, prove, stored_sides
 from lsmtune.proof.place import Place
 from lsmtune.proof.seeds import Stream, derive_seed
 from lsmtune.proof.verdict import not_proven
 from lsmtune.pruners import make_pruner
 from lsmtune.records.config import OptionValue
 from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.measurement import Measurement, Outcome
+from lsmtune.records.measurement import Outcome
 from lsmtune.records.verdict import Verdict, VerdictOutcome
 from lsmtune.runners.base import Runner
 from lsmtune.samplers import Searcher, SpaceExhaustedError
@@ -158,8 +158,8 @@ class _Tuning:
         ends = {number: trial_end(t, spec, self._feasibility) for number, t in runs.items()}
         reports = {n: stored_reports(t, spec.pruner, spec.goal) for n, t in runs.items()}
         self._folder.note_origin(spec.path)
-        self._trials.restore(ends, reports, self._start())
-        for number, outcome in self._trials.outcomes().items():
+        outcomes = self._trials.restore(ends, reports, self._start())
+        for number, outcome in outcomes.items():
             # A trial that was pruned between two sizes has no run that says so.
             end = ends[number] or TrialEnd(Outcome(outcome))
             self._progress.add_trial(number, runs[number].config, end, runs[number].wall_s)
@@ -313,12 +313,9 @@ class _Tuning:
 
         The search saw one run, which may have kept a limit by luck.
         """
-        rows = self._folder.measurements.of(Role.PROOF_CANDIDATE)
-        pairs: dict[int | None, list[Measurement]] = {}
-        for row in rows:
-            if row.config.options == best.config.options:
-                pairs.setdefault(row.pair, []).append(row.measurement)
-        whole = [runs for runs in pairs.values() if self._spec.goal.values(runs) is not None]
+        sides = stored_sides(self._folder.measurements, Role.PROOF_CANDIDATE, best.config)
+        pairs = [[run.measurement for run in side] for side in sides.values()]
+        whole = [runs for runs in pairs if self._spec.goal.values(runs) is not None]
         broken = Counter(
             text
             for runs in whole

@@ -21,7 +21,8 @@ from lsmtune.records.config import OptionValue
 from lsmtune.records.measurement import Outcome
 from lsmtune.samplers import OUTCOME, PUT_BACK, Searcher
 from lsmtune.samplers.draw import draw_of
-from lsmtune.samplers.mirror import CONSTRAINT_PREFIX
+from lsmtune.samplers.mirror import with_violations
+from lsmtune.samplers.searcher import state_of
 from lsmtune.space import Space
 from lsmtune.storage.folder import StudyFolder
 from lsmtune.storage.trouble import explained
@@ -29,7 +30,6 @@ from lsmtune.storage.trouble import explained
 RETRY_OF = "retry_of"
 START = "start"
 _ABSENT = object()
-_FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
 
 
 @dataclass(frozen=True)
@@ -62,9 +62,7 @@ class TrialEnd:
     @property
     def state(self) -> TrialState:
         """Optuna's word for it."""
-        if self.values is not None:
-            return TrialState.COMPLETE
-        return TrialState.PRUNED if self.outcome is Outcome.PRUNED else TrialState.FAIL
+        return state_of(self.outcome)
 
 
 @dataclass(frozen=True)
@@ -90,8 +88,10 @@ class Trials:
         ends: Mapping[int, TrialEnd | None],
         reports: Mapping[int, Mapping[int, float]],
         start: Sequence[Mapping[str, OptionValue]],
-    ) -> None:
+    ) -> dict[int, str]:
         """Bring disk and Searcher to the same state, whatever a kill left.
+
+        Returns how each trial ended, by number, without those that were put back.
 
         `ends` are the trials that have stored runs, by number, None for those that lack some;
         `reports` what a pruner was told of them, step to value. `start` are configurations of the
@@ -100,24 +100,27 @@ class Trials:
         Raises LsmtuneError when one of the two databases is not the one that belongs to the other.
         """
         trials = self._folder.trials()
-        self._refuse_strangers(trials, ends)
-        for trial in trials:
-            if trial.state is TrialState.RUNNING:
-                self._finish(trial.number, ends.get(trial.number))
-        trials = self._folder.trials()
+        self._folder.refuse_strangers(trials, ends.keys(), "use another folder (--dir DIR)")
+        running = [trial for trial in trials if trial.state is TrialState.RUNNING]
+        for trial in running:
+            self._finish(trial.number, ends.get(trial.number))
+        if running:
+            trials = self._folder.trials()
         for trial in trials:
             trial.intermediate_values = dict(reports.get(trial.number, {}))
             end = ends.get(trial.number)
+            # By the constraints of today alone: those of an earlier session may be gone.
             broken = end.violations if end else {}
-            trial.system_attrs = _judged_anew(trial.system_attrs, broken)
+            trial.system_attrs = with_violations(trial.system_attrs, broken)
         with explained(self._folder.path):
             self._searcher.restore(trials)
         self._fill_queue(trials, start)
+        return _outcomes(trials)
 
     def _finish(self, number: int, end: TrialEnd | None) -> None:
         """End a trial that a kill left running."""
         if end is None:
-            self._store_put_back(number)
+            self._folder.put_back_trial(number)
         else:
             self._store_end(number, end)
 
@@ -135,15 +138,6 @@ class Trials:
         for index, values in enumerate(start):
             if not self._searcher.tried(values) and values not in queued:
                 self._queue.append(_Queued(values, (START, index)))
-
-    def outcomes(self) -> dict[int, str]:
-        """How each trial of the disk ended, by number; without those that run or were put back."""
-        found = {}
-        for trial in self._folder.trials():
-            outcome = trial.user_attrs.get(OUTCOME, Outcome.OK.value)
-            if trial.state.is_finished() and outcome != PUT_BACK:
-                found[trial.number] = str(outcome)
-        return found
 
     def ask(self) -> AskedTrial:
         """Begin a trial; it is on the disk when this returns.
@@ -180,7 +174,7 @@ class Trials:
 
     def put_back(self, number: int, values: Mapping[str, OptionValue]) -> None:
         """End a trial that was cut off, and try its values again first of all."""
-        self._store_put_back(number)
+        self._folder.put_back_trial(number)
         self._searcher.put_back(number)
         self._queue.appendleft(_Queued(values, (RETRY_OF, number)))
 
@@ -198,28 +192,12 @@ class Trials:
             self._folder.annotate_trial(number, {OUTCOME: end.outcome.value})
         self._folder.finish_trial(number, end.state, end.values)
 
-    def _store_put_back(self, number: int) -> None:
-        # Noted before it is ended: a kill in between leaves a running trial without a measurement,
-        # which the next start puts back again.
-        self._folder.annotate_trial(number, {OUTCOME: PUT_BACK})
-        self._folder.finish_trial(number, TrialState.FAIL)
 
-    def _refuse_strangers(
-        self, trials: Sequence[FrozenTrial], ends: Mapping[int, TrialEnd | None]
-    ) -> None:
-        """A kill leaves no trial finished that was not measured, and none measured not begun."""
-        begun = {trial.number for trial in trials}
-        finished = {trial.number for trial in trials if trial.state in _FINISHED}
-        strangers = sorted((ends.keys() - begun) | (finished - ends.keys()))
-        if strangers:
-            raise LsmtuneError(
-                f"{self._folder.path}: study.db and measurements.db do not belong together: "
-                f"trial {strangers[0]} is in one of them only; put back the file that was changed, "
-                "or use another folder (--dir DIR)"
-            )
-
-
-def _judged_anew(attributes: Mapping[str, Any], broken: Mapping[str, float]) -> dict[str, Any]:
-    """A trial's stored `attributes` by the constraints of today: earlier ones may be gone."""
-    kept = {k: v for k, v in attributes.items() if not k.startswith(CONSTRAINT_PREFIX)}
-    return kept | {f"{CONSTRAINT_PREFIX}{text}": violation for text, violation in broken.items()}
+def _outcomes(trials: Sequence[FrozenTrial]) -> dict[int, str]:
+    """How each trial ended, by number; without those that run or were put back."""
+    found = {}
+    for trial in trials:
+        outcome = trial.user_attrs.get(OUTCOME, Outcome.OK.value)
+        if trial.state.is_finished() and outcome != PUT_BACK:
+            found[trial.number] = str(outcome)
+    return found

@@ -3,6 +3,7 @@
 One data file per engine (`rocksdb.yaml`, `leveldb.yaml`), read and checked by `info.py`.
 """
 
+from lsmtune.engines.options.defaults import catalogue_defaults
 from lsmtune.engines.options.info import OptionInfo, option_catalogue
 
-__all__ = ["OptionInfo", "option_catalogue"]
+__all__ = ["OptionInfo", "catalogue_defaults", "option_catalogue"]
