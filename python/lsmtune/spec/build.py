@@ -35,8 +35,8 @@ from lsmtune.spec.safety import (
     unsafe_option,
     weakest,
 )
-from lsmtune.spec.spec import Budget, ProofSpec, Spec
-from lsmtune.spec.strategy import make_pruner_spec, make_sampler_spec
+from lsmtune.spec.spec import Budget, DatabaseSpec, NoiseSpec, Spec
+from lsmtune.spec.strategy import make_proof_spec, make_pruner_spec, make_sampler_spec
 from lsmtune.units import format_duration
 
 
@@ -80,7 +80,9 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
         sampler=make_sampler_spec(study.sampler, parts.space, goal, study.seed, source),
         budget=Budget(study.budget.time, study.budget.trials),
         limits=Limits(study.limits.deadline, study.limits.memory, study.limits.disk),
-        proof=ProofSpec(study.proof.pairs, study.proof.confidence),
+        proof=make_proof_spec(study.proof, source),
+        noise=NoiseSpec(study.noise.calibration, study.noise.anchors, study.noise.repeats),
+        databases=DatabaseSpec(study.databases.reuse, study.databases.size),
         seed=study.seed,
         unsafe_options=_unsafe_options(study, parts, durability, source),
         constraints=_constraints(study, parts, ready, workloads, source),
