@@ -23,8 +23,8 @@ def with_page_cache(
 ) -> Config:
     """`config` with the options that `page_cache` stands for, which a result then carries too.
 
-    Raises InputError naming `source` and `field` for `direct` on an engine that cannot do it, and for an
-    option of `config` that says the opposite.
+    Raises InputError naming `source` and `field` for `direct` on an engine that cannot do it, and
+    for an option of `config` that says the opposite.
     """
     if page_cache is not PageCache.DIRECT:
         return config
