@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::{Durability, EngineError, Identity, OptionNotTaken, Options};
 
 /// Stated first by either side; any other version is refused.
-pub const PROTOCOL_VERSION: u32 = 1;
+pub const PROTOCOL_VERSION: u32 = 2;
 
 /// What the driver is asked to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -56,6 +56,33 @@ pub struct RunRequest {
     /// The least number of written keys to read back (all of them where fewer were written).
     #[serde(default = "default_verify_keys")]
     pub verify_keys: usize,
+    /// Seed of the load phases and of all values; that of the run where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_seed: Option<u64>,
+    /// An earlier run executed the first phases: go on from there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prepared: Option<Prepared>,
+    /// Where to note, once the run has worked, what was written: for runs on copies of its
+    /// database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub save_ledger: Option<PathBuf>,
+}
+
+impl RunRequest {
+    /// The seed of load phases and of values.
+    pub fn load_seed(&self) -> u64 {
+        self.load_seed.unwrap_or(self.seed)
+    }
+}
+
+/// A database that is there already, in the folder of the request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prepared {
+    /// What the earlier run saved as `save_ledger`.
+    pub ledger: PathBuf,
+    /// Phases that it executed: the first ones of the workload.
+    pub phases: usize,
 }
 
 /// Ask a library what it is.

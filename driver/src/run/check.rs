@@ -114,7 +114,8 @@ pub fn create(directory: &Path) -> Checked {
     })
 }
 
-fn require(holds: bool, field: &str, found: impl ToString, allowed: &str) -> Checked {
+/// `invalid` for `field` unless the condition holds.
+pub fn require(holds: bool, field: &str, found: impl ToString, allowed: &str) -> Checked {
     if holds {
         return Ok(());
     }

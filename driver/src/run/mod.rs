@@ -3,6 +3,7 @@
 mod check;
 mod failure;
 mod phases;
+mod prepared;
 mod report;
 
 use std::sync::atomic::AtomicBool;
@@ -84,11 +85,14 @@ fn run(
     check::version(request.protocol_version)?;
     check::workload(&request.workload)?;
     let engine = load(&request.engine)?;
+    prepared::check(request, &*engine)?;
     check::create(&request.directory)?;
-    let executed = Phases::new(request, cancelled).execute(&*engine, sink)?;
+    let ledger = prepared::ledger(request)?;
+    let executed = Phases::new(request, ledger, cancelled).execute(&*engine, sink)?;
     let database_bytes = directory_bytes(&request.directory);
     executed.send_background_work(&*engine, &request.directory, sink)?;
     read_back(request, &*engine, &executed, sink)?;
+    prepared::save(request, &executed.ledger)?;
     Ok(Usage {
         rss_bytes_max: executed.rss_bytes_max,
         database_bytes,
@@ -112,7 +116,7 @@ fn read_back(
     }
     let started = Instant::now();
     let database = engine
-        .open(
+        .reopen(
             &request.directory,
             &request.options,
             request.workload.durability,

@@ -3,11 +3,13 @@
 
 mod arrival;
 mod ledger;
+mod ledger_file;
 mod operations;
 mod phase;
 mod verify;
 mod worker;
 
 pub use ledger::Ledger;
+pub use ledger_file::{load_ledger, save_ledger, LedgerFileError, Origins};
 pub use phase::{run_phase, PhaseContext, PhaseObservation};
 pub use verify::{verify, Verification};

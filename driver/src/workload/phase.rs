@@ -25,7 +25,7 @@ pub struct PhaseContext<'a> {
     pub ledger: &'a Ledger,
     /// Where values come from.
     pub pool: &'a ValuePool,
-    /// Seed of the run.
+    /// Seed of the phase's keys, from which each phase derives its own.
     pub seed: u64,
     /// Length of a step of the interval series.
     pub interval: Duration,

@@ -445,6 +445,31 @@ pub fn data_is_kept_when_reopened(fixture: &Fixture) {
     }
 }
 
+pub fn only_a_database_that_is_there_is_reopened(fixture: &Fixture) {
+    if !fixture.persistent {
+        return;
+    }
+    let place = Place::new(fixture);
+    let options = named(&[("error_if_exists", "true")]);
+    let reopen = || {
+        let engine = &fixture.engine;
+        engine.reopen(&place.directory(), &options, Durability::Wal)
+    };
+    assert!(matches!(reopen(), Err(EngineError::Failed { .. })));
+    assert!(!place.directory().exists());
+    let database = place.open_with(&[("error_if_exists", "true")]).unwrap();
+    database.session().put(b"a", b"1").unwrap();
+    drop(database);
+    let refused = place.open_with(&[("error_if_exists", "true")]).err();
+    assert!(
+        matches!(refused, Some(EngineError::Failed { .. })),
+        "{refused:?}"
+    );
+    let database = reopen().unwrap();
+    assert_eq!(all(&mut *database.session()).len(), 1);
+    assert_eq!(database.options_not_taken(), []);
+}
+
 pub fn a_durability_that_cannot_be_had_is_refused(fixture: &Fixture) {
     for durability in [Durability::Sync, Durability::Wal, Durability::None] {
         let place = Place::new(fixture);
@@ -824,6 +849,7 @@ macro_rules! conformance {
             a_batch_is_applied_in_order,
             a_batch_is_seen_whole_or_not_at_all,
             data_is_kept_when_reopened,
+            only_a_database_that_is_there_is_reopened,
             a_durability_that_cannot_be_had_is_refused,
             an_unknown_option_is_named_with_the_nearest,
             a_bad_value_is_named_with_what_is_allowed,

@@ -4,6 +4,7 @@ use std::ffi::{CStr, CString};
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 
+use super::existing;
 use super::flusher::Flusher;
 use super::library::path_text;
 use super::scratch::Scratch;
@@ -144,6 +145,16 @@ impl Engine for LevelDb {
             return Err(options::bad_value("compression", "zstd", allowed));
         }
         Ok(Box::new(self.open_with(directory, handle, durability)?))
+    }
+
+    fn reopen(
+        &self,
+        directory: &Path,
+        options: &Options,
+        durability: Durability,
+    ) -> Result<Box<dyn Database>> {
+        existing::require_database(directory)?;
+        self.open(directory, &existing::for_existing(options), durability)
     }
 
     fn background_work(&self, directory: &Path, from_us: u64, to_us: u64) -> BackgroundWork {

@@ -4,6 +4,7 @@ use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 
+use super::existing;
 use super::flusher::Flusher;
 use super::library::path_text;
 use super::scratch::Scratch;
@@ -93,6 +94,16 @@ impl Engine for RocksDb {
             handle: DbHandle(open.into_raw()),
             _options: handle,
         }))
+    }
+
+    fn reopen(
+        &self,
+        directory: &Path,
+        options: &Options,
+        durability: Durability,
+    ) -> Result<Box<dyn Database>> {
+        existing::require_database(directory)?;
+        self.open(directory, &existing::for_existing(options), durability)
     }
 
     fn background_work(&self, directory: &Path, from_us: u64, to_us: u64) -> BackgroundWork {
