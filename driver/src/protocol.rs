@@ -50,12 +50,6 @@ pub struct RunRequest {
     pub workload: Workload,
     /// Seed of every random choice of the run.
     pub seed: u64,
-    /// Length of a step of the interval series, in milliseconds.
-    #[serde(default = "default_interval_ms")]
-    pub interval_ms: u64,
-    /// The least number of written keys to read back (all of them where fewer were written).
-    #[serde(default = "default_verify_keys")]
-    pub verify_keys: usize,
     /// Seed of the load phases and of all values; that of the run where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub load_seed: Option<u64>,
@@ -66,23 +60,12 @@ pub struct RunRequest {
     /// database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub save_ledger: Option<PathBuf>,
-}
-
-impl RunRequest {
-    /// The seed of load phases and of values.
-    pub fn load_seed(&self) -> u64 {
-        self.load_seed.unwrap_or(self.seed)
-    }
-}
-
-/// A database that is there already, in the folder of the request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Prepared {
-    /// What the earlier run saved as `save_ledger`.
-    pub ledger: PathBuf,
-    /// Phases that it executed: the first ones of the workload.
-    pub phases: usize,
+    /// Length of a step of the interval series, in milliseconds.
+    #[serde(default = "default_interval_ms")]
+    pub interval_ms: u64,
+    /// The least number of written keys to read back (all of them where fewer were written).
+    #[serde(default = "default_verify_keys")]
+    pub verify_keys: usize,
 }
 
 /// Ask a library what it is.
@@ -103,6 +86,23 @@ fn default_interval_ms() -> u64 {
 
 fn default_verify_keys() -> usize {
     1000
+}
+
+impl RunRequest {
+    /// The seed of load phases and of values.
+    pub fn load_seed(&self) -> u64 {
+        self.load_seed.unwrap_or(self.seed)
+    }
+}
+
+/// A database that is there already, in the folder of the request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prepared {
+    /// What the earlier run saved as `save_ledger`.
+    pub ledger: PathBuf,
+    /// Phases that it executed: the first ones of the workload.
+    pub phases: usize,
 }
 
 /// A list of phases over one database.
