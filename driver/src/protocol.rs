@@ -497,6 +497,16 @@ pub struct PhaseReply {
     pub rss_bytes_max: u64,
     /// Bytes of all files of the database at the end.
     pub database_bytes: u64,
+    /// Table files of each level at the end, level 0 first; absent where not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_per_level: Option<Vec<u64>>,
+    /// Their bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_level: Option<Vec<u64>>,
+    /// Share of the pages of the database's files that the kernel held in memory when a measure
+    /// phase began that was to begin cold; absent elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_cache_cached_share: Option<f64>,
     /// Wall clock at the start.
     pub started_unix_us: u64,
     /// Wall clock at the end, drain included.

@@ -66,6 +66,15 @@ pub struct BackgroundWork {
     pub compaction_write_bytes: Option<u64>,
 }
 
+/// Table files of one level of the tree.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LevelSize {
+    /// How many there are.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
 /// Why an engine refused or failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
@@ -210,6 +219,12 @@ pub trait Database: Send + Sync {
     /// for engines that map their files or hold everything in memory.
     fn reads_by_system_call(&self) -> bool {
         false
+    }
+
+    /// The levels of the tree, level 0 first, empty ones included; `None` if the engine has none or
+    /// does not say.
+    fn levels(&self) -> Option<Vec<LevelSize>> {
+        None
     }
 
     /// The engine's own property text, such as `rocksdb.stats`; `None` if it has none of that name.

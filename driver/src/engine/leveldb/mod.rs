@@ -9,8 +9,8 @@ use super::flusher::Flusher;
 use super::library::path_text;
 use super::scratch::Scratch;
 use super::{
-    BackgroundWork, Database, Durability, Engine, EngineError, Identity, OptionNotTaken, Options,
-    Result, Session,
+    BackgroundWork, Database, Durability, Engine, EngineError, Identity, LevelSize, OptionNotTaken,
+    Options, Result, Session,
 };
 use api::{Api, Db};
 use options::{Compression, Handle};
@@ -242,6 +242,10 @@ impl Database for LevelDatabase {
 
     fn stall_s(&self) -> Option<f64> {
         None
+    }
+
+    fn levels(&self) -> Option<Vec<LevelSize>> {
+        self.tree()
     }
 
     fn property(&self, name: &str) -> Option<String> {

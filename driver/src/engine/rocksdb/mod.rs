@@ -9,8 +9,8 @@ use super::flusher::Flusher;
 use super::library::path_text;
 use super::scratch::Scratch;
 use super::{
-    BackgroundWork, Database, Durability, Engine, EngineError, Identity, OptionNotTaken, Options,
-    Result, Session,
+    BackgroundWork, Database, Durability, Engine, EngineError, Identity, LevelSize, OptionNotTaken,
+    Options, Result, Session,
 };
 use api::{Api, Db};
 use options::Handle;
@@ -20,6 +20,7 @@ mod api;
 mod block_cache;
 mod drain;
 mod events;
+mod levels;
 mod nested;
 mod options;
 mod options_file;
@@ -251,6 +252,10 @@ impl Database for RocksDatabase {
 
     fn stall_s(&self) -> Option<f64> {
         drain::stall_s(&self.property("rocksdb.dbstats")?)
+    }
+
+    fn levels(&self) -> Option<Vec<LevelSize>> {
+        self.tree()
     }
 
     fn property(&self, name: &str) -> Option<String> {
