@@ -20,6 +20,8 @@ pub enum Request {
     Run(RunRequest),
     /// Say what an engine library is.
     Probe(ProbeRequest),
+    /// Say whether a database whose driver was killed holds what was reported done.
+    Check(CheckRequest),
 }
 
 /// Which engine, and the library to load it from; built-in engines need none.
@@ -105,6 +107,31 @@ pub struct Prepared {
     pub phases: usize,
 }
 
+/// What is left of a run whose driver was killed in the middle of its first phase?
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CheckRequest {
+    /// Must equal [`PROTOCOL_VERSION`].
+    pub protocol_version: u32,
+    /// The engine of that run.
+    pub engine: EngineRequest,
+    /// Folder of its database.
+    pub directory: PathBuf,
+    /// Its options.
+    #[serde(default)]
+    pub options: Options,
+    /// Its workload, the first phase of which one thread performed: `fillseq` or
+    /// `filluniquerandom`, of no more operations than there are keys.
+    pub workload: Workload,
+    /// Its seed.
+    pub seed: u64,
+    /// Its seed of load phases and of values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_seed: Option<u64>,
+    /// Operations of the first phase that it had reported done.
+    pub acknowledged: u64,
+}
+
 /// A list of phases over one database.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -119,8 +146,28 @@ pub struct Workload {
     pub num: u64,
     /// What a crash may cost.
     pub durability: Durability,
+    /// What the kernel holds of the database when a measure phase begins.
+    #[serde(default, skip_serializing_if = "is_warm")]
+    pub page_cache: PageCache,
     /// What happens, in order.
     pub phases: Vec<Phase>,
+}
+
+/// What the kernel holds of the database's files when a measure phase begins. An engine that reads
+/// past the kernel's cache is told so by its own options.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PageCache {
+    /// What the phases before left there.
+    #[default]
+    Warm,
+    /// As little as can be: the database is closed, dropped from the cache, and opened again.
+    Cold,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
+fn is_warm(page_cache: &PageCache) -> bool {
+    *page_cache == PageCache::Warm
 }
 
 /// What a phase is for.
@@ -289,7 +336,8 @@ pub enum Message {
         /// Flushed and compacted bytes per user byte written.
         write_amplification: Option<f64>,
     },
-    /// The written keys were read back from the reopened database.
+    /// The written keys were read back from the reopened database: after a run, a sample of them;
+    /// in answer to a check, all that were reported done.
     Verified {
         /// How many were checked.
         keys_checked: u64,
@@ -297,6 +345,10 @@ pub enum Message {
         keys_lost: u64,
         /// There, with bytes that nobody wrote last.
         keys_wrong: u64,
+        /// Only in answer to a check: keys after the reported ones that are there too, up to the
+        /// first that is not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        keys_beyond: Option<u64>,
         /// Seconds that reopening took.
         reopen_s: f64,
     },

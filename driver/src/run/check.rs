@@ -119,8 +119,13 @@ pub fn require(holds: bool, field: &str, found: impl ToString, allowed: &str) ->
     if holds {
         return Ok(());
     }
+    Err(refusal(field, found, allowed))
+}
+
+/// `invalid` for `field`.
+pub fn refusal(field: &str, found: impl ToString, allowed: &str) -> Failure {
     let found = found.to_string();
-    Err(Failure::invalid(ErrorReply {
+    Failure::invalid(ErrorReply {
         field: Some(field.to_owned()),
         allowed: Some(allowed.to_owned()),
         found: Some(found.clone()),
@@ -128,5 +133,5 @@ pub fn require(holds: bool, field: &str, found: impl ToString, allowed: &str) ->
             "request",
             format!("{field}: found {found}; allowed: {allowed}"),
         )
-    }))
+    })
 }

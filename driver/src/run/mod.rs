@@ -1,5 +1,6 @@
 //! One run: open, execute the phases, close, reopen, read back, and say so step by step.
 
+mod after_crash;
 mod check;
 mod failure;
 mod phases;
@@ -39,6 +40,7 @@ pub fn execute(
     let done = match request {
         Request::Run(request) => run(request, cancelled, sink),
         Request::Probe(request) => probe(request, sink),
+        Request::Check(request) => after_crash::check(request, cancelled, sink),
     };
     match done {
         Ok(usage) => sink.send(&usage.finished(started)).map(|()| true),
@@ -136,6 +138,7 @@ fn read_back(
         keys_checked: seen.keys_checked,
         keys_lost: seen.keys_lost,
         keys_wrong: seen.keys_wrong,
+        keys_beyond: None,
         reopen_s,
     })?;
     if seen.keys_lost + seen.keys_wrong == 0 {

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use crate::engine::{Database, Engine, EngineError};
 use crate::measure::unix_us;
 use crate::protocol::{Message, Phase, PhaseKind, PhaseReply, RunRequest};
-use crate::random::{mix, ValuePool};
-use crate::workload::{run_phase, Ledger, PhaseContext, PhaseObservation};
+use crate::random::ValuePool;
+use crate::workload::{run_phase, value_pool, Ledger, PhaseContext, PhaseObservation};
 
 use super::failure::Failure;
 use super::report::{phase_reply, write_amplification, PhaseStart};
@@ -48,12 +48,10 @@ pub struct Executed {
 impl<'a> Phases<'a> {
     /// The phases of `request` that are still to run; `ledger` is what those before them wrote.
     pub fn new(request: &'a RunRequest, ledger: Ledger, cancelled: &'a AtomicBool) -> Self {
-        let workload = &request.workload;
-        let pool_seed = mix(request.load_seed() ^ 0x7661_6c75_6573);
         Phases {
             request,
             cancelled,
-            pool: ValuePool::new(workload.value_bytes, workload.compression_ratio, pool_seed),
+            pool: value_pool(&request.workload, request.load_seed()),
             ledger,
             windows: Vec::new(),
             rss_bytes_max: 0,
