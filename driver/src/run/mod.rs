@@ -3,6 +3,7 @@
 mod after_crash;
 mod check;
 mod failure;
+mod page_cache;
 mod phases;
 mod prepared;
 mod report;

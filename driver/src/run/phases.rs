@@ -11,6 +11,7 @@ use crate::random::ValuePool;
 use crate::workload::{run_phase, value_pool, Ledger, PhaseContext, PhaseObservation};
 
 use super::failure::Failure;
+use super::page_cache;
 use super::report::{phase_reply, write_amplification, PhaseStart};
 use super::Sink;
 
@@ -68,7 +69,7 @@ impl<'a> Phases<'a> {
         let (directory, options) = (&request.directory, &request.options);
         let durability = request.workload.durability;
         let executed = request.prepared.as_ref().map_or(0, |done| done.phases);
-        let database = match executed {
+        let mut database = match executed {
             0 => engine.open(directory, options, durability),
             _ => engine.reopen(directory, options, durability),
         }
@@ -79,12 +80,15 @@ impl<'a> Phases<'a> {
             options_not_taken: not_taken.into_iter().map(Into::into).collect(),
         })?;
         for (index, phase) in request.workload.phases.iter().enumerate().skip(executed) {
+            let cached_share;
+            (database, cached_share) = page_cache::prepare(request, engine, database, phase)?;
             sink.send(&Message::PhaseStarted {
                 index,
                 name: phase.name.clone(),
                 kind: phase.kind,
             })?;
-            let reply = self.phase(&*database, index, phase, sink)?;
+            let mut reply = self.phase(&*database, index, phase, sink)?;
+            reply.page_cache_cached_share = cached_share;
             let cut_short = reply.cut_short;
             sink.send(&Message::PhaseFinished {
                 index,

@@ -6,7 +6,7 @@ use std::ptr::null_mut;
 
 use super::existing;
 use super::flusher::Flusher;
-use super::library::path_text;
+use super::library::{path_text, status_error};
 use super::scratch::Scratch;
 use super::{
     BackgroundWork, Database, Durability, Engine, EngineError, Identity, LevelSize, OptionNotTaken,
@@ -18,6 +18,7 @@ use options::{Compression, Handle};
 mod api;
 mod drain;
 mod log;
+mod old_log;
 mod options;
 mod session;
 
@@ -154,6 +155,9 @@ impl Engine for LevelDb {
         durability: Durability,
     ) -> Result<Box<dyn Database>> {
         existing::require_database(directory)?;
+        old_log::keep(directory).map_err(|error| {
+            status_error(&format!("{}: its logs: {error}", directory.display()))
+        })?;
         self.open(directory, &existing::for_existing(options), durability)
     }
 
