@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::protocol::{ErrorReply, Phase, PhaseKind, Workload, PROTOCOL_VERSION};
+use crate::protocol::{ErrorReply, Outcome, Phase, PhaseKind, Workload, PROTOCOL_VERSION};
 use crate::random::{Version, KEY_NUMBER_BYTES};
 
 use super::failure::Failure;
@@ -105,13 +105,8 @@ pub fn create(directory: &Path) -> Checked {
     if directory.is_dir() {
         return Ok(());
     }
-    std::fs::create_dir(directory).map_err(|error| {
-        Failure::invalid(ErrorReply {
-            field: Some("directory".to_owned()),
-            found: Some(directory.display().to_string()),
-            ..ErrorReply::new("directory", format!("{}: {error}", directory.display()))
-        })
-    })
+    std::fs::create_dir(directory)
+        .map_err(|error| Failure::system("directory", directory, &error, Outcome::Invalid))
 }
 
 /// `invalid` for `field` unless the condition holds.

@@ -2,7 +2,7 @@
 
 use crate::engine::{Database, Engine};
 use crate::measure::{cached_share, drop_cached};
-use crate::protocol::{ErrorReply, Outcome, PageCache, Phase, PhaseKind, RunRequest};
+use crate::protocol::{Outcome, PageCache, Phase, PhaseKind, RunRequest};
 
 use super::failure::Failure;
 
@@ -24,6 +24,7 @@ pub fn prepare(
     }
     drop(database);
     let directory = &request.directory;
+    let failed = |error| Failure::system("page_cache", directory, &error, Outcome::Crashed);
     drop_cached(directory).map_err(failed)?;
     let durability = request.workload.durability;
     let database = engine
@@ -32,9 +33,4 @@ pub fn prepare(
     drop_cached(directory).map_err(failed)?;
     let share = cached_share(directory).map_err(failed)?;
     Ok((database, share))
-}
-
-fn failed(error: std::io::Error) -> Failure {
-    let message = format!("the page cache: {error}");
-    Failure::reported(Outcome::Crashed, ErrorReply::new("page_cache", message))
 }

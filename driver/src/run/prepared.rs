@@ -1,6 +1,5 @@
 //! Databases that an earlier run made: what they hold, and how a run says so to later ones.
 
-use std::io;
 use std::path::Path;
 
 use crate::engine::Engine;
@@ -64,23 +63,8 @@ pub fn save(request: &RunRequest, ledger: &Ledger) -> Result<(), Failure> {
         return Ok(());
     };
     let origins = origins(request, request.workload.phases.len());
-    save_ledger(path, &origins, ledger).map_err(|error| unsaved(path, &error))
-}
-
-fn unsaved(path: &Path, error: &io::Error) -> Failure {
-    let outcome = match error.kind() {
-        io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => Outcome::DiskFull,
-        _ => Outcome::Invalid,
-    };
-    let path = path.display().to_string();
-    Failure::reported(
-        outcome,
-        ErrorReply {
-            field: Some("save_ledger".to_owned()),
-            found: Some(path.clone()),
-            ..ErrorReply::new("ledger", format!("save_ledger: {path}: {error}"))
-        },
-    )
+    save_ledger(path, &origins, ledger)
+        .map_err(|error| Failure::system("save_ledger", path, &error, Outcome::Invalid))
 }
 
 fn origins(request: &RunRequest, phases: usize) -> Origins {
