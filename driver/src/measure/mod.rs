@@ -3,9 +3,11 @@
 mod clock;
 mod intervals;
 mod latency;
+mod page_cache;
 mod process;
 
 pub use clock::{unix_us, Ticks};
 pub use intervals::{IntervalSeries, Progress};
 pub use latency::{OperationKind, Recorder, Recorders};
+pub use page_cache::{cached_share, drop_cached};
 pub use process::{directory_bytes, ProcessCounters};

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::protocol::{ErrorReply, Phase, PhaseKind, Workload, PROTOCOL_VERSION};
+use crate::protocol::{ErrorReply, Outcome, Phase, PhaseKind, Workload, PROTOCOL_VERSION};
 use crate::random::{Version, KEY_NUMBER_BYTES};
 
 use super::failure::Failure;
@@ -105,21 +105,22 @@ pub fn create(directory: &Path) -> Checked {
     if directory.is_dir() {
         return Ok(());
     }
-    std::fs::create_dir(directory).map_err(|error| {
-        Failure::invalid(ErrorReply {
-            field: Some("directory".to_owned()),
-            found: Some(directory.display().to_string()),
-            ..ErrorReply::new("directory", format!("{}: {error}", directory.display()))
-        })
-    })
+    std::fs::create_dir(directory)
+        .map_err(|error| Failure::system("directory", directory, &error, Outcome::Invalid))
 }
 
-fn require(holds: bool, field: &str, found: impl ToString, allowed: &str) -> Checked {
+/// `invalid` for `field` unless the condition holds.
+pub fn require(holds: bool, field: &str, found: impl ToString, allowed: &str) -> Checked {
     if holds {
         return Ok(());
     }
+    Err(refusal(field, found, allowed))
+}
+
+/// `invalid` for `field`.
+pub fn refusal(field: &str, found: impl ToString, allowed: &str) -> Failure {
     let found = found.to_string();
-    Err(Failure::invalid(ErrorReply {
+    Failure::invalid(ErrorReply {
         field: Some(field.to_owned()),
         allowed: Some(allowed.to_owned()),
         found: Some(found.clone()),
@@ -127,5 +128,5 @@ fn require(holds: bool, field: &str, found: impl ToString, allowed: &str) -> Che
             "request",
             format!("{field}: found {found}; allowed: {allowed}"),
         )
-    }))
+    })
 }

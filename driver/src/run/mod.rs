@@ -1,8 +1,11 @@
 //! One run: open, execute the phases, close, reopen, read back, and say so step by step.
 
+mod after_crash;
 mod check;
 mod failure;
+mod page_cache;
 mod phases;
+mod prepared;
 mod report;
 
 use std::sync::atomic::AtomicBool;
@@ -38,6 +41,7 @@ pub fn execute(
     let done = match request {
         Request::Run(request) => run(request, cancelled, sink),
         Request::Probe(request) => probe(request, sink),
+        Request::Check(request) => after_crash::check(request, cancelled, sink),
     };
     match done {
         Ok(usage) => sink.send(&usage.finished(started)).map(|()| true),
@@ -84,11 +88,14 @@ fn run(
     check::version(request.protocol_version)?;
     check::workload(&request.workload)?;
     let engine = load(&request.engine)?;
+    prepared::check(request, &*engine)?;
     check::create(&request.directory)?;
-    let executed = Phases::new(request, cancelled).execute(&*engine, sink)?;
+    let ledger = prepared::ledger(request)?;
+    let executed = Phases::new(request, ledger, cancelled).execute(&*engine, sink)?;
     let database_bytes = directory_bytes(&request.directory);
     executed.send_background_work(&*engine, &request.directory, sink)?;
     read_back(request, &*engine, &executed, sink)?;
+    prepared::save(request, &executed.ledger)?;
     Ok(Usage {
         rss_bytes_max: executed.rss_bytes_max,
         database_bytes,
@@ -112,7 +119,7 @@ fn read_back(
     }
     let started = Instant::now();
     let database = engine
-        .open(
+        .reopen(
             &request.directory,
             &request.options,
             request.workload.durability,
@@ -132,6 +139,7 @@ fn read_back(
         keys_checked: seen.keys_checked,
         keys_lost: seen.keys_lost,
         keys_wrong: seen.keys_wrong,
+        keys_beyond: None,
         reopen_s,
     })?;
     if seen.keys_lost + seen.keys_wrong == 0 {

@@ -48,7 +48,7 @@ impl Conversation {
     pub fn start(target: &Target, workload: Value, more: Value) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut request = json!({
-            "protocol_version": 1, "command": "run",
+            "protocol_version": 2, "command": "run",
             "engine": {"name": target.name}, "directory": folder.path().join("db"),
             "workload": workload, "seed": 1, "interval_ms": 50,
         });
@@ -81,6 +81,21 @@ impl Conversation {
             .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
             .collect()
     }
+}
+
+/// What the driver answers to a request that is not a run.
+pub fn ask(request: &Value) -> Vec<Message> {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_lsmtune-driver"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    writeln!(child.stdin.as_mut().unwrap(), "{request}").unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let messages = lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap());
+    let messages = messages.collect();
+    child.wait().unwrap();
+    messages
 }
 
 /// A whole run with `options`.
