@@ -285,10 +285,10 @@ fn another_protocol_version_is_refused() {
         NUM,
         json!([measure("fillrandom", json!({"duration_s": 1.0}))]),
     );
-    let messages = start("noop", any, json!({"protocol_version": 2})).messages();
+    let messages = start("noop", any, json!({"protocol_version": 1})).messages();
     assert_eq!(
         failure(&messages).1,
-        "protocol_version: found 2; allowed: 1"
+        "protocol_version: found 1; allowed: 2"
     );
 }
 

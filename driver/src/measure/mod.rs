@@ -4,8 +4,10 @@ mod clock;
 mod intervals;
 mod latency;
 mod process;
+mod steal;
 
 pub use clock::{unix_us, Ticks};
 pub use intervals::{IntervalSeries, Progress};
 pub use latency::{OperationKind, Recorder, Recorders};
-pub use process::{directory_bytes, ProcessCounters};
+pub use process::{directory_bytes, process_cpu_s, ProcessCounters};
+pub use steal::stolen_s;

@@ -2,6 +2,7 @@
 //! database must hold afterwards.
 
 mod arrival;
+mod gate;
 mod ledger;
 mod operations;
 mod phase;
@@ -9,5 +10,5 @@ mod verify;
 mod worker;
 
 pub use ledger::Ledger;
-pub use phase::{run_phase, PhaseContext, PhaseObservation};
+pub use phase::{run_phase, PhaseContext, PhaseObservation, SliceOver, Watcher};
 pub use verify::{verify, Verification};

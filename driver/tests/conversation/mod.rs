@@ -48,7 +48,7 @@ impl Conversation {
     pub fn start(target: &Target, workload: Value, more: Value) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut request = json!({
-            "protocol_version": 1, "command": "run",
+            "protocol_version": 2, "command": "run",
             "engine": {"name": target.name}, "directory": folder.path().join("db"),
             "workload": workload, "seed": 1, "interval_ms": 50,
         });
