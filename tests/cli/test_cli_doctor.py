@@ -1,84 +1,38 @@
-"""`lsmtune doctor` on made-up machines."""
+"""`lsmtune doctor` on made-up machines, and its calibration on a runner without an engine."""
 
 from __future__ import annotations
 
-import math
+import json
+import os
+import random
+import signal
+import sys
+import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from lsmtune.cli import doctor, machine
+from lsmtune.cli import calibration as calibration_module
+from lsmtune.cli import findings
 from lsmtune.cli.engines import Listing
+from lsmtune.cli.findings import Finding, Level
 from lsmtune.engines.library import Library
+from lsmtune.machine.filesystem import Mount
 from lsmtune.records.engine import Build, EngineIdentity
+from lsmtune.records.measurement import Measurement, Outcome, RunError
+from lsmtune.records.request import RunRequest
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "study"))
+
+from fake_runner import FakeRunner, phase
 
 
 def put(root: Path, path: str, text: str) -> None:
     file = root / path
     file.parent.mkdir(parents=True, exist_ok=True)
     file.write_text(text)
-
-
-def test_the_tightest_limit_of_cgroup_2_counts(tmp_path: Path) -> None:
-    put(tmp_path, "proc/self/cgroup", "0::/user/job\n")
-    put(tmp_path, "sys/fs/cgroup/user/job/memory.max", "max\n")
-    put(tmp_path, "sys/fs/cgroup/user/memory.max", "2147483648\n")
-    put(tmp_path, "sys/fs/cgroup/user/job/cpu.max", "150000 100000\n")
-    put(tmp_path, "sys/fs/cgroup/user/cpu.max", "max 100000\n")
-    assert machine.memory_limit_bytes(tmp_path) == 2 << 30
-    assert machine.cpu_limit(tmp_path) == 1.5
-
-
-def test_the_limits_of_cgroup_1_count(tmp_path: Path) -> None:
-    put(tmp_path, "proc/self/cgroup", "3:memory:/job\n2:cpu,cpuacct:/job\n")
-    put(tmp_path, "sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n")
-    put(tmp_path, "sys/fs/cgroup/memory/job/memory.limit_in_bytes", "1073741824\n")
-    put(tmp_path, "sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_quota_us", "50000\n")
-    put(tmp_path, "sys/fs/cgroup/cpu,cpuacct/job/cpu.cfs_period_us", "100000\n")
-    put(tmp_path, "sys/fs/cgroup/cpu,cpuacct/cpu.cfs_quota_us", "-1\n")
-    assert machine.memory_limit_bytes(tmp_path) == 1 << 30
-    assert machine.cpu_limit(tmp_path) == 0.5
-
-
-def test_inside_a_container_the_top_folder_counts(tmp_path: Path) -> None:
-    put(tmp_path, "proc/self/cgroup", "0::/host/path/that/is/not/visible\n")
-    put(tmp_path, "sys/fs/cgroup/memory.max", "536870912\n")
-    assert machine.memory_limit_bytes(tmp_path) == 512 << 20
-
-
-def test_an_empty_machine_tells_nothing(tmp_path: Path) -> None:
-    assert machine.memory_limit_bytes(tmp_path) is None
-    assert machine.cpu_limit(tmp_path) is None
-    assert machine.governor(tmp_path) is None
-    assert machine.clock_source(tmp_path) is None
-    assert machine.load_average(tmp_path) is None
-    assert machine.cpu_times(tmp_path) is None
-    assert machine.mount_of(Path("/x"), tmp_path) is None
-
-
-def test_steal_is_the_share_of_the_time_between_two_readings(tmp_path: Path) -> None:
-    put(tmp_path, "proc/stat", "cpu  100 0 50 800 10 0 0 40 7 0\ncpu0 1 2 3 4 5 6 7 8\n")
-    before = machine.cpu_times(tmp_path)
-    assert before == machine.CpuTimes(steal=40, total=1000)
-    assert machine.steal_share(before, machine.CpuTimes(65, 1100)) == 0.25
-    assert math.isnan(machine.steal_share(before, before))
-
-
-def test_the_deepest_mount_point_holds_a_path(tmp_path: Path) -> None:
-    lines = (
-        "1 0 8:1 / / rw - ext4 /dev/root rw",
-        "2 1 8:2 / /data rw shared:1 - xfs /dev/sdb rw",
-        "3 1 0:5 / /data/my\\040disk rw - tmpfs none rw",
-    )
-    put(tmp_path, "proc/self/mountinfo", "\n".join(lines))
-    for path, filesystem in (("/home", "ext4"), ("/data/x", "xfs"), ("/data/my disk/x", "tmpfs")):
-        found = machine.mount_of(Path(path), tmp_path)
-        assert found is not None
-        assert found.filesystem == filesystem
-    found = machine.mount_of(Path("/database"), tmp_path)
-    assert found is not None
-    assert found.mount_point == "/"
 
 
 def known(build: Build, compressions: tuple[str, ...] = ("none", "snappy")) -> Library:
@@ -96,16 +50,86 @@ def known(build: Build, compressions: tuple[str, ...] = ("none", "snappy")) -> L
     ],
 )
 def test_each_engine_has_a_finding(library: Library, levels: list[str]) -> None:
-    findings = list(doctor.engine_findings(Listing((library,), ())))
-    assert [f.level.value for f in findings] == levels
-    assert all(f.next_step for f in findings if f.level is not doctor.Level.OK)
+    found = list(findings.engine_findings(Listing((library,), ())))
+    assert [f.level.value for f in found] == levels
+    assert all(f.next_step for f in found if f.level is not Level.OK)
 
 
 def test_a_warning_of_the_registry_becomes_a_finding() -> None:
     listing = Listing((), ("registered library x is gone; next step: lsmtune engines remove x",))
-    finding = list(doctor.engine_findings(listing))[-1]
+    finding = list(findings.engine_findings(listing))[-1]
     assert finding.text == "registered library x is gone"
     assert finding.next_step == "lsmtune engines remove x"
+
+
+@pytest.mark.parametrize(
+    ("mount", "level", "said"),
+    [
+        (Mount("ext4", "/dev/sda", "/", (), rotational=False), "ok", "ext4 on /dev/sda"),
+        (Mount("xfs", "/dev/sda", "/", (), rotational=True), "note", "says that it turns"),
+        (Mount("tmpfs", "none", "/"), "warning", "is memory"),
+        (Mount("nfs4", "server:/", "/"), "warning", "on another machine"),
+    ],
+)
+def test_the_kind_of_disk_is_judged(mount: Mount, level: str, said: str) -> None:
+    (found,) = findings.mount_findings(mount, Path("/d"))
+    assert found.level == level
+    assert said in found.text
+    assert bool(found.next_step) == (level != "ok")
+
+
+def test_options_of_a_mount_that_bear_on_writes_are_warned_of() -> None:
+    mount = Mount("ext4", "/dev/sda", "/", ("rw", "sync", "nobarrier"), rotational=False)
+    found = list(findings.mount_findings(mount, Path("/d")))
+    assert [f.level for f in found] == [Level.OK, Level.WARNING, Level.WARNING]
+    assert "sync" in found[1].text
+    assert "nobarrier" in found[2].text
+
+
+def test_memory_limits_and_how_a_run_is_held_are_told(tmp_path: Path) -> None:
+    put(tmp_path, "proc/self/cgroup", "0::/job\n")
+    put(tmp_path, "sys/fs/cgroup/job/memory.max", "1048576\n")
+    put(tmp_path, "sys/fs/cgroup/job/memory.current", "524288\n")
+    memory, held = findings.memory_findings(tmp_path)
+    assert "limited to 1MiB here, 512KiB used" in memory.text
+    assert held.level is Level.NOTE
+    assert "no group above this process gives memory limits" in held.text
+    assert held.next_step
+
+
+def test_governors_and_quotas_are_judged(tmp_path: Path) -> None:
+    assert [f.subject for f in findings.cpu_findings(tmp_path)] == ["cpu", "governor"]
+    put(tmp_path, "sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave\n")
+    put(tmp_path, "sys/devices/system/cpu/smt/active", "1\n")
+    put(tmp_path, "proc/self/cgroup", "0::/\n")
+    put(tmp_path, "sys/fs/cgroup/cpu.max", "50000 100000\n")
+    cpu, governor = findings.cpu_findings(tmp_path)
+    assert cpu.level is Level.WARNING
+    assert "limited to the time of 0.5, two to a core" in cpu.text
+    assert governor.level is Level.WARNING
+    assert "performance" in governor.next_step
+
+
+def test_load_steal_and_waiting_are_judged(tmp_path: Path) -> None:
+    put(tmp_path, "proc/loadavg", "99.00 1.00 1.00 1/2 3\n")
+    put(tmp_path, "proc/pressure/io", "some avg10=9.0 avg60=40.00 avg300=1.0 total=1\n")
+    put(tmp_path, "proc/stat", "cpu  100 0 0 0 0 0 0 0 0 0\n")
+
+    def busy(_s: float) -> None:
+        put(tmp_path, "proc/stat", "cpu  150 0 0 0 0 0 0 50 0 0\n")
+
+    found = {f.subject: f for f in findings.quiet_findings(tmp_path, busy)}
+    assert {f.level for f in found.values()} == {Level.WARNING}
+    assert "50.0 %" in found["steal"].text
+    assert "40 %" in found["disk load"].text
+    assert "99.00" in found["load"].text
+
+
+def test_a_slow_clock_is_warned_of(tmp_path: Path) -> None:
+    assert findings.clock_finding(tmp_path).level is Level.NOTE
+    for clock, level in (("hpet", Level.WARNING), ("tsc", Level.OK)):
+        put(tmp_path, "sys/devices/system/clocksource/clocksource0/current_clocksource", clock)
+        assert findings.clock_finding(tmp_path).level is level
 
 
 def test_a_missing_driver_and_folder_are_problems_and_fail(
@@ -127,6 +151,187 @@ def test_every_subject_is_looked_at_on_this_machine(
     assert said.status == 0, said.out
     lines = said.out.splitlines()
     subjects = {line.split(None, 1)[1].split(":")[0] for line in lines}
-    wanted = {"driver", "rocksdb", "leveldb", "disk", "memory", "cpu", "governor", "load", "clock"}
-    assert wanted <= subjects
+    wanted = {"driver", "rocksdb", "leveldb", "disk", "page cache", "memory", "memory limit"}
+    assert wanted | {"cpu", "governor", "load", "clock", "noise"} <= subjects
     assert all("next step: " in line for line in lines if line.startswith("warning"))
+
+
+# --- calibration
+
+
+class Noisy(FakeRunner):
+    """Runs that differ by a few per cent, and sleep for a moment."""
+
+    def __init__(self, **named: Any) -> None:
+        super().__init__(run_s=0.02, **named)
+        self._random = random.Random(1)
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        found = super()._measurement(request, outcome)
+        value = 1e5 * self._random.lognormvariate(0.0, 0.05)
+        return replace(found, phases=tuple(replace(phase(value), flushes=4) for _ in found.phases))
+
+
+@pytest.fixture
+def runner(fake_driver: Path, monkeypatch: pytest.MonkeyPatch) -> Noisy:
+    """The runner of every calibration; no other finding takes time."""
+    assert fake_driver.is_file()
+    noisy = Noisy()
+    monkeypatch.setattr(calibration_module, "NativeRunner", lambda _driver: noisy)
+    monkeypatch.setattr(
+        "lsmtune.cli.doctor.examine", lambda _directory: [Finding(Level.OK, "driver", "there")]
+    )
+    return noisy
+
+
+CALIBRATE = ("doctor", "--engine", "memory", "-w", "num=1000", "--calibrate")
+
+
+@pytest.mark.usefixtures("runner")
+def test_a_calibration_says_what_noise_hides(lsmtune: Any, home: Path) -> None:
+    said = lsmtune(*CALIBRATE, "1s", "--json")
+    assert said.status == 0, said.err
+    document = said.json()
+    assert [f["subject"] for f in document["findings"]] == ["driver"]
+    found = document["calibration"]
+    assert found["metric"] == "sustained_throughput_ops_s"
+    assert found["workload"]["num"] == 1000
+    assert found["num_recommended"] == 5000
+    (method,) = found["methods"]
+    assert method["method"] == "whole"
+    assert method["pairs"] >= 5
+    assert "not lsmtune's own driver" in method["why"]
+    noise = method["metrics"]["sustained_throughput_ops_s"]
+    assert 0.01 < noise["run_log_sd"] < 0.15
+    assert noise["pair_log_sd_low"] < noise["pair_log_sd"] < noise["pair_log_sd_high"]
+    assert [p["budget_s"] for p in noise["provable"]] == [60, 600, 3600]
+    effects = [p["smallest_effect"] for p in noise["provable"]]
+    assert effects == sorted(effects, reverse=True)
+    assert [n["effect"] for n in noise["needed"]] == [0.05, 0.01]
+    assert noise["needed"][0]["pairs"] < noise["needed"][1]["pairs"]
+    assert any("flushed 4 times" in line for line in found["warnings"])
+    assert list(home.iterdir()) == []
+
+
+@pytest.mark.usefixtures("runner")
+def test_a_calibration_is_a_table_for_people(lsmtune: Any) -> None:
+    said = lsmtune(*CALIBRATE, "1s")
+    assert said.status == 0, said.err
+    for words in (
+        "ok      driver: there",
+        "by whole: ",
+        "smallest difference provable in a time:",
+        "to prove a difference in sustained_throughput_ops_s: 5 % takes ",
+        "run length: at least -w num=5000",
+        "warning: fillrandom: flushed 4 times",
+    ):
+        assert words in said.out
+    assert "noise: not measured" not in said.out
+
+
+@pytest.mark.usefixtures("runner")
+def test_a_time_too_short_for_two_pairs_is_refused_with_one_that_does(
+    lsmtune: Any, home: Path
+) -> None:
+    said = lsmtune(*CALIBRATE, "1ms")
+    assert said.status == 2
+    assert said.err.count("\n") == 1
+    assert "--calibrate: too short for 2 pairs of runs; found '1ms'; allowed: a longer time" in (
+        said.err
+    )
+    assert list(home.iterdir()) == []
+
+
+def test_a_run_that_fails_ends_it_in_one_line(lsmtune: Any, runner: Noisy, home: Path) -> None:
+    runner.fails = lambda _request: Outcome.CRASHED
+    said = lsmtune(*CALIBRATE, "1s")
+    assert said.status == 1
+    assert "ended crashed: made to end crashed" in said.err.splitlines()[-1]
+    assert list(home.iterdir()) == []
+
+
+def test_an_option_that_the_engine_refuses_is_the_users(
+    lsmtune: Any, runner: Noisy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    error = RunError("unknown_option", "no", "options.x", "x", None, ("y",))
+    monkeypatch.setattr(
+        Noisy,
+        "_measurement",
+        lambda self, request, _outcome: replace(
+            FakeRunner._measurement(self, request, Outcome.INVALID), error=error
+        ),
+    )
+    said = lsmtune(*CALIBRATE, "1s", "-o", "x=1")
+    assert said.status == 2
+    assert said.err.splitlines()[-1] == "lsmtune: doctor: -o x: unknown option; did you mean y?"
+    assert len(runner.requests) == 2
+
+
+def test_ctrl_c_keeps_nothing_and_says_so(lsmtune: Any, runner: Noisy, home: Path) -> None:
+    def interrupt(_request: RunRequest) -> Outcome | None:
+        if len(runner.requests) == 3:
+            os.kill(os.getpid(), signal.SIGINT)
+            time.sleep(0.01)
+        return None
+
+    runner.fails = interrupt
+    said = lsmtune(*CALIBRATE, "60s", "--json")
+    assert said.status == 130
+    assert said.out == ""
+    assert "interrupted; nothing was kept" in said.err
+    assert list(home.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["--calibrate", "60"], "--engine: needed by --calibrate; allowed: rocksdb, leveldb"),
+        (["--calibrate", "soon"], "--calibrate: found 'soon'; allowed: seconds as a number"),
+        (["--calibrate", "0s"], "--calibrate: found '0s'; allowed: a duration above 0"),
+        (["--calibrate", "9", "--engine", "rocks"], "--engine: found 'rocks'; allowed: rocksdb"),
+        (["--calibrate", "9", "--engine", "noop"], "--engine: found 'noop'; allowed: rocksdb"),
+        (
+            ["--calibrate", "9", "--engine", "memory", "--workload", "fillrandm"],
+            "--workload: found 'fillrandm'",
+        ),
+        (["--engine", "memory"], "--engine: has no effect without --calibrate TIME"),
+        (["-w", "num=5"], "-w/--workload-set: has no effect without --calibrate TIME"),
+        (["-o", "a=5"], "-o/--option: has no effect without --calibrate TIME"),
+        (["--seed", "5"], "--seed: has no effect without --calibrate TIME"),
+        (["--calibrate", "9", "--engine", "memory", "--memory", "much"], "--memory: found 'much'"),
+    ],
+)
+@pytest.mark.usefixtures("fake_driver")
+def test_wrong_flags_are_one_line(lsmtune: Any, arguments: list[str], line: str) -> None:
+    said = lsmtune("doctor", *arguments)
+    assert said.status == 2
+    assert said.out == ""
+    assert said.err.startswith(f"lsmtune: {line}")
+    assert said.err.count("\n") == 1
+
+
+def test_nothing_is_calibrated_where_something_must_be_mended(
+    lsmtune: Any, runner: Noisy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = Finding(Level.PROBLEM, "disk", "full", "free some space")
+    monkeypatch.setattr("lsmtune.cli.doctor.examine", lambda _directory: [broken])
+    said = lsmtune(*CALIBRATE, "1s", "--json", "--dir", str(tmp_path))
+    assert said.status == 1
+    assert said.json()["calibration"] is None
+    assert runner.requests == []
+
+
+@pytest.mark.engine
+def test_a_real_engine_is_calibrated_by_both_methods(
+    lsmtune: Any, driver: Path, rocksdb_library: Path, home: Path
+) -> None:
+    assert driver.is_file()
+    said = lsmtune(
+        "doctor", "--engine", "rocksdb", "--library", str(rocksdb_library), "--dir", str(home),
+        "-w", "num=5000", "--calibrate", "6s", "--json",
+    )  # fmt: skip
+    assert said.status == 0, said.err
+    methods = json.loads(said.out)["calibration"]["methods"]
+    assert [method["method"] for method in methods] == ["slices", "whole"]
+    assert all("sustained_throughput_ops_s" in method["metrics"] for method in methods)
+    assert list(home.iterdir()) == []

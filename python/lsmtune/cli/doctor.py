@@ -3,213 +3,219 @@
 from __future__ import annotations
 
 import json
-import os
-import time
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass
-from enum import StrEnum
+import sys
+from dataclasses import asdict, dataclass, fields
+from itertools import chain
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
-import psutil
 import typer
 from rich.console import Console
 from rich.text import Text
 
-from lsmtune.cli import engines as engine_list
-from lsmtune.cli import machine
-from lsmtune.engines.libraries import library_warnings
-from lsmtune.engines.names import ENGINE_KINDS
-from lsmtune.errors import ExitStatus, InputError
-from lsmtune.runners.driver_binary import find_driver
-from lsmtune.units import format_bytes
+from lsmtune.cli.findings import Finding, Level, examine
+from lsmtune.cli.flags import (
+    DEADLINE_DEFAULT,
+    DISK_DEFAULT,
+    MEMORY_DEFAULT,
+    OPTION_FLAG,
+    WORKLOAD_FLAG,
+    JsonOption,
+    LibraryOption,
+    OptionSetOption,
+    WorkloadSetOption,
+    config_of,
+    duration_of,
+    limits_of,
+    whole_number,
+    workload_of,
+)
+from lsmtune.engines.names import STUDY_ENGINES
+from lsmtune.engines.page_cache import with_page_cache
+from lsmtune.errors import ExitStatus, InputError, nearest_name
+from lsmtune.records.request import SEED_MAX
+from lsmtune.workloads import WORKLOAD_NAMES
 
-# A study of the default sizes writes a few GiB; two runs may be on the disk at once.
-_FREE_BYTES_WANTED = 10 * 2**30
-_FREE_BYTES_NEEDED = 1 * 2**30
-_STEAL_SHARE_MAX = 0.02
-_STEAL_WINDOW_S = 0.5
-_SLOW_CLOCKS = ("acpi_pm", "hpet", "jiffies", "refined-jiffies")
-_MEMORY_FILESYSTEMS = ("tmpfs", "ramfs")
-_REMOTE_FILESYSTEMS = ("nfs", "nfs4", "cifs", "smb3", "9p", "fuse.sshfs", "ceph")
+if TYPE_CHECKING:
+    from lsmtune.cli.calibration import CalibrationRequest
 
-
-class Level(StrEnum):
-    """How much a finding matters."""
-
-    OK = "ok"
-    NOTE = "note"
-    WARNING = "warning"
-    PROBLEM = "problem"
-
-
+COMMAND = "doctor"
+CALIBRATE_FLAG = "--calibrate"
+WORKLOAD_DEFAULT = "fillrandom"
+EPILOG = "\n\n".join(
+    (
+        "Examples:",
+        "lsmtune doctor --dir /data",
+        "lsmtune doctor --engine rocksdb --workload fillrandom -w num=300000 --calibrate 60s",
+        "Exit status 1: something that was found keeps lsmtune from working here.",
+    )
+)
 _COLOURS = {Level.OK: "green", Level.NOTE: "cyan", Level.WARNING: "yellow", Level.PROBLEM: "red"}
-
-
-@dataclass(frozen=True)
-class Finding:
-    """One thing that was looked at, and what to do about it (empty: nothing)."""
-
-    level: Level
-    subject: str
-    text: str
-    next_step: str = ""
+_SEED_DEFAULT = 1
+_PIPE_COLUMNS = 120
+_FLAGS = {"workload_set": WORKLOAD_FLAG, "option": OPTION_FLAG}
+_NOT_CALIBRATED = Finding(
+    Level.NOTE,
+    "noise",
+    "not measured: what this machine can tell apart is not known",
+    f"lsmtune doctor --engine rocksdb {CALIBRATE_FLAG} 60s",
+)
 
 
 def register(app: typer.Typer) -> None:
     """Add the `doctor` command to `app`."""
-    app.command("doctor")(_doctor)
+    app.command(COMMAND, epilog=EPILOG)(_doctor)
 
 
 def _doctor(
-    directory: Annotated[Path, typer.Option("--dir", help="Where studies will be.")] = Path(),
-    as_json: Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")] = False,
+    directory: Annotated[
+        Path, typer.Option("--dir", metavar="DIR", help="Where studies will be.")
+    ] = Path(),
+    calibrate: Annotated[
+        str | None,
+        typer.Option(
+            CALIBRATE_FLAG,
+            metavar="TIME",
+            help="Run an engine against itself for this time, and say what noise hides: 60s.",
+        ),
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine",
+            metavar="NAME",
+            help=f"What to calibrate with: {', '.join(STUDY_ENGINES)}.",
+            autocompletion=lambda: list(STUDY_ENGINES),
+        ),
+    ] = None,
+    library: LibraryOption = None,
+    workload: Annotated[
+        str | None,
+        typer.Option(
+            "--workload",
+            metavar="NAME",
+            help=f"What to calibrate with, {WORKLOAD_DEFAULT} if unset.",
+            autocompletion=lambda: list(WORKLOAD_NAMES),
+        ),
+    ] = None,
+    workload_set: WorkloadSetOption = None,
+    option: OptionSetOption = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            "--seed",
+            metavar="N",
+            parser=whole_number("--seed", 0, SEED_MAX),
+            help=f"Seed of the pairs, {_SEED_DEFAULT} if unset.",
+        ),
+    ] = None,
+    memory: Annotated[
+        str | None,
+        typer.Option("--memory", metavar="SIZE", help="A run is killed above this memory."),
+    ] = None,
+    disk: Annotated[
+        str | None,
+        typer.Option("--disk", metavar="SIZE", help="A run is killed above this disk space."),
+    ] = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Say what this machine and its engine libraries are good for, and what to do about it."""
-    findings = list(examine(directory.absolute()))
+    place = directory.absolute()
+    given = _Given(engine, library, workload, workload_set, option, seed, memory, disk)
+    asked = None if calibrate is None else given.request(calibrate)
+    if asked is None:
+        given.refuse_all()
+    findings = _looked_at(place, calibrating=asked is not None, quiet=as_json)
+    problem = any(finding.level is Level.PROBLEM for finding in findings)
+    document = None
+    if asked is not None and not problem:
+        document = _calibrated(asked, place, quiet=as_json)
     if as_json:
-        print(json.dumps({"findings": [asdict(f) for f in findings]}, indent=2))
-    else:
-        console = Console(highlight=False, soft_wrap=True)
-        for finding in findings:
-            console.print(_line(finding))
-    if any(f.level is Level.PROBLEM for f in findings):
+        found = {"findings": [asdict(f) for f in findings], "calibration": document}
+        print(json.dumps(found, indent=2))
+    if problem:
         raise typer.Exit(ExitStatus.FAILED)
 
 
-def examine(directory: Path) -> Iterator[Finding]:
-    """Every finding, for studies kept in `directory`."""
-    yield driver_finding()
-    yield from engine_findings(engine_list.collect())
-    yield from disk_findings(directory)
-    yield from memory_findings()
-    yield from cpu_findings()
-    yield from quiet_findings()
+@dataclass(frozen=True)
+class _Given:
+    """The flags that say what to calibrate with, as the user gave them."""
+
+    engine: str | None
+    library: Path | None
+    workload: str | None
+    workload_set: list[str] | None
+    option: list[str] | None
+    seed: int | None
+    memory: str | None
+    disk: str | None
+
+    def request(self, time: str) -> CalibrationRequest:
+        """What is to be calibrated. Raises InputError."""
+        from lsmtune.cli.calibration import CalibrationRequest
+        from lsmtune.cli.engine_choice import chosen_engine
+        from lsmtune.runners.driver_binary import find_driver
+
+        time_s, allowed = duration_of(CALIBRATE_FLAG, time), ", ".join(STUDY_ENGINES)
+        if self.engine is None:
+            raise InputError("--engine", why=f"needed by {CALIBRATE_FLAG}", allowed=allowed)
+        if self.engine not in STUDY_ENGINES:
+            nearest = nearest_name(self.engine, STUDY_ENGINES)
+            raise InputError("--engine", found=self.engine, allowed=allowed, nearest=nearest)
+        chosen = workload_of(self.workload or WORKLOAD_DEFAULT, self.workload_set)
+        config = config_of(self.option)
+        config = with_page_cache(config, self.engine, chosen.page_cache, WORKLOAD_FLAG)
+        limits = limits_of(
+            DEADLINE_DEFAULT, self.memory or MEMORY_DEFAULT, self.disk or DISK_DEFAULT
+        )
+        driver = find_driver()
+        identity, warnings = chosen_engine(self.engine, self.library, driver)
+        seed = _SEED_DEFAULT if self.seed is None else self.seed
+        return CalibrationRequest(
+            identity, chosen, config, limits, seed, time_s, driver, tuple(warnings)
+        )
+
+    def refuse_all(self) -> None:
+        """Raises InputError for a flag that has no effect because nothing is calibrated."""
+        for field in fields(self):
+            if getattr(self, field.name) is not None:
+                flag = _FLAGS.get(field.name, f"--{field.name}")
+                why = f"has no effect without {CALIBRATE_FLAG} TIME"
+                raise InputError(flag, why=why)
 
 
-def driver_finding() -> Finding:
-    """Whether there is a driver."""
-    try:
-        return Finding(Level.OK, "driver", str(find_driver()))
-    except InputError as error:
-        return Finding(Level.PROBLEM, "driver", str(error), "make setup")
+def _looked_at(directory: Path, *, calibrating: bool, quiet: bool) -> list[Finding]:
+    """Every finding, printed as it is found unless `quiet`."""
+    found, console = [], Console(highlight=False, soft_wrap=True)
+    for finding in chain(examine(directory), () if calibrating else (_NOT_CALIBRATED,)):
+        found.append(finding)
+        if not quiet:
+            console.print(_line(finding))
+    return found
 
 
-def engine_findings(listing: engine_list.Listing) -> Iterator[Finding]:
-    """The library that each engine would run with, and what is wrong with others."""
-    for name in ENGINE_KINDS:
-        step = f"lsmtune engines install {name}"
-        found = [x for x in listing.libraries if x.identity.name == name]
-        if not found:
-            yield Finding(Level.WARNING, name, "no library is known", step)
-            continue
-        library = found[0]
-        identity = library.identity
-        facts = f"{identity.version or 'version not known'}, {identity.build.value}, "
-        facts += f"compressions {' '.join(library.compressions) or 'not known'}, {library.path}"
-        warned = library_warnings(library)
-        level = Level.WARNING if warned else Level.OK
-        yield Finding(level, name, facts, step if warned else "")
-        if library.compressions == ("none",):
-            why = "this library compresses nothing, so measurements without compression only"
-            yield Finding(Level.NOTE, name, why, step)
-    shown = [w for x in listing.libraries for w in library_warnings(x)]
-    for warning in listing.warnings:
-        if warning not in shown:
-            text, _, step = warning.partition("; next step: ")
-            yield Finding(Level.WARNING, "engines", text, step)
+def _calibrated(asked: CalibrationRequest, directory: Path, *, quiet: bool) -> dict[str, object]:
+    """The calibration as a document, printed for people unless `quiet`.
 
+    Raises typer.Exit when interrupted.
+    """
+    from lsmtune.cli.calibration import calibrated, calibration_display
+    from lsmtune.cli.calibration_view import calibration_document, calibration_view
+    from lsmtune.cli.interrupt import stop_on_interrupt
 
-def disk_findings(directory: Path) -> Iterator[Finding]:
-    """The filesystem of `directory`, its device, and the space that is left."""
-    subject = "disk"
-    if not directory.is_dir() or not os.access(directory, os.W_OK | os.X_OK):
-        why = "not a folder that can be written to"
-        yield Finding(Level.PROBLEM, subject, f"{directory}: {why}", "choose another with --dir")
-        return
-    mount = machine.mount_of(directory.resolve())
-    if mount is None:
-        yield Finding(Level.NOTE, subject, f"{directory}: filesystem not known")
-    else:
-        facts = f"{directory}: {mount.filesystem} on {mount.device}"
-        step = "choose a folder on a local disk with --dir"
-        if mount.filesystem in _MEMORY_FILESYSTEMS:
-            why = f"{facts} is memory: flushes and syncs cost nothing there"
-            yield Finding(Level.WARNING, subject, why, step)
-        elif mount.filesystem in _REMOTE_FILESYSTEMS:
-            yield Finding(Level.WARNING, subject, f"{facts} is on the network", step)
-        else:
-            yield Finding(Level.OK, subject, facts)
-    free = psutil.disk_usage(str(directory)).free
-    text, step = f"{format_bytes(free)} free", "free some space, or choose another with --dir"
-    if free < _FREE_BYTES_NEEDED:
-        yield Finding(Level.PROBLEM, subject, text, step)
-    elif free < _FREE_BYTES_WANTED:
-        yield Finding(Level.WARNING, subject, text, step)
-    else:
-        yield Finding(Level.OK, subject, text)
-
-
-def memory_findings() -> Iterator[Finding]:
-    """Memory of the machine, and the limit of this process's control group."""
-    memory = psutil.virtual_memory()
-    facts = f"{format_bytes(memory.total)}, {format_bytes(memory.available)} available"
-    limit = machine.memory_limit_bytes()
-    if limit is None or limit >= memory.total:
-        yield Finding(Level.OK, "memory", f"{facts}, no lower limit for this process")
-        return
-    why = f"{facts}, but limited to {format_bytes(limit)} here (page cache included)"
-    yield Finding(Level.NOTE, "memory", why, "keep caches and databases well below the limit")
-
-
-def cpu_findings() -> Iterator[Finding]:
-    """Processors that may be used, and how their frequency is governed."""
-    usable: float = len(os.sched_getaffinity(0))
-    facts = f"{usable} of {os.cpu_count()} processors"
-    quota = machine.cpu_limit()
-    if quota is not None and quota < usable:
-        usable, facts = quota, f"{facts}, limited to the time of {quota:.2g}"
-    if usable < 2:
-        why = f"{facts}: compaction competes with the workload"
-        yield Finding(Level.WARNING, "cpu", why, "use a machine with at least 2 processors")
-    else:
-        yield Finding(Level.OK, "cpu", facts)
-    governor = machine.governor()
-    if governor is None:
-        yield Finding(Level.NOTE, "governor", "not visible here (usual in a virtual machine)")
-    elif governor == "performance":
-        yield Finding(Level.OK, "governor", governor)
-    else:
-        step = "cpupower frequency-set --governor performance"
-        yield Finding(Level.WARNING, "governor", f"{governor}: the clock rate will vary", step)
-
-
-def quiet_findings() -> Iterator[Finding]:
-    """What else takes processor time, and what time is read from."""
-    before = machine.cpu_times()
-    time.sleep(_STEAL_WINDOW_S)
-    after = machine.cpu_times()
-    processors = len(os.sched_getaffinity(0))
-    load = machine.load_average()
-    if load is not None:
-        busy = load > processors / 2
-        text = f"{load:.2f} over the last minute, on {processors} processors"
-        step = "stop other programs, or expect wider intervals"
-        yield Finding(Level.WARNING if busy else Level.OK, "load", text, step if busy else "")
-    if before is not None and after is not None and after.total > before.total:
-        share = machine.steal_share(before, after)
-        stolen = share > _STEAL_SHARE_MAX
-        step = "use a machine that is not shared, or more pairs" if stolen else ""
-        text = f"{100 * share:.1f} % of processor time taken by the host"
-        yield Finding(Level.WARNING if stolen else Level.OK, "steal", text, step)
-    clock = machine.clock_source()
-    if clock is None:
-        yield Finding(Level.NOTE, "clock", "source not visible here")
-    elif clock in _SLOW_CLOCKS:
-        why = f"{clock} is slow to read, which every latency then contains"
-        yield Finding(Level.WARNING, "clock", why, "boot with clocksource=tsc if it is stable")
-    else:
-        yield Finding(Level.OK, "clock", clock)
+    for warning in asked.warnings:
+        typer.echo(f"lsmtune: warning: {warning}", err=True)
+    with calibration_display(asked) as observer, stop_on_interrupt(observer.warning) as stop:
+        found = calibrated(asked, directory, observer, stop)
+    if stop.is_set():
+        typer.echo("lsmtune: interrupted; nothing was kept", err=True)
+        raise typer.Exit(ExitStatus.INTERRUPTED)
+    if not quiet:
+        # A pipe has no width of its own.
+        width = None if sys.stdout.isatty() else _PIPE_COLUMNS
+        console = Console(width=width, highlight=False, soft_wrap=True)
+        console.print(calibration_view(asked, found))
+    return calibration_document(asked, found)
 
 
 def _line(finding: Finding) -> Text:

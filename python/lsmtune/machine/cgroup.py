@@ -11,7 +11,6 @@ A group counts page cache too, but the kernel drops that before it kills anythin
 from __future__ import annotations
 
 import errno
-import itertools
 import os
 import re
 import signal
@@ -29,8 +28,8 @@ from lsmtune.machine.limits import memory_limit
 
 PREFIX = "lsmtune-"
 _NAME = re.compile(rf"{PREFIX}(\d+)-\d+")
-_REMOVAL_S = 5.0
 _REMOVAL_TICK_S = 0.01
+_REMOVAL_TICKS = 500
 _PROBE_BYTES = 1 << 30
 
 
@@ -100,23 +99,29 @@ class MemoryGroup:
             raise LsmtuneError(f"{self.path}: {_reason(error)}") from error
 
     def oom_kills(self) -> int:
-        """How many processes of the group the kernel has killed for want of memory."""
-        return field_of(self._kills, "oom_kill") or 0
+        """How many processes of the group the kernel has killed for want of memory.
+
+        Raises LsmtuneError when the group is gone.
+        """
+        kills = field_of(self._kills, "oom_kill")
+        if kills is None:
+            raise LsmtuneError(f"{self._kills}: cannot be read")
+        return kills
 
     def remove(self) -> None:
         """Kill what is left in the group, and remove it. May be called more than once.
 
         Raises LsmtuneError when a process in it does not end within 5 seconds.
         """
-        until_s = time.monotonic() + _REMOVAL_S
-        while not _removed(self.path):
-            if time.monotonic() > until_s:
-                raise LsmtuneError(f"{self.path}: cannot be removed: a process in it does not end")
+        for _ in range(_REMOVAL_TICKS):
+            if _removed(self.path):
+                return
             for pid in (text_of(self.path / "cgroup.procs") or "").split():
                 if pid != "0":  # of another namespace
                     with suppress(ProcessLookupError):
                         os.kill(int(pid), signal.SIGKILL)
             time.sleep(_REMOVAL_TICK_S)
+        raise LsmtuneError(f"{self.path}: cannot be removed: a process in it does not end")
 
 
 def memory_group(limit_bytes: int, root: Path = ROOT) -> MemoryGroup | None:
@@ -176,7 +181,10 @@ def _place(root: Path) -> tuple[Path, _Version] | str:
         return "there are no control groups here"
     for folder in groups:
         if "memory" in (text_of(folder / "cgroup.subtree_control") or "").split():
-            return folder, _V2
+            # A process moves only where its mover may write to the group above both places.
+            if os.access(folder / "cgroup.procs", os.W_OK):
+                return folder, _V2
+            return f"no control group can be made in {folder}: permission denied"
     return f"no group above this process gives memory limits to its children ({groups[0]})"
 
 
@@ -185,7 +193,8 @@ def _sweep(parent: Path, root: Path) -> None:
     for folder in parent.glob(f"{PREFIX}*"):
         name = _NAME.fullmatch(folder.name)
         if name is not None and not (root / "proc" / name[1]).exists():
-            _removed(folder)
+            with suppress(PermissionError):  # of another user, whose tuner will do it
+                _removed(folder)
 
 
 def _removed(folder: Path) -> bool:
@@ -195,21 +204,22 @@ def _removed(folder: Path) -> bool:
     except FileNotFoundError:
         return True
     except OSError as error:
-        if error.errno not in (errno.EBUSY, errno.ENOTEMPTY, errno.EACCES, errno.EPERM):
+        if error.errno != errno.EBUSY:
             raise
         return False
     return True
 
 
 def _new_folder(parent: Path) -> Path:
-    for number in itertools.count():
+    number = 0
+    while True:
         folder = parent / f"{PREFIX}{os.getpid()}-{number}"
         try:
             folder.mkdir()
         except FileExistsError:
-            continue
-        return folder
-    raise AssertionError("unreachable")
+            number += 1
+        else:
+            return folder
 
 
 def _limit(folder: Path, limit_bytes: int, version: _Version) -> None:

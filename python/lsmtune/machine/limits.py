@@ -42,9 +42,8 @@ def cpu_limit(root: Path = ROOT) -> float | None:
         if len(words) == 2 and words[0].isdecimal():
             found.append(int(words[0]) / int(words[1]))
     for folder in groups_v1("cpu", root):
-        quota, period = number_of(folder / "cpu.cfs_quota_us"), number_of(
-            folder / "cpu.cfs_period_us"
-        )
+        quota = number_of(folder / "cpu.cfs_quota_us")
+        period = number_of(folder / "cpu.cfs_period_us")
         if quota is not None and quota > 0 and period:
             found.append(quota / period)
     return min(found, default=None)

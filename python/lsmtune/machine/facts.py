@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-import os
 import platform
 from pathlib import Path
 
 import psutil
 
-from lsmtune.cli.machine import (
-    ROOT,
+from lsmtune.machine.cpu import (
     clock_source,
-    cpu_limit,
-    governor,
+    cores_present,
+    governors,
     load_average,
-    memory_limit_bytes,
-    mount_of,
+    processor_name,
 )
+from lsmtune.machine.filesystem import mount_of
+from lsmtune.machine.kernel_files import ROOT
+from lsmtune.machine.limits import cpu_limit, memory_limit
 from lsmtune.units import format_bytes
 
 
@@ -26,26 +26,17 @@ def machine_facts(folder: Path, root: Path = ROOT) -> dict[str, str]:
     `folder` is where the study's databases are made.
     """
     mount = mount_of(folder.resolve(), root)
-    limit_bytes, quota, load = memory_limit_bytes(root), cpu_limit(root), load_average(root)
+    limit, quota, load = memory_limit(root), cpu_limit(root), load_average(root)
     facts = {
-        "processor": _processor(root),
-        "processors": str(os.cpu_count()),
+        "processor": processor_name(root),
+        "processors": str(cores_present()),
         "processor quota": None if quota is None else f"{quota:g}",
-        "governor": governor(root),
+        "governor": ", ".join(governors(root)) or None,
         "memory": format_bytes(psutil.virtual_memory().total),
-        "memory limit": None if limit_bytes is None else format_bytes(limit_bytes),
+        "memory limit": None if limit is None else format_bytes(limit.limit_bytes),
         "filesystem": None if mount is None else f"{mount.filesystem} on {mount.device}",
         "kernel": platform.release(),
         "clock source": clock_source(root),
         "load average at the start": None if load is None else f"{load:.2f}",
     }
     return {name: value for name, value in facts.items() if value is not None}
-
-
-def _processor(root: Path) -> str | None:
-    try:
-        lines = (root / "proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return None
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, None)

@@ -1,6 +1,8 @@
 from pathlib import Path
 
-from lsmtune.cli.machine_facts import machine_facts
+from fake_root import put
+
+from lsmtune.machine.facts import machine_facts
 
 
 def test_this_machine_says_where_databases_lie(tmp_path: Path) -> None:
@@ -11,8 +13,7 @@ def test_this_machine_says_where_databases_lie(tmp_path: Path) -> None:
 
 
 def test_what_a_machine_does_not_tell_is_left_out(tmp_path: Path) -> None:
-    (tmp_path / "proc").mkdir()
-    (tmp_path / "proc/cpuinfo").write_text("processor : 0\nmodel name : Abacus 3000\n")
+    put(tmp_path, "proc/cpuinfo", "processor : 0\nmodel name : Abacus 3000\n")
     facts = machine_facts(tmp_path, root=tmp_path)
     assert facts["processor"] == "Abacus 3000"
     assert "governor" not in facts

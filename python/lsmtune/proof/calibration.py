@@ -1,0 +1,246 @@
+"""Calibration: the baseline against itself, to learn what this machine can tell apart.
+
+The pairs are those of a proof, by the proof's own method, on seeds of their own.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from lsmtune.proof.measurer import Measurer
+from lsmtune.proof.method import Choice, choose
+from lsmtune.proof.observer import RunObserver
+from lsmtune.proof.others import REPORTED
+from lsmtune.proof.pairs import Pair, failed, measurements
+from lsmtune.proof.place import Place
+from lsmtune.proof.run_length import factor_wanted, run_length
+from lsmtune.proof.seeds import Stream, derive_seed
+from lsmtune.records.config import Config
+from lsmtune.records.goal import Goal
+from lsmtune.records.measurement import Measurement
+from lsmtune.records.objective import Objective, default_direction
+from lsmtune.records.pairing import PairMethod
+from lsmtune.stats.noise import noise_of
+from lsmtune.storage.measurements import MeasurementStore, Role, StoredMeasurement
+
+# Two pairs have a spread; fewer say nothing of one.
+PAIRS_LEAST = 2
+# A baseline that fails more often than this is no baseline.
+FAILURES_TOLERATED = 2
+
+
+@dataclass(frozen=True)
+class MetricNoise:
+    """How one metric varies while nothing is changed; spreads are standard deviations of logs.
+
+    `run_log_sd` is that of single runs, with an interval at 95 %; `autocorrelation` that of
+    neighbouring runs, None where too few tell. `pair_log_sd`, with its interval, is that of the
+    ratio of the two runs of a pair, of which either goes first. `second_over_first` is the
+    median of what going second makes of a run.
+    """
+
+    run_log_sd: float
+    run_log_sd_low: float
+    run_log_sd_high: float
+    autocorrelation: float | None
+    pair_log_sd: float
+    pair_log_sd_low: float
+    pair_log_sd_high: float
+    second_over_first: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What `pairs` pairs of the baseline with itself showed, by `method`.
+
+    `why` says why it is not the method that would be taken else. `metrics` is empty with fewer
+    than `PAIRS_LEAST` pairs; the goal's own metric comes first, and one that is not above zero in
+    each run has no noise in logs and is left out. `factor` is how many times as long a run should
+    be, None where that is not known; `warnings` say why. Both are of the last run that went first,
+    under each workload.
+    """
+
+    method: PairMethod
+    pairs: int
+    pairs_failed: int = 0
+    seconds_per_pair: float | None = None
+    metrics: Mapping[str, MetricNoise] = field(default_factory=dict)
+    factor: float | None = None
+    warnings: tuple[str, ...] = ()
+    why: str = ""
+
+
+def calibrate(
+    baseline: Config,
+    goal: Goal,
+    measurer: Measurer,
+    observer: RunObserver,
+    *,
+    study_seed: int,
+    pairs: int,
+    method: PairMethod | None = None,
+    deadline_s: float | None = None,
+) -> Calibration:
+    """Run `baseline` against itself until there are so many complete pairs, and say how it varies.
+
+    Both sides of pair k have the seed number k of stream CALIBRATION. `method` None leaves the
+    choice to `proof.method.choose`, as a proof does. Pairs that the folder holds count, and no pair
+    goes on after `deadline_s` seconds from now, nor is begun that would; so there may be fewer. It
+    ends early when the measurer's stop event is set, and when more than `FAILURES_TOLERATED` pairs
+    failed, which `observer` is warned of. Raises what `Measurer.measure_pair` raises.
+    """
+    until_s = math.inf if deadline_s is None else measurer.now_s() + deadline_s
+    calibrator = _Calibrator(baseline, measurer, study_seed, method)
+    calibrator.run(pairs, until_s)
+    found = calibrator.calibration(goal)
+    if found.pairs_failed > FAILURES_TOLERATED:
+        observer.warning(f"calibration ended early: {found.pairs_failed} pairs of runs failed")
+    return found
+
+
+def calibration_of(
+    pairs: Sequence[Pair], goal: Goal, method: PairMethod, why: str = ""
+) -> Calibration:
+    """What stored pairs by `method`, in the order in which they were run, show."""
+    good = [pair for pair in pairs if not failed(pair.runs)]
+    last = measurements(good[-1].baseline) if good else []
+    factors = [factor for run in last if (factor := factor_wanted(run)) is not None]
+    return Calibration(
+        method=method,
+        pairs=len(good),
+        pairs_failed=len(pairs) - len(good),
+        seconds_per_pair=statistics.median(pair.wall_s for pair in good) if good else None,
+        metrics=dict(_noises(good, goal)) if len(good) >= PAIRS_LEAST else {},
+        factor=max(factors, default=None),
+        warnings=tuple(dict.fromkeys(line for run in last for line in run_length(run))),
+        why=why,
+    )
+
+
+def calibration_pairs(store: MeasurementStore, baseline: Config, workloads: int) -> list[Pair]:
+    """The pairs of `baseline` with itself that were not cut off, by number, of all methods.
+
+    The side that went first is the `baseline` of each.
+    """
+    options, sides = dict(baseline.options), dict[tuple[int, int], list[StoredMeasurement]]()
+    for run in store.of(Role.CALIBRATION):
+        if run.pair is not None and dict(run.config.options) == options:
+            sides.setdefault((run.pair, run.repeat), []).append(run)
+    for side in sides.values():
+        side.sort(key=lambda run: run.workload)
+    numbers = sorted({number for number, _ in sides})
+    pairs = [Pair(n, sides.get((n, 0), []), sides.get((n, 1), [])) for n in numbers]
+    return [pair for pair in pairs if pair.is_over(workloads)]
+
+
+class _Calibrator:
+    def __init__(
+        self, baseline: Config, measurer: Measurer, study_seed: int, asked: PairMethod | None
+    ) -> None:
+        self._baseline = baseline
+        self._measurer = measurer
+        self._study_seed = study_seed
+        self._asked = asked
+        store = measurer.folder.measurements
+        self._pairs = calibration_pairs(store, baseline, measurer.workloads)
+        numbers = (run.pair for run in store.of(Role.CALIBRATION) if run.pair is not None)
+        self._next = 1 + max(numbers, default=-1)
+
+    def run(self, pairs: int, until_s: float) -> None:
+        """Run until there are `pairs` that ended well, or no more can be had."""
+        while True:
+            by_method = self._by_method()
+            bad = sum(failed(pair.runs) for pair in by_method)
+            enough = len(by_method) - bad >= pairs
+            if enough or bad > FAILURES_TOLERATED or self._measurer.stop.is_set():
+                return
+            next_s = statistics.median([pair.wall_s for pair in by_method]) if by_method else 0.0
+            if self._measurer.now_s() + next_s > until_s:
+                return
+            pair = self._run_pair(until_s)
+            if pair is None:
+                return
+            self._pairs.append(pair)
+
+    def calibration(self, goal: Goal) -> Calibration:
+        """What the pairs by the chosen method show."""
+        choice = self._choice()
+        return calibration_of(self._by_method(), goal, choice.method, choice.why)
+
+    def _choice(self) -> Choice:
+        phases = self._measurer.phases
+        scout = next((pair.runs for pair in self._pairs if pair.is_of(PairMethod.SLICES)), ())
+        runs = measurements(scout)
+        return choose(self._asked, phases, native=self._measurer.native, scout=runs)
+
+    def _by_method(self) -> list[Pair]:
+        method = self._choice().method
+        return [pair for pair in self._pairs if pair.is_of(method)]
+
+    def _run_pair(self, until_s: float) -> Pair | None:
+        """A pair under every workload, up to one that fails; None when it was interrupted."""
+        number, method = self._next, self._choice().method
+        self._next += 1
+        seed = derive_seed(self._study_seed, Stream.CALIBRATION, number)
+        first, second = list[StoredMeasurement](), list[StoredMeasurement]()
+        for workload in range(self._measurer.workloads):
+            one, other = (
+                Place(Role.CALIBRATION, number, pair=number, workload=workload, repeat=repeat)
+                for repeat in (0, 1)
+            )
+            both = self._measurer.measure_pair(
+                (self._baseline, one), (self._baseline, other), seed, method, until_s=until_s
+            )
+            if both is None:
+                return None
+            first.append(both[0])
+            second.append(both[1])
+            if failed(both):
+                break
+        return Pair(number, first, second)
+
+
+def _noises(pairs: Sequence[Pair], goal: Goal) -> Iterator[tuple[str, MetricNoise]]:
+    sides = [(measurements(pair.baseline), measurements(pair.candidate)) for pair in pairs]
+    for name, of in _metrics(goal, sides[0][0]).items():
+        values = [(of.value(first), of.value(second)) for first, second in sides]
+        known = [(a, b) for a, b in values if a is not None and b is not None and min(a, b) > 0]
+        if len(known) == len(values):
+            yield name, metric_noise(known)
+
+
+def _metrics(goal: Goal, runs: Sequence[Measurement]) -> dict[str, Goal]:
+    """Each metric as a Goal of its own: what decides first, then what a verdict reports."""
+    phase = goal.objectives[0].phase
+    programs = dict.fromkeys(name for run in runs for name in run.reported)
+    objectives = [Objective(name, default_direction(name), phase) for name in REPORTED]
+    objectives += [Objective(name) for name in programs]
+    alone = {o.label: Goal((o,), goal.shares) for o in (*goal.objectives, *objectives)}
+    return {goal.metric: goal} | alone
+
+
+def metric_noise(values: Sequence[tuple[float, float]]) -> MetricNoise:
+    """How one metric varies over pairs (first run, second run) of values above zero, in time order.
+
+    In a proof a coin decides which side of a pair goes first, so that what going second makes of a
+    run adds to the scatter of its ratios. It is the median of the log ratios here, less the square
+    that chance alone gives to a median: pi / 2 times the variance over the pairs.
+    """
+    run = noise_of([value for pair in values for value in pair])
+    ratios = [second / first for first, second in values]
+    scatter, middle = noise_of(ratios), math.log(statistics.median(ratios))
+    by_chance = math.pi / 2 * scatter.log_sd**2 / len(ratios)
+    second = math.sqrt(max(0.0, middle**2 - by_chance))
+    return MetricNoise(
+        run_log_sd=run.log_sd,
+        run_log_sd_low=run.log_sd_low,
+        run_log_sd_high=run.log_sd_high,
+        autocorrelation=run.autocorrelation,
+        pair_log_sd=math.hypot(scatter.log_sd, second),
+        pair_log_sd_low=math.hypot(scatter.log_sd_low, second),
+        pair_log_sd_high=math.hypot(scatter.log_sd_high, second),
+        second_over_first=math.exp(middle),
+    )

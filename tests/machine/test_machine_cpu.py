@@ -1,0 +1,50 @@
+"""Processors, on made-up machines."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+
+from fake_root import put
+
+from lsmtune.machine import cpu
+from lsmtune.machine.pressure import RESOURCES, waiting_share
+
+
+def test_an_empty_machine_tells_nothing(tmp_path: Path) -> None:
+    assert cpu.governors(tmp_path) == ()
+    assert cpu.clock_source(tmp_path) is None
+    assert cpu.load_average(tmp_path) is None
+    assert cpu.cpu_times(tmp_path) is None
+    assert cpu.cores_share_units(tmp_path) is None
+    assert cpu.processor_name(tmp_path) is None
+    assert [waiting_share(name, tmp_path) for name in RESOURCES] == [None] * 3
+
+
+def test_steal_is_the_share_of_the_time_between_two_readings(tmp_path: Path) -> None:
+    put(tmp_path, "proc/stat", "cpu  100 0 50 800 10 0 0 40 7 0\ncpu0 1 2 3 4 5 6 7 8\n")
+    before = cpu.cpu_times(tmp_path)
+    assert before == cpu.CpuTimes(steal=40, total=1000)
+    assert cpu.steal_share(before, cpu.CpuTimes(65, 1100)) == 0.25
+    assert math.isnan(cpu.steal_share(before, before))
+
+
+def test_governors_of_all_processors_are_told_once(tmp_path: Path) -> None:
+    for number, governor in ((0, "performance"), (1, "powersave"), (10, "performance")):
+        place = f"sys/devices/system/cpu/cpu{number}/cpufreq/scaling_governor"
+        put(tmp_path, place, f"{governor}\n")
+    put(tmp_path, "sys/devices/system/cpu/cpufreq/scaling_governor", "not one of a processor\n")
+    assert cpu.governors(tmp_path) == ("performance", "powersave")
+
+
+def test_threads_of_one_core_are_known(tmp_path: Path) -> None:
+    for text, shared in (("1", True), ("0", False), ("forceoff", None)):
+        put(tmp_path, "sys/devices/system/cpu/smt/active", f"{text}\n")
+        assert cpu.cores_share_units(tmp_path) is shared
+
+
+def test_pressure_is_the_share_of_the_last_minute(tmp_path: Path) -> None:
+    text = "some avg10=1.00 avg60=12.50 avg300=3.00 total=9\nfull avg10=0 avg60=99 avg300=0 total=1"
+    put(tmp_path, "proc/pressure/io", text)
+    assert waiting_share("io", tmp_path) == 0.125
+    assert waiting_share("memory", tmp_path) is None
