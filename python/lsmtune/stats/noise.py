@@ -1,0 +1,186 @@
+"""How much values scatter, and what the sequential test can therefore prove: pure functions.
+
+The scatter is measured by a robust scale, because that is what the sequential test feels: what it
+can lose by one pair is bounded, so that a run that a neighbour disturbed costs it a few pairs, and
+not the inflated variance. What it needs is found by playing the test itself on simulated pairs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import stats as distributions
+
+from lsmtune.stats.sequential import evidence_of_more, pairs_at_least
+
+# Of fewer runs no scale can tell an outlier from the rest, nor a series its autocorrelation.
+_ROBUST_RUNS = 5
+_INTERVAL_CONFIDENCE = 0.95
+
+# The simulated proofs: so many that a power of 0.8 is known to 0.013 (one standard error). The
+# seed is fixed, so that the answers are a function of the arguments.
+_PROOFS = 1000
+_SEED = 20261121
+# Simulated proofs go no further; beyond, pairs are taken to grow as 1 / effect^2.
+_PAIRS_SIMULATED = 120
+_PRECISION = 1e-3
+
+
+@dataclass(frozen=True)
+class Noise:
+    """The scatter of `runs` values: the standard deviation of their logarithms.
+
+    `log_sd_low` to `log_sd_high` is its interval at 95 %, for values whose logs are normal and
+    independent; with few runs it is wide. `autocorrelation` is that of neighbours in time, None
+    where fewer than five values or values that are all the same tell nothing of it.
+    """
+
+    runs: int
+    log_sd: float
+    log_sd_low: float
+    log_sd_high: float
+    autocorrelation: float | None
+
+
+def noise_of(values: Sequence[float]) -> Noise:
+    """The noise of at least two positive values in the order of time.
+
+    From five values on it is Qn, the lower quartile of all distances between two logs (P. J.
+    Rousseeuw, C. Croux, "Alternatives to the median absolute deviation", JASA 88, 1993), scaled to
+    be the standard deviation of normal values. Up to half of the values may be outliers; on clean
+    normal values it is as good as the usual formula on about 0.7 times as many. With fewer values,
+    or where most are equal and some are not, it is the usual formula.
+
+    Raises ValueError for another shape, fewer than two values, and values that are not finite and
+    above zero.
+    """
+    logs = _logs(values)
+    runs = len(logs)
+    log_sd, freedom = (_qn(logs), _qn_freedom(runs)) if runs >= _ROBUST_RUNS else (0.0, 0.0)
+    if log_sd == 0.0:
+        log_sd, freedom = float(np.std(logs, ddof=1)), float(runs - 1)
+    tails = 0.5 + np.array([0.5, -0.5]) * _INTERVAL_CONFIDENCE
+    low, high = log_sd / np.sqrt(distributions.chi2.ppf(tails, freedom) / freedom)
+    return Noise(runs, log_sd, float(low), float(high), _autocorrelation(logs))
+
+
+def pairs_needed(
+    effect: float, pair_log_sd: float, confidence: float = 0.95, power: float = 0.8
+) -> int:
+    """The pairs within which the sequential test proves `effect` with probability `power`.
+
+    `effect` is the ratio less one: 0.05 and -0.05 are a candidate with 5 % more and 5 % less.
+    `pair_log_sd` is the standard deviation of the log of one pair's ratio. Up to 120 pairs it is
+    counted in 1,000 simulated proofs on normal logs, looked at after every pair; beyond, it grows
+    as 1 / effect^2, which is so within 8 % up to a deviation of 0.2. The simulation's own error is
+    about 3 % of the pairs.
+
+    Raises ValueError for an effect that is 0, not finite or not above -1, a negative or infinite
+    deviation, and a confidence or power that is not between 0 and 1.
+    """
+    if not (math.isfinite(effect) and effect > -1.0 and effect != 0.0):
+        raise ValueError(f"an effect must be above -1 and not 0, found {effect}")
+    _check(pair_log_sd, confidence, power)
+    size = abs(math.log1p(effect))
+    for pairs in (30, _PAIRS_SIMULATED):
+        needed = _quantile_of_pairs(size, pair_log_sd, confidence, power, pairs)
+        if needed <= pairs:
+            return needed
+    furthest = _detectable_size(_PAIRS_SIMULATED, pair_log_sd, confidence, power)
+    return math.ceil(_PAIRS_SIMULATED * (furthest / size) ** 2)
+
+
+def detectable_effect(
+    pairs: int, pair_log_sd: float, confidence: float = 0.95, power: float = 0.8
+) -> float:
+    """The smallest effect, as a ratio less one, that `pairs` pairs prove with probability `power`.
+
+    The inverse of `pairs_needed`, to a thousandth. Infinite with fewer than
+    `pairs_at_least(confidence)` pairs. Raises ValueError as `pairs_needed` does.
+    """
+    _check(pair_log_sd, confidence, power)
+    if pairs < pairs_at_least(confidence):
+        return math.inf
+    simulated = min(pairs, _PAIRS_SIMULATED)
+    size = _detectable_size(simulated, pair_log_sd, confidence, power)
+    return math.expm1(size * math.sqrt(simulated / pairs))
+
+
+def _check(pair_log_sd: float, confidence: float, power: float) -> None:
+    if not (math.isfinite(pair_log_sd) and pair_log_sd >= 0.0):
+        raise ValueError(f"a deviation must be finite and not negative, found {pair_log_sd}")
+    for name, share in (("confidence", confidence), ("power", power)):
+        if not 0.0 < share < 1.0:
+            raise ValueError(f"{name} must lie between 0 and 1, found {share}")
+
+
+def _detectable_size(pairs: int, log_sd: float, confidence: float, power: float) -> float:
+    """The smallest log ratio that is proved within `pairs` pairs, by bisection."""
+
+    def proved(size: float) -> bool:
+        return _quantile_of_pairs(size, log_sd, confidence, power, pairs) <= pairs
+
+    # Near the answer: see `pairs_needed`; a deviation of 0 leaves the finest of the slopes.
+    low, high = 0.0, max(4.0 * log_sd / math.sqrt(pairs), 1e-3)
+    while not proved(high):
+        low, high = high, 2.0 * high
+    while high - low > _PRECISION * high:
+        middle = (low + high) / 2.0
+        low, high = (low, middle) if proved(middle) else (middle, high)
+    return high
+
+
+def _quantile_of_pairs(
+    size: float, log_sd: float, confidence: float, power: float, most: int
+) -> int:
+    """The pair at which a share `power` of simulated proofs have ended; most + 1 if none of `most`.
+
+    The same draws serve every call, so that the answer falls as `size` rises.
+    """
+    draws = np.random.default_rng(_SEED).standard_normal((most, _PROOFS)).T
+    proven = evidence_of_more(size + log_sd * draws, 0.0) > 2.0 / (1.0 - confidence)
+    ended = np.where(proven.any(axis=1), proven.argmax(axis=1) + 1, most + 1)
+    return int(np.quantile(ended, power, method="inverted_cdf"))
+
+
+def _logs(values: Sequence[float]) -> NDArray[np.float64]:
+    found = np.asarray(values, dtype=np.float64)
+    if found.ndim != 1 or len(found) < 2:
+        raise ValueError(f"noise needs a series of at least 2 values, found shape {found.shape}")
+    bad = found[~(np.isfinite(found) & (found > 0.0))]
+    if bad.size:
+        raise ValueError(f"values must be finite and above zero, found {bad[0]}")
+    return np.log(found)
+
+
+def _qn(logs: NDArray[np.float64]) -> float:
+    """The scale Qn, such that its square is about the variance of normal values."""
+    runs = len(logs)
+    first, second = np.triu_indices(runs, 1)
+    order = math.comb(runs // 2 + 1, 2)
+    raw = float(np.partition(np.abs(logs[first] - logs[second]), order - 1)[order - 1])
+    # 2.2191 is the constant of Rousseeuw and Croux for many values. That for few was fitted to the
+    # distribution of 100,000 simulated series each of 5 to 100 values: within 2 % of it.
+    few = runs / (runs + (1.9 if runs % 2 else 4.5))
+    return 2.2191 * few * raw
+
+
+def _qn_freedom(runs: int) -> float:
+    """The degrees of freedom of the chi-squared distribution that Qn squared is about as wide as.
+
+    Fitted as the scale was; by it the interval holds the deviation in 94 to 97 % of series.
+    """
+    return 0.72 * runs - (1.9 if runs % 2 else 1.4)
+
+
+def _autocorrelation(logs: NDArray[np.float64]) -> float | None:
+    """Of neighbours, by the usual formula (G. E. P. Box, G. M. Jenkins, 1970, section 2.1.5)."""
+    around = logs - logs.mean()
+    total = float(around @ around)
+    if len(logs) < _ROBUST_RUNS or total <= 1e-24 * float(logs @ logs):
+        return None
+    return float(around[1:] @ around[:-1]) / total
