@@ -148,7 +148,8 @@ def no_hello(driver: Driver) -> None:
 
 
 def wrong_version(driver: Driver) -> None:
-    driver.messages["hello"] = {"type": "hello", "protocol_version": 2, "greeting": "hi"}
+    other = driver.messages["hello"]["protocol_version"] + 1
+    driver.messages["hello"] = {"type": "hello", "protocol_version": other, "greeting": "hi"}
     driver.say("hello")
     time.sleep(600)
 

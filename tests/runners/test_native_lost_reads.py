@@ -11,6 +11,7 @@ from lsmtune.records.config import Config
 from lsmtune.records.engine import EngineIdentity
 from lsmtune.records.measurement import Measurement, Outcome, PhaseMeasurement
 from lsmtune.records.request import LIMITS_DEFAULT, RunRequest
+from lsmtune.records.workload import Phase, PhaseKind
 from lsmtune.runners.lost_reads import with_lost_reads
 from lsmtune.runners.native import NativeRunner
 from lsmtune.workloads import make_workload
@@ -51,6 +52,17 @@ def run(*phases: PhaseMeasurement, engine: str = "rocksdb") -> Measurement:
         elapsed_s=1.0,
         phases=phases,
     )
+
+
+def test_keys_that_an_earlier_run_put_count_too() -> None:
+    load = Phase("load", PhaseKind.LOAD, "filluniquerandom", operations_per_thread=NUM)
+    fewer = replace(load, operations_per_thread=NUM - 1)
+    measured = run(phase("readrandom", missing=3))
+    assert with_lost_reads(measured, NUM, [load]).outcome is Outcome.DATA_LOSS
+    for before in ([], [fewer], [replace(load, duration_s=1.0)]):
+        assert with_lost_reads(measured, NUM, before) == measured
+    deleted = run(phase("deleterandom"), phase("readrandom", missing=3))
+    assert with_lost_reads(deleted, NUM, [load]) == deleted
 
 
 @pytest.mark.parametrize("read", ["readuniquerandom", "readrandom", "readhot"])

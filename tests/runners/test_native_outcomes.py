@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import threading
 import time
@@ -15,12 +16,18 @@ import psutil
 import pytest
 
 from lsmtune.errors import ExitStatus, InputError, LsmtuneError
+from lsmtune.machine.cgroup import MemoryGroup, memory_group, memory_group_obstacle
 from lsmtune.records.engine import Build, EngineIdentity
 from lsmtune.records.measurement import Measurement, Outcome
 from lsmtune.records.request import RunRequest
 from lsmtune.runners import directory as run_directory
 from lsmtune.runners import process, watch
-from lsmtune.runners.messages import Message, PhaseStarted, ProtocolVersionError
+from lsmtune.runners.messages import (
+    PROTOCOL_VERSION,
+    Message,
+    PhaseStarted,
+    ProtocolVersionError,
+)
 from lsmtune.runners.native import NativeRunner
 
 MakeRequest = Callable[..., RunRequest]
@@ -125,6 +132,51 @@ def test_memory_over_the_limit_is_killed(run: Callable[..., Measurement]) -> Non
     assert len(measurement.intervals_unfinished) == 1
 
 
+def test_without_a_control_group_resident_memory_is_watched(
+    fake_driver: Path, make_request: MakeRequest
+) -> None:
+    runner = NativeRunner(fake_driver, make_memory_group=lambda _: None)
+    measurement = runner.run(make_request("eat_memory", memory_bytes=100 << 20))
+    assert measurement.outcome is Outcome.OUT_OF_MEMORY
+    assert measurement.memory_limited_by == "watch"
+    assert "resident memory of" in message_of(measurement)
+
+
+def test_a_control_group_holds_the_run_where_one_can_be_made(
+    run: Callable[..., Measurement],
+) -> None:
+    obstacle = memory_group_obstacle()
+    if obstacle:
+        pytest.skip(obstacle)
+    measurement = run("eat_memory", memory_bytes=100 << 20)
+    assert measurement.outcome is Outcome.OUT_OF_MEMORY
+    assert measurement.memory_limited_by == "cgroup"
+    assert "limit of 100MiB of its control group" in message_of(measurement)
+    group = memory_group(1 << 30)
+    assert group is not None
+    with group:  # beside those of the run, of which nothing is left
+        assert list(group.path.parent.glob(f"lsmtune-{os.getpid()}-*")) == [group.path]
+
+
+def test_a_control_group_that_refuses_the_run_is_said_and_memory_watched(
+    fake_driver: Path, make_request: MakeRequest, tmp_path: Path
+) -> None:
+    class Refusing(MemoryGroup):
+        def add(self, pid: int) -> None:
+            raise LsmtuneError(f"{self.path}: no place for {pid}")
+
+        def remove(self) -> None:
+            pass
+
+    runner = NativeRunner(
+        fake_driver, make_memory_group=lambda limit: Refusing(tmp_path, limit, "none")
+    )
+    measurement = runner.run(make_request("ok"))
+    assert measurement.outcome is Outcome.OK
+    assert measurement.memory_limited_by == "watch"
+    assert "memory is watched only" in measurement.warnings[0]
+
+
 def test_disk_over_the_limit_is_killed(run: Callable[..., Measurement]) -> None:
     measurement = run("fill_disk", disk_bytes=16 << 20)
     assert measurement.outcome is Outcome.DISK_FULL
@@ -200,7 +252,8 @@ def test_a_driver_of_another_version_is_refused(run: Callable[..., Measurement])
     with pytest.raises(ProtocolVersionError, match="protocol_version") as caught:
         run("wrong_version")
     assert caught.value.exit_status is ExitStatus.BAD_INPUT
-    assert "found 2; allowed: 1" in str(caught.value)
+    found, allowed = PROTOCOL_VERSION + 1, PROTOCOL_VERSION
+    assert f"found {found}; allowed: {allowed}" in str(caught.value)
     assert "make setup" in str(caught.value)
 
 

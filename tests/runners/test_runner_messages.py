@@ -12,15 +12,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsmtune.errors import InputError
-from lsmtune.records.measurement import Interval, Outcome
+from lsmtune.records.measurement import Interval, LevelWork, Outcome
 from lsmtune.runners.messages import (
+    PROTOCOL_VERSION,
+    BackgroundWork,
     Failed,
     Finished,
     Hello,
     IntervalPassed,
+    Paused,
     PhaseFinished,
     Probed,
     ProtocolVersionError,
+    Verified,
     parse_message,
 )
 from lsmtune.runners.reading import ProtocolError
@@ -34,31 +38,63 @@ LINES = [
 LINES = [line for line in LINES if line]
 
 
-def golden(kind: str) -> dict[str, Any]:
-    found: dict[str, Any] = next(m for m in map(json.loads, LINES) if m["type"] == kind)
+# What is left out where it is not known, or not asked for.
+OPTIONAL = {"keys_beyond", "files_per_level", "bytes_per_level", "page_cache_cached_share"}
+
+
+def golden(kind: str, file: str) -> dict[str, Any]:
+    """The first message of that type in that golden file."""
+    messages = map(json.loads, (GOLDEN / file).read_text().splitlines())
+    found: dict[str, Any] = next(message for message in messages if message["type"] == kind)
     return found
 
 
 def test_golden_messages_are_read_with_their_values() -> None:
-    assert parse_message(json.dumps(golden("hello"))) == Hello(1, "0.1.0")
-    step = parse_message(json.dumps(golden("interval")))
+    assert parse_message(json.dumps(golden("hello", "messages-run.jsonl"))) == Hello(
+        PROTOCOL_VERSION, "0.1.0"
+    )
+    step = parse_message(json.dumps(golden("interval", "messages-run.jsonl")))
     assert isinstance(step, IntervalPassed)
     assert step.index == 0
-    assert step.interval() == Interval(0.25, 0.25, 40000, 40000, 160000.0, 50000000)
-    phase = parse_message(json.dumps(golden("phase_finished")))
+    assert step.interval() == Interval(
+        0.25, 0.25, 40000, 40000, 160000.0, 50000000, cpu_s=0.24, steal_s=0.01
+    )
+    phase = parse_message(json.dumps(golden("phase_finished", "messages-run.jsonl")))
     assert isinstance(phase, PhaseFinished)
     assert phase.phase.latency_us_p999 == 210.0
     assert phase.phase.latencies["put"].count == 100000
     assert phase.phase.keys_found is None
-    assert parse_message(json.dumps(golden("finished"))) == Finished(
+    assert parse_message(json.dumps(golden("finished", "messages-probe.jsonl"))) == Finished(
         Outcome.OK, 0.1, 0.05, 9000000, 0
     )
-    failed = parse_message(json.dumps(golden("failed")))
+    paused = parse_message(json.dumps(golden("paused", "messages-slices.jsonl")))
+    assert paused == Paused(0, 0, 0, elapsed_s=0.0, cpu_s=0.0, steal_s=0.0)
+    failed = parse_message(json.dumps(golden("failed", "messages-failed.jsonl")))
     assert isinstance(failed, Failed)
     assert failed.error.nearest == ("write_buffer_size",)
-    probed = parse_message(json.dumps(golden("probed")))
+    probed = parse_message(json.dumps(golden("probed", "messages-probe.jsonl")))
     assert isinstance(probed, Probed)
     assert probed.options[0].name == "write_buffer_size"
+
+
+def test_what_is_left_out_is_not_known() -> None:
+    cold = golden("phase_finished", "messages-cold.jsonl")
+    found = parse_message(json.dumps(cold))
+    assert isinstance(found, PhaseFinished)
+    assert found.phase.page_cache_cached_share == cold["phase"]["page_cache_cached_share"]
+    del cold["phase"]["page_cache_cached_share"]
+    found = parse_message(json.dumps(cold))
+    assert isinstance(found, PhaseFinished)
+    assert found.phase.page_cache_cached_share is None
+    verified = parse_message(json.dumps(golden("verified", "messages-check.jsonl")))
+    assert isinstance(verified, Verified)
+    assert (verified.keys_checked, verified.keys_beyond) == (312440, 0)
+
+
+def test_compactions_come_by_level() -> None:
+    work = parse_message(json.dumps(golden("background_work", "messages-run.jsonl")))
+    assert isinstance(work, BackgroundWork)
+    assert work.levels == (LevelWork(1, 1, 5900000),)
 
 
 def paths(message: dict[str, Any]) -> list[list[str | int]]:
@@ -108,7 +144,9 @@ def test_a_field_of_a_wrong_type_or_missing_is_named(
     named = [str(key) for key in path if isinstance(key, str)][-1]
     with pytest.raises((ProtocolError, ProtocolVersionError), match=named):
         parse_message(wrecked(message, path, {"strange": [1]}))
-    if isinstance(path[-1], str):
+    if path[-1] in OPTIONAL:
+        parse_message(wrecked(message, path, KeyError))
+    elif isinstance(path[-1], str):
         with pytest.raises((ProtocolError, ProtocolVersionError), match=f"{named}.*|found None"):
             parse_message(wrecked(message, path, KeyError))
 
@@ -141,7 +179,9 @@ def test_wrong_lines_say_what_is_wrong(line: str, why: str) -> None:
     assert why in str(caught.value)
 
 
-@pytest.mark.parametrize("version", [0, 2, "1", None, True, 1.5])
+@pytest.mark.parametrize(
+    "version", [0, PROTOCOL_VERSION - 1, PROTOCOL_VERSION + 1, "2", None, True, 1.5]
+)
 def test_another_version_is_refused_whatever_else_it_says(version: object) -> None:
     with pytest.raises(InputError, match="protocol_version"):
         parse_message(json.dumps({"type": "hello", "protocol_version": version, "more": 1}))

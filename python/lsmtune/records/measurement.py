@@ -116,6 +116,7 @@ class PhaseMeasurement:
     levels: tuple[LevelWork, ...] | None = None
     files_per_level: tuple[int, ...] | None = None
     bytes_per_level: tuple[int, ...] | None = None
+    page_cache_cached_share: float | None = None
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,10 @@ class VerdictOutcome(StrEnum):
 
 @dataclass(frozen=True)
 class MetricRatio:
-    """Candidate over baseline in one metric; None where no interval can be had."""
+    """Candidate over baseline in one metric; None where no interval can be had, or no bound.
+
+    `direction` is empty where nobody said which way the metric is better.
+    """
 
     metric: str
     direction: str
@@ -30,9 +33,15 @@ class MetricRatio:
 class Verdict:
     """Candidate over baseline: `ratio` is the geometric mean of the pairs' ratios of `metric`.
 
-    `ratio_low` and `ratio_high` bound it at `confidence`; None when no interval can be had.
-    `pairs` counts the pairs in which both runs ended `ok`; `pairs_failed` the others. `others` has
-    each objective on its own where a study has several.
+    `ratio_low` and `ratio_high` bound it at `confidence`, however often the proof was looked at;
+    None when there is no bound yet. `pairs` counts the pairs in which both runs ended `ok`;
+    `pairs_failed` the others. `method` is the `PairMethod` of all of them.
+
+    `others` has every other metric that was observed, each objective of several first. Their
+    intervals hold all together at `confidence`, as each is at `confidence_each` (Bonferroni).
+
+    `pairs_wanted`: about how many pairs in all would prove something, where these did not and it
+    can be told; `what_it_takes` says it in words. `notes` are what else must be known.
     """
 
     outcome: VerdictOutcome
@@ -48,3 +57,8 @@ class Verdict:
     candidate_values: tuple[float, ...] = ()
     why: str = ""
     others: tuple[MetricRatio, ...] = ()
+    method: str = ""
+    confidence_each: float | None = None
+    pairs_wanted: int | None = None
+    what_it_takes: str = ""
+    notes: tuple[str, ...] = ()

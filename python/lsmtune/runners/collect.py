@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import TypeVar
 
 from lsmtune.records.engine import EngineIdentity
@@ -14,6 +15,7 @@ from lsmtune.records.measurement import (
     Outcome,
     PhaseMeasurement,
     RunError,
+    Slice,
     Verification,
 )
 from lsmtune.records.request import RunRequest
@@ -25,6 +27,7 @@ from lsmtune.runners.messages import (
     IntervalPassed,
     Message,
     Opened,
+    Paused,
     PhaseFinished,
     PhaseStarted,
     Probed,
@@ -41,12 +44,13 @@ class Collector:
     def __init__(self) -> None:
         self.probed: Probed | None = None
         self.last: Finished | Failed | None = None
+        self.verified: Verified | None = None
         self._hello: Hello | None = None
         self._engine: Opened | None = None
-        self._verified: Verified | None = None
         self._running: PhaseStarted | None = None
         self._phases: dict[int, PhaseMeasurement] = {}
         self._intervals: dict[int, list[Interval]] = {}
+        self._pauses: dict[int, list[Paused]] = {}
 
     def take(self, message: Message) -> None:
         """Adds `message`. Raises ProtocolError for one that cannot come here."""
@@ -61,18 +65,21 @@ class Collector:
                 self._engine = message
             case PhaseStarted(index=index):
                 self._running = message
-                self._intervals[index] = []
+                self._intervals[index], self._pauses[index] = [], []
             case IntervalPassed(index=index):
                 self._of_phase(index, self._intervals, message).append(message.interval())
+            case Paused(index=index):
+                self._of_phase(index, self._pauses, message).append(message)
             case PhaseFinished(index=index, phase=phase):
                 intervals = self._of_phase(index, self._intervals, message)
-                self._phases[index] = replace(phase, intervals=tuple(intervals))
+                slices = slices_between(self._pauses[index])
+                self._phases[index] = replace(phase, intervals=tuple(intervals), slices=slices)
                 self._running = None
             case BackgroundWork(index=index):
                 phase = self._of_phase(index, self._phases, message)
                 self._phases[index] = _with_background_work(phase, message)
             case Verified():
-                self._verified = message
+                self.verified = message
             case Probed():
                 self.probed = message
             case Finished() | Failed():
@@ -82,6 +89,11 @@ class Collector:
         if index not in known:
             raise ProtocolError(f"{_named(message)}.index: found {index}, a phase never announced")
         return known[index]
+
+    @property
+    def phase(self) -> int:
+        """Number of the phase that began last; -1 before the first."""
+        return max(self._intervals, default=-1)
 
     @property
     def place(self) -> str:
@@ -101,6 +113,7 @@ class Collector:
         elapsed_s: float,
         error: RunError | None = None,
         warnings: Sequence[str] = (),
+        memory_limited_by: str = "",
     ) -> Measurement:
         """Everything observed; `elapsed_s` is the runner's own, spawn to reaped."""
         finished = self.last if isinstance(self.last, Finished) else None
@@ -121,6 +134,7 @@ class Collector:
             intervals_unfinished=self._unfinished(),
             error=error,
             warnings=tuple(warnings),
+            memory_limited_by=memory_limited_by,
         )
 
     def _identity(self, asked: EngineIdentity) -> EngineIdentity:
@@ -133,7 +147,7 @@ class Collector:
         return self._engine.options_not_taken if self._engine else ()
 
     def _verification(self) -> Verification | None:
-        said = self._verified
+        said = self.verified
         if said is None:
             return None
         return Verification(said.keys_checked, said.keys_lost, said.keys_wrong, said.reopen_s)
@@ -147,6 +161,28 @@ class Collector:
         )
 
 
+def slices_between(pauses: Sequence[Paused]) -> tuple[Slice, ...]:
+    """The slices of one phase, each alone, from the pauses of that phase in their order.
+
+    Pauses count from the start of the phase, and only some of them end a slice: the others are at
+    the start of the phase and before what is left to flush and compact.
+    """
+    return tuple(
+        Slice(
+            elapsed_s=after.elapsed_s - before.elapsed_s,
+            operations=after.operations_total - before.operations_total,
+            cpu_s=after.cpu_s - before.cpu_s,
+            steal_s=_difference(after.steal_s, before.steal_s),
+        )
+        for before, after in pairwise(pauses)
+        if after.slice > before.slice
+    )
+
+
+def _difference(after: float | None, before: float | None) -> float | None:
+    return None if after is None or before is None else after - before
+
+
 def _with_background_work(phase: PhaseMeasurement, work: BackgroundWork) -> PhaseMeasurement:
     known = work.write_amplification
     return replace(
@@ -156,6 +192,7 @@ def _with_background_work(phase: PhaseMeasurement, work: BackgroundWork) -> Phas
         compactions=work.compactions,
         compaction_read_bytes=work.compaction_read_bytes,
         compaction_write_bytes=work.compaction_write_bytes,
+        levels=work.levels,
         write_amplification=phase.write_amplification if known is None else known,
     )
 

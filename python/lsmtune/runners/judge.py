@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from lsmtune.records.measurement import Outcome, RunError
 from lsmtune.runners.messages import Failed, Finished
 from lsmtune.runners.watch import Ending
+from lsmtune.units import format_bytes
 
 _TAIL_LINES = 3
 _TAIL_CHARACTERS = 400
@@ -22,13 +23,20 @@ class Judgement:
     warnings: tuple[str, ...] = ()
 
 
-def judge(last: Finished | Failed | None, ending: Ending, place: str, log_tail: str) -> Judgement:
+def judge(
+    last: Finished | Failed | None,
+    ending: Ending,
+    place: str,
+    log_tail: str,
+    memory_limit_bytes: int | None = None,
+) -> Judgement:
     """How a run ended.
 
     `last` is the driver's last message, if it came to that; `place` says where the run was;
     `log_tail` is the end of what engine and driver printed. The driver's own last word counts
     most, then what lsmtune did to it, then how it died. The error of a run that died has the
-    whole `log_tail` in `found`.
+    whole `log_tail` in `found`. `memory_limit_bytes` is that of a control group in which the kernel
+    killed something for want of memory, None where it did not.
     """
     if isinstance(last, Finished):
         return Judgement(Outcome.OK, warnings=_after_last(ending))
@@ -40,6 +48,10 @@ def judge(last: Finished | Failed | None, ending: Ending, place: str, log_tail: 
         return Judgement(
             ending.outcome, RunError(ending.outcome.value, f"{ending.why}, {place}"), ()
         )
+    if ending.exit_status == -signal.SIGKILL and memory_limit_bytes is not None:
+        limit = format_bytes(memory_limit_bytes)
+        why = f"killed by the kernel, over the limit of {limit} of its control group, {place}"
+        return died(Outcome.OUT_OF_MEMORY, why, log_tail)
     return judge_death(ending.exit_status, place, log_tail)
 
 

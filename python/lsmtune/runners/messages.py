@@ -13,6 +13,7 @@ from typing import NoReturn
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.records.measurement import (
     Interval,
+    LevelWork,
     OptionNotTaken,
     Outcome,
     PhaseMeasurement,
@@ -21,14 +22,16 @@ from lsmtune.records.measurement import (
 )
 from lsmtune.runners.reading import ProtocolError, read
 
-PROTOCOL_VERSION = 1
+PROTOCOL_VERSION = 2
 
 # Flush and compaction work is read from the engine's log after the database was closed: it comes
-# in a `background_work` message of its own, intervals in theirs.
+# in a `background_work` message of its own, intervals and pauses in theirs.
 _NOT_IN_PHASE = frozenset(
-    {"intervals", "flushes", "flush_bytes"}
-    | {"compactions", "compaction_read_bytes", "compaction_write_bytes"}
+    {"intervals", "slices", "flushes", "flush_bytes"}
+    | {"compactions", "compaction_read_bytes", "compaction_write_bytes", "levels"}
 )
+# What is left out where it is not known, or not asked for.
+_OPTIONAL_IN_PHASE = frozenset({"files_per_level", "bytes_per_level", "page_cache_cached_share"})
 
 
 class ProtocolVersionError(InputError):
@@ -90,6 +93,22 @@ class IntervalPassed(Interval):
 
 
 @dataclass(frozen=True)
+class Paused:
+    """The driver is about to stop its whole process, until it is continued.
+
+    `slice` slices of phase `index` are over. The other figures are those of the phase from its
+    start to here, without the time for which the driver was stopped.
+    """
+
+    index: int
+    slice: int
+    operations_total: int
+    elapsed_s: float
+    cpu_s: float
+    steal_s: float | None
+
+
+@dataclass(frozen=True)
 class PhaseFinished:
     """What phase `index` observed, without intervals and background work."""
 
@@ -108,11 +127,17 @@ class BackgroundWork:
     compaction_read_bytes: int | None
     compaction_write_bytes: int | None
     write_amplification: float | None
+    levels: tuple[LevelWork, ...] | None = None
 
 
 @dataclass(frozen=True)
 class Verified(Verification):
-    """The read-back of a sample of the written keys."""
+    """The read-back of written keys: of a sample after a run, of all that count in a check.
+
+    `keys_beyond`, in a check only: keys that are there although they were not reported done.
+    """
+
+    keys_beyond: int | None = None
 
 
 @dataclass(frozen=True)
@@ -164,6 +189,7 @@ Message = (
     | Opened
     | PhaseStarted
     | IntervalPassed
+    | Paused
     | PhaseFinished
     | BackgroundWork
     | Verified
@@ -178,6 +204,7 @@ _KINDS: dict[str, type[Message]] = {
     "opened": Opened,
     "phase_started": PhaseStarted,
     "interval": IntervalPassed,
+    "paused": Paused,
     "phase_finished": PhaseFinished,
     "background_work": BackgroundWork,
     "verified": Verified,
@@ -185,6 +212,8 @@ _KINDS: dict[str, type[Message]] = {
     "finished": Finished,
     "failed": Failed,
 }
+
+_OPTIONAL: Mapping[type[Message], frozenset[str]] = {Verified: frozenset({"keys_beyond"})}
 
 
 def parse_message(line: bytes | str) -> Message:
@@ -202,7 +231,10 @@ def parse_message(line: bytes | str) -> Message:
         raise ProtocolError(f"message.type: found {name!r}; allowed: {', '.join(_KINDS)}{hint}")
     if kind is Hello:
         _check_version(data.get("protocol_version"))
-    message = _phase_finished(data) if kind is PhaseFinished else read(kind, data, str(name))
+    if kind is PhaseFinished:
+        message: Message = _phase_finished(data)
+    else:
+        message = read(kind, data, str(name), optional=_OPTIONAL.get(kind, frozenset()))
     _check_outcome(message)
     return message
 
@@ -240,7 +272,14 @@ def _phase_finished(data: dict[str, object]) -> PhaseFinished:
         raise ProtocolError(f"{where}.phase: missing field")
     phase = data.pop("phase")
     index = read(_Index, data, where).index
-    return PhaseFinished(index, read(PhaseMeasurement, phase, f"{where}.phase", _NOT_IN_PHASE))
+    return PhaseFinished(
+        index,
+        read(
+            *(PhaseMeasurement, phase, f"{where}.phase"),
+            omit=_NOT_IN_PHASE,
+            optional=_OPTIONAL_IN_PHASE,
+        ),
+    )
 
 
 @dataclass(frozen=True)

@@ -8,31 +8,46 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.machine.cgroup import memory_group
 from lsmtune.records.engine import EngineIdentity
 from lsmtune.records.measurement import Measurement, Outcome
 from lsmtune.records.request import Limits, RunRequest
 from lsmtune.runners.collect import Collector
 from lsmtune.runners.conversation import OnMessage, check_library, converse
-from lsmtune.runners.directory import check_directory, check_free_space
+from lsmtune.runners.directory import check_directory
 from lsmtune.runners.judge import Judgement
-from lsmtune.runners.lost_reads import with_lost_reads
-from lsmtune.runners.request_json import probe_request, run_request
-from lsmtune.runners.watch import Clock
+from lsmtune.runners.native_run import MakeMemoryGroup, NativeRun
+from lsmtune.runners.request_json import probe_request
+from lsmtune.runners.watch import TICK_S, Clock
 
-DATABASE = "db"
+# How often to look whether a driver that said so has stopped: a tenth of a millisecond is long for
+# that, and short beside a slice.
+PAUSE_TICK_S = 0.0002
 
 PROBE_LIMITS = Limits(deadline_s=60.0, memory_bytes=4 << 30, disk_bytes=1 << 30)
 
 
 class NativeRunner:
-    """Performs runs with the driver binary at `driver`; see `base.Runner` for its obligations."""
+    """Performs runs with the driver binary at `driver`; see `base.Runner` for its obligations.
+
+    Where this machine allows it, a run is held to its memory limit by a control group of its own
+    (`make_memory_group`), and elsewhere its resident memory is watched. The group's limit counts
+    the page cache of the run's files too; the kernel drops that before it kills anything, so that a
+    run near its limit reads more from the device than one that is only watched.
+    """
 
     def __init__(
-        self, driver: Path, *, clock: Clock = time.monotonic, wall_clock: Clock = time.time
+        self,
+        driver: Path,
+        *,
+        clock: Clock = time.monotonic,
+        wall_clock: Clock = time.time,
+        make_memory_group: MakeMemoryGroup = memory_group,
     ) -> None:
         self._driver = driver
         self._clock = clock
         self._wall_clock = wall_clock
+        self._make_memory_group = make_memory_group
 
     def run(
         self,
@@ -42,33 +57,33 @@ class NativeRunner:
     ) -> Measurement:
         """One run; the database is `request.directory / "db"`.
 
-        Raises InputError when the driver, the library or the folder cannot be used, and when the
-        driver is of another protocol version; LsmtuneError when the disk has no space for a run.
+        A run with slices goes on at once after each of them. Raises InputError when the driver, the
+        library, the cores or the folder cannot be used, and when the driver is of another protocol
+        version; LsmtuneError when the disk has no space for a run.
         """
-        check_library(request.engine)
-        check_directory(request.directory)
-        started, started_unix_s = self._clock(), self._wall_clock()
-        collector = Collector()
-        check_free_space(request.directory)
-        judgement = converse(
+        with self.start(request, on_message, cancel) as run:
+            while run.measurement is None:
+                if run.frozen:
+                    run.proceed()
+                run.step(PAUSE_TICK_S if run.pausing else TICK_S)
+            return run.measurement
+
+    def start(
+        self,
+        request: RunRequest,
+        on_message: OnMessage | None = None,
+        cancel: threading.Event | None = None,
+    ) -> NativeRun:
+        """The same run, for the caller to move on step by step. Raises the same."""
+        return NativeRun(
             self._driver,
-            run_request(request, request.directory / DATABASE),
-            request.directory,
-            request.limits,
-            collector,
-            on_message=on_message,
-            cancel=cancel,
-            clock=self._clock,
-        )
-        measurement = collector.measurement(
             request,
-            judgement.outcome,
-            started_unix_s=started_unix_s,
-            elapsed_s=self._clock() - started,
-            error=judgement.error,
-            warnings=judgement.warnings,
+            on_message,
+            cancel,
+            clock=self._clock,
+            wall_clock=self._wall_clock,
+            make_memory_group=self._make_memory_group,
         )
-        return with_lost_reads(measurement, request.workload.num)
 
 
 @dataclass(frozen=True)

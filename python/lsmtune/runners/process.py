@@ -13,8 +13,8 @@ import selectors
 import signal
 import subprocess
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
 
@@ -37,15 +37,19 @@ class ChildProcess:
     Not thread-safe; each run has its own.
     """
 
-    def __init__(self, command: Sequence[str], log: Path) -> None:
-        """Starts the child; `log` is created or emptied. Raises InputError if it cannot."""
+    def __init__(self, command: Sequence[str], log: Path, cpus: Sequence[int] = ()) -> None:
+        """Starts the child on the cores `cpus`, all when empty; `log` is created or emptied.
+
+        Raises InputError if it cannot.
+        """
         self._log = log
         self._buffer = b""
         self._unsent = b""
         self._eof = False
         self._read_fd, write_fd = os.pipe()
         try:
-            self._popen = _spawn(command, write_fd, log)
+            with _pinned(cpus):
+                self._popen = _spawn(command, write_fd, log)
         except BaseException:
             os.close(self._read_fd)
             raise
@@ -65,6 +69,10 @@ class ChildProcess:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Kills the group, reaps the child, and lets the pipes go."""
         try:
             self.kill()
         finally:
@@ -78,6 +86,11 @@ class ChildProcess:
     def pid(self) -> int:
         """Process id; also that of its group."""
         return self._popen.pid
+
+    @property
+    def messages_fd(self) -> int | None:
+        """What can be read when the child has said something; None once it never will again."""
+        return None if self._eof else self._read_fd
 
     @property
     def _stdin_fd(self) -> int:
@@ -151,6 +164,20 @@ class ChildProcess:
         """Whether the child has ended. It stays a zombie, so its id cannot be another's yet."""
         return has_ended(self._popen.pid)
 
+    def stopped(self) -> bool:
+        """Whether the kernel has stopped every thread of the child (SIGSTOP).
+
+        A continuation that is sent before would be lost, and the child never wake up.
+        """
+        flags = os.WEXITED | os.WSTOPPED | os.WNOHANG | os.WNOWAIT
+        seen = os.waitid(os.P_PID, self._popen.pid, flags)
+        return seen is not None and seen.si_code == os.CLD_STOPPED
+
+    def resume(self) -> None:
+        """Continues a stopped child. One that is gone is not an error here."""
+        with suppress(ProcessLookupError):
+            os.kill(self._popen.pid, signal.SIGCONT)
+
     def kill(self) -> None:
         """Kills the whole process group, whatever its state."""
         if self._popen.returncode is not None:
@@ -166,6 +193,20 @@ class ChildProcess:
     def log_tail(self) -> str:
         """The end of what the child printed on stdout and stderr."""
         return tail_of(self._log)
+
+
+@contextmanager
+def _pinned(cpus: Sequence[int]) -> Iterator[None]:
+    """This thread on the cores `cpus`: a child inherits them, so that it was never on others."""
+    if not cpus:
+        yield
+        return
+    before = os.sched_getaffinity(0)  # of this thread, not of the process
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def _spawn(command: Sequence[str], write_fd: int, log: Path) -> subprocess.Popen[bytes]:

@@ -21,11 +21,19 @@ class ProtocolError(LsmtuneError):
     """The other side of the protocol said something that is not in it; `str()` names the field."""
 
 
-def read(kind: type[T], data: object, where: str, omit: frozenset[str] = frozenset()) -> T:
+def read(
+    kind: type[T],
+    data: object,
+    where: str,
+    *,
+    omit: frozenset[str] = frozenset(),
+    optional: frozenset[str] = frozenset(),
+) -> T:
     """`data`, as parsed from JSON, as the dataclass `kind`.
 
-    `where` is the path that errors start with; the fields in `omit` may not be in `data` and keep
-    their defaults. Raises ProtocolError that names the first field that is wrong.
+    `where` is the path that errors start with. The fields in `omit` may not be in `data`, those in
+    `optional` need not be; they keep their defaults then. Raises ProtocolError that names the first
+    field that is wrong.
     """
     if not isinstance(data, dict):
         raise ProtocolError(f"{where}: found {_kind_of(data)}; allowed: an object")
@@ -38,6 +46,8 @@ def read(kind: type[T], data: object, where: str, omit: frozenset[str] = frozens
             )
     values = {}
     for name, hint in expected.items():
+        if name not in data and name in optional:
+            continue
         if name not in data:
             raise ProtocolError(f"{where}.{name}: missing field")
         values[name] = _value(hint, data[name], f"{where}.{name}")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.request import RunRequest
-from lsmtune.records.workload import Phase, PhaseKind, Workload
+from lsmtune.records.request import Prepared, RunRequest
+from lsmtune.records.workload import PageCache, Phase, PhaseKind, Workload
 from lsmtune.runners.messages import PROTOCOL_VERSION
 
 Json = dict[str, object]
@@ -24,6 +24,30 @@ def run_request(request: RunRequest, database: Path) -> Json:
         "seed": request.seed,
         "interval_ms": request.interval_ms,
         "verify_keys": request.verify_keys,
+        **_where_given(
+            load_seed=request.load_seed,
+            prepared=None if request.prepared is None else _prepared(request.prepared),
+            save_ledger=None if request.save_ledger is None else str(request.save_ledger),
+            slices=request.slices or None,
+        ),
+    }
+
+
+def check_request(request: RunRequest, database: Path, acknowledged: int) -> Json:
+    """The request that asks what `database` holds after the run of `request` was killed.
+
+    `acknowledged` operations of its first phase had been reported done.
+    """
+    return {
+        "protocol_version": PROTOCOL_VERSION,
+        "command": "check",
+        "engine": _engine(request.engine.name, request.engine.library),
+        "directory": str(database),
+        "options": request.config.engine_options(),
+        "workload": _workload(request.workload),
+        "seed": request.seed,
+        "acknowledged": acknowledged,
+        **_where_given(load_seed=request.load_seed),
     }
 
 
@@ -41,13 +65,24 @@ def _engine(name: str, library: str | None) -> Json:
     return {"name": name} if library is None else {"name": name, "library": library}
 
 
+def _where_given(**fields: object) -> Json:
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def _prepared(prepared: Prepared) -> Json:
+    return {"ledger": str(prepared.ledger), "phases": prepared.phases}
+
+
 def _workload(workload: Workload) -> Json:
+    # Reads and writes past the page cache are options of the engine: nothing for the driver to do.
+    cold = "cold" if workload.page_cache is PageCache.COLD else None
     return {
         "key_bytes": workload.key_bytes,
         "value_bytes": workload.value_bytes,
         "compression_ratio": workload.compression_ratio,
         "num": workload.num,
         "durability": workload.durability.value,
+        **_where_given(page_cache=cold),
         "phases": [_phase(phase) for phase in workload.phases],
     }
 
@@ -56,12 +91,11 @@ def _phase(phase: Phase) -> Json:
     named: Json = {"name": phase.name, "kind": phase.kind.value}
     if phase.kind is PhaseKind.SETTLE:
         return named
-    sized: Json = {
-        "operation": phase.operation,
-        "operations_per_thread": phase.operations_per_thread,
-        "duration_s": phase.duration_s,
-        "threads": phase.threads,
-        "rate_ops_s": phase.rate_ops_s,
-        "seek_nexts": phase.seek_nexts or None,
-    }
-    return named | {key: value for key, value in sized.items() if value is not None}
+    return named | _where_given(
+        operation=phase.operation,
+        operations_per_thread=phase.operations_per_thread,
+        duration_s=phase.duration_s,
+        threads=phase.threads,
+        rate_ops_s=phase.rate_ops_s,
+        seek_nexts=phase.seek_nexts or None,
+    )

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from lsmtune.records.measurement import Outcome
 from lsmtune.records.request import Limits
@@ -74,26 +74,60 @@ def watch(
     cancel: threading.Event | None,
     clock: Clock,
 ) -> Ending:
-    """Passes each line of `child` to `on_line` until the child has ended, and reaps it.
+    """Passes each line of `child` to `on_line` until the child has ended, and reaps it."""
+    watching = Watch(child, directory, limits, on_line, cancel, clock)
+    while True:
+        ending = watching.step(TICK_S)
+        if ending is not None:
+            return ending
+
+
+class Watch(Generic[Line]):
+    """The same in steps, for those who watch several children at once.
 
     `on_line` returns True for a last message; from then on the child has EXIT_GRACE_S seconds to
     exit, and no limit applies. What `on_line` raises is raised; the owner of `child` kills it.
+    `clock` may stand still while the child is frozen, and the deadline with it. Without
+    `watch_memory` somebody else holds the child to its memory limit.
     """
-    guard = _Guard(child, directory, limits, cancel, clock)
-    last_message_s: float | None = None
-    while True:
-        exited = child.exited()  # asked before reading: then nothing can come after what is read
-        lines, more = child.lines(TICK_S)
+
+    def __init__(
+        self,
+        child: Watched[Line],
+        directory: Path,
+        limits: Limits,
+        on_line: Callable[[Line], bool],
+        cancel: threading.Event | None,
+        clock: Clock,
+        *,
+        watch_memory: bool = True,
+    ) -> None:
+        self._child = child
+        self._on_line = on_line
+        self._clock = clock
+        self._guard = _Guard(child, directory, limits, cancel, clock, watch_memory=watch_memory)
+        self._last_message_s: float | None = None
+
+    def step(self, timeout_s: float) -> Ending | None:
+        """Takes what the child says within `timeout_s`; how it ended, once it has been reaped."""
+        exited = self._child.exited()  # asked before reading: then nothing can come after
+        lines, more = self._child.lines(timeout_s)
         for line in lines:
-            if on_line(line) and last_message_s is None:
-                last_message_s = clock()
+            if self._on_line(line) and self._last_message_s is None:
+                self._last_message_s = self._clock()
         if exited and not lines and not more:
-            return guard.ending(child.reap(), said_last=last_message_s is not None)
-        if last_message_s is None:
-            if guard.passed():
-                return guard.ending(child.reap(), said_last=False)
-        elif clock() - last_message_s > EXIT_GRACE_S:
-            return Ending(None, "", child.reap(), outlived=True)
+            said_last = self._last_message_s is not None
+            return self._guard.ending(self._child.reap(), said_last=said_last)
+        if self._last_message_s is None:
+            if self._guard.passed():
+                return self._guard.ending(self._child.reap(), said_last=False)
+        elif self._clock() - self._last_message_s > EXIT_GRACE_S:
+            return Ending(None, "", self._child.reap(), outlived=True)
+        return None
+
+    def end(self, outcome: Outcome, why: str) -> Ending:
+        """Kills the child for a reason of the caller's; whatever it has not said is lost."""
+        return Ending(outcome, why, self._child.reap())
 
 
 class _Guard:
@@ -106,8 +140,11 @@ class _Guard:
         limits: Limits,
         cancel: threading.Event | None,
         clock: Clock,
+        *,
+        watch_memory: bool,
     ) -> None:
         self._child = child
+        self._watch_memory = watch_memory
         self._directory = directory
         self._limits = limits
         self._cancel = cancel
@@ -132,7 +169,8 @@ class _Guard:
         self._next_check = now + TICK_S
         self._check_deadline(now)
         self._check_cancel(now)
-        self._check_memory()
+        if self._watch_memory:
+            self._check_memory()
         if now >= self._next_disk_check:
             self._check_disk()
             self._next_disk_check = self._clock() + DISK_TICK_S

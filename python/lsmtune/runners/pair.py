@@ -1,0 +1,174 @@
+"""Two runs that are compared: one after the other, taking turns in slices, or both at once.
+
+Taking turns is cooperative. A driver that was asked for slices stops its own process at the places
+that `turnstile` speaks of, background threads included, and is continued when it is its turn. So at
+any time at most one of the two runs; what drifts on the machine over seconds meets both. While it
+is stopped a run has its memory and its open files, but takes no time of its own: its deadline, and
+the seconds in its Measurement, stand still.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from functools import partial
+from multiprocessing.connection import wait
+
+from lsmtune.errors import LsmtuneError
+from lsmtune.records.measurement import Measurement, Outcome
+from lsmtune.records.pairing import SLICES_DEFAULT, PairMethod
+from lsmtune.records.request import RunRequest
+from lsmtune.records.workload import Workload
+from lsmtune.runners.cores import halves, usable_cores
+from lsmtune.runners.messages import Message
+from lsmtune.runners.native import PAUSE_TICK_S, NativeRunner
+from lsmtune.runners.native_run import NativeRun
+from lsmtune.runners.turnstile import Turnstile
+from lsmtune.runners.watch import TICK_S, Clock
+
+# A pair whose deadlines stand still for a reason that nobody foresaw ends so long after both of
+# them together.
+WALL_SLACK_S = 60.0
+EXIT_TICK_S = 0.005
+
+OnPairMessage = Callable[[int, Message], None]
+
+
+def run_pair(
+    runner: NativeRunner,
+    first: RunRequest,
+    second: RunRequest,
+    method: PairMethod,
+    *,
+    on_message: OnPairMessage | None = None,
+    cancel: threading.Event | None = None,
+    clock: Clock = time.monotonic,
+) -> tuple[Measurement, Measurement]:
+    """Performs `first` and `second` and returns their Measurements in this order.
+
+    `first` begins, and in a duet it has the first half of the cores that this process may use.
+    Runs that take turns have the slices of their requests, SLICES_DEFAULT where these name none.
+    Both runs need a directory, and where they are alive at once, the memory and the disk that
+    their limits name, each. However one of them ends, the other goes on alone.
+
+    `on_message` is called in this thread with the index of the run, 0 or 1, and each message; what
+    it raises ends both and is raised again. Setting `cancel` ends both as `cancelled`. Raises what
+    `NativeRunner.run` raises, and LsmtuneError for a duet with fewer than two cores and for slices
+    of a workload that has none (`slices_obstacle`). When it returns or raises, no process of either
+    run is left, stopped or not.
+    """
+    requests = _requests(first, second, method)
+    listeners = [None if on_message is None else partial(on_message, arm) for arm in (0, 1)]
+    if method is PairMethod.WHOLE:
+        measured = [
+            runner.run(request, listener, cancel)
+            for request, listener in zip(requests, listeners, strict=True)
+        ]
+    else:
+        with ExitStack() as stack:
+            arms = [
+                stack.enter_context(runner.start(request, listener, cancel))
+                for request, listener in zip(requests, listeners, strict=True)
+            ]
+            wall_end_s = clock() + sum(r.limits.deadline_s for r in requests) + WALL_SLACK_S
+            measured = _AtOnce(arms, method, cancel, clock, wall_end_s).run()
+    one, other = (replace(measurement, paired_by=method.value) for measurement in measured)
+    return one, other
+
+
+def slices_obstacle(workload: Workload) -> str:
+    """Why runs of `workload` cannot take turns in slices; an empty string when they can."""
+    for phase in workload.phases:
+        if phase.rate_ops_s is not None:
+            return (
+                f"phase {phase.name} starts operations at a fixed rate (rate_ops_s), "
+                "which a run that stands still would miss"
+            )
+    return ""
+
+
+def _requests(first: RunRequest, second: RunRequest, method: PairMethod) -> list[RunRequest]:
+    """Both requests as `method` wants them."""
+    requests = [first, second]
+    if method is PairMethod.SLICES:
+        obstacle = next(filter(None, (slices_obstacle(r.workload) for r in requests)), "")
+        if obstacle:
+            raise LsmtuneError(f"runs cannot take turns in slices: {obstacle}")
+        return [replace(r, slices=r.slices or SLICES_DEFAULT) for r in requests]
+    requests = [replace(request, slices=0) for request in requests]
+    if method is PairMethod.DUET:
+        shares = halves(usable_cores())
+        return [replace(r, cpus=share) for r, share in zip(requests, shares, strict=True)]
+    return requests
+
+
+class _AtOnce:
+    """Two runs that are alive at once, moved on by one thread."""
+
+    def __init__(
+        self,
+        arms: Sequence[NativeRun],
+        method: PairMethod,
+        cancel: threading.Event | None,
+        clock: Clock,
+        wall_end_s: float,
+    ) -> None:
+        self._arms = arms
+        self._turnstile = Turnstile() if method is PairMethod.SLICES else None
+        self._cancel = cancel
+        self._clock = clock
+        self._wall_end_s = wall_end_s
+
+    def run(self) -> list[Measurement]:
+        """Both measurements, once both have ended."""
+        while True:
+            measured = [arm.measurement for arm in self._arms if arm.measurement is not None]
+            if len(measured) == len(self._arms):
+                return measured
+            self._end_what_must()
+            self._let_run()
+            self._listen()
+
+    def _alive(self) -> list[NativeRun]:
+        return [arm for arm in self._arms if arm.measurement is None]
+
+    def _end_what_must(self) -> None:
+        """A run looks after itself while it runs; frozen it cannot, and hears nothing."""
+        if self._cancel is not None and self._cancel.is_set():
+            for arm in self._alive():
+                if arm.frozen:
+                    arm.end(Outcome.CANCELLED, "cancelled")
+        if self._clock() >= self._wall_end_s:
+            for arm in self._alive():
+                arm.end(Outcome.TIMEOUT, "its pair was not done when the deadlines of both were")
+
+    def _let_run(self) -> None:
+        if self._turnstile is None:
+            for arm in self._alive():
+                if arm.frozen:
+                    arm.proceed()
+            return
+        for index, arm in enumerate(self._arms):
+            if arm.measurement is not None:
+                self._turnstile.ended(index)
+            elif arm.frozen and self._turnstile.running == index:
+                self._turnstile.halted(index, arm.phase)
+        granted = self._turnstile.grant()
+        if granted is not None:
+            self._arms[granted].proceed()
+
+    def _listen(self) -> None:
+        """Waits until a run has something to say, or for as long as there is nothing to see to."""
+        alive = self._alive()
+        said = [arm.messages_fd for arm in alive if arm.messages_fd is not None]
+        timeout_s = TICK_S
+        if len(said) < len(alive):
+            timeout_s = EXIT_TICK_S  # nothing will be heard of an exit
+        if any(arm.pausing for arm in alive):
+            timeout_s = PAUSE_TICK_S
+        wait(said, timeout_s)
+        for arm in alive:
+            arm.step(0.0)
