@@ -56,7 +56,8 @@ class OptionInfo:
     option. `condition`: the option does something only while each named option has one of the
     values. `constraint`: expressions over option names that must hold, or the engine refuses
     the options or changes them; `older_constraint` holds, oldest first, the last version with
-    other ones and those. `since` and `until` are the first and last version with the
+    other ones and those. `effect` is `layout` where the files of a loaded and settled database
+    depend on the option, else `runtime`. `since` and `until` are the first and last version with the
     option, empty when it is older than the oldest version covered, or still there.
     """
 
