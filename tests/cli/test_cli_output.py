@@ -13,7 +13,7 @@ import pytest
 from rich.console import Console, RenderableType
 
 from lsmtune.cli.live import bench_view, sparkline, tune_view
-from lsmtune.cli.output import invalid, verdict_line
+from lsmtune.cli.output import invalid, running_line, verdict_line, verdict_lines
 from lsmtune.cli.run_progress import RunProgress
 from lsmtune.cli.tune_progress import Plan, RunLine, TuneProgress
 from lsmtune.proof.place import Place
@@ -22,9 +22,10 @@ from lsmtune.records.engine import EngineIdentity
 from lsmtune.records.goal import Goal, WeightedWorkload
 from lsmtune.records.measurement import Measurement, Outcome, RunError
 from lsmtune.records.objective import Objective
-from lsmtune.records.verdict import Verdict, VerdictOutcome
+from lsmtune.records.verdict import MetricRatio, Verdict, VerdictOutcome
 from lsmtune.records.workload import Phase, PhaseKind, Workload
 from lsmtune.runners.messages import PhaseFinished, parse_message
+from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.storage.measurements import Role, StoredMeasurement
 from lsmtune.study.trials import TrialEnd
 
@@ -93,6 +94,44 @@ BETTER = Verdict(
 )  # fmt: skip
 def test_a_verdict_in_one_line(verdict: Verdict, line: str) -> None:
     assert verdict_line(verdict) == line
+
+
+def test_a_verdict_with_all_that_goes_with_it() -> None:
+    others = (
+        MetricRatio("drain_s", "minimize", 0.5, 0.4, 0.6),
+        MetricRatio("score", "", 1.01, None, None),
+        MetricRatio("stall_s", "minimize"),
+    )
+    verdict = replace(
+        BETTER,
+        outcome=VerdictOutcome.NOT_PROVEN,
+        why="the interval includes 1",
+        pairs=12,
+        others=others,
+        confidence_each=1 - 0.05 / 3,
+        what_it_takes="about 40 pairs",
+        notes=("mind this",),
+    )
+    assert verdict_lines(verdict) == [
+        verdict_line(verdict),
+        "  what it takes: about 40 pairs",
+        "  other metrics (95 % CI for all of them together):",
+        "    drain_s: 0.50x (0.40 to 0.60, lower is better)",
+        "    score: 1.010x (no interval)",
+        "    stall_s: no ratio",
+        "  warning: mind this",
+    ]
+    assert verdict_lines(BETTER) == [verdict_line(BETTER)]
+    least = pairs_at_least(1 - 0.05 / 3)
+    few = verdict_lines(replace(verdict, pairs=least - 1))
+    assert few[2] == f"  other metrics (95 % CI for all of them together needs {least} pairs):"
+
+
+def test_what_the_pairs_say_so_far() -> None:
+    assert running_line(BETTER) == "after 5 pairs: 1.42x, 95 % CI 1.37 to 1.47"
+    assert running_line(replace(BETTER, pairs=1, ratio=None)) == "after 1 pair: no ratio yet"
+    unbounded = replace(BETTER, pairs=2, ratio_low=None, ratio_high=None)
+    assert running_line(unbounded) == "after 2 pairs: 1.42x, no interval"
 
 
 @pytest.mark.parametrize(
@@ -173,10 +212,27 @@ def test_a_study_from_start_to_end() -> None:
     progress.run_finished(stored(Role.PROOF_CANDIDATE, 0, 1.4, Outcome.OK))
     view = text_of(tune_view(progress))
     assert "pair 1 candidate" in view
-    assert "proof run 1 of 10" in view
+    assert "proof run 1 of at most 10" in view
     assert "at most 18s left" in view
     progress.finished(None)
     assert "100 %" in text_of(tune_view(progress))
+
+
+def test_two_runs_of_a_pair_that_are_on_at_once_keep_their_names() -> None:
+    lines: list[RunLine] = []
+    texts: list[str] = []
+    plan = Plan(GOAL, WORKLOADS, trials=0, time_s=None, pairs=6)
+    progress = TuneProgress(plan, lambda: 0.0, on_line=lines.append, on_text=texts.append)
+    roles = Role.PROOF_CANDIDATE, Role.PROOF_BASELINE
+    for role in roles:
+        progress.run_started(Place(role, 0, pair=0), Config(), WORKLOAD)
+    for role in roles:
+        progress.run_finished(replace(stored(role, 0, 1.0, Outcome.OK), wall_s=30.0))
+    assert [line.name for line in lines] == ["pair 1 candidate", "pair 1 baseline"]
+    assert [line.wall_s for line in lines] == [2.0, 2.0]  # its own time, not its share of the pair
+    progress.pair_judged(BETTER)
+    assert texts == ["after 5 pairs: 1.42x, 95 % CI 1.37 to 1.47"]
+    assert texts[0] in text_of(tune_view(progress))
 
 
 def test_the_line_of_a_trial_says_what_became_of_it() -> None:

@@ -1,61 +1,48 @@
+"""The loop of a proof: order, ends, what counts after an interruption, and what is said of it."""
+
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fake_runner import ENGINE, MIB, FakeRunner
-from study_parts import Recorder, make_spec
+from fake_runner import ENGINE, MIB, FakeRunner, phase
+from proof_parts import (
+    BASELINE,
+    CANDIDATE,
+    WORKLOAD,
+    Recorder,
+    measurer_of,
+    open_folder,
+    proof,
+    proved,
+)
 
 from lsmtune.errors import InputError
-from lsmtune.proof.measurer import Measurer
-from lsmtune.proof.paired import ProofPlan, prove
-from lsmtune.proof.seeds import Stream, derive_seed
+from lsmtune.proof.paired import ProofPlan
+from lsmtune.proof.seeds import Stream, candidate_first, derive_seed
 from lsmtune.records.config import Config
 from lsmtune.records.goal import Goal
-from lsmtune.records.measurement import Outcome
+from lsmtune.records.measurement import Measurement, Outcome, Verification
 from lsmtune.records.objective import Direction, Objective
 from lsmtune.records.request import RunRequest
-from lsmtune.records.verdict import Verdict, VerdictOutcome
+from lsmtune.records.verdict import VerdictOutcome
 from lsmtune.storage.folder import StudyFolder
 from lsmtune.storage.measurements import Role
 
-BASELINE = Config({}, "default")
-CANDIDATE = Config({"write_buffer_size": 8 * MIB}, "x#1")
 A, B = Role.PROOF_BASELINE, Role.PROOF_CANDIDATE
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Iterator[StudyFolder]:
-    with StudyFolder.create_or_resume(tmp_path / "s", make_spec(tmp_path)) as opened:
+    with open_folder(tmp_path / "s") as opened:
         yield opened
 
 
-def proof(
-    folder: StudyFolder,
-    runner: FakeRunner | None = None,
-    observer: Recorder | None = None,
-    *,
-    candidate: Config = CANDIDATE,
-    objective: Objective | None = None,
-    plan: ProofPlan | None = None,
-) -> Verdict:
-    runner, observer = runner or FakeRunner(), observer or Recorder()
-    spec = make_spec(folder.path)
-    measurer = Measurer(
-        folder, runner, ENGINE, (spec.workload,), spec.limits, observer, observer.stop, runner.clock
-    )
-    return prove(
-        BASELINE,
-        candidate,
-        Goal((objective or spec.objective,)),
-        measurer,
-        observer,
-        study_seed=1,
-        plan=plan or ProofPlan(),
-    )
+def equal(noise: float = 0.01) -> FakeRunner:
+    """Both sides are the same but for noise."""
+    return FakeRunner(speed=lambda _options: 1e5, noise=noise)
 
 
 def is_candidate(request: RunRequest) -> bool:
@@ -70,38 +57,55 @@ def failing(outcome: Outcome, *numbers: int, candidate: bool) -> FakeRunner:
     )
 
 
-def test_pairs_are_interleaved_and_share_fresh_seeds(folder: StudyFolder) -> None:
-    runner, observer = FakeRunner(), Recorder()
-    verdict = proof(folder, runner, observer)
-    assert verdict.outcome is VerdictOutcome.BETTER
-    assert verdict.ratio == pytest.approx(1.5, rel=0.05)
-    roles = [what[1] for what in observer.told if what[0] == "run_started"]
-    assert roles == [A, B, B, A, A, B, B, A, A, B]
+def test_a_coin_orders_each_pair_and_both_sides_share_a_fresh_seed(folder: StudyFolder) -> None:
+    runner, observer = equal(), Recorder()
+    proved(folder, runner, observer, plan=ProofPlan(pairs=10))
+    orders = {True: [B, A], False: [A, B]}
+    expected = [role for pair in range(10) for role in orders[candidate_first(1, pair)]]
+    assert [role for role, *_ in observer.of("run_started")] == expected
+    assert expected[::2].count(A) not in (0, 10)
     seeds = [request.seed for request in runner.requests]
-    assert seeds[::2] == seeds[1::2]
-    assert len(set(seeds)) == 5
+    assert seeds[::2] == seeds[1::2] == [derive_seed(1, Stream.PROOF, n) for n in range(10)]
     assert list(folder.runs_path.iterdir()) == []
+
+
+def test_it_ends_as_soon_as_the_verdict_is_clear(folder: StudyFolder) -> None:
+    observer = Recorder()
+    verdict = proved(folder, observer=observer)
+    assert verdict.outcome is VerdictOutcome.BETTER
+    assert verdict.pairs == 6  # with fewer no interval has an end
+    assert verdict.ratio == pytest.approx(1.5, rel=0.05)
+    assert (verdict.why, verdict.what_it_takes, verdict.pairs_wanted) == ("", "", None)
+    told = [judged for (judged,) in observer.of("pair_judged")]
+    assert [judged.pairs for judged in told] == [1, 2, 3, 4, 5, 6]  # type: ignore[attr-defined]
+    assert [judged.ratio_low is None for judged in told] == [True] * 5 + [False]  # type: ignore[attr-defined]
 
 
 def test_the_direction_turns_the_verdict(folder: StudyFolder) -> None:
     objective = Objective("throughput_ops_s", Direction.MINIMIZE)
-    assert proof(folder, objective=objective).outcome is VerdictOutcome.WORSE
+    verdict = proved(folder, goal=Goal((objective,)))
+    assert verdict.outcome is VerdictOutcome.WORSE
 
 
-def test_equal_values_prove_nothing(folder: StudyFolder) -> None:
-    runner = FakeRunner(speed=lambda _options: 1e5, noise=0.0)
-    assert proof(folder, runner).outcome is VerdictOutcome.NOT_PROVEN
+def test_it_ends_when_what_is_left_does_not_matter(folder: StudyFolder) -> None:
+    plan = ProofPlan(smallest_effect=0.03)
+    verdict = proved(folder, equal(), plan=plan)
+    assert verdict.outcome is VerdictOutcome.EQUIVALENT
+    assert verdict.pairs < plan.pairs
+    assert verdict.ratio_low is not None
+    assert verdict.ratio_high is not None
+    assert 1 / 1.03 <= verdict.ratio_low < 1 < verdict.ratio_high <= 1.03
 
 
-def test_equal_configurations_are_rarely_called_different(folder: StudyFolder) -> None:
-    """The whole path, runs and all; the rate itself is tested on more proofs, without runs."""
-    runner, proofs = FakeRunner(speed=lambda _options: 1e5), 20
-    verdicts = [
-        proof(folder, runner, candidate=Config({"write_buffer_size": size})).outcome
-        for size in range(1, proofs + 1)
-    ]
-    different = proofs - verdicts.count(VerdictOutcome.NOT_PROVEN)
-    assert different / proofs <= 0.05 + 4.0 * math.sqrt(0.05 * 0.95 / proofs)
+def test_after_all_pairs_it_says_what_it_would_take(folder: StudyFolder) -> None:
+    verdict = proved(folder, equal(0.1), plan=ProofPlan(pairs=8, smallest_effect=0.05))
+    assert (verdict.outcome, verdict.pairs) == (VerdictOutcome.NOT_PROVEN, 8)
+    assert verdict.why == "the interval includes 1"
+    assert verdict.pairs_wanted is not None
+    assert verdict.pairs_wanted > 8
+    more = verdict.pairs_wanted - 8
+    told = f"takes about {verdict.pairs_wanted} pairs, {more} more (about "
+    assert told in verdict.what_it_takes
 
 
 @pytest.mark.parametrize(
@@ -111,81 +115,115 @@ def test_equal_configurations_are_rarely_called_different(folder: StudyFolder) -
 def test_a_candidate_that_fails_ends_the_proof(
     folder: StudyFolder, outcome: Outcome, verdict: VerdictOutcome
 ) -> None:
-    runner = failing(outcome, 2, candidate=True)
-    found = proof(folder, runner)
+    found = proved(folder, failing(outcome, 2, candidate=True))
     assert found.outcome is verdict
     assert found.why == (
         f"a run of the candidate ended {outcome.value} (made to end {outcome.value})"
     )
     assert (found.pairs, found.pairs_failed) == (2, 1)
+    assert found.pairs_wanted is None
     # The same command again runs nothing, and says the same.
     again = FakeRunner()
-    assert proof(folder, again) == found
+    assert proved(folder, again) == found
     assert again.requests == []
 
 
 def test_a_baseline_that_fails_now_and_then_is_run_again(folder: StudyFolder) -> None:
-    found = proof(folder, failing(Outcome.CRASHED, 0, 3, candidate=False))
+    found = proved(folder, failing(Outcome.CRASHED, 0, 3, candidate=False))
     assert found.outcome is VerdictOutcome.BETTER
-    assert (found.pairs, found.pairs_failed) == (5, 2)
+    assert (found.pairs, found.pairs_failed) == (6, 2)
 
 
 def test_a_baseline_that_keeps_failing_ends_the_proof(folder: StudyFolder) -> None:
-    found = proof(folder, failing(Outcome.TIMEOUT, *range(9), candidate=False))
+    found = proved(folder, failing(Outcome.TIMEOUT, *range(9), candidate=False))
     assert found.outcome is VerdictOutcome.NOT_PROVEN
     assert found.why == "the baseline failed in 3 pairs"
     assert (found.pairs, found.pairs_failed) == (0, 3)
 
 
-def test_the_deadline_takes_pairs_but_not_below_the_minimum(folder: StudyFolder) -> None:
+def test_no_pair_is_begun_that_would_pass_the_deadline(folder: StudyFolder) -> None:
     # A pair takes 2 s of the fake clock.
-    found = proof(folder, plan=ProofPlan(pairs=20, deadline_s=15.0))
+    runner = equal()
+    found = proved(folder, runner, plan=ProofPlan(pairs=20, deadline_s=15.0))
     assert found.pairs == 7
     assert found.why == "the time budget allowed 7 of 20 pairs"
-    assert found.outcome is VerdictOutcome.BETTER
+    assert len(runner.requests) == 14
+    assert found.pairs_wanted is not None
 
 
-def test_without_time_the_minimum_is_run(folder: StudyFolder) -> None:
-    assert proof(folder, plan=ProofPlan(pairs=20, deadline_s=-3.0)).pairs == 5
+def test_a_first_pair_that_passes_the_deadline_is_ended(folder: StudyFolder) -> None:
+    runner = FakeRunner()
+    found = proved(folder, runner, plan=ProofPlan(deadline_s=0.5))
+    assert (found.outcome, found.pairs) == (VerdictOutcome.NOT_PROVEN, 0)
+    assert found.why == "the time budget allowed 0 of 30 pairs"
+    assert found.what_it_takes == "it takes at least 6 pairs, 6 more"
+    assert len(runner.requests) == 1
+    assert folder.measurements.all() == []
+
+
+def test_without_time_nothing_is_run_but_what_must_be(folder: StudyFolder) -> None:
+    assert proved(folder, plan=ProofPlan(deadline_s=-3.0)).pairs == 0
+    least = ProofPlan(deadline_s=-3.0, pairs_least=6)
+    assert proved(folder, equal(), plan=least).pairs == 6
 
 
 def test_an_interrupted_proof_goes_on_with_its_complete_pairs(folder: StudyFolder) -> None:
     observer = Recorder()
-    observer.stop_at = ("run_started", A, 3)  # the second run of pair 3, as 3 is odd
-    found = proof(folder, observer=observer)
-    assert found.outcome is VerdictOutcome.NOT_PROVEN
-    assert found.why == "interrupted after 3 of 5 pairs"
+    second = A if candidate_first(1, 3) else B
+    observer.stop_at = ("run_started", second, 3, 0)
+    assert proof(folder, observer=observer) is None
+    assert len(folder.measurements.all()) == 6
     runner = FakeRunner()
-    resumed = proof(folder, runner)
+    resumed = proved(folder, runner)
     assert resumed.outcome is VerdictOutcome.BETTER
-    assert resumed.pairs == 5
-    assert len(runner.requests) == 4
-    # Half of pair 3 is stored already: the pair is run anew, on a seed that none had.
-    seen = {stored.measurement.seed for stored in folder.measurements.all()}
-    assert derive_seed(1, Stream.PROOF, 5) in seen
+    assert resumed.pairs == 6
+    assert len(runner.requests) == 6
 
 
-def test_raising_the_number_of_pairs_begins_anew_instead_of_looking_twice(
-    folder: StudyFolder,
-) -> None:
-    """Adding pairs until the verdict pleases is how a false gain is found."""
-    proof(folder, plan=ProofPlan(pairs=5))
-    runner, observer = FakeRunner(), Recorder()
-    assert proof(folder, runner, observer, plan=ProofPlan(pairs=6)).pairs == 6
-    assert len(runner.requests) == 12
-    assert any("begins anew" in str(what) for what in observer.told)
-    again = FakeRunner()
-    assert proof(folder, again, plan=ProofPlan(pairs=6)).pairs == 6
-    assert again.requests == []
+def test_a_pair_that_a_kill_cut_in_half_is_run_anew_on_another_seed(folder: StudyFolder) -> None:
+    proof(folder, equal(), plan=ProofPlan(pairs=6))
+    half = folder.measurements.of(A)[0]
+    folder.measurements.add(A, half.measurement, config=BASELINE, pair=6)
+    runner = equal()
+    assert proved(folder, runner, plan=ProofPlan(pairs=7)).pairs == 7
+    assert {request.seed for request in runner.requests} == {derive_seed(1, Stream.PROOF, 7)}
+
+
+def test_more_pairs_go_on_from_those_that_are_there(folder: StudyFolder) -> None:
+    """Each look was allowed for, so that adding pairs finds no gain that is not there."""
+    first = proved(folder, equal(), plan=ProofPlan(pairs=6))
+    runner, observer = equal(), Recorder()
+    verdict = proved(folder, runner, observer, plan=ProofPlan(pairs=9))
+    assert len(runner.requests) == 6
+    assert verdict.pairs == 9
+    assert verdict.baseline_values[:6] == first.baseline_values
+    assert observer.of("warning") == []
+    fewer = FakeRunner()
+    assert proved(folder, fewer, plan=ProofPlan(pairs=6)).pairs == 9
+    assert fewer.requests == []
+
+
+def test_pairs_of_an_older_lsmtune_open_and_do_not_count(folder: StudyFolder) -> None:
+    """It tossed no coin, and kept a fact of its own."""
+    proof(folder, equal(), plan=ProofPlan(pairs=6))
+    for role, config in ((A, BASELINE), (B, CANDIDATE)):
+        for pair in range(6, 11):
+            run = folder.measurements.of(role)[0].measurement
+            old = replace(run, paired_by="")
+            folder.measurements.add(role, old, config=config, pair=pair)
+    folder.measurements.set_fact("proof_plan", {"first_pair": 0, "pairs": 5})
+    runner = equal()
+    assert proved(folder, runner, plan=ProofPlan(pairs=7)).pairs == 7
+    assert [r.seed for r in runner.requests] == [derive_seed(1, Stream.PROOF, 11)] * 2
 
 
 def test_pairs_of_another_candidate_do_not_count(folder: StudyFolder) -> None:
     proof(folder)
     runner = FakeRunner()
-    other = proof(folder, runner, candidate=Config({"write_buffer_size": 9 * MIB}))
-    assert len(runner.requests) == 10
-    assert other.pairs == 5
-    assert len({stored.pair for stored in folder.measurements.of(B)}) == 10
+    other = proved(folder, runner, candidate=Config({"write_buffer_size": 9 * MIB}))
+    assert len(runner.requests) == 12
+    assert other.pairs == 6
+    assert len({stored.pair for stored in folder.measurements.of(B)}) == 12
 
 
 def test_an_engine_of_another_version_is_refused(folder: StudyFolder) -> None:
@@ -195,6 +233,69 @@ def test_an_engine_of_another_version_is_refused(folder: StudyFolder) -> None:
         proof(folder, runner, candidate=Config({"write_buffer_size": 9 * MIB}))
 
 
-def test_fewer_pairs_than_the_minimum_cannot_be_planned() -> None:
-    with pytest.raises(ValueError, match="at least 5 pairs, found 4"):
-        ProofPlan(pairs=4)
+@pytest.mark.parametrize(("confidence", "least"), [(0.95, 6), (0.99, 8), (0.5, 3)])
+def test_fewer_pairs_than_can_prove_anything_cannot_be_planned(
+    confidence: float, least: int
+) -> None:
+    with pytest.raises(ValueError, match=f"at least {least} pairs, found {least - 1}"):
+        ProofPlan(pairs=least - 1, confidence=confidence)
+    assert ProofPlan(pairs=least, confidence=confidence).pairs == least
+
+
+def test_each_workload_is_run_by_both_sides_before_the_next(folder: StudyFolder) -> None:
+    runner, observer = equal(), Recorder()
+    measurer = measurer_of(folder, runner, observer, runner, workloads=(WORKLOAD, WORKLOAD))
+    goal = Goal((Objective(),), (0.25, 0.75))
+    proof(folder, runner, observer, goal=goal, measurer=measurer, plan=ProofPlan(pairs=6))
+    told = observer.of("run_started")[:4]
+    assert [(pair, workload) for _, pair, workload in told] == [(0, 0), (0, 0), (0, 1), (0, 1)]
+    assert [role for role, *_ in told[:2]] == [role for role, *_ in told[2:]]
+
+
+def test_a_pair_that_fails_ends_with_that_workload(folder: StudyFolder) -> None:
+    runner, observer = failing(Outcome.CRASHED, 0, candidate=False), Recorder()
+    measurer = measurer_of(folder, runner, observer, runner, workloads=(WORKLOAD, WORKLOAD))
+    goal = Goal((Objective(),), (0.25, 0.75))
+    verdict = proved(folder, runner, observer, goal=goal, measurer=measurer)
+    assert (verdict.outcome, verdict.pairs, verdict.pairs_failed) == (VerdictOutcome.BETTER, 6, 1)
+    assert len(runner.requests) == 2 + 6 * 4
+
+
+class Verified(FakeRunner):
+    """Runs of the candidate wrote keys that were read back, all but those of pair 2."""
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        found = super()._measurement(request, outcome)
+        if is_candidate(request) and request.seed == derive_seed(1, Stream.PROOF, 2):
+            return found
+        return replace(found, verification=Verification(1000, 0, 0, 0.1))
+
+
+def test_a_finalist_whose_keys_nobody_read_back_is_told(folder: StudyFolder) -> None:
+    verdict = proved(folder, Verified())
+    assert verdict.outcome is VerdictOutcome.BETTER
+    assert verdict.notes == (
+        "1 of 12 runs wrote keys of which none was read back: nothing shows that their data is "
+        "right",
+    )
+
+
+class Trap(FakeRunner):
+    """A candidate that bursts and leaves all its work behind."""
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        found = super()._measurement(request, outcome)
+        (seen,) = found.phases
+        if is_candidate(request):
+            seen = replace(phase(3 * seen.throughput_ops_s), drain_s=8.0)
+            sustained = seen.throughput_ops_s / 9
+            seen = replace(seen, sustained_throughput_ops_s=sustained)
+        return replace(found, phases=(seen,))
+
+
+def test_a_burst_does_not_win_where_the_objective_is_sustained(folder: StudyFolder) -> None:
+    verdict = proved(folder, Trap())
+    assert verdict.outcome is VerdictOutcome.WORSE
+    burst = next(other for other in verdict.others if other.metric == "throughput_ops_s")
+    assert burst.ratio is not None
+    assert burst.ratio > 2

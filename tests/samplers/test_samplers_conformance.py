@@ -32,7 +32,13 @@ from search_parts import (
 from lsmtune.errors import InputError
 from lsmtune.records.config import option_text
 from lsmtune.records.objective import Direction
-from lsmtune.samplers import SAMPLERS, Searcher, SpaceExhaustedError
+from lsmtune.samplers import (
+    SAMPLERS,
+    Searcher,
+    SpaceExhaustedError,
+    TrialJudgement,
+    ValueNoise,
+)
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -264,3 +270,45 @@ def test_trials_under_way_are_not_proposed_again(name: str) -> None:
     for proposal in reversed(under_way):
         searcher.tell(proposal.number, TrialState.COMPLETE, [score(proposal.values)])
     assert searcher.ask().number == 12
+
+
+def judged_now(values: Sequence[Values]) -> dict[int, TrialJudgement]:
+    """Another light on every trial than when it ended, and another one after each further trial."""
+    found = {}
+    for index, each in enumerate(values):
+        value = score(each) + ((index * 7 + len(values)) % 11) / 10
+        noise = ValueNoise(0.01 * len(values), 1 + (index + len(values)) % 3)
+        found[index] = TrialJudgement(TrialState.COMPLETE, (value,), {}, {}, noise)
+        if (index + len(values)) % 6 == 0:
+            found[index] = TrialJudgement(TrialState.FAIL)
+    return found
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_trials_that_are_judged_anew_leave_no_trace_of_what_they_were(
+    name: str, tmp_path: Path
+) -> None:
+    if name == "smac":
+        pytest.skip("takes long; what it caches is made anew with the sampler")
+    count = trials_for(name, 24)
+    straight, asked_so_far = make_searcher(name, RICH), list[Values]()
+    for _ in range(count):
+        straight.rejudge(judged_now(asked_so_far))
+        proposal = straight.ask()
+        asked_so_far.append(dict(proposal.values))
+        straight.tell(proposal.number, TrialState.COMPLETE, [score(proposal.values)])
+        assert "lsmtune:noise" not in straight.attributes(0)
+    disk, stopped = DiskStudy(tmp_path / "study.db"), list[Values]()
+    while len(stopped) < count:
+        searcher = make_searcher(name, RICH)
+        searcher.restore(disk.trials())
+        for _ in range(min(5, count - len(stopped))):
+            searcher.rejudge(judged_now(stopped))
+            proposal = searcher.ask()
+            trial_id = disk.begin(proposal)
+            end = End(values=[score(proposal.values)])
+            end.tell(searcher, proposal.number)
+            disk.finish(trial_id, searcher, proposal.number, end)
+            stopped.append(dict(proposal.values))
+    disk.close()
+    assert stopped == asked_so_far

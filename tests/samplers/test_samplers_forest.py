@@ -48,6 +48,20 @@ def test_one_tree_says_the_mean_of_its_leaf_and_the_variance_of_that_mean() -> N
     assert freedom[0] == len(inside) - 1
 
 
+def test_the_mean_of_many_runs_counts_for_more_than_one_run() -> None:
+    # At each place one row says 0 and another says 1.
+    features = np.repeat(np.linspace(0.0, 1.0, 20), 2)[:, None]
+    targets = np.tile([0.0, 1.0], 20)
+
+    def mean(runs: np.ndarray | None) -> float:
+        rng = np.random.default_rng(3)
+        forest = fit_forest(features, targets, rng, trees=20, min_leaf=3, rows_max=99, runs=runs)
+        return float(forest.predict(features)[0].mean())
+
+    assert mean(None) == mean(np.full(40, 2.0)) == pytest.approx(0.5, abs=0.1)
+    assert mean(np.tile([1.0, 5.0], 20)) > 0.75
+
+
 def test_a_smaller_alpha_reaches_higher() -> None:
     forest, (features, _) = fitted(200), data(200)
     cautious, bold = (upper_bound(forest, features, alpha) for alpha in (0.5, 0.01))

@@ -54,6 +54,20 @@ def test_it_interpolates_and_knows_the_noise() -> None:
     assert np.isfinite(far).all()
 
 
+def test_a_value_that_is_known_to_be_noisy_is_believed_less() -> None:
+    features = np.linspace(0.0, 1.0, 12)[:, None]
+    targets = np.zeros(12)
+    targets[6] = 2.0
+    variances = np.zeros(12)
+    variances[6] = 4.0
+    sure, _ = fit_process(features, targets, 12).predict(features[6:7])
+    unsure, deviation = fit_process(features, targets, 12, variances).predict(features[6:7])
+    assert unsure[0] < sure[0] / 2
+    assert deviation[0] > 0
+    same, _ = fit_process(features, targets, 12, np.zeros(12)).predict(features[6:7])
+    assert same[0] == sure[0]
+
+
 def test_failures_set_neither_the_scale_nor_the_worst() -> None:
     good = np.linspace(-1, 1, 21)
     alone = standardised(good)

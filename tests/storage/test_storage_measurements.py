@@ -132,11 +132,15 @@ def test_a_row_that_is_not_ours_names_itself(
     reopened.close()
 
 
-def test_a_file_of_the_first_version_is_read_and_brought_forward(tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_file_of_an_older_version_is_read_and_brought_forward(
+    tmp_path: Path, version: int
+) -> None:
     path = tmp_path / "measurements.db"
     connection = sqlite3.connect(path)
-    connection.executescript(_MIGRATIONS[0])
-    connection.execute("PRAGMA user_version = 1")
+    for script in _MIGRATIONS[:version]:
+        connection.executescript(script)
+    connection.execute(f"PRAGMA user_version = {version}")
     row = (json.dumps(encode(CONFIG)), json.dumps(encode(measurement())))
     connection.execute(
         "INSERT INTO measurements (role, trial, outcome, seed, wall_s, config, measurement) "
@@ -146,11 +150,37 @@ def test_a_file_of_the_first_version_is_read_and_brought_forward(tmp_path: Path)
     connection.commit()
     connection.close()
     with closing(MeasurementStore(path, read_only=True)) as reader:
-        assert [(r.trial, r.workload, r.rung) for r in reader.all()] == [(3, 0, None)]
+        assert [(r.trial, r.workload, r.rung, r.repeat) for r in reader.all()] == [(3, 0, None, 0)]
     with closing(MeasurementStore(path)) as store:
         store.add(Role.TRIAL, measurement(), config=CONFIG, trial=3, workload=1)
+        store.add(Role.TRIAL, measurement(), config=CONFIG, trial=3, repeat=1)
         with pytest.raises(ValueError, match="measured already"):
             store.add(Role.TRIAL, measurement(), config=CONFIG, trial=3, workload=0)
+
+
+def test_a_trial_an_anchor_and_a_side_have_one_run_per_repeat(store: MeasurementStore) -> None:
+    for repeat in (0, 1):
+        store.add(Role.TRIAL, measurement(), config=CONFIG, trial=3, repeat=repeat)
+        store.add(Role.ANCHOR, measurement(), config=Config(), repeat=repeat)
+        store.add(Role.CALIBRATION, measurement(), config=Config(), pair=0, repeat=repeat)
+    places: list[tuple[Role, dict[str, int]]] = [
+        (Role.TRIAL, {"trial": 3}),
+        (Role.ANCHOR, {}),
+        (Role.CALIBRATION, {"pair": 0}),
+    ]
+    for role, place in places:
+        with pytest.raises(ValueError, match="is measured already"):
+            store.add(role, measurement(), config=CONFIG, repeat=1, **place)
+    assert [row.repeat for row in store.of(Role.ANCHOR)] == [0, 1]
+    assert store.get(4).repeat == 1
+
+
+def test_runs_of_the_baseline_alone_are_no_reason_to_keep_a_study(store: MeasurementStore) -> None:
+    for role in (Role.BASELINE, Role.CALIBRATION, Role.ANCHOR):
+        store.add(role, measurement(), config=Config())
+    assert not store.any_ok()
+    store.add(Role.CRASH, measurement(), config=CONFIG)
+    assert store.any_ok()
 
 
 def test_a_trial_has_one_run_per_workload_and_rung(tmp_path: Path) -> None:

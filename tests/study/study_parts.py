@@ -38,6 +38,7 @@ sampler:
 budget: {budget}
 proof:
   pairs: {pairs}
+noise: {noise}
 seed: {seed}
 {more}
 """
@@ -50,8 +51,9 @@ def make_spec(
     metric: str = "sustained_throughput_ops_s",
     default: str = "default: 2MiB",
     sampler: str = "random",
-    pairs: int = 5,
+    pairs: int = 6,
     seed: int = 1,
+    noise: str = "{calibration: 0, anchors: 0, repeats: 1}",
     more: str = "",
 ) -> Spec:
     text = STUDY.format(
@@ -61,6 +63,7 @@ def make_spec(
         sampler=sampler,
         pairs=pairs,
         seed=seed,
+        noise=noise,
         more=more,
     )
     return parse_spec(text, path / "small.yaml")

@@ -13,8 +13,9 @@ walls = st.lists(st.floats(0.1, 100.0), min_size=1, max_size=20)
 
 def test_trials_end_the_search() -> None:
     budget = SearchBudget(trials=3, time_s=None, pairs=5)
-    assert budget.end(2, 1e9, [1.0]) == ""
-    assert budget.end(3, 0.0, [1.0]) == "3 trials done"
+    assert budget.time_ends(1e9, [1.0]) == ""
+    assert budget.trials_end(2) == ""
+    assert budget.trials_end(3) == "3 trials done"
 
 
 def test_the_time_of_the_proof_is_kept() -> None:
@@ -22,8 +23,8 @@ def test_the_time_of_the_proof_is_kept() -> None:
     budget = SearchBudget(trials=None, time_s=100.0, pairs=5)
     runs = [1.0, 2.0, 9.0]
     assert budget.reserve_s(runs) == pytest.approx(24.0)
-    assert budget.end(0, 73.9, runs) == ""
-    assert "kept for the proof" in budget.end(0, 74.1, runs)
+    assert budget.time_ends(73.9, runs) == ""
+    assert "kept for the proof" in budget.time_ends(74.1, runs)
 
 
 @given(walls, st.floats(0.0, 1e4), st.integers(5, 50))
@@ -31,7 +32,7 @@ def test_a_run_of_the_usual_length_never_eats_into_the_reserve(
     runs: list[float], spent_s: float, pairs: int
 ) -> None:
     budget = SearchBudget(trials=None, time_s=1000.0, pairs=pairs)
-    if not budget.end(0, spent_s, runs):
+    if not budget.time_ends(spent_s, runs):
         usual_s = sorted(runs)[len(runs) // 2 - (len(runs) + 1) % 2]
         assert spent_s + usual_s + budget.reserve_s(runs) <= 1000.0 + 1e-6
 

@@ -44,7 +44,7 @@ def test_a_study_from_start_to_verdict(tmp_path: Path) -> None:
     assert result.best.label == f"small.yaml#{result.best_trial}"
     roles = [row.role for row in stored(tmp_path / "s")]
     assert roles[:9] == [Role.BASELINE, *[Role.TRIAL] * 8]
-    assert len(roles) == 9 + 10
+    assert len(roles) == 9 + 12
     assert states(tmp_path / "s") == {TrialState.COMPLETE: 8}
     document = json.loads((tmp_path / "s" / "result" / "result.json").read_text())
     assert document["verdict"]["outcome"] == "better"
@@ -86,7 +86,7 @@ def test_every_run_has_a_seed_of_its_own_and_the_proof_fresh_ones(tmp_path: Path
     for row in stored(tmp_path / "s"):
         (proof if row.pair is not None else search).add(row.measurement.seed)
     assert len(search) == 9
-    assert len(proof) == 5
+    assert len(proof) == 6
     assert not search & proof
 
 
@@ -149,7 +149,7 @@ def test_one_fast_run_of_the_baseline_does_not_replace_the_proof(tmp_path: Path)
     assert result.best_value is not None
     assert result.baseline_value > result.best_value
     assert result.verdict is not None
-    assert (result.verdict.outcome, result.verdict.pairs) == (VerdictOutcome.BETTER, 5)
+    assert (result.verdict.outcome, result.verdict.pairs) == (VerdictOutcome.BETTER, 6)
 
 
 def test_less_is_better_when_the_objective_says_so(tmp_path: Path) -> None:
@@ -164,8 +164,8 @@ def test_less_is_better_when_the_objective_says_so(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("more", "line"),
     [
-        ("options: {max_open_fils: 5}", "small.yaml:19: options.max_open_fils"),
-        ("baseline: {max_open_fils: 5}", "small.yaml:19: baseline.max_open_fils"),
+        ("options: {max_open_fils: 5}", "small.yaml:20: options.max_open_fils"),
+        ("baseline: {max_open_fils: 5}", "small.yaml:20: baseline.max_open_fils"),
     ],
 )
 def test_a_baseline_that_the_engine_refuses_is_an_error_of_the_study_file(
@@ -204,13 +204,13 @@ def test_a_metric_that_is_not_observed_is_a_clear_error(tmp_path: Path) -> None:
 
 
 def test_a_time_budget_covers_search_and_proof(tmp_path: Path) -> None:
-    # Runs of 1 s on the fake clock: 12 s are kept for the proof of 5 pairs.
+    # Runs of 1 s on the fake clock: 14.4 s are kept for the proof of 6 pairs.
     runner, observer = FakeRunner(), Recorder()
     result = tuned(make_spec(tmp_path, budget="{time: 40s}"), tmp_path / "s", runner, observer)
-    assert result.counts == {"ok": 27}
-    assert result.spent_s == pytest.approx(38.0)
+    assert result.counts == {"ok": 24}
+    assert result.spent_s == pytest.approx(37.0)
     reason = next(what[1] for what in observer.told if what[0] == "search_finished")
-    assert reason == "12s of the time budget are left, kept for the proof"
+    assert reason == "15s of the time budget are left, kept for the proof"
     assert "warning" not in observer.names()
 
 
@@ -230,7 +230,7 @@ def test_a_resumed_study_does_not_get_its_time_again(tmp_path: Path) -> None:
     assert tuned(spec, tmp_path / "s", observer=observer).interrupted
     result = tuned(spec, tmp_path / "s")
     assert result.spent_s <= 40.0
-    assert result.counts == {"ok": 27}
+    assert result.counts == {"ok": 24}
 
 
 @pytest.mark.parametrize(
@@ -263,7 +263,7 @@ def test_an_interrupted_study_goes_on_to_the_same_end(
     assert not second.interrupted
     assert second.verdict is not None
     assert second.counts == {"ok": 8}
-    assert second.verdict.pairs == 5
+    assert second.verdict.pairs == 6
     assert states(tmp_path / "s")[TrialState.RUNNING] == 0
     assert states(tmp_path / "s")[TrialState.COMPLETE] == 8
 

@@ -27,6 +27,7 @@ COMMANDS = {
     "verify": "Prove one configuration against another on paired, fresh runs.",
     "report": "Write the report of a study.",
     "export": "Write a configuration in the form that another program reads.",
+    "selftest": "Check lsmtune itself, by simulation.",
 }
 
 # `import` is a word of Python's own.

@@ -131,18 +131,24 @@ def _from_study(path: Path, trial: str, source: str) -> NamedConfig:
 
 
 def _best_trial(folder: StudyFolder, source: str) -> int:
-    """The trial with the best value; of several objectives, the one that the study picks."""
-    study = folder.optuna_study()
-    try:
-        if len(study.directions) == 1:
-            return study.best_trial.number
-        picked = best_trial(read_study(folder))
-    except ValueError:
-        picked = None
-    if picked is None:
+    """The trial that is best by all that is known; of several objectives, the one picked."""
+    if folder.was_tuned:
+        best = best_trial(read_study(folder))
+        number = None if best is None else best.number
+    else:
+        number = _best_told(folder)
+    if number is None:
         why = "the study has no finished trial yet"
         raise InputError(source, found=str(folder.path), why=why)
-    return picked.number
+    return number
+
+
+def _best_told(folder: StudyFolder) -> int | None:
+    """Of a search from Python, whose values are those that were told."""
+    try:
+        return folder.optuna_study().best_trial.number
+    except (ValueError, RuntimeError):  # no trial yet; several objectives
+        return None
 
 
 def _trial(

@@ -42,4 +42,6 @@ def counted_progress(
     try:
         yield on_progress
     finally:
-        progress.stop()
+        # One that was not started would end with an empty line all the same.
+        if progress.live.is_started:
+            progress.stop()

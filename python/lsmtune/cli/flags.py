@@ -117,12 +117,6 @@ TrialsOption = Annotated[
         help="At most so many trials.",
     ),
 ]
-PairsOption = Annotated[
-    int,
-    typer.Option(
-        "--pairs", metavar="N", parser=whole_number("--pairs", 5, 1000), help="Pairs of runs."
-    ),
-]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 DeadlineOption = Annotated[
     str, typer.Option("--deadline", metavar="TIME", help="A run is killed after this time.")

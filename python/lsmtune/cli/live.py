@@ -117,6 +117,8 @@ def tune_view(progress: TuneProgress) -> RenderableType:
     if progress.best:
         parts.append(Text(f"best so far  {progress.best}", style="green"))
     parts.append(Text(_now(progress)))
+    if progress.proof_so_far:
+        parts.append(Text(progress.proof_so_far, style="bold"))
     parts += [Text(note, style="yellow" if "warning" in note else "") for note in progress.notes]
     if progress.lines:
         parts.append(_lines_table(progress))
@@ -138,7 +140,11 @@ def _status(progress: TuneProgress) -> str:
     failed = {name: number for name, number in sorted(progress.counts.items()) if name != "ok"}
     bad = "".join(f", {number} {name}" for name, number in failed.items())
     spent = format_duration(round(progress.spent_s))
-    pairs = f", proof run {progress.proof_runs} of {plan.proof_runs}" if progress.proving else ""
+    pairs = (
+        f", proof run {progress.proof_runs} of at most {plan.proof_runs}"
+        if progress.proving
+        else ""
+    )
     trials = f"{progress.trials}{of} trials{bad}, " if plan.trials is None or plan.trials else ""
     return f"{trials}{spent}{pairs}"
 

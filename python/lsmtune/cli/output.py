@@ -14,6 +14,7 @@ from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.records.engine import Build
 from lsmtune.records.measurement import Measurement, Outcome, PhaseMeasurement, RunError
 from lsmtune.records.verdict import MetricRatio, Verdict, VerdictOutcome
+from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.storage.codec import encode
 from lsmtune.units import format_bytes, format_duration
 
@@ -208,24 +209,52 @@ def verdict_line(verdict: Verdict) -> str:
     return f"{line}; {verdict.why}" if verdict.why else line
 
 
+def verdict_lines(verdict: Verdict) -> list[str]:
+    """The verdict, what it would take where it is none, the other metrics, and what to mind."""
+    lines = [verdict_line(verdict)]
+    if verdict.what_it_takes:
+        lines.append(f"  what it takes: {verdict.what_it_takes}")
+    if verdict.others:
+        together = f"{100 * verdict.confidence:.4g} % CI for all of them together"
+        each = verdict.confidence_each
+        if each is not None and verdict.pairs < pairs_at_least(each):
+            together = f"{together} needs {pairs_at_least(each)} pairs"
+        lines.append(f"  other metrics ({together}):")
+        lines += [f"    {other_line(other)}" for other in verdict.others]
+    return lines + [f"  warning: {note}" for note in verdict.notes]
+
+
+def running_line(verdict: Verdict) -> str:
+    """What the pairs say so far, as in `after 7 pairs: 1.42x, 95 % CI 1.30 to 1.55`."""
+    pairs = f"after {verdict.pairs} pair{'' if verdict.pairs == 1 else 's'}"
+    if verdict.ratio is None:
+        return f"{pairs}: no ratio yet"
+    return f"{pairs}: {_digits(verdict.ratio)}x, {_interval(verdict)}"
+
+
 def _ratio(verdict: Verdict) -> str:
     if verdict.ratio is None:
         return ""
     better = ", lower is better" if verdict.direction == "minimize" else ""
-    interval = "no interval"
-    if verdict.ratio_low is not None and verdict.ratio_high is not None:
-        low, high = (_digits(value) for value in (verdict.ratio_low, verdict.ratio_high))
-        interval = f"{100 * verdict.confidence:.4g} % CI {low} to {high}"
     pairs = f"{verdict.pairs} pair{'' if verdict.pairs == 1 else 's'}"
     ratio = _digits(verdict.ratio)
-    return f"{ratio}x the baseline ({verdict.metric}{better}), {interval}, {pairs}"
+    return f"{ratio}x the baseline ({verdict.metric}{better}), {_interval(verdict)}, {pairs}"
+
+
+def _interval(verdict: Verdict) -> str:
+    if verdict.ratio_low is None or verdict.ratio_high is None:
+        return "no interval"
+    low, high = (_digits(value) for value in (verdict.ratio_low, verdict.ratio_high))
+    return f"{100 * verdict.confidence:.4g} % CI {low} to {high}"
 
 
 def other_line(other: MetricRatio) -> str:
-    """One objective of several in one line, as in `latency_us_p99: 0.93x (0.91 to 0.95)`."""
-    if other.ratio is None or other.ratio_low is None or other.ratio_high is None:
+    """One metric of several in one line, as in `latency_us_p99: 0.93x (0.91 to 0.95)`."""
+    if other.ratio is None:
         return f"{other.metric}: no ratio"
-    interval = f"{_digits(other.ratio_low)} to {_digits(other.ratio_high)}"
+    interval = "no interval"
+    if other.ratio_low is not None and other.ratio_high is not None:
+        interval = f"{_digits(other.ratio_low)} to {_digits(other.ratio_high)}"
     better = ", lower is better" if other.direction == "minimize" else ""
     return f"{other.metric}: {_digits(other.ratio)}x ({interval}{better})"
 

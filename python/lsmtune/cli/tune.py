@@ -49,7 +49,6 @@ def _tune(
     ] = False,
 ) -> None:
     """Search, prove, and write the result; continues where it stopped."""
-    from lsmtune.cli.machine_facts import machine_facts
     from lsmtune.cli.tune_result import (
         all_failed,
         tune_document,
@@ -57,6 +56,7 @@ def _tune(
         write_result_files,
     )
     from lsmtune.cli.tune_runner import tune_runner
+    from lsmtune.machine.facts import machine_facts
     from lsmtune.spec import load_spec
     from lsmtune.storage.folder import StudyFolder, default_folder
 

@@ -7,6 +7,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from lsmtune.cli.output import running_line
 from lsmtune.cli.run_progress import RunProgress
 from lsmtune.proof.measurer import Clock
 from lsmtune.proof.place import Place
@@ -14,6 +15,7 @@ from lsmtune.records.config import Config, option_text
 from lsmtune.records.goal import Goal, WeightedWorkload
 from lsmtune.records.measurement import Outcome
 from lsmtune.records.objective import Objective
+from lsmtune.records.verdict import Verdict
 from lsmtune.records.workload import Workload
 from lsmtune.runners.messages import Message
 from lsmtune.storage.measurements import Role, StoredMeasurement
@@ -83,6 +85,7 @@ class TuneProgress(NullObserver):
         self.best: str = ""
         self.proof_runs = 0
         self.proving = False
+        self.proof_so_far = ""
         self.done = False
         self.lines: deque[RunLine] = deque(maxlen=_ROWS_KEPT)
         self.notes: list[str] = []
@@ -90,6 +93,8 @@ class TuneProgress(NullObserver):
         self._started_s = clock() - spent_before_s
         self._walls_s: list[float] = []
         self._baseline_values: dict[int, float] = {}
+        # Both runs of a pair may be on at the same time; by role, pair and workload.
+        self._names: dict[tuple[Role, int | None, int], str] = {}
         self._held: RunLine | None = None
         self._shown_trial: int | None = None
         self._on_line = on_line
@@ -107,6 +112,7 @@ class TuneProgress(NullObserver):
         """A run begins."""
         self._release()
         self.run_name = self._run_name(place, workload.num)
+        self._names[(place.role, place.pair, place.workload)] = self.run_name
         self.run.restart(workload)
 
     def run_message(self, message: Message) -> None:
@@ -147,7 +153,11 @@ class TuneProgress(NullObserver):
         """A new best trial, or the best of earlier sessions."""
         against = "" if ratio_to_baseline is None else f", {ratio_to_baseline:.2f}x the baseline"
         shown = shown_value(self.plan.goal.metric, value)
-        self.best = f"trial {trial}: {shown}{against} (one run each, not yet proved)"
+        self.best = f"trial {trial}: {shown}{against} (not yet proved)"
+
+    def calibrated(self, _found: object, line: str) -> None:
+        """What the baseline against itself says of the machine."""
+        self._say(line)
 
     def search_finished(self, reason: str) -> None:
         """The search is over."""
@@ -156,7 +166,13 @@ class TuneProgress(NullObserver):
     def proof_started(self, pairs: int) -> None:
         """The proof begins."""
         self.proving = True
-        self._say(f"proof: {pairs} pairs of fresh, interleaved runs")
+        self._say(f"proof: at most {pairs} pairs of fresh, interleaved runs")
+
+    def pair_judged(self, verdict: Verdict) -> None:
+        """What the pairs say so far; on a terminal one line that changes."""
+        self.proof_so_far = running_line(verdict)
+        if self._on_text is not None:
+            self._on_text(self.proof_so_far)
 
     def finished(self, _result: object) -> None:
         """The last callback."""
@@ -205,13 +221,15 @@ class TuneProgress(NullObserver):
 
     def _add(self, stored: StoredMeasurement, value: float | None) -> None:
         base = self._baseline_values.get(stored.workload) if stored.rung is None else None
+        place = (stored.role, stored.pair, stored.workload)
         line = RunLine(
-            name=self.run_name,
+            name=self._names.pop(place, self.run_name),
             outcome=stored.measurement.outcome.value,
             value=value,
             ratio=value / base if value and base and min(value, base) > 0 else None,
             options=self._options_once(stored),
-            wall_s=stored.wall_s,
+            # A run of a pair is charged half of what both took.
+            wall_s=stored.wall_s if stored.pair is None else stored.measurement.elapsed_s,
             why="" if stored.measurement.error is None else stored.measurement.error.message,
         )
         # The line of a trial's last run says what became of the trial.
@@ -267,10 +285,12 @@ def options_text(config: Config) -> str:
 def _role_name(place: Place) -> str:
     match place.role:
         case Role.TRIAL | Role.RUNG:
-            return f"trial {place.trial}"
+            return f"trial {place.trial}" + (f" run {place.repeat + 1}" if place.repeat else "")
         case Role.PROOF_BASELINE:
             return f"pair {place.index + 1} baseline"
         case Role.PROOF_CANDIDATE:
             return f"pair {place.index + 1} candidate"
+        case Role.ANCHOR:
+            return f"anchor {place.index}"
         case _:
             return place.role.value

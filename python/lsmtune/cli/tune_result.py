@@ -9,7 +9,7 @@ from lsmtune.analysis.front import front
 from lsmtune.analysis.notices import notices
 from lsmtune.analysis.source import StudyRecords, read_study
 from lsmtune.analysis.tables import Severity
-from lsmtune.cli.output import other_line, verdict_line
+from lsmtune.cli.output import verdict_lines
 from lsmtune.cli.tune_progress import shown_value
 from lsmtune.engines.exporters import EXPORTERS, ExportFormat, export
 from lsmtune.engines.names import ENGINE_KINDS
@@ -122,8 +122,8 @@ def tune_text(
     records = read_study(folder)
     lines = [*_options(result, engine), ""]
     if result.verdict is not None:
-        lines.append(f"tuned vs {result.baseline.label}: {verdict_line(result.verdict)}")
-        lines += [f"  {other_line(other)}" for other in result.verdict.others]
+        first, *rest = verdict_lines(result.verdict)
+        lines += [f"tuned vs {result.baseline.label}: {first}", *rest]
         if result.verdict.outcome is not VerdictOutcome.BETTER:
             lines.append("keep the baseline, or search longer with a larger budget")
     lines += _front_lines(spec, records) if spec.goal.several else []

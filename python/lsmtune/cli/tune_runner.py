@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from lsmtune.cli.engine_choice import chosen_engine
 from lsmtune.errors import InputError
+from lsmtune.proof.method import refusal
 from lsmtune.records.engine import EngineIdentity
 from lsmtune.runners.base import Runner
 from lsmtune.runners.command import CommandRunner
@@ -24,6 +25,7 @@ class TuneRunner:
 
 
 _LIBRARY = "engine.library"
+_METHOD = "proof.method"
 
 
 def _in_study_file(error: InputError, spec: Spec) -> InputError:
@@ -36,6 +38,10 @@ def _in_study_file(error: InputError, spec: Spec) -> InputError:
 
 def tune_runner(spec: Spec) -> TuneRunner:
     """The runner that `spec` asks for. Raises InputError when it cannot be used."""
+    phases = [phase for weighted in spec.workloads for phase in weighted.workload.phases]
+    why = refusal(spec.proof.method, phases, native=spec.command is None)
+    if why and spec.proof.method is not None:
+        raise InputError(place_of(spec, _METHOD), _METHOD, found=spec.proof.method.value, why=why)
     if spec.command is not None:
         return TuneRunner(CommandRunner(spec.command), EngineIdentity(spec.engine_name))
     driver = find_driver()

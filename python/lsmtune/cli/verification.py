@@ -7,7 +7,7 @@ import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lsmtune.cli.guard import ALLOW_FLAG, Doubts, check_allowed, doubts
@@ -42,6 +42,12 @@ class Verification:
     candidate: Config
     seed: int
     plan: ProofPlan
+
+    def after(self, spent_s: float) -> Verification:
+        """The same with what is left of its time budget."""
+        if self.plan.deadline_s is None:
+            return self
+        return replace(self, plan=replace(self.plan, deadline_s=self.plan.deadline_s - spent_s))
 
 
 def judged(asked: Verification, allowed: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -130,8 +136,8 @@ def proved(
     driver: Path,
     observer: VerificationObserver,
     stop: threading.Event,
-) -> Verdict:
-    """Carries out the proof, its runs kept in the folder at `path`."""
+) -> Verdict | None:
+    """Carries out the proof, its runs kept in the folder at `path`; None when interrupted."""
     with StudyFolder.create_or_resume(path, Description(verification)) as folder:
         folder.sweep_leftovers()
         measurer = Measurer(

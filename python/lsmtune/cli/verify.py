@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -21,13 +22,22 @@ from lsmtune.cli.flags import (
     JsonOption,
     LibraryOption,
     MemoryOption,
-    PairsOption,
     SeedOption,
     WorkloadOption,
     WorkloadSetOption,
-    duration_of,
     limits_of,
     workload_of,
+)
+from lsmtune.cli.proof_flags import (
+    AUTO,
+    CONFIDENCE_DEFAULT,
+    PAIRS_DEFAULT,
+    ConfidenceOption,
+    MethodOption,
+    PairsOption,
+    SmallestEffectOption,
+    check_method,
+    plan_of,
 )
 from lsmtune.errors import ExitStatus, InputError, nearest_name
 from lsmtune.records.objective import METRICS, Objective, default_direction
@@ -41,12 +51,17 @@ if TYPE_CHECKING:
 
 COMMAND = "verify"
 METRIC_DEFAULT = Objective().metric
+DEFAULT = "default"
 _OPT_IN = "--allow-unsafe NAME for each such option, and a larger --memory, measure it all the same"
 EPILOG = "\n\n".join(
     (
         "Examples:",
         "lsmtune verify --engine rocksdb --workload fillrandom --baseline default "
         "--candidate write_buffer_size=64KiB --budget 3m",
+        "lsmtune verify default OPTIONS-000007 --engine rocksdb --workload readrandom "
+        "--smallest-effect 3%",
+        "It ends as soon as the verdict is clear; --dir DIR keeps the runs, and the same command "
+        "goes on from them, also with more --pairs.",
         "Exit status 0: proved better; 3: not. A candidate that puts data at risk, or that may "
         "come to use more than --memory, is refused without a run: 3 as well.",
     )
@@ -61,12 +76,24 @@ def register(app: typer.Typer) -> None:
 def _verify(
     engine: EngineOption,
     workload: WorkloadOption,
+    configs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="BASELINE CANDIDATE",
+            help="The two configurations, in place of --baseline and --candidate.",
+            show_default=False,
+        ),
+    ] = None,
     candidate: Annotated[
-        str, typer.Option("--candidate", metavar="CONFIG", help="What is to be proved better.")
-    ],
+        str | None,
+        typer.Option("--candidate", metavar="CONFIG", help="What is to be proved better."),
+    ] = None,
     baseline: Annotated[
-        str, typer.Option("--baseline", metavar="CONFIG", help="What it is compared with.")
-    ] = "default",
+        str | None,
+        typer.Option(
+            "--baseline", metavar="CONFIG", help="What it is compared with; default if unset."
+        ),
+    ] = None,
     library: LibraryOption = None,
     workload_set: WorkloadSetOption = None,
     metric: Annotated[
@@ -86,7 +113,10 @@ def _verify(
             help="Run a candidate with this option although its value puts data at risk; repeat.",
         ),
     ] = None,
-    pairs: PairsOption = 5,
+    pairs: PairsOption = PAIRS_DEFAULT,
+    confidence: ConfidenceOption = CONFIDENCE_DEFAULT,
+    smallest_effect: SmallestEffectOption = None,
+    method: MethodOption = AUTO,
     budget: BudgetOption = None,
     seed: SeedOption = 1,
     directory: Annotated[
@@ -102,21 +132,23 @@ def _verify(
     from lsmtune.cli.config_name import resolve
     from lsmtune.cli.engine_choice import chosen_engine
     from lsmtune.cli.verification import Verification, judged
-    from lsmtune.proof.paired import ProofPlan
     from lsmtune.runners.driver_binary import find_driver
 
-    plan = ProofPlan(pairs, deadline_s=None if budget is None else duration_of("--budget", budget))
+    started_s = time.monotonic()
+    plan = plan_of(pairs, confidence, smallest_effect, method, budget)
     chosen, limits = workload_of(workload, workload_set), limits_of(deadline, memory, disk)
-    arms = resolve(baseline, engine, "--baseline"), resolve(candidate, engine, "--candidate")
+    check_method(plan, chosen)
+    sources = _named(configs or (), baseline, candidate)
+    arms = [resolve(name, engine, source) for source, name in sources.items()]
     objective = objective_of(metric, phase, chosen)
     driver = find_driver()
     identity, warnings = chosen_engine(engine, library, driver)
-    verification = Verification(identity, chosen, objective, limits, *arms, seed, plan)
+    verification = Verification(identity, chosen, objective, limits, arms[0], arms[1], seed, plan)
     refused, doubtful = judged(verification, allow_unsafe or ())
     for warning in (*warnings, *doubtful):
         typer.echo(f"lsmtune: warning: {warning}", err=True)
     verdict = _refusal(verification, refused) if refused else None
-    verdict = verdict or _prove(verification, driver, directory)
+    verdict = verdict or _prove(verification.after(time.monotonic() - started_s), driver, directory)
     if as_json:
         document = _document(verification, verdict, refused, doubtful)
         typer.echo(json.dumps(document, indent=2))
@@ -124,6 +156,24 @@ def _verify(
         typer.echo(_text(verification, verdict, refused, doubtful))
     if verdict.outcome is not VerdictOutcome.BETTER:
         raise typer.Exit(ExitStatus.NOT_BETTER)
+
+
+def _named(configs: Sequence[str], baseline: str | None, candidate: str | None) -> dict[str, str]:
+    """What is compared with what, each by the flag that names it."""
+    given = {"--baseline": baseline, "--candidate": candidate}
+    if not configs:
+        if candidate is None:
+            why = "is missing: name what is to be proved better, or BASELINE CANDIDATE"
+            raise InputError("--candidate", why=why)
+        return {"--baseline": baseline or DEFAULT, "--candidate": candidate}
+    for flag, name in given.items():
+        if name is not None:
+            why = "has no effect beside BASELINE CANDIDATE: name both in the same way"
+            raise InputError(flag, found=name, why=why)
+    if len(configs) != 2:
+        allowed = "BASELINE CANDIDATE, or --candidate CONFIG alone"
+        raise InputError("verify", found=" ".join(configs), allowed=allowed)
+    return dict(zip(given, configs, strict=True))
 
 
 def objective_of(metric: str, phase: str | None, workload: Workload) -> Objective:
@@ -160,7 +210,7 @@ def _prove(verification: Verification, driver: Path, directory: Path | None) -> 
         stop_on_interrupt(observer.warning) as stop,
     ):
         verdict = proved(verification, path, driver, observer, stop)
-    if stop.is_set() and verdict.pairs < verification.plan.pairs:
+    if verdict is None:
         kept = "nothing was kept" if directory is None else f"the runs are kept in {directory}"
         typer.echo(f"lsmtune: interrupted; {kept}", err=True)
         raise typer.Exit(ExitStatus.INTERRUPTED)
@@ -184,10 +234,11 @@ def _text(
     verification: Verification, verdict: Verdict, refused: Sequence[str], warnings: Sequence[str]
 ) -> str:
     """The verdict for people: one line, then what was refused or must be known."""
-    from lsmtune.cli.output import verdict_line
+    from lsmtune.cli.output import verdict_lines
 
     name = verification.candidate.label
-    lines = [f"{name}: {verdict_line(verdict)}"]
+    first, *rest = verdict_lines(verdict)
+    lines = [f"{name}: {first}", *rest]
     if refused:
         lines = [f"{name}: no proven gain: refused as a recommendation, and not run:"]
         lines += [f"  - {reason}" for reason in refused]

@@ -1,4 +1,4 @@
-"""Perform one run and store what it observed: the one way in which a study measures."""
+"""Perform runs and store what they observed: the one way in which a study measures."""
 
 from __future__ import annotations
 
@@ -6,24 +6,39 @@ import math
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Protocol
 
 from lsmtune.errors import InputError
 from lsmtune.proof.halt import Halt
 from lsmtune.proof.observer import RunObserver
-from lsmtune.proof.place import Place
+from lsmtune.proof.pair_telling import PairTelling
+from lsmtune.proof.place import Arm, Place
 from lsmtune.records.config import Config
 from lsmtune.records.engine import Build, EngineIdentity
 from lsmtune.records.measurement import Measurement, Outcome
+from lsmtune.records.pairing import PairMethod
 from lsmtune.records.request import Limits, RunRequest
-from lsmtune.records.workload import Workload
+from lsmtune.records.workload import Phase, Workload
 from lsmtune.runners.base import Runner
 from lsmtune.runners.messages import Message
+from lsmtune.runners.native import NativeRunner
+from lsmtune.runners.pair import run_pair
 from lsmtune.storage.codec import decode
 from lsmtune.storage.folder import StudyFolder
 from lsmtune.storage.measurements import StoredMeasurement
 
 Clock = Callable[[], float]
 _ENGINE = "engine"
+
+
+class Databases(Protocol):
+    """Loaded databases that are kept, so that a run can start from a copy of one."""
+
+    def prepare(self, request: RunRequest, cancel: threading.Event | None) -> RunRequest:
+        """`request` with a loaded database in its folder, or as it is where none is of use."""
+        ...
 
 
 class Measurer:
@@ -44,6 +59,7 @@ class Measurer:
         observer: RunObserver,
         stop: threading.Event,
         clock: Clock,
+        databases: Databases | None = None,
     ) -> None:
         self.folder = folder
         self.stop = stop
@@ -53,6 +69,7 @@ class Measurer:
         self._limits = limits
         self._observer = observer
         self._clock = clock
+        self._databases = databases
         self._charged_until = clock()
         self._refuse_other_engine(engine)
 
@@ -72,6 +89,16 @@ class Measurer:
     def workloads(self) -> int:
         """How many workloads a configuration is measured under."""
         return len(self._workloads)
+
+    @property
+    def phases(self) -> tuple[Phase, ...]:
+        """The phases of all workloads."""
+        return tuple(phase for workload in self._workloads for phase in workload.phases)
+
+    @property
+    def native(self) -> bool:
+        """Whether lsmtune's own driver performs the runs, so that a pair can share the machine."""
+        return isinstance(self._runner, NativeRunner)
 
     def measure(
         self,
@@ -103,29 +130,127 @@ class Measurer:
         measurement: Measurement | None = None
         try:
             with self.folder.run_directory() as directory:
-                request = RunRequest(
-                    engine=self._engine,
-                    config=config,
-                    workload=workload,
-                    seed=seed,
-                    directory=directory,
-                    limits=limits,
-                    trial=place.trial,
-                )
+                request = self._request((config, place), seed, directory)
+                request = self._prepared(replace(request, workload=workload, limits=limits), halt)
                 measurement = self._runner.run(request, on_message, halt)
                 if halt.pruned and measurement.outcome is Outcome.CANCELLED:
                     measurement = replace(measurement, outcome=Outcome.PRUNED, error=None)
         finally:
             # After the folder is removed, because a run that filled the disk left no room for its
             # row; and even when it cannot be removed, which must not cost the run.
-            done = measurement is not None and measurement.outcome is not Outcome.CANCELLED
-            stored = self._store(config, measurement, place) if measurement and done else None
+            stored = () if measurement is None else self._store([(config, place)], [measurement])
+        return stored[0] if stored else None
+
+    def measure_pair(
+        self,
+        first: Arm,
+        second: Arm,
+        seed: int,
+        method: PairMethod,
+        *,
+        until_s: float = math.inf,
+        slices: int = 0,
+    ) -> tuple[StoredMeasurement, StoredMeasurement] | None:
+        """Run two configurations on the same seed by `method`, `first` first, and store both.
+
+        Both places are of the same workload. Neither run is stored before both have ended, so that
+        a kill leaves none of them, or the first alone in the worst case. None when they were
+        cancelled, or not over when the clock of the measurer passed `until_s`. `slices` is their
+        number in each measure phase, where they take turns in slices; 0 leaves it to the runner.
+        Raises ValueError for a method that the runner cannot do, and else as `measure` does.
+        """
+        halt = Halt(self.stop, lambda: self._clock() >= until_s)
+        arms, telling = (first, second), PairTelling(self._observer, self._workloads)
+        telling.begun(arms)
+        found: list[Measurement] = []
+        try:
+            if method is PairMethod.WHOLE:
+                self._run_in_turn(arms, seed, telling, halt, found)
+            else:
+                self._run_together(arms, seed, method, slices, telling, halt, found)
+        finally:
+            stored: list[StoredMeasurement] = []
+            if len(found) == len(arms):
+                telling.ended()
+                stored = self._store(arms, [replace(m, paired_by=method.value) for m in found])
+        return (stored[0], stored[1]) if stored else None
+
+    def _run_in_turn(
+        self,
+        arms: tuple[Arm, Arm],
+        seed: int,
+        telling: PairTelling,
+        halt: Halt,
+        found: list[Measurement],
+    ) -> None:
+        """Both runs to `found`, the second when the database of the first is gone.
+
+        Else the kernel would write the first one to the disk while the second is measured.
+        """
+        for index, arm in enumerate(arms):
+            if halt.is_set():
+                return
+            with self.folder.run_directory() as directory:
+                request = self._prepared(self._request(arm, seed, directory), halt)
+                found.append(self._runner.run(request, partial(telling.message, index), halt))
+
+    def _run_together(
+        self,
+        arms: tuple[Arm, Arm],
+        seed: int,
+        method: PairMethod,
+        slices: int,
+        telling: PairTelling,
+        halt: Halt,
+        found: list[Measurement],
+    ) -> None:
+        """Both runs to `found`, performed by two drivers that are alive at the same time."""
+        if not isinstance(self._runner, NativeRunner):
+            raise ValueError(f"only runs of lsmtune's own driver can be paired by {method.value}")
+        with self.folder.run_directory() as one, self.folder.run_directory() as other:
+            first, second = (
+                self._prepared(replace(self._request(arm, seed, directory), slices=slices), halt)
+                for arm, directory in zip(arms, (one, other), strict=True)
+            )
+            found += run_pair(
+                self._runner, first, second, method, on_message=telling.message, cancel=halt
+            )
+
+    def _request(self, arm: Arm, seed: int, directory: Path) -> RunRequest:
+        config, place = arm
+        return RunRequest(
+            engine=self._engine,
+            config=config,
+            workload=self._workloads[place.workload],
+            seed=seed,
+            directory=directory,
+            limits=self._limits,
+            trial=place.trial,
+        )
+
+    def _prepared(self, request: RunRequest, halt: Halt) -> RunRequest:
+        return request if self._databases is None else self._databases.prepare(request, halt)
+
+    def _store(
+        self, arms: Sequence[Arm], measurements: Sequence[Measurement]
+    ) -> list[StoredMeasurement]:
+        """Store runs that ended together, each charged the same; none when one was cancelled."""
+        if any(measurement.outcome is Outcome.CANCELLED for measurement in measurements):
+            return []
+        wall_s = self.since_charged_s()
+        stored = []
+        for (config, place), measurement in zip(arms, measurements, strict=True):
+            self._refuse_other_engine(measurement.engine)
+            self._keep_first_engine(measurement.engine)
+            stored.append(self._row(config, measurement, place, wall_s / len(arms)))
+        self._charged_until += wall_s
+        for row in stored:
+            self._observer.run_finished(row)
         return stored
 
-    def _store(self, config: Config, measurement: Measurement, place: Place) -> StoredMeasurement:
-        self._refuse_other_engine(measurement.engine)
-        self._keep_first_engine(measurement.engine)
-        wall_s = self.since_charged_s()
+    def _row(
+        self, config: Config, measurement: Measurement, place: Place, wall_s: float
+    ) -> StoredMeasurement:
         measurement_id = self.folder.measurements.add(
             place.role,
             measurement,
@@ -135,9 +260,9 @@ class Measurer:
             wall_s=wall_s,
             workload=place.workload,
             rung=place.rung,
+            repeat=place.repeat,
         )
-        self._charged_until += wall_s
-        stored = StoredMeasurement(
+        return StoredMeasurement(
             id=measurement_id,
             role=place.role,
             trial=place.trial,
@@ -147,9 +272,8 @@ class Measurer:
             wall_s=wall_s,
             workload=place.workload,
             rung=place.rung,
+            repeat=place.repeat,
         )
-        self._observer.run_finished(stored)
-        return stored
 
     def _refuse_other_engine(self, engine: EngineIdentity) -> None:
         """Measurements of two versions, or two builds, of an engine cannot be compared."""

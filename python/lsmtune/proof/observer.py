@@ -6,6 +6,7 @@ from typing import Protocol
 
 from lsmtune.proof.place import Place
 from lsmtune.records.config import Config
+from lsmtune.records.verdict import Verdict
 from lsmtune.records.workload import Workload
 from lsmtune.runners.messages import Message
 from lsmtune.storage.measurements import StoredMeasurement
@@ -31,4 +32,7 @@ class ProofObserver(RunObserver, Protocol):
     """Callbacks of a proof."""
 
     def proof_started(self, pairs: int) -> None:
-        """A proof of that many pairs begins."""
+        """A proof of at most that many pairs begins."""
+
+    def pair_judged(self, verdict: Verdict) -> None:
+        """What all pairs so far say; the proof goes on while that is not enough."""

@@ -1,66 +1,56 @@
-"""Paired verification: candidate against baseline on fresh, interleaved runs."""
+"""Paired verification: candidate against baseline on fresh, interleaved runs, until it is clear."""
 
 from __future__ import annotations
 
+import math
 import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from lsmtune.proof.effort import Effort, effort
 from lsmtune.proof.measurer import Measurer
+from lsmtune.proof.method import Choice, choose
 from lsmtune.proof.observer import ProofObserver
-from lsmtune.proof.place import Place
-from lsmtune.proof.seeds import Stream, derive_seed
-from lsmtune.proof.verdict import MINIMUM_PAIRS, Tally, judge, metric_ratio
+from lsmtune.proof.others import other_ratios
+from lsmtune.proof.pairs import Pair, Side, failed, measurements, next_number, stored_pairs
+from lsmtune.proof.place import Arm, Place
+from lsmtune.proof.seeds import Stream, candidate_first, derive_seed
+from lsmtune.proof.tally import complete_pairs, notes_on, tally_of
+from lsmtune.proof.verdict import Tally, judge
 from lsmtune.records.config import Config
-from lsmtune.records.goal import Goal, outcome_of
-from lsmtune.records.measurement import Measurement, Outcome
-from lsmtune.records.verdict import MetricRatio, Verdict
-from lsmtune.storage.measurements import MeasurementStore, Role, StoredMeasurement
+from lsmtune.records.goal import Goal
+from lsmtune.records.pairing import PairMethod, slices_for
+from lsmtune.records.verdict import Verdict, VerdictOutcome
+from lsmtune.stats.sequential import pairs_at_least
+from lsmtune.storage.measurements import Role
 
-# A baseline that fails now and then is bad luck, and its pair is run again; one that fails more
-# often than this is no baseline.
-FAILURES_TOLERATED = 2
-
-# The stored fact: a proof's number of pairs, and the first pair that belongs to it.
-_PLAN = "proof_plan"
-_ANEW = (
-    "the proof begins anew: adding pairs to one whose verdict is known, until it is the wished "
-    "one, would find gains that are not there"
-)
+PAIRS_DEFAULT = 30
 
 
 @dataclass(frozen=True)
 class ProofPlan:
     """How much proof is wanted.
 
-    `pairs` complete pairs, at least `MINIMUM_PAIRS`; no pair beyond that minimum is begun that
-    would end later than `deadline_s` seconds from the start. `smallest_effect` e: a ratio from
-    1 / (1 + e) to 1 + e does not matter to the user.
+    At most `pairs` complete pairs, of which at least `pairs_at_least(confidence)` are needed to
+    prove anything. No pair is begun that would end later than `deadline_s` seconds from the start,
+    and one that is still on then is ended, except for the first `pairs_least`. `smallest_effect` e:
+    a ratio from 1 / (1 + e) to 1 + e does not matter to the user. `method` is how both runs of a
+    pair share the machine; None leaves that to `method.choose`.
     """
 
-    pairs: int = MINIMUM_PAIRS
+    pairs: int = PAIRS_DEFAULT
     confidence: float = 0.95
     deadline_s: float | None = None
     smallest_effect: float | None = None
+    method: PairMethod | None = None
+    pairs_least: int = 0
 
     def __post_init__(self) -> None:
-        if self.pairs < MINIMUM_PAIRS:
-            raise ValueError(f"a proof needs at least {MINIMUM_PAIRS} pairs, found {self.pairs}")
-
-
-Side = Sequence[StoredMeasurement]
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Both sides of one pair, each with a run per workload.
-
-    A side is cut off after a run that failed, and empty when it was not begun because the other
-    had failed.
-    """
-
-    baseline: Side
-    candidate: Side
+        least = pairs_at_least(self.confidence)
+        if self.pairs < least:
+            raise ValueError(
+                f"a proof at {self.confidence:g} needs at least {least} pairs, found {self.pairs}"
+            )
 
 
 def prove(
@@ -72,53 +62,28 @@ def prove(
     *,
     study_seed: int,
     plan: ProofPlan,
-) -> Verdict:
-    """Run pairs of `baseline` and `candidate` and judge them by `goal`.
+) -> Verdict | None:
+    """Run pairs of `baseline` and `candidate` and judge them by `goal`, after each pair.
 
-    A side of a pair runs every workload, one after the other. Both sides of a pair have the same
-    seed, which no run of the search had. Pair k runs the
-    baseline first when k is even and the candidate first when it is odd (ABBA), so that a drift
-    of the machine helps neither. Complete pairs of the same two configurations that the folder
-    holds already count; a pair that was not completed is run anew on another seed.
+    A pair runs each workload once on either side, both on the same seed, which no run of the search
+    had; a coin that follows from `study_seed` says which side goes first. The verdict holds however
+    often it is looked at (`stats.sequential`), and so the proof ends
 
-    A pair with a failed run is left out and counted. The proof ends early when the candidate
-    fails, since it can no longer be better; when the baseline fails more than
-    `FAILURES_TOLERATED` times; at the deadline; or when the measurer's stop event is set. The
-    verdict's `why` says so.
+    - when the interval excludes 1, or lies within the `smallest_effect`;
+    - after `plan.pairs` complete pairs;
+    - when no further pair fits into the deadline;
+    - when the candidate fails, since it can no longer be better, or the baseline fails more than
+      `tally.FAILURES_TOLERATED` times. A pair with a failed run is left out and counted.
+
+    Pairs of the same two configurations and the same method that the folder holds already count, in
+    the order of their numbers, so that a proof goes on where it ended, also with more pairs than
+    were planned at first; a pair that was cut off is run anew on another seed.
+
+    None when the measurer's stop event ended it before anything was clear. Raises as
+    `Measurer.measure` does.
     """
-    proof = _Proof(baseline, candidate, goal, measurer, study_seed)
-    if proof.was_seen_with_fewer_than(plan.pairs):
-        proof.begin_anew()
-        observer.warning(_ANEW)
-    proof.note_plan(plan.pairs)
     observer.proof_started(plan.pairs)
-    tally = proof.run(plan)
-    verdict = judge(tally, goal, plan.confidence, smallest_effect=plan.smallest_effect)
-    return replace(verdict, others=proof.others(plan.confidence)) if goal.several else verdict
-
-
-def stored_pairs(
-    store: MeasurementStore, baseline: Config, candidate: Config, workloads: int = 1
-) -> list[Pair]:
-    """The pairs of these two configurations that can be judged, by pair number."""
-    baselines = stored_sides(store, Role.PROOF_BASELINE, baseline)
-    candidates = stored_sides(store, Role.PROOF_CANDIDATE, candidate)
-    pairs = [Pair(baselines.get(number, ()), side) for number, side in candidates.items()]
-    return [
-        pair
-        for pair in pairs
-        if _ended(pair.candidate, workloads)
-        and (_ended(pair.baseline, workloads) or _failed(pair.candidate))
-    ]
-
-
-def stored_sides(store: MeasurementStore, role: Role, config: Config) -> dict[int, Side]:
-    """The runs of `config` in the proof by pair, each side in the order of the workloads."""
-    options, sides = dict(config.options), dict[int, list[StoredMeasurement]]()
-    for run in store.of(role):
-        if run.pair is not None and dict(run.config.options) == options:
-            sides.setdefault(run.pair, []).append(run)
-    return {pair: sorted(side, key=lambda run: run.workload) for pair, side in sides.items()}
+    return _Proof(baseline, candidate, goal, measurer, observer, study_seed, plan).run()
 
 
 class _Proof:
@@ -128,153 +93,123 @@ class _Proof:
         candidate: Config,
         goal: Goal,
         measurer: Measurer,
+        observer: ProofObserver,
         study_seed: int,
+        plan: ProofPlan,
     ) -> None:
-        self._baseline = baseline
-        self._candidate = candidate
+        self._configs = {Role.PROOF_BASELINE: baseline, Role.PROOF_CANDIDATE: candidate}
         self._goal = goal
         self._measurer = measurer
+        self._observer = observer
         self._study_seed = study_seed
+        self._plan = plan
         store = measurer.folder.measurements
-        self._plan: dict[str, int] = store.fact(_PLAN) or {}
-        first = self._plan.get("first_pair", 0)
-        stored = stored_pairs(store, baseline, candidate, measurer.workloads)
-        self._pairs = [pair for pair in stored if (pair.candidate[0].pair or 0) >= first]
-        sides = store.of(Role.PROOF_BASELINE) + store.of(Role.PROOF_CANDIDATE)
-        self._next_pair = 1 + max((run.pair for run in sides if run.pair is not None), default=-1)
+        self._stored = stored_pairs(store, baseline, candidate, measurer.workloads)
+        self._next = next_number(store)
+        self._told = ""
 
-    def was_seen_with_fewer_than(self, pairs: int) -> bool:
-        """Whether a proof of fewer pairs was complete, so that its verdict is known."""
-        planned = self._plan.get("pairs", pairs)
-        return bool(planned < pairs and len(self._tally().baseline) >= planned)
-
-    def begin_anew(self) -> None:
-        """Leave the stored pairs out, now and on every resume."""
-        self._pairs = []
-        self._plan["first_pair"] = self._next_pair
-
-    def note_plan(self, pairs: int) -> None:
-        """Store what this proof consists of."""
-        plan = {"first_pair": 0} | self._plan | {"pairs": pairs}
-        self._measurer.folder.measurements.set_fact(_PLAN, plan)
-
-    def run(self, plan: ProofPlan) -> Tally:
-        started_s = self._measurer.now_s()
+    def run(self) -> Verdict | None:
+        """Pairs until the verdict is clear, or there is no time for another."""
+        deadline_s = math.inf if self._plan.deadline_s is None else self._plan.deadline_s
+        until_s = self._measurer.now_s() + deadline_s
         while True:
-            tally = self._tally()
-            complete = len(tally.baseline)
-            ended = tally.disqualified or complete >= plan.pairs
-            if ended or tally.failed > FAILURES_TOLERATED:
-                break
-            if complete >= MINIMUM_PAIRS and plan.deadline_s is not None:
-                spent_s = self._measurer.now_s() - started_s
-                if spent_s + self._pair_s() > plan.deadline_s:
-                    note = f"the time budget allowed {complete} of {plan.pairs} pairs"
-                    return replace(tally, note=note)
-            pair = self._run_pair(self._next_pair)
-            if pair is None:
-                return replace(tally, note=f"interrupted after {complete} of {plan.pairs} pairs")
-            self._next_pair += 1
-            self._pairs.append(pair)
-        if tally.failed > FAILURES_TOLERATED and not tally.disqualified:
-            return replace(tally, disqualified=f"the baseline failed in {tally.failed} pairs")
-        return tally
-
-    def _run_pair(self, number: int) -> Pair | None:
-        """Both sides of a pair, in ABBA order; None when they were interrupted."""
-        order = [Role.PROOF_BASELINE, Role.PROOF_CANDIDATE]
-        sides: dict[Role, Side] = {}
-        for role in order if number % 2 == 0 else reversed(order):
-            side = self._run_side(role, number)
-            if side is None:
+            choice = self._choice()
+            pairs = [pair for pair in self._stored if pair.is_of(choice.method)]
+            tally = tally_of(pairs, self._goal)
+            verdict = self._judged(tally)
+            if pairs:
+                self._observer.pair_judged(verdict)
+            if self._is_over(verdict, tally):
+                return self._finished(verdict, tally, pairs, choice)
+            late_s = math.inf if verdict.pairs < self._plan.pairs_least else until_s
+            in_time = self._measurer.now_s() + self._pair_s(pairs) < late_s
+            if in_time and self._run_pair(choice.method, late_s):
+                continue
+            if self._measurer.stop.is_set():
                 return None
-            sides[role] = side
-            if role is Role.PROOF_CANDIDATE and self._value(side) is None:
-                break
-        return Pair(sides.get(Role.PROOF_BASELINE, ()), sides[Role.PROOF_CANDIDATE])
+            note = f"the time budget allowed {verdict.pairs} of {self._plan.pairs} pairs"
+            tally = replace(tally, note=note)
+            return self._finished(self._judged(tally), tally, pairs, choice)
 
-    def _run_side(self, role: Role, number: int) -> Side | None:
-        """A run per workload, up to one that fails; None when they were interrupted."""
-        config = self._baseline if role is Role.PROOF_BASELINE else self._candidate
+    def _choice(self) -> Choice:
+        """The method; what keeps it from being the usual one is told once a pair is lost by it."""
+        scout = next((p for p in self._stored if p.is_of(PairMethod.SLICES)), None)
+        runs = [] if scout is None else [run.measurement for run in scout.runs]
+        phases, native = self._measurer.phases, self._measurer.native
+        choice = choose(self._plan.method, phases, native=native, scout=runs)
+        if choice.why and scout is not None and choice.why != self._told:
+            self._told = choice.why
+            self._observer.warning(choice.why)
+        return choice
+
+    def _judged(self, tally: Tally) -> Verdict:
+        plan = self._plan
+        return judge(tally, self._goal, plan.confidence, smallest_effect=plan.smallest_effect)
+
+    def _is_over(self, verdict: Verdict, tally: Tally) -> bool:
+        decided = verdict.outcome is not VerdictOutcome.NOT_PROVEN
+        return decided or bool(tally.disqualified) or verdict.pairs >= self._plan.pairs
+
+    def _run_pair(self, method: PairMethod, until_s: float) -> bool:
+        """Both sides of the next pair; False when they were cut off."""
+        number = self._next
         seed = derive_seed(self._study_seed, Stream.PROOF, number)
-        side: list[StoredMeasurement] = []
+        roles = [Role.PROOF_BASELINE, Role.PROOF_CANDIDATE]
+        if candidate_first(self._study_seed, number):
+            roles.reverse()
+        sides: dict[Role, Side] = dict.fromkeys(roles, ())
         for workload in range(self._measurer.workloads):
-            place = Place(role, index=number, pair=number, workload=workload)
-            stopped = self._measurer.stop.is_set()
-            run = None if stopped else self._measurer.measure(config, seed, place)
-            if run is None:
-                return None
-            side.append(run)
-            if _failed(side):
-                break
-        return side
-
-    def _pair_s(self) -> float:
-        """Seconds that the next pair will take: the median of those before it."""
-        return statistics.median(
-            sum(run.wall_s for run in (*pair.candidate, *pair.baseline))
-            for pair in self._pairs
-            if pair.baseline
-        )
-
-    def _tally(self) -> Tally:
-        complete = self._complete()
-        values = [(self._value(p.baseline), self._value(p.candidate)) for p in complete]
-        failure = next((p.candidate for p in self._pairs if self._value(p.candidate) is None), None)
-        return Tally(
-            baseline=[baseline for baseline, _ in values if baseline is not None],
-            candidate=[candidate for _, candidate in values if candidate is not None],
-            failed=len(self._pairs) - len(complete),
-            disqualified="" if failure is None else _failure_text(failure[-1].measurement),
-            data_lost=any(
-                run.measurement.outcome is Outcome.DATA_LOSS
-                for pair in self._pairs
-                for run in pair.candidate
-            ),
-        )
-
-    def others(self, confidence: float) -> tuple[MetricRatio, ...]:
-        """The ratio of each objective of its own over the complete pairs."""
-        complete = self._complete()
-        baselines = [self._goal.values(_measurements(pair.baseline)) or () for pair in complete]
-        candidates = [self._goal.values(_measurements(pair.candidate)) or () for pair in complete]
-        return tuple(
-            metric_ratio(
-                objective,
-                [values[index] for values in baselines],
-                [values[index] for values in candidates],
-                confidence,
+            first, second = (self._arm(role, number, workload) for role in roles)
+            if self._measurer.stop.is_set():
+                return False
+            runs = self._measurer.measure_pair(
+                first, second, seed, method, until_s=until_s, slices=self._slices()
             )
-            for index, objective in enumerate(self._goal.objectives)
+            if runs is None:
+                return False
+            for role, run in zip(roles, runs, strict=True):
+                sides[role] = (*sides[role], run)
+            if failed(runs):
+                break
+        self._next += 1
+        pair = Pair(number, sides[Role.PROOF_BASELINE], sides[Role.PROOF_CANDIDATE])
+        self._stored.append(pair)
+        return True
+
+    def _arm(self, role: Role, number: int, workload: int) -> Arm:
+        return self._configs[role], Place(role, index=number, pair=number, workload=workload)
+
+    def _slices(self) -> int:
+        """As many as suit the length of the phases; 0 before anything is known of that."""
+        first = self._stored[0].runs if self._stored else ()
+        phases = [phase for run in first for phase in run.measurement.phases]
+        lengths_s = [phase.elapsed_s for phase in phases if phase.kind == "measure"]
+        return slices_for(max(lengths_s)) if lengths_s else 0
+
+    def _pair_s(self, pairs: Sequence[Pair]) -> float:
+        """Seconds that the next pair will take: the median of those before it, 0 when none was."""
+        return statistics.median([pair.wall_s for pair in pairs or self._stored] or [0.0])
+
+    def _finished(
+        self, verdict: Verdict, tally: Tally, pairs: Sequence[Pair], choice: Choice
+    ) -> Verdict:
+        """`verdict` with all else that the pairs say."""
+        complete = complete_pairs(pairs, self._goal)
+        others = other_ratios(
+            self._goal,
+            [measurements(pair.baseline) for pair in complete],
+            [measurements(pair.candidate) for pair in complete],
+            self._plan.confidence,
         )
-
-    def _complete(self) -> list[Pair]:
-        """The pairs of which both sides have a value."""
-        return [
-            pair
-            for pair in self._pairs
-            if self._value(pair.baseline) is not None and self._value(pair.candidate) is not None
-        ]
-
-    def _value(self, side: Side) -> float | None:
-        return self._goal.value(_measurements(side))
-
-
-def _measurements(side: Side) -> list[Measurement]:
-    return [run.measurement for run in side]
-
-
-def _failed(side: Side) -> bool:
-    return outcome_of(_measurements(side)) is not Outcome.OK
-
-
-def _ended(side: Side, workloads: int) -> bool:
-    """Whether no run of the side is missing: a kill may have cut it off."""
-    return len(side) == workloads or _failed(side)
-
-
-def _failure_text(measurement: Measurement) -> str:
-    if measurement.outcome is Outcome.OK:
-        return "a run of the candidate did not observe the metric"
-    detail = f" ({measurement.error.message})" if measurement.error else ""
-    return f"a run of the candidate ended {measurement.outcome.value}{detail}"
+        wanted = Effort()
+        if verdict.outcome is VerdictOutcome.NOT_PROVEN and not tally.disqualified:
+            wanted = effort(verdict, self._plan.smallest_effect, self._pair_s(pairs) or None)
+        return replace(
+            verdict,
+            method=choice.method.value,
+            others=others.ratios,
+            confidence_each=others.each,
+            pairs_wanted=wanted.pairs,
+            what_it_takes=wanted.text,
+            notes=(*filter(None, [self._told]), *notes_on(pairs)),
+        )

@@ -14,6 +14,10 @@ class Stream(IntEnum):
     TRIAL = 1
     PROOF = 2
     SAMPLER = 3
+    PROOF_ORDER = 4
+    ANCHOR = 5
+    REPEAT = 6
+    CALIBRATION = 7
 
 
 def derive_seed(study_seed: int, stream: Stream, index: int) -> int:
@@ -29,3 +33,13 @@ def derive_seed(study_seed: int, stream: Stream, index: int) -> int:
     sequence = np.random.SeedSequence(study_seed, spawn_key=(int(stream), index))
     word = int(sequence.generate_state(1, np.uint64)[0])
     return (word >> 12) << 1 | (stream is Stream.PROOF)
+
+
+def candidate_first(study_seed: int, pair: int) -> bool:
+    """The coin of a proof's pair: whether its candidate goes first, fair and known to no run.
+
+    It is the lowest bit of the seed `PROOF_ORDER` number `pair` that is not the same in all seeds.
+    Because of it, the two sides of a pair could as well have been swapped where they do not differ,
+    whatever the machine does meanwhile (R. A. Fisher, "The Design of Experiments", 1935).
+    """
+    return bool(derive_seed(study_seed, Stream.PROOF_ORDER, pair) >> 1 & 1)

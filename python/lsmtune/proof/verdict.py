@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from lsmtune.records.objective import Direction, Objective
-from lsmtune.records.verdict import MetricRatio, Verdict, VerdictOutcome
-from lsmtune.stats.paired import RatioInterval, paired_ratio
-
-MINIMUM_PAIRS = 5
+from lsmtune.records.objective import Direction
+from lsmtune.records.verdict import Verdict, VerdictOutcome
+from lsmtune.stats.paired import MINIMUM_PAIRS, RatioInterval
+from lsmtune.stats.sequential import pairs_at_least, sequential_ratio
 
 
 class Judged(Protocol):
@@ -53,20 +53,20 @@ def judge(
     *,
     smallest_effect: float | None = None,
 ) -> Verdict:
-    """The verdict on the candidate.
+    """The verdict on the candidate, which may be asked for after every pair.
 
     `better` or `worse` when the interval of candidate over baseline excludes 1; `equivalent`
     when `smallest_effect` e > 0 is given and the interval lies from 1 / (1 + e) to 1 + e: then a
-    difference is too small to matter, proven or not. Fewer than `MINIMUM_PAIRS` pairs prove
-    nothing. A candidate of which a run failed is never `better` or `equivalent`; one that lost
-    data is `worse`.
+    difference is too small to matter, proven or not. The interval is `sequential_ratio`'s, which
+    holds at all looks together, so that a proof may stop as soon as it says one of these. A
+    candidate of which a run failed is never `better` or `equivalent`; one that lost data is
+    `worse`.
     """
     interval, trouble = _interval(tally, confidence)
+    outcome = VerdictOutcome.NOT_PROVEN
     if tally.data_lost:
         outcome = VerdictOutcome.WORSE
-    elif interval is None or len(tally.baseline) < MINIMUM_PAIRS:
-        outcome = VerdictOutcome.NOT_PROVEN
-    else:
+    elif interval is not None:
         outcome = _outcome(interval, goal, smallest_effect)
     if tally.disqualified and outcome is not VerdictOutcome.WORSE:
         outcome = VerdictOutcome.NOT_PROVEN
@@ -74,6 +74,7 @@ def judge(
     reasons += [] if any(reasons) else [trouble]
     if outcome is VerdictOutcome.NOT_PROVEN and not any(reasons):
         reasons = ["the interval includes 1"]
+    low, high = (None, None) if interval is None else bounds_of(interval)
     return Verdict(
         outcome=outcome,
         metric=goal.metric,
@@ -82,8 +83,8 @@ def judge(
         pairs=len(tally.baseline),
         pairs_failed=tally.failed,
         ratio=interval.ratio if interval else None,
-        ratio_low=interval.low if interval else None,
-        ratio_high=interval.high if interval else None,
+        ratio_low=low,
+        ratio_high=high,
         baseline_values=tuple(tally.baseline),
         candidate_values=tuple(tally.candidate),
         why="; ".join(reason for reason in reasons if reason),
@@ -95,31 +96,22 @@ def not_proven(goal: Judged, confidence: float, why: str) -> Verdict:
     return judge(Tally(disqualified=why), goal, confidence)
 
 
-def metric_ratio(
-    objective: Objective,
-    baseline: Sequence[float],
-    candidate: Sequence[float],
-    confidence: float,
-) -> MetricRatio:
-    """The interval of one objective over pairs; element i of both sides is of the same pair."""
-    interval, _ = _interval(Tally(baseline, candidate), confidence)
-    return MetricRatio(
-        metric=objective.label,
-        direction=objective.direction.value,
-        ratio=interval.ratio if interval else None,
-        ratio_low=interval.low if interval else None,
-        ratio_high=interval.high if interval else None,
-    )
+def bounds_of(interval: RatioInterval) -> tuple[float | None, float | None]:
+    """The ends of `interval`; None where it has no end on that side."""
+    low = interval.low if interval.low > 0.0 else None
+    return low, interval.high if math.isfinite(interval.high) else None
 
 
 def _interval(tally: Tally, confidence: float) -> tuple[RatioInterval | None, str]:
     """The interval, and why there is none or why it proves nothing."""
-    pairs = len(tally.baseline)
-    few = f"only {pairs} complete pairs" if pairs < MINIMUM_PAIRS else ""
-    if pairs < 2:
+    pairs, needed = len(tally.baseline), pairs_at_least(confidence)
+    few = ""
+    if pairs < needed:
+        few = f"only {pairs} complete pairs; an interval at {confidence:.4g} needs {needed}"
+    if pairs < MINIMUM_PAIRS:
         return None, few
     try:
-        return paired_ratio(tally.baseline, tally.candidate, confidence), few
+        return sequential_ratio(tally.baseline, tally.candidate, confidence), few
     except ValueError as error:
         # A metric that can be zero, such as the stall time, has no ratio.
         return None, str(error)

@@ -2,6 +2,7 @@
 
 from lsmtune.samplers.exhausted import SpaceExhaustedError
 from lsmtune.samplers.kind import SamplerContext, SamplerKind, Setting
+from lsmtune.samplers.mirror import TrialJudgement, ValueNoise
 from lsmtune.samplers.registry import (
     SAMPLERS,
     check_sampler,
@@ -20,6 +21,8 @@ __all__ = [
     "Searcher",
     "Setting",
     "SpaceExhaustedError",
+    "TrialJudgement",
+    "ValueNoise",
     "check_sampler",
     "check_settings",
     "sampler_kind",

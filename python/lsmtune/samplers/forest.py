@@ -13,7 +13,8 @@ After microsoft/MLOS as of 2020 (`source/Mlos.Python/mlos/Optimizers`). From the
 
 Not from there: candidates are also taken near the best trials and near the best candidates; trees
 split at random thresholds, are fitted anew for every trial, and on at most `rows_max` of them,
-which bounds the time of a suggestion; failed and pruned trials count (`samplers.history`).
+which bounds the time of a suggestion; failed and pruned trials count (`samplers.history`), and a
+trial that was repeated counts as often as it was run.
 """
 
 from __future__ import annotations
@@ -57,6 +58,7 @@ class ForestSampler(ModelSampler):
             trees=self._trees,
             min_leaf=self._min_leaf,
             rows_max=self._rows_max,
+            runs=history.noise_with_running()[1],
         )
         best = history.points[np.argsort(history.targets, kind="stable")[:STARTS]]
         return ranked(

@@ -61,18 +61,26 @@ def fit_forest(
     trees: int,
     min_leaf: int,
     rows_max: int,
+    runs: FloatArray | None = None,
 ) -> Forest:
-    """A forest of `trees` trees on `features` (n, d) and `targets` (n,).
+    """A forest of `trees` trees on `features` (n, d) and `targets` (n,), means of `runs` (n,) or 1.
 
-    Each tree is fitted on a bootstrap sample: `min(n, rows_max)` rows drawn with replacement.
+    Each tree is fitted on a bootstrap sample: `min(n, rows_max)` rows drawn with replacement. A
+    target that is the mean of three runs is drawn three times as often as that of one: so it would
+    be if each run had a row, but for the noise that the mean is rid of.
     Beyond `rows_max` rows no tree takes longer to fit, and the trees together still see most of
     them; Breiman's bagging works with fewer draws than rows (Bickel, Goetze and van Zwet 1997).
     """
     rows = features.astype(np.float32)
     drawn = min(len(rows), rows_max)
+    chances = None if runs is None or (runs == runs[0]).all() else runs / runs.sum()
     fitted = []
     for seed in rng.integers(2**31 - 1, size=trees):
-        sample = rng.integers(len(rows), size=drawn)
+        sample = (
+            rng.integers(len(rows), size=drawn)
+            if chances is None
+            else rng.choice(len(rows), size=drawn, p=chances)
+        )
         fitted.append(_fit_tree(rows[sample], targets[sample], int(seed), min_leaf))
     return Forest(fitted)
 

@@ -1,7 +1,8 @@
 """`gp`: a Gaussian process and the logarithm of its expected improvement.
 
 The improvement is counted from the best *predicted* value of a tried configuration, not from the
-best measured one, which noise made look better than it is. The process is fitted on at most
+best measured one, which noise made look better than it is; how noisy each value is, where that is
+known, goes into the process. The process is fitted on at most
 `points_max` trials, half the best and half the most recent ones, its length scales on fewer: its
 time grows with the third power of their number, and what decides the next trial is the
 neighbourhood of the best and what is new.
@@ -48,13 +49,15 @@ class GaussianProcessSampler(ModelSampler):
         from lsmtune.samplers.gp_model import (
             fit_process,
             log_expected_improvement,
+            spread_of,
             standardised,
         )
 
         points, targets = history.with_running()
         kept = best_and_latest(targets, self._points_max)
         features = self.cube.distance_features(points[kept])
-        process = fit_process(features, standardised(targets[kept]), FITTED_ON_MAX)
+        variances = history.noise_with_running()[0][kept] / spread_of(targets[kept]) ** 2
+        process = fit_process(features, standardised(targets[kept]), FITTED_ON_MAX, variances)
         mean, _ = process.predict(features)
         order = np.argsort(mean, kind="stable")
 

@@ -30,6 +30,7 @@ from lsmtune.samplers.column import FloatArray
 LENGTH_SCALE_BOUNDS = (1e-2, 1e3)
 SIGNAL_BOUNDS = (1e-2, 1e2)
 NOISE_BOUNDS = (1e-6, 1.0)
+JITTER = 1e-8  # keeps the matrix of nearly equal points positive definite
 # A step of the optimizer costs n^2 d; twenty come close to the optimum from the prior's mode.
 STEPS_MAX = 20
 
@@ -56,32 +57,44 @@ def standardised(targets: FloatArray) -> FloatArray:
     failures and very slow configurations, of which a search meets many, neither set the scale nor
     stand so far off that the process must bend to reach them.
     """
+    return np.minimum((targets - np.median(targets)) / spread_of(targets), WORST)
+
+
+def spread_of(targets: FloatArray) -> float:
+    """What `standardised` divides by; 1 where there is no spread."""
     median = np.median(targets)
     better = targets[targets <= median] - median
-    spread = math.sqrt(float(np.mean(better**2))) or 1.0
-    return np.minimum((targets - median) / spread, WORST)
+    return math.sqrt(float(np.mean(better**2))) or 1.0
 
 
 WORST = 2.0
 
 
-def fit_process(features: FloatArray, targets: FloatArray, fitted_on: int) -> GaussianProcess:
-    """A process on `features` (n, d) and standardised `targets` (n,).
+def fit_process(
+    features: FloatArray,
+    targets: FloatArray,
+    fitted_on: int,
+    variances: FloatArray | None = None,
+) -> GaussianProcess:
+    """A process on `features` (n, d) and standardised `targets` (n,), of `variances` (n,) or 0.
 
-    The kernel is found on the first `fitted_on` rows, the posterior uses all of them.
+    The kernel is found on the first `fitted_on` rows, the posterior uses all of them. The white
+    noise of the kernel comes on top of the variances: what is not known of them, and what the
+    process cannot follow.
     """
+    alpha = JITTER + (np.zeros(len(targets)) if variances is None else variances)
     modes, variances = _priors(features.shape[1])
     start = np.exp(modes)
     kernel = ConstantKernel(start[0], SIGNAL_BOUNDS) * Matern(
         start[1:-1], LENGTH_SCALE_BOUNDS, nu=2.5
     ) + WhiteKernel(start[-1], NOISE_BOUNDS)
     optimizer = _posterior_mode(modes, variances)
-    found = GaussianProcessRegressor(kernel, alpha=1e-8, optimizer=optimizer)
+    found = GaussianProcessRegressor(kernel, alpha=alpha[:fitted_on], optimizer=optimizer)
     with warnings.catch_warnings():
         # A scale at its bound is a variable without effect, not trouble.
         warnings.simplefilter("ignore", ConvergenceWarning)
         found.fit(features[:fitted_on], targets[:fitted_on])
-        fixed = GaussianProcessRegressor(found.kernel_, alpha=1e-8, optimizer=None)
+        fixed = GaussianProcessRegressor(found.kernel_, alpha=alpha, optimizer=None)
         return GaussianProcess(fixed.fit(features, targets))
 
 

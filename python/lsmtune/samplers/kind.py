@@ -19,6 +19,11 @@ The Searcher asks it so:
 is left after a stop. It may set system attributes of its trial (`study._storage`, as Optuna's
 samplers do); they are stored with the trial.
 
+What became of a trial may be seen in another light later on: it was run again, or the machine
+turned out to have been slow. Then its FrozenTrial is replaced by another object, and the sampler by
+a new one where the end of a trial has changed: what it caches is of one history. `mirror.noise_of`
+says how sure a value is; a sampler that does not ask takes it for what it is, the mean of all runs.
+
 `study.get_trials(deepcopy=False)` is the history, the trial that is asked for included (RUNNING,
 without parameters). The states of the others mean:
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from itertools import islice
 from typing import Any
@@ -26,7 +26,12 @@ from lsmtune.records.objective import Direction
 from lsmtune.samplers.draw import Draw, draw_of, make_draw
 from lsmtune.samplers.exhausted import SpaceExhaustedError
 from lsmtune.samplers.kind import FAILED, SamplerContext
-from lsmtune.samplers.mirror import CONSTRAINT_PREFIX, Mirror
+from lsmtune.samplers.mirror import (
+    CONSTRAINT_PREFIX,
+    Mirror,
+    TrialJudgement,
+    without_noise,
+)
 from lsmtune.samplers.registry import SAMPLERS, check_sampler
 from lsmtune.samplers.seeds import Use, generator_of_trial, seed_of_trial
 from lsmtune.samplers.table import ConfigTable, whole_table
@@ -43,6 +48,8 @@ _LISTED_DRAWS = 100_000
 # Then: a space of up to so many configurations is listed, any other is drawn from at random.
 _TABLE_LIMIT = 20_000
 _RANDOM_DRAWS = 10_000
+
+_FAILURE = {FAILED: 1.0}  # the constraints that a failed trial breaks
 
 Accepts = Callable[[Mapping[str, OptionValue]], str]
 _Key = frozenset[tuple[str, str]]
@@ -167,6 +174,22 @@ class Searcher:
         self._mirror.set_violations(number, violations or {})
         self._finish(number, state, values)
 
+    def rejudge(self, judgements: Mapping[int, TrialJudgement]) -> None:
+        """Let these trials, all of which have ended, have ended as is known now.
+
+        Afterwards all is as if they had been restored so: a sampler that remembers another history
+        is made anew.
+        """
+        seen = {
+            number: replace(now, state=TrialState.PRUNED, values=None, violations=_FAILURE)
+            if now.state == TrialState.FAIL
+            else now
+            for number, now in judgements.items()
+        }
+        if self._mirror.judge(seen):
+            self._sampler = self._kind.make(self._context)
+            self._mirror.use(self._sampler)
+
     def put_back(self, number: int) -> None:
         """A running trial was cut off and says nothing; its configuration may come again."""
         self._tried[self._keys.pop(number)] -= 1
@@ -177,14 +200,14 @@ class Searcher:
 
         Those of the Proposal, what pruners noted, and the violations of constraints.
         """
-        attributes = dict(self._mirror.trial(number).system_attrs)
+        attributes = without_noise(self._mirror.trial(number).system_attrs)
         attributes.pop(f"{CONSTRAINT_PREFIX}{FAILED}", None)
         return attributes
 
     def _finish(self, number: int, state: TrialState, values: Sequence[float] | None) -> None:
         if state == TrialState.FAIL:
             # Optuna's samplers ignore failed trials, and would propose the same corner again.
-            self._mirror.set_violations(number, {FAILED: 1.0})
+            self._mirror.set_violations(number, _FAILURE)
             state = TrialState.PRUNED
         self._mirror.finish(number, state, values)
 

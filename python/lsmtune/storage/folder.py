@@ -124,6 +124,11 @@ class StudyFolder:
             self.measurements.set_fact(_ORIGIN, origin)
 
     @property
+    def was_tuned(self) -> bool:
+        """Whether it is of a study file, and not of a search from Python."""
+        return self.measurements.fact(_ORIGIN) is not None
+
+    @property
     def origin(self) -> Path:
         """Where the study file lay when it was last tuned."""
         return Path(self.measurements.fact(_ORIGIN) or self.path / "study.yaml")

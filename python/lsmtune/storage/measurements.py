@@ -40,14 +40,22 @@ class Role(StrEnum):
     PROOF_BASELINE = "proof_baseline"
     PROOF_CANDIDATE = "proof_candidate"
     BENCH = "bench"
+    ANCHOR = "anchor"  # the baseline again, in the middle of a study
+    CALIBRATION = "calibration"  # the baseline against itself, before the search
+    CRASH = "crash"  # a finalist's run that is killed, to see what its database keeps
+
+
+# Runs of the baseline in which it meets no candidate.
+OF_BASELINE = (Role.BASELINE, Role.CALIBRATION, Role.ANCHOR)
 
 
 @dataclass(frozen=True)
 class StoredMeasurement:
     """One row: a Measurement with the place it has in its study.
 
-    `workload` is its index in the study; `rung` the index of a smaller run's size. `wall_s` is all
-    the time that the run cost, its preparation and clean-up included.
+    `workload` is its index in the study; `rung` the index of a smaller run's size; `repeat` counts
+    the runs of one trial, or of one side of a pair, from 0, and numbers the anchors. `wall_s` is
+    all the time that the run cost, its preparation and clean-up included.
     """
 
     id: int
@@ -59,6 +67,7 @@ class StoredMeasurement:
     wall_s: float = 0.0
     workload: int = 0
     rung: int | None = None
+    repeat: int = 0
 
 
 class MeasurementStore:
@@ -106,11 +115,12 @@ class MeasurementStore:
         wall_s: float | None = None,
         workload: int = 0,
         rung: int | None = None,
+        repeat: int = 0,
     ) -> int:
         """Store one run and return its id; it is on the disk when this returns.
 
-        Raises ValueError when the trial, or this side of the pair, has a measurement of that
-        workload (and rung) already; LsmtuneError when the disk is full.
+        Raises ValueError when the trial, the anchor, or this side of the pair, has a measurement of
+        that workload (and rung, and repeat) already; LsmtuneError when the disk is full.
         """
         row = {
             "role": role.value,
@@ -118,6 +128,7 @@ class MeasurementStore:
             "pair": pair,
             "workload": workload,
             "rung": rung,
+            "repeat": repeat,
             "outcome": measurement.outcome.value,
             "seed": measurement.seed,
             "wall_s": measurement.elapsed_s if wall_s is None else wall_s,
@@ -132,7 +143,8 @@ class MeasurementStore:
                     f"INSERT INTO measurements ({names}) VALUES ({marks})", row
                 )
         except sqlite3.IntegrityError as error:
-            raise ValueError(f"{role} (trial {trial}, pair {pair}) is measured already") from error
+            which = f"{role} (trial {trial}, pair {pair}, repeat {repeat})"
+            raise ValueError(f"{which} is measured already") from error
         return int(cursor.lastrowid or 0)
 
     def get(self, measurement_id: int) -> StoredMeasurement:
@@ -157,8 +169,9 @@ class MeasurementStore:
 
     def any_ok(self) -> bool:
         """Whether some run ended `ok`, the baseline's aside, which alone says nothing."""
-        query = "SELECT 1 FROM measurements WHERE outcome = ? AND role != ? LIMIT 1"
-        values = (Outcome.OK.value, Role.BASELINE.value)
+        marks = ", ".join("?" for _ in OF_BASELINE)
+        query = f"SELECT 1 FROM measurements WHERE outcome = ? AND role NOT IN ({marks}) LIMIT 1"
+        values = (Outcome.OK.value, *(role.value for role in OF_BASELINE))
         with explained(self._path):
             return self._connection.execute(query, values).fetchone() is not None
 
@@ -196,26 +209,17 @@ class MeasurementStore:
             return None if stored is None else decode(Verdict, stored)
 
     def _select(self, where: str, values: tuple[object, ...] = ()) -> Iterator[StoredMeasurement]:
-        # A file of version 1, opened for reading only, has not got the two columns of version 2.
+        # A file of an older version, opened for reading only, has not got the newer columns.
         newer = "workload, rung" if self._version > 1 else "0, NULL"
+        newest = "repeat" if self._version > 2 else "0"
         query = (
-            f"SELECT id, role, trial, pair, config, measurement, wall_s, {newer} "
+            f"SELECT id, role, trial, pair, config, measurement, wall_s, {newer}, {newest} "
             f"FROM measurements {where}"
         )
         with explained(self._path), closing(self._connection.execute(query, values)) as rows:
-            for number, role, trial, pair, config, measurement, wall_s, workload, rung in rows:
-                with self._readable(f"measurement {number}"):
-                    stored = StoredMeasurement(
-                        id=number,
-                        role=Role(role),
-                        trial=trial,
-                        pair=pair,
-                        config=decode(Config, json.loads(config)),
-                        measurement=decode(Measurement, json.loads(measurement)),
-                        wall_s=wall_s,
-                        workload=workload,
-                        rung=rung,
-                    )
+            for row in rows:
+                with self._readable(f"measurement {row[0]}"):
+                    stored = _stored(row)
                 yield stored
 
     @contextmanager
@@ -228,3 +232,20 @@ class MeasurementStore:
             raise LsmtuneError(
                 f"{self._path}: {what} cannot be read ({why}); use another folder (--dir DIR)"
             ) from error
+
+
+def _stored(row: tuple[Any, ...]) -> StoredMeasurement:
+    """A row with the columns in the order in which `_select` asks for them."""
+    number, role, trial, pair, config, measurement, wall_s, workload, rung, repeat = row
+    return StoredMeasurement(
+        id=number,
+        role=Role(role),
+        trial=trial,
+        pair=pair,
+        config=decode(Config, json.loads(config)),
+        measurement=decode(Measurement, json.loads(measurement)),
+        wall_s=wall_s,
+        workload=workload,
+        rung=rung,
+        repeat=repeat,
+    )

@@ -3,6 +3,8 @@
 Version 1: `measurements`, one row per run; `facts`, one JSON value per key.
 Version 2: a trial, and a side of a pair, has one run per `workload` (its index in the study); a
 trial may have smaller runs before it, each on a `rung`.
+Version 3: a trial, an anchor, and a side of a pair may be run again: `repeat` counts its runs from
+0 (of the anchors it is their number). Those written before have not been repeated.
 
 To change a table, append a script: never edit one that was released.
 """
@@ -41,6 +43,17 @@ _MIGRATIONS = (
     CREATE UNIQUE INDEX one_measurement_per_rung ON measurements (trial, workload, rung)
         WHERE role = 'rung';
     CREATE UNIQUE INDEX one_measurement_per_side ON measurements (role, pair, workload)
+        WHERE pair IS NOT NULL;
+    """,
+    """
+    ALTER TABLE measurements ADD COLUMN repeat INTEGER NOT NULL DEFAULT 0;
+    DROP INDEX one_measurement_per_trial;
+    DROP INDEX one_measurement_per_side;
+    CREATE UNIQUE INDEX one_measurement_per_trial ON measurements (trial, workload, repeat)
+        WHERE role = 'trial';
+    CREATE UNIQUE INDEX one_measurement_per_anchor ON measurements (repeat, workload)
+        WHERE role = 'anchor';
+    CREATE UNIQUE INDEX one_measurement_per_side ON measurements (role, pair, workload, repeat)
         WHERE pair IS NOT NULL;
     """,
 )

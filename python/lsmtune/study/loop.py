@@ -5,12 +5,14 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 
 from lsmtune.errors import InputError
 from lsmtune.proof.measurer import Clock, Measurer
-from lsmtune.proof.paired import ProofPlan, prove, stored_sides
+from lsmtune.proof.paired import ProofPlan, prove
+from lsmtune.proof.pairs import stored_sides
 from lsmtune.proof.place import Place
 from lsmtune.proof.seeds import Stream, derive_seed
 from lsmtune.proof.verdict import not_proven
@@ -22,16 +24,22 @@ from lsmtune.records.verdict import Verdict, VerdictOutcome
 from lsmtune.runners.base import Runner
 from lsmtune.samplers import Searcher, SpaceExhaustedError
 from lsmtune.spec import Spec, place_of
+from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.storage.folder import StudyFolder
-from lsmtune.storage.measurements import Role
+from lsmtune.storage.measurements import OF_BASELINE, Role, StoredMeasurement
+from lsmtune.study.again import Again
 from lsmtune.study.baseline import Baseline, stored_baseline
-from lsmtune.study.budget import SearchBudget
+from lsmtune.study.budget import PAIRS_KEPT, SearchBudget
+from lsmtune.study.calibrated import calibrate_study
+from lsmtune.study.changes import ChangeTeller
 from lsmtune.study.defaults import engine_defaults
 from lsmtune.study.feasible import Feasibility
+from lsmtune.study.judging import Judgement
 from lsmtune.study.observer import TuneObserver
 from lsmtune.study.progress import BestTrial, Progress
 from lsmtune.study.refusal import unknown_option, without_baseline, without_mean
 from lsmtune.study.result import TuneResult, result_document
+from lsmtune.study.seen import Seen
 from lsmtune.study.start import (
     baseline_config,
     candidate_config,
@@ -39,14 +47,22 @@ from lsmtune.study.start import (
     outside,
     starting_points,
 )
-from lsmtune.study.stored import stored_reports, trial_end, trial_runs
+from lsmtune.study.stored import (
+    TrialRuns,
+    anchor_rounds,
+    round_of,
+    trial_rounds,
+    trial_runs,
+)
 from lsmtune.study.trial_run import TrialPlan, TrialRunner
-from lsmtune.study.trials import TrialEnd, Trials
+from lsmtune.study.trials import Trials
 
 _NO_PICK = "no trial met what pick.where asks of it"
 _NO_PRODUCT = "no trial has values above 0 of every objective that the pick weighs"
 CONSTRAINTS = "constraints"  # a field of the study file, and the source of the Searcher's errors
 REFUSED = "refused"  # the stored fact: configurations refused before a run, by reason
+# The stored fact: the budget in time that ended the search. The proof may leave some of it.
+_TIME_ENDED = "search_ended_by"
 
 
 def tune(
@@ -80,6 +96,9 @@ class _StoppedError(Exception):
     """The study is to stop, and a configuration was still being looked for."""
 
 
+_Step = Callable[[], bool]  # something to run; False when it was interrupted
+
+
 class _Tuning:
     def __init__(
         self,
@@ -102,14 +121,24 @@ class _Tuning:
         self._defaults = engine_defaults(spec, engine.version)
         self._feasibility = Feasibility(spec, self._defaults)
         self._refused: Counter[str] = Counter()
-        self._budget = SearchBudget(spec.budget.trials, spec.budget.time_s, spec.proof.pairs)
-        self._progress = Progress(spec.goal)
+        self._budget = SearchBudget(
+            spec.budget.trials, spec.budget.time_s, min(spec.proof.pairs, PAIRS_KEPT)
+        )
+        self._seen = Seen(spec.goal)
+        self._baseline_wall_s: float | None = None
+        self._come_to: tuple[Judgement, Progress] | None = None
+        self._told_best: tuple[int, int] | None = None
         self._trials = Trials(folder, spec.space, self._searcher())
         workloads = [weighted.workload for weighted in spec.workloads]
         self._measurer = Measurer(
             folder, runner, engine, workloads, spec.limits, observer, stop, clock
         )
         self._runner = TrialRunner(spec, self._measurer, self._trials)
+        self._again = Again(spec, self._measurer)
+        self._changes = ChangeTeller(spec.goal, observer)
+        self._anchors = 0
+        self._anchors_s = 0.0
+        self._goes_on = False
 
     def _searcher(self) -> Searcher:
         spec = self._spec
@@ -138,8 +167,7 @@ class _Tuning:
         self._resume()
         if not self._measure_baseline():
             return self._result(None, interrupted=True)
-        if self._progress.best is not None:
-            self._tell_best(self._progress.best)
+        self._tell_best()
         try:
             reason = self._search()
         finally:
@@ -150,23 +178,60 @@ class _Tuning:
         verdict = self._prove()
         return self._result(verdict, interrupted=verdict is None)
 
+    @property
+    def _progress(self) -> Progress:
+        judgement = self._seen.judgement
+        if self._come_to is None or self._come_to[0] is not judgement:
+            self._come_to = judgement, Progress(judgement, self._baseline_wall_s)
+        return self._come_to[1]
+
     def _resume(self) -> None:
         """Bring folder, Searcher and memory to the same state, whatever a kill left."""
         self._folder.sweep_leftovers()
         spec, rows = self._spec, self._folder.measurements.all()
         runs = trial_runs(rows)
-        ends = {number: trial_end(t, spec, self._feasibility) for number, t in runs.items()}
-        reports = {n: stored_reports(t, spec.pruner, spec.goal) for n, t in runs.items()}
         self._folder.note_origin(spec.path)
+        self._remember_anchors(rows)
+        for trial in runs.values():
+            self._remember(trial)
+        judged = self._seen.judgement.trials
+        ends = {number: judged[number].end if number in judged else None for number in runs}
+        reports = {number: trial.reports for number, trial in judged.items()}
         outcomes = self._trials.restore(ends, reports, self._start())
-        for number, outcome in outcomes.items():
+        for number in outcomes.keys() - judged.keys():
             # A trial that was pruned between two sizes has no run that says so.
-            end = ends[number] or TrialEnd(Outcome(outcome))
-            self._progress.add_trial(number, runs[number].config, end, runs[number].wall_s)
+            self._remember(runs[number], pruned=True)
+        self._changes.known(self._seen.judgement)
         self._resumed = self._progress.trials()
         self._observer.study_started(spec, self._resumed)
         for note in spec.notes:
             self._observer.warning(note)
+
+    def _remember(self, trial: TrialRuns, *, pruned: bool = False) -> None:
+        """What is stored of a trial, and what a kill left of a repeat."""
+        found = trial_rounds(trial, self._spec, self._feasibility, pruned=pruned)
+        if found is None:
+            return
+        self._seen.add_trial(found)
+        last = trial.repeats.get(max(trial.repeats, default=0), [])
+        if last and round_of(last, self._spec, self._feasibility) is None:
+            self._again.leave(last)
+
+    def _remember_anchors(self, rows: Sequence[StoredMeasurement]) -> None:
+        """The whole series of anchors, among `rows`, and what a kill left of the last one."""
+        self._seen.forget_anchors()
+        self._seen.add_anchors(anchor_rounds(rows, self._spec.goal))
+        for row in rows:
+            if row.role in OF_BASELINE:
+                self._seen.note_attempt(row.id)
+        anchors = [row for row in rows if row.role is Role.ANCHOR]
+        self._anchors = 1 + max((row.repeat for row in anchors), default=-1)
+        self._anchors_s = sum(row.wall_s for row in anchors)
+        last = [row for row in anchors if row.repeat == self._anchors - 1]
+        well = all(row.measurement.outcome is Outcome.OK for row in last)
+        if last and well and len(last) < len(self._spec.workloads):
+            self._again.leave(last)
+            self._anchors -= 1
 
     def _start(self) -> list[dict[str, OptionValue]]:
         """The points of the space to try first; what keeps one of `start` out is said."""
@@ -201,10 +266,26 @@ class _Tuning:
         if not fresh:
             self._observer.baseline_known(stored.runs)
         self._use_baseline(stored)
+        if not self._calibrate():
+            return False
         warning = self._budget.too_short(self._progress.trial_walls_s) if fresh else ""
         if warning:
             self._observer.warning(warning)
         return True
+
+    def _calibrate(self) -> bool:
+        """Learn how noisy the machine is, before the first trial; False when interrupted."""
+        calibrate_study(
+            self._spec,
+            self._baseline,
+            self._measurer,
+            self._observer,
+            round_s=self._baseline_wall_s or 0.0,
+            searched=bool(self._seen.trials),
+        )
+        store = self._folder.measurements
+        self._remember_anchors([row for role in OF_BASELINE for row in store.of(role)])
+        return not self._stop.is_set()
 
     def _use_baseline(self, baseline: Baseline) -> None:
         runs = baseline.measurements
@@ -212,7 +293,7 @@ class _Tuning:
         self._baseline_value = self._spec.goal.value(runs)
         if self._baseline_values is None:
             raise without_mean(self._spec, runs)
-        self._progress.add_baseline(baseline.wall_s)
+        self._baseline_wall_s, self._come_to = baseline.wall_s, None
         options = self._baseline.options
         broken = [t for t, v in self._feasibility.violations(options, runs).items() if v > 0]
         refusal = self._feasibility.refusal_of(options)
@@ -221,16 +302,22 @@ class _Tuning:
 
     def _search(self) -> str | None:
         """Run trials until the budget ends; returns why, or None when interrupted."""
+        time_s = self._spec.budget.time_s
+        if time_s is not None and self._folder.measurements.fact(_TIME_ENDED) == time_s:
+            return "the time of the search was used up in an earlier session"
         while True:
-            reason = self._budget.end(
-                self._progress.trials(), self._measurer.spent_s(), self._progress.trial_walls_s
-            )
+            walls_s = self._progress.trial_walls_s
+            reason = self._budget.time_ends(self._measurer.spent_s(), walls_s)
             if reason:
+                self._folder.measurements.set_fact(_TIME_ENDED, time_s)
                 return reason
             if self._stop.is_set():
                 return None
+            step = self._next()
+            if isinstance(step, str):
+                return step
             try:
-                if not self._run_trial():
+                if not step():
                     return None
             except SpaceExhaustedError as error:
                 return str(error)
@@ -238,6 +325,71 @@ class _Tuning:
                 return None
             except InputError as error:
                 raise self._placed(error) from None
+
+    def _next(self) -> _Step | str:
+        """What to run now, or why nothing is left. It follows from what is stored alone."""
+        noise = self._spec.noise
+        again = self._again.left_trial()
+        if again is None:
+            again = self._seen.judgement.next_repeat(noise.repeats_max)
+        if again is not None:
+            return partial(self._repeat, again)
+        if self._again.left_anchor() or self._anchor_due():
+            return self._run_anchor
+        return self._budget.trials_end(self._progress.trials()) or self._run_trial
+
+    def _anchor_due(self) -> bool:
+        next_s = self._baseline_wall_s or 0.0
+        spent_s, walls_s = self._measurer.spent_s(), self._progress.trial_walls_s
+        due = self._seen.anchor_due(self._spec.noise.anchor_every, self._anchors_s, next_s)
+        return due and self._budget.holds(next_s, spent_s, walls_s)
+
+    def _run_anchor(self) -> bool:
+        """Run the baseline once more, and see whether the machine is still the same."""
+        self._begin()
+        runs = self._again.anchor(self._anchors, self._baseline, self._longest_run_s())
+        if runs is None:
+            return False
+        self._anchors += 1
+        self._anchors_s += sum(run.wall_s for run in runs)
+        self._seen.note_attempt(runs[-1].id)
+        self._seen.add_anchors(anchor_rounds(runs, self._spec.goal))
+        ended = runs[-1].measurement.outcome
+        if ended is not Outcome.OK:
+            self._observer.warning(f"anchor {self._anchors - 1}, a baseline run, ended {ended}")
+        self._changes.tell(self._seen.judgement)
+        self._tell_best()
+        return True
+
+    def _repeat(self, number: int) -> bool:
+        """Run a trial once more."""
+        self._begin()
+        trial = self._seen.trials[number]
+        repeat = len(trial.rounds)
+        runs = self._again.trial(number, repeat, trial.config, self._longest_run_s())
+        found = None if runs is None else round_of(runs, self._spec, self._feasibility)
+        if found is None:
+            return False
+        self._seen.add_round(number, found)
+        if found.outcome is not Outcome.OK:
+            self._observer.warning(
+                f"trial {number} ended {found.outcome} when it was run again, and counts as such"
+            )
+        judged = self._seen.judgement.trials[number]
+        self._observer.trial_repeated(number, judged.end, judged.runs)
+        self._tell_best()
+        return True
+
+    def _begin(self) -> None:
+        """Before the first run of this session's search."""
+        if not self._goes_on:
+            # A verdict of an earlier session says nothing about what is searched from here on.
+            self._folder.measurements.set_verdict(None)
+            self._goes_on = True
+
+    def _longest_run_s(self) -> float:
+        walls_s = self._progress.trial_walls_s
+        return self._budget.longest_run_s(self._measurer.spent_s(), walls_s)
 
     def _placed(self, error: InputError) -> InputError:
         """`error`, at its place in the study file where it is about the constraints."""
@@ -247,29 +399,35 @@ class _Tuning:
         return InputError(place, CONSTRAINTS, why=error.why)
 
     def _run_trial(self) -> bool:
-        if self._progress.trials() == self._resumed:
-            # A verdict of an earlier session says nothing about what is searched from here on.
-            self._folder.measurements.set_verdict(None)
+        self._begin()
+        judgement = self._seen.judgement
+        self._trials.rejudge(judgement.for_searcher())
         asked = self._trials.ask()
-        config = candidate_config(self._spec, asked.number, asked.values)
-        seed = derive_seed(self._spec.seed, Stream.TRIAL, asked.number)
-        longest_s = self._budget.longest_run_s(
-            self._measurer.spent_s(), self._progress.trial_walls_s
+        plan = TrialPlan(
+            asked.number,
+            self._progress.trials(),
+            candidate_config(self._spec, asked.number, asked.values),
+            derive_seed(self._spec.seed, Stream.TRIAL, asked.number),
+            self._longest_run_s(),
+            judgement.drift.factor_now(),
         )
-        plan = TrialPlan(asked.number, self._progress.trials(), config, seed, longest_s)
         trial = self._runner.run(plan)
         if trial is None:
             self._trials.put_back(asked.number, asked.values)
             return False
-        end = trial_end(trial, self._spec, self._feasibility) or TrialEnd(Outcome.PRUNED)
+        # A trial that was pruned between two sizes has no run that says so.
+        found = trial_rounds(trial, self._spec, self._feasibility, pruned=True)
+        if found is None:
+            raise ValueError(f"trial {asked.number} ended without a run")
+        self._seen.add_trial(found)
+        judgement = self._seen.judgement
+        end = judgement.trials[asked.number].end
         self._trials.tell(asked.number, end)
         mistyped = unknown_option(self._spec, trial.all[-1].measurement)
         if mistyped is not None:
             raise mistyped
-        best = self._progress.add_trial(asked.number, config, end, trial.wall_s)
-        self._observer.trial_finished(asked.number, end, best=best)
-        if best:
-            self._tell_best(self._progress.best)
+        self._observer.trial_finished(asked.number, end, best=judgement.best == asked.number)
+        self._tell_best()
         return True
 
     def _note_refused(self) -> None:
@@ -279,12 +437,16 @@ class _Tuning:
             self._folder.measurements.set_fact(REFUSED, dict(stored + self._refused))
             self._refused.clear()
 
-    def _tell_best(self, best: BestTrial | None) -> None:
-        if best is not None:
-            base = self._baseline_value
-            # Of values that are not above zero a ratio says nothing.
-            ratio = best.value / base if base is not None and min(base, best.value) > 0 else None
-            self._observer.best_changed(best.number, best.value, ratio)
+    def _tell_best(self) -> None:
+        """Where another trial is the best now, or the best one was run again."""
+        best, base = self._progress.best, self._baseline_value
+        now = None if best is None else (best.number, best.runs)
+        if best is None or now == self._told_best:
+            return
+        self._told_best = now
+        # Of values that are not above zero a ratio says nothing.
+        ratio = best.value / base if base is not None and min(base, best.value) > 0 else None
+        self._observer.best_changed(best.number, best.value, ratio)
 
     def _prove(self) -> Verdict | None:
         """The verdict on the best trial; None when interrupted."""
@@ -302,11 +464,17 @@ class _Tuning:
             self._measurer,
             self._observer,
             study_seed=spec.seed,
-            plan=ProofPlan(spec.proof.pairs, spec.proof.confidence, deadline_s),
+            plan=ProofPlan(
+                pairs=spec.proof.pairs,
+                confidence=spec.proof.confidence,
+                deadline_s=deadline_s,
+                smallest_effect=spec.proof.smallest_effect,
+                method=spec.proof.method,
+                # A search without a proof would be lost: these are run whatever the time.
+                pairs_least=pairs_at_least(spec.proof.confidence),
+            ),
         )
-        verdict = self._judged_by_constraints(verdict, best)
-        # Interrupted pairs that already decided need no repetition.
-        return None if self._stop.is_set() and verdict.pairs < spec.proof.pairs else verdict
+        return None if verdict is None else self._judged_by_constraints(verdict, best)
 
     def _judged_by_constraints(self, verdict: Verdict, best: BestTrial) -> Verdict:
         """`verdict`, unless the candidate broke a constraint in most of its fresh runs.

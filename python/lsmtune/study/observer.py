@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
+from lsmtune.proof.calibration import Calibration
 from lsmtune.proof.observer import ProofObserver
 from lsmtune.proof.place import Place
 from lsmtune.records.config import Config
+from lsmtune.records.verdict import Verdict
 from lsmtune.records.workload import Workload
 from lsmtune.runners.messages import Message
 from lsmtune.spec import Spec
@@ -27,11 +29,20 @@ class TuneObserver(ProofObserver, Protocol):
     def baseline_known(self, runs: Sequence[StoredMeasurement]) -> None:
         """The baseline was measured in an earlier session: one run per workload."""
 
+    def calibrated(self, found: Calibration, line: str) -> None:
+        """What the baseline against itself says of the machine; `line` says it in words."""
+
     def trial_finished(self, number: int, end: TrialEnd, *, best: bool) -> None:
         """A trial ended, all its runs together; `best`: it is the best so far."""
 
+    def trial_repeated(self, number: int, end: TrialEnd, runs: int) -> None:
+        """A trial was run again; the values of its `end` are means of the `runs` that count."""
+
     def best_changed(self, trial: int, value: float, ratio_to_baseline: float | None) -> None:
-        """A trial is the best so far; after a resume, the best of the sessions before."""
+        """A trial is the best so far, or the best one was run again and has another value.
+
+        After a resume, the best of the sessions before.
+        """
 
     def search_finished(self, reason: str) -> None:
         """The search is over, in one line why."""
@@ -58,7 +69,13 @@ class NullObserver:
     def baseline_known(self, runs: Sequence[StoredMeasurement]) -> None:
         """Ignored."""
 
+    def calibrated(self, found: Calibration, line: str) -> None:
+        """Ignored."""
+
     def trial_finished(self, number: int, end: TrialEnd, *, best: bool) -> None:
+        """Ignored."""
+
+    def trial_repeated(self, number: int, end: TrialEnd, runs: int) -> None:
         """Ignored."""
 
     def best_changed(self, trial: int, value: float, ratio_to_baseline: float | None) -> None:
@@ -68,6 +85,9 @@ class NullObserver:
         """Ignored."""
 
     def proof_started(self, pairs: int) -> None:
+        """Ignored."""
+
+    def pair_judged(self, verdict: Verdict) -> None:
         """Ignored."""
 
     def finished(self, result: TuneResult) -> None:

@@ -1,4 +1,4 @@
-"""What the search has seen so far, in memory: counts, times, and the best trial."""
+"""What the search has come to: counts, times, and the best trial."""
 
 from __future__ import annotations
 
@@ -6,52 +6,49 @@ from collections import Counter
 from dataclasses import dataclass
 
 from lsmtune.records.config import Config
-from lsmtune.records.goal import Goal
 from lsmtune.records.measurement import Outcome
-from lsmtune.study.trials import TrialEnd
+from lsmtune.study.judging import Judgement
 
 
 @dataclass(frozen=True)
 class BestTrial:
-    """The trial with the best value of the goal; `values` are those of the objectives."""
+    """The trial that is best by all that is known of it.
+
+    `value` of the goal is the mean of its `runs`, and `values` are those of the objectives.
+    """
 
     number: int
     value: float
     values: tuple[float, ...]
     config: Config
+    runs: int = 1
 
 
 class Progress:
-    """Grows by one trial at a time. Whole measurements are not kept."""
+    """What a Judgement says of the search; `baseline_wall_s` is what one of its rounds cost."""
 
-    def __init__(self, goal: Goal) -> None:
-        self._goal = goal
-        self.counts: Counter[str] = Counter()
-        self.broken: Counter[str] = Counter()  # constraints on outcomes, by their text
-        self.trial_walls_s: list[float] = []
-        self.best: BestTrial | None = None
-
-    def add_baseline(self, wall_s: float) -> None:
-        """Count the time of a baseline, all its workloads together."""
-        self.trial_walls_s.append(wall_s)
-
-    def add_trial(self, number: int, config: Config, end: TrialEnd, wall_s: float) -> bool:
-        """Count a trial; returns whether it is the best so far."""
-        self.counts[end.outcome.value] += 1
+    def __init__(self, judgement: Judgement, baseline_wall_s: float | None = None) -> None:
+        trials = judgement.trials.values()
+        self.counts = Counter(trial.end.outcome.value for trial in trials)
+        # Constraints on outcomes, by their text.
+        self.broken = Counter(
+            text for trial in trials for text, by in trial.end.violations.items() if by > 0
+        )
         # A trial that ended early says nothing about how long one that goes well will take.
-        if end.outcome is Outcome.OK:
-            self.trial_walls_s.append(wall_s)
-        self.broken.update(text for text, violation in end.violations.items() if violation > 0)
-        if not end.eligible or end.values is None:
-            return False
-        value = self._goal.number(end.values)
-        if value is None:
-            return False
-        if self.best is not None and not self._goal.better(value, self.best.value):
-            return False
-        self.best = BestTrial(number, value, end.values, config)
-        return True
+        walls_s = [trial.wall_s for trial in trials if trial.end.outcome is Outcome.OK]
+        self.trial_walls_s = walls_s if baseline_wall_s is None else [baseline_wall_s, *walls_s]
+        self.best = _best(judgement)
 
     def trials(self) -> int:
-        """How many trials were counted."""
+        """How many trials ended."""
         return self.counts.total()
+
+
+def _best(judgement: Judgement) -> BestTrial | None:
+    if judgement.best is None:
+        return None
+    trial = judgement.trials[judgement.best]
+    value = judgement.value(trial)
+    if value is None or trial.end.values is None:
+        return None
+    return BestTrial(trial.number, value, trial.end.values, trial.config, trial.runs)

@@ -9,6 +9,7 @@ from lsmtune.records.config import Config
 from lsmtune.records.verdict import Verdict
 
 FORMAT_VERSION = 1
+CORRECTION = "bonferroni"  # of the intervals of a verdict's other metrics
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,10 @@ def result_document(result: TuneResult) -> dict[str, object]:
 
 
 def verdict_document(verdict: Verdict) -> dict[str, object]:
-    """`verdict` with stable keys and JSON values only."""
+    """`verdict` with stable keys and JSON values only.
+
+    The intervals of `others` are at `confidence_each`, so that all of them hold at `confidence`.
+    """
     return {
         "outcome": verdict.outcome.value,
         "metric": verdict.metric,
@@ -81,9 +85,15 @@ def verdict_document(verdict: Verdict) -> dict[str, object]:
         "confidence": verdict.confidence,
         "pairs": verdict.pairs,
         "pairs_failed": verdict.pairs_failed,
+        "pairs_wanted": verdict.pairs_wanted,
+        "method": verdict.method,
         "baseline_values": list(verdict.baseline_values),
         "candidate_values": list(verdict.candidate_values),
         "why": verdict.why,
+        "what_it_takes": verdict.what_it_takes,
+        "notes": list(verdict.notes),
+        "confidence_each": verdict.confidence_each,
+        "correction": None if verdict.confidence_each is None else CORRECTION,
         "others": [
             {
                 "metric": other.metric,

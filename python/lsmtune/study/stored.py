@@ -3,29 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from lsmtune.records.config import Config
 from lsmtune.records.goal import Goal, outcome_of
-from lsmtune.records.measurement import Measurement, Outcome
+from lsmtune.records.measurement import Outcome
+from lsmtune.records.pairing import PairMethod
 from lsmtune.spec import DataRungs, PrunerSpec, Spec, TimeRungs
 from lsmtune.storage.measurements import Role, StoredMeasurement
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.rungs import time_reports
-from lsmtune.study.trials import TrialEnd
 
 
 @dataclass
 class TrialRuns:
-    """The runs of one trial: those of each rung, and those that count, in the order stored."""
+    """The runs of one trial: those of each rung, those that count, and those of its repeats.
+
+    Each in the order stored; `repeats` by their number, which counts from 1.
+    """
 
     number: int
     rungs: dict[int, list[StoredMeasurement]] = field(default_factory=dict)
     runs: list[StoredMeasurement] = field(default_factory=list)
+    repeats: dict[int, list[StoredMeasurement]] = field(default_factory=dict)
 
     @property
     def all(self) -> list[StoredMeasurement]:
-        """Every run of the trial."""
+        """Every run of the trial, in the order of rungs and repeats."""
+        repeated = [run for _, runs in sorted(self.repeats.items()) for run in runs]
+        return self._first + repeated
+
+    @property
+    def _first(self) -> list[StoredMeasurement]:
         return [run for runs in self.rungs.values() for run in runs] + self.runs
 
     @property
@@ -33,15 +42,36 @@ class TrialRuns:
         """What was run."""
         return self.all[0].config
 
-    @property
-    def wall_s(self) -> float:
-        """Seconds that the trial cost."""
-        return sum(run.wall_s for run in self.all)
 
-    @property
-    def measurements(self) -> list[Measurement]:
-        """What the runs that count observed."""
-        return [run.measurement for run in self.runs]
+@dataclass(frozen=True)
+class Round:
+    """One run under every workload, of a trial or of the baseline: what it came to.
+
+    It is in rows `first` to `last` of the store, and took `wall_s` seconds. `values` has one value
+    per objective as measured, None unless all runs ended `ok`. `violations` and `pickable` are as
+    in a TrialEnd.
+    """
+
+    first: int
+    last: int
+    outcome: Outcome
+    wall_s: float = 0.0
+    values: tuple[float, ...] | None = None
+    violations: Mapping[str, float] = field(default_factory=dict)
+    pickable: bool = True
+
+
+@dataclass(frozen=True)
+class TrialRounds:
+    """All that is known of a trial that ended: its rounds in order, the smaller runs in the first.
+
+    `reports` is what a pruner was told, step to value as measured.
+    """
+
+    number: int
+    config: Config
+    rounds: tuple[Round, ...]
+    reports: Mapping[int, float] = field(default_factory=dict)
 
 
 def trial_runs(rows: Iterable[StoredMeasurement]) -> dict[int, TrialRuns]:
@@ -52,32 +82,103 @@ def trial_runs(rows: Iterable[StoredMeasurement]) -> dict[int, TrialRuns]:
             continue
         trial = trials.setdefault(row.trial, TrialRuns(row.trial))
         if row.role is Role.TRIAL:
-            trial.runs.append(row)
+            runs = trial.repeats.setdefault(row.repeat, []) if row.repeat else trial.runs
+            runs.append(row)
         elif row.rung is not None:
             trial.rungs.setdefault(row.rung, []).append(row)
     return dict(sorted(trials.items()))
 
 
-def trial_end(trial: TrialRuns, spec: Spec, feasibility: Feasibility) -> TrialEnd | None:
-    """How a trial ended, from its runs alone; None when a kill cut it off between two of them.
+def trial_rounds(
+    trial: TrialRuns, spec: Spec, feasibility: Feasibility, *, pruned: bool = False
+) -> TrialRounds | None:
+    """The rounds of a trial, from its runs alone; None when a kill cut off the first of them.
 
-    A trial that was pruned between two sizes of its data has smaller runs only, all of them well.
+    A trial that was `pruned` between two sizes of its data has smaller runs only, all of them well.
+    A repeat that was cut off is left out.
     """
-    failed = outcome_of([run.measurement for run in trial.all])
-    if failed is not Outcome.OK:
-        return TrialEnd(failed)
-    if len(trial.runs) < len(spec.workloads):
+    first = _first_round(trial, spec, feasibility)
+    if first is None and pruned:
+        first = _round(trial.all, Outcome.PRUNED)
+    if first is None:
         return None
-    values = spec.goal.values(trial.measurements)
-    if values is None:
-        return TrialEnd(Outcome.INVALID)
-    options = trial.config.options
-    return TrialEnd(
-        Outcome.OK,
-        values,
-        feasibility.violations(options, trial.measurements) | feasibility.broken(options),
-        feasibility.picks(options, trial.measurements),
+    repeats = (round_of(runs, spec, feasibility) for _, runs in sorted(trial.repeats.items()))
+    return TrialRounds(
+        trial.number,
+        trial.config,
+        (first, *(repeat for repeat in repeats if repeat is not None)),
+        stored_reports(trial, spec.pruner, spec.goal),
     )
+
+
+def _first_round(trial: TrialRuns, spec: Spec, feasibility: Feasibility) -> Round | None:
+    runs = trial._first
+    failed = outcome_of([run.measurement for run in runs])
+    if failed is not Outcome.OK:
+        return _round(runs, failed)
+    found = round_of(trial.runs, spec, feasibility)
+    if found is None or not trial.rungs:
+        return found
+    return replace(found, first=runs[0].id, wall_s=sum(run.wall_s for run in runs))
+
+
+def round_of(
+    runs: Sequence[StoredMeasurement], spec: Spec, feasibility: Feasibility
+) -> Round | None:
+    """What runs of one configuration under each workload came to; None while some are missing."""
+    measurements = [run.measurement for run in runs]
+    failed = outcome_of(measurements)
+    if failed is not Outcome.OK:
+        return _round(runs, failed)
+    if len(runs) < len(spec.workloads):
+        return None
+    values = spec.goal.values(measurements)
+    if values is None:
+        return _round(runs, Outcome.INVALID)
+    options = runs[0].config.options
+    return replace(
+        _round(runs, Outcome.OK),
+        values=values,
+        violations=feasibility.violations(options, measurements) | feasibility.broken(options),
+        pickable=feasibility.picks(options, measurements),
+    )
+
+
+def _round(runs: Sequence[StoredMeasurement], outcome: Outcome) -> Round:
+    wall_s = sum(run.wall_s for run in runs)
+    return Round(min(run.id for run in runs), max(run.id for run in runs), outcome, wall_s)
+
+
+def anchor_rounds(rows: Iterable[StoredMeasurement], goal: Goal) -> list[Round]:
+    """Every run of the baseline under all workloads that is part of the series of anchors.
+
+    Those of the baseline itself, of the calibration, and the anchors, in the order of their rows.
+    Runs that shared the machine with another one are as fast as half of it, and left out.
+    """
+    groups: dict[tuple[object, ...], list[StoredMeasurement]] = {}
+    rounds_begun: dict[int, int] = {}
+    for row in rows:
+        if row.measurement.outcome is not Outcome.OK:
+            continue
+        if row.role is Role.BASELINE:
+            # The k-th runs under each workload belong together, whatever ran between them.
+            begun = rounds_begun.get(row.workload, 0)
+            rounds_begun[row.workload] = begun + 1
+            groups.setdefault((row.role, begun), []).append(row)
+        elif row.role is Role.ANCHOR or _alone(row):
+            groups.setdefault((row.role, row.pair, row.repeat), []).append(row)
+    found = []
+    for runs in groups.values():
+        in_order = sorted(runs, key=lambda run: run.workload)
+        values = goal.values([run.measurement for run in in_order])
+        if values is not None:
+            found.append(replace(_round(runs, Outcome.OK), values=values))
+    return sorted(found, key=lambda anchor: anchor.first)
+
+
+def _alone(row: StoredMeasurement) -> bool:
+    alone = row.measurement.paired_by in ("", PairMethod.WHOLE.value)
+    return row.role is Role.CALIBRATION and alone
 
 
 def stored_reports(trial: TrialRuns, pruner: PrunerSpec | None, goal: Goal) -> dict[int, float]:

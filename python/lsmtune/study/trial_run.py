@@ -19,13 +19,18 @@ from lsmtune.study.trials import Trials
 
 @dataclass(frozen=True)
 class TrialPlan:
-    """One trial to run, the `index`th of its study; each run is killed after `deadline_s`."""
+    """One trial to run, the `index`th of its study; each run is killed after `deadline_s` seconds.
+
+    `scale` is what values that a pruner is told are multiplied by, because the machine is not as
+    fast as it was in the beginning.
+    """
 
     number: int
     index: int
     config: Config
     seed: int
     deadline_s: float
+    scale: float = 1.0
 
     def place(self, role: Role, workload: int, rung: int | None = None) -> Place:
         """Where a run of this trial belongs."""
@@ -53,7 +58,7 @@ class TrialRunner:
         if isinstance(rungs, DataRungs):
             return self._run_sizes(plan, rungs)
         metric = self._spec.objective.metric
-        prune = None if rungs is None else Watch(plan.number, self._trials, rungs, metric)
+        prune = None if rungs is None else Watch(plan, self._trials, rungs, metric)
         trial = TrialRuns(plan.number)
         return self._run_full(trial, plan, prune)
 
@@ -66,7 +71,9 @@ class TrialRunner:
                 return None
             trial.rungs[rung] = runs
             value = self._spec.goal.value([run.measurement for run in runs])
-            if value is None or self._trials.report(trial.number, rungs.step(rung), value):
+            if value is None:
+                return trial
+            if self._trials.report(trial.number, rungs.step(rung), value * plan.scale):
                 return trial
         return self._run_full(trial, plan.within(deadlines_s[-1]), None)
 
@@ -117,8 +124,9 @@ class TrialRunner:
 class Watch:
     """Follows one run, and says when the pruner wants it to end."""
 
-    def __init__(self, number: int, trials: Trials, rungs: TimeRungs, metric: str) -> None:
-        self._number = number
+    def __init__(self, plan: TrialPlan, trials: Trials, rungs: TimeRungs, metric: str) -> None:
+        self._number = plan.number
+        self._scale = plan.scale
         self._metric = metric
         self._trials = trials
         self._reports = TimeReports(rungs)
@@ -128,7 +136,7 @@ class Watch:
         """Whether the run is to end now that the driver, or a program, has said `message`."""
         if isinstance(message, Reported) and self._metric in message.metrics:
             value = message.metrics[self._metric]
-            return self._trials.report(self._number, message.step, value)
+            return self._report(message.step, value)
         if isinstance(message, PhaseStarted):
             self._measuring = message.kind == "measure"
         if not self._measuring or not isinstance(message, IntervalPassed):
@@ -136,4 +144,7 @@ class Watch:
         report = self._reports.take(message.interval())
         if report is None:
             return False
-        return self._trials.report(self._number, report.step, report.value)
+        return self._report(report.step, report.value)
+
+    def _report(self, step: int, value: float) -> bool:
+        return self._trials.report(self._number, step, value * self._scale)

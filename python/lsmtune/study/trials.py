@@ -19,7 +19,7 @@ from optuna.trial import FrozenTrial, TrialState
 from lsmtune.errors import LsmtuneError
 from lsmtune.records.config import OptionValue
 from lsmtune.records.measurement import Outcome
-from lsmtune.samplers import OUTCOME, PUT_BACK, Searcher
+from lsmtune.samplers import OUTCOME, PUT_BACK, Searcher, TrialJudgement
 from lsmtune.samplers.draw import draw_of
 from lsmtune.samplers.mirror import with_violations
 from lsmtune.samplers.searcher import state_of
@@ -171,6 +171,13 @@ class Trials:
         """Finish a trial of which the measurements are stored."""
         self._searcher.tell(number, end.state, end.values, end.violations)
         self._store_end(number, end, self._searcher.attributes(number))
+
+    def rejudge(self, judgements: Mapping[int, TrialJudgement]) -> None:
+        """Let the Searcher see every trial as it is judged now.
+
+        The disk keeps what was known when each ended: all else follows from the runs.
+        """
+        self._searcher.rejudge(judgements)
 
     def put_back(self, number: int, values: Mapping[str, OptionValue]) -> None:
         """End a trial that was cut off, and try its values again first of all."""

@@ -1,0 +1,99 @@
+"""Options of a proof, and the reading of their values."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lsmtune.cli.flags import duration_of, whole_number
+from lsmtune.errors import InputError, nearest_name
+from lsmtune.records.pairing import PairMethod
+from lsmtune.records.workload import Workload
+from lsmtune.stats.sequential import pairs_at_least
+from lsmtune.units import UnitError, parse_share
+
+if TYPE_CHECKING:
+    from lsmtune.proof.paired import ProofPlan
+
+PAIRS_FLAG = "--pairs"
+PAIRS_DEFAULT = 30
+CONFIDENCE_DEFAULT = "95%"
+AUTO = "auto"
+_CONFIDENCE_LOW, _CONFIDENCE_HIGH = 0.5, 0.9999
+METHODS = (AUTO, *(method.value for method in PairMethod))
+
+PairsOption = Annotated[
+    int,
+    typer.Option(
+        PAIRS_FLAG,
+        metavar="N",
+        parser=whole_number(PAIRS_FLAG, 1, 1000),
+        help="At most so many pairs of runs; it ends as soon as the verdict is clear.",
+    ),
+]
+ConfidenceOption = Annotated[
+    str, typer.Option("--confidence", metavar="SHARE", help="Of the ratio's interval: 95%.")
+]
+SmallestEffectOption = Annotated[
+    str | None,
+    typer.Option(
+        "--smallest-effect",
+        metavar="SHARE",
+        help="A difference of less does not matter: 3%. Without it nothing is called equivalent.",
+    ),
+]
+MethodOption = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        metavar="NAME",
+        help=f"How both runs of a pair share the machine: {', '.join(METHODS)}.",
+        autocompletion=lambda: list(METHODS),
+    ),
+]
+
+
+def plan_of(
+    pairs: int, confidence: str, smallest_effect: str | None, method: str, budget: str | None
+) -> ProofPlan:
+    """The plan of these flags' values. Raises InputError for one that cannot be used."""
+    from lsmtune.proof.paired import ProofPlan
+
+    share = share_of("--confidence", confidence)
+    if not _CONFIDENCE_LOW <= share <= _CONFIDENCE_HIGH:
+        allowed = f"from {100 * _CONFIDENCE_LOW:g}% to {100 * _CONFIDENCE_HIGH:g}%"
+        raise InputError("--confidence", found=confidence, allowed=allowed)
+    least = pairs_at_least(share)
+    if pairs < least:
+        allowed = f"at least {least}, without which nothing is proved at {share:g}"
+        raise InputError(PAIRS_FLAG, found=pairs, allowed=allowed)
+    if method not in METHODS:
+        nearest = nearest_name(method, METHODS)
+        raise InputError("--method", found=method, allowed=", ".join(METHODS), nearest=nearest)
+    return ProofPlan(
+        pairs=pairs,
+        confidence=share,
+        deadline_s=None if budget is None else duration_of("--budget", budget),
+        smallest_effect=None
+        if smallest_effect is None
+        else share_of("--smallest-effect", smallest_effect),
+        method=None if method == AUTO else PairMethod(method),
+    )
+
+
+def check_method(plan: ProofPlan, workload: Workload) -> None:
+    """Raises InputError for a method that lsmtune's driver cannot do with this workload."""
+    from lsmtune.proof.method import refusal
+
+    why = refusal(plan.method, workload.phases, native=True)
+    if why and plan.method is not None:
+        raise InputError("--method", found=plan.method.value, why=why)
+
+
+def share_of(flag: str, text: str) -> float:
+    """A share above 0 and below 1. Raises InputError naming `flag`."""
+    try:
+        return parse_share(text)
+    except UnitError as error:
+        raise InputError(flag, found=error.found, allowed=error.allowed) from error

@@ -1,0 +1,122 @@
+"""`lsmtune verify`: its flags on a driver without an engine, and its verdicts on a real one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+Lsmtune = Callable[..., Any]
+MEMORY = ("verify", "--engine", "memory", "--workload", "fillrandom", "-w", "num=1000")
+
+
+@pytest.mark.usefixtures("fake_driver")
+class TestFlags:
+    def test_two_names_are_baseline_and_candidate(self, lsmtune: Lsmtune) -> None:
+        said = lsmtune(*MEMORY, "--pairs", "6", "a=1", "a=2", "--json")
+        assert said.status == 3, said.err
+        document = said.json()
+        assert document["baseline"]["options"] == {"a": 1}
+        assert document["candidate"]["options"] == {"a": 2}
+
+    def test_a_small_difference_is_called_equivalent_where_it_does_not_matter(
+        self, lsmtune: Lsmtune
+    ) -> None:
+        flags = ("--candidate", "a=1", "--smallest-effect", "3%", "--json")
+        said = lsmtune(*MEMORY, *flags)
+        assert said.status == 3, said.err
+        verdict = said.json()["verdict"]
+        assert verdict["outcome"] == "equivalent"
+        assert verdict["pairs"] < 30
+        assert 1 / 1.03 <= verdict["ratio_low"] <= 1 <= verdict["ratio_high"] <= 1.03
+
+    def test_the_document_has_all_that_was_judged(self, lsmtune: Lsmtune) -> None:
+        flags = ("--pairs", "8", "--confidence", "0.99", "--method", "whole", "--candidate", "a=1")
+        said = lsmtune(*MEMORY, *flags, "--json")
+        verdict = said.json()["verdict"]
+        assert (verdict["confidence"], verdict["pairs"], verdict["method"]) == (0.99, 8, "whole")
+        assert verdict["correction"] == "bonferroni"
+        count = len(verdict["others"])
+        assert count > 3
+        assert 0.99 < verdict["confidence_each"] <= 1 - 0.01 / count
+        assert "latency_us_p99" in {other["metric"] for other in verdict["others"]}
+        assert {"pairs_wanted", "what_it_takes", "why", "notes"} <= verdict.keys()
+
+    def test_bounds_that_are_not_known_are_null(self, lsmtune: Lsmtune) -> None:
+        said = lsmtune(*MEMORY, "--candidate", "a=1", "--budget", "1ms", "--json")
+        assert said.status == 3, said.err
+        verdict = said.json()["verdict"]
+        assert (verdict["outcome"], verdict["pairs"]) == ("not_proven", 0)
+        assert (verdict["ratio"], verdict["ratio_low"], verdict["ratio_high"]) == (None,) * 3
+        assert verdict["why"] == "the time budget allowed 0 of 30 pairs"
+        assert verdict["pairs_wanted"] == 6
+
+    def test_what_the_pairs_say_is_shown_after_each(self, lsmtune: Lsmtune) -> None:
+        said = lsmtune(*MEMORY, "--pairs", "6", "--candidate", "a=1")
+        told = [line for line in said.err.splitlines() if line.startswith("after ")]
+        assert told[1] == "after 2 pairs: 1.000x, no interval"
+        assert told[-1].startswith("after 6 pairs: 1.000x, 95 % CI 0.9")
+        assert said.out.splitlines()[0].startswith("a=1: no proven gain: 1.000x the baseline")
+
+    @pytest.mark.parametrize(
+        ("arguments", "line"),
+        [
+            (["a=1"], "verify: found 'a=1'; allowed: BASELINE CANDIDATE, or --candidate CONFIG"),
+            (["a=1", "a=2", "a=3"], "verify: found 'a=1 a=2 a=3'; allowed: BASELINE CANDIDATE"),
+            (["a=1", "a=2", "--candidate", "a=3"], "--candidate: has no effect beside BASELINE"),
+            (["a=1", "a=2", "--baseline", "a=3"], "--baseline: has no effect beside BASELINE"),
+            (["a=1", "nonsense"], "--candidate: "),
+            (["--baseline", "a=1"], "--candidate: is missing: name what is to be proved better"),
+            (["default", "a=1", "--method", "slice"], "did you mean slices?"),
+            (["default", "a=1", "--smallest-effect", "3"], "--smallest-effect: found '3'; allowed"),
+            (["default", "a=1", "--confidence", "high"], "--confidence: found 'high'; allowed: a"),
+            (["default", "a=1", "--confidence", "20%"], "--confidence: found '20%'; allowed: from"),
+            (
+                ["default", "a=1", "--pairs", "7", "--confidence", "99%"],
+                "--pairs: found 7; allowed: at least 8, without which nothing is proved at 0.99",
+            ),
+        ],
+    )
+    def test_what_cannot_be_meant(
+        self, lsmtune: Lsmtune, home: Path, arguments: list[str], line: str
+    ) -> None:
+        said = lsmtune(*MEMORY, *arguments)
+        assert (said.status, said.err.count("\n")) == (2, 1), said.err
+        assert line in said.err
+        assert list(home.iterdir()) == []
+
+
+@pytest.mark.engine
+class TestLevelDB:
+    """Sizes so small that a verdict takes seconds; what it says is what larger ones say."""
+
+    @pytest.fixture
+    def arguments(
+        self, driver: Path, leveldb_library: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> tuple[str, ...]:
+        monkeypatch.setenv("LSMTUNE_DRIVER", str(driver))
+        engine = ("--engine", "leveldb", "--library", str(leveldb_library))
+        return ("verify", *engine, "--workload", "fillrandom", "-w", "num=20000", "--json")
+
+    def test_a_tiny_write_buffer_is_worse(
+        self, lsmtune: Lsmtune, arguments: tuple[str, ...]
+    ) -> None:
+        said = lsmtune(*arguments, "--candidate", "write_buffer_size=64KiB", "--budget", "60s")
+        assert said.status == 3, said.err
+        verdict = said.json()["verdict"]
+        assert verdict["outcome"] == "worse", said.err
+        assert verdict["ratio_high"] < 1
+        assert verdict["pairs"] < 30
+
+    def test_the_default_is_never_proved_better_than_itself(
+        self, lsmtune: Lsmtune, arguments: tuple[str, ...]
+    ) -> None:
+        started_s = time.monotonic()
+        said = lsmtune(*arguments, "default", "default", "--budget", "4s")
+        assert said.status == 3, said.err
+        assert said.json()["verdict"]["outcome"] == "not_proven"
+        # The budget, and the time to find the engine and to read what the last run wrote.
+        assert time.monotonic() - started_s < 8.0

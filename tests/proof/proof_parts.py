@@ -1,0 +1,129 @@
+"""A folder, an observer and a proof for tests, without a study."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from fake_runner import ENGINE, MIB, FakeRunner
+
+from lsmtune.proof.measurer import Databases, Measurer
+from lsmtune.proof.paired import ProofPlan, prove
+from lsmtune.proof.place import Place
+from lsmtune.records.config import Config
+from lsmtune.records.goal import Goal
+from lsmtune.records.objective import Direction, Objective
+from lsmtune.records.request import LIMITS_DEFAULT
+from lsmtune.records.verdict import Verdict
+from lsmtune.records.workload import Phase, PhaseKind, Workload
+from lsmtune.runners.base import Runner
+from lsmtune.runners.messages import Message
+from lsmtune.storage.folder import StudyFolder
+from lsmtune.storage.measurements import StoredMeasurement
+
+BASELINE = Config({}, "default")
+CANDIDATE = Config({"write_buffer_size": 8 * MIB}, "x#1")
+PHASE = Phase("fillrandom", PhaseKind.MEASURE, "fillrandom", operations_per_thread=1000)
+WORKLOAD = Workload("fillrandom", (PHASE,), num=1000)
+
+
+class Searchless:
+    """What a folder has to know of a proof without a study."""
+
+    text = "{}"
+    directions = (Direction.MAXIMIZE,)
+
+    def comparable_parts(self) -> dict[str, object]:
+        return {}
+
+
+def open_folder(path: Path) -> StudyFolder:
+    return StudyFolder.create_or_resume(path, Searchless())
+
+
+class Recorder:
+    """Remembers what it was told, and can stop the proof at one of these moments."""
+
+    def __init__(self) -> None:
+        self.told: list[tuple[object, ...]] = []
+        self.stop = threading.Event()
+        self.stop_at: tuple[object, ...] | None = None
+
+    def _note(self, *what: object) -> None:
+        self.told.append(what)
+        if self.stop_at == what:
+            self.stop.set()
+
+    def of(self, kind: str) -> list[tuple[object, ...]]:
+        return [what[1:] for what in self.told if what[0] == kind]
+
+    def run_started(self, place: Place, _config: Config, _workload: Workload) -> None:
+        self._note("run_started", place.role, place.pair, place.workload)
+
+    def run_message(self, message: Message) -> None:
+        self._note("run_message", message)
+
+    def run_finished(self, stored: StoredMeasurement) -> None:
+        self._note("run_finished", stored.role, stored.pair, stored.workload)
+
+    def proof_started(self, pairs: int) -> None:
+        self._note("proof_started", pairs)
+
+    def pair_judged(self, verdict: Verdict) -> None:
+        self._note("pair_judged", verdict)
+
+    def warning(self, text: str) -> None:
+        self._note("warning", text)
+
+
+def measurer_of(
+    folder: StudyFolder,
+    runner: Runner,
+    observer: Recorder,
+    clock: FakeRunner,
+    workloads: Sequence[Workload] = (WORKLOAD,),
+    databases: Databases | None = None,
+) -> Measurer:
+    return Measurer(
+        folder,
+        runner,
+        ENGINE,
+        workloads,
+        LIMITS_DEFAULT,
+        observer,
+        observer.stop,
+        clock.clock,
+        databases=databases,
+    )
+
+
+def proof(
+    folder: StudyFolder,
+    runner: FakeRunner | None = None,
+    observer: Recorder | None = None,
+    *,
+    candidate: Config = CANDIDATE,
+    goal: Goal | None = None,
+    plan: ProofPlan | None = None,
+    measurer: Measurer | None = None,
+    seed: int = 1,
+) -> Verdict | None:
+    """One call of `prove`; with the fake runner, which is no driver of ours, unless told else."""
+    runner, observer = runner or FakeRunner(), observer or Recorder()
+    return prove(
+        BASELINE,
+        candidate,
+        goal or Goal((Objective(),)),
+        measurer or measurer_of(folder, runner, observer, runner),
+        observer,
+        study_seed=seed,
+        plan=plan or ProofPlan(),
+    )
+
+
+def proved(folder: StudyFolder, *arguments: object, **options: object) -> Verdict:
+    """The same of a proof that is not interrupted."""
+    verdict = proof(folder, *arguments, **options)  # type: ignore[arg-type]
+    assert verdict is not None
+    return verdict

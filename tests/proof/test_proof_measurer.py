@@ -1,0 +1,114 @@
+"""A pair of runs is stored as a whole, and its time is charged once."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from fake_runner import FakeRunner
+from proof_parts import BASELINE, CANDIDATE, Recorder, measurer_of, open_folder
+
+from lsmtune.proof.measurer import Measurer
+from lsmtune.proof.place import Arm, Place
+from lsmtune.records.measurement import Outcome
+from lsmtune.records.pairing import PairMethod
+from lsmtune.records.request import RunRequest
+from lsmtune.storage.folder import StudyFolder
+from lsmtune.storage.measurements import Role
+
+FIRST: Arm = (CANDIDATE, Place(Role.PROOF_CANDIDATE, 0, pair=0))
+SECOND: Arm = (BASELINE, Place(Role.PROOF_BASELINE, 0, pair=0))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[StudyFolder]:
+    with open_folder(tmp_path / "s") as opened:
+        yield opened
+
+
+@pytest.fixture
+def observer() -> Recorder:
+    return Recorder()
+
+
+def fresh(folder: StudyFolder, runner: FakeRunner, observer: Recorder) -> Measurer:
+    return measurer_of(folder, runner, observer, runner)
+
+
+def test_both_runs_are_charged_half_of_what_they_cost(
+    folder: StudyFolder, observer: Recorder
+) -> None:
+    runner = FakeRunner()
+    measurer = fresh(folder, runner, observer)
+    runner.now_s += 3.0  # before the first run
+    both = measurer.measure_pair(FIRST, SECOND, 7, PairMethod.WHOLE)
+    assert both is not None
+    assert [run.wall_s for run in both] == [2.5, 2.5]
+    assert [run.role for run in both] == [Role.PROOF_CANDIDATE, Role.PROOF_BASELINE]
+    assert {run.measurement.paired_by for run in both} == {"whole"}
+    assert measurer.spent_s() == folder.measurements.spent_s() == 5.0
+    assert [run.id for run in folder.measurements.all()] == [run.id for run in both]
+
+
+def test_the_first_database_is_gone_when_the_second_run_begins(
+    folder: StudyFolder, observer: Recorder
+) -> None:
+    runner = FakeRunner()
+    seen: list[int] = []
+    runner.fails = lambda _request: seen.append(len(list(folder.runs_path.iterdir())))  # type: ignore[assignment, func-returns-value]
+    fresh(folder, runner, observer).measure_pair(FIRST, SECOND, 7, PairMethod.WHOLE)
+    assert seen == [1, 1]
+
+
+def test_a_failed_run_is_stored_with_its_pair(folder: StudyFolder, observer: Recorder) -> None:
+    runner = FakeRunner(fails=lambda r: Outcome.CRASHED if r.config.options else None)
+    both = fresh(folder, runner, observer).measure_pair(FIRST, SECOND, 7, PairMethod.WHOLE)
+    assert both is not None
+    assert [run.measurement.outcome for run in both] == [Outcome.CRASHED, Outcome.OK]
+
+
+@pytest.mark.parametrize("during", [Role.PROOF_CANDIDATE, Role.PROOF_BASELINE])
+def test_nothing_is_stored_of_a_pair_that_was_stopped(
+    folder: StudyFolder, observer: Recorder, during: Role
+) -> None:
+    observer.stop_at = ("run_started", during, 0, 0)
+    runner = FakeRunner()
+    assert fresh(folder, runner, observer).measure_pair(FIRST, SECOND, 7, PairMethod.WHOLE) is None
+    assert folder.measurements.all() == []
+    assert observer.of("run_finished") == []
+    assert list(folder.runs_path.iterdir()) == []
+
+
+def test_a_pair_that_is_late_is_ended(folder: StudyFolder, observer: Recorder) -> None:
+    runner = FakeRunner()
+    measurer = fresh(folder, runner, observer)
+    pair = measurer.measure_pair(FIRST, SECOND, 7, PairMethod.WHOLE, until_s=1.5)
+    assert pair is None
+    assert len(runner.requests) == 2
+    assert measurer.measure_pair(FIRST, SECOND, 7, PairMethod.WHOLE, until_s=9.0) is not None
+
+
+class Copies:
+    """Golden databases, as far as a measurer can tell."""
+
+    def __init__(self) -> None:
+        self.cancels: list[threading.Event | None] = []
+
+    def prepare(self, request: RunRequest, cancel: threading.Event | None) -> RunRequest:
+        self.cancels.append(cancel)
+        return replace(request, load_seed=42)
+
+
+def test_every_run_starts_from_a_copy_where_there_are_databases(
+    folder: StudyFolder, observer: Recorder
+) -> None:
+    runner, copies = FakeRunner(), Copies()
+    measurer = measurer_of(folder, runner, observer, runner, databases=copies)
+    measurer.measure_pair(FIRST, SECOND, 7, PairMethod.WHOLE)
+    measurer.measure(BASELINE, 3, Place(Role.BASELINE, 0))
+    assert [request.load_seed for request in runner.requests] == [42, 42, 42]
+    assert [request.seed for request in runner.requests] == [7, 7, 3]
+    assert all(cancel is not None for cancel in copies.cancels)

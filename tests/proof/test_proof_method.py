@@ -1,0 +1,212 @@
+"""How the runs of a pair share the machine: what is chosen, and what a stalling scout changes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from fake_runner import FakeRunner, phase
+from proof_parts import PHASE, WORKLOAD, Recorder, measurer_of, open_folder, proof, proved
+
+from lsmtune.proof import measurer as measurer_room
+from lsmtune.proof.method import choose, refusal, stalled_share
+from lsmtune.proof.paired import ProofPlan
+from lsmtune.records.engine import EngineIdentity
+from lsmtune.records.measurement import Measurement, Outcome
+from lsmtune.records.pairing import PairMethod
+from lsmtune.records.request import RunRequest
+from lsmtune.records.verdict import VerdictOutcome
+from lsmtune.runners.native import NativeRunner
+from lsmtune.storage.folder import StudyFolder
+
+WHOLE, SLICES, DUET = PairMethod.WHOLE, PairMethod.SLICES, PairMethod.DUET
+RATED = replace(PHASE, rate_ops_s=1000.0)
+
+
+def run_of(stall_s: float | None, outcome: Outcome = Outcome.OK) -> Measurement:
+    seen = replace(phase(1e5), elapsed_s=10.0, stall_s=stall_s)
+    return Measurement(outcome, EngineIdentity("x"), {}, "w", 1, 0.0, 10.0, (seen,))
+
+
+def test_what_is_chosen_without_a_wish() -> None:
+    assert choose(None, [PHASE], native=True).method is SLICES
+    program = choose(None, [PHASE], native=False)
+    assert (program.method, "cannot be stopped" in program.why) == (WHOLE, True)
+    rated = choose(None, [PHASE, RATED], native=True)
+    assert (rated.method, "has a rate" in rated.why) == (WHOLE, True)
+
+
+@pytest.mark.parametrize("asked", PairMethod)
+def test_a_wish_is_followed_whatever_the_scout_shows(asked: PairMethod) -> None:
+    assert choose(asked, [RATED], native=False, scout=[run_of(9.0)]).method is asked
+
+
+@pytest.mark.parametrize(
+    ("stalls_s", "method"),
+    [
+        ([0.0, 0.0], SLICES),
+        ([0.1, 0.1], SLICES),  # one in a hundred is tolerated
+        ([0.0, 0.2], WHOLE),
+        ([0.2, 0.0], WHOLE),
+        ([None, None], SLICES),  # LevelDB does not say
+        ([], SLICES),
+    ],
+)
+def test_either_side_of_a_scout_that_stalls_decides(
+    stalls_s: list[float | None], method: PairMethod
+) -> None:
+    found = choose(None, [PHASE], native=True, scout=[run_of(s) for s in stalls_s])
+    assert found.method is method
+    assert bool(found.why) == (method is WHOLE)
+
+
+def test_the_share_of_a_stall() -> None:
+    assert stalled_share(run_of(0.5)) == 0.05
+    assert stalled_share(run_of(None)) is None
+    assert stalled_share(run_of(0.5, Outcome.CRASHED)) is None
+
+
+def test_wishes_that_cannot_be_met() -> None:
+    assert refusal(None, [RATED], native=False) == ""
+    assert refusal(WHOLE, [RATED], native=False) == ""
+    assert "has a rate" in refusal(SLICES, [RATED], native=True)
+    assert "cannot be stopped" in refusal(SLICES, [PHASE], native=False)
+    assert "half of the cores" in refusal(DUET, [PHASE], native=False)
+    assert refusal(DUET, [RATED], native=True) == ""
+
+
+class Driver(NativeRunner):
+    """Our own driver, as far as a proof can tell."""
+
+    def __init__(self, fake: FakeRunner) -> None:
+        super().__init__(Path("driver"))
+        self.fake = fake
+
+    def run(self, request: RunRequest, *arguments: Any) -> Measurement:
+        return self.fake.run(request, *arguments)
+
+
+class Stalling(FakeRunner):
+    """A candidate that stalls, and whose stalls cost it nothing in slices."""
+
+    def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
+        found = super()._measurement(request, outcome)
+        in_slices = request.slices != 0
+        value = 2e5 if in_slices else 5e4
+        seen = replace(phase(value if request.config.options else 1e5), stall_s=0.3)
+        return replace(found, phases=(seen,))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Iterator[StudyFolder]:
+    with open_folder(tmp_path / "s") as opened:
+        yield opened
+
+
+@pytest.fixture
+def together(monkeypatch: pytest.MonkeyPatch) -> list[tuple[PairMethod, int]]:
+    """Pairs of runs that are on at the same time, by the fake runner; what was asked for."""
+    asked: list[tuple[PairMethod, int]] = []
+
+    def run_pair(
+        runner: Driver,
+        first: RunRequest,
+        second: RunRequest,
+        method: PairMethod,
+        *,
+        on_message: Any,
+        cancel: Any,
+    ) -> tuple[Measurement, Measurement]:
+        asked.append((method, first.slices))
+        requests = [replace(r, slices=r.slices or 20) for r in (first, second)]
+        # Both speak before either has ended.
+        found = [
+            runner.fake.run(request, lambda said, index=index: on_message(index, said), cancel)
+            for index, request in enumerate(requests)
+        ]
+        on_message(0, "a late word of the first")
+        return found[0], found[1]
+
+    monkeypatch.setattr(measurer_room, "run_pair", run_pair)
+    return asked
+
+
+def paired(folder: StudyFolder, fake: FakeRunner, observer: Recorder, plan: ProofPlan) -> Any:
+    measurer = measurer_of(folder, Driver(fake), observer, fake)
+    return proof(folder, fake, observer, measurer=measurer, plan=plan)
+
+
+def test_slices_serve_a_driver_of_ours(
+    folder: StudyFolder, together: list[tuple[PairMethod, int]]
+) -> None:
+    fake, observer = FakeRunner(), Recorder()
+    verdict = paired(folder, fake, observer, ProofPlan())
+    assert (verdict.outcome, verdict.pairs) == (VerdictOutcome.BETTER, 6)
+    assert verdict.method == "slices"
+    assert {stored.measurement.paired_by for stored in folder.measurements.all()} == {"slices"}
+    # Of the first pair nothing is known; a phase of one second has six slices or so.
+    assert together == [(SLICES, 0), *[(SLICES, 6)] * 5]
+    assert len({r.directory for r in fake.requests}) == 12
+    starts = [told for told in observer.told if told[0] in ("run_started", "run_finished")]
+    assert [what for what, *_ in starts[:4]] == ["run_started"] * 2 + ["run_finished"] * 2
+    assert "a late word of the first" not in [said for (said,) in observer.of("run_message")]
+
+
+def test_a_scout_that_stalls_does_not_count_and_whole_runs_follow(
+    folder: StudyFolder, together: list[tuple[PairMethod, int]]
+) -> None:
+    fake, observer = Stalling(), Recorder()
+    verdict = paired(folder, fake, observer, ProofPlan())
+    assert verdict.outcome is VerdictOutcome.WORSE
+    assert (verdict.method, verdict.pairs) == ("whole", 6)
+    assert max(verdict.candidate_values) == 5e4  # the scout said that it was twice as good
+    assert len(together) == 1
+    (warning,) = observer.of("warning")
+    assert "a run stalled for 30.0% of its time" in str(warning[0])
+    assert verdict.notes[0] == warning[0]
+    # The scout is known when the proof goes on.
+    again, quiet = Stalling(), Recorder()
+    assert paired(folder, again, quiet, ProofPlan()) == verdict
+    assert again.requests == []
+
+
+def test_slices_that_were_asked_for_stay_and_their_stalls_are_told(
+    folder: StudyFolder, together: list[tuple[PairMethod, int]]
+) -> None:
+    fake, observer = Stalling(), Recorder()
+    verdict = paired(folder, fake, observer, ProofPlan(method=SLICES))
+    assert (verdict.method, verdict.outcome) == ("slices", VerdictOutcome.BETTER)
+    assert verdict.notes[0].startswith("a run stalled in 6 of 6 pairs")
+    assert len(together) == 6
+
+
+def test_pairs_of_another_method_are_not_mixed_in(
+    folder: StudyFolder, together: list[tuple[PairMethod, int]]
+) -> None:
+    fake = FakeRunner(speed=lambda _options: 1e5)
+    paired(folder, fake, Recorder(), ProofPlan(pairs=6))
+    other = FakeRunner(speed=lambda _options: 1e5)
+    verdict = paired(folder, other, Recorder(), ProofPlan(pairs=7, method=WHOLE))
+    assert (verdict.pairs, len(other.requests)) == (7, 14)
+    back = paired(folder, other, Recorder(), ProofPlan(pairs=7))
+    assert (back.method, back.pairs) == ("slices", 7)
+    assert len(other.requests) == 16
+    assert len(together) == 7
+
+
+def test_a_program_is_never_run_beside_another(folder: StudyFolder) -> None:
+    with pytest.raises(ValueError, match="can be paired by slices"):
+        proof(folder, plan=ProofPlan(method=SLICES))
+    observer = Recorder()
+    assert proved(folder, observer=observer).method == "whole"
+    assert observer.of("warning") == []  # nothing else could be expected
+
+
+def test_the_phases_of_all_workloads_decide(folder: StudyFolder) -> None:
+    fake, observer = FakeRunner(), Recorder()
+    rated = replace(WORKLOAD, phases=(RATED,))
+    measurer = measurer_of(folder, Driver(fake), observer, fake, workloads=(WORKLOAD, rated))
+    assert choose(None, measurer.phases, native=measurer.native).method is WHOLE

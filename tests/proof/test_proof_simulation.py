@@ -1,0 +1,117 @@
+"""Whole proofs on a machine that does its worst: how often they are wrong, and how often right."""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+from fake_runner import ENGINE, phase
+from proof_parts import BASELINE, CANDIDATE, PHASE, Recorder
+
+from lsmtune.proof import paired
+from lsmtune.proof.effort import Effort
+from lsmtune.proof.paired import ProofPlan, prove
+from lsmtune.proof.place import Arm
+from lsmtune.records.goal import Goal
+from lsmtune.records.measurement import Measurement, Outcome
+from lsmtune.records.objective import Objective
+from lsmtune.records.pairing import PairMethod
+from lsmtune.records.verdict import VerdictOutcome
+from lsmtune.storage.measurements import Role, StoredMeasurement
+
+PROOFS = 200
+PAIRS = 12
+Noise = Callable[[np.random.Generator, int], float]
+
+
+def drifting(random: np.random.Generator, run: int) -> float:
+    """A machine that gets slower, with outliers of any size, and a second run that always loses."""
+    outlier = random.standard_t(2) * 0.05
+    return -0.01 * run + 0.05 * (run % 2) + outlier
+
+
+def quiet(random: np.random.Generator, _run: int) -> float:
+    return float(random.normal(0.0, 0.03))
+
+
+class Machine:
+    """A Measurer without runs: the log of a value is the effect of its side and the noise."""
+
+    workloads = 1
+    phases = (PHASE,)
+    native = False
+
+    def __init__(self, seed: int, effect: float, noise: Noise) -> None:
+        self.folder: Any = self
+        self.measurements: Any = self
+        self.stop = threading.Event()
+        self._random = np.random.default_rng(seed)
+        self._effect = effect
+        self._noise = noise
+        self._runs = 0
+
+    def of(self, _role: Role) -> list[StoredMeasurement]:
+        return []
+
+    def now_s(self) -> float:
+        return float(self._runs)
+
+    def measure_pair(
+        self, first: Arm, second: Arm, seed: int, method: PairMethod, **_more: object
+    ) -> tuple[StoredMeasurement, StoredMeasurement]:
+        one, other = (self._run(arm, seed, method) for arm in (first, second))
+        return one, other
+
+    def _run(self, arm: Arm, seed: int, method: PairMethod) -> StoredMeasurement:
+        config, place = arm
+        log = self._noise(self._random, self._runs) + self._effect * bool(config.options)
+        self._runs += 1
+        seen = (phase(1e5 * math.exp(log)),)
+        run = Measurement(Outcome.OK, ENGINE, {}, "w", seed, 0.0, 1.0, seen)
+        run = replace(run, paired_by=method.value)
+        return StoredMeasurement(self._runs, place.role, None, place.pair, config, run, 1.0)
+
+
+def outcomes(
+    effect: float, noise: Noise, smallest_effect: float | None = None
+) -> list[VerdictOutcome]:
+    plan, found = ProofPlan(pairs=PAIRS, smallest_effect=smallest_effect), []
+    for seed in range(PROOFS):
+        machine: Any = Machine(seed, effect, noise)
+        goal = Goal((Objective(),))
+        arms = BASELINE, CANDIDATE
+        verdict = prove(*arms, goal, machine, Recorder(), study_seed=seed + 100, plan=plan)
+        assert verdict is not None
+        found.append(verdict.outcome)
+    return found
+
+
+@pytest.fixture(autouse=True)
+def _without_advice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What it would take is simulated itself, which is too much for hundreds of proofs."""
+    monkeypatch.setattr(paired, "effort", lambda *_arguments: Effort())
+
+
+@pytest.mark.parametrize("noise", [drifting, quiet])
+def test_equal_sides_are_called_different_no_more_often_than_stated(noise: Noise) -> None:
+    found = outcomes(0.0, noise)
+    different = PROOFS - found.count(VerdictOutcome.NOT_PROVEN)
+    assert different / PROOFS <= 0.05
+
+
+def test_a_real_effect_is_found_and_has_the_right_sign() -> None:
+    found = outcomes(0.08, quiet)  # about twice the scatter of a pair's ratios
+    assert found.count(VerdictOutcome.BETTER) / PROOFS >= 0.9
+    assert VerdictOutcome.WORSE not in found
+
+
+def test_sides_that_differ_by_more_are_rarely_called_equivalent() -> None:
+    found = outcomes(0.12, quiet, smallest_effect=0.1)
+    assert found.count(VerdictOutcome.EQUIVALENT) / PROOFS <= 0.05
+    same = outcomes(0.0, quiet, smallest_effect=0.1)
+    assert same.count(VerdictOutcome.EQUIVALENT) / PROOFS >= 0.8

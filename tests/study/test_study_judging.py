@@ -1,0 +1,141 @@
+"""What trials are worth by their rounds, and what the searcher hears of it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import pytest
+from optuna.trial import TrialState
+
+from lsmtune.records.config import Config
+from lsmtune.records.goal import Goal
+from lsmtune.records.measurement import Outcome
+from lsmtune.records.objective import Direction, Objective
+from lsmtune.study import drift
+from lsmtune.study.judging import Judgement, judge
+from lsmtune.study.seen import Seen
+from lsmtune.study.stored import Round, TrialRounds
+
+GOAL = Goal((Objective("throughput_ops_s"),))
+
+
+def ok(row: int, value: float, **more: object) -> Round:
+    return Round(row, row, Outcome.OK, 1.0, (value,), **more)  # type: ignore[arg-type]
+
+
+def trial(number: int, *rounds: Round, **more: object) -> TrialRounds:
+    return TrialRounds(number, Config({"x": number}), rounds, **more)  # type: ignore[arg-type]
+
+
+def changed_at_row_25(values: Sequence[float], _log_sd: float | None) -> list[range]:
+    return [range(0, 3), range(3, len(values))] if len(values) > 3 else [range(len(values))]
+
+
+@pytest.fixture
+def changed(monkeypatch: pytest.MonkeyPatch) -> list[Round]:
+    """Anchors every 10 rows; half as fast between rows 20 and 30, and from then on."""
+    monkeypatch.setattr(drift, "segments", changed_at_row_25)
+    return [ok(10 * n, 100.0 if n < 3 else 50.0) for n in range(6)]
+
+
+def values(found: Judgement) -> dict[int, float | None]:
+    return {n: t.end.values[0] if t.end.values else None for n, t in found.trials.items()}
+
+
+def test_the_value_is_the_geometric_mean_of_the_rounds() -> None:
+    found = judge([trial(0, ok(1, 100.0), ok(3, 400.0)), trial(1, ok(2, 7.0))], [], GOAL)
+    assert values(found) == pytest.approx({0: 200.0, 1: 7.0})
+    assert (found.trials[0].runs, found.trials[0].tried) == (2, 2)
+
+
+def test_one_round_that_failed_fails_the_trial() -> None:
+    rounds = ok(1, 9.0), Round(2, 2, Outcome.CRASHED), ok(3, 9.0)
+    found = judge([trial(0, *rounds), trial(1, ok(4, 1.0))], [], GOAL)
+    assert found.trials[0].end.outcome is Outcome.CRASHED
+    assert found.trials[0].end.values is None
+    assert found.best == 1
+    assert found.for_searcher()[0].state is TrialState.FAIL
+
+
+def test_a_trial_of_a_slow_time_is_not_a_bad_one(changed: list[Round]) -> None:
+    found = judge([trial(0, ok(5, 80.0)), trial(1, ok(35, 45.0))], changed, GOAL)
+    assert values(found) == pytest.approx({0: 80.0, 1: 90.0})
+    assert found.best == 1
+
+
+def test_what_ran_while_the_machine_changed_is_run_again_and_no_longer_counts(
+    changed: list[Round],
+) -> None:
+    lost = trial(1, ok(25, 70.0))
+    before = judge([trial(0, ok(5, 80.0)), lost], changed, GOAL)
+    assert before.unplaced() == [1]
+    assert before.next_repeat(1) == 1
+    again = judge([trial(0, ok(5, 80.0)), trial(1, ok(25, 70.0), ok(55, 30.0))], changed, GOAL)
+    assert values(again) == pytest.approx({0: 80.0, 1: 60.0})
+    assert (again.trials[1].runs, again.trials[1].tried) == (1, 2)
+    assert again.next_repeat(1) is None
+
+
+def test_nothing_is_run_again_without_end(changed: list[Round]) -> None:
+    found = judge([trial(0, *(ok(row, 70.0) for row in (21, 22, 23)))], changed, GOAL)
+    assert found.unplaced() == [0]
+    assert found.next_repeat(1) is None
+    assert values(found)[0] == pytest.approx(70.0 * math.sqrt(2.0))
+
+
+def test_pruned_and_failed_trials_are_not_run_again(changed: list[Round]) -> None:
+    ends = Outcome.PRUNED, Outcome.CRASHED
+    found = judge([trial(n, Round(25, 25, end)) for n, end in enumerate(ends)], changed, GOAL)
+    assert found.unplaced() == []
+    assert found.next_repeat(3) is None
+
+
+def test_what_a_pruner_was_told_is_seen_as_the_machine_was(changed: list[Round]) -> None:
+    slow = trial(0, Round(35, 35, Outcome.PRUNED), reports={1: 10.0, 2: 20.0})
+    told = judge([slow], changed, GOAL).for_searcher()[0]
+    assert told.reports == pytest.approx({1: 20.0, 2: 40.0})
+    assert told.state is TrialState.PRUNED
+
+
+def test_the_searcher_hears_how_sure_a_value_is() -> None:
+    found = judge([trial(0, ok(1, 100.0)), trial(1, *(ok(n, 100.0) for n in (2, 3)))], [], GOAL)
+    once, twice = (found.for_searcher()[n].noise for n in (0, 1))
+    assert once is not None
+    assert twice is not None
+    assert once.variance == pytest.approx((100.0 * found.log_sd) ** 2)
+    assert (once.runs, twice.runs) == (1, 2)
+    assert twice.variance == pytest.approx(once.variance / 2)
+
+
+def test_a_constraint_is_broken_when_it_is_on_the_whole() -> None:
+    rounds = [ok(n, 9.0, violations={"c": by}) for n, by in enumerate((0.5, -0.1, -0.2))]
+    kept = judge([trial(0, *rounds), trial(1, rounds[1], rounds[2])], [], GOAL)
+    assert [t.end.eligible for t in kept.trials.values()] == [False, True]
+
+
+@pytest.mark.parametrize("direction", list(Direction))
+def test_values_without_logarithms_are_compared_as_they_are(direction: Direction) -> None:
+    goal = Goal((Objective("stall_s", direction),))
+    found = judge([trial(n, ok(n, v)) for n, v in enumerate((0.0, 3.0, 0.0))], [], goal)
+    assert found.best == (1 if direction is Direction.MAXIMIZE else 0)
+    assert found.next_repeat(3) is None
+
+
+def test_the_noise_is_that_of_anchors_within_a_segment(changed: list[Round]) -> None:
+    # Half the speed is a change and no noise: only the guess is left of the deviation.
+    assert judge([], changed, GOAL).log_sd == pytest.approx(0.05 / math.sqrt(5.0))
+
+
+def test_an_anchor_is_due_after_so_many_trials_and_within_its_share() -> None:
+    seen = Seen(GOAL)
+    seen.note_attempt(0)
+    for number in range(10):
+        assert not seen.anchor_due(10, 0.0, 1.0)
+        seen.add_trial(trial(number, ok(number + 1, 5.0)))
+    assert seen.anchor_due(10, 0.0, 1.0)
+    assert not seen.anchor_due(0, 0.0, 1.0)
+    assert not seen.anchor_due(10, 0.0, 2.0), "two seconds are more than 15 % of twelve"
+    assert not seen.anchor_due(10, 1.0, 1.0)
+    seen.note_attempt(11)
+    assert not seen.anchor_due(10, 0.0, 1.0)

@@ -1,0 +1,112 @@
+"""The race for the best: what is believed, what is run again, and that luck does not win."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lsmtune.study.racing import PRIOR_LOG_SD, Race, Standing, run_log_sd
+
+
+def race(means: list[float], runs: list[int] | None = None, log_sd: float = 0.1) -> Race:
+    counts = runs or [1] * len(means)
+    standings = {n: Standing(m, r, r) for n, (m, r) in enumerate(zip(means, counts, strict=True))}
+    return Race(standings, log_sd)
+
+
+SPREAD = [-0.6, -0.4, -0.3, -0.2, 0.0, 0.1, 0.2, 0.3]
+
+
+def test_a_lucky_single_run_does_not_beat_a_mean_of_many() -> None:
+    found = race([*SPREAD, 0.50, 0.48], [1] * 8 + [1, 6], log_sd=0.2)
+    assert found.best() == 9
+    assert found.beliefs[8].mean < 0.50
+    assert race([*SPREAD, 0.50, 0.48], log_sd=0.2).best() == 8
+
+
+def test_a_bad_configuration_is_run_once_and_a_contender_again() -> None:
+    # Far behind: no repeat of anything can change what is best.
+    assert race([*SPREAD, 2.0], log_sd=0.02).repeat(3) is None
+    again = race([*SPREAD, 1.0, 0.98]).repeat(3)
+    assert again in (8, 9)
+
+
+def test_the_best_is_repeated_too_and_then_the_race_ends() -> None:
+    runs = [1] * 10
+    means = [*SPREAD, 1.0, 0.98]
+    order = []
+    while True:
+        standings = {n: Standing(means[n], runs[n], runs[n]) for n in range(10)}
+        again = Race(standings, 0.3).repeat(3)
+        if again is None:
+            break
+        order.append(again)
+        runs[again] += 1
+    assert set(order) == {8, 9}
+    assert runs[9] <= 3
+    assert runs[8] <= 6
+
+
+def test_repeats_can_be_switched_off_and_need_two_trials_that_differ() -> None:
+    assert race([*SPREAD, 1.0, 0.98]).repeat(1) is None
+    assert race([1.0]).repeat(3) is None
+    assert race([1.0, 1.0, 1.0]).repeat(3) is None
+    assert race([]).repeat(3) is None
+    assert race([]).best() is None
+
+
+def test_of_equals_the_earliest_is_the_best() -> None:
+    assert race([0.0, 1.0, 1.0]).best() == 1
+
+
+@given(st.lists(st.floats(-3, 3), min_size=2, max_size=20), st.floats(0.001, 1.0))
+def test_a_belief_lies_between_the_mean_and_the_median(means: list[float], log_sd: float) -> None:
+    found = race(means, log_sd=log_sd)
+    middle = sorted(means)[len(means) // 2 - (len(means) % 2 == 0) : len(means) // 2 + 1]
+    for number, belief in found.beliefs.items():
+        low = min(means[number], *middle)
+        high = max(means[number], *middle)
+        assert low - 1e-9 <= belief.mean <= high + 1e-9
+        assert belief.variance <= log_sd**2 + 1e-12
+
+
+def test_noise_is_pooled_and_begins_with_a_guess() -> None:
+    assert run_log_sd([]) == PRIOR_LOG_SD
+    rng = random.Random(5)
+    groups = [[rng.gauss(level, 0.2) for _ in range(4)] for level in range(100)]
+    assert run_log_sd(groups) == pytest.approx(0.2, rel=0.1)
+
+
+def simulated(rng: random.Random, *, repeats: int) -> tuple[float, float]:
+    """A search of 30 trials: regret of what it calls the best, and how many runs that cost."""
+    log_sd, truth, sums, runs = 0.15, [], [], []
+    for _ in range(30):
+        truth.append(rng.gauss(0.0, 0.15))
+        sums.append(truth[-1] + rng.gauss(0.0, log_sd))
+        runs.append(1)
+        while True:
+            means = [total / n for total, n in zip(sums, runs, strict=True)]
+            now = race(means, runs, log_sd)
+            again = now.repeat(repeats)
+            if again is None:
+                break
+            sums[again] += truth[again] + rng.gauss(0.0, log_sd)
+            runs[again] += 1
+    best = race([t / n for t, n in zip(sums, runs, strict=True)], runs, log_sd).best()
+    assert best is not None
+    return max(truth) - truth[best], float(sum(runs))
+
+
+def test_racing_finds_better_trials_for_less_than_twice_the_runs() -> None:
+    rng = random.Random(20261121)
+    once = [simulated(rng, repeats=1) for _ in range(150)]
+    raced = [simulated(rng, repeats=3) for _ in range(150)]
+    regret_once = math.fsum(regret for regret, _ in once) / len(once)
+    regret_raced = math.fsum(regret for regret, _ in raced) / len(raced)
+    assert {runs for _, runs in once} == {30.0}
+    assert math.fsum(runs for _, runs in raced) / len(raced) < 60
+    assert regret_raced < 0.7 * regret_once
