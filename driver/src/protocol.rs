@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::engine::{Durability, EngineError, Identity, OptionNotTaken, Options};
+use crate::engine::{Durability, EngineError, Identity, LevelWork, OptionNotTaken, Options};
 
 /// Stated first by either side; any other version is refused.
 pub const PROTOCOL_VERSION: u32 = 2;
@@ -22,6 +22,27 @@ pub enum Request {
     Probe(ProbeRequest),
     /// Say whether a database whose driver was killed holds what was reported done.
     Check(CheckRequest),
+}
+
+impl Request {
+    /// The request that `text` is. Its version comes first: a request of another one may well have
+    /// fields that this one does not know.
+    pub fn parse(text: &[u8]) -> Result<Self, Box<ErrorReply>> {
+        let stated = serde_json::from_slice::<Stated>(text);
+        if let Ok(Some(found)) = stated.map(|stated| stated.protocol_version) {
+            if found != PROTOCOL_VERSION {
+                return Err(Box::new(ErrorReply::version(&found)));
+            }
+        }
+        serde_json::from_slice(text)
+            .map_err(|error| Box::new(ErrorReply::new("request", format!("request: {error}"))))
+    }
+}
+
+/// What a request of any version states.
+#[derive(Deserialize)]
+struct Stated {
+    protocol_version: Option<serde_json::Value>,
 }
 
 /// Which engine, and the library to load it from; built-in engines need none.
@@ -68,6 +89,10 @@ pub struct RunRequest {
     /// The least number of written keys to read back (all of them where fewer were written).
     #[serde(default = "default_verify_keys")]
     pub verify_keys: usize,
+    /// Parts into which each measure phase is cut, with a [`Message::Paused`] around each; 0 for a
+    /// run that is never stopped.
+    #[serde(default, skip_serializing_if = "no_slices")]
+    pub slices: u32,
 }
 
 /// Ask a library what it is.
@@ -222,6 +247,11 @@ fn is_one(threads: &usize) -> bool {
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
+fn no_slices(slices: &u32) -> bool {
+    *slices == 0
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
 fn is_zero(nexts: &u64) -> bool {
     *nexts == 0
 }
@@ -312,6 +342,24 @@ pub enum Message {
     },
     /// One step of the interval series.
     Interval(Interval),
+    /// A slice is over, and the driver stops its whole process (SIGSTOP) until somebody continues
+    /// it (SIGCONT): only in runs with slices. A SIGCONT sent before the process has stopped is
+    /// lost, so wait for the stop first. Everything counts from the start of the phase, without
+    /// the time spent stopped.
+    Paused {
+        /// Position of the phase in the workload.
+        index: usize,
+        /// Slices of the phase that are over; 0 when it has not begun.
+        slice: usize,
+        /// Operations so far, of the phase's own threads.
+        operations_total: u64,
+        /// Seconds so far.
+        elapsed_s: f64,
+        /// CPU seconds of the process so far.
+        cpu_s: f64,
+        /// Seconds stolen from the machine so far; `None` where the kernel does not say.
+        steal_s: Option<f64>,
+    },
     /// A phase ended, drain included.
     PhaseFinished {
         /// Position in the workload.
@@ -333,6 +381,8 @@ pub enum Message {
         compaction_read_bytes: Option<u64>,
         /// Bytes written by them.
         compaction_write_bytes: Option<u64>,
+        /// The compactions again, by output level, lowest first; levels without any are left out.
+        levels: Option<Vec<LevelReply>>,
         /// Flushed and compacted bytes per user byte written.
         write_amplification: Option<f64>,
     },
@@ -441,6 +491,27 @@ impl From<OptionNotTaken> for OptionReply {
     }
 }
 
+/// Compactions of a phase into one level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LevelReply {
+    /// The level that they wrote to.
+    pub level: u32,
+    /// How many there were.
+    pub compactions: u64,
+    /// Bytes written by them.
+    pub compaction_write_bytes: u64,
+}
+
+impl From<(u32, LevelWork)> for LevelReply {
+    fn from((level, work): (u32, LevelWork)) -> Self {
+        LevelReply {
+            level,
+            compactions: work.compactions,
+            compaction_write_bytes: work.compaction_write_bytes,
+        }
+    }
+}
+
 /// An option and its default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OptionDefault {
@@ -467,6 +538,11 @@ pub struct Interval {
     pub throughput_ops_s: f64,
     /// Resident memory at its end.
     pub rss_bytes: u64,
+    /// CPU seconds of the process in this step.
+    pub cpu_s: f64,
+    /// Seconds stolen from the machine in this step, all cores together; `None` where the kernel
+    /// does not say.
+    pub steal_s: Option<f64>,
 }
 
 /// Latency of one operation type. Times in microseconds; the histogram counts nanoseconds.
@@ -543,8 +619,11 @@ pub struct PhaseReply {
     pub space_amplification: Option<f64>,
     /// Process CPU time, drain included, per operation.
     pub cpu_us_per_operation: Option<f64>,
-    /// Seconds for which the engine held writers back.
+    /// Seconds for which the engine held writers back. The engine's own clock goes on while the
+    /// process is stopped between slices.
     pub stall_s: Option<f64>,
+    /// Seconds stolen from the machine during the phase, all cores together.
+    pub steal_s: Option<f64>,
     /// Peak resident memory in this phase.
     pub rss_bytes_max: u64,
     /// Bytes of all files of the database at the end.
@@ -592,6 +671,24 @@ impl ErrorReply {
             found: None,
             allowed: None,
             nearest: Vec::new(),
+        }
+    }
+}
+
+impl ErrorReply {
+    /// The other side speaks another version of the protocol.
+    pub fn version(found: &impl std::fmt::Display) -> Self {
+        ErrorReply::field("protocol_version", found, &PROTOCOL_VERSION.to_string())
+    }
+
+    /// A field of the request holds what is not allowed.
+    pub fn field(field: &str, found: &impl std::fmt::Display, allowed: &str) -> Self {
+        let message = format!("{field}: found {found}; allowed: {allowed}");
+        ErrorReply {
+            field: Some(field.to_owned()),
+            found: Some(found.to_string()),
+            allowed: Some(allowed.to_owned()),
+            ..ErrorReply::new("request", message)
         }
     }
 }

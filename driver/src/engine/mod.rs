@@ -64,6 +64,24 @@ pub struct BackgroundWork {
     pub compaction_read_bytes: Option<u64>,
     /// Bytes of table files written by compactions.
     pub compaction_write_bytes: Option<u64>,
+    /// The compactions again, by the level that they wrote to.
+    pub levels: Option<BTreeMap<u32, LevelWork>>,
+}
+
+/// Compactions into one level.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LevelWork {
+    /// Finished compactions that rewrote data.
+    pub compactions: u64,
+    /// Bytes of table files written by them.
+    pub compaction_write_bytes: u64,
+}
+
+impl LevelWork {
+    fn add(&mut self, bytes: u64) {
+        self.compactions += 1;
+        self.compaction_write_bytes += bytes;
+    }
 }
 
 /// Table files of one level of the tree.

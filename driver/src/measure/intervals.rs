@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{ProcessCounters, Ticks};
+use super::{process_cpu_s, stolen_s, ProcessCounters, Ticks};
 use crate::protocol::Interval;
 
 /// Operations that one thread has finished. On a cache line of its own, so that counting does not
@@ -33,8 +33,10 @@ pub struct IntervalSeries<'a> {
     index: usize,
     ticks: Ticks,
     started: u64,
-    previous: u64,
+    elapsed_s: f64,
     operations_total: u64,
+    cpu_s: f64,
+    stolen_s: Option<f64>,
     progress: &'a [Progress],
 }
 
@@ -45,23 +47,35 @@ impl<'a> IntervalSeries<'a> {
             index,
             ticks,
             started,
-            previous: started,
+            elapsed_s: 0.0,
             operations_total: 0,
+            cpu_s: process_cpu_s(),
+            stolen_s: stolen_s(),
             progress,
         }
     }
 
-    /// The step that ends now.
-    pub fn step(&mut self) -> Interval {
-        let now = self.ticks.now();
-        let operations_total: u64 = self.progress.iter().map(Progress::read).sum();
+    /// Operations since the series began.
+    pub fn operations(&self) -> u64 {
+        self.progress.iter().map(Progress::read).sum()
+    }
+
+    /// Leaves out `stolen_s` seconds, which were stolen while the process was stopped.
+    pub fn skip_stolen(&mut self, stolen_s: f64) {
+        self.stolen_s = self.stolen_s.map(|before| before + stolen_s);
+    }
+
+    /// The step that ends at tick `now`, the process having been stopped for `stopped` ticks since
+    /// the series began.
+    pub fn step(&mut self, now: u64, stopped: u64) -> Interval {
+        let operations_total = self.operations();
         let operations = operations_total - self.operations_total;
-        let interval_s = self.ticks.seconds_between(self.previous, now);
-        self.previous = now;
-        self.operations_total = operations_total;
-        Interval {
+        let elapsed_s = self.ticks.seconds_between(self.started + stopped, now);
+        let interval_s = (elapsed_s - self.elapsed_s).max(0.0);
+        let (cpu_s, stolen_s) = (process_cpu_s(), stolen_s());
+        let step = Interval {
             index: self.index,
-            elapsed_s: self.ticks.seconds_between(self.started, now),
+            elapsed_s,
             interval_s,
             operations,
             operations_total,
@@ -71,7 +85,15 @@ impl<'a> IntervalSeries<'a> {
                 0.0
             },
             rss_bytes: ProcessCounters::rss_bytes(),
-        }
+            cpu_s: cpu_s - self.cpu_s,
+            steal_s: stolen_s
+                .zip(self.stolen_s)
+                .map(|(now, before)| (now - before).max(0.0)),
+        };
+        self.elapsed_s = elapsed_s;
+        self.operations_total = operations_total;
+        (self.cpu_s, self.stolen_s) = (cpu_s, stolen_s);
+        step
     }
 }
 
@@ -83,12 +105,13 @@ mod tests {
     fn steps_add_up_to_the_total() {
         let progress = [Progress::default(), Progress::default()];
         let ticks = Ticks::default();
-        let mut series = IntervalSeries::new(3, ticks.clone(), ticks.now(), &progress);
+        let started = ticks.now();
+        let mut series = IntervalSeries::new(3, ticks.clone(), started, &progress);
         progress[0].publish(5);
         progress[1].publish(7);
-        let first = series.step();
+        let first = series.step(ticks.now(), 0);
         progress[0].publish(9);
-        let second = series.step();
+        let second = series.step(ticks.now(), 0);
         assert_eq!(
             (first.operations, second.operations, second.operations_total),
             (12, 4, 16)

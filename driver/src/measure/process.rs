@@ -17,9 +17,8 @@ pub struct ProcessCounters {
 impl ProcessCounters {
     /// The counters as of now.
     pub fn now() -> Self {
-        let cpu = clock_gettime(ClockId::ProcessCPUTime);
         ProcessCounters {
-            cpu_s: cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9,
+            cpu_s: process_cpu_s(),
             read_bytes: field("/proc/self/io", "rchar:"),
         }
     }
@@ -42,6 +41,12 @@ impl ProcessCounters {
     pub fn reset_rss_peak() {
         let _refused = fs::write("/proc/self/clear_refs", "5");
     }
+}
+
+/// User and system CPU seconds of all threads of this process.
+pub fn process_cpu_s() -> f64 {
+    let cpu = clock_gettime(ClockId::ProcessCPUTime);
+    cpu.tv_sec as f64 + cpu.tv_nsec as f64 / 1e9
 }
 
 fn field(path: &str, name: &str) -> Option<u64> {

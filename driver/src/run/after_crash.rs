@@ -55,6 +55,7 @@ pub fn check(
         return Ok(Usage {
             rss_bytes_max: ProcessCounters::rss_bytes_max(),
             database_bytes: directory_bytes(directory),
+            stopped_s: 0.0,
         });
     }
     let message = format!(

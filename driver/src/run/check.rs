@@ -1,25 +1,27 @@
 //! What a request must satisfy before anything is done. The tuner checks its user's words in its
 //! own terms; these checks hold for whoever speaks the protocol.
 
+use std::fmt::Display;
 use std::path::Path;
 
-use crate::protocol::{ErrorReply, Outcome, Phase, PhaseKind, Workload, PROTOCOL_VERSION};
+use crate::protocol::{
+    ErrorReply, Outcome, Phase, PhaseKind, RunRequest, Workload, PROTOCOL_VERSION,
+};
 use crate::random::{Version, KEY_NUMBER_BYTES};
 
 use super::failure::Failure;
 
 const KEY_BYTES_MAX: usize = 65_535;
 const VALUE_BYTES_MAX: usize = 64 << 20;
+const SLICES_MAX: u32 = 1000;
 type Checked = Result<(), Failure>;
 
 /// The protocol version must be ours.
 pub fn version(found: u32) -> Checked {
-    require(
-        found == PROTOCOL_VERSION,
-        "protocol_version",
-        found,
-        &PROTOCOL_VERSION.to_string(),
-    )
+    if found == PROTOCOL_VERSION {
+        return Ok(());
+    }
+    Err(Failure::invalid(ErrorReply::version(&found)))
 }
 
 /// Sizes, phases and their combination must make sense.
@@ -99,6 +101,24 @@ fn phase(index: usize, phase: &Phase) -> Checked {
     Ok(())
 }
 
+/// A run in slices must have no clock that goes on while it is stopped: operations that are due at
+/// a given time are.
+pub fn slices(request: &RunRequest) -> Checked {
+    let slices = request.slices;
+    let allowed = format!("0 to {SLICES_MAX}");
+    require(slices <= SLICES_MAX, "slices", slices, &allowed)?;
+    let paced = |phase: &&Phase| phase.rate_ops_s.is_some();
+    match request.workload.phases.iter().find(paced) {
+        Some(phase) => require(
+            slices == 0,
+            "slices",
+            slices,
+            &format!("0, because phase {} has rate_ops_s", phase.name),
+        ),
+        None => Ok(()),
+    }
+}
+
 /// The database's folder must exist or be creatable. Only the folder itself: when its parent is
 /// gone, so is the tuner that made it, and nobody would remove what is created here.
 pub fn create(directory: &Path) -> Checked {
@@ -110,7 +130,7 @@ pub fn create(directory: &Path) -> Checked {
 }
 
 /// `invalid` for `field` unless the condition holds.
-pub fn require(holds: bool, field: &str, found: impl ToString, allowed: &str) -> Checked {
+pub fn require(holds: bool, field: &str, found: impl Display, allowed: &str) -> Checked {
     if holds {
         return Ok(());
     }
@@ -118,15 +138,6 @@ pub fn require(holds: bool, field: &str, found: impl ToString, allowed: &str) ->
 }
 
 /// `invalid` for `field`.
-pub fn refusal(field: &str, found: impl ToString, allowed: &str) -> Failure {
-    let found = found.to_string();
-    Failure::invalid(ErrorReply {
-        field: Some(field.to_owned()),
-        allowed: Some(allowed.to_owned()),
-        found: Some(found.clone()),
-        ..ErrorReply::new(
-            "request",
-            format!("{field}: found {found}; allowed: {allowed}"),
-        )
-    })
+pub fn refusal(field: &str, found: impl Display, allowed: &str) -> Failure {
+    Failure::invalid(ErrorReply::field(field, &found, allowed))
 }

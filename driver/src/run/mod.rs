@@ -7,6 +7,7 @@ mod page_cache;
 mod phases;
 mod prepared;
 mod report;
+mod turns;
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -21,11 +22,16 @@ use crate::workload::{verify, Ledger};
 
 use failure::Failure;
 use phases::{Executed, Phases};
+use turns::Turns;
 
 /// Where messages go. An error means that nobody listens any more.
 pub trait Sink {
     /// Sends one message.
     fn send(&mut self, message: &Message) -> std::io::Result<()>;
+
+    /// Stops this process until it is continued from outside, or not at all if there is something
+    /// to hear from there first.
+    fn stop_process(&mut self) -> std::io::Result<()>;
 }
 
 /// Carries out `request`, reporting to `sink`, and polls `cancelled` throughout.
@@ -66,13 +72,14 @@ pub fn hello() -> Message {
 struct Usage {
     rss_bytes_max: u64,
     database_bytes: u64,
+    stopped_s: f64,
 }
 
 impl Usage {
     fn finished(self, started: Instant) -> Message {
         Message::Finished {
             outcome: "ok".to_owned(),
-            elapsed_s: started.elapsed().as_secs_f64(),
+            elapsed_s: started.elapsed().as_secs_f64() - self.stopped_s,
             cpu_s: ProcessCounters::now().cpu_s,
             rss_bytes_max: self.rss_bytes_max.max(ProcessCounters::rss_bytes_max()),
             database_bytes: self.database_bytes,
@@ -87,11 +94,13 @@ fn run(
 ) -> Result<Usage, Failure> {
     check::version(request.protocol_version)?;
     check::workload(&request.workload)?;
+    check::slices(request)?;
     let engine = load(&request.engine)?;
     prepared::check(request, &*engine)?;
     check::create(&request.directory)?;
     let ledger = prepared::ledger(request)?;
-    let executed = Phases::new(request, ledger, cancelled).execute(&*engine, sink)?;
+    let turns = Turns::new(request.slices, cancelled)?;
+    let executed = Phases::new(request, ledger, cancelled, turns).execute(&*engine, sink)?;
     let database_bytes = directory_bytes(&request.directory);
     executed.send_background_work(&*engine, &request.directory, sink)?;
     read_back(request, &*engine, &executed, sink)?;
@@ -99,6 +108,7 @@ fn run(
     Ok(Usage {
         rss_bytes_max: executed.rss_bytes_max,
         database_bytes,
+        stopped_s: executed.stopped_s,
     })
 }
 
@@ -173,5 +183,6 @@ fn probe(request: &ProbeRequest, sink: &mut dyn Sink) -> Result<Usage, Failure> 
     Ok(Usage {
         rss_bytes_max: 0,
         database_bytes: 0,
+        stopped_s: 0.0,
     })
 }

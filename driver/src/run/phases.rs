@@ -6,13 +6,16 @@ use std::time::{Duration, Instant};
 
 use crate::engine::{Database, Engine, EngineError};
 use crate::measure::unix_us;
-use crate::protocol::{Message, Phase, PhaseKind, PhaseReply, RunRequest};
+use crate::protocol::{Interval, Message, Phase, PhaseKind, PhaseReply, RunRequest};
 use crate::random::ValuePool;
-use crate::workload::{run_phase, value_pool, Ledger, PhaseContext, PhaseObservation};
+use crate::workload::{
+    run_phase, value_pool, Ledger, PhaseContext, PhaseObservation, SliceOver, Watcher,
+};
 
 use super::failure::Failure;
 use super::page_cache;
 use super::report::{phase_reply, write_amplification, PhaseStart};
+use super::turns::{Position, Turns};
 use super::Sink;
 
 /// The phases of one request.
@@ -21,6 +24,7 @@ pub struct Phases<'a> {
     cancelled: &'a AtomicBool,
     pool: ValuePool,
     ledger: Ledger,
+    turns: Turns<'a>,
     windows: Vec<Window>,
     rss_bytes_max: u64,
 }
@@ -43,17 +47,25 @@ pub struct Executed {
     pub keeps_data: bool,
     /// Peak resident memory over all phases.
     pub rss_bytes_max: u64,
+    /// Seconds for which the process was stopped between slices.
+    pub stopped_s: f64,
     windows: Vec<Window>,
 }
 
 impl<'a> Phases<'a> {
     /// The phases of `request` that are still to run; `ledger` is what those before them wrote.
-    pub fn new(request: &'a RunRequest, ledger: Ledger, cancelled: &'a AtomicBool) -> Self {
+    pub fn new(
+        request: &'a RunRequest,
+        ledger: Ledger,
+        cancelled: &'a AtomicBool,
+        turns: Turns<'a>,
+    ) -> Self {
         Phases {
             request,
             cancelled,
             pool: value_pool(&request.workload, request.load_seed()),
             ledger,
+            turns,
             windows: Vec::new(),
             rss_bytes_max: 0,
         }
@@ -103,6 +115,7 @@ impl<'a> Phases<'a> {
             pool: self.pool,
             keeps_data: database.keeps_data(),
             rss_bytes_max: self.rss_bytes_max,
+            stopped_s: self.turns.stopped_s(),
             windows: self.windows,
         })
     }
@@ -114,8 +127,11 @@ impl<'a> Phases<'a> {
         phase: &Phase,
         sink: &mut dyn Sink,
     ) -> Result<PhaseReply, Failure> {
-        let start = PhaseStart::now(database);
-        let mut observation = self.observe(database, index, phase, sink)?;
+        let start = self.begin(database, index, sink)?;
+        let mut observation = self.observe(database, index, phase, &start, sink)?;
+        if let Some(seen) = observation.as_ref().filter(|seen| !seen.cut_short) {
+            self.end_last_slice(index, phase, seen, &start, sink)?;
+        }
         let drained = match &observation {
             Some(seen) if seen.cut_short => false,
             Some(_) => {
@@ -133,7 +149,7 @@ impl<'a> Phases<'a> {
         }
         let live_bytes = self.ledger.live_keys() * self.entry_bytes();
         let directory = &self.request.directory;
-        let reply = phase_reply(
+        let mut reply = phase_reply(
             phase,
             &start,
             observation,
@@ -142,6 +158,7 @@ impl<'a> Phases<'a> {
             directory,
             live_bytes,
         );
+        reply.steal_s = start.steal_s(&self.turns);
         self.rss_bytes_max = self.rss_bytes_max.max(reply.rss_bytes_max);
         self.windows.push(Window {
             index,
@@ -152,12 +169,52 @@ impl<'a> Phases<'a> {
         Ok(reply)
     }
 
+    /// Every phase begins stopped. Its counters begin when it is continued.
+    fn begin(
+        &mut self,
+        database: &dyn Database,
+        index: usize,
+        sink: &mut dyn Sink,
+    ) -> Result<PhaseStart, Failure> {
+        let position = Position {
+            index,
+            slice: 0,
+            operations: 0,
+            elapsed_s: 0.0,
+        };
+        let before = PhaseStart::now(database, &self.turns);
+        self.turns.stop(position, &before, sink)?;
+        Ok(PhaseStart::now(database, &self.turns))
+    }
+
+    /// The last slice of a measure phase ends with its operations; a drain is a turn of its own.
+    fn end_last_slice(
+        &mut self,
+        index: usize,
+        phase: &Phase,
+        seen: &PhaseObservation,
+        start: &PhaseStart,
+        sink: &mut dyn Sink,
+    ) -> Result<(), Failure> {
+        if phase.kind == PhaseKind::Measure {
+            let position = Position {
+                index,
+                slice: seen.slices_over + 1,
+                operations: seen.operations,
+                elapsed_s: seen.elapsed_s,
+            };
+            self.turns.stop(position, start, sink)?;
+        }
+        Ok(())
+    }
+
     /// Runs the phase's operation; a settle phase has none.
     fn observe(
-        &self,
+        &mut self,
         database: &dyn Database,
         index: usize,
         phase: &Phase,
+        start: &PhaseStart,
         sink: &mut dyn Sink,
     ) -> Result<Option<PhaseObservation>, Failure> {
         let Some(operation) = phase.operation else {
@@ -174,15 +231,17 @@ impl<'a> Phases<'a> {
             },
             interval: Duration::from_millis(self.request.interval_ms.max(1)),
             cancelled: self.cancelled,
+            slices: self.turns.slices_of(phase),
         };
-        let mut heard = Ok(());
-        let mut emit = |interval| {
-            if heard.is_ok() {
-                heard = sink.send(&Message::Interval(interval));
-            }
+        let mut reporter = Reporter {
+            index,
+            turns: &mut self.turns,
+            start,
+            sink,
+            heard: Ok(()),
         };
-        let observation = run_phase(&context, index, phase, operation, &mut emit);
-        heard?;
+        let observation = run_phase(&context, index, phase, operation, &mut reporter);
+        reporter.heard?;
         Ok(Some(observation.map_err(Failure::running)?))
     }
 
@@ -198,6 +257,40 @@ impl<'a> Phases<'a> {
 
     fn entry_bytes(&self) -> f64 {
         (self.request.workload.key_bytes + self.request.workload.value_bytes) as f64
+    }
+}
+
+/// Passes on what a phase says while it runs, until nobody hears it.
+struct Reporter<'a, 'b> {
+    index: usize,
+    turns: &'a mut Turns<'b>,
+    start: &'a PhaseStart,
+    sink: &'a mut dyn Sink,
+    heard: std::io::Result<()>,
+}
+
+impl Watcher for Reporter<'_, '_> {
+    fn interval(&mut self, interval: Interval) {
+        if self.heard.is_ok() {
+            self.heard = self.sink.send(&Message::Interval(interval));
+        }
+    }
+
+    fn slice_over(&mut self, over: SliceOver) -> f64 {
+        if self.heard.is_err() {
+            return 0.0;
+        }
+        let position = Position {
+            index: self.index,
+            slice: over.slice,
+            operations: over.operations,
+            elapsed_s: over.elapsed_s,
+        };
+        let stopped = self.turns.stop(position, self.start, self.sink);
+        stopped.unwrap_or_else(|error| {
+            self.heard = Err(error);
+            0.0
+        })
     }
 }
 
@@ -224,6 +317,9 @@ impl Executed {
                 compactions: work.compactions,
                 compaction_read_bytes: work.compaction_read_bytes,
                 compaction_write_bytes: work.compaction_write_bytes,
+                levels: work
+                    .levels
+                    .map(|levels| levels.into_iter().map(Into::into).collect()),
             })?;
         }
         Ok(())

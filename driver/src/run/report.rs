@@ -3,26 +3,41 @@
 use std::path::Path;
 
 use crate::engine::{BackgroundWork, Database, LevelSize};
-use crate::measure::{directory_bytes, unix_us, ProcessCounters};
+use crate::measure::{directory_bytes, process_cpu_s, unix_us, ProcessCounters};
 use crate::protocol::{LatencyReply, Operation, Phase, PhaseReply};
 use crate::workload::PhaseObservation;
+
+use super::turns::Turns;
 
 /// Counters at the start of a phase.
 pub struct PhaseStart {
     counters: ProcessCounters,
     stall_s: Option<f64>,
+    stolen_s: Option<f64>,
     unix_us: u64,
 }
 
 impl PhaseStart {
     /// Takes the counters now, and starts a new peak of resident memory.
-    pub fn now(database: &dyn Database) -> Self {
+    pub fn now(database: &dyn Database, turns: &Turns<'_>) -> Self {
         ProcessCounters::reset_rss_peak();
         PhaseStart {
             counters: ProcessCounters::now(),
             stall_s: database.stall_s(),
+            stolen_s: turns.stolen_s(),
             unix_us: unix_us(),
         }
+    }
+
+    /// CPU seconds of the process since then.
+    pub fn cpu_s(&self) -> f64 {
+        process_cpu_s() - self.counters.cpu_s
+    }
+
+    /// Seconds stolen from the machine since then, while the process was not stopped.
+    pub fn steal_s(&self, turns: &Turns<'_>) -> Option<f64> {
+        let stolen_s = turns.stolen_s()? - self.stolen_s?;
+        Some(stolen_s.max(0.0))
     }
 }
 
@@ -88,6 +103,7 @@ fn skeleton(phase: &Phase, start: &PhaseStart, drain_s: f64) -> PhaseReply {
         space_amplification: None,
         cpu_us_per_operation: None,
         stall_s: None,
+        steal_s: None,
         rss_bytes_max: ProcessCounters::rss_bytes_max(),
         database_bytes: 0,
         files_per_level: None,

@@ -3,6 +3,7 @@
 
 mod acknowledged;
 mod arrival;
+mod gate;
 mod ledger;
 mod ledger_file;
 mod operations;
@@ -14,6 +15,6 @@ mod worker;
 pub use acknowledged::{verify_load, Load, Recovered};
 pub use ledger::Ledger;
 pub use ledger_file::{load_ledger, save_ledger, LedgerFileError, Origins};
-pub use phase::{run_phase, PhaseContext, PhaseObservation};
+pub use phase::{run_phase, PhaseContext, PhaseObservation, SliceOver, Watcher};
 pub use streams::{key_stream, value_pool, StreamOf};
 pub use verify::{verify, Verification};

@@ -1,7 +1,6 @@
 //! One phase: its threads, started together, watched while they run, and merged at the end.
 
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{channel, RecvTimeoutError, Sender};
+use std::sync::atomic::AtomicBool;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
@@ -11,10 +10,11 @@ use crate::protocol::{Interval, Operation, Phase, Workload};
 use crate::random::ValuePool;
 
 use super::arrival::Schedule;
+use super::gate::{Event, Gate, Pass, Size, Slices};
 use super::ledger::{Ledger, ThreadLedger};
 use super::operations::{Action, Delete, Get, KeyBuffer, Origin, Put, Scan, Seek, Tally};
 use super::streams::{key_stream, StreamOf};
-use super::worker::{repeat, Extent, Lap, Stops};
+use super::worker::{repeat, Extent, Lap};
 
 /// What all phases of a run share.
 pub struct PhaseContext<'a> {
@@ -32,6 +32,29 @@ pub struct PhaseContext<'a> {
     pub interval: Duration,
     /// Set when the tuner cancels the run.
     pub cancelled: &'a AtomicBool,
+    /// Parts of the phase between which the process is stopped; 1 for none.
+    pub slices: u64,
+}
+
+/// Hears what happens while the threads of a phase run.
+pub trait Watcher {
+    /// A step of the interval series is over.
+    fn interval(&mut self, interval: Interval);
+
+    /// A slice is over and the threads are at rest: stops the process until it is continued.
+    /// Returns the seconds that were stolen from the machine meanwhile.
+    fn slice_over(&mut self, over: SliceOver) -> f64;
+}
+
+/// Where a phase stands when a slice is over, since its start.
+#[derive(Debug, Clone, Copy)]
+pub struct SliceOver {
+    /// Slices that are over.
+    pub slice: usize,
+    /// Operations of the phase's own threads.
+    pub operations: u64,
+    /// Seconds, without those for which the process was stopped.
+    pub elapsed_s: f64,
 }
 
 /// What the threads of a phase came to.
@@ -41,6 +64,8 @@ pub struct PhaseObservation {
     pub operations: u64,
     /// Seconds from the start to the end of the last operation.
     pub elapsed_s: f64,
+    /// Slices that were over before the last one.
+    pub slices_over: usize,
     /// Latencies by operation type.
     pub recorders: Recorders,
     /// The phase's own operation type.
@@ -62,56 +87,60 @@ struct ThreadResult {
     ledger: Option<ThreadLedger>,
 }
 
-/// Runs phase `index`, whose operation must be given, and passes every interval to `emit`.
+/// Runs phase `index`, whose operation must be given, and tells `watcher` how it goes.
 pub fn run_phase(
     context: &PhaseContext<'_>,
     index: usize,
     phase: &Phase,
     operation: Operation,
-    emit: &mut dyn FnMut(Interval),
+    watcher: &mut dyn Watcher,
 ) -> Result<PhaseObservation> {
     let writer = usize::from(operation == Operation::ReadWhileWriting);
     let progress: Vec<Progress> = (0..phase.threads + writer)
         .map(|_| Progress::default())
         .collect();
+    let ticks = Ticks::default();
+    let slices = Slices {
+        count: context.slices,
+        of: size(phase),
+    };
     let crew = Crew {
         context,
         index,
         phase,
-        ticks: Ticks::default(),
         barrier: Barrier::new(phase.threads + writer + 1),
-        halted: AtomicBool::new(false),
-        finished: AtomicBool::new(false),
+        gate: Gate::new(ticks.clone(), slices, phase.threads, writer),
+        ticks,
     };
-    let (sender, receiver) = channel::<()>();
+    let mut slices_over = 0;
     let results = std::thread::scope(|scope| {
-        let spawn = |thread: usize, operation: Operation, sender: Option<Sender<()>>| {
+        let spawn = |thread: usize, operation: Operation| {
             let (crew, progress) = (&crew, &progress[thread]);
-            scope.spawn(move || {
-                let _done_when_dropped = sender;
-                crew.work(thread, operation, progress)
-            })
+            scope.spawn(move || crew.work(thread, operation, progress))
         };
         let workers: Vec<_> = (0..phase.threads)
-            .map(|thread| spawn(thread, thread_operation(operation), Some(sender.clone())))
+            .map(|thread| spawn(thread, thread_operation(operation)))
             .collect();
-        let companion = (writer == 1).then(|| spawn(phase.threads, Operation::Overwrite, None));
-        drop(sender);
+        let companion = (writer == 1).then(|| spawn(phase.threads, Operation::Overwrite));
         crew.barrier.wait();
         let started = crew.ticks.now();
-        let mut series = IntervalSeries::new(
-            index,
-            crew.ticks.clone(),
-            started,
-            &progress[..phase.threads],
-        );
-        watch(&receiver, context.interval, || emit(series.step()));
+        let own = &progress[..phase.threads];
+        let series = IntervalSeries::new(index, crew.ticks.clone(), started, own);
+        slices_over = crew.watch(started, series, watcher);
         let mut results: Vec<_> = workers.into_iter().map(join).collect();
-        crew.finished.store(true, Ordering::Relaxed);
+        crew.gate.halt();
         results.extend(companion.map(join));
         results.into_iter().collect::<Result<Vec<_>>>()
     })?;
-    Ok(observe(&crew, results))
+    Ok(observe(&crew, results, slices_over))
+}
+
+/// What the slices of `phase` are a share of.
+fn size(phase: &Phase) -> Size {
+    match (phase.operations_per_thread, phase.duration_s) {
+        (Some(operations), _) => Size::Operations(operations.saturating_mul(phase.threads as u64)),
+        (None, duration_s) => Size::Duration(duration_s.map_or(u64::MAX, |s| (s * 1e9) as u64)),
+    }
 }
 
 /// `readwhilewriting` is `readrandom` with a companion.
@@ -130,21 +159,6 @@ fn join<T>(handle: std::thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
     })
 }
 
-/// Calls `step` at every interval until all senders are gone; the last step is a partial one.
-fn watch(receiver: &std::sync::mpsc::Receiver<()>, interval: Duration, mut step: impl FnMut()) {
-    let mut next = Instant::now() + interval;
-    loop {
-        match receiver.recv_timeout(next.saturating_duration_since(Instant::now())) {
-            Err(RecvTimeoutError::Timeout) => {
-                step();
-                next += interval;
-            }
-            Ok(()) => {}
-            Err(RecvTimeoutError::Disconnected) => return step(),
-        }
-    }
-}
-
 /// The threads of one phase and what they share.
 struct Crew<'a> {
     context: &'a PhaseContext<'a>,
@@ -152,29 +166,68 @@ struct Crew<'a> {
     phase: &'a Phase,
     ticks: Ticks,
     barrier: Barrier,
-    /// A thread failed.
-    halted: AtomicBool,
-    /// The phase's own threads are done, so its companion may stop.
-    finished: AtomicBool,
+    gate: Gate,
 }
 
 impl Crew<'_> {
+    /// Tells `watcher` of every interval and slice until the phase's own threads have left; the
+    /// last interval is a partial one. Returns how many slices were over before the last.
+    fn watch(
+        &self,
+        started: u64,
+        mut series: IntervalSeries<'_>,
+        watcher: &mut dyn Watcher,
+    ) -> usize {
+        let interval = self.context.interval;
+        let mut next = Instant::now() + interval;
+        let mut slice = 0;
+        loop {
+            let event = self.gate.event(next);
+            let now = self.ticks.now();
+            match event {
+                Event::Due => {
+                    watcher.interval(series.step(now, self.gate.stopped_between(started, now)));
+                    next += interval;
+                }
+                Event::SliceOver => {
+                    let stopped = Instant::now();
+                    slice += 1;
+                    let elapsed_s = self.gate.stop_clock();
+                    let stolen_s = watcher.slice_over(SliceOver {
+                        slice,
+                        operations: series.operations(),
+                        elapsed_s,
+                    });
+                    self.gate.open();
+                    series.skip_stolen(stolen_s);
+                    next += stopped.elapsed();
+                }
+                Event::Done => {
+                    watcher.interval(series.step(now, self.gate.stopped_between(started, now)));
+                    return slice;
+                }
+            }
+        }
+    }
+
     fn work(
         &self,
         thread: usize,
         operation: Operation,
         progress: &Progress,
     ) -> Result<ThreadResult> {
+        let pass = self.gate.pass(thread, self.context.cancelled);
         self.barrier.wait();
-        let result = self.perform(thread, operation, progress);
+        let result = self.perform(&pass, thread, operation, progress);
         if result.is_err() {
-            self.halted.store(true, Ordering::Relaxed);
+            self.gate.halt();
         }
         result
     }
 
     fn perform(
         &self,
+        pass: &Pass<'_>,
         thread: usize,
         operation: Operation,
         progress: &Progress,
@@ -189,27 +242,30 @@ impl Crew<'_> {
         match operation {
             Operation::ReadSeq => {
                 let wraps = self.phase.operations_per_thread.is_none();
-                self.lap(Scan::new(session.cursor()?, wraps), thread, progress)
+                let scan = Scan::new(session.cursor()?, wraps);
+                self.lap(scan, pass, thread, progress)
             }
-            Operation::SeekRandom => self.lap(
-                Seek::new(session, key, self.phase.seek_nexts),
-                thread,
-                progress,
-            ),
+            Operation::SeekRandom => {
+                let seek = Seek::new(session, key, self.phase.seek_nexts);
+                self.lap(seek, pass, thread, progress)
+            }
             Operation::ReadRandom
             | Operation::ReadUniqueRandom
             | Operation::ReadMissing
             | Operation::ReadHot
-            | Operation::ReadWhileWriting => self.lap(Get::new(session, key), thread, progress),
+            | Operation::ReadWhileWriting => {
+                self.lap(Get::new(session, key), pass, thread, progress)
+            }
             Operation::DeleteRandom | Operation::DeleteUniqueRandom => {
-                self.lap(Delete::new(session, key, ledger), thread, progress)
+                let delete = Delete::new(session, key, ledger);
+                self.lap(delete, pass, thread, progress)
             }
             Operation::FillSeq
             | Operation::FillRandom
             | Operation::FillUniqueRandom
             | Operation::Overwrite => {
                 let put = Put::new(session, key, self.context.pool, origin, ledger);
-                self.lap(put, thread, progress)
+                self.lap(put, pass, thread, progress)
             }
         }
     }
@@ -233,21 +289,13 @@ impl Crew<'_> {
     fn lap<A: Action>(
         &self,
         mut action: A,
+        pass: &Pass<'_>,
         thread: usize,
         progress: &Progress,
     ) -> Result<ThreadResult> {
         let started = self.ticks.now();
         let extent = self.extent(thread, started);
-        let companion = thread == self.phase.threads;
-        let stops = Stops {
-            cancelled: self.context.cancelled,
-            halted: if companion {
-                &self.finished
-            } else {
-                &self.halted
-            },
-        };
-        let lap = repeat(&mut action, extent, &self.ticks, stops, progress)?;
+        let lap = repeat(&mut action, extent, &self.ticks, pass, progress)?;
         Ok(ThreadResult {
             started,
             lap,
@@ -287,10 +335,11 @@ impl Crew<'_> {
 }
 
 /// Merges the threads, of which any beyond the phase's own are its companion's.
-fn observe(crew: &Crew<'_>, results: Vec<ThreadResult>) -> PhaseObservation {
+fn observe(crew: &Crew<'_>, results: Vec<ThreadResult>, slices_over: usize) -> PhaseObservation {
     let own = &results[..crew.phase.threads];
     let started = own.iter().map(|r| r.started).min().unwrap_or(0);
     let ended = own.iter().map(|r| r.lap.ended).max().unwrap_or(0);
+    let origin = started + crew.gate.stopped_between(started, ended);
     let mut recorders = Recorders::default();
     let mut tally = Tally::default();
     for result in &results {
@@ -299,7 +348,8 @@ fn observe(crew: &Crew<'_>, results: Vec<ThreadResult>) -> PhaseObservation {
     }
     PhaseObservation {
         operations: own.iter().map(|r| r.lap.operations).sum(),
-        elapsed_s: crew.ticks.seconds_between(started, ended),
+        elapsed_s: crew.ticks.seconds_between(origin, ended),
+        slices_over,
         recorders,
         kind: own[0].kind,
         tally,

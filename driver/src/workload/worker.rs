@@ -7,6 +7,7 @@ use crate::engine::Result;
 use crate::measure::{Progress, Recorder, Ticks};
 
 use super::arrival::Schedule;
+use super::gate::Pass;
 use super::operations::{Action, Step};
 
 /// Why and when threads stop early.
@@ -14,14 +15,14 @@ use super::operations::{Action, Step};
 pub struct Stops<'a> {
     /// The tuner cancelled the run.
     pub cancelled: &'a AtomicBool,
-    /// Another thread of the phase failed, or the threads that this one accompanies are done.
-    pub halted: &'a AtomicBool,
+    /// The gate has something to say to this thread.
+    pub attention: &'a AtomicBool,
 }
 
 impl Stops<'_> {
     #[inline]
     fn any(&self) -> bool {
-        self.halted.load(Ordering::Relaxed) || self.cancelled.load(Ordering::Relaxed)
+        self.attention.load(Ordering::Relaxed) || self.cancelled.load(Ordering::Relaxed)
     }
 }
 
@@ -51,17 +52,17 @@ pub struct Lap {
     pub cut_short: bool,
 }
 
-/// Repeats `action` to its extent.
+/// Repeats `action` to its extent, slice by slice if it is a closed loop.
 pub fn repeat<A: Action>(
     action: &mut A,
     extent: Extent,
     ticks: &Ticks,
-    stops: Stops<'_>,
+    pass: &Pass<'_>,
     progress: &Progress,
 ) -> Result<Lap> {
     match extent.schedule.clone() {
-        None => closed_loop(action, &extent, ticks, stops, progress),
-        Some(schedule) => open_loop(action, schedule, &extent, ticks, stops, progress),
+        None => closed_loop(action, &extent, ticks, pass, progress),
+        Some(schedule) => open_loop(action, schedule, &extent, ticks, pass.stops(), progress),
     }
 }
 
@@ -69,31 +70,36 @@ fn closed_loop<A: Action>(
     action: &mut A,
     extent: &Extent,
     ticks: &Ticks,
-    stops: Stops<'_>,
+    pass: &Pass<'_>,
     progress: &Progress,
 ) -> Result<Lap> {
     let mut lap = Lap::begun(extent.started);
-    while lap.operations < extent.operations {
-        if stops.any() {
-            lap.cut_short = true;
-            break;
+    let stops = pass.stops();
+    while let Some(turn) = pass.turn(extent, &mut lap) {
+        let timed = turn.until_ns != u64::MAX;
+        while lap.operations < turn.operations {
+            let start = if A::PREPARES {
+                action.prepare();
+                ticks.now()
+            } else {
+                lap.ended
+            };
+            let step = action.perform()?;
+            lap.ended = ticks.now();
+            if step == Step::Exhausted {
+                pass.give_back(turn.operations - lap.operations);
+                return Ok(lap);
+            }
+            if stops.any() {
+                lap.count(pass.corrected_ns(start, lap.ended), progress);
+                break;
+            }
+            lap.count(ticks.ns_between(start, lap.ended), progress);
+            if timed && ticks.ns_between(turn.origin, lap.ended) >= turn.until_ns {
+                break;
+            }
         }
-        let start = if A::PREPARES {
-            action.prepare();
-            ticks.now()
-        } else {
-            lap.ended
-        };
-        let step = action.perform()?;
-        lap.ended = ticks.now();
-        if step == Step::Exhausted {
-            break;
-        }
-        lap.count(ticks.ns_between(start, lap.ended), progress);
-        let timed = extent.duration_ns != u64::MAX;
-        if timed && ticks.ns_between(extent.started, lap.ended) >= extent.duration_ns {
-            break;
-        }
+        pass.give_back(turn.operations - lap.operations);
     }
     Ok(lap)
 }
@@ -152,6 +158,7 @@ impl Lap {
 mod tests {
     use super::*;
     use crate::measure::OperationKind;
+    use crate::workload::gate::{Gate, Size, Slices};
     use crate::workload::operations::Tally;
     use std::sync::atomic::AtomicU64;
     use std::time::Duration;
@@ -187,16 +194,18 @@ mod tests {
             started,
             schedule: rate_ops_s.map(|rate| Schedule::new(ticks.clone(), started, rate, 0, 1)),
         };
-        let stops = Stops {
-            cancelled: &quiet,
-            halted: &quiet,
+        let whole = Slices {
+            count: 1,
+            of: Size::Operations(50),
         };
+        let gate = Gate::new(ticks.clone(), whole, 1, 0);
+        let pass = gate.pass(0, &quiet);
         let progress = Progress::default();
         let lap = repeat(
             &mut Stumble { millis: 100 },
             extent,
             &ticks,
-            stops,
+            &pass,
             &progress,
         )
         .unwrap();

@@ -1,17 +1,19 @@
 //! Flushes and compactions out of LevelDB's information log.
 //!
 //! The lines are `Level-0 table #N: B bytes OK` when a memtable was written out and
-//! `Compacted a@L + b@M files => B bytes` when a compaction was installed (1.22 and 1.23 alike).
+//! `Compacted a@L + b@M files => B bytes` when a compaction from level L to level M was installed
+//! (1.22 and 1.23 alike).
 //! Tables that were only moved a level down have a line of their own and are not counted. Nothing
 //! says exactly how much a compaction read.
 
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::ops::Range;
 use std::path::Path;
 
 use crate::engine::log_lines::{for_each_line, LogClock};
-use crate::engine::BackgroundWork;
+use crate::engine::{BackgroundWork, LevelWork};
 
 /// Work that finished between two instants in microseconds, as recorded in `directory`.
 ///
@@ -24,7 +26,8 @@ pub fn background_work(directory: &Path, during: Range<u64>) -> BackgroundWork {
 fn read(directory: &Path, during: Range<u64>) -> Option<BackgroundWork> {
     let clock = LogClock::between(during.start, during.end)?;
     let mut first_line_us = None;
-    let (mut flushes, mut flush_bytes, mut compactions, mut written) = (0, 0, 0, 0);
+    let (mut flushes, mut flush_bytes) = (0, 0);
+    let mut levels: BTreeMap<u32, LevelWork> = BTreeMap::new();
     let mut line = |line: &[u8]| {
         let Some(instant) = clock.instant_us(line) else {
             return;
@@ -38,10 +41,7 @@ fn read(directory: &Path, during: Range<u64>) -> Option<BackgroundWork> {
                 flushes += 1;
                 flush_bytes += bytes;
             }
-            Some(Work::Compaction(bytes)) => {
-                compactions += 1;
-                written += bytes;
-            }
+            Some(Work::Compaction { level, bytes }) => levels.entry(level).or_default().add(bytes),
             None => {}
         }
     };
@@ -57,16 +57,22 @@ fn read(directory: &Path, during: Range<u64>) -> Option<BackgroundWork> {
     whole.then_some(BackgroundWork {
         flushes: Some(flushes),
         flush_bytes: Some(flush_bytes),
-        compactions: Some(compactions),
+        compactions: Some(levels.values().map(|work| work.compactions).sum()),
         compaction_read_bytes: None,
-        compaction_write_bytes: Some(written),
+        compaction_write_bytes: Some(
+            levels
+                .values()
+                .map(|work| work.compaction_write_bytes)
+                .sum(),
+        ),
+        levels: Some(levels),
     })
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum Work {
     Flush(u64),
-    Compaction(u64),
+    Compaction { level: u32, bytes: u64 },
 }
 
 impl Work {
@@ -85,11 +91,12 @@ impl Work {
             return (bytes > 0).then_some(Self::Flush(bytes));
         }
         let compaction = message.strip_prefix("Compacted ")?;
-        let bytes = compaction
-            .split_once(" files => ")?
-            .1
-            .strip_suffix(" bytes")?;
-        Some(Self::Compaction(bytes.parse().ok()?))
+        let (inputs, bytes) = compaction.split_once(" files => ")?;
+        let level = inputs.rsplit_once('@')?.1;
+        Some(Self::Compaction {
+            level: level.parse().ok()?,
+            bytes: bytes.strip_suffix(" bytes")?.parse().ok()?,
+        })
     }
 }
 
@@ -109,7 +116,10 @@ mod tests {
         );
         assert_eq!(
             work("Compacted 4@0 + 3@1 files => 987 bytes"),
-            Some(Work::Compaction(987))
+            Some(Work::Compaction {
+                level: 1,
+                bytes: 987
+            })
         );
         for other in [
             "Level-0 table #5: started",

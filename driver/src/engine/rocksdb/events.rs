@@ -3,10 +3,11 @@
 //! RocksDB writes one JSON object per event after `EVENT_LOG_v1`, unless `info_log_level` is
 //! raised above INFO. Seen alike in 5.14, 7.8.3 and 10.2.1: `flush_started`,
 //! `table_file_creation` (`file_size`), `flush_finished`, `compaction_started`
-//! (`input_data_size`), `compaction_finished` (`total_output_size`), tied together by `job`.
+//! (`input_data_size`), `compaction_finished` (`total_output_size`, `output_level`), tied together
+//! by `job`.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::BufReader;
 use std::ops::Range;
@@ -14,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 use super::options_file::OptionsFile;
 use crate::engine::log_lines::{for_each_line, LogClock};
-use crate::engine::BackgroundWork;
+use crate::engine::{BackgroundWork, LevelWork};
 
 /// Work that finished between two instants in microseconds, as recorded in `directory`.
 ///
@@ -73,6 +74,7 @@ struct Event<'a> {
     file_size: Option<u64>,
     input_data_size: Option<u64>,
     total_output_size: Option<u64>,
+    output_level: Option<u32>,
 }
 
 /// Adds events up. Holds one number per job that is running.
@@ -88,6 +90,8 @@ struct Tally {
     compactions: u64,
     compaction_read_bytes: u64,
     compaction_write_bytes: u64,
+    /// `None` as soon as one compaction does not say where it wrote to.
+    levels: Option<BTreeMap<u32, LevelWork>>,
 }
 
 impl Tally {
@@ -103,6 +107,7 @@ impl Tally {
             compactions: 0,
             compaction_read_bytes: 0,
             compaction_write_bytes: 0,
+            levels: Some(BTreeMap::new()),
         }
     }
 
@@ -155,13 +160,22 @@ impl Tally {
             "compaction_finished" => {
                 let read = self.compacting.remove(&event.job);
                 if self.during.contains(&event.time_micros) {
-                    self.compactions += 1;
-                    self.unreadable |= read.is_none() || event.total_output_size.is_none();
-                    self.compaction_read_bytes += read.unwrap_or_default();
-                    self.compaction_write_bytes += event.total_output_size.unwrap_or_default();
+                    self.compaction(read, event);
                 }
             }
             _ => {}
+        }
+    }
+
+    fn compaction(&mut self, read: Option<u64>, event: &Event<'_>) {
+        let written = event.total_output_size.unwrap_or_default();
+        self.compactions += 1;
+        self.unreadable |= read.is_none() || event.total_output_size.is_none();
+        self.compaction_read_bytes += read.unwrap_or_default();
+        self.compaction_write_bytes += written;
+        match (&mut self.levels, event.output_level) {
+            (Some(levels), Some(level)) => levels.entry(level).or_default().add(written),
+            _ => self.levels = None,
         }
     }
 
@@ -176,6 +190,7 @@ impl Tally {
             compactions: Some(self.compactions),
             compaction_read_bytes: Some(self.compaction_read_bytes),
             compaction_write_bytes: Some(self.compaction_write_bytes),
+            levels: self.levels,
         })
     }
 }
@@ -196,7 +211,7 @@ mod tests {
 1970/01/01-00:00:00.000012 1 EVENT_LOG_v1 {"time_micros": 12, "cf_name": "default", "job": 2, "event": "table_file_creation", "file_number": 9, "file_size": 100, "table_properties": {"data_size": 5}}
 1970/01/01-00:00:00.000013 1 EVENT_LOG_v1 {"time_micros": 13, "cf_name": "default", "job": 3, "event": "table_file_creation", "file_number": 10, "file_size": 600}
 1970/01/01-00:00:00.000020 1 (Original Log Time 1970/01/01-00:00:00.000020) EVENT_LOG_v1 {"time_micros": 20, "job": 2, "event": "flush_finished", "lsm_state": [1]}
-1970/01/01-00:00:00.000030 1 EVENT_LOG_v1 {"time_micros": 30, "job": 3, "event": "compaction_finished", "total_output_size": 600}
+1970/01/01-00:00:00.000030 1 EVENT_LOG_v1 {"time_micros": 30, "job": 3, "event": "compaction_finished", "output_level": 1, "total_output_size": 600}
 1970/01/01-00:00:00.000031 1 EVENT_LOG_v1 {"time_micros": 31, "job": 3, "event": "table_file_deletion", "file_number": 1}
 "#;
 
@@ -215,6 +230,11 @@ mod tests {
         assert_eq!(all.compactions, Some(1));
         assert_eq!(all.compaction_read_bytes, Some(700));
         assert_eq!(all.compaction_write_bytes, Some(600));
+        let into_level_1 = LevelWork {
+            compactions: 1,
+            compaction_write_bytes: 600,
+        };
+        assert_eq!(all.levels, Some(BTreeMap::from([(1, into_level_1)])));
         // The start is included, the end excluded.
         let flush = tally(LINES, 20..30).unwrap();
         assert_eq!((flush.flushes, flush.compactions), (Some(1), Some(0)));
@@ -237,6 +257,8 @@ mod tests {
         );
         let broken = LINES.replace("\"time_micros\": 20", "\"time_micros\": ?");
         assert_eq!(tally(&broken, 5..31), None, "an unreadable event");
+        let silent = tally(&LINES.replace("\"output_level\": 1, ", ""), 5..31).unwrap();
+        assert_eq!((silent.compactions, silent.levels), (Some(1), None));
         let lost: String = LINES
             .lines()
             .filter(|line| !line.contains("compaction_started"))

@@ -1,0 +1,98 @@
+//! Taking turns with another run: between slices this process stops, and somebody continues it.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rustix::process::{set_parent_process_death_signal, Signal};
+
+use crate::measure::{stolen_s, Ticks};
+use crate::protocol::{Message, Phase, PhaseKind};
+
+use super::report::PhaseStart;
+use super::Sink;
+
+/// Where in a run a turn ends.
+#[derive(Debug, Clone, Copy)]
+pub struct Position {
+    /// The phase.
+    pub index: usize,
+    /// Slices of it that are over.
+    pub slice: usize,
+    /// Operations of it.
+    pub operations: u64,
+    /// Seconds of it, without those spent stopped.
+    pub elapsed_s: f64,
+}
+
+/// The turns of one run, and the time that it spent stopped.
+#[derive(Debug)]
+pub struct Turns<'a> {
+    slices: u32,
+    cancelled: &'a AtomicBool,
+    ticks: Ticks,
+    stopped_s: f64,
+    stolen_s: f64,
+}
+
+impl<'a> Turns<'a> {
+    /// The turns of a run that cuts each measure phase into `slices` parts; 0 for one that never
+    /// stops. A run that does stop dies with its parent, since a stopped process sees no end of
+    /// its input.
+    pub fn new(slices: u32, cancelled: &'a AtomicBool) -> std::io::Result<Self> {
+        if slices > 0 {
+            set_parent_process_death_signal(Some(Signal::KILL))?;
+        }
+        Ok(Turns {
+            slices,
+            cancelled,
+            ticks: Ticks::default(),
+            stopped_s: 0.0,
+            stolen_s: 0.0,
+        })
+    }
+
+    /// How many parts `phase` has.
+    pub fn slices_of(&self, phase: &Phase) -> u64 {
+        match phase.kind {
+            PhaseKind::Measure => u64::from(self.slices.max(1)),
+            PhaseKind::Load | PhaseKind::Settle | PhaseKind::Warmup => 1,
+        }
+    }
+
+    /// Seconds for which this process was stopped.
+    pub fn stopped_s(&self) -> f64 {
+        self.stopped_s
+    }
+
+    /// Seconds stolen from the machine while this process was not stopped.
+    pub fn stolen_s(&self) -> Option<f64> {
+        stolen_s().map(|all| all - self.stolen_s)
+    }
+
+    /// Says that the run stands at `position` of the phase that began at `start`, and stops until
+    /// it is continued. A cancelled run goes on to its end instead. Returns the seconds that were
+    /// stolen meanwhile.
+    pub fn stop(
+        &mut self,
+        position: Position,
+        start: &PhaseStart,
+        sink: &mut dyn Sink,
+    ) -> std::io::Result<f64> {
+        if self.slices == 0 || self.cancelled.load(Ordering::Relaxed) {
+            return Ok(0.0);
+        }
+        sink.send(&Message::Paused {
+            index: position.index,
+            slice: position.slice,
+            operations_total: position.operations,
+            elapsed_s: position.elapsed_s,
+            cpu_s: start.cpu_s(),
+            steal_s: start.steal_s(self),
+        })?;
+        let (from, stolen_before_s) = (self.ticks.now(), stolen_s());
+        sink.stop_process()?;
+        let stolen_s = stolen_s().zip(stolen_before_s).map_or(0.0, |(a, b)| a - b);
+        self.stopped_s += self.ticks.seconds_between(from, self.ticks.now());
+        self.stolen_s += stolen_s;
+        Ok(stolen_s)
+    }
+}
