@@ -20,7 +20,8 @@ impl Progress {
         self.operations.store(operations, Ordering::Relaxed);
     }
 
-    fn read(&self) -> u64 {
+    /// The count as last published.
+    pub fn read(&self) -> u64 {
         self.operations.load(Ordering::Relaxed)
     }
 }

@@ -6,7 +6,7 @@ mod latency;
 mod process;
 mod steal;
 
-pub use clock::{unix_us, Ticks};
+pub use clock::{unix_us, wall_offset_us, Ticks};
 pub use intervals::{IntervalSeries, Progress};
 pub use latency::{OperationKind, Recorder, Recorders};
 pub use process::{directory_bytes, process_cpu_s, ProcessCounters};

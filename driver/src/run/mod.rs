@@ -4,7 +4,9 @@ mod check;
 mod failure;
 mod phases;
 mod report;
+mod reporter;
 mod turns;
+mod wall_clock;
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -90,11 +92,12 @@ fn run(
 ) -> Result<Usage, Failure> {
     check::version(request.protocol_version)?;
     check::workload(&request.workload)?;
+    check::interval(request)?;
     check::slices(request)?;
     let engine = load(&request.engine)?;
     check::create(&request.directory)?;
     let turns = Turns::new(request.slices, cancelled)?;
-    let executed = Phases::new(request, cancelled, turns).execute(&*engine, sink)?;
+    let mut executed = Phases::new(request, cancelled, turns).execute(&*engine, sink)?;
     let database_bytes = directory_bytes(&request.directory);
     executed.send_background_work(&*engine, &request.directory, sink)?;
     read_back(request, &*engine, &executed, sink)?;

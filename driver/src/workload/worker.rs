@@ -200,14 +200,12 @@ mod tests {
         let gate = Gate::new(ticks.clone(), whole, 1, 0);
         let pass = gate.pass(0, &quiet);
         let progress = Progress::default();
-        let lap = repeat(
-            &mut Stumble { millis: 100 },
-            extent,
-            &ticks,
-            &pass,
-            &progress,
-        )
-        .unwrap();
+        let mut stumble = Stumble { millis: 100 };
+        let lap = std::thread::scope(|scope| {
+            scope.spawn(|| gate.begin());
+            pass.assemble();
+            repeat(&mut stumble, extent, &ticks, &pass, &progress).unwrap()
+        });
         let mut all = crate::measure::Recorders::default();
         all.merge(OperationKind::Get, &lap.recorder);
         all.replies()["get"].latency_us_p50
