@@ -20,6 +20,8 @@ pub enum Request {
     Run(RunRequest),
     /// Say what an engine library is.
     Probe(ProbeRequest),
+    /// Say whether a database whose driver was killed holds what was reported done.
+    Check(CheckRequest),
 }
 
 impl Request {
@@ -71,6 +73,16 @@ pub struct RunRequest {
     pub workload: Workload,
     /// Seed of every random choice of the run.
     pub seed: u64,
+    /// Seed of the load phases and of all values; that of the run where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_seed: Option<u64>,
+    /// An earlier run executed the first phases: go on from there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prepared: Option<Prepared>,
+    /// Where to note, once the run has worked, what was written: for runs on copies of its
+    /// database.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub save_ledger: Option<PathBuf>,
     /// Length of a step of the interval series, in milliseconds.
     #[serde(default = "default_interval_ms")]
     pub interval_ms: u64,
@@ -103,6 +115,48 @@ fn default_verify_keys() -> usize {
     1000
 }
 
+impl RunRequest {
+    /// The seed of load phases and of values.
+    pub fn load_seed(&self) -> u64 {
+        self.load_seed.unwrap_or(self.seed)
+    }
+}
+
+/// A database that is there already, in the folder of the request.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Prepared {
+    /// What the earlier run saved as `save_ledger`.
+    pub ledger: PathBuf,
+    /// Phases that it executed: the first ones of the workload.
+    pub phases: usize,
+}
+
+/// What is left of a run whose driver was killed in the middle of its first phase?
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CheckRequest {
+    /// Must equal [`PROTOCOL_VERSION`].
+    pub protocol_version: u32,
+    /// The engine of that run.
+    pub engine: EngineRequest,
+    /// Folder of its database.
+    pub directory: PathBuf,
+    /// Its options.
+    #[serde(default)]
+    pub options: Options,
+    /// Its workload, the first phase of which one thread performed: `fillseq` or
+    /// `filluniquerandom`, of no more operations than there are keys.
+    pub workload: Workload,
+    /// Its seed.
+    pub seed: u64,
+    /// Its seed of load phases and of values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub load_seed: Option<u64>,
+    /// Operations of the first phase that it had reported done.
+    pub acknowledged: u64,
+}
+
 /// A list of phases over one database.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -117,8 +171,28 @@ pub struct Workload {
     pub num: u64,
     /// What a crash may cost.
     pub durability: Durability,
+    /// What the kernel holds of the database when a measure phase begins.
+    #[serde(default, skip_serializing_if = "is_warm")]
+    pub page_cache: PageCache,
     /// What happens, in order.
     pub phases: Vec<Phase>,
+}
+
+/// What the kernel holds of the database's files when a measure phase begins. An engine that reads
+/// past the kernel's cache is told so by its own options.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PageCache {
+    /// What the phases before left there.
+    #[default]
+    Warm,
+    /// As little as can be: the database is closed, dropped from the cache, and opened again.
+    Cold,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
+fn is_warm(page_cache: &PageCache) -> bool {
+    *page_cache == PageCache::Warm
 }
 
 /// What a phase is for.
@@ -312,7 +386,8 @@ pub enum Message {
         /// Flushed and compacted bytes per user byte written.
         write_amplification: Option<f64>,
     },
-    /// The written keys were read back from the reopened database.
+    /// The written keys were read back from the reopened database: after a run, a sample of them;
+    /// in answer to a check, all that were reported done.
     Verified {
         /// How many were checked.
         keys_checked: u64,
@@ -320,6 +395,10 @@ pub enum Message {
         keys_lost: u64,
         /// There, with bytes that nobody wrote last.
         keys_wrong: u64,
+        /// Only in answer to a check: keys after the reported ones that are there too, up to the
+        /// first that is not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        keys_beyond: Option<u64>,
         /// Seconds that reopening took.
         reopen_s: f64,
     },
@@ -549,6 +628,16 @@ pub struct PhaseReply {
     pub rss_bytes_max: u64,
     /// Bytes of all files of the database at the end.
     pub database_bytes: u64,
+    /// Table files of each level at the end, level 0 first; absent where not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_per_level: Option<Vec<u64>>,
+    /// Their bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_level: Option<Vec<u64>>,
+    /// Share of the pages of the database's files that the kernel held in memory when a measure
+    /// phase began that was to begin cold; absent elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_cache_cached_share: Option<f64>,
     /// Wall clock at the start.
     pub started_unix_us: u64,
     /// Wall clock at the end, drain included.

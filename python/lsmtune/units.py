@@ -45,6 +45,9 @@ _DIGITS_MAX = 400  # more than any float has; beyond 4,300 Python converts none
 _FLOAT = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?", re.ASCII)
 
 
+SHARE_ALLOWED = "a share above 0 and below 100%, such as 5% or 0.05"
+
+
 class UnitError(ValueError):
     """Text that is not a size or a duration; the parts are there for an `InputError`."""
 
@@ -132,6 +135,20 @@ def parse_duration(value: object) -> float:
         raise UnitError(value, DURATION_ALLOWED)
     total = sum(Decimal(number) * SECONDS_PER_UNIT[unit] for number, unit in parts)
     return parse_duration(float(total))
+
+
+def parse_share(value: object) -> float:
+    """A share of a whole as a fraction: text such as `5%` or `0.05`, or a number such as 0.05.
+
+    Raises `UnitError` for anything else, and for what is not above 0 and below 1.
+    """
+    match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(%?)", str(value).strip(), re.ASCII)
+    if isinstance(value, bool) or match is None:
+        raise UnitError(value, SHARE_ALLOWED)
+    share = float(match[1]) / (100 if match[2] else 1)
+    if not 0 < share < 1:
+        raise UnitError(value, SHARE_ALLOWED)
+    return share
 
 
 def format_duration(seconds: float) -> str:

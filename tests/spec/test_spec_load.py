@@ -9,8 +9,18 @@ import yaml
 from lsmtune.errors import InputError
 from lsmtune.records.config import Config, OptionValue
 from lsmtune.records.objective import Direction, Objective
+from lsmtune.records.pairing import PairMethod
 from lsmtune.records.workload import Durability
-from lsmtune.spec import DataRungs, Spec, TimeRungs, load_spec, parse_spec, spec_json_schema
+from lsmtune.spec import (
+    DatabaseSpec,
+    DataRungs,
+    NoiseSpec,
+    Spec,
+    TimeRungs,
+    load_spec,
+    parse_spec,
+    spec_json_schema,
+)
 from lsmtune.spec.document import parse_document
 
 HERE = Path(__file__).parent
@@ -37,7 +47,10 @@ def test_the_defaults_of_a_minimal_study() -> None:
     assert spec.sampler.name == "tpe"
     assert (spec.pruner, spec.constraints, spec.start, spec.command) == (None, (), (), None)
     assert (spec.budget.time_s, spec.budget.trials) == (None, 10)
-    assert (spec.proof.pairs, spec.proof.confidence) == (5, 0.95)
+    assert (spec.proof.pairs, spec.proof.confidence) == (30, 0.95)
+    assert (spec.proof.smallest_effect, spec.proof.method) == (None, None)
+    assert spec.noise == NoiseSpec(calibration_pairs=3, anchor_every=10, repeats_max=3)
+    assert spec.databases == DatabaseSpec(reuse=True, size_bytes=20 * 2**30)
     assert spec.limits.deadline_s == 600
     assert (spec.limits.memory_bytes, spec.limits.disk_bytes) == (4 * 2**30, 20 * 2**30)
     assert spec.space["write_buffer_size"].unit == "bytes"
@@ -70,7 +83,10 @@ def test_every_field_is_read() -> None:
     assert (spec.budget.time_s, spec.limits.memory_bytes) == (5400, 3 * 2**29)
     assert (spec.limits.deadline_s, spec.limits.disk_bytes) == (90, 10**10)
     assert spec.sampler.settings["startup_trials"] == 5
-    assert (spec.proof.pairs, spec.seed) == (7, 42)
+    assert (spec.proof.pairs, spec.seed) == (12, 42)
+    assert (spec.proof.smallest_effect, spec.proof.method) == (0.03, PairMethod.SLICES)
+    assert spec.noise == NoiseSpec(calibration_pairs=2, anchor_every=0, repeats_max=5)
+    assert spec.databases == DatabaseSpec(reuse=False, size_bytes=4 * 2**30)
 
 
 @pytest.mark.parametrize(
@@ -95,6 +111,7 @@ def test_the_comparable_parts_hold_what_changes_a_measurement(replaced: dict[str
         {"name": "name: another"},
         {"budget": "budget: {time: 5m}"},
         {"proof": "proof: {pairs: 9}"},
+        {"noise": "noise: {anchors: 5}"},
         {"sampler": "sampler: {name: random}"},
         {"seed": "seed: 9"},
         {"baseline": "baseline: default"},

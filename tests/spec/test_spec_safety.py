@@ -53,6 +53,22 @@ def test_a_number_of_the_space_that_reaches_one_is_seen() -> None:
         parse_spec(text, Path("study.yaml"))
 
 
+@pytest.mark.parametrize("value", ["1000", "1000000", "'1000'", "-1"])
+def test_a_level_0_without_bound_is_unsafe(value: str) -> None:
+    """The tree is never put in order within the measurement, and the bill comes later."""
+    with pytest.raises(InputError, match="level 0 grows without bound"):
+        study(rest=f"options: {{level0_stop_writes_trigger: {value}}}")
+    assert study(rest="options: {level0_stop_writes_trigger: 999}").unsafe_options == {}
+
+
+def test_a_space_that_reaches_an_unbounded_level_0_is_seen() -> None:
+    text = study().text.replace("write_buffer_size", "level0_slowdown_writes_trigger")
+    reaching = text.replace("low: 1MiB, high: 64MiB", "low: 8, high: 4096")
+    with pytest.raises(InputError, match=r"space\.level0_slowdown_writes_trigger: unsafe"):
+        parse_spec(reaching, Path("study.yaml"))
+    parse_spec(text.replace("low: 1MiB, high: 64MiB", "low: 8, high: 64"), Path("study.yaml"))
+
+
 def test_the_durability_class_decides() -> None:
     assert unsafe_option("rocksdb", "manual_wal_flush", Durability.NONE) is None
     assert unsafe_option("rocksdb", "manual_wal_flush", Durability.WAL) is not None

@@ -60,6 +60,19 @@ impl Engine for Memory {
         Ok(Box::new(MemoryDatabase { contents }))
     }
 
+    fn reopen(
+        &self,
+        directory: &Path,
+        options: &Options,
+        durability: Durability,
+    ) -> Result<Box<dyn Database>> {
+        self.open(directory, options, durability)
+    }
+
+    fn keeps_files(&self) -> bool {
+        false
+    }
+
     fn background_work(&self, _directory: &Path, _from_us: u64, _to_us: u64) -> BackgroundWork {
         BackgroundWork::default()
     }

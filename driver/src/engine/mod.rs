@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 mod c_bytes;
+mod existing;
 mod flusher;
 mod leveldb;
 mod library;
@@ -83,6 +84,15 @@ impl LevelWork {
     }
 }
 
+/// Table files of one level of the tree.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct LevelSize {
+    /// How many there are.
+    pub files: u64,
+    /// Their bytes.
+    pub bytes: u64,
+}
+
 /// Why an engine refused or failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum EngineError {
@@ -151,8 +161,8 @@ pub enum Durability {
 
 /// A loaded engine.
 ///
-/// Obligations: `open` creates the directory's database where there is none and reopens it
-/// otherwise; every unknown or unusable option is an error that names it, before anything is
+/// Obligations: `open` creates the directory's database where there is none and opens it
+/// otherwise; `reopen` only opens one that is there; every unknown or unusable option is an error that names it, before anything is
 /// written outside `directory`; closing is dropping the [`Database`], and after it the same
 /// directory can be opened again by the same engine with all data present.
 pub trait Engine: Send + Sync {
@@ -167,6 +177,20 @@ pub trait Engine: Send + Sync {
         options: &Options,
         durability: Durability,
     ) -> Result<Box<dyn Database>>;
+
+    /// As [`Engine::open`], for a database that the same options have opened before: it must be
+    /// there, and an option that says otherwise (`error_if_exists`) is left out.
+    fn reopen(
+        &self,
+        directory: &Path,
+        options: &Options,
+        durability: Durability,
+    ) -> Result<Box<dyn Database>>;
+
+    /// Whether a database is in files of its directory, so that a copy of them is a database too.
+    fn keeps_files(&self) -> bool {
+        true
+    }
 
     /// Flush and compaction work recorded in `directory` by a *closed* database between two wall
     /// clock instants, in microseconds since the epoch, start included, end excluded.
@@ -213,6 +237,12 @@ pub trait Database: Send + Sync {
     /// for engines that map their files or hold everything in memory.
     fn reads_by_system_call(&self) -> bool {
         false
+    }
+
+    /// The levels of the tree, level 0 first, empty ones included; `None` if the engine has none or
+    /// does not say.
+    fn levels(&self) -> Option<Vec<LevelSize>> {
+        None
     }
 
     /// The engine's own property text, such as `rocksdb.stats`; `None` if it has none of that name.

@@ -14,15 +14,16 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Publishes the thread's count.
+    /// Publishes the thread's count, of operations that have returned: a crash test holds the
+    /// engine to every number that was read here.
     #[inline]
     pub fn publish(&self, operations: u64) {
-        self.operations.store(operations, Ordering::Relaxed);
+        self.operations.store(operations, Ordering::Release);
     }
 
-    /// The count as last published.
+    /// The operations that had returned by now.
     pub fn read(&self) -> u64 {
-        self.operations.load(Ordering::Relaxed)
+        self.operations.load(Ordering::Acquire)
     }
 }
 

@@ -4,7 +4,8 @@ const COUNT_BITS: u32 = 44;
 const THREAD_BITS: u32 = 12;
 
 /// One write: the `count`-th of a thread in a phase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(transparent)]
 pub struct Version(u64);
 
 impl Version {

@@ -4,7 +4,9 @@
 use std::fmt::Display;
 use std::path::Path;
 
-use crate::protocol::{ErrorReply, Phase, PhaseKind, RunRequest, Workload, PROTOCOL_VERSION};
+use crate::protocol::{
+    ErrorReply, Outcome, Phase, PhaseKind, RunRequest, Workload, PROTOCOL_VERSION,
+};
 use crate::random::{Version, KEY_NUMBER_BYTES};
 
 use super::failure::Failure;
@@ -131,18 +133,19 @@ pub fn create(directory: &Path) -> Checked {
     if directory.is_dir() {
         return Ok(());
     }
-    std::fs::create_dir(directory).map_err(|error| {
-        Failure::invalid(ErrorReply {
-            field: Some("directory".to_owned()),
-            found: Some(directory.display().to_string()),
-            ..ErrorReply::new("directory", format!("{}: {error}", directory.display()))
-        })
-    })
+    std::fs::create_dir(directory)
+        .map_err(|error| Failure::system("directory", directory, &error, Outcome::Invalid))
 }
 
-fn require(holds: bool, field: &str, found: impl Display, allowed: &str) -> Checked {
+/// `invalid` for `field` unless the condition holds.
+pub fn require(holds: bool, field: &str, found: impl Display, allowed: &str) -> Checked {
     if holds {
         return Ok(());
     }
-    Err(Failure::invalid(ErrorReply::field(field, &found, allowed)))
+    Err(refusal(field, found, allowed))
+}
+
+/// `invalid` for `field`.
+pub fn refusal(field: &str, found: impl Display, allowed: &str) -> Failure {
+    Failure::invalid(ErrorReply::field(field, &found, allowed))
 }

@@ -1,5 +1,8 @@
 //! Why a run ended early.
 
+use std::io::ErrorKind;
+use std::path::Path;
+
 use crate::engine::EngineError;
 use crate::protocol::{ErrorReply, Outcome};
 
@@ -33,6 +36,28 @@ impl Failure {
     /// The request cannot be carried out.
     pub fn invalid(error: ErrorReply) -> Self {
         Failure::reported(Outcome::Invalid, error)
+    }
+
+    /// A system call for `field` of the request failed: the device is full, or else `otherwise`.
+    pub fn system(field: &str, path: &Path, error: &std::io::Error, otherwise: Outcome) -> Self {
+        let outcome = match error.kind() {
+            ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Outcome::DiskFull,
+            _ => otherwise,
+        };
+        let kind = match outcome {
+            Outcome::DiskFull => "disk_full",
+            _ => field,
+        };
+        let path = path.display().to_string();
+        let message = format!("{field}: {path}: {error}");
+        Failure::reported(
+            outcome,
+            ErrorReply {
+                field: Some(field.to_owned()),
+                found: Some(path),
+                ..ErrorReply::new(kind, message)
+            },
+        )
     }
 
     /// An engine that refuses to open was asked for something that it cannot do.

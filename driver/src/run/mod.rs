@@ -1,8 +1,11 @@
 //! One run: open, execute the phases, close, reopen, read back, and say so step by step.
 
+mod after_crash;
 mod check;
 mod failure;
+mod page_cache;
 mod phases;
+mod prepared;
 mod report;
 mod reporter;
 mod turns;
@@ -46,6 +49,7 @@ pub fn execute(
     let done = match request {
         Request::Run(request) => run(request, cancelled, sink),
         Request::Probe(request) => probe(request, sink),
+        Request::Check(request) => after_crash::check(request, cancelled, sink),
     };
     match done {
         Ok(usage) => sink.send(&usage.finished(started)).map(|()| true),
@@ -95,12 +99,15 @@ fn run(
     check::interval(request)?;
     check::slices(request)?;
     let engine = load(&request.engine)?;
+    prepared::check(request, &*engine)?;
     check::create(&request.directory)?;
+    let ledger = prepared::ledger(request)?;
     let turns = Turns::new(request.slices, cancelled)?;
-    let mut executed = Phases::new(request, cancelled, turns).execute(&*engine, sink)?;
+    let mut executed = Phases::new(request, ledger, cancelled, turns).execute(&*engine, sink)?;
     let database_bytes = directory_bytes(&request.directory);
     executed.send_background_work(&*engine, &request.directory, sink)?;
     read_back(request, &*engine, &executed, sink)?;
+    prepared::save(request, &executed.ledger)?;
     Ok(Usage {
         rss_bytes_max: executed.rss_bytes_max,
         database_bytes,
@@ -125,7 +132,7 @@ fn read_back(
     }
     let started = Instant::now();
     let database = engine
-        .open(
+        .reopen(
             &request.directory,
             &request.options,
             request.workload.durability,
@@ -145,6 +152,7 @@ fn read_back(
         keys_checked: seen.keys_checked,
         keys_lost: seen.keys_lost,
         keys_wrong: seen.keys_wrong,
+        keys_beyond: None,
         reopen_s,
     })?;
     if seen.keys_lost + seen.keys_wrong == 0 {

@@ -7,10 +7,11 @@ use std::time::{Duration, Instant};
 use crate::engine::{BackgroundWork, Database, Engine, EngineError};
 use crate::measure::unix_us;
 use crate::protocol::{Message, Phase, PhaseKind, PhaseReply, RunRequest};
-use crate::random::{mix, ValuePool};
-use crate::workload::{run_phase, Ledger, PhaseContext, PhaseObservation};
+use crate::random::ValuePool;
+use crate::workload::{run_phase, value_pool, Ledger, PhaseContext, PhaseObservation};
 
 use super::failure::Failure;
+use super::page_cache;
 use super::report::{phase_reply, write_amplification, PhaseStart};
 use super::reporter::Reporter;
 use super::turns::{Position, Turns};
@@ -54,15 +55,18 @@ pub struct Executed {
 }
 
 impl<'a> Phases<'a> {
-    /// The phases of `request`, none of which has run yet.
-    pub fn new(request: &'a RunRequest, cancelled: &'a AtomicBool, turns: Turns<'a>) -> Self {
-        let workload = &request.workload;
-        let pool_seed = mix(request.seed ^ 0x7661_6c75_6573);
+    /// The phases of `request` that are still to run; `ledger` is what those before them wrote.
+    pub fn new(
+        request: &'a RunRequest,
+        ledger: Ledger,
+        cancelled: &'a AtomicBool,
+        turns: Turns<'a>,
+    ) -> Self {
         Phases {
             request,
             cancelled,
-            pool: ValuePool::new(workload.value_bytes, workload.compression_ratio, pool_seed),
-            ledger: Ledger::new(request.seed, request.verify_keys),
+            pool: value_pool(&request.workload, request.load_seed()),
+            ledger,
             turns,
             wall_clock: WallClock::default(),
             windows: Vec::new(),
@@ -70,32 +74,36 @@ impl<'a> Phases<'a> {
         }
     }
 
-    /// Opens the database, runs every phase, closes it.
+    /// Opens the database, runs every phase that an earlier run has not, closes it.
     pub fn execute(
         mut self,
         engine: &dyn Engine,
         sink: &mut dyn Sink,
     ) -> Result<Executed, Failure> {
         let request = self.request;
-        let database = engine
-            .open(
-                &request.directory,
-                &request.options,
-                request.workload.durability,
-            )
-            .map_err(Failure::opening)?;
+        let (directory, options) = (&request.directory, &request.options);
+        let durability = request.workload.durability;
+        let executed = request.prepared.as_ref().map_or(0, |done| done.phases);
+        let mut database = match executed {
+            0 => engine.open(directory, options, durability),
+            _ => engine.reopen(directory, options, durability),
+        }
+        .map_err(Failure::opening)?;
         let not_taken = database.options_not_taken();
         sink.send(&Message::Opened {
             engine: database.identity().into(),
             options_not_taken: not_taken.into_iter().map(Into::into).collect(),
         })?;
-        for (index, phase) in request.workload.phases.iter().enumerate() {
+        for (index, phase) in request.workload.phases.iter().enumerate().skip(executed) {
+            let cached_share;
+            (database, cached_share) = page_cache::prepare(request, engine, database, phase)?;
             sink.send(&Message::PhaseStarted {
                 index,
                 name: phase.name.clone(),
                 kind: phase.kind,
             })?;
-            let reply = self.phase(&*database, index, phase, sink)?;
+            let mut reply = self.phase(&*database, index, phase, sink)?;
+            reply.page_cache_cached_share = cached_share;
             let cut_short = reply.cut_short;
             sink.send(&Message::PhaseFinished {
                 index,
@@ -225,7 +233,10 @@ impl<'a> Phases<'a> {
             workload: &self.request.workload,
             ledger: &self.ledger,
             pool: &self.pool,
-            seed: self.request.seed,
+            seed: match phase.kind {
+                PhaseKind::Load => self.request.load_seed(),
+                _ => self.request.seed,
+            },
             interval: Duration::from_millis(self.request.interval_ms),
             cancelled: self.cancelled,
             slices: self.turns.slices_of(phase),

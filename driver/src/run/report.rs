@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::engine::{BackgroundWork, Database};
+use crate::engine::{BackgroundWork, Database, LevelSize};
 use crate::measure::{directory_bytes, process_cpu_s, unix_us, ProcessCounters};
 use crate::protocol::{LatencyReply, Operation, Phase, PhaseReply};
 use crate::workload::PhaseObservation;
@@ -62,6 +62,10 @@ pub fn phase_reply(
     reply.database_bytes = directory_bytes(directory);
     let held = live_bytes > 0.0 && database.keeps_data() && reply.database_bytes > 0;
     reply.space_amplification = held.then(|| reply.database_bytes as f64 / live_bytes);
+    let levels = database.levels();
+    let per_level = |what: fn(&LevelSize) -> u64| Some(levels.as_ref()?.iter().map(what).collect());
+    reply.files_per_level = per_level(|level| level.files);
+    reply.bytes_per_level = per_level(|level| level.bytes);
     if let Some(observation) = observation {
         add_observation(&mut reply, observation);
         let cpu_us = (end.cpu_s - start.counters.cpu_s) * 1e6;
@@ -102,6 +106,9 @@ fn skeleton(phase: &Phase, start: &PhaseStart, drain_s: f64) -> PhaseReply {
         steal_s: None,
         rss_bytes_max: ProcessCounters::rss_bytes_max(),
         database_bytes: 0,
+        files_per_level: None,
+        bytes_per_level: None,
+        page_cache_cached_share: None,
         started_unix_us: start.unix_us,
         finished_unix_us: unix_us(),
     }

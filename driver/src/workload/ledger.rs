@@ -14,13 +14,29 @@ use crate::random::{mix, Version};
 /// error of about 2 %, and keeps the sample in a corner of the processor's cache.
 const BOUND: usize = 4096;
 
-/// The last thing that a thread did to a key.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// The last thing that a thread did to a key. In files, a version or null.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(from = "Option<Version>", into = "Option<Version>")]
 pub enum Fate {
     /// Written, with this version.
     Written(Version),
     /// Deleted.
     Deleted,
+}
+
+impl From<Option<Version>> for Fate {
+    fn from(version: Option<Version>) -> Self {
+        version.map_or(Fate::Deleted, Fate::Written)
+    }
+}
+
+impl From<Fate> for Option<Version> {
+    fn from(fate: Fate) -> Self {
+        match fate {
+            Fate::Written(version) => Some(version),
+            Fate::Deleted => None,
+        }
+    }
 }
 
 /// What one thread did in one phase.
@@ -87,6 +103,30 @@ impl Ledger {
             mask: 0,
             fates: HashMap::new(),
         }
+    }
+
+    /// A ledger of an earlier run, to go on with: `keys` are those that `seed` and `mask` put in
+    /// the sample. `None` if they are not, or one has no fate.
+    pub fn restored(
+        seed: u64,
+        keys_min: usize,
+        mask: u64,
+        keys: Vec<(u64, Vec<Fate>)>,
+    ) -> Option<Self> {
+        let sampled =
+            |(index, fates): &(u64, Vec<Fate>)| mix(index ^ seed) & mask == 0 && !fates.is_empty();
+        // Only zero bits at the end may be asked for, of which there are fewer than 64.
+        let sound = mask < u64::MAX && (mask + 1).is_power_of_two() && keys.iter().all(sampled);
+        sound.then(|| Ledger {
+            mask,
+            fates: keys.into_iter().collect(),
+            ..Ledger::new(seed, keys_min)
+        })
+    }
+
+    /// Bits of a key's hash that are zero for the keys of the sample.
+    pub fn mask(&self) -> u64 {
+        self.mask
     }
 
     /// An empty ledger for one thread of the next phase.

@@ -1,14 +1,20 @@
 //! Workloads: what each thread of a phase does, when it starts each operation, and what the
 //! database must hold afterwards.
 
+mod acknowledged;
 mod arrival;
 mod gate;
 mod ledger;
+mod ledger_file;
 mod operations;
 mod phase;
+mod streams;
 mod verify;
 mod worker;
 
+pub use acknowledged::{verify_load, Load, Recovered};
 pub use ledger::Ledger;
+pub use ledger_file::{load_ledger, save_ledger, LedgerFileError, Origins};
 pub use phase::{run_phase, PhaseContext, PhaseObservation, SliceOver, Watcher};
+pub use streams::{key_stream, value_pool, StreamOf};
 pub use verify::{verify, Verification};

@@ -6,12 +6,13 @@ use std::time::{Duration, Instant};
 use crate::engine::{Database, EngineError, Result};
 use crate::measure::{IntervalSeries, OperationKind, Progress, Recorders, Ticks};
 use crate::protocol::{Interval, Operation, Phase, Workload};
-use crate::random::{stream_seed, KeyOrder, KeyStream, ValuePool};
+use crate::random::ValuePool;
 
 use super::arrival::Schedule;
 use super::gate::{Event, Gate, Pass, Size, Slices};
 use super::ledger::{Ledger, ThreadLedger};
 use super::operations::{Action, Delete, Get, KeyBuffer, Origin, Put, Scan, Seek, Tally};
+use super::streams::{key_stream, StreamOf};
 use super::worker::{repeat, Extent, Lap};
 
 /// What all phases of a run share.
@@ -24,7 +25,7 @@ pub struct PhaseContext<'a> {
     pub ledger: &'a Ledger,
     /// Where values come from.
     pub pool: &'a ValuePool,
-    /// Seed of the run.
+    /// Seed of the phase's keys, from which each phase derives its own.
     pub seed: u64,
     /// Length of a step of the interval series.
     pub interval: Duration,
@@ -277,20 +278,14 @@ impl Crew<'_> {
     }
 
     fn keys(&self, thread: usize, operation: Operation) -> KeyBuffer {
-        let order = match operation {
-            Operation::FillSeq | Operation::ReadSeq => KeyOrder::Sequential,
-            Operation::FillUniqueRandom
-            | Operation::ReadUniqueRandom
-            | Operation::DeleteUniqueRandom => KeyOrder::Unique,
-            Operation::ReadHot => KeyOrder::Hot,
-            _ => KeyOrder::Uniform,
-        };
-        // Threads that divide the keys among themselves must agree on one permutation.
-        let stream = if order == KeyOrder::Unique { 0 } else { thread };
-        let seed = stream_seed(self.context.seed, self.index, stream);
         let workload = self.context.workload;
-        let share = (thread, self.phase.threads);
-        let stream = KeyStream::new(order, workload.num, seed, share);
+        let of = StreamOf {
+            phase: self.phase,
+            index: self.index,
+            thread,
+            seed: self.context.seed,
+        };
+        let stream = key_stream(workload.num, operation, of);
         if operation == Operation::ReadMissing {
             KeyBuffer::never_written(stream, workload.key_bytes)
         } else {

@@ -160,6 +160,7 @@ mod tests {
     use crate::measure::OperationKind;
     use crate::workload::gate::{Gate, Size, Slices};
     use crate::workload::operations::Tally;
+    use std::sync::atomic::AtomicU64;
     use std::time::Duration;
 
     /// Takes `millis` for its first operation and no time for the others.
@@ -217,5 +218,68 @@ mod tests {
     fn open_loop_latency_includes_the_queue_that_closed_loop_hides() {
         assert!(p50_us(Some(1000.0)) > 40_000.0);
         assert!(p50_us(None) < 1_000.0);
+    }
+
+    /// Says that it has returned at the very end, and takes its time before that.
+    struct Slow<'a> {
+        returned: &'a AtomicU64,
+    }
+
+    impl Action for Slow<'_> {
+        const KIND: OperationKind = OperationKind::Put;
+        const PREPARES: bool = true;
+
+        fn prepare(&mut self) {}
+
+        fn perform(&mut self) -> Result<Step> {
+            std::thread::sleep(Duration::from_micros(200));
+            self.returned.fetch_add(1, Ordering::SeqCst);
+            Ok(Step::Done)
+        }
+
+        fn tally(&self) -> Tally {
+            Tally::default()
+        }
+    }
+
+    /// A number that the tuner has seen is of operations that have returned, at any moment: what
+    /// a crash test takes for acknowledged.
+    #[test]
+    fn an_operation_is_published_only_after_it_has_returned() {
+        for rate_ops_s in [None, Some(1e6)] {
+            let (ticks, quiet) = (Ticks::default(), AtomicBool::new(false));
+            let (returned, progress) = (AtomicU64::new(0), Progress::default());
+            let started = ticks.now();
+            let extent = Extent {
+                operations: 500,
+                duration_ns: u64::MAX,
+                started,
+                schedule: rate_ops_s.map(|rate| Schedule::new(ticks.clone(), started, rate, 0, 1)),
+            };
+            let whole = Slices {
+                count: 1,
+                of: Size::Operations(500),
+            };
+            let gate = Gate::new(ticks.clone(), whole, 1, 0);
+            let pass = gate.pass(0, &quiet);
+            std::thread::scope(|scope| {
+                let mut slow = Slow {
+                    returned: &returned,
+                };
+                let (ticks, pass, progress) = (&ticks, &pass, &progress);
+                scope.spawn(move || {
+                    pass.assemble();
+                    repeat(&mut slow, extent, ticks, pass, progress).unwrap()
+                });
+                gate.begin();
+                loop {
+                    let published = progress.read();
+                    assert!(published <= returned.load(Ordering::SeqCst));
+                    if published == 500 {
+                        break;
+                    }
+                }
+            });
+        }
     }
 }

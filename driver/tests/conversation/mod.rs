@@ -99,6 +99,21 @@ impl Conversation {
     }
 }
 
+/// What the driver answers to a request that is not a run.
+pub fn ask(request: &Value) -> Vec<Message> {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_lsmtune-driver"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    writeln!(child.stdin.as_mut().unwrap(), "{request}").unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let messages = lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap());
+    let messages = messages.collect();
+    child.wait().unwrap();
+    messages
+}
+
 /// A whole run with `options`.
 pub fn run_on(target: &Target, workload: Value, options: Value) -> Vec<Message> {
     Conversation::start(target, workload, json!({"options": options})).messages()

@@ -445,6 +445,31 @@ pub fn data_is_kept_when_reopened(fixture: &Fixture) {
     }
 }
 
+pub fn only_a_database_that_is_there_is_reopened(fixture: &Fixture) {
+    if !fixture.persistent {
+        return;
+    }
+    let place = Place::new(fixture);
+    let options = named(&[("error_if_exists", "true")]);
+    let reopen = || {
+        let engine = &fixture.engine;
+        engine.reopen(&place.directory(), &options, Durability::Wal)
+    };
+    assert!(matches!(reopen(), Err(EngineError::Failed { .. })));
+    assert!(!place.directory().exists());
+    let database = place.open_with(&[("error_if_exists", "true")]).unwrap();
+    database.session().put(b"a", b"1").unwrap();
+    drop(database);
+    let refused = place.open_with(&[("error_if_exists", "true")]).err();
+    assert!(
+        matches!(refused, Some(EngineError::Failed { .. })),
+        "{refused:?}"
+    );
+    let database = reopen().unwrap();
+    assert_eq!(all(&mut *database.session()).len(), 1);
+    assert_eq!(database.options_not_taken(), []);
+}
+
 pub fn a_durability_that_cannot_be_had_is_refused(fixture: &Fixture) {
     for durability in [Durability::Sync, Durability::Wal, Durability::None] {
         let place = Place::new(fixture);
@@ -571,6 +596,42 @@ pub fn drain_leaves_nothing_pending_and_the_work_is_recorded(fixture: &Fixture) 
         .engine
         .background_work(&place.directory().join("none"), from, to);
     assert_eq!(nowhere, Default::default());
+}
+
+pub fn levels_are_those_of_the_tables(fixture: &Fixture) {
+    let place = Place::new(fixture);
+    let database = place.small();
+    if !fixture.persistent {
+        assert_eq!(database.levels(), None);
+        return;
+    }
+    let empty = database.levels().unwrap();
+    assert_eq!(empty, vec![Default::default(); 7]);
+    let mut session = database.session();
+    for number in 0..20_000_u64 {
+        session.put(&noise(number, 8), &noise(number, 100)).unwrap();
+    }
+    drop(session);
+    database.drain(&|| false).unwrap();
+    let levels = database.levels().unwrap();
+    drop(database);
+    let tables: Vec<u64> = std::fs::read_dir(place.directory())
+        .unwrap()
+        .map(|entry| entry.unwrap())
+        .filter(|entry| {
+            let path = entry.path();
+            path.extension().is_some_and(|e| e == "sst" || e == "ldb")
+        })
+        .map(|entry| entry.metadata().unwrap().len())
+        .collect();
+    let files: u64 = levels.iter().map(|level| level.files).sum();
+    let bytes: u64 = levels.iter().map(|level| level.bytes).sum();
+    assert_eq!(files, u64::try_from(tables.len()).unwrap(), "{levels:?}");
+    assert_eq!(bytes, tables.iter().sum::<u64>(), "{levels:?}");
+    assert!(
+        levels[1..].iter().any(|level| level.files > 0),
+        "{levels:?}"
+    );
 }
 
 pub fn a_drain_ends_soon_after_it_is_cancelled(fixture: &Fixture) {
@@ -824,10 +885,12 @@ macro_rules! conformance {
             a_batch_is_applied_in_order,
             a_batch_is_seen_whole_or_not_at_all,
             data_is_kept_when_reopened,
+            only_a_database_that_is_there_is_reopened,
             a_durability_that_cannot_be_had_is_refused,
             an_unknown_option_is_named_with_the_nearest,
             a_bad_value_is_named_with_what_is_allowed,
             drain_leaves_nothing_pending_and_the_work_is_recorded,
+            levels_are_those_of_the_tables,
             a_drain_ends_soon_after_it_is_cancelled,
             threads_write_and_read_at_once,
             a_database_is_open_once,

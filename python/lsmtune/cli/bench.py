@@ -15,6 +15,7 @@ from lsmtune.cli.flags import (
     DISK_DEFAULT,
     MEMORY_DEFAULT,
     OPTION_FLAG,
+    WORKLOAD_FLAG,
     DeadlineOption,
     DiskOption,
     EngineOption,
@@ -30,6 +31,7 @@ from lsmtune.cli.flags import (
     limits_of,
     workload_of,
 )
+from lsmtune.engines.page_cache import with_page_cache
 from lsmtune.records.config import Config
 from lsmtune.records.engine import EngineIdentity
 from lsmtune.records.measurement import Measurement, Outcome
@@ -86,7 +88,8 @@ def _bench(
     from lsmtune.cli.output import bench_document, bench_view, failure
     from lsmtune.runners.driver_binary import find_driver
 
-    config, chosen = config_of(option), workload_of(workload, workload_set)
+    chosen = workload_of(workload, workload_set)
+    config = with_page_cache(config_of(option), engine, chosen.page_cache, WORKLOAD_FLAG)
     limits = limits_of(deadline, memory, disk)
     driver = find_driver()
     identity, warnings = chosen_engine(engine, library, driver)

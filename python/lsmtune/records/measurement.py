@@ -48,6 +48,27 @@ class Interval:
     operations_total: int
     throughput_ops_s: float
     rss_bytes: int
+    cpu_s: float | None = None
+    steal_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Slice:
+    """One slice of a phase that took turns with another run; all figures are of it alone."""
+
+    elapsed_s: float
+    operations: int
+    cpu_s: float
+    steal_s: float | None = None
+
+
+@dataclass(frozen=True)
+class LevelWork:
+    """Compactions of one phase into one level of the tree."""
+
+    level: int
+    compactions: int
+    compaction_write_bytes: int
 
 
 @dataclass(frozen=True)
@@ -90,6 +111,11 @@ class PhaseMeasurement:
     compactions: int | None = None
     compaction_read_bytes: int | None = None
     compaction_write_bytes: int | None = None
+    steal_s: float | None = None
+    slices: tuple[Slice, ...] = ()
+    levels: tuple[LevelWork, ...] | None = None
+    files_per_level: tuple[int, ...] | None = None
+    bytes_per_level: tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -151,7 +177,8 @@ class Measurement:
 
     A run that ended early keeps the phases it finished, and the intervals of the one it did not.
     `reported` holds what a program of the user's own measured, by the names that it chose, and
-    `intermediate` what it said on its way there.
+    `intermediate` what it said on its way there. `memory_limited_by` is `cgroup` or `watch`;
+    `paired_by` the `PairMethod` of a run that shared the machine with another.
     """
 
     outcome: Outcome
@@ -172,3 +199,5 @@ class Measurement:
     warnings: tuple[str, ...] = ()
     reported: Mapping[str, float] = field(default_factory=dict)
     intermediate: tuple[IntermediateReport, ...] = ()
+    memory_limited_by: str = ""
+    paired_by: str = ""

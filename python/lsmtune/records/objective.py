@@ -24,6 +24,7 @@ HIGHER_IS_BETTER = frozenset({"throughput_ops_s", "sustained_throughput_ops_s"})
 _NOT_METRICS = frozenset(
     {"name", "kind", "operation", "threads", "cut_short", "latencies", "intervals"}
     | {"started_unix_us", "finished_unix_us", "operations", "keys_found", "keys_missing"}
+    | {"slices", "levels", "files_per_level", "bytes_per_level", "steal_s"}
 )
 PHASE_METRICS = tuple(f.name for f in fields(PhaseMeasurement) if f.name not in _NOT_METRICS)
 METRICS = (*PHASE_METRICS, *TOTAL_METRICS)

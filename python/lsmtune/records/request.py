@@ -27,12 +27,29 @@ TRIALS_MAX = 1_000_000  # of a study
 
 
 @dataclass(frozen=True)
+class Prepared:
+    """A database that is there already: its first `phases` were executed by an earlier run.
+
+    `ledger` is the file in which that run noted what it had written.
+    """
+
+    ledger: Path
+    phases: int
+
+
+@dataclass(frozen=True)
 class RunRequest:
     """One (config, workload, seed) on an engine, in a fresh `directory` that the caller owns.
 
     The database is made in `directory / "db"`; the engine's own output goes to
     `directory / "engine.log"`. `verify_keys` written keys are read back after the run. `trial` is
     the number of the trial that the run belongs to, None for one that belongs to none.
+
+    `cpus` are the cores that the run may use, all when empty. `slices` is the number of slices of
+    each measure phase after which the driver stops itself, 0 for a run that is never stopped.
+    `load_seed` is the seed of the load phases and of all values, `seed` when None. `prepared`: the
+    database is not made but found in `directory / "db"`. `save_ledger`: where to note what was
+    written, for a run on a copy of this database.
     """
 
     engine: EngineIdentity
@@ -44,3 +61,8 @@ class RunRequest:
     interval_ms: int = 250
     verify_keys: int = 1000
     trial: int | None = None
+    cpus: tuple[int, ...] = ()
+    slices: int = 0
+    load_seed: int | None = None
+    prepared: Prepared | None = None
+    save_ledger: Path | None = None

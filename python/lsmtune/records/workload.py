@@ -14,6 +14,18 @@ class Durability(StrEnum):
     NONE = "none"
 
 
+class PageCache(StrEnum):
+    """What of the database the kernel holds in memory when a measure phase begins.
+
+    `warm`: whatever the phases before left there. `cold`: nothing. `direct`: the engine reads and
+    writes past the kernel's cache, by options of its own.
+    """
+
+    WARM = "warm"
+    COLD = "cold"
+    DIRECT = "direct"
+
+
 class PhaseKind(StrEnum):
     """What a phase is for; only `measure` phases carry objectives."""
 
@@ -56,3 +68,4 @@ class Workload:
     value_bytes: int = 100
     compression_ratio: float = 0.5
     durability: Durability = Durability.WAL
+    page_cache: PageCache = PageCache.WARM

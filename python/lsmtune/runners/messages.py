@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NoReturn
 
 from lsmtune.errors import InputError, nearest_name
@@ -73,7 +73,7 @@ class PhaseStarted:
 class IntervalPassed(Interval):
     """One step of the interval series of phase `index`."""
 
-    index: int
+    index: int = field(kw_only=True)
 
     def interval(self) -> Interval:
         """The step without its phase."""
@@ -84,6 +84,8 @@ class IntervalPassed(Interval):
             self.operations_total,
             self.throughput_ops_s,
             self.rss_bytes,
+            self.cpu_s,
+            self.steal_s,
         )
 
 

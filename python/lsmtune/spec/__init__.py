@@ -3,7 +3,9 @@
 from lsmtune.spec.load import load_spec, parse_spec, place_of, spec_json_schema
 from lsmtune.spec.spec import (
     Budget,
+    DatabaseSpec,
     DataRungs,
+    NoiseSpec,
     ProofSpec,
     PrunerSpec,
     SamplerSpec,
@@ -16,6 +18,8 @@ __all__ = [
     "TEMPLATE_ENGINES",
     "Budget",
     "DataRungs",
+    "DatabaseSpec",
+    "NoiseSpec",
     "ProofSpec",
     "PrunerSpec",
     "SamplerSpec",

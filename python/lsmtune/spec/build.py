@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lsmtune.engines.options.spaces import ReadySpace
+from lsmtune.engines.page_cache import with_page_cache
 from lsmtune.errors import InputError
 from lsmtune.records.config import Config, OptionValue
 from lsmtune.records.goal import WeightedWorkload
 from lsmtune.records.objective import METRICS, PHASE_METRICS, SHORT_NAMES
 from lsmtune.records.request import Limits
-from lsmtune.records.workload import Durability, PhaseKind
+from lsmtune.records.workload import Durability, PageCache, PhaseKind
 from lsmtune.space import (
     OPTION_NAME_ALLOWED,
     Constraint,
@@ -35,8 +36,8 @@ from lsmtune.spec.safety import (
     unsafe_option,
     weakest,
 )
-from lsmtune.spec.spec import Budget, ProofSpec, Spec
-from lsmtune.spec.strategy import make_pruner_spec, make_sampler_spec
+from lsmtune.spec.spec import Budget, DatabaseSpec, NoiseSpec, Spec
+from lsmtune.spec.strategy import make_proof_spec, make_pruner_spec, make_sampler_spec
 from lsmtune.units import format_duration
 
 
@@ -53,7 +54,13 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
         named_config(named, engine, path, source, f"start[{index}]")
         for index, named in enumerate(study.start)
     ]
-    held = _fixed(fixed.config, ready)
+    held = with_page_cache(
+        _fixed(fixed.config, ready),
+        engine,
+        _page_cache(workloads, source),
+        source,
+        "workload.page_cache" if len(workloads) == 1 else "workloads[0].page_cache",
+    )
     parts = _Parts(
         engine=engine,
         baseline=baseline.config,
@@ -80,7 +87,9 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
         sampler=make_sampler_spec(study.sampler, parts.space, goal, study.seed, source),
         budget=Budget(study.budget.time, study.budget.trials),
         limits=Limits(study.limits.deadline, study.limits.memory, study.limits.disk),
-        proof=ProofSpec(study.proof.pairs, study.proof.confidence),
+        proof=make_proof_spec(study.proof, source),
+        noise=NoiseSpec(study.noise.calibration, study.noise.anchors, study.noise.repeats),
+        databases=DatabaseSpec(study.databases.reuse, study.databases.size),
         seed=study.seed,
         unsafe_options=_unsafe_options(study, parts, durability, source),
         constraints=_constraints(study, parts, ready, workloads, source),
@@ -99,6 +108,15 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
         if study.runner is None
         else make_command(study.runner, goal, parts.space, parts.baseline, path, source),
     )
+
+
+def _page_cache(workloads: Sequence[WeightedWorkload], source: str) -> PageCache:
+    """What all workloads ask of the page cache: `direct` is a matter of options, of every run."""
+    asked = {weighted.workload.page_cache for weighted in workloads}
+    if PageCache.DIRECT in asked and len(asked) > 1:
+        why = "is direct in some workloads only; it is set by options, which all of them share"
+        raise InputError(source, "workloads", why=f"page_cache {why}")
+    return PageCache.DIRECT if PageCache.DIRECT in asked else PageCache.WARM
 
 
 def _check_deadlines(study: StudyModel, source: str) -> None:
@@ -278,11 +296,12 @@ def _values_used(parts: _Parts) -> list[tuple[str, str, OptionValue]]:
 
 
 def _notable_values(parameter: Parameter) -> list[OptionValue]:
-    """The values of a parameter that could be unsafe: those with a name, and 0 and 1."""
+    """The values of a parameter that could be unsafe: those with a name, 0, 1 and the largest."""
     if parameter.numbers is None:
         return list(parameter.choices)
     specials: list[OptionValue] = [special.value for special in parameter.specials]
-    return specials + [flag for flag in (0, 1) if parameter.numbers.contains(flag)]
+    flags = [flag for flag in (0, 1) if parameter.numbers.contains(flag)]
+    return [*specials, *flags, parameter.numbers.high]
 
 
 def _check_allowances(study: StudyModel, engine: str, used: Mapping[str, str], source: str) -> None:

@@ -16,6 +16,7 @@ from lsmtune.units import (
     option_value,
     parse_bytes,
     parse_duration,
+    parse_share,
 )
 from lsmtune.workloads import WORKLOAD_NAMES, WORKLOAD_PARAMETERS
 
@@ -27,6 +28,12 @@ CONFIG_ALLOWED = (
 )
 SPACE_WORDS = ("use", "without")
 
+_SHARE_SCHEMA = {
+    "anyOf": [
+        {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
+        {"type": "string", "pattern": r"^\s*\d+(\.\d+)?\s*%?\s*$"},
+    ]
+}
 _SIZE_SCHEMA = {
     "anyOf": [
         {"type": "integer", "minimum": 0},
@@ -82,6 +89,10 @@ def _duration(value: object) -> float:
     if duration_s <= 0:
         raise UnitError(value, DURATION_ALLOWED)
     return duration_s
+
+
+def _share(value: object) -> float:
+    return parse_share(value)
 
 
 def _option(value: object) -> OptionValue:
@@ -190,6 +201,7 @@ Version = Annotated[Literal[1], BeforeValidator(_version)]
 Size = Annotated[int, BeforeValidator(_size), WithJsonSchema(_SIZE_SCHEMA)]
 Whole = Annotated[int, BeforeValidator(_whole), WithJsonSchema(WHOLE_SCHEMA)]
 Duration = Annotated[float, BeforeValidator(_duration), WithJsonSchema(_DURATION_SCHEMA)]
+Share = Annotated[float, BeforeValidator(_share), WithJsonSchema(_SHARE_SCHEMA)]
 Option = Annotated[Any, BeforeValidator(_option), WithJsonSchema(_OPTION_SCHEMA)]
 When = Annotated[
     Any,

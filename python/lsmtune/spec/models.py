@@ -29,6 +29,7 @@ from lsmtune.spec.fields import (
     Duration,
     Names,
     Option,
+    Share,
     Size,
     Version,
     When,
@@ -38,7 +39,7 @@ from lsmtune.spec.fields import (
     special_parts,
     special_schema,
 )
-from lsmtune.units import format_bytes, format_duration
+from lsmtune.units import SHARE_ALLOWED, format_bytes, format_duration
 
 
 class StrictModel(BaseModel):
@@ -328,10 +329,39 @@ class LimitsModel(StrictModel):
 class ProofModel(StrictModel):
     """How the best configuration is proved against the baseline."""
 
-    pairs: int = Field(default=5, ge=5, le=1000, description="interleaved pairs of runs")
+    pairs: int = Field(
+        default=30, ge=6, le=1000, description="interleaved pairs of runs, at most; 6 to 1000"
+    )
     confidence: float = Field(
         default=0.95, ge=0.5, le=0.9999, description="of the ratio's interval"
     )
+    smallest_effect: Share | None = Field(
+        default=None, description=f"what is too small to matter; {SHARE_ALLOWED}"
+    )
+    method: Literal["auto", "whole", "slices", "duet"] = Field(
+        default="auto", description="how the runs of a pair share the machine"
+    )
+
+
+class NoiseModel(StrictModel):
+    """What is done about the noise of the machine."""
+
+    calibration: int = Field(
+        default=3, ge=0, le=100, description="pairs of the baseline against itself, at the start"
+    )
+    anchors: int = Field(
+        default=10, ge=0, le=1000, description="trials between two runs of the baseline; 0: none"
+    )
+    repeats: int = Field(
+        default=3, ge=1, le=100, description="runs of a trial that may be the best, at most"
+    )
+
+
+class DatabasesModel(StrictModel):
+    """Databases that are loaded once and copied for each run."""
+
+    reuse: bool = Field(default=True, description="true, false")
+    size: Size = Field(default=20 << 30, description="disk space for them; 20GiB")
 
 
 class StudyModel(StrictModel):
@@ -380,6 +410,10 @@ class StudyModel(StrictModel):
     budget: BudgetModel = Field(description="a mapping with time, trials, or both")
     limits: LimitsModel = Field(default=LimitsModel(), description="when a run is killed")
     proof: ProofModel = Field(default=ProofModel(), description="how the result is proved")
+    noise: NoiseModel = Field(default=NoiseModel(), description="calibration, anchors, repeats")
+    databases: DatabasesModel = Field(
+        default=DatabasesModel(), description="loaded once, copied for each run"
+    )
     seed: int = Field(default=0, ge=0, le=SEED_MAX, description="all randomness follows from it")
     allow_unsafe: list[str] = Field(
         default=[],

@@ -7,6 +7,7 @@ A study may not use them unless its durability class makes them harmless, or it 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
@@ -22,24 +23,47 @@ _ANY = frozenset(Durability)
 
 @dataclass(frozen=True)
 class UnsafeOption:
-    """`option` of `engine` is unsafe with one of `values`, in the durability classes `under`."""
+    """`option` of `engine` is unsafe with some values, in the durability classes `under`.
+
+    These are `values`, and every number that is `at_least` so large.
+    """
 
     engine: str
     option: str
     values: frozenset[str]
     reason: str
     under: frozenset[Durability] = _ANY
+    at_least: float = math.inf
 
     def unsafe_values(self, values: Iterable[OptionValue]) -> list[OptionValue]:
         """Those of `values` that are unsafe, whatever their case."""
-        return [value for value in values if option_text(value).strip().lower() in self.values]
+        return [value for value in values if self._is_unsafe(option_text(value).strip().lower())]
+
+    def _is_unsafe(self, text: str) -> bool:
+        if text in self.values:
+            return True
+        try:
+            return float(text) >= self.at_least
+        except ValueError:
+            return False
 
 
 def _rocksdb(
-    option: str, values: Iterable[str], reason: str, under: frozenset[Durability] = _ANY
+    option: str,
+    values: Iterable[str],
+    reason: str,
+    under: frozenset[Durability] = _ANY,
+    at_least: float = math.inf,
 ) -> UnsafeOption:
     lowered = frozenset(value.lower() for value in values)
-    return UnsafeOption("rocksdb", option, lowered, reason, under)
+    return UnsafeOption("rocksdb", option, lowered, reason, under, at_least)
+
+
+# Files in level 0 that no sane deployment has: every get looks into each of them, and each of them
+# is open. RocksDB's defaults are 4 (compaction), 20 (slow-down) and 36 (stop).
+_LEVEL0_UNBOUNDED = 1000
+_GROWS = "level 0 grows without bound, and reads and restarts pay for it later"
+_DEBT = "compaction may fall behind without bound, and later runs pay for it"
 
 
 # From the comments on each option in RocksDB's include/rocksdb/{options,advanced_options,table}.h.
@@ -68,6 +92,10 @@ UNSAFE_OPTIONS = (
         "recovery skips damaged records and goes on",
         _LOGGED,
     ),
+    _rocksdb("level0_file_num_compaction_trigger", ["-1"], _GROWS, at_least=_LEVEL0_UNBOUNDED),
+    _rocksdb("level0_slowdown_writes_trigger", ["-1"], _GROWS, at_least=_LEVEL0_UNBOUNDED),
+    _rocksdb("level0_stop_writes_trigger", ["-1"], _GROWS, at_least=_LEVEL0_UNBOUNDED),
+    _rocksdb("hard_pending_compaction_bytes_limit", ["0"], _DEBT),
     _rocksdb("best_efforts_recovery", _ON, "recovery may go back to an older state in silence"),
     _rocksdb("unordered_write", _ON, "gives up the guarantee that snapshots do not change"),
     _rocksdb("inplace_update_support", _ON, "overwrites values in memory: snapshots break"),

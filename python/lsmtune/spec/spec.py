@@ -11,6 +11,7 @@ from lsmtune.records.command import CommandSpec
 from lsmtune.records.config import Config, OptionValue
 from lsmtune.records.goal import Goal, WeightedWorkload
 from lsmtune.records.objective import Direction, Objective
+from lsmtune.records.pairing import PairMethod
 from lsmtune.records.request import Limits
 from lsmtune.records.workload import Workload
 from lsmtune.space import Constraint, Parameter, Space
@@ -69,10 +70,39 @@ class Budget:
 
 @dataclass(frozen=True)
 class ProofSpec:
-    """How many pairs of runs a proof takes, at least 5, and the confidence of its interval."""
+    """How the best configuration is proved.
+
+    A proof takes at most `pairs` pairs of runs and ends earlier when its interval, at `confidence`,
+    says enough. `smallest_effect` e: a ratio from 1 / (1 + e) to 1 + e does not matter. `method` is
+    how both runs of a pair share the machine; None leaves that to lsmtune.
+    """
 
     pairs: int
     confidence: float
+    smallest_effect: float | None = None
+    method: PairMethod | None = None
+
+
+@dataclass(frozen=True)
+class NoiseSpec:
+    """What a study does about the noise of its machine.
+
+    `calibration_pairs` pairs of the baseline against itself come first, 0 for none. An anchor, a
+    run of the baseline, follows every `anchor_every` trials, 0 for never. A trial that may be the
+    best one is run up to `repeats_max` times.
+    """
+
+    calibration_pairs: int
+    anchor_every: int
+    repeats_max: int
+
+
+@dataclass(frozen=True)
+class DatabaseSpec:
+    """Whether runs start from copies of databases loaded once, and what space these may take."""
+
+    reuse: bool
+    size_bytes: int
 
 
 @dataclass(frozen=True)
@@ -102,6 +132,8 @@ class Spec:
     budget: Budget
     limits: Limits
     proof: ProofSpec
+    noise: NoiseSpec
+    databases: DatabaseSpec
     seed: int
     unsafe_options: Mapping[str, str] = field(default_factory=dict)
     constraints: tuple[Constraint, ...] = ()

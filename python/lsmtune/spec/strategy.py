@@ -1,4 +1,4 @@
-"""From the models of sampler and pruner to their specs: settings and rungs, checked."""
+"""From the models of sampler, pruner and proof to their specs: settings and rungs, checked."""
 
 from __future__ import annotations
 
@@ -10,11 +10,13 @@ from lsmtune.pruners import check_pruner
 from lsmtune.pruners import check_settings as check_pruner_settings
 from lsmtune.records.goal import Goal, WeightedWorkload
 from lsmtune.records.objective import HIGHER_IS_BETTER, METRICS
+from lsmtune.records.pairing import PairMethod
 from lsmtune.samplers import SamplerContext, check_sampler
 from lsmtune.samplers import check_settings as check_sampler_settings
 from lsmtune.space import Space
-from lsmtune.spec.models import PrunerModel, RungsModel, SamplerModel
-from lsmtune.spec.spec import DataRungs, PrunerSpec, SamplerSpec, TimeRungs
+from lsmtune.spec.models import ProofModel, PrunerModel, RungsModel, SamplerModel
+from lsmtune.spec.spec import DataRungs, ProofSpec, PrunerSpec, SamplerSpec, TimeRungs
+from lsmtune.stats.sequential import pairs_at_least
 
 DEFAULT_EVERY_S = 1.0
 
@@ -31,6 +33,16 @@ def make_sampler_spec(
     context = SamplerContext(space, seed, settings, goal.directions)
     check_sampler(model.name, context, source, "sampler")
     return SamplerSpec(model.name, settings)
+
+
+def make_proof_spec(model: ProofModel, source: str) -> ProofSpec:
+    """How the result is proved. Raises `InputError` where so few pairs could prove nothing."""
+    least = pairs_at_least(model.confidence)
+    if model.pairs < least:
+        allowed = f"at least {least}, without which nothing is proved at {model.confidence:g}"
+        raise InputError(source, "proof.pairs", found=model.pairs, allowed=allowed)
+    method = None if model.method == "auto" else PairMethod(model.method)
+    return ProofSpec(model.pairs, model.confidence, model.smallest_effect, method)
 
 
 def make_pruner_spec(

@@ -125,10 +125,16 @@ limits:
   memory: 4GiB
   disk: 20GiB
 
-# The best configuration and the baseline meet in fresh interleaved pairs of runs.
+# The best configuration and the baseline meet in fresh interleaved pairs of runs, at most so many:
+# the proof ends as soon as its interval says enough.
 proof:
-  pairs: 5
+  pairs: 30
   confidence: 0.95
+  # smallest_effect: 3%
+
+# Pairs of the baseline against itself before the search, trials between two runs of the baseline,
+# and runs of a trial that may be the best:
+#   noise: {{calibration: 3, anchors: 10, repeats: 3}}
 
 seed: 0
 """

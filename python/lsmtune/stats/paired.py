@@ -45,7 +45,7 @@ def paired_ratio(
     """
     if not 0.0 < confidence < 1.0:
         raise ValueError(f"confidence must lie between 0 and 1, found {confidence}")
-    log_ratios = _log_ratios(baseline, candidate)
+    log_ratios = log_ratios_of(baseline, candidate)
     pairs = len(log_ratios)
     mean = float(np.mean(log_ratios))
     standard_error = float(np.std(log_ratios, ddof=1)) / math.sqrt(pairs)
@@ -54,9 +54,10 @@ def paired_ratio(
     return RatioInterval(ratio=ratio, low=low, high=high, confidence=confidence, pairs=pairs)
 
 
-def _log_ratios(
+def log_ratios_of(
     baseline: Sequence[float], candidate: Sequence[float]
 ) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
+    """The logarithms of candidate over baseline, checked as `paired_ratio` says."""
     sides = {
         "baseline": np.asarray(baseline, dtype=np.float64),
         "candidate": np.asarray(candidate, dtype=np.float64),

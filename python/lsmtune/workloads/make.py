@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from lsmtune.errors import InputError, nearest_name
-from lsmtune.records.workload import Durability, Phase, PhaseKind, Workload
+from lsmtune.records.workload import Durability, PageCache, Phase, PhaseKind, Workload
 from lsmtune.workloads.named import NAMED_WORKLOADS, NamedWorkload
 from lsmtune.workloads.parameters import WORKLOAD_PARAMETERS, ParameterValue
 
@@ -28,6 +28,7 @@ def make_workload(name: str, parameters: Mapping[str, object], source: str) -> W
         value_bytes=given["value_bytes"],
         compression_ratio=given["compression_ratio"],
         durability=Durability(given["durability"]),
+        page_cache=PageCache(given["page_cache"]),
     )
 
 

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lsmtune.errors import InputError
-from lsmtune.records.workload import Durability
+from lsmtune.records.workload import Durability, PageCache
 from lsmtune.units import UnitError, option_value, parse_bytes, parse_duration
 
 ParameterValue = int | float | str | None
@@ -156,6 +156,12 @@ _PARAMETERS = (
         "sync: each write is synced; wal: each write is logged; none: no write-ahead log",
         Durability.WAL.value,
         tuple(durability.value for durability in Durability),
+    ),
+    _choice_parameter(
+        "page_cache",
+        "of the database, when a measure phase begins: warm: as it is; cold: none; direct: not used",
+        PageCache.WARM.value,
+        tuple(cache.value for cache in PageCache),
     ),
     WorkloadParameter(
         name="rate_ops_s",

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use super::LevelDatabase;
 use crate::engine::flusher::Backoff;
-use crate::engine::{EngineError, Result};
+use crate::engine::{EngineError, LevelSize, Result};
 
 /// A key after every key that the driver writes.
 const LAST_KEY: [u8; 64] = [0xff; 64];
@@ -80,6 +80,12 @@ impl LevelDatabase {
         }
     }
 
+    /// As [`crate::engine::Database::levels`].
+    pub(super) fn tree(&self) -> Option<Vec<LevelSize>> {
+        let levels = levels_of(&self.tables().ok()?).ok()?;
+        Some(levels.to_vec())
+    }
+
     fn tables(&self) -> Result<String> {
         self.text(c"leveldb.sstables")
             .ok_or_else(|| EngineError::Failed {
@@ -91,8 +97,19 @@ impl LevelDatabase {
 /// Whether LevelDB would compact tables listed like this, by the scores of `VersionSet::Finalize`:
 /// four tables in level 0, or more than 10 MiB times ten to the power of L-1 in level L.
 fn compaction_needed(listing: &str) -> Result<bool> {
-    let mut tables = [0_u64; LEVELS];
-    let mut bytes = [0_u64; LEVELS];
+    let levels = levels_of(listing)?;
+    let mut bytes_max = 10 << 20;
+    let crowded = levels[1..LEVELS - 1].iter().any(|level| {
+        let full = level.bytes >= bytes_max;
+        bytes_max *= 10;
+        full
+    });
+    Ok(levels[0].files >= 4 || crowded)
+}
+
+/// Tables and their bytes in each level of a listing.
+fn levels_of(listing: &str) -> Result<[LevelSize; LEVELS]> {
+    let mut levels = [LevelSize::default(); LEVELS];
     let mut level = None;
     for line in listing.lines() {
         if let Some(name) = line.strip_prefix("--- level ") {
@@ -108,16 +125,10 @@ fn compaction_needed(listing: &str) -> Result<bool> {
                 message: format!("leveldb.sstables has a line that is no table: {line}"),
             });
         };
-        tables[level] += 1;
-        bytes[level] += size;
+        levels[level].files += 1;
+        levels[level].bytes += size;
     }
-    let mut bytes_max = 10 << 20;
-    let crowded = bytes[1..LEVELS - 1].iter().any(|&bytes| {
-        let full = bytes >= bytes_max;
-        bytes_max *= 10;
-        full
-    });
-    Ok(tables[0] >= 4 || crowded)
+    Ok(levels)
 }
 
 #[cfg(test)]

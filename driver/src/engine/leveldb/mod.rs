@@ -4,12 +4,13 @@ use std::ffi::{CStr, CString};
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 
+use super::existing;
 use super::flusher::Flusher;
-use super::library::path_text;
+use super::library::{path_text, status_error};
 use super::scratch::Scratch;
 use super::{
-    BackgroundWork, Database, Durability, Engine, EngineError, Identity, OptionNotTaken, Options,
-    Result, Session,
+    BackgroundWork, Database, Durability, Engine, EngineError, Identity, LevelSize, OptionNotTaken,
+    Options, Result, Session,
 };
 use api::{Api, Db};
 use options::{Compression, Handle};
@@ -17,6 +18,7 @@ use options::{Compression, Handle};
 mod api;
 mod drain;
 mod log;
+mod old_log;
 mod options;
 mod session;
 
@@ -146,6 +148,19 @@ impl Engine for LevelDb {
         Ok(Box::new(self.open_with(directory, handle, durability)?))
     }
 
+    fn reopen(
+        &self,
+        directory: &Path,
+        options: &Options,
+        durability: Durability,
+    ) -> Result<Box<dyn Database>> {
+        existing::require_database(directory)?;
+        old_log::keep(directory).map_err(|error| {
+            status_error(&format!("{}: its logs: {error}", directory.display()))
+        })?;
+        self.open(directory, &existing::for_existing(options), durability)
+    }
+
     fn background_work(&self, directory: &Path, from_us: u64, to_us: u64) -> BackgroundWork {
         log::background_work(directory, from_us..to_us)
     }
@@ -231,6 +246,10 @@ impl Database for LevelDatabase {
 
     fn stall_s(&self) -> Option<f64> {
         None
+    }
+
+    fn levels(&self) -> Option<Vec<LevelSize>> {
+        self.tree()
     }
 
     fn property(&self, name: &str) -> Option<String> {

@@ -18,6 +18,7 @@ opaque!(
     WriteBatch,
     Iterator,
     PinnableSlice,
+    LiveFiles,
 );
 
 c_api! {
@@ -66,6 +67,11 @@ c_api! {
             fn rocksdb_flush(*mut Db, *const FlushOptions, *mut *mut c_char);
             fn rocksdb_property_value(*mut Db, *const c_char) -> *mut c_char;
             fn rocksdb_property_int(*mut Db, *const c_char, *mut u64) -> c_int;
+            fn rocksdb_livefiles(*mut Db) -> *const LiveFiles;
+            fn rocksdb_livefiles_count(*const LiveFiles) -> c_int;
+            fn rocksdb_livefiles_level(*const LiveFiles, c_int) -> c_int;
+            fn rocksdb_livefiles_size(*const LiveFiles, c_int) -> usize;
+            fn rocksdb_livefiles_destroy(*const LiveFiles);
             fn rocksdb_cancel_all_background_work(*mut Db, c_uchar);
             fn rocksdb_free(*mut std::ffi::c_void);
         }

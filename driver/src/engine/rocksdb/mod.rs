@@ -4,12 +4,13 @@ use std::ffi::CString;
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
 
+use super::existing;
 use super::flusher::Flusher;
 use super::library::path_text;
 use super::scratch::Scratch;
 use super::{
-    BackgroundWork, Database, Durability, Engine, EngineError, Identity, OptionNotTaken, Options,
-    Result, Session,
+    BackgroundWork, Database, Durability, Engine, EngineError, Identity, LevelSize, OptionNotTaken,
+    Options, Result, Session,
 };
 use api::{Api, Db};
 use options::Handle;
@@ -19,6 +20,7 @@ mod api;
 mod block_cache;
 mod drain;
 mod events;
+mod levels;
 mod nested;
 mod options;
 mod options_file;
@@ -93,6 +95,16 @@ impl Engine for RocksDb {
             handle: DbHandle(open.into_raw()),
             _options: handle,
         }))
+    }
+
+    fn reopen(
+        &self,
+        directory: &Path,
+        options: &Options,
+        durability: Durability,
+    ) -> Result<Box<dyn Database>> {
+        existing::require_database(directory)?;
+        self.open(directory, &existing::for_existing(options), durability)
     }
 
     fn background_work(&self, directory: &Path, from_us: u64, to_us: u64) -> BackgroundWork {
@@ -240,6 +252,10 @@ impl Database for RocksDatabase {
 
     fn stall_s(&self) -> Option<f64> {
         drain::stall_s(&self.property("rocksdb.dbstats")?)
+    }
+
+    fn levels(&self) -> Option<Vec<LevelSize>> {
+        self.tree()
     }
 
     fn property(&self, name: &str) -> Option<String> {

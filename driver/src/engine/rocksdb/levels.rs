@@ -1,0 +1,42 @@
+//! The shape of a RocksDB's tree.
+
+use super::RocksDatabase;
+use crate::engine::{Database, LevelSize};
+
+/// More levels than any configuration has; ends the count whatever the engine answers.
+const LEVELS_MAX: usize = 1000;
+
+impl RocksDatabase {
+    /// As [`crate::engine::Database::levels`], from the list of live tables, which is taken under
+    /// one lock, where properties asked for one by one may belong to different moments. Blob files
+    /// are in no level.
+    pub(super) fn tree(&self) -> Option<Vec<LevelSize>> {
+        let mut levels = vec![LevelSize::default(); self.level_count()];
+        // SAFETY: the database is open; the list is destroyed once and not used afterwards, and
+        // every index is below its count.
+        unsafe {
+            let files = (self.api.rocksdb_livefiles)(self.handle.get());
+            if files.is_null() {
+                return None;
+            }
+            for index in 0..(self.api.rocksdb_livefiles_count)(files) {
+                let level = (self.api.rocksdb_livefiles_level)(files, index);
+                if let Some(level) = usize::try_from(level).ok().and_then(|l| levels.get_mut(l)) {
+                    level.files += 1;
+                    level.bytes += (self.api.rocksdb_livefiles_size)(files, index) as u64;
+                }
+            }
+            (self.api.rocksdb_livefiles_destroy)(files);
+        }
+        (!levels.is_empty()).then_some(levels)
+    }
+
+    /// The property of a level beyond the last one does not exist.
+    fn level_count(&self) -> usize {
+        let exists = |level: &usize| {
+            let name = format!("rocksdb.num-files-at-level{level}");
+            self.property(&name).is_some()
+        };
+        (0..LEVELS_MAX).take_while(exists).count()
+    }
+}

@@ -1,0 +1,116 @@
+//! The crash test's second half: a driver was killed in the middle of a load, and the database
+//! that it left behind must hold everything that it had reported done.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use crate::measure::{directory_bytes, ProcessCounters};
+use crate::protocol::{
+    CheckRequest, ErrorReply, Message, Operation, Outcome, Phase, PhaseKind, Workload,
+};
+use crate::workload::{value_pool, verify_load, Load, StreamOf};
+
+use super::check::{self, require};
+use super::failure::Failure;
+use super::{load, Sink, Usage};
+
+/// Opens the database and reads the acknowledged keys back, all of them.
+///
+/// A database that cannot be opened any more is a failure of its engine (`crashed`), since the same
+/// options have opened it before.
+pub fn check(
+    request: &CheckRequest,
+    cancelled: &AtomicBool,
+    sink: &mut dyn Sink,
+) -> Result<Usage, Failure> {
+    check::version(request.protocol_version)?;
+    check::workload(&request.workload)?;
+    let engine = load(&request.engine)?;
+    let expected = expected(request)?;
+    let name = &request.engine.name;
+    let on_disk = "an engine that keeps its data on disk";
+    require(engine.keeps_files(), "engine.name", name, on_disk)?;
+    let (directory, durability) = (&request.directory, request.workload.durability);
+    let there = directory.is_dir();
+    let found = directory.display();
+    require(there, "directory", found, "the folder of a database")?;
+    let started = Instant::now();
+    let database = engine
+        .reopen(directory, &request.options, durability)
+        .map_err(Failure::running)?;
+    let reopen_s = started.elapsed().as_secs_f64();
+    let load_seed = request.load_seed.unwrap_or(request.seed);
+    let pool = value_pool(&request.workload, load_seed);
+    let stop = || cancelled.load(Ordering::Relaxed);
+    let seen = verify_load(&*database, &expected, &pool, &stop).map_err(Failure::running)?;
+    drop(database);
+    sink.send(&Message::Verified {
+        keys_checked: expected.acknowledged,
+        keys_lost: seen.keys_lost,
+        keys_wrong: seen.keys_wrong,
+        keys_beyond: Some(seen.keys_beyond),
+        reopen_s,
+    })?;
+    if seen.keys_lost + seen.keys_wrong == 0 {
+        return Ok(Usage {
+            rss_bytes_max: ProcessCounters::rss_bytes_max(),
+            database_bytes: directory_bytes(directory),
+            stopped_s: 0.0,
+        });
+    }
+    let message = format!(
+        "{} of {} acknowledged keys lost, {} keys wrong",
+        seen.keys_lost, expected.acknowledged, seen.keys_wrong
+    );
+    Err(Failure::reported(
+        Outcome::DataLoss,
+        ErrorReply::new("data_loss", message),
+    ))
+}
+
+/// The load of the request, if its keys can be told from the number of operations that were done.
+fn expected(request: &CheckRequest) -> Result<Load<'_>, Failure> {
+    let workload: &Workload = &request.workload;
+    let phase: &Phase = &workload.phases[0];
+    let field = |name: &str| format!("workload.phases[0].{name}");
+    let operation = phase
+        .operation
+        .filter(|operation| matches!(operation, Operation::FillSeq | Operation::FillUniqueRandom));
+    let Some(operation) = operation else {
+        let allowed = "fillseq or filluniquerandom, whose keys follow from their number";
+        let found = serde_json::json!(phase.operation);
+        return Err(check::refusal(&field("operation"), found, allowed));
+    };
+    let single = phase.threads == 1;
+    require(single, &field("threads"), phase.threads, "1")?;
+    let operations = phase.operations_per_thread.unwrap_or(0);
+    require(
+        (1..=workload.num).contains(&operations),
+        &field("operations_per_thread"),
+        operations,
+        &format!("1 to {}, so that no key is written twice", workload.num),
+    )?;
+    require(
+        request.acknowledged <= operations,
+        "acknowledged",
+        request.acknowledged,
+        &format!("at most {operations}, the operations of the load"),
+    )?;
+    let seed = match phase.kind {
+        PhaseKind::Load => request.load_seed.unwrap_or(request.seed),
+        _ => request.seed,
+    };
+    Ok(Load {
+        stream: StreamOf {
+            phase,
+            index: 0,
+            thread: 0,
+            seed,
+        },
+        operation,
+        num: workload.num,
+        key_bytes: workload.key_bytes,
+        operations,
+        acknowledged: request.acknowledged,
+    })
+}

@@ -1,0 +1,80 @@
+//! Databases that an earlier run made: what they hold, and how a run says so to later ones.
+
+use std::path::Path;
+
+use crate::engine::Engine;
+use crate::protocol::{ErrorReply, Outcome, RunRequest};
+use crate::workload::{load_ledger, save_ledger, Ledger, LedgerFileError, Origins};
+
+use super::check::require;
+use super::failure::Failure;
+
+/// What the request says about earlier and later runs must make sense on `engine`.
+pub fn check(request: &RunRequest, engine: &dyn Engine) -> Result<(), Failure> {
+    let name = &request.engine.name;
+    let on_disk = "an engine that keeps its data on disk";
+    if let Some(prepared) = &request.prepared {
+        require(engine.keeps_files(), "prepared", name, on_disk)?;
+        let count = request.workload.phases.len();
+        require(
+            (1..=count).contains(&prepared.phases),
+            "prepared.phases",
+            prepared.phases,
+            &format!("1 to {count}, the phases of the workload"),
+        )?;
+        let found = request.directory.display();
+        let there = request.directory.is_dir();
+        require(there, "directory", found, "the folder of a database")?;
+    }
+    let saves = request.save_ledger.is_some();
+    require(!saves || engine.keeps_files(), "save_ledger", name, on_disk)
+}
+
+/// The ledger that the run begins with: that of the prepared database, or an empty one.
+pub fn ledger(request: &RunRequest) -> Result<Ledger, Failure> {
+    let Some(prepared) = &request.prepared else {
+        return Ok(Ledger::new(request.load_seed(), request.verify_keys));
+    };
+    let origins = origins(request, prepared.phases);
+    load_ledger(&prepared.ledger, &origins, request.verify_keys)
+        .map_err(|error| refused(&prepared.ledger, &error))
+}
+
+fn refused(path: &Path, error: &LedgerFileError) -> Failure {
+    let allowed = match error {
+        LedgerFileError::Other { .. } => "the ledger of a database of the same workload",
+        _ => "a whole ledger that save_ledger wrote",
+    };
+    let path = path.display().to_string();
+    Failure::invalid(ErrorReply {
+        field: Some("prepared.ledger".to_owned()),
+        allowed: Some(allowed.to_owned()),
+        found: Some(path.clone()),
+        ..ErrorReply::new(
+            "ledger",
+            format!("prepared.ledger: found {path}: {error}; allowed: {allowed}"),
+        )
+    })
+}
+
+/// Notes what a run that worked has written, where it was asked to.
+pub fn save(request: &RunRequest, ledger: &Ledger) -> Result<(), Failure> {
+    let Some(path) = &request.save_ledger else {
+        return Ok(());
+    };
+    let origins = origins(request, request.workload.phases.len());
+    save_ledger(path, &origins, ledger)
+        .map_err(|error| Failure::system("save_ledger", path, &error, Outcome::Invalid))
+}
+
+fn origins(request: &RunRequest, phases: usize) -> Origins {
+    let workload = &request.workload;
+    Origins {
+        key_bytes: workload.key_bytes,
+        value_bytes: workload.value_bytes,
+        compression_ratio: workload.compression_ratio,
+        num: workload.num,
+        load_seed: request.load_seed(),
+        phases,
+    }
+}

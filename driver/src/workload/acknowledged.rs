@@ -1,0 +1,83 @@
+//! What a database must hold whose driver was killed in the middle of a load: everything that was
+//! reported done.
+
+use crate::engine::{Database, EngineError, Result, Session};
+use crate::protocol::Operation;
+use crate::random::{encode_key, ValuePool, Version};
+
+use super::streams::{key_stream, StreamOf};
+
+/// How many keys are looked up between two looks at whether to stop.
+const STOP_CHECK: u64 = 256;
+
+/// A load of one thread in which every key is written once.
+#[derive(Debug, Clone, Copy)]
+pub struct Load<'a> {
+    /// Its thread; the operations are in the order of its keys.
+    pub stream: StreamOf<'a>,
+    /// `fillseq` or `filluniquerandom`.
+    pub operation: Operation,
+    /// Keys in the key space.
+    pub num: u64,
+    /// Bytes of a key.
+    pub key_bytes: usize,
+    /// Operations of the whole load.
+    pub operations: u64,
+    /// Those that were reported done, the first ones.
+    pub acknowledged: u64,
+}
+
+/// What was found of a load.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Recovered {
+    /// Acknowledged keys that are not there.
+    pub keys_lost: u64,
+    /// Keys that are there with bytes that nobody wrote.
+    pub keys_wrong: u64,
+    /// Keys after the acknowledged ones, up to the first that is not there.
+    pub keys_beyond: u64,
+}
+
+/// Looks every acknowledged key of `load` up, and those after them until one is missing.
+pub fn verify_load(
+    database: &dyn Database,
+    load: &Load<'_>,
+    pool: &ValuePool,
+    stop: &dyn Fn() -> bool,
+) -> Result<Recovered> {
+    let mut session = database.session();
+    let mut keys = key_stream(load.num, load.operation, load.stream);
+    let mut key = vec![b'0'; load.key_bytes];
+    let mut recovered = Recovered::default();
+    for count in 0..load.operations {
+        if count % STOP_CHECK == 0 && stop() {
+            return Err(EngineError::Cancelled);
+        }
+        encode_key(&mut key, keys.next_key());
+        let version = Version::new(load.stream.index, load.stream.thread, count);
+        match look_up(&mut *session, &key, pool.value(version))? {
+            Found::Wrong => recovered.keys_wrong += 1,
+            Found::Nothing if count < load.acknowledged => recovered.keys_lost += 1,
+            Found::Nothing => break,
+            Found::Right if count < load.acknowledged => {}
+            Found::Right => recovered.keys_beyond += 1,
+        }
+    }
+    Ok(recovered)
+}
+
+enum Found {
+    Nothing,
+    Right,
+    Wrong,
+}
+
+fn look_up(session: &mut dyn Session, key: &[u8], value: &[u8]) -> Result<Found> {
+    let mut right = false;
+    let found = session.get(key, &mut |bytes| right = bytes == value)?;
+    Ok(match (found, right) {
+        (false, _) => Found::Nothing,
+        (true, true) => Found::Right,
+        (true, false) => Found::Wrong,
+    })
+}

@@ -1,0 +1,285 @@
+//! A ledger in a file, so that a run on a copy of a database knows what that must hold.
+//!
+//! The first line names the format, its version and the CRC-32 of the rest; the rest is one JSON
+//! document. A file is whole or not there: it is written under another name, synced and renamed.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::ledger::{Fate, Ledger};
+
+const FORMAT: &str = "lsmtune-ledger";
+const VERSION: u32 = 1;
+
+/// What keys and values were made from: with other origins, a ledger says nothing.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Origins {
+    /// Bytes of a key.
+    pub key_bytes: usize,
+    /// Bytes of a value.
+    pub value_bytes: usize,
+    /// Compressed size of a value divided by its size.
+    pub compression_ratio: f64,
+    /// Number of keys in the key space.
+    pub num: u64,
+    /// Seed of the load phases and of all values.
+    pub load_seed: u64,
+    /// Phases that were executed.
+    pub phases: usize,
+}
+
+/// Why a file is no ledger for a run.
+#[derive(Debug, thiserror::Error)]
+pub enum LedgerFileError {
+    /// The file cannot be read.
+    #[error("{0}")]
+    Unreadable(#[from] io::Error),
+    /// It is not what [`save_ledger`] wrote.
+    #[error("{0}")]
+    Damaged(String),
+    /// It belongs to another database, or to a run that noted too little.
+    #[error("{field}: found {found} in the ledger, {needed} in the request")]
+    Other {
+        /// What differs.
+        field: &'static str,
+        /// As the ledger has it.
+        found: String,
+        /// As the run needs it.
+        needed: String,
+    },
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Body {
+    origins: Origins,
+    mask: u64,
+    keys: Vec<(u64, Vec<Fate>)>,
+}
+
+/// Writes `ledger` to `path`, whole or not at all.
+pub fn save_ledger(path: &Path, origins: &Origins, ledger: &Ledger) -> io::Result<()> {
+    let keys = ledger.expectations().into_iter();
+    let body = serde_json::to_string(&Body {
+        origins: origins.clone(),
+        mask: ledger.mask(),
+        keys: keys.map(|(key, fates)| (key, fates.to_vec())).collect(),
+    })?;
+    let crc = crc32fast::hash(body.as_bytes());
+    let text = format!("{FORMAT} {VERSION} {crc:08x}\n{body}\n");
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".part");
+    let written = write_synced(Path::new(&beside), text.as_bytes())
+        .and_then(|()| std::fs::rename(&beside, path))
+        .and_then(|()| sync_folder(path));
+    if written.is_err() {
+        // What is left of it is of no use, and may not even be there.
+        drop(std::fs::remove_file(&beside));
+    }
+    written
+}
+
+fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut file = File::create(path)?;
+    file.write_all(bytes)?;
+    file.sync_all()
+}
+
+/// Makes a rename in the folder of `path` outlive a power failure.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    let folder = path.parent().filter(|folder| *folder != Path::new(""));
+    File::open(folder.unwrap_or_else(|| Path::new(".")))?.sync_all()
+}
+
+/// Reads the ledger at `path` for a run with `origins` that reads back at least `keys_min` keys.
+pub fn load_ledger(
+    path: &Path,
+    origins: &Origins,
+    keys_min: usize,
+) -> Result<Ledger, LedgerFileError> {
+    let body = read_body(&std::fs::read(path)?)?;
+    same(&body.origins, origins)?;
+    let count = body.keys.len();
+    if body.mask != 0 && count < keys_min {
+        return Err(LedgerFileError::Other {
+            field: "verify_keys",
+            found: format!("a sample of {count} keys"),
+            needed: keys_min.to_string(),
+        });
+    }
+    Ledger::restored(origins.load_seed, keys_min, body.mask, body.keys)
+        .ok_or_else(|| damaged("holds keys that are not in its sample"))
+}
+
+fn read_body(bytes: &[u8]) -> Result<Body, LedgerFileError> {
+    let text = std::str::from_utf8(bytes).map_err(|_| damaged("is not text"))?;
+    let (head, body) = text
+        .split_once('\n')
+        .ok_or_else(|| damaged("has no first line"))?;
+    let mut words = head.split(' ');
+    if words.next() != Some(FORMAT) {
+        return Err(damaged("does not begin like a ledger"));
+    }
+    let version = words.next().unwrap_or_default();
+    if version != VERSION.to_string() {
+        let what = format!("is of version {version}; this driver reads {VERSION}");
+        return Err(LedgerFileError::Damaged(what));
+    }
+    let body = body.strip_suffix('\n').unwrap_or(body);
+    let crc = format!("{:08x}", crc32fast::hash(body.as_bytes()));
+    if words.next() != Some(&crc) || words.next().is_some() {
+        return Err(damaged("is damaged or cut off: its checksum is another"));
+    }
+    serde_json::from_str(body).map_err(|error| damaged(&format!("cannot be read: {error}")))
+}
+
+fn damaged(what: &str) -> LedgerFileError {
+    LedgerFileError::Damaged(what.to_owned())
+}
+
+/// Whether keys and values of `needed` are those of `found`.
+fn same(found: &Origins, needed: &Origins) -> Result<(), LedgerFileError> {
+    let fields = |of: &Origins| {
+        [
+            ("workload.key_bytes", of.key_bytes.to_string()),
+            ("workload.value_bytes", of.value_bytes.to_string()),
+            (
+                "workload.compression_ratio",
+                of.compression_ratio.to_string(),
+            ),
+            ("workload.num", of.num.to_string()),
+            ("load_seed", of.load_seed.to_string()),
+            ("prepared.phases", of.phases.to_string()),
+        ]
+    };
+    for ((field, found), (_, needed)) in fields(found).into_iter().zip(fields(needed)) {
+        if found != needed {
+            return Err(LedgerFileError::Other {
+                field,
+                found,
+                needed,
+            });
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::Version;
+    use proptest::prelude::*;
+
+    fn origins() -> Origins {
+        Origins {
+            key_bytes: 16,
+            value_bytes: 100,
+            compression_ratio: 0.3,
+            num: 1_000_000,
+            load_seed: u64::MAX,
+            phases: 2,
+        }
+    }
+
+    /// A ledger of `keys` written keys, every third of them deleted again.
+    fn ledger(keys: u64) -> Ledger {
+        let mut ledger = Ledger::new(origins().load_seed, 1000);
+        let mut thread = ledger.thread();
+        for key in 0..keys {
+            let fate = Fate::Written(Version::new(1, 2, key));
+            thread.note(key, if key % 3 == 0 { Fate::Deleted } else { fate });
+        }
+        ledger.add_phase(vec![thread]);
+        ledger
+    }
+
+    fn saved(ledger: &Ledger) -> (tempfile::TempDir, std::path::PathBuf) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger");
+        save_ledger(&path, &origins(), ledger).unwrap();
+        (folder, path)
+    }
+
+    fn why(path: &Path) -> String {
+        match load_ledger(path, &origins(), 1000) {
+            Err(error) => error.to_string(),
+            Ok(_) => panic!("loaded"),
+        }
+    }
+
+    #[test]
+    fn a_loaded_ledger_says_and_goes_on_as_the_saved_one() {
+        for keys in [0, 1, 900, 300_000] {
+            let mut before = ledger(keys);
+            let (folder, path) = saved(&before);
+            let mut after = load_ledger(&path, &origins(), 1000).unwrap();
+            for _ in 0..2 {
+                assert_eq!(after.expectations(), before.expectations());
+                assert_eq!(after.live_keys(), before.live_keys());
+                for ledger in [&mut before, &mut after] {
+                    let mut thread = ledger.thread();
+                    (0..50_000).for_each(|key| thread.note(key, Fate::Deleted));
+                    ledger.add_phase(vec![thread]);
+                }
+            }
+            assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 1);
+            assert!(std::fs::metadata(&path).unwrap().len() < 300_000);
+        }
+    }
+
+    #[test]
+    fn another_workload_is_named() {
+        let (_folder, path) = saved(&ledger(100));
+        let mut other = origins();
+        other.value_bytes = 200;
+        let error = load_ledger(&path, &other, 1000).unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "workload.value_bytes: found 100 in the ledger, 200 in the request"
+        );
+    }
+
+    #[test]
+    fn a_sample_that_is_too_small_is_refused() {
+        let (_folder, path) = saved(&ledger(300_000));
+        let error = load_ledger(&path, &origins(), 100_000).unwrap_err();
+        assert!(error.to_string().starts_with("verify_keys: "), "{error}");
+    }
+
+    #[test]
+    fn what_is_no_ledger_is_refused_in_one_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("ledger");
+        assert!(why(&path).contains("No such file"));
+        for (text, words) in [
+            ("", "no first line"),
+            ("{}\n", "does not begin like a ledger"),
+            ("lsmtune-ledger 2 00000000\n{}\n", "is of version 2"),
+            ("lsmtune-ledger 1 00000000\n{}\n", "checksum"),
+        ] {
+            std::fs::write(&path, text).unwrap();
+            let said = why(&path);
+            assert!(said.contains(words) && !said.contains('\n'), "{said}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_cut_or_flipped_bit_is_noticed(at in 0.0..1.0f64, bit in 0..8u32) {
+            let (_folder, path) = saved(&ledger(500));
+            let whole = std::fs::read(&path).unwrap();
+            let at = (whole.len() as f64 * at) as usize;
+            // The last byte only ends the line.
+            std::fs::write(&path, &whole[..at.min(whole.len() - 2)]).unwrap();
+            why(&path);
+            let mut flipped = whole.clone();
+            flipped[at] ^= 1 << bit;
+            std::fs::write(&path, &flipped).unwrap();
+            prop_assert!(load_ledger(&path, &origins(), 1000).is_err() || flipped == whole);
+        }
+    }
+}

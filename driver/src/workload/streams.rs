@@ -1,0 +1,44 @@
+//! Keys and values of a workload: functions of its seeds, so that a later process can tell what an
+//! earlier one wrote.
+
+use crate::protocol::{Operation, Phase, Workload};
+use crate::random::{mix, stream_seed, KeyOrder, KeyStream, ValuePool};
+
+/// The pool that all values of runs with `load_seed` are windows of.
+pub fn value_pool(workload: &Workload, load_seed: u64) -> ValuePool {
+    let seed = mix(load_seed ^ 0x7661_6c75_6573);
+    ValuePool::new(workload.value_bytes, workload.compression_ratio, seed)
+}
+
+/// Which thread of which phase, and the seed that the phase follows.
+#[derive(Debug, Clone, Copy)]
+pub struct StreamOf<'a> {
+    /// The phase.
+    pub phase: &'a Phase,
+    /// Its position in the workload.
+    pub index: usize,
+    /// Position of the thread in the phase.
+    pub thread: usize,
+    /// Of the run, or of its load phases.
+    pub seed: u64,
+}
+
+/// The keys of one thread that repeats `operation`, in the order in which it takes them.
+pub fn key_stream(num: u64, operation: Operation, of: StreamOf<'_>) -> KeyStream {
+    let order = match operation {
+        Operation::FillSeq | Operation::ReadSeq => KeyOrder::Sequential,
+        Operation::FillUniqueRandom
+        | Operation::ReadUniqueRandom
+        | Operation::DeleteUniqueRandom => KeyOrder::Unique,
+        Operation::ReadHot => KeyOrder::Hot,
+        _ => KeyOrder::Uniform,
+    };
+    // Threads that divide the keys among themselves must agree on one permutation.
+    let stream = if order == KeyOrder::Unique {
+        0
+    } else {
+        of.thread
+    };
+    let seed = stream_seed(of.seed, of.index, stream);
+    KeyStream::new(order, num, seed, (of.thread, of.phase.threads))
+}

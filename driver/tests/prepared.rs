@@ -1,0 +1,261 @@
+//! Runs on copies of a database that an earlier run made: they must see what a run that did
+//! everything itself would have seen.
+
+mod conversation;
+
+use std::path::{Path, PathBuf};
+
+use conversation::{
+    failure, finished, load, measure, replace, verified, workload, Conversation, Target,
+};
+use lsmtune_driver::protocol::{Message, Outcome, PhaseReply};
+use serde_json::{json, Value};
+use tempfile::TempDir;
+
+const NUM: u64 = 20_000;
+
+fn targets() -> [Target; 2] {
+    [
+        Target::library("rocksdb", "LSMTUNE_TEST_ROCKSDB"),
+        Target::library("leveldb", "LSMTUNE_TEST_LEVELDB"),
+    ]
+}
+
+fn loaded() -> Vec<Value> {
+    vec![load(NUM), json!({"name": "settle", "kind": "settle"})]
+}
+
+/// Keys that are drawn from twice the key space of the load, so that half of them are missing.
+fn work() -> Vec<Value> {
+    let size = json!({"operations_per_thread": NUM / 2, "threads": 2});
+    vec![
+        measure("readrandom", size.clone()),
+        measure("deleterandom", size.clone()),
+        measure("overwrite", size),
+        measure("readuniquerandom", json!({"operations_per_thread": NUM})),
+    ]
+}
+
+fn sparse(phases: Vec<Value>) -> Value {
+    workload(2 * NUM, Value::Array(phases))
+}
+
+/// A database with its ledger, made once and copied for each run.
+struct Golden {
+    folder: TempDir,
+}
+
+impl Golden {
+    fn make(target: &Target, phases: Vec<Value>, more: Value) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let golden = Golden { folder };
+        let mut request = json!({
+            "directory": golden.folder.path().join("db"), "save_ledger": golden.ledger(),
+            "load_seed": 5,
+        });
+        replace(&mut request, &more);
+        let messages = Conversation::start(target, sparse(phases), request).messages();
+        finished(&messages);
+        golden
+    }
+
+    fn ledger(&self) -> PathBuf {
+        self.folder.path().join("ledger")
+    }
+
+    /// What a run on a copy says; `more` replaces fields of its request.
+    fn run(&self, target: &Target, phases: Vec<Value>, more: Value) -> Vec<Message> {
+        let place = tempfile::tempdir().unwrap();
+        let directory = place.path().join("db");
+        copy(&self.folder.path().join("db"), &directory);
+        let mut request = json!({
+            "directory": directory, "load_seed": 5, "seed": 6,
+            "prepared": {"ledger": self.ledger(), "phases": 2},
+        });
+        replace(&mut request, &more);
+        Conversation::start(target, sparse(phases), request).messages()
+    }
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &to.join(entry.file_name()));
+        } else {
+            std::fs::copy(entry.path(), to.join(entry.file_name())).unwrap();
+        }
+    }
+}
+
+fn phases(messages: &[Message]) -> Vec<(usize, PhaseReply)> {
+    messages
+        .iter()
+        .filter_map(|message| match message {
+            Message::PhaseFinished { index, phase } => Some((*index, (**phase).clone())),
+            _ => None,
+        })
+        .collect()
+}
+
+#[test]
+fn a_run_on_a_copy_sees_what_a_whole_run_sees() {
+    for target in targets() {
+        let all: Vec<Value> = loaded().into_iter().chain(work()).collect();
+        let seeds = json!({"load_seed": 5, "seed": 6});
+        let whole = Conversation::start(&target, sparse(all.clone()), seeds).messages();
+        let golden = Golden::make(&target, loaded(), json!({"seed": 99}));
+        let copied = golden.run(&target, all, json!({}));
+        finished(&whole);
+        finished(&copied);
+        let (expected, seen) = (phases(&whole), phases(&copied));
+        assert_eq!(seen.len(), work().len());
+        for ((index, expected), (position, seen)) in expected[2..].iter().zip(&seen) {
+            assert_eq!(index, position);
+            assert_eq!(
+                (seen.keys_found, seen.keys_missing, seen.user_bytes_written),
+                (
+                    expected.keys_found,
+                    expected.keys_missing,
+                    expected.user_bytes_written
+                ),
+                "{} {}",
+                target.name,
+                seen.name
+            );
+        }
+        assert_eq!(verified(&copied), verified(&whole), "{}", target.name);
+        assert!(verified(&copied).0 > 4096 / 4);
+        // The estimate of live keys came with the ledger.
+        let space = seen[0].1.space_amplification.unwrap();
+        let expected = expected[2].1.space_amplification.unwrap();
+        assert!((space / expected - 1.0).abs() < 0.2, "{space} {expected}");
+        let started = copied.iter().find_map(|message| match message {
+            Message::PhaseStarted { index, .. } => Some(*index),
+            _ => None,
+        });
+        assert_eq!(started, Some(2));
+    }
+}
+
+#[test]
+fn the_load_and_the_values_follow_their_own_seed() {
+    let target = &targets()[0];
+    let golden = Golden::make(target, loaded(), json!({"seed": 1}));
+    let again = Golden::make(target, loaded(), json!({"seed": 2}));
+    let other = Golden::make(target, loaded(), json!({"seed": 2, "load_seed": 6}));
+    let read = |golden: &Golden| std::fs::read_to_string(golden.ledger()).unwrap();
+    assert_eq!(read(&golden), read(&again));
+    assert_ne!(read(&golden), read(&other));
+    assert!(read(&golden).len() < 300_000, "{}", read(&golden).len());
+}
+
+/// Loaded keys that a copy lacks are noticed, although its run never wrote them.
+#[test]
+fn the_read_back_checks_what_the_earlier_run_wrote() {
+    for target in targets() {
+        let golden = Golden::make(&target, loaded(), json!({}));
+        let fewer = json!([
+            {"name": "load", "kind": "load", "operation": "fillseq", "operations_per_thread": 10},
+            {"name": "settle", "kind": "settle"}]);
+        let small = Golden::make(&target, fewer.as_array().unwrap().clone(), json!({}));
+        let all: Vec<Value> = loaded()
+            .into_iter()
+            .chain(work().into_iter().take(1))
+            .collect();
+        let mixed = json!({"prepared": {"ledger": golden.ledger(), "phases": 2}});
+        let messages = small.run(&target, all, mixed);
+        let (outcome, message) = failure(&messages);
+        assert_eq!(outcome, Outcome::DataLoss, "{message}");
+        assert!(verified(&messages).1 > 1000);
+    }
+}
+
+#[test]
+fn what_cannot_be_prepared_is_refused_in_one_line() {
+    let [rocksdb, leveldb] = targets();
+    let golden = Golden::make(&rocksdb, loaded(), json!({}));
+    let all = || loaded().into_iter().chain(work()).collect::<Vec<_>>();
+    let refused = |more: Value| {
+        let (outcome, message) = failure(&golden.run(&rocksdb, all(), more));
+        assert_eq!(outcome, Outcome::Invalid, "{message}");
+        assert!(!message.contains('\n'), "{message}");
+        message
+    };
+    let part = golden.folder.path().join("part");
+    let text = std::fs::read_to_string(golden.ledger()).unwrap();
+    std::fs::write(&part, &text[..text.len() / 2]).unwrap();
+    let message = refused(json!({"prepared": {"ledger": part, "phases": 2}}));
+    assert!(message.starts_with("prepared.ledger: found "), "{message}");
+    assert!(message.contains("damaged or cut off"), "{message}");
+    let message = refused(json!({"prepared": {"ledger": "/nowhere/ledger", "phases": 2}}));
+    assert!(message.contains("No such file"), "{message}");
+    let message = refused(json!({"prepared": {"ledger": golden.ledger(), "phases": 1}}));
+    assert!(message.contains("prepared.phases: found 2"), "{message}");
+    let message = refused(json!({"prepared": {"ledger": golden.ledger(), "phases": 7}}));
+    assert!(
+        message.starts_with("prepared.phases: found 7; allowed: 1 to 6"),
+        "{message}"
+    );
+    let message = refused(json!({"load_seed": 4}));
+    assert!(
+        message.contains("load_seed: found 5 in the ledger, 4"),
+        "{message}"
+    );
+    let message = refused(json!({"verify_keys": 100_000}));
+    assert!(message.contains("verify_keys: "), "{message}");
+    let mut longer = sparse(all());
+    longer["value_bytes"] = json!(200);
+    let message = refused(json!({"workload": longer}));
+    assert!(
+        message.contains("workload.value_bytes: found 100 in the ledger, 200"),
+        "{message}"
+    );
+    // A folder with no database in it, and none at all.
+    for target in [&rocksdb, &leveldb] {
+        let empty = tempfile::tempdir().unwrap();
+        for directory in [empty.path().to_owned(), empty.path().join("none")] {
+            let messages = golden.run(target, all(), json!({"directory": directory}));
+            assert_eq!(failure(&messages).0, Outcome::Invalid, "{messages:?}");
+            assert_eq!(std::fs::read_dir(empty.path()).unwrap().count(), 0);
+        }
+    }
+    for engine in ["memory", "noop"] {
+        let target = Target::built_in(engine);
+        let (outcome, message) = failure(&golden.run(&target, all(), json!({})));
+        assert_eq!(outcome, Outcome::Invalid);
+        assert!(
+            message.starts_with(&format!("prepared: found {engine}; ")),
+            "{message}"
+        );
+    }
+}
+
+#[test]
+fn a_ledger_that_cannot_be_saved_fails_the_run() {
+    let target = &targets()[0];
+    let nowhere = json!({"save_ledger": "/nowhere/ledger"});
+    let (outcome, message) =
+        failure(&Conversation::start(target, sparse(loaded()), nowhere).messages());
+    assert_eq!(outcome, Outcome::Invalid);
+    assert!(
+        message.starts_with("save_ledger: /nowhere/ledger: "),
+        "{message}"
+    );
+}
+
+/// The read-back opens the database once more, when it exists because the run made it.
+#[test]
+fn error_if_exists_is_about_the_first_opening() {
+    for target in targets() {
+        let options = json!({"options": {"error_if_exists": "true"}});
+        finished(&Conversation::start(&target, sparse(loaded()), options.clone()).messages());
+        let golden = Golden::make(&target, loaded(), options.clone());
+        let all: Vec<Value> = loaded().into_iter().chain(work()).collect();
+        finished(&golden.run(&target, all.clone(), options.clone()));
+        let unprepared = json!({"options": {"error_if_exists": "true"}, "prepared": null});
+        let (outcome, message) = failure(&golden.run(&target, all, unprepared));
+        assert_eq!(outcome, Outcome::Invalid, "{message}");
+    }
+}

@@ -1,0 +1,1 @@
+"""Databases that are loaded once, and the copies that runs start from."""

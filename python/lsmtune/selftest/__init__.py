@@ -1,0 +1,1 @@
+"""Simulations that show how often a verdict of lsmtune is wrong."""
