@@ -9,7 +9,7 @@ use conversation::{
     background_work, failure, finished, last_phase, load, measure, run_on, verified, workload,
     Conversation, Target,
 };
-use lsmtune_driver::protocol::{Message, Outcome};
+use lsmtune_driver::protocol::{LevelReply, Message, Outcome};
 use serde_json::{json, Value};
 
 const NUM: u64 = 100_000;
@@ -41,6 +41,14 @@ fn writes_are_charged_with_flush_and_compaction_and_read_back_after_reopening() 
             work.write_amplification.unwrap() > 0.5,
             "{}: {work:?}",
             target.name
+        );
+        let levels = work.levels.unwrap();
+        let sum = |count: fn(&LevelReply) -> u64| levels.iter().map(count).sum::<u64>();
+        assert_eq!(Some(sum(|level| level.compactions)), work.compactions);
+        assert!(sum(|level| level.compaction_write_bytes) > 1_000_000);
+        assert!(
+            levels.iter().all(|work| (1..7).contains(&work.level)),
+            "{levels:?}"
         );
         let (checked, lost, wrong) = verified(&messages);
         assert!(

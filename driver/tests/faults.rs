@@ -77,7 +77,11 @@ fn mount(arguments: &[&str], place: &Path) -> bool {
 fn run(target: &Target, mounted: &Mounted, workload: Value, more: Value) -> Vec<Message> {
     let mut request = json!({"directory": mounted.database()});
     replace(&mut request, &more);
-    Conversation::start(target, workload, request).messages()
+    let mut conversation = Conversation::start(target, workload, request);
+    let messages = conversation.messages();
+    // Nothing can be unmounted while the process has files open there.
+    conversation.child.wait().unwrap();
+    messages
 }
 
 fn assert_fails(messages: &[Message], expected: Outcome, words: &str, what: &str) {

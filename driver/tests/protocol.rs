@@ -92,6 +92,33 @@ fn every_conversation_states_this_version_first() {
     }
 }
 
+/// Whatever is cut off of a request, it is refused in words.
+#[test]
+fn truncated_requests_are_refused() {
+    for (name, text) in golden("request-") {
+        let text = text.trim_end().as_bytes();
+        for length in 0..text.len() {
+            let refused = Request::parse(&text[..length]);
+            let error = refused.expect_err(&name);
+            assert!(error.message.starts_with("request: "), "{name} {length}");
+        }
+        assert!(Request::parse(text).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn another_version_is_told_before_its_fields() {
+    let newer = br#"{"protocol_version": 99, "command": "fly", "wings": 2}"#;
+    let error = Request::parse(newer).unwrap_err();
+    assert_eq!(error.message, "protocol_version: found 99; allowed: 2");
+    assert_eq!(error.field.as_deref(), Some("protocol_version"));
+    let words = br#"{"protocol_version": "two", "command": "run"}"#;
+    let error = Request::parse(words).unwrap_err();
+    assert_eq!(error.message, "protocol_version: found \"two\"; allowed: 2");
+    let silent = Request::parse(br#"{"command": "run"}"#).unwrap_err();
+    assert!(silent.message.contains("protocol_version"), "{silent:?}");
+}
+
 #[test]
 fn unknown_fields_are_refused() {
     for (name, text) in golden("request-") {

@@ -8,6 +8,8 @@ use conversation::{
 };
 use lsmtune_driver::protocol::{Interval, Message, Outcome};
 use serde_json::{json, Value};
+use std::io::Write;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 const NUM: u64 = 10_000;
@@ -290,6 +292,63 @@ fn another_protocol_version_is_refused() {
         failure(&messages).1,
         "protocol_version: found 1; allowed: 2"
     );
+}
+
+/// Says `bytes`, closes its input, and tells how the driver ended.
+fn say(bytes: &[u8]) -> (Vec<Message>, Option<i32>) {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_lsmtune-driver"))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    child.stdin.take().unwrap().write_all(bytes).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let messages = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    (messages.collect(), output.status.code())
+}
+
+#[test]
+fn a_request_that_is_not_whole_is_invalid() {
+    let request = include_bytes!("../../protocol/golden/request-run.json");
+    let cases: [&[u8]; 5] = [
+        b"",
+        b"\n",
+        &request[..200],
+        b"{\"protocol_version\": 2, \"command\": \"run\"}\n",
+        b"{\"protocol_version\": 2, \xff\xfe\n",
+    ];
+    for bytes in cases {
+        let (messages, status) = say(bytes);
+        let (outcome, message) = failure(&messages);
+        assert_eq!(outcome, Outcome::Invalid);
+        assert!(message.starts_with("request: "), "{message}");
+        assert_eq!(status, Some(1));
+    }
+}
+
+/// The other end of its output is gone: it ends at the next thing to say, and without a panic.
+#[test]
+fn a_driver_that_nobody_reads_ends() {
+    let phase = measure("fillrandom", json!({"duration_s": 0.3}));
+    let mut conversation = start("noop", workload(NUM, json!([phase])), json!({}));
+    drop(conversation.child.stdout.take());
+    let status = conversation.child.wait().unwrap();
+    assert_eq!(status.code(), Some(2));
+}
+
+#[test]
+fn an_interval_without_a_sensible_length_is_refused() {
+    for interval_ms in [0, u64::MAX] {
+        let any = workload(
+            NUM,
+            json!([measure("fillrandom", json!({"duration_s": 1.0}))]),
+        );
+        let messages = start("noop", any, json!({"interval_ms": interval_ms})).messages();
+        let message = failure(&messages).1;
+        let expected = format!("interval_ms: found {interval_ms}; allowed: 1 to 86400000");
+        assert_eq!(message, expected);
+    }
 }
 
 #[test]

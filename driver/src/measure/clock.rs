@@ -6,6 +6,8 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use rustix::time::{clock_gettime, ClockId};
+
 /// A calibrated clock; cheap to clone, one per thread.
 #[derive(Debug, Clone)]
 pub struct Ticks {
@@ -37,6 +39,23 @@ impl Ticks {
     pub fn seconds_between(&self, start: u64, end: u64) -> f64 {
         self.ns_between(start, end) as f64 / 1e9
     }
+}
+
+/// Microseconds by which the wall clock is ahead of the monotonic one. They run at the same speed,
+/// so that this changes only when somebody sets the wall clock.
+pub fn wall_offset_us() -> i64 {
+    let attempt = || {
+        let (before_us, wall_us, after_us) = (monotonic_us(), unix_us(), monotonic_us());
+        (after_us - before_us, wall_us as i64 - after_us)
+    };
+    // The readings of the best of a few attempts lie close together, on a busy machine too.
+    let best = (0..5).map(|_| attempt()).min();
+    best.map_or(0, |(_, offset_us)| offset_us)
+}
+
+fn monotonic_us() -> i64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec * 1_000_000 + now.tv_nsec / 1000
 }
 
 /// Wall clock in microseconds since 1970, the unit of the engines' own logs.

@@ -7,7 +7,7 @@ mod page_cache;
 mod process;
 mod steal;
 
-pub use clock::{unix_us, Ticks};
+pub use clock::{unix_us, wall_offset_us, Ticks};
 pub use intervals::{IntervalSeries, Progress};
 pub use latency::{OperationKind, Recorder, Recorders};
 pub use page_cache::{cached_share, drop_cached};

@@ -14,6 +14,7 @@ use super::failure::Failure;
 const KEY_BYTES_MAX: usize = 65_535;
 const VALUE_BYTES_MAX: usize = 64 << 20;
 const SLICES_MAX: u32 = 1000;
+const INTERVAL_MS_MAX: u64 = 86_400_000;
 type Checked = Result<(), Failure>;
 
 /// The protocol version must be ours.
@@ -99,6 +100,13 @@ fn phase(index: usize, phase: &Phase) -> Checked {
         require(sensible, &field(name), value, "a number above 0")?;
     }
     Ok(())
+}
+
+/// A step of the interval series must have a length, and end some day.
+pub fn interval(request: &RunRequest) -> Checked {
+    let (found, allowed) = (request.interval_ms, format!("1 to {INTERVAL_MS_MAX}"));
+    let sensible = (1..=INTERVAL_MS_MAX).contains(&found);
+    require(sensible, "interval_ms", found, &allowed)
 }
 
 /// A run in slices must have no clock that goes on while it is stopped: operations that are due at

@@ -7,7 +7,9 @@ mod page_cache;
 mod phases;
 mod prepared;
 mod report;
+mod reporter;
 mod turns;
+mod wall_clock;
 
 use std::sync::atomic::AtomicBool;
 use std::time::Instant;
@@ -94,13 +96,14 @@ fn run(
 ) -> Result<Usage, Failure> {
     check::version(request.protocol_version)?;
     check::workload(&request.workload)?;
+    check::interval(request)?;
     check::slices(request)?;
     let engine = load(&request.engine)?;
     prepared::check(request, &*engine)?;
     check::create(&request.directory)?;
     let ledger = prepared::ledger(request)?;
     let turns = Turns::new(request.slices, cancelled)?;
-    let executed = Phases::new(request, ledger, cancelled, turns).execute(&*engine, sink)?;
+    let mut executed = Phases::new(request, ledger, cancelled, turns).execute(&*engine, sink)?;
     let database_bytes = directory_bytes(&request.directory);
     executed.send_background_work(&*engine, &request.directory, sink)?;
     read_back(request, &*engine, &executed, sink)?;

@@ -4,18 +4,18 @@ use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use crate::engine::{Database, Engine, EngineError};
+use crate::engine::{BackgroundWork, Database, Engine, EngineError};
 use crate::measure::unix_us;
-use crate::protocol::{Interval, Message, Phase, PhaseKind, PhaseReply, RunRequest};
+use crate::protocol::{Message, Phase, PhaseKind, PhaseReply, RunRequest};
 use crate::random::ValuePool;
-use crate::workload::{
-    run_phase, value_pool, Ledger, PhaseContext, PhaseObservation, SliceOver, Watcher,
-};
+use crate::workload::{run_phase, value_pool, Ledger, PhaseContext, PhaseObservation};
 
 use super::failure::Failure;
 use super::page_cache;
 use super::report::{phase_reply, write_amplification, PhaseStart};
+use super::reporter::Reporter;
 use super::turns::{Position, Turns};
+use super::wall_clock::WallClock;
 use super::Sink;
 
 /// The phases of one request.
@@ -25,6 +25,7 @@ pub struct Phases<'a> {
     pool: ValuePool,
     ledger: Ledger,
     turns: Turns<'a>,
+    wall_clock: WallClock,
     windows: Vec<Window>,
     rss_bytes_max: u64,
 }
@@ -49,6 +50,7 @@ pub struct Executed {
     pub rss_bytes_max: u64,
     /// Seconds for which the process was stopped between slices.
     pub stopped_s: f64,
+    wall_clock: WallClock,
     windows: Vec<Window>,
 }
 
@@ -66,6 +68,7 @@ impl<'a> Phases<'a> {
             pool: value_pool(&request.workload, request.load_seed()),
             ledger,
             turns,
+            wall_clock: WallClock::default(),
             windows: Vec::new(),
             rss_bytes_max: 0,
         }
@@ -116,6 +119,7 @@ impl<'a> Phases<'a> {
             keeps_data: database.keeps_data(),
             rss_bytes_max: self.rss_bytes_max,
             stopped_s: self.turns.stopped_s(),
+            wall_clock: self.wall_clock,
             windows: self.windows,
         })
     }
@@ -159,6 +163,10 @@ impl<'a> Phases<'a> {
             live_bytes,
         );
         reply.steal_s = start.steal_s(&self.turns);
+        if self.wall_clock.look() {
+            // Engines time their stalls by the wall clock.
+            reply.stall_s = None;
+        }
         self.rss_bytes_max = self.rss_bytes_max.max(reply.rss_bytes_max);
         self.windows.push(Window {
             index,
@@ -182,8 +190,8 @@ impl<'a> Phases<'a> {
             operations: 0,
             elapsed_s: 0.0,
         };
-        let before = PhaseStart::now(database, &self.turns);
-        self.turns.stop(position, &before, sink)?;
+        self.turns.stop(position, None, sink)?;
+        self.wall_clock.look();
         Ok(PhaseStart::now(database, &self.turns))
     }
 
@@ -203,7 +211,7 @@ impl<'a> Phases<'a> {
                 operations: seen.operations,
                 elapsed_s: seen.elapsed_s,
             };
-            self.turns.stop(position, start, sink)?;
+            self.turns.stop(position, Some(start), sink)?;
         }
         Ok(())
     }
@@ -229,19 +237,13 @@ impl<'a> Phases<'a> {
                 PhaseKind::Load => self.request.load_seed(),
                 _ => self.request.seed,
             },
-            interval: Duration::from_millis(self.request.interval_ms.max(1)),
+            interval: Duration::from_millis(self.request.interval_ms),
             cancelled: self.cancelled,
             slices: self.turns.slices_of(phase),
         };
-        let mut reporter = Reporter {
-            index,
-            turns: &mut self.turns,
-            start,
-            sink,
-            heard: Ok(()),
-        };
+        let mut reporter = Reporter::new(index, start, &mut self.turns, sink);
         let observation = run_phase(&context, index, phase, operation, &mut reporter);
-        reporter.heard?;
+        reporter.heard()?;
         Ok(Some(observation.map_err(Failure::running)?))
     }
 
@@ -260,55 +262,30 @@ impl<'a> Phases<'a> {
     }
 }
 
-/// Passes on what a phase says while it runs, until nobody hears it.
-struct Reporter<'a, 'b> {
-    index: usize,
-    turns: &'a mut Turns<'b>,
-    start: &'a PhaseStart,
-    sink: &'a mut dyn Sink,
-    heard: std::io::Result<()>,
-}
-
-impl Watcher for Reporter<'_, '_> {
-    fn interval(&mut self, interval: Interval) {
-        if self.heard.is_ok() {
-            self.heard = self.sink.send(&Message::Interval(interval));
-        }
-    }
-
-    fn slice_over(&mut self, over: SliceOver) -> f64 {
-        if self.heard.is_err() {
-            return 0.0;
-        }
-        let position = Position {
-            index: self.index,
-            slice: over.slice,
-            operations: over.operations,
-            elapsed_s: over.elapsed_s,
-        };
-        let stopped = self.turns.stop(position, self.start, self.sink);
-        stopped.unwrap_or_else(|error| {
-            self.heard = Err(error);
-            0.0
-        })
-    }
-}
-
 impl Executed {
     /// Reports flushes and compactions of every phase, which the engines' logs hold completely
     /// only after the database has been closed.
     pub fn send_background_work(
-        &self,
+        &mut self,
         engine: &dyn Engine,
         directory: &Path,
         sink: &mut dyn Sink,
     ) -> Result<(), Failure> {
         let end_us = unix_us();
+        self.wall_clock.look();
+        let set_back = self.wall_clock.was_set_back();
+        if set_back {
+            eprintln!("lsmtune-driver: the wall clock was set back: background work is not known");
+        }
         for (position, window) in self.windows.iter().enumerate() {
             // Work between two phases belongs to the earlier one, which caused it.
             let next = self.windows.get(position + 1);
             let to_us = next.map_or(end_us.max(window.to_us), |next| next.from_us);
-            let work = engine.background_work(directory, window.from_us, to_us);
+            let work = if set_back {
+                BackgroundWork::default()
+            } else {
+                engine.background_work(directory, window.from_us, to_us)
+            };
             sink.send(&Message::BackgroundWork {
                 index: window.index,
                 write_amplification: write_amplification(&work, window.user_bytes_written),

@@ -68,13 +68,13 @@ impl<'a> Turns<'a> {
         stolen_s().map(|all| all - self.stolen_s)
     }
 
-    /// Says that the run stands at `position` of the phase that began at `start`, and stops until
-    /// it is continued. A cancelled run goes on to its end instead. Returns the seconds that were
+    /// Says that the run stands at `position` of the phase that began at `start`, `None` for one that
+    /// is about to, and stops until it is continued. A cancelled run goes on to its end instead. Returns the seconds that were
     /// stolen meanwhile.
     pub fn stop(
         &mut self,
         position: Position,
-        start: &PhaseStart,
+        start: Option<&PhaseStart>,
         sink: &mut dyn Sink,
     ) -> std::io::Result<f64> {
         if self.slices == 0 || self.cancelled.load(Ordering::Relaxed) {
@@ -85,8 +85,11 @@ impl<'a> Turns<'a> {
             slice: position.slice,
             operations_total: position.operations,
             elapsed_s: position.elapsed_s,
-            cpu_s: start.cpu_s(),
-            steal_s: start.steal_s(self),
+            cpu_s: start.map_or(0.0, PhaseStart::cpu_s),
+            steal_s: match start {
+                Some(start) => start.steal_s(self),
+                None => stolen_s().map(|_| 0.0),
+            },
         })?;
         let (from, stolen_before_s) = (self.ticks.now(), stolen_s());
         sink.stop_process()?;

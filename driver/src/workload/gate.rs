@@ -6,7 +6,8 @@
 //! for the next slice. So a thread at work needs to look at nothing but one flag of its own.
 //!
 //! A slice is a share of the phase's operations, all threads together; where a phase is sized by
-//! a duration only, it is a share of that. The gate of a phase of one slice never closes.
+//! a duration only, it is a share of that. The gate is closed until the crew is complete; in a phase
+//! of one slice it never closes again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -145,6 +146,7 @@ impl Gate {
         let state = State {
             own: threads,
             present: threads + companions,
+            closing: Some(Instant::now()),
             slice_end,
             left: match slices.of {
                 Size::Operations(_) => slice_end.unwrap_or(UNLIMITED),
@@ -176,6 +178,19 @@ impl Gate {
     pub fn halt(&self) {
         self.lock().halted = true;
         self.ask_for_attention(&self.attention);
+        self.opened.notify_all();
+    }
+
+    /// Opens the gate for the first slice, when the whole crew has assembled.
+    pub fn begin(&self) {
+        let mut state = self.lock();
+        while state.waiting < state.present {
+            state = self
+                .arrived
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
+        }
+        state.closing = None;
         self.opened.notify_all();
     }
 
@@ -325,6 +340,11 @@ impl<'a> Pass<'a> {
         }
     }
 
+    /// Waits until the crew is complete.
+    pub fn assemble(&self) {
+        drop(self.wait(self.gate.lock()));
+    }
+
     /// What the thread may do next, at once or after the gate has opened; `None` when it has to
     /// leave, because it is done or, noted in `lap`, because somebody stops it.
     pub fn turn(&self, extent: &Extent, lap: &mut Lap) -> Option<Turn> {
@@ -350,7 +370,7 @@ impl<'a> Pass<'a> {
             };
             let over = own && (state.left == 0 || elapsed_ns >= slice_end_ns);
             if over || state.closing.is_some() {
-                state = self.wait(state, lap);
+                state = self.rest(state, lap);
                 continue;
             }
             let wanted = extent.operations - lap.operations;
@@ -368,15 +388,24 @@ impl<'a> Pass<'a> {
     }
 
     /// Waits for the next slice; the thread's time goes on when it does.
-    fn wait<'s>(
+    fn rest<'s>(
         &'s self,
         mut state: MutexGuard<'s, State>,
         lap: &mut Lap,
     ) -> MutexGuard<'s, State> {
-        let gate = self.gate;
-        gate.close(&mut state);
-        state.waiting += 1;
+        self.gate.close(&mut state);
         state.rest = state.rest.max(lap.ended);
+        state = self.wait(state);
+        lap.ended = self.gate.ticks.now();
+        start_clock(&mut state, lap.ended);
+        self.attend(state.halted);
+        state
+    }
+
+    /// Waits until the gate is open.
+    fn wait<'s>(&'s self, mut state: MutexGuard<'s, State>) -> MutexGuard<'s, State> {
+        let gate = self.gate;
+        state.waiting += 1;
         gate.arrived.notify_one();
         while state.closing.is_some() && !state.halted {
             state = gate
@@ -385,12 +414,12 @@ impl<'a> Pass<'a> {
                 .unwrap_or_else(PoisonError::into_inner);
         }
         state.waiting -= 1;
-        lap.ended = gate.ticks.now();
-        start_clock(&mut state, lap.ended);
-        self.stops()
-            .attention
-            .store(state.halted, Ordering::Relaxed);
         state
+    }
+
+    /// Lowers the thread's flag, unless it has to leave.
+    fn attend(&self, halted: bool) {
+        self.stops().attention.store(halted, Ordering::Relaxed);
     }
 
     /// Nanoseconds that an operation between two ticks took, after the thread was asked for its
@@ -398,9 +427,7 @@ impl<'a> Pass<'a> {
     #[cold]
     pub fn corrected_ns(&self, start: u64, end: u64) -> u64 {
         let state = self.gate.lock();
-        self.stops()
-            .attention
-            .store(state.halted, Ordering::Relaxed);
+        self.attend(state.halted);
         let stopped = state.closed_between(start, end);
         self.gate.ticks.ns_between(start + stopped, end)
     }
@@ -420,5 +447,153 @@ impl Drop for Pass<'_> {
         state.present -= 1;
         state.own -= usize::from(self.thread < self.gate.threads);
         self.gate.arrived.notify_one();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::Result;
+    use crate::measure::{OperationKind, Progress, Recorders};
+    use crate::workload::operations::{Action, Step, Tally};
+    use crate::workload::worker::repeat;
+    use proptest::prelude::*;
+
+    proptest! {
+        /// The ends rise to the size, each at its share of it, and none is missed.
+        #[test]
+        fn slices_end_at_their_shares(size in 1u64.., count in 1u64..=1000, done in 0u64..) {
+            let slices = Slices { count, of: Size::Operations(size) };
+            let share = |slice: u64| u128::from(size) * u128::from(slice) / u128::from(count);
+            let done = done % size;
+            let expected = (1..count).map(share).find(|&end| end > u128::from(done));
+            prop_assert_eq!(slices.end_after(done).map(u128::from), expected);
+        }
+    }
+
+    #[test]
+    fn only_the_time_between_two_ticks_counts() {
+        let closed = |from, to| Closed { from, to };
+        let state = State {
+            closed: vec![closed(10, Some(20)), closed(30, None)],
+            ..State::default()
+        };
+        for (from, to, expected) in [
+            (0, 10, 0),
+            (0, 15, 5),
+            (12, 15, 3),
+            (0, 25, 10),
+            (20, 30, 0),
+            (15, 40, 15),
+            (35, 40, 5),
+        ] {
+            assert_eq!(state.closed_between(from, to), expected, "{from} to {to}");
+        }
+    }
+
+    /// Takes `millis` for its first operation and no time for the others.
+    struct Stall {
+        millis: u64,
+    }
+
+    impl Action for Stall {
+        const KIND: OperationKind = OperationKind::Put;
+        const PREPARES: bool = true;
+
+        fn prepare(&mut self) {}
+
+        fn perform(&mut self) -> Result<Step> {
+            std::thread::sleep(Duration::from_millis(std::mem::take(&mut self.millis)));
+            Ok(Step::Done)
+        }
+
+        fn tally(&self) -> Tally {
+            Tally::default()
+        }
+    }
+
+    /// Runs two threads of 1000 operations in two slices, the second thread with a first operation of
+    /// `millis` (that of the first thread leaves it the time to begin), and keeps the gate closed for 300 ms. Returns the operations when it closed, the
+    /// largest latency of the second thread, and the seconds that the phase took.
+    fn through_the_gate(millis: u64) -> (u64, f64, f64) {
+        let ticks = Ticks::default();
+        let halves = Slices {
+            count: 2,
+            of: Size::Operations(2000),
+        };
+        let gate = Gate::new(ticks.clone(), halves, 2, 0);
+        let cancelled = AtomicBool::new(false);
+        let progress = [Progress::default(), Progress::default()];
+        let work = |thread: usize| {
+            let pass = gate.pass(thread, &cancelled);
+            pass.assemble();
+            let extent = Extent {
+                operations: 1000,
+                duration_ns: u64::MAX,
+                started: ticks.now(),
+                schedule: None,
+            };
+            let started = extent.started;
+            let mut action = Stall {
+                millis: if thread == 1 { millis } else { 10 },
+            };
+            let lap = repeat(&mut action, extent, &ticks, &pass, &progress[thread]).unwrap();
+            assert_eq!(lap.operations, 1000);
+            let mut all = Recorders::default();
+            all.merge(OperationKind::Put, &lap.recorder);
+            let max_us = all.replies()["put"].latency_us_max;
+            let origin = started + gate.stopped_between(started, lap.ended);
+            (max_us, ticks.seconds_between(origin, lap.ended))
+        };
+        std::thread::scope(|scope| {
+            let work = &work;
+            let threads = [0, 1].map(|thread| scope.spawn(move || work(thread)));
+            gate.begin();
+            let due = Instant::now() + Duration::from_secs(60);
+            assert_eq!(gate.event(due), Event::SliceOver);
+            gate.stop_clock();
+            let series: u64 = progress.iter().map(Progress::read).sum();
+            std::thread::sleep(Duration::from_millis(300));
+            gate.open();
+            assert_eq!(gate.event(due), Event::Done);
+            let [_, (max_us, elapsed_s)] = threads.map(|thread| thread.join().unwrap());
+            (series, max_us, elapsed_s)
+        })
+    }
+
+    #[test]
+    fn a_closed_gate_costs_nobody_time() {
+        let (operations, max_us, elapsed_s) = through_the_gate(0);
+        assert!(operations <= 1000, "{operations}");
+        assert!(max_us < 250_000.0, "{max_us}");
+        assert!(elapsed_s < 0.25, "{elapsed_s}");
+    }
+
+    /// The operation of 600 ms is not waited for; 300 ms of it fall into the stop.
+    #[test]
+    fn an_operation_that_outlasts_the_stop_is_corrected() {
+        let (operations, max_us, elapsed_s) = through_the_gate(600);
+        assert!(operations <= 1000, "{operations}");
+        assert!((290_000.0..550_000.0).contains(&max_us), "{max_us}");
+        assert!((0.29..0.55).contains(&elapsed_s), "{elapsed_s}");
+    }
+
+    #[test]
+    fn a_crew_that_is_sent_away_leaves() {
+        let ticks = Ticks::default();
+        let whole = Slices {
+            count: 1,
+            of: Size::Duration(u64::MAX),
+        };
+        let gate = Gate::new(ticks.clone(), whole, 1, 1);
+        let cancelled = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            // The second thread never comes.
+            let first = scope.spawn(|| gate.pass(0, &cancelled).assemble());
+            gate.halt();
+            first.join().unwrap();
+        });
+        let due = Instant::now() + Duration::from_secs(60);
+        assert_eq!(gate.event(due), Event::Done);
     }
 }

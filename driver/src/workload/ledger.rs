@@ -99,7 +99,7 @@ impl Ledger {
     pub fn new(seed: u64, keys_min: usize) -> Self {
         Ledger {
             seed,
-            bound: BOUND.max(4 * keys_min),
+            bound: BOUND.max(keys_min.saturating_mul(4)),
             mask: 0,
             fates: HashMap::new(),
         }

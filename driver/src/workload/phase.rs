@@ -1,7 +1,6 @@
 //! One phase: its threads, started together, watched while they run, and merged at the end.
 
 use std::sync::atomic::AtomicBool;
-use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
 use crate::engine::{Database, EngineError, Result};
@@ -108,7 +107,6 @@ pub fn run_phase(
         context,
         index,
         phase,
-        barrier: Barrier::new(phase.threads + writer + 1),
         gate: Gate::new(ticks.clone(), slices, phase.threads, writer),
         ticks,
     };
@@ -116,13 +114,23 @@ pub fn run_phase(
     let results = std::thread::scope(|scope| {
         let spawn = |thread: usize, operation: Operation| {
             let (crew, progress) = (&crew, &progress[thread]);
-            scope.spawn(move || crew.work(thread, operation, progress))
+            let work = move || crew.work(thread, operation, progress);
+            let started = std::thread::Builder::new().spawn_scoped(scope, work);
+            started.map_err(|error| {
+                // Those who came already wait for this one.
+                crew.gate.halt();
+                EngineError::Failed {
+                    message: format!("thread {thread} of the phase cannot start: {error}"),
+                }
+            })
         };
-        let workers: Vec<_> = (0..phase.threads)
+        let workers = (0..phase.threads)
             .map(|thread| spawn(thread, thread_operation(operation)))
-            .collect();
-        let companion = (writer == 1).then(|| spawn(phase.threads, Operation::Overwrite));
-        crew.barrier.wait();
+            .collect::<Result<Vec<_>>>()?;
+        let companion = (writer == 1)
+            .then(|| spawn(phase.threads, Operation::Overwrite))
+            .transpose()?;
+        crew.gate.begin();
         let started = crew.ticks.now();
         let own = &progress[..phase.threads];
         let series = IntervalSeries::new(index, crew.ticks.clone(), started, own);
@@ -165,7 +173,6 @@ struct Crew<'a> {
     index: usize,
     phase: &'a Phase,
     ticks: Ticks,
-    barrier: Barrier,
     gate: Gate,
 }
 
@@ -217,7 +224,7 @@ impl Crew<'_> {
         progress: &Progress,
     ) -> Result<ThreadResult> {
         let pass = self.gate.pass(thread, self.context.cancelled);
-        self.barrier.wait();
+        pass.assemble();
         let result = self.perform(&pass, thread, operation, progress);
         if result.is_err() {
             self.gate.halt();

@@ -201,14 +201,12 @@ mod tests {
         let gate = Gate::new(ticks.clone(), whole, 1, 0);
         let pass = gate.pass(0, &quiet);
         let progress = Progress::default();
-        let lap = repeat(
-            &mut Stumble { millis: 100 },
-            extent,
-            &ticks,
-            &pass,
-            &progress,
-        )
-        .unwrap();
+        let mut stumble = Stumble { millis: 100 };
+        let lap = std::thread::scope(|scope| {
+            scope.spawn(|| gate.begin());
+            pass.assemble();
+            repeat(&mut stumble, extent, &ticks, &pass, &progress).unwrap()
+        });
         let mut all = crate::measure::Recorders::default();
         all.merge(OperationKind::Get, &lap.recorder);
         all.replies()["get"].latency_us_p50
@@ -221,6 +219,7 @@ mod tests {
         assert!(p50_us(Some(1000.0)) > 40_000.0);
         assert!(p50_us(None) < 1_000.0);
     }
+
     /// Says that it has returned at the very end, and takes its time before that.
     struct Slow<'a> {
         returned: &'a AtomicU64,
@@ -257,16 +256,22 @@ mod tests {
                 started,
                 schedule: rate_ops_s.map(|rate| Schedule::new(ticks.clone(), started, rate, 0, 1)),
             };
-            let stops = Stops {
-                cancelled: &quiet,
-                halted: &quiet,
+            let whole = Slices {
+                count: 1,
+                of: Size::Operations(500),
             };
+            let gate = Gate::new(ticks.clone(), whole, 1, 0);
+            let pass = gate.pass(0, &quiet);
             std::thread::scope(|scope| {
                 let mut slow = Slow {
                     returned: &returned,
                 };
-                let (ticks, progress) = (&ticks, &progress);
-                scope.spawn(move || repeat(&mut slow, extent, ticks, stops, progress).unwrap());
+                let (ticks, pass, progress) = (&ticks, &pass, &progress);
+                scope.spawn(move || {
+                    pass.assemble();
+                    repeat(&mut slow, extent, ticks, pass, progress).unwrap()
+                });
+                gate.begin();
                 loop {
                     let published = progress.read();
                     assert!(published <= returned.load(Ordering::SeqCst));

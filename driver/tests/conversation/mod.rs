@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use lsmtune_driver::protocol::{Message, Outcome, PhaseReply};
+use lsmtune_driver::protocol::{LevelReply, Message, Outcome, PhaseReply};
 use serde_json::{json, Value};
 use tempfile::TempDir;
 
@@ -46,6 +46,16 @@ pub struct Conversation {
 impl Conversation {
     /// Starts a run of `workload`; `more` replaces or adds fields of the request.
     pub fn start(target: &Target, workload: Value, more: Value) -> Self {
+        Self::start_in(target, workload, more, &[])
+    }
+
+    /// The same, with more variables in its environment.
+    pub fn start_in(
+        target: &Target,
+        workload: Value,
+        more: Value,
+        environment: &[(&str, String)],
+    ) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let mut request = json!({
             "protocol_version": 2, "command": "run",
@@ -59,6 +69,7 @@ impl Conversation {
         let mut child = Command::new(env!("CARGO_BIN_EXE_lsmtune-driver"))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
+            .envs(environment.iter().cloned())
             .spawn()
             .unwrap();
         writeln!(child.stdin.as_mut().unwrap(), "{request}").unwrap();
@@ -68,11 +79,16 @@ impl Conversation {
     /// Cancels the run: what it had said, and how long it took until the process was gone.
     pub fn cancel(&mut self) -> (Vec<Message>, Duration) {
         let asked = Instant::now();
-        let stdin = self.child.stdin.as_mut().unwrap();
-        writeln!(stdin, "{}", json!({"command": "cancel"})).unwrap();
+        self.say_cancel();
         let messages = self.messages();
         self.child.wait().unwrap();
         (messages, asked.elapsed())
+    }
+
+    /// Asks the driver to cancel the run.
+    pub fn say_cancel(&mut self) {
+        let stdin = self.child.stdin.as_mut().unwrap();
+        writeln!(stdin, "{}", json!({"command": "cancel"})).unwrap();
     }
 
     pub fn messages(&mut self) -> Vec<Message> {
@@ -182,6 +198,7 @@ pub struct Work {
     pub flushes: Option<u64>,
     pub compactions: Option<u64>,
     pub write_amplification: Option<f64>,
+    pub levels: Option<Vec<LevelReply>>,
 }
 
 /// Flushes and compactions of the last phase.
@@ -191,11 +208,13 @@ pub fn background_work(messages: &[Message]) -> Work {
             flushes,
             compactions,
             write_amplification,
+            levels,
             ..
         } => Some(Work {
             flushes: *flushes,
             compactions: *compactions,
             write_amplification: *write_amplification,
+            levels: levels.clone(),
         }),
         _ => None,
     });

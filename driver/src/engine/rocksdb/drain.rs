@@ -4,6 +4,7 @@ use std::ffi::CStr;
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
+use super::stuck;
 use super::RocksDatabase;
 use crate::engine::flusher::Backoff;
 use crate::engine::{EngineError, Result};
@@ -101,15 +102,7 @@ impl RocksDatabase {
     }
 
     fn number(&self, property: &CStr) -> Result<u64> {
-        let mut value = 0;
-        // SAFETY: the database is open and the name ends with NUL.
-        let status = unsafe {
-            (self.api.rocksdb_property_int)(self.handle.get(), property.as_ptr(), &raw mut value)
-        };
-        if status == 0 {
-            return Ok(value);
-        }
-        Err(EngineError::Failed {
+        stuck::number(self.api, self.handle, property).ok_or_else(|| EngineError::Failed {
             message: format!("the engine has no property {}", property.to_string_lossy()),
         })
     }

@@ -15,6 +15,7 @@ use super::{
 use api::{Api, Db};
 use options::Handle;
 use options_file::OptionsFile;
+use stuck::Watch;
 
 mod api;
 mod block_cache;
@@ -26,6 +27,7 @@ mod options;
 mod options_file;
 mod readback;
 mod session;
+mod stuck;
 mod tree;
 
 /// Short names of compressions and RocksDB's own.
@@ -92,6 +94,7 @@ impl Engine for RocksDb {
             maps_reads: is_on("allow_mmap_reads"),
             durability,
             flusher: Flusher::default(),
+            watch: Some(Watch::start(self.api, DbHandle(open.raw), directory)?),
             handle: DbHandle(open.into_raw()),
             _options: handle,
         }))
@@ -202,6 +205,8 @@ struct RocksDatabase {
     maps_reads: bool,
     durability: Durability,
     flusher: Flusher,
+    /// `None` only while the database is being closed.
+    watch: Option<Watch>,
     /// Kept because the options may own objects that the database shares.
     _options: Handle,
 }
@@ -213,6 +218,15 @@ unsafe impl Send for RocksDatabase {}
 unsafe impl Sync for RocksDatabase {}
 
 impl RocksDatabase {
+    /// Why a call failed, if there is more to say than `error`, which it returned.
+    #[cold]
+    fn explain(&self, error: EngineError) -> EngineError {
+        match &self.watch {
+            Some(watch) => watch.explain(error),
+            None => error,
+        }
+    }
+
     /// A write of nothing, which fails if the engine has stopped taking writes. It never waits.
     fn try_write(&self) -> Result<()> {
         let mut error = null_mut();
@@ -248,6 +262,10 @@ impl Database for RocksDatabase {
 
     fn drain(&self, cancelled: &dyn Fn() -> bool) -> Result<()> {
         self.wait_until_drained(cancelled)
+            .map_err(|error| match error {
+                EngineError::Cancelled => error,
+                other => self.explain(other),
+            })
     }
 
     fn stall_s(&self) -> Option<f64> {
@@ -271,8 +289,10 @@ impl Database for RocksDatabase {
 impl Drop for RocksDatabase {
     fn drop(&mut self) {
         // SAFETY: nobody borrows the database any more. A flush that a cancelled drain left
-        // behind still uses it: it is told to stop, and waited for, before the database closes.
+        // behind still uses it: it is told to stop, and waited for, before the database closes; and
+        // so does the watch.
         unsafe {
+            drop(self.watch.take());
             if self.flusher.is_running() {
                 (self.api.rocksdb_cancel_all_background_work)(self.handle.get(), 0);
             }

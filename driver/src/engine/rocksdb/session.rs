@@ -16,7 +16,7 @@ pub struct RocksSession<'db> {
     read: *mut ReadOptions,
     write: *mut WriteOptions,
     batch: *mut WriteBatch,
-    database: PhantomData<&'db RocksDatabase>,
+    database: &'db RocksDatabase,
 }
 
 impl<'db> RocksSession<'db> {
@@ -30,7 +30,7 @@ impl<'db> RocksSession<'db> {
                 read: (api.rocksdb_readoptions_create)(),
                 write: write_options(api, database.durability),
                 batch: (api.rocksdb_writebatch_create)(),
-                database: PhantomData,
+                database,
             }
         }
     }
@@ -44,6 +44,7 @@ impl<'db> RocksSession<'db> {
             (self.api.rocksdb_write)(self.db, self.write, self.batch, &raw mut error);
             self.api.check(error)
         }
+        .map_err(|error| self.database.explain(error))
     }
 }
 

@@ -1,0 +1,65 @@
+//! What a phase says while its threads run.
+
+use crate::protocol::{Interval, Message};
+use crate::workload::{SliceOver, Watcher};
+
+use super::report::PhaseStart;
+use super::turns::{Position, Turns};
+use super::Sink;
+
+/// Passes on what a phase says, until nobody hears it.
+pub struct Reporter<'a, 'b> {
+    index: usize,
+    start: &'a PhaseStart,
+    turns: &'a mut Turns<'b>,
+    sink: &'a mut dyn Sink,
+    heard: std::io::Result<()>,
+}
+
+impl<'a, 'b> Reporter<'a, 'b> {
+    /// For phase `index`, which began at `start`.
+    pub fn new(
+        index: usize,
+        start: &'a PhaseStart,
+        turns: &'a mut Turns<'b>,
+        sink: &'a mut dyn Sink,
+    ) -> Self {
+        Reporter {
+            index,
+            start,
+            turns,
+            sink,
+            heard: Ok(()),
+        }
+    }
+
+    /// An error if somebody stopped listening.
+    pub fn heard(self) -> std::io::Result<()> {
+        self.heard
+    }
+}
+
+impl Watcher for Reporter<'_, '_> {
+    fn interval(&mut self, interval: Interval) {
+        if self.heard.is_ok() {
+            self.heard = self.sink.send(&Message::Interval(interval));
+        }
+    }
+
+    fn slice_over(&mut self, over: SliceOver) -> f64 {
+        if self.heard.is_err() {
+            return 0.0;
+        }
+        let position = Position {
+            index: self.index,
+            slice: over.slice,
+            operations: over.operations,
+            elapsed_s: over.elapsed_s,
+        };
+        let stopped = self.turns.stop(position, Some(self.start), self.sink);
+        stopped.unwrap_or_else(|error| {
+            self.heard = Err(error);
+            0.0
+        })
+    }
+}

@@ -1,0 +1,71 @@
+//! Whether the wall clock can be relied upon.
+//!
+//! Durations are taken from clocks that nobody sets. But engines stamp their logs by the wall
+//! clock, and a flush belongs to the phase in whose part of the log's time it falls. A clock that
+//! was set forward leaves the stamps in order, and every flush where it belongs; after one that
+//! was set back the phases' times overlap, and nobody can tell.
+
+use crate::measure::wall_offset_us;
+
+/// A step that is too small to matter, or no step: two clocks cannot be read at the same instant,
+/// and phases last longer.
+const STEP_US_MIN: i64 = 10_000;
+
+/// What was seen of the wall clock in the course of a run: microseconds ahead of one that nobody
+/// sets.
+#[derive(Debug, Default)]
+pub struct WallClock {
+    offsets_us: Vec<i64>,
+}
+
+impl WallClock {
+    /// Looks at the clock. Returns whether it was set since the last look.
+    pub fn look(&mut self) -> bool {
+        self.note(wall_offset_us())
+    }
+
+    fn note(&mut self, offset_us: i64) -> bool {
+        let before = *self.offsets_us.last().unwrap_or(&offset_us);
+        self.offsets_us.push(offset_us);
+        (offset_us - before).abs() >= STEP_US_MIN
+    }
+
+    /// Whether it was set back between any two looks.
+    pub fn was_set_back(&self) -> bool {
+        let steps = self.offsets_us.windows(2).map(|pair| pair[1] - pair[0]);
+        steps.min().is_some_and(|step| step <= -STEP_US_MIN)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn seen(offsets_us: &[i64]) -> (Vec<bool>, bool) {
+        let mut clock = WallClock::default();
+        let set = offsets_us.iter().map(|&offset| clock.note(offset));
+        (set.collect(), clock.was_set_back())
+    }
+
+    #[test]
+    fn a_clock_that_nobody_sets_is_relied_upon() {
+        let mut clock = WallClock::default();
+        for _ in 0..3 {
+            assert!(!clock.look());
+            std::thread::sleep(std::time::Duration::from_millis(20));
+        }
+        assert!(!clock.was_set_back());
+        assert!(!WallClock::default().was_set_back());
+    }
+
+    #[test]
+    fn steps_are_seen_and_told_apart() {
+        assert_eq!(seen(&[0, 9_000, 0]), (vec![false; 3], false));
+        let forward = seen(&[0, 3_600_000_000, 3_600_000_000]);
+        assert_eq!(forward, (vec![false, true, false], false));
+        let back = seen(&[5_000_000, 5_000_000, 0]);
+        assert_eq!(back, (vec![false, false, true], true));
+        // Set back, and forward again by more.
+        assert!(seen(&[0, -20_000, 50_000]).1);
+    }
+}

@@ -1,0 +1,157 @@
+//! Somebody sets the wall clock while a run measures: nothing that is timed may notice, and what
+//! engines stamped by that clock is right or not known.
+
+mod conversation;
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use conversation::{
+    background_work, last_phase, measure, verified, workload, Conversation, Target,
+};
+use lsmtune_driver::protocol::{Message, PhaseReply};
+use serde_json::json;
+
+/// The wall clock of a process that preloads it is set by `STEP_S` seconds as soon as there is a file
+/// `STEP_WHEN`.
+const SHIM: &str = r#"
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <sys/time.h>
+#include <time.h>
+#include <unistd.h>
+
+static int (*real)(clockid_t, struct timespec *);
+static int set;
+
+int clock_gettime(clockid_t id, struct timespec *now) {
+    if (!real) real = dlsym(RTLD_NEXT, "clock_gettime");
+    int status = real(id, now);
+    if (id != CLOCK_REALTIME) return status;
+    if (!set) set = access(getenv("STEP_WHEN"), F_OK) == 0;
+    if (set) now->tv_sec += atol(getenv("STEP_S"));
+    return status;
+}
+
+int gettimeofday(struct timeval *restrict now, void *restrict zone) {
+    struct timespec precise;
+    int status = clock_gettime(CLOCK_REALTIME, &precise);
+    now->tv_sec = precise.tv_sec;
+    now->tv_usec = precise.tv_nsec / 1000;
+    return status;
+}
+
+time_t time(time_t *to) {
+    struct timespec now;
+    clock_gettime(CLOCK_REALTIME, &now);
+    if (to) *to = now.tv_sec;
+    return now.tv_sec;
+}
+"#;
+
+fn shim(folder: &Path) -> PathBuf {
+    let (source, library) = (folder.join("step.c"), folder.join("step.so"));
+    std::fs::write(&source, SHIM).unwrap();
+    let compiled = Command::new("cc")
+        .args(["-O1", "-shared", "-fPIC", "-o"])
+        .args([&library, &source])
+        .arg("-ldl")
+        .status();
+    assert!(compiled.unwrap().success());
+    library
+}
+
+/// A run whose clock is set in the midst of its second phase.
+fn run(target: &Target, step_s: i64) -> (Vec<Message>, Duration) {
+    let folder = tempfile::tempdir().unwrap();
+    let step_when = folder.path().join("now");
+    let environment = [
+        ("LD_PRELOAD", shim(folder.path()).display().to_string()),
+        ("STEP_S", step_s.to_string()),
+        ("STEP_WHEN", step_when.display().to_string()),
+    ];
+    let first = measure("fillrandom", json!({"duration_s": 0.1}));
+    let mut second = measure("overwrite", json!({"duration_s": 1.0}));
+    second["threads"] = json!(2);
+    let options = json!({"write_buffer_size": "131072"});
+    let phases = workload(100_000, json!([first, second]));
+    let begun = Instant::now();
+    let more = json!({"options": options});
+    let mut run = Conversation::start_in(target, phases, more, &environment);
+    let lines = BufReader::new(run.child.stdout.take().unwrap()).lines();
+    let mut messages = Vec::new();
+    for line in lines {
+        let message = serde_json::from_str(&line.unwrap()).unwrap();
+        if matches!(message, Message::PhaseStarted { index: 1, .. }) {
+            std::thread::sleep(Duration::from_millis(300));
+            std::fs::write(&step_when, "").unwrap();
+        }
+        messages.push(message);
+    }
+    run.child.wait().unwrap();
+    (messages, begun.elapsed())
+}
+
+fn times_are_sound(messages: &[Message], took: Duration) -> &PhaseReply {
+    let phase = last_phase(messages);
+    assert!(
+        (0.99..5.0).contains(&phase.elapsed_s),
+        "{}",
+        phase.elapsed_s
+    );
+    assert!(phase.drain_s < took.as_secs_f64());
+    let latency = &phase.latencies["put"];
+    let in_operations_s = latency.latency_us_mean * latency.count as f64 / 1e6;
+    assert!(
+        in_operations_s < 2.02 * phase.elapsed_s,
+        "{in_operations_s}"
+    );
+    for message in messages {
+        if let Message::Interval(step) = message {
+            assert!(step.interval_s < 1.0, "{step:?}");
+        }
+    }
+    assert_eq!(phase.stall_s, None, "stamped by a clock that was set");
+    assert_eq!(verified(messages).1 + verified(messages).2, 0);
+    let Some(Message::Finished { elapsed_s, .. }) = messages.last() else {
+        panic!("{messages:?}");
+    };
+    assert!(*elapsed_s < took.as_secs_f64());
+    phase
+}
+
+fn targets() -> [Target; 2] {
+    [
+        Target::library("rocksdb", "LSMTUNE_TEST_ROCKSDB"),
+        Target::library("leveldb", "LSMTUNE_TEST_LEVELDB"),
+    ]
+}
+
+#[test]
+fn a_clock_set_back_leaves_background_work_unknown() {
+    for target in targets() {
+        let (messages, took) = run(&target, -3600);
+        let phase = times_are_sound(&messages, took);
+        assert!(phase.finished_unix_us < phase.started_unix_us);
+        let work = background_work(&messages);
+        assert_eq!((work.flushes, work.compactions), (None, None));
+        assert_eq!(work.levels, None);
+    }
+}
+
+#[test]
+fn a_clock_set_forward_changes_nothing() {
+    for target in targets() {
+        let (messages, took) = run(&target, 5);
+        let phase = times_are_sound(&messages, took);
+        let stamped_us = phase.finished_unix_us - phase.started_unix_us;
+        assert!(stamped_us > 5_900_000, "{stamped_us}");
+        let work = background_work(&messages);
+        // The flushes before and after the step: 128 KiB are some thousand writes.
+        let written = phase.operations / 3000;
+        assert!(work.flushes.unwrap() > written, "{work:?} of {written}");
+    }
+}
