@@ -19,11 +19,16 @@ from lsmtune.records.measurement import Measurement, Outcome
 from lsmtune.records.pairing import PairMethod
 from lsmtune.records.request import RunRequest
 from lsmtune.records.verdict import VerdictOutcome
+from lsmtune.records.workload import PageCache, Phase, Workload
 from lsmtune.runners.native import NativeRunner
 from lsmtune.storage.folder import StudyFolder
 
 WHOLE, SLICES, DUET = PairMethod.WHOLE, PairMethod.SLICES, PairMethod.DUET
 RATED = replace(PHASE, rate_ops_s=1000.0)
+
+
+def of(*phases: Phase, page_cache: PageCache = PageCache.WARM) -> list[Workload]:
+    return [replace(WORKLOAD, phases=phases, page_cache=page_cache)]
 
 
 def run_of(stall_s: float | None, outcome: Outcome = Outcome.OK) -> Measurement:
@@ -32,16 +37,16 @@ def run_of(stall_s: float | None, outcome: Outcome = Outcome.OK) -> Measurement:
 
 
 def test_what_is_chosen_without_a_wish() -> None:
-    assert choose(None, [PHASE], native=True).method is SLICES
-    program = choose(None, [PHASE], native=False)
+    assert choose(None, of(PHASE), native=True).method is SLICES
+    program = choose(None, of(PHASE), native=False)
     assert (program.method, "cannot be stopped" in program.why) == (WHOLE, True)
-    rated = choose(None, [PHASE, RATED], native=True)
-    assert (rated.method, "has a rate" in rated.why) == (WHOLE, True)
+    rated = choose(None, of(PHASE, RATED), native=True)
+    assert (rated.method, "at a fixed rate" in rated.why) == (WHOLE, True)
 
 
 @pytest.mark.parametrize("asked", PairMethod)
 def test_a_wish_is_followed_whatever_the_scout_shows(asked: PairMethod) -> None:
-    assert choose(asked, [RATED], native=False, scout=[run_of(9.0)]).method is asked
+    assert choose(asked, of(RATED), native=False, scout=[run_of(9.0)]).method is asked
 
 
 @pytest.mark.parametrize(
@@ -58,7 +63,7 @@ def test_a_wish_is_followed_whatever_the_scout_shows(asked: PairMethod) -> None:
 def test_either_side_of_a_scout_that_stalls_decides(
     stalls_s: list[float | None], method: PairMethod
 ) -> None:
-    found = choose(None, [PHASE], native=True, scout=[run_of(s) for s in stalls_s])
+    found = choose(None, of(PHASE), native=True, scout=[run_of(s) for s in stalls_s])
     assert found.method is method
     assert bool(found.why) == (method is WHOLE)
 
@@ -70,12 +75,21 @@ def test_the_share_of_a_stall() -> None:
 
 
 def test_wishes_that_cannot_be_met() -> None:
-    assert refusal(None, [RATED], native=False) == ""
-    assert refusal(WHOLE, [RATED], native=False) == ""
-    assert "has a rate" in refusal(SLICES, [RATED], native=True)
-    assert "cannot be stopped" in refusal(SLICES, [PHASE], native=False)
-    assert "half of the cores" in refusal(DUET, [PHASE], native=False)
-    assert refusal(DUET, [RATED], native=True) == ""
+    assert refusal(None, of(RATED), native=False) == ""
+    assert refusal(WHOLE, of(RATED), native=False) == ""
+    assert "at a fixed rate" in refusal(SLICES, of(RATED), native=True)
+    assert "cannot be stopped" in refusal(SLICES, of(PHASE), native=False)
+    assert "half of the cores" in refusal(DUET, of(PHASE), native=False)
+    assert refusal(DUET, of(RATED), native=True) == ""
+
+
+def test_runs_that_share_files_share_what_is_cached_of_them() -> None:
+    """Two copies of one loaded database: to drop the cache of one drops the other's."""
+    cold = of(PHASE, page_cache=PageCache.COLD)
+    assert choose(None, cold, native=True).method is WHOLE
+    for method in (SLICES, DUET):
+        assert "page_cache is cold" in refusal(method, cold, native=True)
+    assert refusal(WHOLE, cold, native=True) == ""
 
 
 class Driver(NativeRunner):
@@ -209,4 +223,4 @@ def test_the_phases_of_all_workloads_decide(folder: StudyFolder) -> None:
     fake, observer = FakeRunner(), Recorder()
     rated = replace(WORKLOAD, phases=(RATED,))
     measurer = measurer_of(folder, Driver(fake), observer, fake, workloads=(WORKLOAD, rated))
-    assert choose(None, measurer.phases, native=measurer.native).method is WHOLE
+    assert choose(None, measurer.all_workloads, native=measurer.native).method is WHOLE

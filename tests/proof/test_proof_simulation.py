@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_runner import ENGINE, phase
-from proof_parts import BASELINE, CANDIDATE, PHASE, Recorder
+from proof_parts import BASELINE, CANDIDATE, WORKLOAD, Recorder
 
 from lsmtune.proof import paired
 from lsmtune.proof.effort import Effort
@@ -43,7 +43,7 @@ class Machine:
     """A Measurer without runs: the log of a value is the effect of its side and the noise."""
 
     workloads = 1
-    phases = (PHASE,)
+    all_workloads = (WORKLOAD,)
     native = False
 
     def __init__(self, seed: int, effect: float, noise: Noise) -> None:

@@ -86,7 +86,7 @@ def check_method(plan: ProofPlan, workload: Workload) -> None:
     """Raises InputError for a method that lsmtune's driver cannot do with this workload."""
     from lsmtune.proof.method import refusal
 
-    why = refusal(plan.method, workload.phases, native=True)
+    why = refusal(plan.method, [workload], native=True)
     if why and plan.method is not None:
         raise InputError("--method", found=plan.method.value, why=why)
 

@@ -38,8 +38,8 @@ def _in_study_file(error: InputError, spec: Spec) -> InputError:
 
 def tune_runner(spec: Spec) -> TuneRunner:
     """The runner that `spec` asks for. Raises InputError when it cannot be used."""
-    phases = [phase for weighted in spec.workloads for phase in weighted.workload.phases]
-    why = refusal(spec.proof.method, phases, native=spec.command is None)
+    workloads = [weighted.workload for weighted in spec.workloads]
+    why = refusal(spec.proof.method, workloads, native=spec.command is None)
     if why and spec.proof.method is not None:
         raise InputError(place_of(spec, _METHOD), _METHOD, found=spec.proof.method.value, why=why)
     if spec.command is not None:

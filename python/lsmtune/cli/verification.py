@@ -14,6 +14,7 @@ from lsmtune.cli.guard import ALLOW_FLAG, Doubts, check_allowed, doubts
 from lsmtune.cli.live import tune_display
 from lsmtune.cli.output import invalid
 from lsmtune.cli.tune_progress import Plan, TuneProgress
+from lsmtune.proof.loaded import loaded_databases
 from lsmtune.proof.measurer import Measurer
 from lsmtune.proof.paired import ProofPlan, prove
 from lsmtune.records.config import Config
@@ -28,6 +29,9 @@ from lsmtune.runners.native import NativeRunner
 from lsmtune.storage.codec import encode
 from lsmtune.storage.folder import StudyFolder
 from lsmtune.storage.measurements import Role, StoredMeasurement
+
+# What loaded databases may take beside the runs of a proof; one that does not fit is not kept.
+DATABASES_BYTES = 20 << 30
 
 
 @dataclass(frozen=True)
@@ -140,15 +144,17 @@ def proved(
     """Carries out the proof, its runs kept in the folder at `path`; None when interrupted."""
     with StudyFolder.create_or_resume(path, Description(verification)) as folder:
         folder.sweep_leftovers()
+        runner = NativeRunner(driver)
         measurer = Measurer(
             folder,
-            NativeRunner(driver),
+            runner,
             verification.engine,
             (verification.workload,),
             verification.limits,
             observer,
             stop,
             time.monotonic,
+            loaded_databases(folder, runner, DATABASES_BYTES, observer),
         )
         return prove(
             verification.baseline,

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lsmtune.proof.measurer import Measurer
@@ -24,7 +24,7 @@ from lsmtune.records.measurement import Measurement
 from lsmtune.records.objective import Objective, default_direction
 from lsmtune.records.pairing import PairMethod
 from lsmtune.stats.noise import noise_of
-from lsmtune.storage.measurements import MeasurementStore, Role, StoredMeasurement
+from lsmtune.storage.measurements import Role, StoredMeasurement
 
 # Two pairs have a spread; fewer say nothing of one.
 PAIRS_LEAST = 2
@@ -120,14 +120,17 @@ def calibration_of(
     )
 
 
-def calibration_pairs(store: MeasurementStore, baseline: Config, workloads: int) -> list[Pair]:
-    """The pairs of `baseline` with itself that were not cut off, by number, of all methods.
+def calibration_pairs(
+    rows: Iterable[StoredMeasurement], baseline: Config, workloads: int
+) -> list[Pair]:
+    """The pairs of `baseline` with itself among `rows`, by number, of all methods.
 
-    The side that went first is the `baseline` of each.
+    Those that were cut off are left out. The side that went first is the `baseline` of each.
     """
     options, sides = dict(baseline.options), dict[tuple[int, int], list[StoredMeasurement]]()
-    for run in store.of(Role.CALIBRATION):
-        if run.pair is not None and dict(run.config.options) == options:
+    for run in rows:
+        of_baseline = run.role is Role.CALIBRATION and dict(run.config.options) == options
+        if of_baseline and run.pair is not None:
             sides.setdefault((run.pair, run.repeat), []).append(run)
     for side in sides.values():
         side.sort(key=lambda run: run.workload)
@@ -144,9 +147,9 @@ class _Calibrator:
         self._measurer = measurer
         self._study_seed = study_seed
         self._asked = asked
-        store = measurer.folder.measurements
-        self._pairs = calibration_pairs(store, baseline, measurer.workloads)
-        numbers = (run.pair for run in store.of(Role.CALIBRATION) if run.pair is not None)
+        rows = measurer.folder.measurements.of(Role.CALIBRATION)
+        self._pairs = calibration_pairs(rows, baseline, measurer.workloads)
+        numbers = (run.pair for run in rows if run.pair is not None)
         self._next = 1 + max(numbers, default=-1)
 
     def run(self, pairs: int, until_s: float) -> None:
@@ -171,10 +174,11 @@ class _Calibrator:
         return calibration_of(self._by_method(), goal, choice.method, choice.why)
 
     def _choice(self) -> Choice:
-        phases = self._measurer.phases
         scout = next((pair.runs for pair in self._pairs if pair.is_of(PairMethod.SLICES)), ())
         runs = measurements(scout)
-        return choose(self._asked, phases, native=self._measurer.native, scout=runs)
+        return choose(
+            self._asked, self._measurer.all_workloads, native=self._measurer.native, scout=runs
+        )
 
     def _by_method(self) -> list[Pair]:
         method = self._choice().method

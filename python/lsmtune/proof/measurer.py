@@ -15,19 +15,20 @@ from lsmtune.proof.halt import Halt
 from lsmtune.proof.observer import RunObserver
 from lsmtune.proof.pair_telling import PairTelling
 from lsmtune.proof.place import Arm, Place
+from lsmtune.proof.seeds import load_seed
 from lsmtune.records.config import Config
 from lsmtune.records.engine import Build, EngineIdentity
 from lsmtune.records.measurement import Measurement, Outcome
 from lsmtune.records.pairing import PairMethod
 from lsmtune.records.request import Limits, RunRequest
-from lsmtune.records.workload import Phase, Workload
+from lsmtune.records.workload import Workload
 from lsmtune.runners.base import Runner
 from lsmtune.runners.messages import Message
 from lsmtune.runners.native import NativeRunner
 from lsmtune.runners.pair import run_pair
 from lsmtune.storage.codec import decode
 from lsmtune.storage.folder import StudyFolder
-from lsmtune.storage.measurements import StoredMeasurement
+from lsmtune.storage.measurements import Role, StoredMeasurement
 
 Clock = Callable[[], float]
 _ENGINE = "engine"
@@ -91,14 +92,19 @@ class Measurer:
         return len(self._workloads)
 
     @property
-    def phases(self) -> tuple[Phase, ...]:
-        """The phases of all workloads."""
-        return tuple(phase for workload in self._workloads for phase in workload.phases)
+    def all_workloads(self) -> tuple[Workload, ...]:
+        """What each configuration is measured under."""
+        return self._workloads
 
     @property
     def native(self) -> bool:
         """Whether lsmtune's own driver performs the runs, so that a pair can share the machine."""
         return isinstance(self._runner, NativeRunner)
+
+    @property
+    def runner(self) -> Runner:
+        """What performs the runs."""
+        return self._runner
 
     def measure(
         self,
@@ -130,8 +136,9 @@ class Measurer:
         measurement: Measurement | None = None
         try:
             with self.folder.run_directory() as directory:
-                request = self._request((config, place), seed, directory)
-                request = self._prepared(replace(request, workload=workload, limits=limits), halt)
+                request = self.request((config, place), seed, directory)
+                request = replace(request, workload=workload, limits=limits)
+                request = self._prepared(request, place, halt)
                 measurement = self._runner.run(request, on_message, halt)
                 if halt.pruned and measurement.outcome is Outcome.CANCELLED:
                     measurement = replace(measurement, outcome=Outcome.PRUNED, error=None)
@@ -191,7 +198,7 @@ class Measurer:
             if halt.is_set():
                 return
             with self.folder.run_directory() as directory:
-                request = self._prepared(self._request(arm, seed, directory), halt)
+                request = self._prepared(self.request(arm, seed, directory), arm[1], halt)
                 found.append(self._runner.run(request, partial(telling.message, index), halt))
 
     def _run_together(
@@ -209,14 +216,17 @@ class Measurer:
             raise ValueError(f"only runs of lsmtune's own driver can be paired by {method.value}")
         with self.folder.run_directory() as one, self.folder.run_directory() as other:
             first, second = (
-                self._prepared(replace(self._request(arm, seed, directory), slices=slices), halt)
+                self._prepared(
+                    replace(self.request(arm, seed, directory), slices=slices), arm[1], halt
+                )
                 for arm, directory in zip(arms, (one, other), strict=True)
             )
             found += run_pair(
                 self._runner, first, second, method, on_message=telling.message, cancel=halt
             )
 
-    def _request(self, arm: Arm, seed: int, directory: Path) -> RunRequest:
+    def request(self, arm: Arm, seed: int, directory: Path) -> RunRequest:
+        """What a runner is asked to do for `arm` in `directory`, before databases are prepared."""
         config, place = arm
         return RunRequest(
             engine=self._engine,
@@ -228,8 +238,12 @@ class Measurer:
             trial=place.trial,
         )
 
-    def _prepared(self, request: RunRequest, halt: Halt) -> RunRequest:
-        return request if self._databases is None else self._databases.prepare(request, halt)
+    def _prepared(self, request: RunRequest, place: Place, halt: Halt) -> RunRequest:
+        if self._databases is None:
+            return request
+        if place.role in (Role.PROOF_BASELINE, Role.PROOF_CANDIDATE) and place.pair is not None:
+            request = replace(request, load_seed=load_seed(place.pair))
+        return self._databases.prepare(request, halt)
 
     def _store(
         self, arms: Sequence[Arm], measurements: Sequence[Measurement]

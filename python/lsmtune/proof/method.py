@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from lsmtune.records.measurement import Measurement, Outcome
 from lsmtune.records.pairing import PairMethod
-from lsmtune.records.workload import Phase
+from lsmtune.records.workload import Workload
+from lsmtune.runners.pair import cold_obstacle, slices_obstacle
 
 # The share of a measure phase that a run may have stalled for slices to be believed.
 STALL_TOLERATED = 0.01
@@ -23,7 +24,7 @@ class Choice:
 
 def choose(
     asked: PairMethod | None,
-    phases: Sequence[Phase],
+    workloads: Sequence[Workload],
     *,
     native: bool,
     scout: Sequence[Measurement] = (),
@@ -32,8 +33,9 @@ def choose(
 
     What is `asked` for is taken; None leaves the choice, and then slices are taken where they can
     be: they let both runs see the same moments of the machine, which is most of its noise. They
-    cannot be for a program that is not lsmtune's driver (not `native`), nor for phases with a
-    rate, whose operations go on being due while the run is frozen.
+    cannot be for a program that is not lsmtune's driver (not `native`), nor for `workloads` with a
+    rate, whose operations go on being due while the run is frozen, or with a cold page cache, which
+    two runs that are alive at once share.
 
     Nor can they be where a side stalls: RocksDB's delayed writes have a rate, and what is due by it
     goes on growing while the process is frozen, as do its timers of stalls, so that a stall costs
@@ -51,7 +53,7 @@ def choose(
     """
     if asked is not None:
         return Choice(asked)
-    unusable = slices_unusable(phases, native=native)
+    unusable = slices_unusable(workloads, native=native)
     if unusable:
         return Choice(PairMethod.WHOLE, unusable)
     worst = max((stalled_share(run) or 0.0 for run in scout), default=0.0)
@@ -64,23 +66,22 @@ def choose(
     return Choice(PairMethod.SLICES)
 
 
-def refusal(asked: PairMethod | None, phases: Sequence[Phase], *, native: bool) -> str:
+def refusal(asked: PairMethod | None, workloads: Sequence[Workload], *, native: bool) -> str:
     """Why the method that a user asked for cannot be used, in one line; empty when it can."""
     if asked is PairMethod.SLICES:
-        return slices_unusable(phases, native=native)
+        return slices_unusable(workloads, native=native)
     if asked is PairMethod.DUET and not native:
         return "a program that is not lsmtune's own driver is not kept to half of the cores"
+    if asked is PairMethod.DUET:
+        return next(filter(None, map(cold_obstacle, workloads)), "")
     return ""
 
 
-def slices_unusable(phases: Sequence[Phase], *, native: bool) -> str:
-    """Why runs of these phases cannot take turns in slices, in one line; empty when they can."""
+def slices_unusable(workloads: Sequence[Workload], *, native: bool) -> str:
+    """Why runs of `workloads` cannot take turns in slices, in one line; empty when they can."""
     if not native:
         return "a program that is not lsmtune's own driver cannot be stopped and continued"
-    rated = [phase.name for phase in phases if phase.rate_ops_s is not None]
-    if rated:
-        return f"phase {rated[0]} has a rate, by which operations go on being due in a frozen run"
-    return ""
+    return next(filter(None, map(slices_obstacle, workloads)), "")
 
 
 def stalled_share(run: Measurement) -> float | None:

@@ -111,8 +111,8 @@ def minimise(
     meets the full candidate at the end, and while it is proven worse the option that seemed to
     matter most is put back.
 
-    Each step is judged at 1 - (1 - confidence) / steps (Bonferroni). Comparisons that are made again
-    after an option was put back are beyond those steps; what they can do wrong is to keep too much.
+    Each step is judged at 1 - (1 - confidence) / steps (Bonferroni). Comparisons that are made
+    again after an option was put back are beyond those; what they can do wrong is to keep too much.
     """
     options = sorted(
         differing_options(baseline, candidate), key=lambda name: (-riskiest_first(name), name)

@@ -135,8 +135,8 @@ class _Proof:
         """The method; what keeps it from being the usual one is told once a pair is lost by it."""
         scout = next((p for p in self._stored if p.is_of(PairMethod.SLICES)), None)
         runs = [] if scout is None else [run.measurement for run in scout.runs]
-        phases, native = self._measurer.phases, self._measurer.native
-        choice = choose(self._plan.method, phases, native=native, scout=runs)
+        workloads, native = self._measurer.all_workloads, self._measurer.native
+        choice = choose(self._plan.method, workloads, native=native, scout=runs)
         if choice.why and scout is not None and choice.why != self._told:
             self._told = choice.why
             self._observer.warning(choice.why)

@@ -6,6 +6,8 @@ from enum import IntEnum
 
 import numpy as np
 
+LOADS_OF_PROOF = 3
+
 
 class Stream(IntEnum):
     """What a seed is for. The numbers are part of the derivation: never change one."""
@@ -18,6 +20,8 @@ class Stream(IntEnum):
     ANCHOR = 5
     REPEAT = 6
     CALIBRATION = 7
+    CRASH = 8
+    LOAD = 8
 
 
 def derive_seed(study_seed: int, stream: Stream, index: int) -> int:
@@ -33,6 +37,15 @@ def derive_seed(study_seed: int, stream: Stream, index: int) -> int:
     sequence = np.random.SeedSequence(study_seed, spawn_key=(int(stream), index))
     word = int(sequence.generate_state(1, np.uint64)[0])
     return (word >> 12) << 1 | (stream is Stream.PROOF)
+
+
+def load_seed(pair: int) -> int:
+    """The seed with which the database of a proof's pair is loaded, where it is kept for others.
+
+    Three databases take turns, so that a proof rests on more than one tree. They are the same ones
+    in every study, and not the one on which a search runs.
+    """
+    return derive_seed(0, Stream.LOAD, pair % LOADS_OF_PROOF)
 
 
 def candidate_first(study_seed: int, pair: int) -> bool:

@@ -7,6 +7,7 @@ the process, so that a write-ahead log that was written, synchronised or not, su
 
 from __future__ import annotations
 
+import math
 import threading
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -66,12 +67,14 @@ def kill_in_load(
     request: RunRequest,
     after_operations: int,
     cancel: threading.Event | None = None,
+    *,
+    after_s: float = math.inf,
 ) -> KilledRun:
     """Runs `request` and kills it (SIGKILL) in its first phase, a load, or at the end of that.
 
-    It is killed as soon as it has reported `after_operations` operations; what it had reported by
-    its death counts. Raises ValueError unless the first phase is a load, and what
-    `NativeRunner.run` raises.
+    It is killed as soon as it has reported `after_operations` operations, or when it was running
+    for `after_s` seconds; what it had reported by its death counts. Raises ValueError unless the
+    first phase is a load, and what `NativeRunner.run` raises.
     """
     if request.workload.phases[0].kind is not PhaseKind.LOAD:
         raise ValueError(f"the first phase of {request.workload.name} is not a load")
@@ -94,7 +97,8 @@ def kill_in_load(
         judgement, killed = None, False
         while judgement is None:
             judgement = conversation.step(TICK_S)
-            if load.far_enough and judgement is None:
+            enough = load.far_enough or conversation.elapsed_s >= after_s
+            if enough and judgement is None:
                 conversation.kill()
                 killed = True
     if killed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from lsmtune.records.measurement import Measurement, Outcome
 from lsmtune.records.request import Limits, RunRequest
 from lsmtune.runners.collect import Collector
 from lsmtune.runners.conversation import OnMessage, check_library, converse
+from lsmtune.runners.crash_check import CrashCheck, KilledRun, check_after_crash, kill_in_load
 from lsmtune.runners.directory import check_directory
 from lsmtune.runners.judge import Judgement
 from lsmtune.runners.native_run import MakeMemoryGroup, NativeRun
@@ -84,6 +86,23 @@ class NativeRunner:
             wall_clock=self._wall_clock,
             make_memory_group=self._make_memory_group,
         )
+
+    def kill_in_load(
+        self,
+        request: RunRequest,
+        after_operations: int,
+        cancel: threading.Event | None = None,
+        *,
+        after_s: float = math.inf,
+    ) -> KilledRun:
+        """The run is killed in the middle of its first phase; see `crash_check.kill_in_load`."""
+        return kill_in_load(self._driver, request, after_operations, cancel, after_s=after_s)
+
+    def check_after_crash(
+        self, request: RunRequest, acknowledged: int, cancel: threading.Event | None = None
+    ) -> CrashCheck:
+        """What is left of the killed run; see `crash_check.check_after_crash`."""
+        return check_after_crash(self._driver, request, acknowledged, cancel)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ from lsmtune.errors import LsmtuneError
 from lsmtune.records.measurement import Measurement, Outcome
 from lsmtune.records.pairing import SLICES_DEFAULT, PairMethod
 from lsmtune.records.request import RunRequest
-from lsmtune.records.workload import Workload
+from lsmtune.records.workload import PageCache, Workload
 from lsmtune.runners.cores import halves, usable_cores
 from lsmtune.runners.messages import Message
 from lsmtune.runners.native import PAUSE_TICK_S, NativeRunner
@@ -87,6 +87,16 @@ def slices_obstacle(workload: Workload) -> str:
                 f"phase {phase.name} starts operations at a fixed rate (rate_ops_s), "
                 "which a run that stands still would miss"
             )
+    return cold_obstacle(workload)
+
+
+def cold_obstacle(workload: Workload) -> str:
+    """Why runs of `workload` cannot be alive at the same time; an empty string when they can.
+
+    Copies of one loaded database share their files, and with them what the kernel has of them.
+    """
+    if workload.page_cache is PageCache.COLD:
+        return "page_cache is cold, and each of two runs at once would warm or drop the other's"
     return ""
 
 

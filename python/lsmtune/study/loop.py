@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from lsmtune.errors import InputError
+from lsmtune.proof.loaded import loaded_databases
 from lsmtune.proof.measurer import Clock, Measurer
 from lsmtune.proof.paired import ProofPlan, prove
 from lsmtune.proof.pairs import stored_sides
@@ -131,7 +132,17 @@ class _Tuning:
         self._trials = Trials(folder, spec.space, self._searcher())
         workloads = [weighted.workload for weighted in spec.workloads]
         self._measurer = Measurer(
-            folder, runner, engine, workloads, spec.limits, observer, stop, clock
+            folder,
+            runner,
+            engine,
+            workloads,
+            spec.limits,
+            observer,
+            stop,
+            clock,
+            loaded_databases(folder, runner, spec.databases.size_bytes, observer)
+            if spec.databases.reuse
+            else None,
         )
         self._runner = TrialRunner(spec, self._measurer, self._trials)
         self._again = Again(spec, self._measurer)

@@ -159,7 +159,7 @@ _PARAMETERS = (
     ),
     _choice_parameter(
         "page_cache",
-        "of the database, when a measure phase begins: warm: as it is; cold: none; direct: not used",
+        "of the database when measuring begins: warm: as it is; cold: empty; direct: not used",
         PageCache.WARM.value,
         tuple(cache.value for cache in PageCache),
     ),

@@ -57,8 +57,8 @@ class OptionInfo:
     values. `constraint`: expressions over option names that must hold, or the engine refuses
     the options or changes them; `older_constraint` holds, oldest first, the last version with
     other ones and those. `effect` is `layout` where the files of a loaded and settled database
-    depend on the option, else `runtime`. `since` and `until` are the first and last version with the
-    option, empty when it is older than the oldest version covered, or still there.
+    depend on the option, else `runtime`. `since` and `until` are the first and last version with
+    the option, empty when it is older than the oldest version covered, or still there.
     """
 
     name: str
