@@ -1,0 +1,374 @@
+"""Faults of engine, machine and driver in the middle of a study, with the real driver.
+
+Each test names one fault, and looks at three things: the outcome of the run that met it, that the
+study went on to its end, and that nothing is left on the machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+import lsmtune
+from lsmtune.storage.folder import StudyFolder, default_folder
+from lsmtune.storage.measurements import Role, StoredMeasurement
+
+pytestmark = pytest.mark.engine
+
+HERE = Path(__file__).parent
+TAG = "LSMTUNE_FAULT_TEST"
+PATIENCE_S = 120.0
+WAIT_S = 20.0
+GOOD = 2 << 20
+CRASH_ON_OPEN, CRASH_IN_MID_RUN, HANG, EAT_MEMORY, FILL_DISK = range(1048577, 1048582)
+
+STUDY = """\
+version: 1
+name: faults
+engine: {{name: leveldb, library: {library}}}
+workload: {{name: fillrandom, num: 20000, value_bytes: 100}}
+space:
+  write_buffer_size: {{type: int, low: 64KiB, high: 16MiB}}
+sampler:
+  name: manual
+  configs: [{{write_buffer_size: {fault}}}, {{write_buffer_size: {good}}}]
+budget: {{trials: 3}}
+limits: {{deadline: {deadline}, memory: 256MiB, disk: 1GiB}}
+proof: {{pairs: 6, method: {method}}}
+noise: {{calibration: 0, anchors: 0, repeats: 1}}
+"""
+
+
+@dataclass
+class Tuning:
+    """One study in a folder of its own, tuned by the real command in a process of its own."""
+
+    folder: Path
+    library: Path
+    environment: dict[str, str]
+    deadline: str = "20s"
+    method: str = "auto"
+
+    @property
+    def study(self) -> Path:
+        return self.folder / "study.yaml"
+
+    def write(self, fault: int) -> None:
+        """The study: the default is trial 0; then comes one with the fault, and one without."""
+        self.study.write_text(
+            STUDY.format(
+                library=self.library,
+                fault=fault,
+                good=GOOD,
+                deadline=self.deadline,
+                method=self.method,
+            )
+        )
+
+    def start(self) -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [sys.executable, "-m", "lsmtune.cli.main", "tune", str(self.study), "--json"],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def run(self, meanwhile: Callable[[], None] | None = None) -> tuple[int, Any, str]:
+        """Exit status, the result, and what was said beside it."""
+        with self.start() as tuner:
+            helper = threading.Thread(target=meanwhile) if meanwhile else None
+            if helper is not None:
+                helper.start()
+            out, err = tuner.communicate(timeout=PATIENCE_S)
+            if helper is not None:
+                helper.join()
+        return tuner.returncode, json.loads(out) if out.strip() else None, err
+
+    def trials(self) -> list[StoredMeasurement]:
+        """The stored runs of trials."""
+        with StudyFolder.open(default_folder(self.study)) as folder:
+            return folder.measurements.of(Role.TRIAL)
+
+    def drivers(self) -> list[psutil.Process]:
+        """Every living process that this study's tuner has started."""
+        return [p for p in psutil.process_iter() if _tag(p) == self.environment[TAG]]
+
+    def check_clean(self) -> None:
+        """No process and no folder of a run is left."""
+        deadline_s = time.monotonic() + 5
+        while self.drivers() and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+        assert self.drivers() == []
+        runs = default_folder(self.study) / "runs"
+        assert not runs.exists() or list(runs.iterdir()) == []
+
+    def check_went_on(self, outcome: str, *, status: int = 0) -> str:
+        """Tune with the fault in trial 1: it ends `outcome`, the one after it ends well.
+
+        Returns what was said of the fault.
+        """
+        ended, result, err = self.run()
+        assert ended == status, err
+        assert "Traceback" not in err
+        rows = self.trials()
+        assert [row.measurement.outcome.value for row in rows] == ["ok", outcome, "ok"]
+        assert result["outcomes"] == {outcome: 1, "ok": 2}
+        assert result["verdict"]["outcome"] in ("better", "worse", "not_proven")
+        self.check_clean()
+        error = rows[1].measurement.error
+        assert error is not None
+        return error.message
+
+
+@pytest.fixture(scope="session")
+def faulty(leveldb_library: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """LevelDB with faults."""
+    folder = tmp_path_factory.mktemp("faulty")
+    # The name by which the library knows itself is what the linker notes and the loader looks for.
+    real = folder / "libleveldb.so.1"
+    real.symlink_to(leveldb_library)
+    library, source = folder / "faulty_leveldb.so", HERE / "faulty_leveldb.c"
+    # Needed, although nothing in it is named before it is looked for by dlsym.
+    behind = ["-Wl,--no-as-needed", str(real), f"-Wl,-rpath,{folder}"]
+    _compile(source, library, behind)
+    return library
+
+
+def _compile(source: Path, library: Path, behind: list[str]) -> None:
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    if compiler is None:
+        pytest.skip("no C compiler here to make a library with faults")
+    command = [compiler, "-shared", "-fPIC", "-O1", "-Wall", "-Werror", str(source), "-ldl"]
+    subprocess.run([*command, *behind, "-o", str(library)], check=True)
+
+
+@pytest.fixture
+def tuning(faulty: Path, driver: Path, tmp_path: Path) -> Tuning:
+    path = str(Path(lsmtune.__file__).parent.parent)
+    environment = {**os.environ, "PYTHONPATH": path, "LSMTUNE_DRIVER": str(driver)}
+    return Tuning(tmp_path, faulty, {**environment, TAG: str(tmp_path)})
+
+
+@pytest.fixture
+def small_disk(tmp_path: Path) -> Iterator[Path]:
+    """A filesystem of 160 MiB: a run needs 64."""
+    yield from _mounted(tmp_path / "small", "size=160m")
+
+
+def _mounted(place: Path, options: str) -> Iterator[Path]:
+    place.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", options, "tmpfs", str(place)]
+    if subprocess.run(command, capture_output=True, check=False).returncode != 0:
+        pytest.skip("no right to mount a filesystem here")
+    try:
+        yield place
+    finally:
+        subprocess.run(["umount", str(place)], check=True)
+
+
+def _tag(process: psutil.Process) -> str | None:
+    with contextlib.suppress(psutil.Error):
+        if process.status() != psutil.STATUS_ZOMBIE:
+            return process.environ().get(TAG)
+    return None
+
+
+def test_engine_crashes_on_open(tuning: Tuning) -> None:
+    tuning.write(CRASH_ON_OPEN)
+    assert "SIGABRT" in tuning.check_went_on("crashed")
+
+
+def test_engine_crashes_in_mid_run(tuning: Tuning) -> None:
+    tuning.write(CRASH_IN_MID_RUN)
+    assert "SIGSEGV" in tuning.check_went_on("crashed")
+
+
+def test_engine_hangs(tuning: Tuning) -> None:
+    tuning.deadline = "2s"
+    tuning.write(HANG)
+    assert "deadline of 2s" in tuning.check_went_on("timeout")
+
+
+def test_engine_runs_out_of_memory(tuning: Tuning) -> None:
+    tuning.write(EAT_MEMORY)
+    assert "limit of 256MiB" in tuning.check_went_on("out_of_memory")
+
+
+def test_disk_is_full(tuning: Tuning, small_disk: Path) -> None:
+    """The run that filled the disk is gone before its row is written: there is room for it."""
+    tuning.folder = small_disk
+    tuning.write(FILL_DISK)
+    tuning.check_went_on("disk_full")
+
+
+def test_filesystem_is_read_only_from_the_start(tuning: Tuning, small_disk: Path) -> None:
+    tuning.folder = small_disk
+    tuning.write(GOOD + 1)
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    status, _, err = tuning.run()
+    assert status in (1, 2)
+    assert "ead-only" in err
+    assert len(err.strip().splitlines()) == 1
+    subprocess.run(["mount", "-o", "remount,rw", str(small_disk)], check=True)
+    status, result, err = tuning.run()
+    assert (status, result["outcomes"]) == (0, {"ok": 3}), err
+    tuning.check_clean()
+
+
+def test_filesystem_becomes_read_only_in_mid_study(tuning: Tuning, small_disk: Path) -> None:
+    """As after an error of the device. What was measured before is there when it can be written."""
+    tuning.folder = small_disk
+    tuning.write(GOOD + 1)
+
+    def remount() -> None:
+        _wait_for(lambda: _rows(tuning) >= 2)
+        # Files that are open for writing keep a filesystem from it, until there is a moment
+        # without one: the kernel does it to a broken device at any time.
+        _wait_for(lambda: _remounted(small_disk, "ro"))
+
+    status, _, err = tuning.run(remount)
+    assert status in (0, 1), err
+    assert "Traceback" not in err
+    stored = _rows(tuning)
+    assert stored >= 2
+    assert _remounted(small_disk, "rw")
+    status, result, err = tuning.run()
+    assert (status, result["outcomes"]) == (0, {"ok": 3}), err
+    assert _rows(tuning) >= stored
+    tuning.check_clean()
+
+
+def test_wall_clock_steps(tuning: Tuning, tmp_path: Path) -> None:
+    """Throughput and deadline come from a clock that nobody sets."""
+    library = tmp_path / "clock_step.so"
+    _compile(HERE / "clock_step.c", library, [])
+    tuning.write(GOOD + 1)
+    tuning.environment["LD_PRELOAD"] = str(library)
+    status, result, err = tuning.run()
+    assert (status, result["outcomes"]) == (0, {"ok": 3}), err
+    for row in tuning.trials():
+        (phase,) = row.measurement.phases
+        assert 0 < phase.elapsed_s < 60
+        assert 0 <= phase.drain_s < 60
+        assert 0 < row.wall_s < 60
+        assert phase.flushes is None or phase.flushes >= 0
+    tuning.check_clean()
+
+
+def test_driver_is_stopped(tuning: Tuning) -> None:
+    """SIGSTOP, as by a debugger or a cgroup freezer: the deadline ends the run all the same."""
+    tuning.deadline = "3s"
+    tuning.write(HANG)
+
+    def stop_the_hanging_one() -> None:
+        _wait_for(lambda: _rows(tuning) >= 2)
+        _wait_for(lambda: bool(_stop(tuning)))
+
+    status, result, err = tuning.run(stop_the_hanging_one)
+    assert status == 0, err
+    outcomes = [row.measurement.outcome.value for row in tuning.trials()]
+    assert outcomes == ["ok", "timeout", "ok"]
+    assert result["outcomes"] == {"timeout": 1, "ok": 2}
+    tuning.check_clean()
+
+
+def test_message_is_truncated(tuning: Tuning, tmp_path: Path, driver: Path) -> None:
+    _misspeaking(tuning, tmp_path, driver, "truncate")
+    tuning.write(GOOD + 1)
+    once = Path(tuning.environment["MISSPOKE_ONCE"])
+    once.touch()
+    tuning.environment["MISSPEAK"] = "truncate"
+
+    def spoil_a_trial() -> None:
+        _wait_for(lambda: _rows(tuning) >= 1)
+        once.unlink()
+
+    status, result, err = tuning.run(spoil_a_trial)
+    assert status == 0, err
+    assert "Traceback" not in err
+    with StudyFolder.open(default_folder(tuning.study)) as folder:
+        rows = folder.measurements.all()
+    spoilt = [row for row in rows if row.measurement.outcome.value != "ok"]
+    assert [row.measurement.outcome.value for row in spoilt] == ["crashed"]
+    assert spoilt[0].measurement.error is not None
+    assert "message" in spoilt[0].measurement.error.message
+    assert result is not None
+    tuning.check_clean()
+
+
+def test_driver_is_of_another_version(tuning: Tuning, tmp_path: Path, driver: Path) -> None:
+    """Nothing that it measured could be believed: one line, and the study is as it was."""
+    _misspeaking(tuning, tmp_path, driver, "version")
+    tuning.write(GOOD + 1)
+    status, _, err = tuning.run()
+    assert status == 2
+    assert "999" in err
+    assert len(err.strip().splitlines()) == 1
+    tuning.environment["LSMTUNE_DRIVER"] = str(driver)
+    status, result, err = tuning.run()
+    assert (status, result["outcomes"]) == (0, {"ok": 3}), err
+    tuning.check_clean()
+
+
+def _misspeaking(tuning: Tuning, folder: Path, driver: Path, how: str) -> None:
+    # Runs that take turns are stopped by their driver, and continued by its number, which is not
+    # the one of a program in front of it.
+    tuning.method = "whole"
+    path = folder / "lsmtune-driver"
+    path.write_text(f"#!{sys.executable} -S\n{(HERE / 'misspeaking_driver.py').read_text()}")
+    path.chmod(0o755)
+    tuning.environment |= {
+        "REAL_DRIVER": str(driver),
+        "LSMTUNE_DRIVER": str(path),
+        "MISSPEAK": how,
+        "MISSPOKE_ONCE": str(folder / "misspoke"),
+    }
+
+
+def _rows(tuning: Tuning) -> int:
+    folder = default_folder(tuning.study)
+    if not (folder / "measurements.db").is_file():
+        return 0
+    with contextlib.suppress(Exception), StudyFolder.open(folder) as opened:
+        return len(opened.measurements.all())
+    return 0
+
+
+def _remounted(place: Path, mode: str) -> bool:
+    command = ["mount", "-o", f"remount,{mode}", str(place)]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+def _stop(tuning: Tuning) -> list[int]:
+    """Stops the driver of a run that hangs: it is there, and has not used a processor lately."""
+    stopped = []
+    for process in tuning.drivers():
+        if process.name() != "lsmtune-driver":
+            continue
+        before = sum(process.cpu_times()[:2])
+        time.sleep(0.3)
+        if process.is_running() and sum(process.cpu_times()[:2]) == before:
+            process.send_signal(signal.SIGSTOP)
+            stopped.append(process.pid)
+    return stopped
+
+
+def _wait_for(condition: Callable[[], bool]) -> None:
+    deadline_s = time.monotonic() + WAIT_S
+    while not condition() and time.monotonic() < deadline_s:
+        time.sleep(0.005)
