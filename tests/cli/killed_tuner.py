@@ -23,13 +23,15 @@ from lsmtune.storage.folder import StudyFolder, default_folder
 
 # The environment reaches every driver that the tuner starts, and no other driver has this in it.
 TAG = "LSMTUNE_KILL_TEST"
-RUN_LINE = re.compile(r"^(baseline|trial \d+|pair \d+ (?:baseline|candidate)): ")
+RUN_LINE = re.compile(
+    r"^(baseline|anchor \d+|trial \d+(?: run \d+)?|pair \d+ (?:baseline|candidate)): "
+)
 PATIENCE_S = 60.0
 DRIVER_LEAVES_WITHIN_S = 2.0
 START_S = 1.5  # a kill "just after the start" comes within this: imports included
 LONGEST_DELAY_S = 0.35
 
-Rows = dict[tuple[str, int | None, int | None], int]
+Rows = dict[tuple[str, int | None, int | None, int], int]
 
 
 @dataclass
@@ -126,12 +128,12 @@ class KilledTuner:
 
 
 def stored_rows(folder: Path) -> Rows:
-    """Row id by role, trial and pair; fails when a place has two rows."""
+    """Row id by role, trial, pair and repeat; fails when a place has two rows."""
     if not (folder / "measurements.db").is_file():
         return {}
     with StudyFolder.open(folder) as opened:
         stored = opened.measurements.all() if _has_tables(opened) else []
-    places = [(row.role.value, row.trial, row.pair) for row in stored]
+    places = [(row.role.value, row.trial, row.pair, row.repeat) for row in stored]
     assert len(set(places)) == len(places), "a run was counted twice"
     return {place: row.id for place, row in zip(places, stored, strict=True)}
 
@@ -164,9 +166,11 @@ def _has_tables(folder: StudyFolder) -> bool:
     return (folder.path / "measurements.db").stat().st_size > 0
 
 
-def _spoken(role: str, trial: int | None, pair: int | None) -> str:
+def _spoken(role: str, trial: int | None, pair: int | None, repeat: int) -> str:
     if trial is not None:
-        return f"trial {trial}"
+        return f"trial {trial}" + (f" run {repeat + 1}" if repeat else "")
+    if role == "anchor":
+        return f"anchor {repeat}"
     return role if pair is None else f"pair {pair + 1} {role.removeprefix('proof_')}"
 
 

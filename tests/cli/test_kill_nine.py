@@ -30,6 +30,7 @@ space:
   write_buffer_size: {{type: int, low: 1MiB, high: 16MiB, step: 64KiB}}
 budget: {{trials: {trials}}}
 proof: {{pairs: {pairs}}}
+noise: {{calibration: 0, anchors: 6, repeats: 2}}
 """
 
 
@@ -66,7 +67,7 @@ def check_study(tuner: KilledTuner) -> None:
     assert verdict is not None
     assert verdict.pairs == PAIRS
     places = stored_rows(tuner.folder)
-    assert [role for role, _, _ in places].count("baseline") == 1
+    assert [role for role, _, _, _ in places].count("baseline") == 1
     document = json.loads((tuner.folder / "result" / "result.json").read_text())
     assert (document["trials"], document["outcomes"]) == (TRIALS, {"ok": TRIALS})
 
