@@ -344,8 +344,9 @@ pub enum Message {
     Interval(Interval),
     /// A slice is over, and the driver stops its whole process (SIGSTOP) until somebody continues
     /// it (SIGCONT): only in runs with slices. A SIGCONT sent before the process has stopped is
-    /// lost, so wait for the stop first. Everything counts from the start of the phase, without
-    /// the time spent stopped.
+    /// lost, so wait for the stop first, or for the end of a run that was cancelled: it does not
+    /// stop any more. Everything counts from the start of the phase, without the time spent
+    /// stopped.
     Paused {
         /// Position of the phase in the workload.
         index: usize,

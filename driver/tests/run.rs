@@ -333,8 +333,11 @@ fn a_driver_that_nobody_reads_ends() {
     let phase = measure("fillrandom", json!({"duration_s": 0.3}));
     let mut conversation = start("noop", workload(NUM, json!([phase])), json!({}));
     drop(conversation.child.stdout.take());
+    // Waiting would close its input, which ends it as well.
+    let input = conversation.child.stdin.take();
     let status = conversation.child.wait().unwrap();
     assert_eq!(status.code(), Some(2));
+    drop(input);
 }
 
 #[test]

@@ -86,10 +86,13 @@ impl Sliced {
             let pause = Pause::of(&message);
             self.messages.push(message);
             if pause.is_some() {
-                let stops = WaitIdOptions::STOPPED | WaitIdOptions::NOWAIT;
-                let status = waitid(WaitId::Pid(self.pid()), stops).unwrap().unwrap();
-                assert!(status.stopped(), "{status:?}");
-                return pause;
+                // A run that was cancelled meanwhile ends instead.
+                let either = WaitIdOptions::STOPPED | WaitIdOptions::EXITED;
+                let options = either | WaitIdOptions::NOWAIT;
+                let status = waitid(WaitId::Pid(self.pid()), options).unwrap().unwrap();
+                if status.stopped() {
+                    return pause;
+                }
             }
         }
     }

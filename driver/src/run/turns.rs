@@ -68,9 +68,9 @@ impl<'a> Turns<'a> {
         stolen_s().map(|all| all - self.stolen_s)
     }
 
-    /// Says that the run stands at `position` of the phase that began at `start`, `None` for one that
-    /// is about to, and stops until it is continued. A cancelled run goes on to its end instead. Returns the seconds that were
-    /// stolen meanwhile.
+    /// Says that the run stands at `position` of the phase that began at `start`, `None` for one
+    /// that is about to, and stops until it is continued. A cancelled run goes on to its end
+    /// instead. Returns the seconds that were stolen meanwhile.
     pub fn stop(
         &mut self,
         position: Position,

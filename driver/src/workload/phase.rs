@@ -194,7 +194,8 @@ impl Crew<'_> {
             match event {
                 Event::Due => {
                     watcher.interval(series.step(now, self.gate.stopped_between(started, now)));
-                    next += interval;
+                    // Somebody else may stop the process too: what is past is one step, not many.
+                    next = (next + interval).max(Instant::now());
                 }
                 Event::SliceOver => {
                     let stopped = Instant::now();
