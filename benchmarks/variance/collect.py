@@ -1,0 +1,156 @@
+"""Raw A/A pairs, run in every way that lsmtune knows, for `analyse.py` to compare.
+
+    .venv/bin/python benchmarks/variance/collect.py --output docs/benchmarks/variance/pairs.jsonl
+
+Both sides of a pair are the engine's defaults on the same seed, so whatever their ratio says is
+noise. Each round runs, in an order that a coin decides, two pairs of whole runs (one in either
+order, which together are an ABBA block), one pair of runs that are four times as long, one duet and
+one pair in slices. Every line of the output is one pair; the file may be added to, and other work
+on the machine is no trouble, because all ways meet the same of it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from lsmtune.cli.engine_choice import chosen_engine
+from lsmtune.records.config import Config
+from lsmtune.records.engine import EngineIdentity
+from lsmtune.records.measurement import Measurement, Outcome
+from lsmtune.records.pairing import PairMethod, slices_for
+from lsmtune.records.request import Limits, RunRequest
+from lsmtune.records.workload import Workload
+from lsmtune.runners.driver_binary import find_driver
+from lsmtune.runners.native import NativeRunner
+from lsmtune.runners.pair import run_pair
+from lsmtune.workloads.make import make_workload
+
+LIMITS = Limits(deadline_s=300.0, memory_bytes=8 << 30, disk_bytes=40 << 30)
+LONGER = 4
+
+# Sizes that take a second or two on the machine of docs/benchmarks.
+CASES: dict[str, tuple[str, str, dict[str, object]]] = {
+    "rocksdb-fillrandom": ("rocksdb", "fillrandom", {"num": 400_000}),
+    "rocksdb-readrandom": ("rocksdb", "readrandom", {"num": 100_000, "reads": 400_000}),
+    "leveldb-fillrandom": ("leveldb", "fillrandom", {"num": 400_000}),
+}
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way to run a pair: `longer` times as many operations, `swapped` for B before A."""
+
+    name: str
+    method: PairMethod
+    longer: int = 1
+    swapped: bool = False
+
+
+WAYS = (
+    Way("whole AB", PairMethod.WHOLE),
+    Way("whole BA", PairMethod.WHOLE, swapped=True),
+    Way("longer", PairMethod.WHOLE, longer=LONGER),
+    Way("duet", PairMethod.DUET),
+    Way("slices", PairMethod.SLICES),
+)
+
+
+def workload_of(case: str, longer: int) -> tuple[str, Workload]:
+    """Engine and workload of `case`, its measured operations multiplied by `longer`."""
+    engine, name, parameters = CASES[case]
+    size = "reads" if "reads" in parameters else "num"
+    scaled = {**parameters, size: int(str(parameters[size])) * longer}
+    return engine, make_workload(name, scaled, case)
+
+
+def run(case: str, way: Way, engine: EngineIdentity, seed: int, measure_s: float) -> dict[str, Any]:
+    """One pair, as a line of the output; `measure_s` is how long a run measures, about."""
+    _, workload = workload_of(case, way.longer)
+    slices = slices_for(measure_s) if way.method is PairMethod.SLICES else 0
+    runner = NativeRunner(find_driver())
+    with tempfile.TemporaryDirectory(dir=Path.cwd()) as scratch:
+        requests = []
+        for side in ("first", "second"):
+            directory = Path(scratch) / side
+            directory.mkdir()
+            requests.append(
+                RunRequest(engine, Config(), workload, seed, directory, LIMITS, slices=slices)
+            )
+        started_s = time.monotonic()
+        first, second = run_pair(runner, requests[0], requests[1], way.method)
+        wall_s = time.monotonic() - started_s
+    sides = (second, first) if way.swapped else (first, second)
+    return {
+        "case": case,
+        "way": way.name,
+        "slices": slices,
+        "wall_s": wall_s,
+        "load": os.getloadavg()[0],
+        "a": _side(sides[0]),
+        "b": _side(sides[1]),
+    }
+
+
+def _side(measurement: Measurement) -> dict[str, Any]:
+    if measurement.outcome is not Outcome.OK:
+        raise SystemExit(f"a run ended {measurement.outcome}: {measurement.error}")
+    phase = measurement.phases[-1]
+    return {
+        "sustained_throughput_ops_s": phase.sustained_throughput_ops_s,
+        "throughput_ops_s": phase.throughput_ops_s,
+        "elapsed_s": phase.elapsed_s,
+        "drain_s": phase.drain_s,
+        "cpu_us_per_operation": phase.cpu_us_per_operation,
+        "latency_us_p99": phase.latency_us_p99,
+        "steal_s": phase.steal_s,
+        "stall_s": phase.stall_s,
+        "steps": [
+            [step.elapsed_s, step.operations, step.cpu_s, step.steal_s]
+            for step in phase.slices or phase.intervals
+        ],
+    }
+
+
+def rounds(count: int, rng: random.Random) -> Iterator[tuple[int, str, Way]]:
+    """Every case and way of `count` rounds, in a fresh order each time."""
+    for number in range(count):
+        everything = [(case, way) for case in CASES for way in WAYS]
+        rng.shuffle(everything)
+        for case, way in everything:
+            yield number, case, way
+
+
+def main() -> None:
+    """Adds lines to the output, one a pair."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--rounds", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--output", type=Path, required=True)
+    arguments = parser.parse_args()
+    driver = find_driver()
+    engines = {name: chosen_engine(name, None, driver)[0] for name in ("rocksdb", "leveldb")}
+    rng = random.Random(arguments.seed)
+    lengths_s: dict[str, float] = {}
+    arguments.output.parent.mkdir(parents=True, exist_ok=True)
+    with arguments.output.open("a") as output:
+        for number, case, way in rounds(arguments.rounds, rng):
+            seed = rng.randrange(2**53)
+            line = run(case, way, engines[CASES[case][0]], seed, lengths_s.get(case, 1.0))
+            if way.name == "whole AB":
+                lengths_s[case] = float(line["a"]["elapsed_s"])
+            stamp = {"round": f"{arguments.seed}/{number}", "unix_s": round(time.time())}
+            output.write(json.dumps(stamp | line) + "\n")
+            output.flush()
+
+
+if __name__ == "__main__":
+    main()
