@@ -158,12 +158,12 @@ def test_slices_serve_a_driver_of_ours(
 ) -> None:
     fake, observer = FakeRunner(), Recorder()
     verdict = paired(folder, fake, observer, ProofPlan())
-    assert (verdict.outcome, verdict.pairs) == (VerdictOutcome.BETTER, 6)
+    assert (verdict.outcome, verdict.pairs) == (VerdictOutcome.BETTER, 8)
     assert verdict.method == "slices"
     assert {stored.measurement.paired_by for stored in folder.measurements.all()} == {"slices"}
     # Of the first pair nothing is known; a phase of one second has six slices or so.
-    assert together == [(SLICES, 0), *[(SLICES, 6)] * 5]
-    assert len({r.directory for r in fake.requests}) == 12
+    assert together == [(SLICES, 0), *[(SLICES, 6)] * 7]
+    assert len({r.directory for r in fake.requests}) == 16
     starts = [told for told in observer.told if told[0] in ("run_started", "run_finished")]
     assert [what for what, *_ in starts[:4]] == ["run_started"] * 2 + ["run_finished"] * 2
     assert "a late word of the first" not in [said for (said,) in observer.of("run_message")]
@@ -193,8 +193,8 @@ def test_slices_that_were_asked_for_stay_and_their_stalls_are_told(
     fake, observer = Stalling(), Recorder()
     verdict = paired(folder, fake, observer, ProofPlan(method=SLICES))
     assert (verdict.method, verdict.outcome) == ("slices", VerdictOutcome.BETTER)
-    assert verdict.notes[0].startswith("a run stalled in 6 of 6 pairs")
-    assert len(together) == 6
+    assert verdict.notes[0].startswith("a run stalled in 8 of 8 pairs")
+    assert len(together) == 8
 
 
 def test_pairs_of_another_method_are_not_mixed_in(

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from fake_runner import ENGINE, MIB, FakeRunner, phase
+from fake_runner import ENGINE, MIB, FakeRunner, default_speed, phase
 from proof_parts import (
     BASELINE,
     CANDIDATE,
@@ -69,16 +69,27 @@ def test_a_coin_orders_each_pair_and_both_sides_share_a_fresh_seed(folder: Study
     assert list(folder.runs_path.iterdir()) == []
 
 
+# With fewer pairs no interval has an end; of a gain every other metric is to have one as well, each
+# of them at a higher confidence.
+LEAST, TOLD = 6, 8
+
+
 def test_it_ends_as_soon_as_the_verdict_is_clear(folder: StudyFolder) -> None:
+    slow = FakeRunner(speed=lambda options: 1e10 / default_speed(options))
+    verdict = proved(folder, slow)
+    assert (verdict.outcome, verdict.pairs) == (VerdictOutcome.WORSE, LEAST)
+
+
+def test_a_gain_is_followed_until_its_price_is_known(folder: StudyFolder) -> None:
     observer = Recorder()
     verdict = proved(folder, observer=observer)
-    assert verdict.outcome is VerdictOutcome.BETTER
-    assert verdict.pairs == 6  # with fewer no interval has an end
+    assert (verdict.outcome, verdict.pairs) == (VerdictOutcome.BETTER, TOLD)
+    assert all(other.ratio_low is not None for other in verdict.others)
     assert verdict.ratio == pytest.approx(1.5, rel=0.05)
     assert (verdict.why, verdict.what_it_takes, verdict.pairs_wanted) == ("", "", None)
     told = [judged for (judged,) in observer.of("pair_judged")]
-    assert [judged.pairs for judged in told] == [1, 2, 3, 4, 5, 6]  # type: ignore[attr-defined]
-    assert [judged.ratio_low is None for judged in told] == [True] * 5 + [False]  # type: ignore[attr-defined]
+    assert [judged.pairs for judged in told] == list(range(1, TOLD + 1))  # type: ignore[attr-defined]
+    assert [judged.ratio_low is None for judged in told] == [True] * 5 + [False] * 3  # type: ignore[attr-defined]
 
 
 def test_the_direction_turns_the_verdict(folder: StudyFolder) -> None:
@@ -131,7 +142,7 @@ def test_a_candidate_that_fails_ends_the_proof(
 def test_a_baseline_that_fails_now_and_then_is_run_again(folder: StudyFolder) -> None:
     found = proved(folder, failing(Outcome.CRASHED, 0, 3, candidate=False))
     assert found.outcome is VerdictOutcome.BETTER
-    assert (found.pairs, found.pairs_failed) == (6, 2)
+    assert (found.pairs, found.pairs_failed) == (TOLD, 2)
 
 
 def test_a_baseline_that_keeps_failing_ends_the_proof(folder: StudyFolder) -> None:
@@ -176,8 +187,8 @@ def test_an_interrupted_proof_goes_on_with_its_complete_pairs(folder: StudyFolde
     runner = FakeRunner()
     resumed = proved(folder, runner)
     assert resumed.outcome is VerdictOutcome.BETTER
-    assert resumed.pairs == 6
-    assert len(runner.requests) == 6
+    assert resumed.pairs == TOLD
+    assert len(runner.requests) == 2 * TOLD - 6
 
 
 def test_a_pair_that_a_kill_cut_in_half_is_run_anew_on_another_seed(folder: StudyFolder) -> None:
@@ -221,9 +232,9 @@ def test_pairs_of_another_candidate_do_not_count(folder: StudyFolder) -> None:
     proof(folder)
     runner = FakeRunner()
     other = proved(folder, runner, candidate=Config({"write_buffer_size": 9 * MIB}))
-    assert len(runner.requests) == 12
-    assert other.pairs == 6
-    assert len({stored.pair for stored in folder.measurements.of(B)}) == 12
+    assert len(runner.requests) == 2 * TOLD
+    assert other.pairs == TOLD
+    assert len({stored.pair for stored in folder.measurements.of(B)}) == 2 * TOLD
 
 
 def test_an_engine_of_another_version_is_refused(folder: StudyFolder) -> None:
@@ -257,8 +268,12 @@ def test_a_pair_that_fails_ends_with_that_workload(folder: StudyFolder) -> None:
     measurer = measurer_of(folder, runner, observer, runner, workloads=(WORKLOAD, WORKLOAD))
     goal = Goal((Objective(),), (0.25, 0.75))
     verdict = proved(folder, runner, observer, goal=goal, measurer=measurer)
-    assert (verdict.outcome, verdict.pairs, verdict.pairs_failed) == (VerdictOutcome.BETTER, 6, 1)
-    assert len(runner.requests) == 2 + 6 * 4
+    assert (verdict.outcome, verdict.pairs, verdict.pairs_failed) == (
+        VerdictOutcome.BETTER,
+        TOLD,
+        1,
+    )
+    assert len(runner.requests) == 2 + TOLD * 4
 
 
 class Verified(FakeRunner):
@@ -275,7 +290,7 @@ def test_a_finalist_whose_keys_nobody_read_back_is_told(folder: StudyFolder) -> 
     verdict = proved(folder, Verified())
     assert verdict.outcome is VerdictOutcome.BETTER
     assert verdict.notes == (
-        "1 of 12 runs wrote keys of which none was read back: nothing shows that their data is "
+        "1 of 16 runs wrote keys of which none was read back: nothing shows that their data is "
         "right",
     )
 

@@ -11,7 +11,7 @@ from lsmtune.proof.effort import Effort, effort
 from lsmtune.proof.measurer import Measurer
 from lsmtune.proof.method import Choice, choose
 from lsmtune.proof.observer import ProofObserver
-from lsmtune.proof.others import other_ratios
+from lsmtune.proof.others import Others, other_ratios
 from lsmtune.proof.pairs import Pair, Side, failed, measurements, next_number, stored_pairs
 from lsmtune.proof.place import Arm, Place
 from lsmtune.proof.seeds import Stream, candidate_first, derive_seed
@@ -69,7 +69,8 @@ def prove(
     had; a coin that follows from `study_seed` says which side goes first. The verdict holds however
     often it is looked at (`stats.sequential`), and so the proof ends
 
-    - when the interval excludes 1, or lies within the `smallest_effect`;
+    - when the interval excludes 1, or lies within the `smallest_effect`; a gain is then followed to
+      the number of pairs after which every metric has an interval, where there is time for them;
     - after `plan.pairs` complete pairs;
     - when no further pair fits into the deadline;
     - when the candidate fails, since it can no longer be better, or the baseline fails more than
@@ -119,12 +120,14 @@ class _Proof:
             verdict = self._judged(tally)
             if pairs:
                 self._observer.pair_judged(verdict)
-            if self._is_over(verdict, tally):
+            if self._is_over(verdict, tally, pairs):
                 return self._finished(verdict, tally, pairs, choice)
             late_s = math.inf if verdict.pairs < self._plan.pairs_least else until_s
             in_time = self._measurer.now_s() + self._pair_s(pairs) < late_s
             if in_time and self._run_pair(choice.method, late_s):
                 continue
+            if verdict.outcome is not VerdictOutcome.NOT_PROVEN:
+                return self._finished(verdict, tally, pairs, choice)
             if self._measurer.stop.is_set():
                 return None
             note = f"the time budget allowed {verdict.pairs} of {self._plan.pairs} pairs"
@@ -146,9 +149,15 @@ class _Proof:
         plan = self._plan
         return judge(tally, self._goal, plan.confidence, smallest_effect=plan.smallest_effect)
 
-    def _is_over(self, verdict: Verdict, tally: Tally) -> bool:
-        decided = verdict.outcome is not VerdictOutcome.NOT_PROVEN
-        return decided or bool(tally.disqualified) or verdict.pairs >= self._plan.pairs
+    def _is_over(self, verdict: Verdict, tally: Tally, pairs: Sequence[Pair]) -> bool:
+        if tally.disqualified or verdict.pairs >= self._plan.pairs:
+            return True
+        if verdict.outcome is VerdictOutcome.BETTER:
+            # What is deployed has a price, and a user wants to know it. The verdict allows for any
+            # number of further looks, and is the one after the last of them.
+            each = self._others(pairs).each
+            return each is None or verdict.pairs >= pairs_at_least(each)
+        return verdict.outcome is not VerdictOutcome.NOT_PROVEN
 
     def _run_pair(self, method: PairMethod, until_s: float) -> bool:
         """Both sides of the next pair; False when they were cut off."""
@@ -190,17 +199,21 @@ class _Proof:
         """Seconds that the next pair will take: the median of those before it, 0 when none was."""
         return statistics.median([pair.wall_s for pair in pairs or self._stored] or [0.0])
 
-    def _finished(
-        self, verdict: Verdict, tally: Tally, pairs: Sequence[Pair], choice: Choice
-    ) -> Verdict:
-        """`verdict` with all else that the pairs say."""
+    def _others(self, pairs: Sequence[Pair]) -> Others:
+        """All metrics but the one that decides."""
         complete = complete_pairs(pairs, self._goal)
-        others = other_ratios(
+        return other_ratios(
             self._goal,
             [measurements(pair.baseline) for pair in complete],
             [measurements(pair.candidate) for pair in complete],
             self._plan.confidence,
         )
+
+    def _finished(
+        self, verdict: Verdict, tally: Tally, pairs: Sequence[Pair], choice: Choice
+    ) -> Verdict:
+        """`verdict` with all else that the pairs say."""
+        others = self._others(pairs)
         wanted = Effort()
         if verdict.outcome is VerdictOutcome.NOT_PROVEN and not tally.disqualified:
             wanted = effort(verdict, self._plan.smallest_effect, self._pair_s(pairs) or None)
