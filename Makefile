@@ -18,6 +18,7 @@ DRIVER := $(BIN)/lsmtune-driver
 PACKAGE_STAMP := $(VENV)/.installed
 DRIVER_SOURCES := $(shell find driver -type f \( -name '*.rs' -o -name 'Cargo.*' \) -not -path '*/tests/*')
 TIMED := scripts/timed
+BENCHED := build/benchmarks
 
 .PHONY: help quickstart setup system fetch engines test test-tools lint bench clean
 
@@ -76,11 +77,14 @@ lint: $(PACKAGE_STAMP) ## formatting, lints and types of both languages
 	@cargo fmt --check --manifest-path driver/Cargo.toml
 	@$(TIMED) "linting Rust" cargo clippy --quiet --locked --all-targets --manifest-path driver/Cargo.toml -- -D warnings
 
-bench: setup test-tools ## measure driver and samplers beside their peers, small sizes
+bench: setup test-tools ## measure driver, samplers and proofs, beside their peers, small sizes
 	@$(TIMED) "overhead of the driver" $(BIN)/python benchmarks/driver/overhead.py --operations 2000000
 	@$(TIMED) "driver beside db_bench" $(BIN)/python benchmarks/driver/against_db_bench.py --num 100000 --reads 100000
 	@$(TIMED) "overhead of the samplers" $(BIN)/python benchmarks/overhead/suggest_and_record.py --trials 100 --repeat 3
 	@$(TIMED) "regret of the samplers" $(BIN)/python benchmarks/samplers/regret.py --quick
+	@$(TIMED) "start of a read run" $(BIN)/python benchmarks/databases/start_of_read_run.py --num 100000 --repeat 3
+	@$(TIMED) "ways to run a pair" $(BIN)/python benchmarks/variance/collect.py --rounds 2 --output $(BENCHED)/pairs.jsonl
+	@$(TIMED) "verdicts on the same configuration" $(BIN)/python benchmarks/verdicts/same_configuration.py --count 5 --output $(BENCHED)/same_configuration.jsonl
 
 clean: ## remove what was built in this checkout (engines and studies stay)
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmtune.proof.minimise import Minimisation, Step, differing_options, minimise, without
+from lsmtune.proof.minimise import (
+    Comparison,
+    Kind,
+    Minimisation,
+    Step,
+    confidence_each,
+    differing_options,
+    minimise,
+    steps_of,
+    without,
+)
 from lsmtune.records.config import Config
 from lsmtune.records.verdict import Verdict, VerdictOutcome
 
@@ -26,13 +37,15 @@ class TrueEffects:
         self.together = together or {}
         self.steps: list[Step] = []
         self.interrupted_at = math.inf
+        self.pairs: Mapping[str, int] = {}  # of the steps of some options
+        self.fails_without: Mapping[str, str] = {}  # and how the runs without some options fail
 
     def log_value(self, config: Config) -> float:
         on = {name for name, value in config.options.items() if value == 1}
         alone = sum(effect for name, effect in self.effects.items() if name in on)
         return alone + sum(e for pair, e in self.together.items() if on.issuperset(pair))
 
-    def __call__(self, baseline: Config, candidate: Config, step: Step) -> Verdict | None:
+    def __call__(self, baseline: Config, candidate: Config, step: Step) -> Comparison | None:
         self.steps.append(step)
         if len(self.steps) > self.interrupted_at:
             return None
@@ -40,8 +53,21 @@ class TrueEffects:
         outcome = VerdictOutcome.NOT_PROVEN
         if abs(effect) >= PROVABLE:
             outcome = VerdictOutcome.BETTER if effect > 0 else VerdictOutcome.WORSE
+        baseline_failure, candidate_failure = self.failure(baseline), self.failure(candidate)
+        pairs = self.pairs.get(step.option, 12)
+        if candidate_failure or baseline_failure or pairs < 8:
+            outcome = VerdictOutcome.NOT_PROVEN
         ratio = math.exp(effect)
-        return Verdict(outcome, "throughput_ops_s", "maximize", step.confidence, 8, ratio=ratio)
+        verdict = Verdict(
+            outcome, "throughput_ops_s", "maximize", step.confidence, pairs, ratio=ratio
+        )
+        return Comparison(verdict, baseline_failure, candidate_failure)
+
+    def failure(self, config: Config) -> str:
+        off = {name for name in self.effects if config.options.get(name) != 1}
+        whole_baseline = off == set(self.effects)
+        failures = [said for name, said in self.fails_without.items() if name in off]
+        return "" if whole_baseline or not failures else failures[0]
 
 
 BASELINE = Config({"shared": 7})
@@ -119,6 +145,61 @@ def test_all_steps_share_one_error() -> None:
     assert len(machine.steps) == 6
     assert {round(step.confidence, 10) for step in machine.steps} == {round(1 - 0.05 / 6, 10)}
     assert [step.to_come for step in machine.steps] == [5, 4, 3, 2, 1, 0]
+    assert [step.kind for step in machine.steps] == [
+        Kind.WHOLE, Kind.OPTION, Kind.OPTION, Kind.OPTION, Kind.LOSS, Kind.GAIN
+    ]  # fmt: skip
+    assert steps_of(3) == len(machine.steps)
+    assert confidence_each(0.95, 3) == machine.steps[0].confidence
+
+
+def test_an_option_without_which_nothing_runs_stays() -> None:
+    machine = TrueEffects({"a": 0.3, "needed": 0.0})
+    machine.fails_without = {"needed": "a run ended crashed (no such table)"}
+    result = minimised(machine)
+    assert result.config.options == {"shared": 7, "a": 1, "needed": 1}
+    assert result.effects[1].why == "without it a run ended crashed (no such table)"
+    assert result.is_proven
+
+
+def test_an_option_of_which_nothing_is_known_stays() -> None:
+    """Time for a few pairs only: neither proof nor a reason to take it out."""
+    machine = TrueEffects({"a": 0.3, "idle": 0.0, "late": 0.0})
+    machine.pairs = {"late": 7}
+    result = minimised(machine)
+    assert [e.option for e in result.gone] == ["idle"]
+    assert result.effects[2].why == "not known: 7 pairs, and a proof takes at least 9"
+
+
+def test_a_result_that_fails_gets_its_options_back() -> None:
+    """Two options that can only be missed together: the runs without either of them go well."""
+
+    class Together(TrueEffects):
+        def failure(self, config: Config) -> str:
+            lacks = all(config.options.get(name) != 1 for name in ("b", "c"))
+            return "a run ended timeout" if lacks and config.options.get("a") == 1 else ""
+
+    class UnseenInSteps(Together):
+        def __call__(self, baseline: Config, candidate: Config, step: Step) -> Comparison | None:
+            found = super().__call__(baseline, candidate, step)
+            return found and (found if step.kind is Kind.LOSS else Comparison(found.verdict))
+
+    result = minimised(UnseenInSteps({"a": 0.3, "b": 0.0, "c": 0.0}))
+    (back,) = [effect for effect in result.effects if effect.restored]
+    assert back.why == "without it a run ended timeout"
+    assert back.kept
+
+
+def test_a_result_whose_gain_is_not_proven_says_so() -> None:
+    class Faint(TrueEffects):
+        def __call__(self, baseline: Config, candidate: Config, step: Step) -> Comparison | None:
+            found = super().__call__(baseline, candidate, step)
+            if found is None or step.kind is not Kind.GAIN:
+                return found
+            return Comparison(replace(found.verdict, outcome=VerdictOutcome.NOT_PROVEN))
+
+    result = minimised(Faint({"a": 0.3, "b": 0.0}))
+    assert not result.is_proven
+    assert result.why == "the gain of what is left is not proven"
 
 
 def test_an_option_that_the_baseline_has_goes_back_to_its_value() -> None:

@@ -83,9 +83,10 @@ def _bench(
     as_json: JsonOption = False,
 ) -> None:
     """Measure one configuration under one workload."""
+    from lsmtune.cli.bench_result import bench_document, bench_view
     from lsmtune.cli.engine_choice import chosen_engine
     from lsmtune.cli.guard import doubts
-    from lsmtune.cli.output import bench_document, bench_view, failure
+    from lsmtune.cli.output import failure
     from lsmtune.runners.driver_binary import find_driver
 
     chosen = workload_of(workload, workload_set)
@@ -101,10 +102,10 @@ def _bench(
     bench = Bench(identity, config, chosen, limits, seeds, directory or Path.cwd())
     measurements = measure(bench, driver)
     if as_json:
-        document = bench_document(measurements) | {"warnings": [*warnings, *doubtful]}
+        document = bench_document(measurements, chosen) | {"warnings": [*warnings, *doubtful]}
         typer.echo(json.dumps(document, indent=2))
     elif measurements[-1].outcome is not Outcome.INVALID:
-        _print(bench_view(measurements, [*warnings, *doubtful]))
+        _print(bench_view(measurements, chosen, [*warnings, *doubtful]))
     for measurement in measurements:
         if measurement.outcome is not Outcome.OK:
             raise failure(measurement, COMMAND)

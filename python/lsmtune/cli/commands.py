@@ -25,6 +25,7 @@ COMMANDS = {
     "bench": "Measure one configuration under one workload.",
     "tune": "Search, prove, and write the result; continues where it stopped.",
     "verify": "Prove one configuration against another on paired, fresh runs.",
+    "minimise": "Find the fewest options that keep a configuration's gain.",
     "report": "Write the report of a study.",
     "export": "Write a configuration in the form that another program reads.",
     "selftest": "Check lsmtune itself, by simulation.",

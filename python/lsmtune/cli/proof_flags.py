@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lsmtune.cli.flags import duration_of, whole_number
 from lsmtune.errors import InputError, nearest_name
+from lsmtune.records.objective import METRICS, Objective
 from lsmtune.records.pairing import PairMethod
 from lsmtune.records.workload import Workload
 from lsmtune.stats.sequential import pairs_at_least
@@ -16,13 +18,58 @@ from lsmtune.units import UnitError, parse_share
 if TYPE_CHECKING:
     from lsmtune.proof.paired import ProofPlan
 
+METRIC_DEFAULT = Objective().metric
 PAIRS_FLAG = "--pairs"
 PAIRS_DEFAULT = 30
 CONFIDENCE_DEFAULT = "95%"
+NO_CRASH_TEST_FLAG = "--no-crash-test"
 AUTO = "auto"
 _CONFIDENCE_LOW, _CONFIDENCE_HIGH = 0.5, 0.9999
 METHODS = (AUTO, *(method.value for method in PairMethod))
 
+ConfigsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="BASELINE CANDIDATE",
+        help="The two configurations, in place of --baseline and --candidate.",
+        show_default=False,
+    ),
+]
+CandidateOption = Annotated[
+    str | None,
+    typer.Option("--candidate", metavar="CONFIG", help="What is to be proved better."),
+]
+BaselineOption = Annotated[
+    str | None,
+    typer.Option(
+        "--baseline", metavar="CONFIG", help="What it is compared with; default if unset."
+    ),
+]
+MetricOption = Annotated[
+    str,
+    typer.Option(
+        "--metric",
+        metavar="NAME",
+        help="The metric that is compared.",
+        autocompletion=lambda: list(METRICS),
+    ),
+]
+PhaseOption = Annotated[
+    str | None,
+    typer.Option("--phase", metavar="NAME", help="Of this measure phase; of the last if unset."),
+]
+AllowUnsafeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-unsafe",
+        metavar="NAME",
+        help="Run a candidate with this option although its value puts data at risk; repeat.",
+    ),
+]
+ProofDirOption = Annotated[
+    Path | None,
+    typer.Option("--dir", metavar="DIR", help="Keep the runs here, and go on from them."),
+]
 PairsOption = Annotated[
     int,
     typer.Option(
@@ -50,6 +97,13 @@ MethodOption = Annotated[
         metavar="NAME",
         help=f"How both runs of a pair share the machine: {', '.join(METHODS)}.",
         autocompletion=lambda: list(METHODS),
+    ),
+]
+NoCrashTestOption = Annotated[
+    bool,
+    typer.Option(
+        NO_CRASH_TEST_FLAG,
+        help="Do not kill a load of what was proved better to see what its database keeps.",
     ),
 ]
 
@@ -80,6 +134,23 @@ def plan_of(
         else share_of("--smallest-effect", smallest_effect),
         method=None if method == AUTO else PairMethod(method),
     )
+
+
+def check_pairs(plan: ProofPlan, options: int) -> None:
+    """Raises InputError for fewer pairs than each step of a minimisation needs to prove anything.
+
+    The more options, the surer each step has to be for all of them together to be right.
+    """
+    from lsmtune.proof.minimise import confidence_each, steps_of
+
+    each = confidence_each(plan.confidence, options)
+    least = pairs_at_least(each)
+    if plan.pairs < least:
+        allowed = (
+            f"at least {least}, without which nothing is proved in {steps_of(options)} steps that "
+            f"hold together at {plan.confidence:g}"
+        )
+        raise InputError(PAIRS_FLAG, found=plan.pairs, allowed=allowed)
 
 
 def check_method(plan: ProofPlan, workload: Workload) -> None:

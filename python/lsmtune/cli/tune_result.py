@@ -15,6 +15,7 @@ from lsmtune.engines.exporters import EXPORTERS, ExportFormat, export
 from lsmtune.engines.names import ENGINE_KINDS
 from lsmtune.engines.options import catalogue_defaults, option_catalogue
 from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.proof.crash_test import crash_line
 from lsmtune.records.config import Config, OptionValue
 from lsmtune.records.engine import EngineIdentity
 from lsmtune.records.measurement import Outcome
@@ -124,6 +125,8 @@ def tune_text(
     if result.verdict is not None:
         first, *rest = verdict_lines(result.verdict)
         lines += [f"tuned vs {result.baseline.label}: {first}", *rest]
+        if result.crash_test is not None:
+            lines.append(f"crash test: {crash_line(result.crash_test)}")
         if result.verdict.outcome is not VerdictOutcome.BETTER:
             lines.append("keep the baseline, or search longer with a larger budget")
     lines += _front_lines(spec, records) if spec.goal.several else []
@@ -210,7 +213,7 @@ def _options(result: TuneResult, engine: EngineIdentity) -> list[str]:
         was = "" if before == value else f"   (baseline: {text})"
         lines.append(f"  {name:<{width}} = {value_text(engine.name, name, value)}{was}")
     if same:
-        lines.append(f"  and {len(same)} at the engine's default")
+        lines.append(f"  {'and' if shown else 'all'} {len(same)} at the engine's default")
     return lines
 
 

@@ -13,7 +13,9 @@ from pathlib import Path
 from lsmtune.cli.guard import ALLOW_FLAG, Doubts, check_allowed, doubts
 from lsmtune.cli.live import tune_display
 from lsmtune.cli.output import invalid
+from lsmtune.cli.proof_flags import NO_CRASH_TEST_FLAG
 from lsmtune.cli.tune_progress import Plan, TuneProgress
+from lsmtune.proof.crash_test import CrashOutcome, CrashTest, Survived, survived
 from lsmtune.proof.loaded import loaded_databases
 from lsmtune.proof.measurer import Measurer
 from lsmtune.proof.paired import ProofPlan, prove
@@ -23,7 +25,7 @@ from lsmtune.records.goal import Goal, WeightedWorkload
 from lsmtune.records.measurement import Outcome
 from lsmtune.records.objective import Direction, Objective
 from lsmtune.records.request import Limits
-from lsmtune.records.verdict import Verdict
+from lsmtune.records.verdict import Verdict, VerdictOutcome
 from lsmtune.records.workload import Workload
 from lsmtune.runners.native import NativeRunner
 from lsmtune.storage.codec import encode
@@ -46,6 +48,7 @@ class Verification:
     candidate: Config
     seed: int
     plan: ProofPlan
+    crash_test: bool = True
 
     def after(self, spent_s: float) -> Verification:
         """The same with what is left of its time budget."""
@@ -114,38 +117,49 @@ class VerificationObserver(TuneProgress):
     def run_finished(self, stored: StoredMeasurement) -> None:
         """As in the base class. Raises InputError for a run that is `invalid`."""
         super().run_finished(stored)
-        error = stored.measurement.error
-        if stored.measurement.outcome is Outcome.INVALID and error is not None:
-            flag = "--baseline" if stored.role is Role.PROOF_BASELINE else "--candidate"
-            raise invalid(error, flag)
+        refuse_invalid(stored)
+
+
+def refuse_invalid(stored: StoredMeasurement) -> None:
+    """Raises InputError, naming its flag, where the engine refused what a user named."""
+    error = stored.measurement.error
+    if stored.measurement.outcome is Outcome.INVALID and error is not None:
+        flag = "--baseline" if stored.role is Role.PROOF_BASELINE else "--candidate"
+        raise invalid(error, flag)
+
+
+def display_plan(verification: Verification, pairs: int) -> Plan:
+    """What a display must know of proofs of at most so many `pairs` in all."""
+    return Plan(
+        Goal((verification.objective,)),
+        (WeightedWorkload(verification.workload.name, verification.workload, 1.0),),
+        trials=0,
+        time_s=verification.plan.deadline_s,
+        pairs=pairs,
+    )
 
 
 @contextmanager
 def verification_display(verification: Verification) -> Iterator[VerificationObserver]:
     """The observer of a proof, shown while the context lasts."""
-    plan = Plan(
-        Goal((verification.objective,)),
-        (WeightedWorkload(verification.workload.name, verification.workload, 1.0),),
-        trials=0,
-        time_s=verification.plan.deadline_s,
-        pairs=verification.plan.pairs,
-    )
+    plan = display_plan(verification, verification.plan.pairs)
     with tune_display(plan, time.monotonic, observer=VerificationObserver) as observer:
         yield observer
 
 
-def proved(
+@contextmanager
+def measuring(
     verification: Verification,
     path: Path,
     driver: Path,
-    observer: VerificationObserver,
+    observer: TuneProgress,
     stop: threading.Event,
-) -> Verdict | None:
-    """Carries out the proof, its runs kept in the folder at `path`; None when interrupted."""
+) -> Iterator[Measurer]:
+    """What performs the runs, and keeps them in the folder at `path`."""
     with StudyFolder.create_or_resume(path, Description(verification)) as folder:
         folder.sweep_leftovers()
         runner = NativeRunner(driver)
-        measurer = Measurer(
+        yield Measurer(
             folder,
             runner,
             verification.engine,
@@ -156,7 +170,18 @@ def proved(
             time.monotonic,
             loaded_databases(folder, runner, DATABASES_BYTES, observer),
         )
-        return prove(
+
+
+def proved(
+    verification: Verification,
+    path: Path,
+    driver: Path,
+    observer: VerificationObserver,
+    stop: threading.Event,
+) -> Survived | None:
+    """Carries out the proof, its runs kept in the folder at `path`; None when interrupted."""
+    with measuring(verification, path, driver, observer, stop) as measurer:
+        verdict = prove(
             verification.baseline,
             verification.candidate,
             Goal((verification.objective,)),
@@ -165,3 +190,23 @@ def proved(
             study_seed=verification.seed,
             plan=verification.plan,
         )
+        return crash_tested(verification, verdict, verification.candidate, measurer, observer)
+
+
+def crash_tested(
+    verification: Verification,
+    verdict: Verdict | None,
+    finalist: Config,
+    measurer: Measurer,
+    observer: TuneProgress,
+) -> Survived | None:
+    """`verdict` on `finalist` after the crash test, unless that was not wanted; None: stopped."""
+    if verdict is None:
+        return None
+    if verification.crash_test:
+        seed = verification.seed
+        return survived(verdict, finalist, measurer, observer, study_seed=seed)
+    if verdict.outcome is not VerdictOutcome.BETTER:
+        return Survived(verdict)
+    durability = verification.workload.durability
+    return Survived(verdict, CrashTest(CrashOutcome.NOT_DONE, durability, why=NO_CRASH_TEST_FLAG))

@@ -7,7 +7,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
@@ -15,6 +15,7 @@ from lsmtune.cli.flags import (
     DEADLINE_DEFAULT,
     DISK_DEFAULT,
     MEMORY_DEFAULT,
+    WORKLOAD_FLAG,
     BudgetOption,
     DeadlineOption,
     DiskOption,
@@ -31,10 +32,19 @@ from lsmtune.cli.flags import (
 from lsmtune.cli.proof_flags import (
     AUTO,
     CONFIDENCE_DEFAULT,
+    METRIC_DEFAULT,
     PAIRS_DEFAULT,
+    AllowUnsafeOption,
+    BaselineOption,
+    CandidateOption,
     ConfidenceOption,
+    ConfigsArgument,
     MethodOption,
+    MetricOption,
+    NoCrashTestOption,
     PairsOption,
+    PhaseOption,
+    ProofDirOption,
     SmallestEffectOption,
     check_method,
     plan_of,
@@ -42,17 +52,17 @@ from lsmtune.cli.proof_flags import (
 from lsmtune.errors import ExitStatus, InputError, nearest_name
 from lsmtune.records.objective import METRICS, Objective, default_direction
 from lsmtune.records.totals import TOTAL_METRICS
-from lsmtune.records.verdict import Verdict, VerdictOutcome
+from lsmtune.records.verdict import VerdictOutcome
 from lsmtune.records.workload import PhaseKind, Workload
 
 if TYPE_CHECKING:
     from lsmtune.cli.verification import Verification
+    from lsmtune.proof.crash_test import Survived
     from lsmtune.records.config import Config
 
 COMMAND = "verify"
-METRIC_DEFAULT = Objective().metric
 DEFAULT = "default"
-_OPT_IN = "--allow-unsafe NAME for each such option, and a larger --memory, measure it all the same"
+OPT_IN = "--allow-unsafe NAME for each such option, and a larger --memory, measure it all the same"
 EPILOG = "\n\n".join(
     (
         "Examples:",
@@ -62,6 +72,8 @@ EPILOG = "\n\n".join(
         "--smallest-effect 3%",
         "It ends as soon as the verdict is clear; --dir DIR keeps the runs, and the same command "
         "goes on from them, also with more --pairs.",
+        "What is proved better is killed once in the middle of a load, to see what its database "
+        "keeps (--no-crash-test).",
         "Exit status 0: proved better; 3: not. A candidate that puts data at risk, or that may "
         "come to use more than --memory, is refused without a run: 3 as well.",
     )
@@ -76,53 +88,22 @@ def register(app: typer.Typer) -> None:
 def _verify(
     engine: EngineOption,
     workload: WorkloadOption,
-    configs: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="BASELINE CANDIDATE",
-            help="The two configurations, in place of --baseline and --candidate.",
-            show_default=False,
-        ),
-    ] = None,
-    candidate: Annotated[
-        str | None,
-        typer.Option("--candidate", metavar="CONFIG", help="What is to be proved better."),
-    ] = None,
-    baseline: Annotated[
-        str | None,
-        typer.Option(
-            "--baseline", metavar="CONFIG", help="What it is compared with; default if unset."
-        ),
-    ] = None,
+    configs: ConfigsArgument = None,
+    candidate: CandidateOption = None,
+    baseline: BaselineOption = None,
     library: LibraryOption = None,
     workload_set: WorkloadSetOption = None,
-    metric: Annotated[
-        str, typer.Option("--metric", metavar="NAME", help="The metric that is compared.")
-    ] = METRIC_DEFAULT,
-    phase: Annotated[
-        str | None,
-        typer.Option(
-            "--phase", metavar="NAME", help="Of this measure phase; of the last if unset."
-        ),
-    ] = None,
-    allow_unsafe: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow-unsafe",
-            metavar="NAME",
-            help="Run a candidate with this option although its value puts data at risk; repeat.",
-        ),
-    ] = None,
+    metric: MetricOption = METRIC_DEFAULT,
+    phase: PhaseOption = None,
+    allow_unsafe: AllowUnsafeOption = None,
     pairs: PairsOption = PAIRS_DEFAULT,
     confidence: ConfidenceOption = CONFIDENCE_DEFAULT,
     smallest_effect: SmallestEffectOption = None,
     method: MethodOption = AUTO,
     budget: BudgetOption = None,
     seed: SeedOption = 1,
-    directory: Annotated[
-        Path | None,
-        typer.Option("--dir", metavar="DIR", help="Keep the runs here, and go on from them."),
-    ] = None,
+    no_crash_test: NoCrashTestOption = False,
+    directory: ProofDirOption = None,
     deadline: DeadlineOption = DEADLINE_DEFAULT,
     memory: MemoryOption = MEMORY_DEFAULT,
     disk: DiskOption = DISK_DEFAULT,
@@ -132,34 +113,45 @@ def _verify(
     from lsmtune.cli.config_name import resolve
     from lsmtune.cli.engine_choice import chosen_engine
     from lsmtune.cli.verification import Verification, judged
+    from lsmtune.engines.page_cache import with_page_cache
     from lsmtune.runners.driver_binary import find_driver
 
     started_s = time.monotonic()
     plan = plan_of(pairs, confidence, smallest_effect, method, budget)
     chosen, limits = workload_of(workload, workload_set), limits_of(deadline, memory, disk)
     check_method(plan, chosen)
-    sources = _named(configs or (), baseline, candidate)
-    arms = [resolve(name, engine, source) for source, name in sources.items()]
+    sources = named(COMMAND, configs or (), baseline, candidate)
+    arms = [
+        with_page_cache(resolve(name, engine, source), engine, chosen.page_cache, WORKLOAD_FLAG)
+        for source, name in sources.items()
+    ]
     objective = objective_of(metric, phase, chosen)
     driver = find_driver()
     identity, warnings = chosen_engine(engine, library, driver)
-    verification = Verification(identity, chosen, objective, limits, arms[0], arms[1], seed, plan)
+    verification = Verification(
+        identity, chosen, objective, limits, arms[0], arms[1], seed, plan, not no_crash_test
+    )
     refused, doubtful = judged(verification, allow_unsafe or ())
     for warning in (*warnings, *doubtful):
         typer.echo(f"lsmtune: warning: {warning}", err=True)
-    verdict = _refusal(verification, refused) if refused else None
-    verdict = verdict or _prove(verification.after(time.monotonic() - started_s), driver, directory)
+    found = _refusal(verification, refused) if refused else None
+    found = found or _prove(verification.after(time.monotonic() - started_s), driver, directory)
     if as_json:
-        document = _document(verification, verdict, refused, doubtful)
+        document = _document(verification, found, refused, doubtful)
         typer.echo(json.dumps(document, indent=2))
     else:
-        typer.echo(_text(verification, verdict, refused, doubtful))
-    if verdict.outcome is not VerdictOutcome.BETTER:
+        typer.echo(_text(verification, found, refused, doubtful))
+    if found.verdict.outcome is not VerdictOutcome.BETTER:
         raise typer.Exit(ExitStatus.NOT_BETTER)
 
 
-def _named(configs: Sequence[str], baseline: str | None, candidate: str | None) -> dict[str, str]:
-    """What is compared with what, each by the flag that names it."""
+def named(
+    command: str, configs: Sequence[str], baseline: str | None, candidate: str | None
+) -> dict[str, str]:
+    """What is compared with what, each by the flag that names it.
+
+    Raises InputError, naming the flag or `command`, for anything but two configurations.
+    """
     given = {"--baseline": baseline, "--candidate": candidate}
     if not configs:
         if candidate is None:
@@ -172,7 +164,7 @@ def _named(configs: Sequence[str], baseline: str | None, candidate: str | None) 
             raise InputError(flag, found=name, why=why)
     if len(configs) != 2:
         allowed = "BASELINE CANDIDATE, or --candidate CONFIG alone"
-        raise InputError("verify", found=" ".join(configs), allowed=allowed)
+        raise InputError(command, found=" ".join(configs), allowed=allowed)
     return dict(zip(given, configs, strict=True))
 
 
@@ -191,34 +183,35 @@ def objective_of(metric: str, phase: str | None, workload: Workload) -> Objectiv
     return Objective(metric, default_direction(metric), phase)
 
 
-def _refusal(verification: Verification, refused: Sequence[str]) -> Verdict:
+def _refusal(verification: Verification, refused: Sequence[str]) -> Survived:
     """The verdict on a candidate that was not run."""
+    from lsmtune.proof.crash_test import Survived
     from lsmtune.proof.verdict import not_proven
 
     why = f"refused, not run: {'; '.join(refused)}"
-    return not_proven(verification.objective, verification.plan.confidence, why)
+    return Survived(not_proven(verification.objective, verification.plan.confidence, why))
 
 
-def _prove(verification: Verification, driver: Path, directory: Path | None) -> Verdict:
+def _prove(verification: Verification, driver: Path, directory: Path | None) -> Survived:
     """The verdict; raises typer.Exit when interrupted before it stood."""
     from lsmtune.cli.interrupt import stop_on_interrupt
     from lsmtune.cli.verification import proved, verification_display
 
     with (
-        _folder(directory) as path,
+        proof_folder(directory) as path,
         verification_display(verification) as observer,
         stop_on_interrupt(observer.warning) as stop,
     ):
-        verdict = proved(verification, path, driver, observer, stop)
-    if verdict is None:
+        found = proved(verification, path, driver, observer, stop)
+    if found is None:
         kept = "nothing was kept" if directory is None else f"the runs are kept in {directory}"
         typer.echo(f"lsmtune: interrupted; {kept}", err=True)
         raise typer.Exit(ExitStatus.INTERRUPTED)
-    return verdict
+    return found
 
 
 @contextmanager
-def _folder(directory: Path | None) -> Iterator[Path]:
+def proof_folder(directory: Path | None) -> Iterator[Path]:
     """`directory`, or one of our own here that is removed afterwards."""
     from lsmtune.storage.scratch import run_directory
     from lsmtune.storage.trouble import explained
@@ -231,34 +224,40 @@ def _folder(directory: Path | None) -> Iterator[Path]:
 
 
 def _text(
-    verification: Verification, verdict: Verdict, refused: Sequence[str], warnings: Sequence[str]
+    verification: Verification, found: Survived, refused: Sequence[str], warnings: Sequence[str]
 ) -> str:
     """The verdict for people: one line, then what was refused or must be known."""
     from lsmtune.cli.output import verdict_lines
+    from lsmtune.proof.crash_test import crash_line
 
     name = verification.candidate.label
-    first, *rest = verdict_lines(verdict)
+    first, *rest = verdict_lines(found.verdict)
     lines = [f"{name}: {first}", *rest]
+    if found.crash is not None:
+        lines.append(f"crash test: {crash_line(found.crash)}")
     if refused:
         lines = [f"{name}: no proven gain: refused as a recommendation, and not run:"]
         lines += [f"  - {reason}" for reason in refused]
-        lines.append(_OPT_IN)
+        lines.append(OPT_IN)
     return "\n".join([*lines, *(f"warning: {warning}" for warning in warnings)])
 
 
 def _document(
-    verification: Verification, verdict: Verdict, refused: Sequence[str], warnings: Sequence[str]
+    verification: Verification, found: Survived, refused: Sequence[str], warnings: Sequence[str]
 ) -> dict[str, object]:
+    from lsmtune.storage.codec import encode
     from lsmtune.study.result import verdict_document
 
     return {
-        "baseline": _config_document(verification.baseline),
-        "candidate": _config_document(verification.candidate),
-        "verdict": verdict_document(verdict),
+        "baseline": config_document(verification.baseline),
+        "candidate": config_document(verification.candidate),
+        "verdict": verdict_document(found.verdict),
+        "crash_test": encode(found.crash),
         "refused": list(refused),
         "warnings": list(warnings),
     }
 
 
-def _config_document(config: Config) -> dict[str, object]:
+def config_document(config: Config) -> dict[str, object]:
+    """A configuration as the commands' JSON has it."""
     return {"label": config.label, "options": dict(config.options)}

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lsmtune.proof.measurer import Measurer
-from lsmtune.proof.method import Choice, choose
+from lsmtune.proof.method import Choice, choose, slices_of
 from lsmtune.proof.observer import RunObserver
 from lsmtune.proof.others import REPORTED
 from lsmtune.proof.pairs import Pair, failed, measurements
@@ -189,15 +189,15 @@ class _Calibrator:
         number, method = self._next, self._choice().method
         self._next += 1
         seed = derive_seed(self._study_seed, Stream.CALIBRATION, number)
+        slices = slices_of(measurements(self._pairs[0].runs)) if self._pairs else 0
         first, second = list[StoredMeasurement](), list[StoredMeasurement]()
         for workload in range(self._measurer.workloads):
             one, other = (
                 Place(Role.CALIBRATION, number, pair=number, workload=workload, repeat=repeat)
                 for repeat in (0, 1)
             )
-            both = self._measurer.measure_pair(
-                (self._baseline, one), (self._baseline, other), seed, method, until_s=until_s
-            )
+            arms = (self._baseline, one), (self._baseline, other)
+            both = self._measurer.measure_pair(*arms, seed, method, until_s=until_s, slices=slices)
             if both is None:
                 return None
             first.append(both[0])

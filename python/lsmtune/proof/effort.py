@@ -54,7 +54,7 @@ def effort(verdict: Verdict, smallest_effect: float | None, pair_s: float | None
 
 def _least(verdict: Verdict, least: int, pair_s: float | None) -> str:
     more = least - verdict.pairs
-    return f"it takes at least {least} pairs, {more} more{_time(more, pair_s)}"
+    return f"at least {least} pairs, {more} more{_time(more, pair_s)}"
 
 
 def _wanted(
@@ -75,7 +75,7 @@ def _wanted(
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if share < 1 else f"{100 * share:.0f} %"
+    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
 
 
 def _time(pairs: int, pair_s: float | None) -> str:

@@ -37,7 +37,8 @@ class LoadTelling(CacheObserver):
         self._observer.run_message(message)
 
     def run_prepared(self, preparation: Preparation) -> None:
-        """Said as a warning, the first time."""
-        if preparation.note and preparation.note not in self._said:
-            self._said.add(preparation.note)
+        """Said as a warning, the first time: a search has a database, and sizes, per trial."""
+        what = preparation.note.partition(":")[0]
+        if what and what not in self._said:
+            self._said.add(what)
             self._observer.warning(preparation.note)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lsmtune.records.measurement import Measurement, Outcome
-from lsmtune.records.pairing import PairMethod
+from lsmtune.records.pairing import PairMethod, slices_for
 from lsmtune.records.workload import Workload
 from lsmtune.runners.pair import cold_obstacle, slices_obstacle
 
@@ -82,6 +82,17 @@ def slices_unusable(workloads: Sequence[Workload], *, native: bool) -> str:
     if not native:
         return "a program that is not lsmtune's own driver cannot be stopped and continued"
     return next(filter(None, map(slices_obstacle, workloads)), "")
+
+
+def slices_of(first: Sequence[Measurement]) -> int:
+    """How many slices suit the measure phases, which took as long as in the runs of a `first` pair.
+
+    0, which leaves it to the runner, before anything is known of that. All runs of a pair count
+    alike, so that the number does not depend on which side is which.
+    """
+    phases = [phase for run in first for phase in run.phases]
+    lengths_s = [phase.elapsed_s for phase in phases if phase.kind == "measure"]
+    return slices_for(max(lengths_s)) if lengths_s else 0
 
 
 def stalled_share(run: Measurement) -> float | None:

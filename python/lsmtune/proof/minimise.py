@@ -1,38 +1,59 @@
 """The fewest options that keep a gain: backward elimination, each step a proof of its own.
 
 Which runs prove a step is none of this file's business: it is handed a `Prove`, and decides from
-verdicts alone what to compare next.
+what that found alone what to compare next.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from typing import Protocol
 
 from lsmtune.records.config import Config, OptionValue, option_text
 from lsmtune.records.verdict import Verdict, VerdictOutcome
+from lsmtune.stats.sequential import pairs_at_least
 
 
 class Prove(Protocol):
     """Carries out one proof of a minimisation."""
 
-    def __call__(self, baseline: Config, candidate: Config, step: Step) -> Verdict | None:
-        """The verdict on `candidate` against `baseline`; None when it was interrupted."""
+    def __call__(self, baseline: Config, candidate: Config, step: Step) -> Comparison | None:
+        """`candidate` against `baseline`; None when it was interrupted."""
         ...
+
+
+class Kind(StrEnum):
+    """What a step asks."""
+
+    WHOLE = "whole"  # whether there is a gain at all; without one nothing comes after it
+    OPTION = "option"  # what one option does: the step's baseline is without it
+    LOSS = "loss"  # whether the result is worse than the full candidate
+    GAIN = "gain"  # what the result gains over the baseline
 
 
 @dataclass(frozen=True)
 class Step:
-    """One comparison: what it is for, and how many may come after it, at most.
+    """One comparison: what it asks, and how many may come after it, at most.
 
     `confidence` is what the step is judged at, so that all steps together are wrong no more often
-    than one proof at the confidence that was asked for.
+    than one proof at the confidence that was asked for. `option` is that of a step of that kind.
     """
 
-    purpose: str
+    kind: Kind
     confidence: float
     to_come: int
+    option: str = ""
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What a step found: a verdict, and how runs of either side failed, empty where none did."""
+
+    verdict: Verdict
+    baseline_failure: str = ""
+    candidate_failure: str = ""
 
 
 @dataclass(frozen=True)
@@ -40,7 +61,8 @@ class OptionEffect:
     """What became of one option: its value in candidate and baseline (None: the engine's default).
 
     `verdict` compares the configuration at that moment with itself without the option; `kept` says
-    whether the option is in the result, `restored` that it had been left out before.
+    whether the option is in the result, `restored` that it had been left out before. `why` says
+    what keeps an option of which no effect is proven.
     """
 
     option: str
@@ -49,16 +71,18 @@ class OptionEffect:
     verdict: Verdict
     kept: bool
     restored: bool = False
+    why: str = ""
 
 
 @dataclass(frozen=True)
 class Minimisation:
-    """The result: `config`, each option's effect in the order of the steps, and two closing proofs.
+    """The result: `config`, each option's effect in the order of the steps, and the other proofs.
 
-    `gain` is of the result over the baseline. `loss` is of the result over the full candidate: not
-    `worse` says that nothing that matters was lost. Both are None where there was nothing to prove,
-    and `why` then says why. `complete` is False when it was interrupted, and the rest is then not
-    known.
+    `first` is of the full candidate over the baseline, `gain` of the result over the baseline.
+    `loss` is of the result over the full candidate: not `worse` says that nothing that matters is
+    proven to be lost; it is None where every option is kept. All are None where there was nothing
+    to prove, and `why` then says why. `complete` is False when it was interrupted, and the rest is
+    then not known.
     """
 
     config: Config
@@ -74,6 +98,16 @@ class Minimisation:
         """The options of the result that differ from the baseline."""
         return tuple(effect for effect in self.effects if effect.kept)
 
+    @property
+    def gone(self) -> tuple[OptionEffect, ...]:
+        """The options that are back at the baseline's value."""
+        return tuple(effect for effect in self.effects if not effect.kept)
+
+    @property
+    def is_proven(self) -> bool:
+        """Whether the result is proven better than the baseline."""
+        return self.gain is not None and self.gain.outcome is VerdictOutcome.BETTER
+
 
 class _InterruptedError(Exception):
     """A proof was cut off."""
@@ -87,10 +121,17 @@ def differing_options(baseline: Config, candidate: Config) -> tuple[str, ...]:
 
 def without(config: Config, option: str, baseline: Config) -> Config:
     """`config` with the baseline's value of `option`, which may be the engine's own default."""
-    options = {name: value for name, value in config.options.items() if name != option}
-    if option in baseline.options:
-        options[option] = baseline.options[option]
-    return Config(options, f"{config.label} without {option}")
+    return _with_value(config, option, baseline.options.get(option))
+
+
+def steps_of(options: int) -> int:
+    """Comparisons that are planned for so many options: the whole, each, and the closing two."""
+    return options + 3
+
+
+def confidence_each(confidence: float, options: int) -> float:
+    """What each step is judged at, for all of them to hold at `confidence` (Bonferroni)."""
+    return 1.0 - (1.0 - confidence) / steps_of(options)
 
 
 def minimise(
@@ -107,9 +148,10 @@ def minimise(
     unless the configuration with it is proven better than the one without (backward elimination:
     N. Draper, H. Smith, "Applied Regression Analysis", 1966, chapter 6). Of two options that do the
     same, the one that is tried first goes: `riskiest_first` gives a larger number to what a user
-    would rather not deploy. Losses too small to be proven one by one can add up, so the result
-    meets the full candidate at the end, and while it is proven worse the option that seemed to
-    matter most is put back.
+    would rather not deploy. An option stays too where the configuration without it failed, and
+    where there were fewer pairs than any proof needs, since nothing is known of it then. Losses too
+    small to be proven one by one can add up, so the result meets the full candidate at the end, and
+    while it is proven worse, or fails, the option that seemed to matter most is put back.
 
     Each step is judged at 1 - (1 - confidence) / steps (Bonferroni). Comparisons that are made
     again after an option was put back are beyond those; what they can do wrong is to keep too much.
@@ -133,7 +175,8 @@ class _Elimination:
         self._candidate = candidate
         self._options = options
         self._prove = prove
-        self._confidence = confidence
+        self._confidence = confidence_each(confidence, len(options))
+        self._steps = steps_of(len(options))
         self._current = candidate
         self._effects: dict[str, OptionEffect] = {}
         self._first: Verdict | None = None
@@ -142,59 +185,54 @@ class _Elimination:
         if not self._options:
             return self._result(why="the two configurations do not differ")
         try:
-            self._first = self._ask(self._baseline, self._candidate, "the whole gain", 0)
+            self._first = self._ask(self._baseline, self._candidate, Kind.WHOLE, 0).verdict
             if self._first.outcome is not VerdictOutcome.BETTER:
                 return self._result(why="there is no proven gain to keep")
             for done, option in enumerate(self._options):
                 self._try_without(option, done + 1)
             loss = self._restore_what_is_missed()
-            gain = self._ask(self._baseline, self._current, "the gain that is kept", self._steps)
+            gain = self._ask(self._baseline, self._current, Kind.GAIN, self._steps).verdict
         except _InterruptedError:
             return self._result(complete=False)
         return self._result(gain=gain, loss=loss)
 
-    @property
-    def _steps(self) -> int:
-        """Comparisons that are planned: the whole, each option, and the two closing ones."""
-        return len(self._options) + 3
-
-    def _ask(self, baseline: Config, candidate: Config, purpose: str, done: int) -> Verdict:
-        each = 1.0 - (1.0 - self._confidence) / self._steps
-        step = Step(purpose, each, max(0, self._steps - done - 1))
-        verdict = self._prove(baseline, candidate, step)
-        if verdict is None:
+    def _ask(
+        self, baseline: Config, candidate: Config, kind: Kind, done: int, option: str = ""
+    ) -> Comparison:
+        step = Step(kind, self._confidence, max(0, self._steps - done - 1), option)
+        found = self._prove(baseline, candidate, step)
+        if found is None:
             raise _InterruptedError
-        return verdict
+        return found
 
     def _try_without(self, option: str, done: int) -> None:
         reduced = without(self._current, option, self._baseline)
-        verdict = self._ask(reduced, self._current, f"the effect of {option}", done)
-        kept = verdict.outcome is VerdictOutcome.BETTER
+        found = self._ask(reduced, self._current, Kind.OPTION, done, option)
+        why = _why_it_stays(found)
+        kept = found.verdict.outcome is VerdictOutcome.BETTER or bool(why)
         self._effects[option] = OptionEffect(
             option,
             self._candidate.options.get(option),
             self._baseline.options.get(option),
-            verdict,
+            found.verdict,
             kept,
+            why=why,
         )
         if not kept:
             self._current = reduced
 
     def _restore_what_is_missed(self) -> Verdict | None:
-        """Put options back while the result is proven worse than the full candidate."""
+        """Put options back while the result is worse than the full candidate, or fails."""
         dropped = [e for e in self._effects.values() if not e.kept]
         dropped.sort(key=lambda effect: _gain_of(effect.verdict))
-        loss: Verdict | None = None
         while dropped:
-            purpose = "what was lost on the way"
-            loss = self._ask(self._candidate, self._current, purpose, self._steps - 2)
-            if loss.outcome is not VerdictOutcome.WORSE:
-                return loss
-            missed = dropped.pop()
-            value = {missed.option: missed.value} if missed.value is not None else {}
-            kept = {n: v for n, v in self._current.options.items() if n != missed.option}
-            self._current = Config({**kept, **value}, self._candidate.label)
-            self._effects[missed.option] = replace(missed, kept=True, restored=True)
+            found = self._ask(self._candidate, self._current, Kind.LOSS, self._steps - 2)
+            if found.verdict.outcome is not VerdictOutcome.WORSE and not found.candidate_failure:
+                return found.verdict
+            what = found.candidate_failure or "the result was worse than the full candidate"
+            missed, why = dropped.pop(), f"without it {what}"
+            self._current = _with_value(self._current, missed.option, missed.value)
+            self._effects[missed.option] = replace(missed, kept=True, restored=True, why=why)
         return None
 
     def _result(
@@ -205,11 +243,12 @@ class _Elimination:
         why: str = "",
         complete: bool = True,
     ) -> Minimisation:
-        options: Mapping[str, OptionValue] = self._current.options
         kept = [option for option, effect in self._effects.items() if effect.kept]
         label = f"{self._candidate.label}, {len(kept)} of {len(self._options)} options kept"
+        if gain is not None and gain.outcome is not VerdictOutcome.BETTER:
+            why = "the gain of what is left is not proven"
         return Minimisation(
-            Config(options, label if self._effects else self._candidate.label),
+            Config(self._current.options, label if self._effects else self._candidate.label),
             tuple(self._effects.values()),
             self._first,
             gain,
@@ -219,11 +258,32 @@ class _Elimination:
         )
 
 
+def _why_it_stays(found: Comparison) -> str:
+    """Why an option without a proven effect is kept; empty where it need not be."""
+    verdict = found.verdict
+    if verdict.outcome is VerdictOutcome.BETTER:
+        return ""
+    if found.baseline_failure:
+        return f"without it {found.baseline_failure}"
+    if verdict.outcome is not VerdictOutcome.NOT_PROVEN or found.candidate_failure:
+        return ""
+    least = pairs_at_least(verdict.confidence)
+    if verdict.pairs >= least:
+        return ""
+    return f"not known: {verdict.pairs} pairs, and a proof takes at least {least}"
+
+
 def _gain_of(verdict: Verdict) -> float:
     """How much better with the option than without it, as a ratio; 1 where nothing is known."""
     if verdict.ratio is None or verdict.ratio <= 0:
         return 1.0
     return verdict.ratio if verdict.direction == "maximize" else 1.0 / verdict.ratio
+
+
+def _with_value(config: Config, option: str, value: OptionValue | None) -> Config:
+    """`config` with `value` of `option`; None leaves it to the engine."""
+    options = {name: old for name, old in config.options.items() if name != option}
+    return Config(options if value is None else options | {option: value}, config.label)
 
 
 def _text(config: Config, option: str) -> str | None:

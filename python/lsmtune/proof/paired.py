@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 
 from lsmtune.proof.effort import Effort, effort
 from lsmtune.proof.measurer import Measurer
-from lsmtune.proof.method import Choice, choose
+from lsmtune.proof.method import Choice, choose, slices_of
 from lsmtune.proof.observer import ProofObserver
 from lsmtune.proof.others import Others, other_ratios
 from lsmtune.proof.pairs import Pair, Side, failed, measurements, next_number, stored_pairs
@@ -19,7 +19,7 @@ from lsmtune.proof.tally import complete_pairs, notes_on, tally_of
 from lsmtune.proof.verdict import Tally, judge
 from lsmtune.records.config import Config
 from lsmtune.records.goal import Goal
-from lsmtune.records.pairing import PairMethod, slices_for
+from lsmtune.records.pairing import PairMethod
 from lsmtune.records.verdict import Verdict, VerdictOutcome
 from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.storage.measurements import Role
@@ -190,10 +190,7 @@ class _Proof:
 
     def _slices(self) -> int:
         """As many as suit the length of the phases; 0 before anything is known of that."""
-        first = self._stored[0].runs if self._stored else ()
-        phases = [phase for run in first for phase in run.measurement.phases]
-        lengths_s = [phase.elapsed_s for phase in phases if phase.kind == "measure"]
-        return slices_for(max(lengths_s)) if lengths_s else 0
+        return slices_of(measurements(self._stored[0].runs)) if self._stored else 0
 
     def _pair_s(self, pairs: Sequence[Pair]) -> float:
         """Seconds that the next pair will take: the median of those before it, 0 when none was."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from enum import IntEnum
+from enum import IntEnum, unique
 
 import numpy as np
 
 LOADS_OF_PROOF = 3
 
 
+@unique
 class Stream(IntEnum):
     """What a seed is for. The numbers are part of the derivation: never change one."""
 
@@ -21,7 +22,7 @@ class Stream(IntEnum):
     REPEAT = 6
     CALIBRATION = 7
     CRASH = 8
-    LOAD = 8
+    LOAD = 9
 
 
 def derive_seed(study_seed: int, stream: Stream, index: int) -> int:
@@ -39,13 +40,15 @@ def derive_seed(study_seed: int, stream: Stream, index: int) -> int:
     return (word >> 12) << 1 | (stream is Stream.PROOF)
 
 
-def load_seed(pair: int) -> int:
-    """The seed with which the database of a proof's pair is loaded, where it is kept for others.
+def load_seed(pair: int, *, shared: bool) -> int:
+    """The seed with which the databases of a proof's pair are loaded, where copies of them serve.
 
-    Three databases take turns, so that a proof rests on more than one tree. They are the same ones
-    in every study, and not the one on which a search runs.
+    Where both sides have `shared` one, three take turns, so that a proof rests on more than one
+    tree. Else each pair has its own. They are the same ones in every study, and none of them is the
+    one on which a search runs.
     """
-    return derive_seed(0, Stream.LOAD, pair % LOADS_OF_PROOF)
+    index = pair % LOADS_OF_PROOF if shared else LOADS_OF_PROOF + pair
+    return derive_seed(0, Stream.LOAD, index)
 
 
 def candidate_first(study_seed: int, pair: int) -> bool:

@@ -30,10 +30,13 @@ def tally_of(pairs: Sequence[Pair], goal: Goal) -> Tally:
     complete = complete_pairs(pairs, goal)
     values = [(_value(goal, pair.baseline), _value(goal, pair.candidate)) for pair in complete]
     failures = len(pairs) - len(complete)
-    failure = next((pair.candidate for pair in pairs if _candidate_failed(pair, goal)), None)
-    disqualified = "" if failure is None else _failure_text(failure)
+    failure = next((pair for pair in pairs if _candidate_failed(pair, goal)), None)
+    disqualified = "" if failure is None else _failure_text(failure, goal)
     if failures > FAILURES_TOLERATED and not disqualified:
-        disqualified = f"the baseline failed in {failures} pairs"
+        last = next(
+            (_ended(pair.baseline) for pair in reversed(pairs) if failed(pair.baseline)), ""
+        )
+        disqualified = f"the baseline failed in {failures} pairs: a run of it ended {last}"
     runs = [run.measurement for pair in pairs for run in pair.candidate]
     return Tally(
         baseline=[baseline for baseline, _ in values if baseline is not None],
@@ -77,13 +80,23 @@ def _candidate_failed(pair: Pair, goal: Goal) -> bool:
     return not failed(pair.baseline) and _value(goal, pair.candidate) is None
 
 
-def _failure_text(side: Side) -> str:
-    runs = measurements(side)
-    run = next((run for run in runs if run.outcome is not Outcome.OK), None)
-    if run is None:
-        return "a run of the candidate did not observe the metric"
-    detail = f" ({run.error.message})" if run.error else ""
-    return f"a run of the candidate ended {run.outcome.value}{detail}"
+def _failure_text(pair: Pair, goal: Goal) -> str:
+    """How the candidate of `pair` failed, and whether the baseline did no better."""
+    alike = _value(goal, pair.baseline) is None
+    if failed(pair.candidate):
+        whose = (
+            "a run of the baseline and one of the candidate" if alike else "a run of the candidate"
+        )
+        return f"{whose} ended {_ended(pair.candidate)}"
+    if alike:
+        return f"no run of either configuration observed {goal.metric}"
+    return f"a run of the candidate did not observe {goal.metric}"
+
+
+def _ended(side: Side) -> str:
+    """How the run of `side` ended that failed."""
+    run = next(run for run in measurements(side) if run.outcome is not Outcome.OK)
+    return run.outcome.value + (f" ({run.error.message})" if run.error else "")
 
 
 def _stalled(run: Measurement) -> bool:

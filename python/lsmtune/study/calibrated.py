@@ -65,7 +65,7 @@ def calibration_line(found: Calibration, spec: Spec) -> str:
         return f"calibration: {found.pairs} pairs{of}, too few to say how noisy the machine is"
     text = (
         f"calibration: {found.pairs} pairs by {found.method.value}{of}: {spec.goal.metric} varies "
-        f"by {100 * noise.run_log_sd:.2g} % from run to run"
+        f"by {_per_cent(noise.run_log_sd)} from run to run"
     )
     seconds = found.seconds_per_pair or 0.0
     effect = smallest_effect(
@@ -74,8 +74,13 @@ def calibration_line(found: Calibration, spec: Spec) -> str:
     if effect is None:
         return text
     return (
-        f"{text}; a proof of {spec.proof.pairs} pairs can show a difference of {100 * effect:.2g} %"
+        f"{text}; a proof of {spec.proof.pairs} pairs can show a difference of {_per_cent(effect)}"
     )
+
+
+def _per_cent(share: float) -> str:
+    """Two digits that matter: `3.2 %`, `57 %`, `571 %`."""
+    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:,.0f} %"
 
 
 def _none(pair_s: float) -> str:

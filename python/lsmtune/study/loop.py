@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from lsmtune.errors import InputError
+from lsmtune.proof.crash_test import CrashTest, Survived, survived
 from lsmtune.proof.loaded import loaded_databases
 from lsmtune.proof.measurer import Clock, Measurer
 from lsmtune.proof.paired import ProofPlan, prove
@@ -186,8 +187,10 @@ class _Tuning:
         if reason is None:
             return self._result(None, interrupted=True)
         self._observer.search_finished(reason)
-        verdict = self._prove()
-        return self._result(verdict, interrupted=verdict is None)
+        found = self._survived(self._prove())
+        if found is None:
+            return self._result(None, interrupted=True)
+        return self._result(found.verdict, interrupted=False, crash_test=found.crash)
 
     @property
     def _progress(self) -> Progress:
@@ -487,6 +490,15 @@ class _Tuning:
         )
         return None if verdict is None else self._judged_by_constraints(verdict, best)
 
+    def _survived(self, verdict: Verdict | None) -> Survived | None:
+        """The verdict, once a finalist's process was killed in a load; None when interrupted."""
+        best = self._progress.best
+        if verdict is None or best is None:
+            return None if verdict is None else Survived(verdict)
+        return survived(
+            verdict, best.config, self._measurer, self._observer, study_seed=self._spec.seed
+        )
+
     def _judged_by_constraints(self, verdict: Verdict, best: BestTrial) -> Verdict:
         """`verdict`, unless the candidate broke a constraint in most of its fresh runs.
 
@@ -522,7 +534,9 @@ class _Tuning:
         same = is_baseline(self._spec, best.config, self._defaults)
         return "the baseline itself was the best of the search" if same else ""
 
-    def _result(self, verdict: Verdict | None, *, interrupted: bool) -> TuneResult:
+    def _result(
+        self, verdict: Verdict | None, *, interrupted: bool, crash_test: CrashTest | None = None
+    ) -> TuneResult:
         best = self._progress.best
         return TuneResult(
             baseline=self._baseline,
@@ -533,6 +547,7 @@ class _Tuning:
             best_value=best.value if best else None,
             best_values=self._labelled(best.values if best else None),
             verdict=verdict,
+            crash_test=crash_test,
             counts=dict(self._progress.counts),
             refused=dict(self._folder.measurements.fact(REFUSED) or {}),
             interrupted=interrupted,

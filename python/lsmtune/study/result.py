@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lsmtune.proof.crash_test import CrashTest
 from lsmtune.records.config import Config
 from lsmtune.records.verdict import Verdict
+from lsmtune.storage.codec import encode
 
 FORMAT_VERSION = 1
 CORRECTION = "bonferroni"  # of the intervals of a verdict's other metrics
@@ -20,7 +22,7 @@ class TuneResult:
     `best_values` and `baseline_values` have each objective's value by its label. `counts` holds the
     number of trials by outcome, `refused` that of configurations that constraints spared a run, by
     reason, both over all sessions. An interrupted study has no verdict yet, and goes on when it is
-    tuned again.
+    tuned again. `crash_test` is None where the best was not proved better.
     """
 
     baseline: Config
@@ -31,6 +33,7 @@ class TuneResult:
     best_values: Mapping[str, float] = field(default_factory=dict)
     baseline_values: Mapping[str, float] = field(default_factory=dict)
     verdict: Verdict | None = None
+    crash_test: CrashTest | None = None
     counts: Mapping[str, int] = field(default_factory=dict)
     refused: Mapping[str, int] = field(default_factory=dict)
     interrupted: bool = False
@@ -47,6 +50,7 @@ def result_document(result: TuneResult) -> dict[str, object]:
     return {
         "format_version": FORMAT_VERSION,
         "verdict": None if result.verdict is None else verdict_document(result.verdict),
+        "crash_test": encode(result.crash_test),
         "best": None
         if result.best is None
         else {

@@ -1,0 +1,252 @@
+"""What `bench` says at its end: figures of each phase, the tree, noise. Nothing is printed here."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from lsmtune.analysis.conditions import conditions_of
+from lsmtune.analysis.performance import level_numbers, middle, tree_depth
+from lsmtune.analysis.repeats import RepeatRow, repeat_rows
+from lsmtune.analysis.run_notices import condition_notices
+from lsmtune.analysis.trust_tables import Conditions
+from lsmtune.cli.output import NOT_KNOWN, failure_line
+from lsmtune.machine.cpu import cores_present
+from lsmtune.proof.run_length import factor_wanted, run_length, scaled_num
+from lsmtune.records.engine import Build
+from lsmtune.records.measurement import Measurement, Outcome, PhaseMeasurement
+from lsmtune.records.workload import PhaseKind, Workload
+from lsmtune.report.text import deviation
+from lsmtune.report.trust_words import condition_facts
+from lsmtune.storage.codec import encode
+from lsmtune.units import format_bytes, format_duration
+
+# What most people ask of a run, and so of its noise.
+_NOISE_SHOWN = (
+    *("sustained_throughput_ops_s", "throughput_ops_s", "latency_us_p99"),
+    "cpu_us_per_operation",
+)
+
+
+@dataclass(frozen=True)
+class Row:
+    """A line of the result table: a number of a phase, and how it is written."""
+
+    label: str
+    value: Callable[[PhaseMeasurement], float | None]
+    shown: Callable[[float], str]
+
+
+def count(value: float) -> str:
+    """`1,234,567`."""
+    return f"{value:,.0f}"
+
+
+def rate(value: float) -> str:
+    """Operations per second."""
+    return f"{value:,.0f} ops/s"
+
+
+def micros(value: float) -> str:
+    """Microseconds in the unit that keeps the number short."""
+    for limit, unit in ((1e3, "us"), (1e6, "ms")):
+        if value < limit:
+            return f"{value * 1e3 / limit:.3g} {unit}"
+    return f"{value / 1e6:.3g} s"
+
+
+def _bytes(value: float) -> str:
+    return format_bytes(round(value))
+
+
+def _factor(value: float) -> str:
+    return f"{value:.2f}"
+
+
+ROWS = (
+    Row("operations", lambda p: p.operations, count),
+    Row("elapsed", lambda p: p.elapsed_s, format_duration),
+    Row("burst", lambda p: p.throughput_ops_s, rate),
+    Row("sustained", lambda p: p.sustained_throughput_ops_s, rate),
+    Row("drain", lambda p: p.drain_s, format_duration),
+    Row("latency p50", lambda p: p.latency_us_p50, micros),
+    Row("latency p95", lambda p: p.latency_us_p95, micros),
+    Row("latency p99", lambda p: p.latency_us_p99, micros),
+    Row("latency p99.9", lambda p: p.latency_us_p999, micros),
+    Row("latency max", lambda p: p.latency_us_max, micros),
+    Row("write amplification", lambda p: p.write_amplification, _factor),
+    Row("read amplification", lambda p: p.read_amplification, _factor),
+    Row("space amplification", lambda p: p.space_amplification, _factor),
+    Row("flushes", lambda p: p.flushes, count),
+    Row("flush bytes", lambda p: p.flush_bytes, _bytes),
+    Row("compactions", lambda p: p.compactions, count),
+    Row("compaction read", lambda p: p.compaction_read_bytes, _bytes),
+    Row("compaction write", lambda p: p.compaction_write_bytes, _bytes),
+    Row("stall", lambda p: p.stall_s, format_duration),
+    Row("CPU per operation", lambda p: p.cpu_us_per_operation, micros),
+    Row("peak memory", lambda p: p.rss_bytes_max, _bytes),
+    Row("database", lambda p: p.database_bytes, _bytes),
+    Row("keys found", lambda p: p.keys_found, count),
+    Row("keys missing", lambda p: p.keys_missing, count),
+)
+
+
+def bench_document(measurements: Sequence[Measurement], workload: Workload) -> dict[str, object]:
+    """What `bench --json` prints: the fields of the records, whole, and what they come to."""
+    found = _conditions(measurements, workload)
+    return {
+        "measurements": [encode(measurement) for measurement in measurements],
+        "repeats": [encode(row) for row in repeat_rows(measurements)],
+        "conditions": encode(found),
+        "notices": _notices(measurements, workload, found),
+    }
+
+
+def bench_view(
+    measurements: Sequence[Measurement], workload: Workload, warnings: Sequence[str]
+) -> RenderableType:
+    """The result of `bench` for people: one column per phase, medians where runs were repeated."""
+    good = [m for m in measurements if m.outcome is Outcome.OK]
+    shown, found = good or list(measurements), _conditions(measurements, workload)
+    parts: list[RenderableType] = [Text(_title(shown[0]), style="bold")]
+    phases = phases_of(shown)
+    if phases:
+        parts.append(_phase_table(phases))
+    if len(good) > 1:
+        parts.append(Text(f"median of {len(good)} runs ± half their range", style="dim"))
+    parts += [Text(line) for line in _noise_lines(repeat_rows(good))]
+    parts += _trees(phases)
+    parts += [Text(line) for line in _facts(shown)]
+    parts += [Text(f"{name}: {value}") for name, value in condition_facts(found)]
+    lines = [*warnings, *_notices(measurements, workload, found), *_warnings(measurements)]
+    parts += [Text(f"warning: {line}", style="yellow") for line in dict.fromkeys(lines)]
+    return Group(*parts)
+
+
+def phases_of(measurements: Sequence[Measurement]) -> list[list[PhaseMeasurement]]:
+    """For each phase with operations, that phase in every measurement that finished it."""
+    names = dict.fromkeys(p.name for m in measurements for p in m.phases if p.operation is not None)
+    return [[p for m in measurements for p in m.phases if p.name == name] for name in names]
+
+
+def _title(measurement: Measurement) -> str:
+    engine = measurement.engine
+    build = "" if engine.build is Build.UNKNOWN else f", {engine.build.value}"
+    version = f" {engine.version}" if engine.version else ""
+    return f"{engine.name}{version}{build}: {measurement.workload}, seed {measurement.seed}"
+
+
+def _phase_table(phases: Sequence[Sequence[PhaseMeasurement]]) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("")
+    for runs in phases:
+        threads = f", {runs[0].threads} threads" if runs[0].threads > 1 else ""
+        table.add_column(f"{runs[0].name}{threads}", justify="right", overflow="fold")
+    for row in ROWS:
+        cells = [_cell(row, runs) for runs in phases]
+        if any(cell != NOT_KNOWN for cell in cells):
+            table.add_row(row.label, *cells)
+    return table
+
+
+def _cell(row: Row, runs: Sequence[PhaseMeasurement]) -> str:
+    values = [value for run in runs if (value := row.value(run)) is not None]
+    if not values:
+        return NOT_KNOWN
+    middle_value = statistics.median(values)
+    if len(values) == 1 or middle_value == 0:
+        return row.shown(middle_value)
+    spread = (max(values) - min(values)) / 2 / middle_value
+    return f"{row.shown(middle_value)} ±{100 * spread:.0f} %"
+
+
+def _noise_lines(rows: Sequence[RepeatRow]) -> Iterator[str]:
+    """How much each metric scatters, by phase; nothing with too few runs."""
+    for phase in dict.fromkeys(row.phase for row in rows):
+        told = [
+            f"  {row.metric}: {deviation(row.noise.log_sd)} "
+            f"({deviation(row.noise.log_sd_low)} to {deviation(row.noise.log_sd_high)})"
+            for metric in _NOISE_SHOWN
+            for row in rows
+            if (row.phase, row.metric) == (phase, metric) and row.noise is not None
+        ]
+        if told:
+            yield f"noise of {phase} from run to run, standard deviation (95 % CI):"
+            yield from told
+
+
+def _trees(phases: Sequence[Sequence[PhaseMeasurement]]) -> Iterator[RenderableType]:
+    """The tree at the end of each measure phase, and what was written into its levels."""
+    for runs in phases:
+        depth = tree_depth(runs) if runs[0].kind == PhaseKind.MEASURE else 0
+        if depth:
+            yield Text(f"the tree at the end of {runs[0].name}, and compactions into each level:")
+            yield _tree(runs, depth)
+
+
+def _tree(runs: Sequence[PhaseMeasurement], depth: int) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in ("level", "files", "size", "compactions", "written by them"):
+        table.add_column(name, justify="right")
+    for level in range(depth):
+        columns = zip(*(level_numbers(run, level) for run in runs), strict=True)
+        numbers = (middle(column) for column in columns)
+        cells = (
+            NOT_KNOWN if value is None else shown(value)
+            for value, shown in zip(numbers, (count, _bytes, count, _bytes), strict=True)
+        )
+        table.add_row(str(level), *cells)
+    return table
+
+
+def _conditions(measurements: Sequence[Measurement], workload: Workload) -> Conditions:
+    cache = workload.page_cache
+    runs = [(measurement, cache) for measurement in measurements]
+    return conditions_of(runs, {workload.name: cache}, cores_present())
+
+
+def _facts(measurements: Sequence[Measurement]) -> list[str]:
+    """Verification, and options that did not take: the same in every repeat, or said."""
+    checks = [m.verification for m in measurements if m.verification is not None]
+    lines = []
+    if checks:
+        checked = sum(check.keys_checked for check in checks)
+        bad = sum(check.keys_lost + check.keys_wrong for check in checks)
+        verdict = "all right" if bad == 0 else f"{bad} LOST OR WRONG"
+        lines.append(f"verified: {count(checked)} keys read back after reopening, {verdict}")
+    return lines
+
+
+def _notices(
+    measurements: Sequence[Measurement], workload: Workload, found: Conditions
+) -> list[str]:
+    """What makes the figures say less than they seem to: the last run's length, the conditions."""
+    lines = [f"{notice.title}: {notice.text}" for notice in condition_notices(found)]
+    last = next((m for m in reversed(measurements) if m.outcome is Outcome.OK), None)
+    if last is None:
+        return lines
+    lines += run_length(last)
+    num = scaled_num(workload.num, factor_wanted(last) or 1.0)
+    if num > workload.num:
+        lines.append(f"too short to say what is sustained; -w num={num} would do")
+    return lines
+
+
+def _warnings(measurements: Sequence[Measurement]) -> list[str]:
+    lines = []
+    for measurement in measurements:
+        for option in measurement.options_not_taken:
+            if option.effective is None:
+                effect = "the engine does not say whether it took it"
+            else:
+                effect = f"the engine uses {option.effective}"
+            lines.append(f"option {option.name}={option.requested}: {effect}")
+        lines += measurement.warnings
+        if measurement.outcome is not Outcome.OK:
+            lines.append(failure_line(measurement))
+    return lines

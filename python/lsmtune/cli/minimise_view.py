@@ -1,0 +1,226 @@
+"""What `lsmtune minimise` says: for people, for programs, and as the engine's file of options."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from lsmtune.cli.minimisation import Minimised
+from lsmtune.cli.output import NOT_KNOWN, digits, verdict_line, verdict_lines
+from lsmtune.cli.tune_result import value_text
+from lsmtune.cli.verification import Verification
+from lsmtune.cli.verify import OPT_IN, config_document
+from lsmtune.engines.exporters import EXPORTERS, ExportFormat, export
+from lsmtune.engines.names import ENGINE_KINDS
+from lsmtune.engines.options import catalogue_defaults
+from lsmtune.errors import InputError
+from lsmtune.proof.crash_test import crash_line
+from lsmtune.proof.minimise import OptionEffect
+from lsmtune.records.config import Config, OptionValue, option_text
+from lsmtune.records.verdict import Verdict, VerdictOutcome
+from lsmtune.storage.codec import encode
+from lsmtune.study.result import verdict_document
+
+
+@dataclass(frozen=True)
+class Minimising:
+    """What was asked: the candidate is without the options in `same`, which change nothing.
+
+    `refused` says why the candidate was not run, `warnings` what must be known of either one.
+    """
+
+    verification: Verification
+    same: tuple[str, ...] = ()
+    refused: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def document(asked: Minimising, found: Minimised) -> dict[str, object]:
+    """What `minimise --json` prints."""
+    result = found.result
+    return {
+        "baseline": config_document(asked.verification.baseline),
+        "candidate": config_document(asked.verification.candidate),
+        "kept": [_effect_document(effect) for effect in result.kept],
+        "gone": [_effect_document(effect) for effect in result.gone],
+        "same": list(asked.same),
+        "first": _verdict_document(result.first),
+        "gain": _verdict_document(result.gain),
+        "loss": _verdict_document(result.loss),
+        "crash_test": encode(found.crash),
+        "configuration": dict(result.config.options),
+        "complete": result.complete,
+        "why": result.why,
+        "refused": list(asked.refused),
+        "warnings": list(asked.warnings),
+    }
+
+
+def _effect_document(effect: OptionEffect) -> dict[str, object]:
+    return {
+        "option": effect.option,
+        "value": effect.value,
+        "baseline_value": effect.baseline_value,
+        "verdict": verdict_document(effect.verdict),
+        "restored": effect.restored,
+        "why": effect.why,
+    }
+
+
+def _verdict_document(verdict: Verdict | None) -> dict[str, object] | None:
+    return None if verdict is None else verdict_document(verdict)
+
+
+def options_table(asked: Minimising, found: Minimised) -> RenderableType | None:
+    """What became of each option; None where none was tried."""
+    if not found.result.effects:
+        return None
+    return Group(_table(asked, found), Text(_about_effects(asked, found), style="dim"))
+
+
+def _table(asked: Minimising, found: Minimised) -> Table:
+    verification = asked.verification
+    metric = verification.objective.metric
+    table = Table(box=None, pad_edge=False)
+    for name in ("option", "value", "baseline", f"effect on {metric}", "result"):
+        table.add_column(name, justify="left", overflow="fold")
+    for effect in found.result.effects:
+        table.add_row(
+            effect.option,
+            _value(verification, effect.option, effect.value),
+            _value(verification, effect.option, effect.baseline_value),
+            _effect_text(effect.verdict),
+            _became(effect),
+            style="" if effect.kept else "dim",
+        )
+    return table
+
+
+def _value(verification: Verification, option: str, value: OptionValue | None) -> str:
+    """A value for people; the engine's default where the configuration sets none."""
+    engine = verification.engine
+    if value is None and engine.version:
+        value = catalogue_defaults(engine.name, engine.version).get(option)
+    if value is None:
+        return "the engine's default" if engine.name in ENGINE_KINDS else "not set"
+    return value_text(engine.name, option, value)
+
+
+def _effect_text(verdict: Verdict) -> str:
+    """With the option over without it, as in `1.12x (1.08 to 1.17)`."""
+    if verdict.ratio is None:
+        return NOT_KNOWN
+    if verdict.ratio_low is None or verdict.ratio_high is None:
+        return f"{digits(verdict.ratio)}x (no interval)"
+    low, high = digits(verdict.ratio_low), digits(verdict.ratio_high)
+    return f"{digits(verdict.ratio)}x ({low} to {high})"
+
+
+def _became(effect: OptionEffect) -> str:
+    what = "put back" if effect.restored else "kept" if effect.kept else "gone"
+    if not effect.kept:
+        harm = effect.verdict.outcome is VerdictOutcome.WORSE
+        what = f"{what}, it does harm" if harm else what
+    return f"{what}: {effect.why}" if effect.why else what
+
+
+def _about_effects(asked: Minimising, found: Minimised) -> str:
+    verification = asked.verification
+    each = found.result.effects[0].verdict.confidence
+    better = "lower" if verification.objective.direction == "minimize" else "higher"
+    return (
+        f"with the option over without it, {better} is better; each interval at "
+        f"{100 * each:.4g} %, so that all hold at {100 * verification.plan.confidence:.4g} %"
+    )
+
+
+def result_lines(asked: Minimising, found: Minimised) -> list[str]:
+    """What the result gains and loses, the result itself, and what must be known of it."""
+    return [*_lines(asked, found), *(f"warning: {text}" for text in asked.warnings)]
+
+
+def _lines(asked: Minimising, found: Minimised) -> list[str]:
+    result, verification = found.result, asked.verification
+    name = verification.candidate.label
+    if asked.refused:
+        reasons = [f"  - {reason}" for reason in asked.refused]
+        return [f"{name}: refused as a recommendation, and not run:", *reasons, OPT_IN]
+    lines = []
+    if asked.same:
+        lines.append(f"not tried, since they change nothing: {', '.join(asked.same)}")
+    if not result.complete:
+        return [*lines, "what is known so far; the rest was not tried"]
+    if result.gain is None:
+        lines.append(f"nothing to minimise: {result.why}")
+        if result.first is not None:
+            first, *rest = verdict_lines(result.first)
+            lines += [f"{name}: {first}", *rest]
+        return lines
+    lines.append(f"{len(result.kept)} of {len(result.effects)} options kept")
+    first, *rest = verdict_lines(result.gain)
+    lines += [f"gain     {first}", *rest, f"loss     {_loss_text(result.loss)}"]
+    if found.crash is not None:
+        lines.append(f"crash test: {crash_line(found.crash)}")
+    if result.is_proven:
+        return [*lines, *_taking_it_along(verification, result.config)]
+    if result.gain.outcome is VerdictOutcome.NOT_PROVEN:
+        more = "give it more time (--budget) or pairs (--pairs)"
+        lines.append(f"{name} is proved better, what is left of it is not: {more}")
+    return lines
+
+
+def _loss_text(loss: Verdict | None) -> str:
+    """What the result lost against the full candidate."""
+    if loss is None:
+        return "none: it is the full candidate"
+    line = verdict_line(loss).replace("the baseline", "the full candidate")
+    return line.replace("no proven gain", "no proven difference")
+
+
+def _taking_it_along(verification: Verification, config: Config) -> list[str]:
+    engine = verification.engine.name
+    text = config_text(config)
+    lines = [f"minimal configuration: {text}"]
+    formats = _formats(engine)
+    if formats:
+        lines.append(
+            f"lsmtune export {shlex.quote(text)} --engine {engine} --format {formats[0].name} "
+            f"--output {formats[0].file_name}"
+        )
+    return lines
+
+
+def config_text(config: Config) -> str:
+    """The options as every command takes them: `name=value,name=value`."""
+    pairs = (f"{name}={option_text(value)}" for name, value in config.options.items())
+    return ",".join(pairs) or "default"
+
+
+def _formats(engine_name: str) -> list[ExportFormat]:
+    """Those that serve the engine; its own comes before the shared ones."""
+    return [found for found in EXPORTERS.values() if engine_name in found.engines]
+
+
+def format_for(engine_name: str) -> ExportFormat:
+    """The format of `--output`. Raises InputError for an engine that reads no file of options."""
+    formats = _formats(engine_name)
+    if not formats:
+        why = f"{engine_name} reads no file of options"
+        raise InputError("--output", why=why, allowed=f"with {', '.join(ENGINE_KINDS)}")
+    return formats[0]
+
+
+def exported(asked: Minimising, found: Minimised) -> str:
+    """The result as the engine's file of options. Raises InputError where it cannot be one."""
+    engine, config = asked.verification.engine, found.result.config
+    return export(
+        format_for(engine.name).name,
+        engine.name,
+        config.options,
+        version=engine.version,
+        label=config.label,
+    )

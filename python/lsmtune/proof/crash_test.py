@@ -1,0 +1,271 @@
+"""What a finalist keeps when its process dies: a load is killed in the middle and looked at again.
+
+This is a crash of the process, by SIGKILL. A power loss is not simulated: the kernel lives on, and
+with it everything that the engine had handed over to it, synchronised or not. So a write-ahead log
+that is written and not synchronised, which is what the durability class `wal` asks for, survives
+here as it survives any crash of the program, and would not survive a power loss.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+import threading
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Protocol, runtime_checkable
+
+from lsmtune.errors import InputError
+from lsmtune.proof.measurer import Measurer
+from lsmtune.proof.observer import RunObserver
+from lsmtune.proof.place import Place
+from lsmtune.proof.seeds import Stream, derive_seed
+from lsmtune.records.config import Config
+from lsmtune.records.measurement import Outcome
+from lsmtune.records.request import Limits, RunRequest
+from lsmtune.records.verdict import Verdict, VerdictOutcome
+from lsmtune.records.workload import Durability, PageCache, Phase, PhaseKind, Workload
+from lsmtune.runners.crash_check import CrashCheck, KilledRun
+from lsmtune.storage.codec import decode, encode
+from lsmtune.storage.measurements import MeasurementStore, Role
+
+WHAT_IT_IS = "process crash; a power loss is not simulated"
+
+# Seconds on two cores: to write half of it, to open the database again, and to look for every key.
+LOAD_BYTES = 64 << 20
+# The load is killed after this time where it is slow.
+LOAD_S = 5.0
+# A finalist kept the limits of a run with its workload's data. A load takes less than this share of
+# them, whatever the engine keeps beside each record.
+_SHARE_OF_LIMITS = 1 / 8
+# Where in the load it is killed.
+_FROM, _TO = 0.4, 0.6
+# What reads on while the load is over already and the driver is not yet dead.
+_HOLD_S = 60.0
+
+_FACT = "crash_tests"
+_STRONGEST_FIRST = (Durability.SYNC, Durability.WAL, Durability.NONE)
+
+
+class CrashOutcome(StrEnum):
+    """What a crash test can say."""
+
+    PASSED = "passed"
+    FAILED = "failed"
+    NOT_DONE = "not_done"
+
+
+@dataclass(frozen=True)
+class CrashTest:
+    """What was left of a load that was killed, beside what the durability class promises.
+
+    `acknowledged` writes had been reported done; each of their keys was looked up, `keys_checked`
+    in all. `keys_lost` are not there, which only the class `none` allows; `keys_wrong` are there
+    with another value. `why` says what failed, what was lost and is allowed to be, or why the test
+    was not done.
+    """
+
+    outcome: CrashOutcome
+    durability: Durability
+    acknowledged: int = 0
+    keys_checked: int = 0
+    keys_lost: int = 0
+    keys_wrong: int = 0
+    why: str = ""
+
+
+@runtime_checkable
+class Killer(Protocol):
+    """A Runner whose runs can be killed on purpose: that of lsmtune's own driver."""
+
+    def kill_in_load(
+        self,
+        request: RunRequest,
+        after_operations: int,
+        cancel: threading.Event | None = None,
+        *,
+        after_s: float = math.inf,
+    ) -> KilledRun:
+        """Kill the run in its first phase, a load."""
+        ...
+
+    def check_after_crash(
+        self, request: RunRequest, acknowledged: int, cancel: threading.Event | None = None
+    ) -> CrashCheck:
+        """What the database of the killed run holds."""
+        ...
+
+
+@dataclass(frozen=True)
+class Survived:
+    """A verdict in the light of the crash test; `crash` is None where none was called for."""
+
+    verdict: Verdict
+    crash: CrashTest | None = None
+
+
+def survived(
+    verdict: Verdict,
+    candidate: Config,
+    measurer: Measurer,
+    observer: RunObserver,
+    *,
+    study_seed: int,
+) -> Survived | None:
+    """`verdict`, if `candidate` keeps after a crash what its durability class promises.
+
+    A candidate that is not `better` is nobody's finalist, and not tested. One that fails is
+    `worse`, like one that lost data in a run. None when the measurer's stop event ended it; raises
+    what `crash_test` raises.
+    """
+    if verdict.outcome is not VerdictOutcome.BETTER:
+        return Survived(verdict)
+    found = crash_test(candidate, measurer, observer, study_seed=study_seed)
+    if found is None:
+        return None
+    if found.outcome is CrashOutcome.FAILED:
+        why = "; ".join(filter(None, [f"{found.why} ({WHAT_IT_IS})", verdict.why]))
+        verdict = replace(verdict, outcome=VerdictOutcome.WORSE, why=why)
+    return Survived(verdict, found)
+
+
+def crash_test(
+    config: Config,
+    measurer: Measurer,
+    observer: RunObserver,
+    *,
+    study_seed: int,
+    load_bytes: int = LOAD_BYTES,
+) -> CrashTest | None:
+    """Kill a load with `config` at about its half, and look for everything that it had reported.
+
+    One thread loads unique keys in random order, with the sizes and the durability class of the
+    workload, of several of the first that promises most. It is not the workload that is run: a
+    workload that only reads was loaded too. Where it is killed follows from `study_seed`.
+
+    The result is kept in the folder, and found there again for the same configuration; one that was
+    not done is tried again. None when the measurer's stop event ended it. Raises InputError when
+    the driver, the library or the folder cannot be used.
+    """
+    workload = min(measurer.all_workloads, key=lambda each: _STRONGEST_FIRST.index(each.durability))
+    runner, store = measurer.runner, measurer.folder.measurements
+    stored = _stored(store, config, workload)
+    if stored is not None:
+        return stored
+    if not isinstance(runner, Killer):
+        why = "a program that is not lsmtune's own driver is not killed in a load"
+        return CrashTest(CrashOutcome.NOT_DONE, workload.durability, why=why)
+    seed = derive_seed(study_seed, Stream.CRASH, 0)
+    arm = config, Place(Role.CRASH, index=0, workload=measurer.all_workloads.index(workload))
+    if measurer.stop.is_set():
+        return None
+    with measurer.folder.run_directory() as directory:
+        request = measurer.request(arm, seed, directory)
+        request = replace(request, workload=load_of(workload, request.limits, load_bytes))
+        observer.run_started(arm[1], config, request.workload)
+        found = _killed(runner, request, measurer.stop)
+    if found is not None and found.outcome is not CrashOutcome.NOT_DONE:
+        _keep(store, config, workload, found)
+    return found
+
+
+def load_of(workload: Workload, limits: Limits, load_bytes: int = LOAD_BYTES) -> Workload:
+    """The load that is killed: `load_bytes` of records like those of `workload`, or what fits.
+
+    What comes after it keeps the driver busy, and writes nothing.
+    """
+    record_bytes = workload.key_bytes + workload.value_bytes
+    size = min(load_bytes, int(min(limits.disk_bytes, limits.memory_bytes) * _SHARE_OF_LIMITS))
+    num = max(1, size // record_bytes)
+    load = Phase("load", PhaseKind.LOAD, "filluniquerandom", operations_per_thread=num)
+    hold = Phase("hold", PhaseKind.WARMUP, "readrandom", duration_s=_HOLD_S)
+    return replace(
+        workload, name="crash test", phases=(load, hold), num=num, page_cache=PageCache.WARM
+    )
+
+
+def crash_line(found: CrashTest) -> str:
+    """The result in one line, as in `passed (12,345 acknowledged writes; process crash; ...)`."""
+    if found.outcome is CrashOutcome.NOT_DONE:
+        return f"not done: {found.why}"
+    why = f": {found.why}" if found.why else ""
+    return (
+        f"{found.outcome.value}{why} ({found.acknowledged:,} acknowledged writes under durability "
+        f"{found.durability.value}; {WHAT_IT_IS})"
+    )
+
+
+def judged_crash(durability: Durability, acknowledged: int, check: CrashCheck) -> CrashTest | None:
+    """What `check` means under `durability`; None when it was cancelled."""
+    if check.outcome is Outcome.CANCELLED:
+        return None
+    seen = CrashTest(
+        CrashOutcome.PASSED,
+        durability,
+        acknowledged,
+        check.keys_checked,
+        check.keys_lost,
+        check.keys_wrong,
+    )
+    lost = f"lost {check.keys_lost:,} of {acknowledged:,} acknowledged writes after a crash"
+    if check.outcome is Outcome.CRASHED:
+        why = f"the database cannot be opened and read after a crash: {check.message}"
+        return replace(seen, outcome=CrashOutcome.FAILED, why=why)
+    if not check.opened:
+        why = f"looking at what was left ended {check.outcome.value}: {check.message}"
+        return replace(seen, outcome=CrashOutcome.NOT_DONE, why=why)
+    if check.keys_wrong:
+        why = f"{check.keys_wrong:,} of {acknowledged:,} keys have wrong values after a crash"
+        return replace(seen, outcome=CrashOutcome.FAILED, why=why)
+    if check.keys_lost and durability is not Durability.NONE:
+        return replace(seen, outcome=CrashOutcome.FAILED, why=lost)
+    if check.keys_lost:
+        share = 100 * check.keys_lost / acknowledged
+        return replace(seen, why=f"{lost} ({share:.3g} %), which durability none allows")
+    return seen
+
+
+def _killed(runner: Killer, request: RunRequest, stop: threading.Event) -> CrashTest | None:
+    durability, num = request.workload.durability, request.workload.num
+    place = random.Random(request.seed).uniform(_FROM, _TO)
+    killed = runner.kill_in_load(request, max(1, int(place * num)), stop, after_s=LOAD_S)
+    if stop.is_set() or killed.outcome is Outcome.CANCELLED:
+        return None
+    not_done = CrashTest(CrashOutcome.NOT_DONE, durability, killed.acknowledged)
+    if killed.outcome is not None:
+        why = f"the load ended {killed.outcome.value} before it was killed: {killed.message}"
+        return replace(not_done, why=why)
+    if not killed.acknowledged:
+        return replace(not_done, why=f"no write was acknowledged within {LOAD_S:g} s")
+    try:
+        check = runner.check_after_crash(request, killed.acknowledged, stop)
+    except InputError as error:  # an engine that keeps nothing on the disk
+        return replace(not_done, why=str(error))
+    return judged_crash(durability, killed.acknowledged, check)
+
+
+def _key(config: Config, workload: Workload) -> dict[str, object]:
+    """What a result holds for."""
+    return {
+        "options": config.engine_options(),
+        "key_bytes": workload.key_bytes,
+        "value_bytes": workload.value_bytes,
+        "durability": workload.durability.value,
+    }
+
+
+def _stored(store: MeasurementStore, config: Config, workload: Workload) -> CrashTest | None:
+    key = _key(config, workload)
+    rows = [row for row in store.fact(_FACT) or [] if row["of"] == key]
+    return decode(CrashTest, rows[-1]["found"]) if rows else None
+
+
+def _keep(store: MeasurementStore, config: Config, workload: Workload, found: CrashTest) -> None:
+    row = {"of": _key(config, workload), "found": encode(found)}
+    store.set_fact(_FACT, [*(store.fact(_FACT) or []), row])
+
+
+def kept_crash_tests(store: MeasurementStore) -> list[tuple[dict[str, str], CrashTest]]:
+    """Every result that the folder keeps, with the options that it is of, the oldest first."""
+    rows = store.fact(_FACT) or []
+    return [(row["of"]["options"], decode(CrashTest, row["found"])) for row in rows]

@@ -1,0 +1,515 @@
+"""`lsmtune minimise`: its steps on a machine whose true effects are known, and on a real engine."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from collections import defaultdict
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lsmtune.cli import engine_choice, verification
+from lsmtune.cli.minimisation import MinimisationObserver, PairedSteps, told_apart
+from lsmtune.cli.verification import Verification, display_plan
+from lsmtune.engines.options.presets import preset
+from lsmtune.proof.measurer import Measurer
+from lsmtune.proof.minimise import minimise
+from lsmtune.proof.paired import ProofPlan
+from lsmtune.records.config import Config
+from lsmtune.records.engine import Build, EngineIdentity
+from lsmtune.records.measurement import Measurement, Outcome
+from lsmtune.records.objective import Objective
+from lsmtune.records.request import LIMITS_DEFAULT, RunRequest
+from lsmtune.records.verdict import VerdictOutcome
+from lsmtune.runners.messages import Message
+from lsmtune.storage.folder import StudyFolder
+from lsmtune.storage.measurements import Role, StoredMeasurement
+from lsmtune.workloads import make_workload
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "study"))
+
+from killable_runner import KillableRunner, left
+from memory_folder import tmp_path
+
+__all__ = ["tmp_path"]
+
+Lsmtune = Callable[..., Any]
+MIB = 1 << 20
+ROCKSDB = EngineIdentity("rocksdb", "10.2.1", None, Build.RELEASE)
+# Of these only the first two do something; the third has a risk in the catalogue.
+BUFFER, JOBS = "write_buffer_size=128MiB", "max_background_jobs=6"
+RISKY, IDLE = "max_write_buffer_number=4", "level0_file_num_compaction_trigger=6"
+CANDIDATE = ",".join((BUFFER, JOBS, RISKY, IDLE))
+
+
+def speed(options: dict[str, object]) -> float:
+    factor = 1.5 if options.get("write_buffer_size") == 128 * MIB else 1.0
+    return 1e5 * factor * (1.2 if options.get("max_background_jobs") == 6 else 1.0)
+
+
+@pytest.fixture
+def runner(fake_driver: Path, monkeypatch: pytest.MonkeyPatch) -> KillableRunner:
+    """It answers for a RocksDB 10.2.1, in place of the driver."""
+    runner = KillableRunner(speed=speed, noise=0.005, engine=ROCKSDB)
+    monkeypatch.setattr(engine_choice, "chosen_engine", lambda *_arguments: (ROCKSDB, ()))
+    monkeypatch.setattr(verification, "NativeRunner", lambda _driver: runner)
+    assert fake_driver.is_file()
+    return runner
+
+
+ROCKS = (
+    *("minimise", "--engine", "rocksdb", "--workload", "fillrandom", "-w", "num=1000"),
+    *("--pairs", "10"),
+)
+MORE = ("--pairs", "30")  # of many options each step needs more
+
+
+def stored(path: Path) -> list[StoredMeasurement]:
+    with StudyFolder.open(path) as folder:
+        return folder.measurements.all()
+
+
+def names(effects: list[dict[str, Any]]) -> list[str]:
+    return [effect["option"] for effect in effects]
+
+
+@pytest.mark.usefixtures("runner")
+class TestResult:
+    def test_the_document(self, lsmtune: Lsmtune) -> None:
+        said = lsmtune(*ROCKS, "default", CANDIDATE, "--json")
+        assert said.status == 0, said.err
+        found = said.json()
+        assert names(found["kept"]) == ["max_background_jobs", "write_buffer_size"]
+        assert names(found["gone"]) == [
+            "max_write_buffer_number",
+            "level0_file_num_compaction_trigger",
+        ]
+        assert found["configuration"] == {
+            "max_background_jobs": 6,
+            "write_buffer_size": 128 * MIB,
+        }
+        buffer = found["kept"][1]
+        assert (buffer["value"], buffer["baseline_value"]) == (128 * MIB, None)
+        verdict = buffer["verdict"]
+        assert verdict["outcome"] == "better"
+        assert verdict["ratio_low"] < 1.5 < verdict["ratio_high"]
+        assert verdict["confidence"] == pytest.approx(1 - 0.05 / 7)
+        assert found["gain"]["outcome"] == "better"
+        assert found["gain"]["ratio_low"] < 1.8 < found["gain"]["ratio_high"]
+        assert found["loss"]["outcome"] == "not_proven"
+        assert (found["complete"], found["why"], found["refused"]) == (True, "", [])
+        assert found["crash_test"]["outcome"] == "passed"
+
+    def test_what_people_read(self, lsmtune: Lsmtune) -> None:
+        said = lsmtune(*ROCKS, "default", CANDIDATE)
+        assert said.status == 0, said.err
+        table, _, rest = said.out.partition("with the option over without it, higher is better")
+        head, *rows = table.splitlines()
+        assert head.split() == [
+            *("option", "value", "baseline"),
+            *("effect", "on", "sustained_throughput_ops_s", "result"),
+        ]
+        # The risky one first, then by name.
+        assert [row.split()[0] for row in rows] == [
+            "max_write_buffer_number",
+            "level0_file_num_compaction_trigger",
+            "max_background_jobs",
+            "write_buffer_size",
+        ]
+        assert rows[3].split()[1:3] == ["128MiB", "64MiB"]
+        assert "1.50x (" in rows[3]
+        assert [row.split()[-1] for row in rows] == ["gone", "gone", "kept", "kept"]
+        assert "2 of 4 options kept" in rest
+        assert "gain     1.8" in rest
+        assert "loss     no proven difference: " in rest
+        assert "crash test: passed (1,000 acknowledged writes" in rest
+        short = "max_background_jobs=6,write_buffer_size=134217728"
+        assert f"minimal configuration: {short}" in rest
+        assert f"lsmtune export {short} --engine rocksdb --format rocksdb-options" in rest
+        told = [line for line in said.err.splitlines() if line.startswith("step ")]
+        assert told[0] == "step 1 of 7: the whole gain"
+        assert told[1] == "step 2 of 7: what max_write_buffer_number does"
+        assert told[5:] == [
+            "step 6 of 7: what was lost on the way",
+            "step 7 of 7: the gain that is left",
+        ]
+
+    def test_what_it_prints_can_be_proved_and_exported(self, lsmtune: Lsmtune) -> None:
+        said = lsmtune(*ROCKS, "default", CANDIDATE, "--output", "OPTIONS")
+        assert said.status == 0, said.err
+        line = next(line for line in said.out.splitlines() if line.startswith("lsmtune export "))
+        exported = lsmtune(*line.split()[1:])
+        assert exported.status == 0, exported.err
+        assert "the minimal configuration is in OPTIONS" in said.err
+        text = Path("OPTIONS").read_text()
+        assert "write_buffer_size=134217728" in text
+        assert "max_background_jobs=6" in text
+        assert "level0_file_num_compaction_trigger=6" not in text
+
+    def test_what_is_the_default_anyway_costs_no_run(self, lsmtune: Lsmtune) -> None:
+        same = "max_background_jobs=2,write_buffer_size=128MiB,max_write_buffer_number=2"
+        baseline = "level0_file_num_compaction_trigger=4"
+        said = lsmtune(*ROCKS, baseline, same, "--json")
+        assert said.status == 0, said.err
+        found = said.json()
+        assert (names(found["kept"]), found["gone"]) == (["write_buffer_size"], [])
+        assert found["same"] == [
+            "level0_file_num_compaction_trigger",
+            "max_background_jobs",
+            "max_write_buffer_number",
+        ]
+        assert found["configuration"] == {
+            "level0_file_num_compaction_trigger": 4,
+            "write_buffer_size": 128 * MIB,
+        }
+        assert found["loss"] is None
+
+    def test_without_a_gain_there_is_nothing_to_minimise(
+        self, lsmtune: Lsmtune, runner: KillableRunner
+    ) -> None:
+        said = lsmtune(*ROCKS, "default", IDLE, "--pairs", "10")
+        assert said.status == 3, said.err
+        assert said.out.startswith("nothing to minimise: there is no proven gain to keep\n")
+        assert "no proven gain: " in said.out
+        assert len(runner.requests) == 20
+        assert runner.kills == []
+
+    def test_the_same_twice_needs_no_run(self, lsmtune: Lsmtune, runner: KillableRunner) -> None:
+        said = lsmtune(*ROCKS, "write_buffer_size=128MiB", "write_buffer_size=128MiB", "--json")
+        assert said.status == 3, said.err
+        assert said.json()["why"] == "the two configurations do not differ"
+        assert runner.requests == []
+
+    def test_what_does_not_matter_goes(self, lsmtune: Lsmtune) -> None:
+        said = lsmtune(*ROCKS, "default", CANDIDATE, "--smallest-effect", "40%", "--json")
+        assert said.status == 0, said.err
+        assert names(said.json()["kept"]) == ["write_buffer_size"]
+        assert said.json()["loss"]["outcome"] == "equivalent"
+
+
+class TestCrash:
+    def test_a_result_that_loses_writes_is_none(
+        self, lsmtune: Lsmtune, runner: KillableRunner
+    ) -> None:
+        runner.leaves = lambda _config: left(lost=5)
+        said = lsmtune(*ROCKS, "default", BUFFER, "--output", "OPTIONS")
+        assert said.status == 3, said.err
+        assert "gain     worse: 1." in said.out
+        assert "crash test: failed: lost 5 of 1,000 acknowledged writes after a crash" in said.out
+        assert not Path("OPTIONS").exists()
+        assert "minimal configuration" not in said.out
+
+    @pytest.mark.parametrize("command", ["verify", "minimise"])
+    def test_it_may_be_left_out_and_that_is_said(
+        self, lsmtune: Lsmtune, runner: KillableRunner, command: str
+    ) -> None:
+        said = lsmtune(command, *ROCKS[1:], "default", BUFFER, "--no-crash-test")
+        assert said.status == 0, said.err
+        assert "crash test: not done: --no-crash-test\n" in said.out
+        assert runner.kills == []
+
+    def test_verify_kills_what_it_proved_better(
+        self, lsmtune: Lsmtune, runner: KillableRunner
+    ) -> None:
+        said = lsmtune("verify", *ROCKS[1:], "default", BUFFER, "--json")
+        assert said.status == 0, said.err
+        assert said.json()["crash_test"]["outcome"] == "passed"
+        runner.leaves = lambda _config: left(lost=5)
+        said = lsmtune("verify", *ROCKS[1:], "default", BUFFER)
+        assert said.status == 3, said.err
+        assert "lost 5 of 1,000 acknowledged writes after a crash (process crash" in said.out
+        assert ": worse: 1." in said.out.splitlines()[0]
+
+
+class TestFailures:
+    """Configurations that only their parts make bad."""
+
+    def test_an_option_without_which_the_engine_refuses_the_rest_stays(
+        self, lsmtune: Lsmtune, runner: KillableRunner
+    ) -> None:
+        def refuse(request: RunRequest) -> Outcome | None:
+            options = request.config.options
+            lacks = "level0_file_num_compaction_trigger" not in options
+            return Outcome.INVALID if lacks and "write_buffer_size" in options else None
+
+        runner.fails = refuse
+        said = lsmtune(*ROCKS, "default", f"{BUFFER},{IDLE}", "--dir", "kept", "--json")
+        assert said.status == 0, said.err
+        needed = said.json()["kept"][0]
+        assert needed["option"] == "level0_file_num_compaction_trigger"
+        assert needed["why"] == "without it a run ended invalid (made to end invalid)"
+        runs = len(runner.requests)
+        again = lsmtune(*ROCKS, "default", f"{BUFFER},{IDLE}", "--dir", "kept", "--json")
+        assert (again.status, again.json()) == (0, said.json())
+        assert len(runner.requests) == runs
+
+    def test_what_may_not_be_recommended_is_not_run(
+        self, lsmtune: Lsmtune, runner: KillableRunner
+    ) -> None:
+        """Either side keeps the limit of memory; a mixture of the two would not."""
+        baseline = "write_buffer_size=64MiB,max_write_buffer_number=32"
+        candidate = "write_buffer_size=1GiB,max_write_buffer_number=2"
+        runner.speed = lambda options: 1e5 * (2 if options["write_buffer_size"] == 1 << 30 else 1)
+        said = lsmtune(*ROCKS, baseline, candidate, "--json")
+        assert said.status == 0, said.err
+        number, _size = said.json()["kept"]
+        assert number["option"] == "max_write_buffer_number"
+        assert number["why"].startswith("without it the configuration is refused: by the memory")
+        assert number["verdict"]["pairs"] == 0
+        both = [r.config.options for r in runner.requests]
+        assert {32, 2} == {options["max_write_buffer_number"] for options in both}
+        assert len({(o["max_write_buffer_number"], o["write_buffer_size"]) for o in both}) == 3
+
+    def test_what_the_engine_refuses_at_once_is_the_users_mistake(
+        self, lsmtune: Lsmtune, runner: KillableRunner
+    ) -> None:
+        runner.fails = lambda r: (
+            Outcome.INVALID if "write_buffer_size" in r.config.options else None
+        )
+        said = lsmtune(*ROCKS, "default", BUFFER)
+        assert said.status == 2
+        assert "lsmtune: --candidate: made to end invalid" in said.err
+
+    def test_an_unsafe_candidate_is_refused_as_in_verify(
+        self, lsmtune: Lsmtune, runner: KillableRunner
+    ) -> None:
+        said = lsmtune(*ROCKS, *MORE, "default", "rocksdb-gist-winner", "--json")
+        assert said.status == 3, said.err
+        found = said.json()
+        assert len(found["refused"]) == 3
+        assert (found["kept"], found["gain"], found["complete"]) == ([], None, True)
+        assert found["why"].startswith("refused, not run: ")
+        assert runner.requests == []
+        said = lsmtune(*ROCKS, *MORE, "default", "rocksdb-gist-winner")
+        assert said.out.startswith("rocksdb-gist-winner: refused as a recommendation, and not run:")
+        assert "--allow-unsafe NAME" in said.out
+
+
+class Interrupting(KillableRunner):
+    """Is interrupted by Ctrl-C in its run number `at`."""
+
+    at = 0
+
+    def run(
+        self,
+        request: RunRequest,
+        on_message: Callable[[Message], None] | None = None,
+        cancel: Any = None,
+    ) -> Measurement:
+        if len(self.requests) + 1 == self.at:
+            signal.raise_signal(signal.SIGINT)
+        return super().run(request, on_message, cancel)
+
+
+class TestResume:
+    @pytest.mark.usefixtures("runner")
+    @pytest.mark.parametrize(("at", "tried"), [(1, 0), (12, 0), (65, 2)])
+    def test_an_interrupted_minimisation_goes_on(
+        self, lsmtune: Lsmtune, monkeypatch: pytest.MonkeyPatch, at: int, tried: int
+    ) -> None:
+        stopped = Interrupting(speed=speed, noise=0.005, engine=ROCKSDB)
+        stopped.at = at
+        monkeypatch.setattr(verification, "NativeRunner", lambda _driver: stopped)
+        said = lsmtune(*ROCKS, "default", CANDIDATE, "--dir", "kept", "--json")
+        assert said.status == 130, said.err
+        known = said.json()
+        assert (known["complete"], known["gain"]) == (False, None)
+        assert "interrupted; the runs are kept in kept" in said.err
+        stopped.at = 0
+        again = lsmtune(*ROCKS, "default", CANDIDATE, "--dir", "kept", "--json")
+        assert again.status == 0, again.err
+        found = again.json()
+        assert found["configuration"].keys() == {"max_background_jobs", "write_buffer_size"}
+        for part in ("kept", "gone"):
+            assert known[part] == found[part][: len(known[part])]
+        assert len(known["kept"]) + len(known["gone"]) == tried
+        # The pair that was cut off is lost, and nothing else.
+        assert len(stored(Path("kept"))) <= len(stopped.requests) <= len(stored(Path("kept"))) + 2
+
+    def test_without_a_folder_what_is_known_is_printed_and_gone(
+        self, lsmtune: Lsmtune, home: Path, monkeypatch: pytest.MonkeyPatch, runner: KillableRunner
+    ) -> None:
+        stopped = Interrupting(speed=runner.speed, engine=ROCKSDB)
+        stopped.at = 48
+        monkeypatch.setattr(verification, "NativeRunner", lambda _driver: stopped)
+        said = lsmtune(*ROCKS, "default", CANDIDATE)
+        assert said.status == 130
+        assert "max_write_buffer_number" in said.out
+        assert "what is known so far; the rest was not tried" in said.out
+        assert "interrupted; nothing was kept" in said.err
+        assert list(home.iterdir()) == []
+
+    def test_the_pairs_of_a_verification_count(
+        self, lsmtune: Lsmtune, runner: KillableRunner
+    ) -> None:
+        lsmtune("verify", *ROCKS[1:], "default", CANDIDATE, "--dir", "kept", "--no-crash-test")
+        runs = len(runner.requests)
+        assert runs >= 12
+        said = lsmtune(*ROCKS, "default", CANDIDATE, "--dir", "kept", "--json")
+        first = said.json()["first"]
+        assert first["pairs"] >= runs / 2
+        of_first = [r for r in stored(Path("kept")) if r.config.options.keys() == set()]
+        assert len(of_first) < runs / 2 + first["pairs"] + 30
+
+
+def test_pairs_of_different_steps_never_mix(lsmtune: Lsmtune, runner: KillableRunner) -> None:
+    """The full candidate is candidate in the first steps, and baseline in the one before last."""
+    assert runner.requests == []
+    said = lsmtune(*ROCKS, "default", CANDIDATE, "--dir", "kept", "--json")
+    sides = defaultdict[int, dict[Role, StoredMeasurement]](dict)
+    for run in stored(Path("kept")):
+        assert run.pair is not None
+        assert run.role not in sides[run.pair]
+        sides[run.pair][run.role] = run
+    steps = defaultdict[tuple[Any, Any], list[tuple[float, float]]](list)
+    for pair in sides.values():
+        base, cand = pair[Role.PROOF_BASELINE], pair[Role.PROOF_CANDIDATE]
+        assert base.measurement.seed == cand.measurement.seed
+        key = (str(dict(base.config.options)), str(dict(cand.config.options)))
+        values = [run.measurement.phases[-1].sustained_throughput_ops_s for run in (base, cand)]
+        steps[key].append((float(values[0] or 0), float(values[1] or 0)))
+    found = said.json()
+    verdicts = [e["verdict"] for e in (*found["kept"], *found["gone"])]
+    verdicts += [found["first"], found["gain"], found["loss"]]
+    told = sorted(
+        tuple(zip(v["baseline_values"], v["candidate_values"], strict=True)) for v in verdicts
+    )
+    assert told == sorted(tuple(values) for values in steps.values())
+    assert len({run.measurement.seed for run in stored(Path("kept"))}) == len(sides)
+    candidate = str(dict(Config(found["candidate"]["options"]).options))
+    assert {candidate in key[0] for key in steps} == {candidate in key[1] for key in steps}
+
+
+@pytest.mark.usefixtures("runner")
+@pytest.mark.parametrize(
+    ("arguments", "line"),
+    [
+        (["a=1"], "minimise: found 'a=1'; allowed: BASELINE CANDIDATE, or --candidate"),
+        (["--baseline", "default"], "--candidate: is missing: name what is to be proved better"),
+        (
+            ["default", CANDIDATE, "--pairs", "8"],
+            "--pairs: found 8; allowed: at least 9, without which nothing is proved in 7 steps",
+        ),
+        (["default", BUFFER, "--output", "no/such"], "no/such: no such folder: no"),
+        (["default", "write_buffer_size=huge"], "--candidate: "),
+        (["default", BUFFER, "--allow-unsafe", "paranoid_checks"], "--allow-unsafe: "),
+    ],
+)
+def test_what_cannot_be_meant(
+    lsmtune: Lsmtune, home: Path, arguments: list[str], line: str
+) -> None:
+    said = lsmtune(*ROCKS, *arguments)
+    assert (said.status, said.err.count("\n")) == (2, 1), said.err
+    assert line in said.err
+    assert list(home.iterdir()) == []
+
+
+@pytest.mark.usefixtures("fake_driver")
+def test_an_engine_without_a_file_of_options(lsmtune: Lsmtune) -> None:
+    flags = ("--engine", "memory", "--workload", "fillrandom", "default", "a=1")
+    said = lsmtune("minimise", *flags, "--output", "OPTIONS")
+    assert said.status == 2
+    assert "--output: memory reads no file of options; allowed: with rocksdb" in said.err
+
+
+def test_a_difference_is_one_only_where_the_default_is_known() -> None:
+    baseline, candidate = (
+        Config({"max_background_jobs": 2}),
+        Config({"write_buffer_size": 64 * MIB}),
+    )
+    told, same = told_apart(baseline, candidate, ROCKSDB)
+    assert (told.options, same) == (
+        {"max_background_jobs": 2},
+        ("max_background_jobs", "write_buffer_size"),
+    )
+    unknown = EngineIdentity("rocksdb")
+    assert told_apart(baseline, candidate, unknown) == (candidate, ())
+    winner = Config(preset("rocksdb-gist-winner").options)
+    assert told_apart(Config(), winner, ROCKSDB)[0].options
+
+
+class TestTime:
+    """Steps on a clock of their own: a run takes a second."""
+
+    def steps(
+        self, path: Path, budget_s: float
+    ) -> tuple[Any, MinimisationObserver, KillableRunner]:
+        runner = KillableRunner(speed=speed, noise=0.005, engine=ROCKSDB)
+        workload = make_workload("fillrandom", {"num": 1000}, "test")
+        asked = Verification(
+            ROCKSDB,
+            workload,
+            Objective(),
+            LIMITS_DEFAULT,
+            Config(),
+            Config({"write_buffer_size": 128 * MIB, "max_background_jobs": 6, "idle": 1}),
+            1,
+            ProofPlan(pairs=10, deadline_s=budget_s),
+        )
+        observer = MinimisationObserver(display_plan(asked, 30), runner.clock)
+        folder = StudyFolder.create_or_resume(path / "s", verification.Description(asked))
+        with closing(folder):
+            measurer = Measurer(
+                folder,
+                runner,
+                ROCKSDB,
+                (workload,),
+                LIMITS_DEFAULT,
+                observer,
+                threading.Event(),
+                runner.clock,
+            )
+            steps = PairedSteps(asked, (), measurer, observer)
+            found = minimise(asked.baseline, asked.candidate, steps, confidence=0.95)
+        return found, observer, runner
+
+    def test_enough_of_it(self, tmp_path: Path) -> None:
+        found, observer, runner = self.steps(tmp_path, 400.0)
+        assert [effect.option for effect in found.kept] == [
+            "max_background_jobs",
+            "write_buffer_size",
+        ]
+        assert found.is_proven
+        assert runner.now_s < 400
+        assert not [note for note in observer.notes if "are left for" in note]
+
+    def test_too_little_of_it_keeps_what_is_not_known(self, tmp_path: Path) -> None:
+        found, observer, runner = self.steps(tmp_path, 60.0)
+        assert runner.now_s <= 62
+        assert len(found.kept) == 3
+        assert all(effect.why.startswith("not known: ") for effect in found.kept)
+        assert found.is_proven
+        (warning,) = [note for note in observer.notes if "are left for 5 steps" in note]
+        assert "an option of which nothing is known is kept" in warning
+
+    def test_the_closing_proof_has_its_share(self, tmp_path: Path) -> None:
+        found, _observer, runner = self.steps(tmp_path, 150.0)
+        assert runner.now_s <= 152
+        assert found.gain.outcome is VerdictOutcome.BETTER
+
+
+@pytest.mark.engine
+def test_leveldb_keeps_what_it_needs(
+    lsmtune: Lsmtune, driver: Path, leveldb_library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Sizes so small that it takes seconds; an open file more or less does nothing here."""
+    monkeypatch.setenv("LSMTUNE_DRIVER", str(driver))
+    engine = ("--engine", "leveldb", "--library", str(leveldb_library))
+    workload = ("--workload", "fillrandom", "-w", "num=4000", "--metric", "write_amplification")
+    candidate = "write_buffer_size=4MiB,max_open_files=900"
+    few = ("--confidence", "90%", "--pairs", "8", "--no-crash-test")
+    said = lsmtune(
+        *("minimise", *engine, *workload, *few, "write_buffer_size=64KiB", candidate, "--json")
+    )
+    assert said.status == 0, said.err
+    found = said.json()
+    assert names(found["kept"]) == ["write_buffer_size"]
+    assert names(found["gone"]) == ["max_open_files"]
+    assert found["configuration"] == {"write_buffer_size": 4 * MIB}
+    assert found["gain"]["ratio_high"] < 1
+    assert found["gain"]["direction"] == "minimize"
