@@ -56,6 +56,39 @@ def test_each_repeat_has_a_seed_of_its_own(lsmtune: Lsmtune) -> None:
     assert "166,667 ops/s ±0 %" in out
 
 
+def test_burst_sustained_and_drain_stand_side_by_side(lsmtune: Lsmtune) -> None:
+    rows = [line.split()[0] for line in lsmtune(*BENCH).out.splitlines() if line.strip()]
+    first = rows.index("burst")
+    assert rows[first : first + 3] == ["burst", "sustained", "drain"]
+
+
+def test_from_three_repeats_on_the_noise_is_told(lsmtune: Lsmtune) -> None:
+    assert "noise" not in lsmtune(*BENCH, "--repeat", "2").out
+    out = lsmtune(*BENCH, "--repeat", "3").out
+    assert "noise of fillrandom from run to run, standard deviation (95 % CI):" in out
+    assert "  sustained_throughput_ops_s: 0 % (0 % to 0 %)" in out
+    said = lsmtune(*BENCH, "--repeat", "3", "--json").json()
+    rows = {row["metric"]: row for row in said["repeats"]}
+    row = rows["sustained_throughput_ops_s"]
+    assert (row["phase"], row["runs"], row["low"] == row["high"]) == ("fillrandom", 3, True)
+    assert row["noise"]["log_sd"] == 0.0
+
+
+def test_a_run_that_is_too_short_is_warned_of(lsmtune: Lsmtune) -> None:
+    out = lsmtune(*BENCH).out
+    assert "warning: fillrandom: flushed 2 times; 20 make a rate of writing" in out
+    assert "-w num=10000 would do" in out
+    said = lsmtune(*BENCH, "--json").json()
+    assert "fillrandom: flushed 2 times; 20 make a rate of writing" in said["notices"]
+
+
+def test_the_page_cache_that_was_asked_for_is_told(lsmtune: Lsmtune) -> None:
+    assert "page cache: warm" in lsmtune(*BENCH).out
+    said = lsmtune(*BENCH, "-w", "page_cache=cold")
+    assert "page cache: cold: dropped before each measure phase" in said.out
+    assert "Nothing shows that the cold runs began cold" in said.out
+
+
 def test_a_failed_run_is_exit_1_and_its_measurement_is_still_printed(lsmtune: Lsmtune) -> None:
     said = lsmtune(*BENCH, "-o", "fake=crash", "-o", "signal=6", "--json")
     assert said.status == 1

@@ -133,6 +133,7 @@ class SampleStudy:
         pair: int | None = None,
         workload: int = 0,
         rung: int | None = None,
+        repeat: int = 0,
     ) -> int:
         return self.folder.measurements.add(
             role,
@@ -142,14 +143,28 @@ class SampleStudy:
             pair=pair,
             workload=workload,
             rung=rung,
+            repeat=repeat,
         )
 
     def add_baseline(self, speed: float = 1.0) -> None:
         self.add(Role.BASELINE, self.measured(self.baseline.options, speed), self.baseline)
 
-    def add_trial(self, number: int, options: Options, measurement: Measurement) -> None:
+    def add_anchor(self, number: int, speed: float = 1.0) -> None:
+        """The baseline again, between two trials."""
+        run = self.measured(self.baseline.options, speed)
+        self.add(Role.ANCHOR, run, self.baseline, repeat=number)
+
+    def add_calibration(self, pair: int, speeds: tuple[float, float], method: str) -> None:
+        """The baseline against itself."""
+        for repeat, speed in enumerate(speeds):
+            run = replace(self.measured(self.baseline.options, speed), paired_by=method)
+            self.add(Role.CALIBRATION, run, self.baseline, pair=pair, repeat=repeat)
+
+    def add_trial(
+        self, number: int, options: Options, measurement: Measurement, repeat: int = 0
+    ) -> None:
         config = Config({**self.spec.fixed, **options}, f"study.yaml#{number}")
-        self.add(Role.TRIAL, measurement, config, trial=number)
+        self.add(Role.TRIAL, measurement, config, trial=number, repeat=repeat)
 
     def add_rung(self, number: int, options: Options, measurement: Measurement, rung: int) -> None:
         """A smaller run of a trial."""

@@ -22,6 +22,7 @@ from lsmtune.records.goal import Goal, Pick
 from lsmtune.records.measurement import (
     Interval,
     Latency,
+    LevelWork,
     Measurement,
     OptionNotTaken,
     Outcome,
@@ -29,7 +30,8 @@ from lsmtune.records.measurement import (
     RunError,
 )
 from lsmtune.records.objective import METRICS, Objective, default_direction
-from lsmtune.records.verdict import Verdict, VerdictOutcome
+from lsmtune.records.pairing import PairMethod
+from lsmtune.records.verdict import MetricRatio, Verdict, VerdictOutcome
 from lsmtune.report import csv_, html, json_, markdown
 from lsmtune.spec import DataRungs, PrunerSpec, Spec, TimeRungs, parse_spec
 from lsmtune.storage.measurements import Role, StoredMeasurement
@@ -77,6 +79,13 @@ def phases(draw: st.DrawFn) -> PhaseMeasurement:
         latencies={"put": latency},
         intervals=(interval,) * draw(st.integers(0, 2)),
         stall_s=draw(MAYBE),
+        flushes=draw(st.none() | st.integers(0, 30)),
+        compactions=draw(st.none() | st.integers(0, 9)),
+        levels=draw(st.none() | st.just((LevelWork(1, 2, 300), LevelWork(0, 0, 0)))),
+        files_per_level=draw(st.none() | st.just((1, 0, 2))),
+        bytes_per_level=draw(st.none() | st.just((10, 0, 20))),
+        steal_s=draw(MAYBE),
+        page_cache_cached_share=draw(MAYBE),
     )
 
 
@@ -95,6 +104,8 @@ def measurements(draw: st.DrawFn) -> Measurement:
         options_not_taken=(OptionNotTaken("a", "1", draw(st.none() | TEXT)),),
         error=error,
         warnings=tuple(draw(st.lists(TEXT, max_size=1))),
+        memory_limited_by=draw(st.sampled_from(["", "cgroup", "watch"])),
+        paired_by=draw(st.sampled_from(["", *PairMethod])),
     )
 
 
@@ -107,9 +118,10 @@ def stored(draw: st.DrawFn, number: int) -> StoredMeasurement:
     return StoredMeasurement(
         id=number,
         role=role,
-        trial=number if role in (Role.TRIAL, Role.RUNG) else None,
+        trial=draw(st.integers(0, 3)) if role in (Role.TRIAL, Role.RUNG) else None,
         rung=draw(st.integers(0, 2)) if role is Role.RUNG else None,
-        pair=draw(st.integers(0, 3)) if proof else None,
+        pair=draw(st.integers(0, 3)) if proof or role is Role.CALIBRATION else None,
+        repeat=draw(st.integers(0, 2)),
         config=config,
         measurement=draw(measurements()),
     )
@@ -128,6 +140,14 @@ def verdicts(draw: st.DrawFn) -> Verdict:
         ratio_low=draw(MAYBE),
         ratio_high=draw(MAYBE),
         why=draw(TEXT),
+        method=draw(st.sampled_from(["", *PairMethod])),
+        confidence_each=draw(st.none() | st.just(0.99)),
+        baseline_values=(1.0, 2.0),
+        candidate_values=(draw(NUMBER), 1.5),
+        pairs_wanted=draw(st.none() | st.integers(1, 99)),
+        what_it_takes=draw(TEXT),
+        notes=tuple(draw(st.lists(TEXT, max_size=1))),
+        others=(MetricRatio("drain_s", "minimize", draw(MAYBE), draw(MAYBE), draw(MAYBE)),),
     )
 
 
@@ -143,6 +163,7 @@ def records(draw: st.DrawFn) -> StudyRecords:
         verdict=draw(st.none() | verdicts()),
         unsafe_allowed={"paranoid_checks": "damage is not looked for"},
         refused=draw(st.dictionaries(TEXT, st.integers(0, 9), max_size=2)),
+        machine={"processors": draw(st.sampled_from(["", "2", "0", "many"]))},
     )
 
 

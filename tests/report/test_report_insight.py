@@ -201,7 +201,7 @@ def test_a_front_is_drawn_and_listed(several: StudyAnalysis) -> None:
     assert "peak resident memory" in page.text
     assert "0.80\u00d7" in page.text
     assert "# Front" in markdown.render(several)
-    assert "## Each objective by itself" in markdown.render(several)
+    assert "## Each metric by itself" in markdown.render(several)
     document = json.loads(json_.render(several))
     assert len(document["front"]["rows"]) == count
     assert document["metric"] == "gain"

@@ -9,7 +9,7 @@ from statistics import median
 
 from lsmtune.analysis.history import ratio
 from lsmtune.analysis.insight_tables import Front, FrontRow, WorkloadRow
-from lsmtune.analysis.runs import arms, best_trial, chosen, metric_of, proof_runs, value_of
+from lsmtune.analysis.runs import arms, best_trial, chosen, counted_pairs, metric_of, value_of
 from lsmtune.analysis.source import StudyRecords, Trial
 from lsmtune.analysis.tables import GAIN, Arm
 from lsmtune.records.objective import Direction, Objective
@@ -120,7 +120,7 @@ def _median_of(
 
 
 def _whole_sides(records: StudyRecords) -> Sides:
-    pairs = [pair for pair in proof_runs(records).values() if len(pair) == len(Arm)]
+    pairs = [pair for pair in counted_pairs(records) if len(pair) == len(Arm)]
     if not pairs:
         return arms(records)
     return {arm: [run for pair in pairs for run in pair[arm]] for arm in Arm}

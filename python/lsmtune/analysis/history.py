@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from statistics import median
 
 from lsmtune.analysis.censored import censored
 from lsmtune.analysis.runs import best_trial, chosen, value_of
 from lsmtune.analysis.source import StudyRecords, Trial
-from lsmtune.analysis.tables import History, TrialRow
+from lsmtune.analysis.tables import History, Told, TrialRow, TrialRun
 
 
 def history(records: StudyRecords) -> History:
-    """All trials in order; ratios are to the median of the baseline's runs during the search."""
+    """All trials in order; ratios are to the median of the anchors."""
     found = (value_of(records, values) for values in records.baseline_values)
     values = tuple(value for value in found if value is not None)
     baseline = median(values) if values else None
@@ -45,24 +47,65 @@ def _rows(records: StudyRecords, baseline: float | None) -> tuple[TrialRow, ...]
             and (so_far is None or records.goal.better(value, so_far))
         ):
             so_far = value
-        rows.append(
-            TrialRow(
-                trial=trial.number,
-                outcome=trial.outcome,
-                value=value,
-                best_so_far=so_far,
-                ratio_to_baseline=ratio(value, baseline),
-                is_best=best is not None and trial.number == best.number,
-                is_tuned=tuned is not None and trial.number == tuned.trial,
-                elapsed_s=trial.elapsed_s,
-                options=dict(trial.config.options),
-                error=_error(trial),
-                values=trial.values,
-                broken=trial.broken,
-                censored=censored(records, trial),
-            )
+        row = replace(
+            _row(records, trial, value),
+            best_so_far=so_far,
+            ratio_to_baseline=ratio(value, baseline),
+            is_best=best is not None and trial.number == best.number,
+            is_tuned=tuned is not None and trial.number == tuned.trial,
         )
+        rows.append(row)
     return tuple(rows)
+
+
+def _row(records: StudyRecords, trial: Trial, value: float | None) -> TrialRow:
+    """What is known of a trial by itself."""
+    runs = _runs(records, trial)
+    return TrialRow(
+        trial=trial.number,
+        outcome=trial.outcome,
+        value=value,
+        best_so_far=None,
+        ratio_to_baseline=None,
+        is_best=False,
+        is_tuned=False,
+        elapsed_s=trial.elapsed_s,
+        options=dict(trial.config.options),
+        error=_error(trial),
+        values=trial.values,
+        broken=trial.broken,
+        censored=censored(records, trial),
+        runs=runs,
+        spread=_spread(runs),
+        told=_told(trial),
+        run_again_after_change=trial.moved and len(runs) > 1,
+    )
+
+
+def _runs(records: StudyRecords, trial: Trial) -> tuple[TrialRun, ...]:
+    return tuple(
+        TrialRun(value_of(records, each.values), value_of(records, each.judged), each.counts)
+        for each in trial.rounds
+    )
+
+
+def _spread(runs: Sequence[TrialRun]) -> float | None:
+    values = [run.judged for run in runs if run.counts and run.judged is not None]
+    middle = median(values) if len(values) > 1 else 0.0
+    return (max(values) - min(values)) / 2 / middle if middle > 0 else None
+
+
+def _told(trial: Trial) -> Told | None:
+    told = trial.told
+    if told is None:
+        return None
+    noise = told.noise
+    return Told(
+        state=told.state.name.lower(),
+        values=told.values,
+        sd=None if noise is None else math.sqrt(noise.variance),
+        runs=None if noise is None else noise.runs,
+    )
 
 
 def _error(trial: Trial) -> str:

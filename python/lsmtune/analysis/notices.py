@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lsmtune.analysis.edges import Edge, edges
+from lsmtune.analysis.run_notices import run_notices
 from lsmtune.analysis.runs import chosen
 from lsmtune.analysis.source import StudyRecords
 from lsmtune.analysis.tables import Notice, Severity
@@ -28,6 +29,7 @@ def notices(records: StudyRecords, histogram_problems: Iterable[str] = ()) -> tu
         *_assertions(records),
         *_engines(records),
         *_not_taken(records),
+        *run_notices(records),
         *_edges(records),
         *_failed_pairs(records),
         *_failed_runs(records),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from statistics import median
 
 from lsmtune.analysis.history import ratio
-from lsmtune.analysis.runs import Side, proof_runs, value_of
+from lsmtune.analysis.runs import Side, counts, method_of, proof_runs, value_of
 from lsmtune.analysis.source import StudyRecords
 from lsmtune.analysis.tables import Arm, PairRow
 from lsmtune.records.goal import outcome_of
@@ -15,14 +16,18 @@ from lsmtune.records.measurement import Outcome
 def pairs(records: StudyRecords) -> tuple[PairRow, ...]:
     """Every pair of the latest proof, those with a failed or missing run included."""
     return tuple(
-        _row(records, number, runs.get(Arm.BASELINE), runs.get(Arm.TUNED))
+        replace(
+            _row(records, number, runs.get(Arm.BASELINE), runs.get(Arm.TUNED)),
+            method=method_of(runs),
+            counts=counts(records, runs),
+        )
         for number, runs in proof_runs(records).items()
     )
 
 
 def medians(rows: tuple[PairRow, ...]) -> dict[Arm, float]:
-    """The median value of each arm over the pairs that have a ratio; empty without any."""
-    whole = [row for row in rows if row.ratio is not None]
+    """The median value of each arm over the pairs that count and have a ratio, if there are any."""
+    whole = [row for row in rows if row.counts and row.ratio is not None]
     sides = {
         Arm.BASELINE: [row.baseline_value for row in whole if row.baseline_value is not None],
         Arm.TUNED: [row.tuned_value for row in whole if row.tuned_value is not None],

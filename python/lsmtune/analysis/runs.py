@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lsmtune.analysis.source import StudyRecords, Trial
 from lsmtune.analysis.tables import GAIN, Arm, RunRow
 from lsmtune.records.config import Config
-from lsmtune.records.measurement import Measurement
+from lsmtune.records.measurement import Measurement, PhaseMeasurement
 from lsmtune.records.objective import METRICS, metric_value
+from lsmtune.records.workload import PhaseKind
 from lsmtune.storage.measurements import Role, StoredMeasurement
 
 
@@ -42,15 +42,8 @@ def value_of(records: StudyRecords, values: Sequence[float] | None) -> float | N
 
 
 def best_trial(records: StudyRecords) -> Trial | None:
-    """The eligible trial with the best value of the goal, the earlier of two equals."""
-    best: tuple[float, Trial] | None = None
-    for trial in records.trials:
-        value = None if trial.values is None else records.goal.number(trial.values)
-        if value is None or math.isnan(value) or not trial.eligible:
-            continue
-        if best is None or records.goal.better(value, best[0]):
-            best = value, trial
-    return None if best is None else best[1]
+    """The trial that is best by all that is known, as the study itself would say."""
+    return next((trial for trial in records.trials if trial.number == records.best), None)
 
 
 def chosen(records: StudyRecords) -> Chosen | None:
@@ -97,15 +90,32 @@ def proof_runs(records: StudyRecords) -> dict[int, dict[Arm, Side]]:
     }
 
 
+def method_of(pair: Mapping[Arm, Side]) -> str:
+    """How the runs of a pair shared the machine; empty where that was not noted."""
+    return next((run.measurement.paired_by for side in pair.values() for run in side), "")
+
+
+def counts(records: StudyRecords, pair: Mapping[Arm, Side]) -> bool:
+    """Whether the verdict stands on a pair: not where it was run by another method."""
+    verdict = records.verdict
+    return verdict is None or not verdict.method or method_of(pair) == verdict.method
+
+
+def counted_pairs(records: StudyRecords) -> list[dict[Arm, Side]]:
+    """The pairs of `proof_runs` on which the verdict stands."""
+    return [pair for pair in proof_runs(records).values() if counts(records, pair)]
+
+
 def arms(records: StudyRecords) -> dict[Arm, list[StoredMeasurement]]:
     """The runs that stand for each arm: those of the proof; before any, those of the search."""
-    pairs = proof_runs(records).values()
+    pairs = counted_pairs(records)
     if pairs:
         return {arm: [run for pair in pairs for run in pair.get(arm, ())] for arm in Arm}
     best = best_trial(records)
+    alone = (Role.BASELINE, Role.ANCHOR)
     return {
-        Arm.BASELINE: [s for s in records.measurements if s.role is Role.BASELINE],
-        Arm.TUNED: [] if best is None else list(best.runs),
+        Arm.BASELINE: [s for s in records.measurements if s.role in alone],
+        Arm.TUNED: [] if best is None else [*best.runs, *best.repeats],
     }
 
 
@@ -142,7 +152,29 @@ def _row(records: StudyRecords, stored: StoredMeasurement) -> RunRow:
         metrics=_metrics(records, measurement),
         reported=dict(measurement.reported),
         error=measurement.error.message if measurement.error else "",
+        repeat=stored.repeat,
+        paired_by=measurement.paired_by,
+        memory_limited_by=measurement.memory_limited_by,
+        steal_s=_total(phase.steal_s for phase in measured(measurement)),
+        page_cache_cached_share=max(cached_shares(measurement), default=None),
     )
+
+
+def measured(measurement: Measurement) -> list[PhaseMeasurement]:
+    """The measure phases of a run."""
+    return [phase for phase in measurement.phases if phase.kind == PhaseKind.MEASURE]
+
+
+def cached_shares(measurement: Measurement) -> list[float]:
+    """What was still cached of the database at the start of each phase that was to begin cold."""
+    shares = (phase.page_cache_cached_share for phase in measured(measurement))
+    return [share for share in shares if share is not None]
+
+
+def _total(values: Iterable[float | None]) -> float | None:
+    """The sum of what is known; None where nothing is."""
+    known = [value for value in values if value is not None]
+    return sum(known) if known else None
 
 
 def _metrics(records: StudyRecords, measurement: Measurement) -> Mapping[str, float | None]:

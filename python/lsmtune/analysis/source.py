@@ -10,33 +10,61 @@ from statistics import median
 
 from optuna.trial import FrozenTrial
 
+from lsmtune.proof.calibration import Calibration, calibration_of, calibration_pairs
+from lsmtune.proof.crash_test import CrashTest, kept_crash_tests
 from lsmtune.records.config import Config, OptionValue
 from lsmtune.records.goal import Goal, WeightedWorkload
-from lsmtune.records.measurement import Measurement, Outcome
+from lsmtune.records.measurement import Outcome
 from lsmtune.records.objective import Objective
+from lsmtune.records.pairing import PairMethod
 from lsmtune.records.verdict import Verdict
 from lsmtune.records.workload import Workload
-from lsmtune.samplers import OUTCOME, PUT_BACK
+from lsmtune.samplers import OUTCOME, PUT_BACK, TrialJudgement
 from lsmtune.space import Parameter
 from lsmtune.spec import DataRungs, Spec, TimeRungs, parse_spec
 from lsmtune.spec.document import read_text
 from lsmtune.storage.folder import StudyFolder
-from lsmtune.storage.measurements import Role, StoredMeasurement
+from lsmtune.storage.measurements import StoredMeasurement
+from lsmtune.study.drift import Drift
 from lsmtune.study.feasible import Feasibility
+from lsmtune.study.judging import JudgedTrial, Judgement, judge
 from lsmtune.study.loop import REFUSED
-from lsmtune.study.stored import TrialRuns, trial_end, trial_runs
-from lsmtune.study.trials import TrialEnd
+from lsmtune.study.start import baseline_config
+from lsmtune.study.stored import (
+    Round,
+    TrialRounds,
+    TrialRuns,
+    anchor_rounds,
+    trial_rounds,
+    trial_runs,
+)
 
 MACHINE_FACT = "machine"
 _NOT_DEPLOYABLE = ("report.", "result.json")
 
 
 @dataclass(frozen=True)
+class TrialRound:
+    """One run of a trial under every workload: the objectives' values, None unless it ended `ok`.
+
+    `values` are as measured, `judged` as they would have been in the beginning of the study.
+    `counts`: the trial's value is a mean over this one.
+    """
+
+    values: tuple[float, ...] | None
+    judged: tuple[float, ...] | None
+    counts: bool
+
+
+@dataclass(frozen=True)
 class Trial:
     """One trial that ended: its runs under each workload, and the smaller runs of each rung.
 
-    `values` has one value per objective, None unless the trial ended `ok`. `broken` are the
-    constraints on outcomes that it broke. `eligible`: it may be the best, or be picked.
+    `runs` are those that it began with, `repeats` what came later. `values` has one value per
+    objective, a mean over all `rounds` that count, as the machine was in the beginning; None unless
+    the trial ended `ok`. `broken` are the constraints on outcomes that it broke. `eligible`: it may
+    be the best, or be picked. `first` is the row of the store in which it began, `moved` whether
+    the machine changed during its first round. `told` is what the sampler is told of it.
     """
 
     number: int
@@ -44,14 +72,19 @@ class Trial:
     outcome: Outcome
     runs: tuple[StoredMeasurement, ...] = ()
     rungs: Mapping[int, tuple[StoredMeasurement, ...]] = field(default_factory=dict)
+    repeats: tuple[StoredMeasurement, ...] = ()
     values: tuple[float, ...] | None = None
     broken: tuple[str, ...] = ()
     eligible: bool = False
+    rounds: tuple[TrialRound, ...] = ()
+    first: int = 0
+    moved: bool = False
+    told: TrialJudgement | None = None
 
     @property
     def all(self) -> tuple[StoredMeasurement, ...]:
-        """Every run of the trial, in the order of rungs."""
-        return (*(run for runs in self.rungs.values() for run in runs), *self.runs)
+        """Every run of the trial, in the order of rungs and repeats."""
+        return (*(run for runs in self.rungs.values() for run in runs), *self.runs, *self.repeats)
 
     @property
     def elapsed_s(self) -> float:
@@ -69,6 +102,11 @@ class StudyRecords:
     """A study as stored; everything else in analysis is a pure function of it.
 
     `measurements` are in the order in which they were stored, `trials` in that of their numbers.
+    `best` is the number of the trial that is best by all that is known (`study.judging`).
+    `anchors` are the runs of the baseline by which it was seen whether the machine changed, `drift`
+    what they say, and `run_log_sd` what the search takes the noise of a run for: the standard
+    deviation of the logarithm. `calibration` is None where there are no pairs of it.
+    `crash_tests` are options of configurations and how these stood a crash.
     `rungs` says where a pruner looked. `put_back` counts the trials that an interruption cut off,
     `refused` the configurations that were refused before they cost a run, by reason.
     `result_files` are those of the study's `result/` folder that an engine or a program
@@ -85,6 +123,14 @@ class StudyRecords:
     parameters: tuple[Parameter, ...]
     measurements: tuple[StoredMeasurement, ...]
     trials: tuple[Trial, ...] = ()
+    best: int | None = None
+    anchors: tuple[Round, ...] = ()
+    drift: Drift = field(default_factory=Drift)
+    run_log_sd: float | None = None
+    calibration: Calibration | None = None
+    pairs_max: int = 0
+    smallest_effect: float | None = None
+    confidence: float = 0.95
     seed: int = 0
     budget_trials: int | None = None
     budget_s: float | None = None
@@ -95,6 +141,7 @@ class StudyRecords:
     result_files: tuple[Path, ...] = ()
     unsafe_allowed: Mapping[str, str] = field(default_factory=dict)
     machine: Mapping[str, str] = field(default_factory=dict)
+    crash_tests: tuple[tuple[Mapping[str, str], CrashTest], ...] = ()
 
     @property
     def objective(self) -> Objective:
@@ -108,19 +155,13 @@ class StudyRecords:
 
     @cached_property
     def baseline_values(self) -> tuple[tuple[float, ...], ...]:
-        """The values of the objectives in each round of the baseline under all workloads."""
-        rows: dict[int, list[Measurement]] = {}
-        for stored in self.measurements:
-            if stored.role is Role.BASELINE:
-                rows.setdefault(stored.workload, []).append(stored.measurement)
-        # The k-th runs under each workload belong together, whatever ran between them.
-        sides = (rows.get(index, []) for index in range(len(self.workloads)))
-        rounds = (self.goal.values(runs) for runs in zip(*sides, strict=False))
-        return tuple(values for values in rounds if values is not None)
+        """The values of the objectives in each anchor, as they would be in the beginning."""
+        known = [anchor for anchor in self.anchors if anchor.values is not None]
+        return tuple(self.drift.judged(anchor.values or (), anchor.first) for anchor in known)
 
     @cached_property
     def baseline_number(self) -> float | None:
-        """The median of `Goal.number` over the rounds of the baseline."""
+        """The median of `Goal.number` over the anchors."""
         numbers = [self.goal.number(values) for values in self.baseline_values]
         known = [number for number in numbers if number is not None]
         return median(known) if known else None
@@ -141,6 +182,7 @@ def read_study(folder: StudyFolder) -> StudyRecords:
         verdict=store.verdict(),
         result_files=_result_files(folder.result_path.absolute()),
         machine=_machine(folder),
+        crash_tests=tuple(kept_crash_tests(store)),
     )
 
 
@@ -152,6 +194,9 @@ def study_records(
 ) -> StudyRecords:
     """The records of a study from its spec and its runs; `kept` are Optuna's trials."""
     outcomes = {trial.number: trial.user_attrs.get(OUTCOME) for trial in kept}
+    rounds = _rounds(spec, measurements, outcomes)
+    anchors = anchor_rounds(measurements, spec.goal)
+    judgement = judge(rounds.values(), anchors, spec.goal)
     return StudyRecords(
         name=spec.name,
         path=path,
@@ -161,7 +206,15 @@ def study_records(
         fixed=dict(spec.fixed),
         parameters=spec.space.parameters,
         measurements=measurements,
-        trials=_trials(spec, measurements, outcomes),
+        trials=_trials(trial_runs(measurements), rounds, judgement),
+        best=judgement.best,
+        anchors=tuple(anchors),
+        drift=judgement.drift,
+        run_log_sd=judgement.log_sd,
+        calibration=_calibration(spec, measurements),
+        pairs_max=spec.proof.pairs,
+        smallest_effect=spec.proof.smallest_effect,
+        confidence=spec.proof.confidence,
         seed=spec.seed,
         budget_trials=spec.budget.trials,
         budget_s=spec.budget.time_s,
@@ -171,35 +224,66 @@ def study_records(
     )
 
 
-def _trials(
-    spec: Spec,
-    measurements: tuple[StoredMeasurement, ...],
-    outcomes: Mapping[int, object],
-) -> tuple[Trial, ...]:
-    """The trials that ended; those that still run, or were cut off, are left out."""
-    feasibility = Feasibility(spec)
-    found = []
+def _rounds(
+    spec: Spec, measurements: tuple[StoredMeasurement, ...], outcomes: Mapping[int, object]
+) -> dict[int, TrialRounds]:
+    """The trials that ended, by number; those that still run, or were cut off, are left out."""
+    feasibility, found = Feasibility(spec), {}
     for number, runs in trial_runs(measurements).items():
-        end = trial_end(runs, spec, feasibility)
-        if end is None and outcomes.get(number) == Outcome.PRUNED.value:
-            # Pruned between two sizes of its data: its smaller runs all ended well.
-            end = TrialEnd(Outcome.PRUNED)
-        if end is not None:
-            found.append(_trial(runs, end))
-    return tuple(found)
+        # Pruned between two sizes of its data: its smaller runs all ended well.
+        pruned = outcomes.get(number) == Outcome.PRUNED.value
+        rounds = trial_rounds(runs, spec, feasibility, pruned=pruned)
+        if rounds is not None:
+            found[number] = rounds
+    return found
 
 
-def _trial(runs: TrialRuns, end: TrialEnd) -> Trial:
+def _trials(
+    runs: Mapping[int, TrialRuns], rounds: Mapping[int, TrialRounds], judgement: Judgement
+) -> tuple[Trial, ...]:
+    told = judgement.for_searcher()
+    return tuple(
+        replace(
+            _trial(runs[number], judged),
+            rounds=tuple(_round(each, judged, judgement.drift) for each in rounds[number].rounds),
+            moved=judgement.drift.segment_of(judged.first) is None,
+            told=told[number],
+        )
+        for number, judged in judgement.trials.items()
+    )
+
+
+def _trial(runs: TrialRuns, judged: JudgedTrial) -> Trial:
+    end = judged.end
     return Trial(
         number=runs.number,
         config=runs.config,
         outcome=end.outcome,
         runs=tuple(runs.runs),
         rungs={rung: tuple(smaller) for rung, smaller in runs.rungs.items()},
+        repeats=tuple(run for _, again in sorted(runs.repeats.items()) for run in again),
         values=end.values,
         broken=tuple(text for text, violation in end.violations.items() if violation > 0),
         eligible=end.eligible,
+        first=judged.first,
     )
+
+
+def _round(found: Round, judged: JudgedTrial, drift: Drift) -> TrialRound:
+    if found.values is None:
+        return TrialRound(None, None, False)
+    placed = judged.unplaced or drift.segment_of(found.first) is not None
+    counts = judged.end.values is not None and placed
+    return TrialRound(found.values, drift.judged(found.values, found.first), counts)
+
+
+def _calibration(spec: Spec, measurements: Sequence[StoredMeasurement]) -> Calibration | None:
+    """What the calibration's pairs by the method that it ended with say."""
+    pairs = calibration_pairs(measurements, baseline_config(spec), len(spec.workloads))
+    methods = [method for method in PairMethod if pairs and pairs[-1].is_of(method)]
+    if not methods:
+        return None
+    return calibration_of([p for p in pairs if p.is_of(methods[0])], spec.goal, methods[0])
 
 
 def _counts(fact: object) -> dict[str, int]:

@@ -6,17 +6,23 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from lsmtune.analysis.anchors import anchor_series
+from lsmtune.analysis.conditions import conditions
+from lsmtune.analysis.crash import crash_test
 from lsmtune.analysis.front import front, workload_rows
 from lsmtune.analysis.history import history
 from lsmtune.analysis.importance import Method
 from lsmtune.analysis.importances import importances
 from lsmtune.analysis.insight_tables import Front, Importance, Statistics, WorkloadRow
 from lsmtune.analysis.latencies import latency_curves
+from lsmtune.analysis.noise import noise_rows
 from lsmtune.analysis.notices import notices
 from lsmtune.analysis.options import option_rows
 from lsmtune.analysis.outcomes import failures, outcome_counts
 from lsmtune.analysis.pairs import medians, pairs
-from lsmtune.analysis.runs import chosen, metric_of, proof_runs, run_rows
+from lsmtune.analysis.performance import level_rows, performance_rows
+from lsmtune.analysis.proof import proof_facts
+from lsmtune.analysis.runs import chosen, counted_pairs, metric_of, run_rows
 from lsmtune.analysis.series import interval_series
 from lsmtune.analysis.slices import slices
 from lsmtune.analysis.source import StudyRecords
@@ -35,6 +41,15 @@ from lsmtune.analysis.tables import (
     Slice,
     Status,
 )
+from lsmtune.analysis.trust_tables import (
+    AnchorSeries,
+    Conditions,
+    LevelRow,
+    NoiseRow,
+    PerformanceRow,
+    ProofFacts,
+)
+from lsmtune.proof.crash_test import CrashTest
 from lsmtune.records.engine import EngineIdentity
 from lsmtune.records.goal import WeightedWorkload
 from lsmtune.records.objective import Direction, Objective
@@ -51,7 +66,8 @@ class StudyAnalysis:
     `workloads`. `engines` are those that the runs met, in order; `medians` are those of the pairs.
     `started_unix_s` is the first run's start. `front` is None with one objective,
     `by_workload` empty with one workload. `importances` has one table per objective, or none where
-    none was asked for.
+    none was asked for. `anchors` has one series per objective. `proof` is None without a verdict,
+    `crash_test` where the tuned configuration was not tested so.
     """
 
     name: str
@@ -86,6 +102,13 @@ class StudyAnalysis:
     failures: tuple[FailureRow, ...]
     notices: tuple[Notice, ...]
     runs: tuple[RunRow, ...]
+    anchors: tuple[AnchorSeries, ...]
+    noise: tuple[NoiseRow, ...]
+    proof: ProofFacts | None
+    crash_test: CrashTest | None
+    performance: tuple[PerformanceRow, ...]
+    levels: tuple[LevelRow, ...]
+    conditions: Conditions
 
 
 def analyse(
@@ -114,7 +137,7 @@ def analyse(
         engines=tuple(dict.fromkeys(s.measurement.engine for s in records.measurements)),
         verdict=records.verdict,
         tuned_trial=tuned.trial if tuned else None,
-        arms_from_proof=bool(proof_runs(records)),
+        arms_from_proof=bool(counted_pairs(records)),
         started_unix_s=min(
             (s.measurement.started_unix_s for s in records.measurements), default=None
         ),
@@ -136,4 +159,11 @@ def analyse(
         failures=failures(records),
         notices=notices(records, problems),
         runs=run_rows(records),
+        anchors=anchor_series(records),
+        noise=noise_rows(records),
+        proof=proof_facts(records),
+        crash_test=crash_test(records),
+        performance=performance_rows(records),
+        levels=level_rows(records),
+        conditions=conditions(records),
     )

@@ -56,11 +56,41 @@ class Censored:
 
 
 @dataclass(frozen=True)
+class TrialRun:
+    """One run of a trial under every workload: its `value` as measured.
+
+    `judged` is what it would have been in the beginning of the study, by the anchors around it.
+    `counts`: the trial's value is a mean over this one.
+    """
+
+    value: float | None
+    judged: float | None
+    counts: bool
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the sampler is told of a trial: Optuna's word for how it ended, and a value each.
+
+    `sd` is the standard deviation of the only value, a mean over `runs` runs; None where the
+    sampler is told of no noise.
+    """
+
+    state: str
+    values: tuple[float, ...] | None
+    sd: float | None
+    runs: int | None
+
+
+@dataclass(frozen=True)
 class TrialRow:
     """One trial in the order of the search; `best_so_far` counts this trial too.
 
-    `values` has one value per objective; `broken` the constraints on outcomes that it broke, so
-    that it cannot be the best. `censored` says where a pruned trial was stopped.
+    `value` is the mean of its `runs` that count, as the machine was in the beginning; `spread` is
+    half of their range over their median. `values` has one value per objective; `broken` the
+    constraints on outcomes that it broke, so that it cannot be the best. `censored` says where a
+    pruned trial was stopped, `run_again_after_change` that the machine changed while it ran first,
+    and that it has been run again for that.
     """
 
     trial: int
@@ -76,11 +106,19 @@ class TrialRow:
     values: tuple[float, ...] | None = None
     broken: tuple[str, ...] = ()
     censored: Censored | None = None
+    runs: tuple[TrialRun, ...] = ()
+    spread: float | None = None
+    told: Told | None = None
+    run_again_after_change: bool = False
 
 
 @dataclass(frozen=True)
 class History:
-    """The search: trials in order beside the baseline's runs; `baseline_value` is their median."""
+    """The search: trials in order beside the baseline's runs; `baseline_value` is their median.
+
+    All values are as the machine was in the beginning. `best_from` says what the best value comes
+    from: the search, whose best is the luckiest of many, and never the proof.
+    """
 
     trials: tuple[TrialRow, ...]
     baseline_values: tuple[float, ...]
@@ -88,11 +126,16 @@ class History:
     best_trial: int | None
     best_value: float | None
     best_ratio: float | None
+    best_from: str = "search"
 
 
 @dataclass(frozen=True)
 class PairRow:
-    """One pair of the proof; `ratio` is tuned over baseline, None unless both runs have a value."""
+    """One pair of the proof; `ratio` is tuned over baseline, None unless both runs have a value.
+
+    `method` is how its runs shared the machine, empty where that was not noted; a pair that does
+    not `counts` was run by another method than the verdict stands on.
+    """
 
     pair: int
     baseline_value: float | None
@@ -100,6 +143,8 @@ class PairRow:
     ratio: float | None
     baseline_outcome: Outcome | None
     tuned_outcome: Outcome | None
+    method: str = ""
+    counts: bool = True
 
 
 @dataclass(frozen=True)
@@ -230,7 +275,11 @@ class Notice:
 
 @dataclass(frozen=True)
 class RunRow:
-    """One stored run with the figures of the objective's phase, for tables and spreadsheets."""
+    """One stored run with the figures of the objective's phase, for tables and spreadsheets.
+
+    `steal_s` are processor seconds that the host took during its measure phases, all processors
+    together; `page_cache_cached_share` is the largest of a phase that was to begin cold.
+    """
 
     measurement: int
     role: str
@@ -251,3 +300,8 @@ class RunRow:
     metrics: Mapping[str, float | None] = field(default_factory=dict)
     reported: Mapping[str, float] = field(default_factory=dict)
     error: str = ""
+    repeat: int = 0
+    paired_by: str = ""
+    memory_limited_by: str = ""
+    steal_s: float | None = None
+    page_cache_cached_share: float | None = None

@@ -13,7 +13,8 @@ from lsmtune.records.objective import METRICS
 _COLUMNS = (
     *("measurement", "role", "trial", "pair", "outcome", "value", "seed", "started_unix_s"),
     *("elapsed_s", "engine", "engine_version", "build", "error"),
-    *("wall_s", "workload", "rung"),
+    *("wall_s", "workload", "rung", "repeat", "paired_by"),
+    *("memory_limited_by", "steal_s", "page_cache_cached_share"),
 )
 
 

@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from lsmtune.analysis.study import StudyAnalysis
-from lsmtune.analysis.tables import Arm, LatencyCurve, Series, TrialRow
+from lsmtune.analysis.tables import Arm, LatencyCurve, PairRow, Series, TrialRow
 from lsmtune.records.measurement import Outcome
 from lsmtune.records.objective import HIGHER_IS_BETTER
 from lsmtune.report import text
@@ -24,6 +24,7 @@ from lsmtune.report.plotting import (
 
 _COLOR = {Arm.BASELINE: "--baseline", Arm.TUNED: "--tuned"}
 _NAME = {Arm.BASELINE: "baseline", Arm.TUNED: "tuned"}
+_RATIOS_SHOWN_MAX = 16  # of pairs; of more the ratios would lie over one another
 _PERCENTILE_TICKS = (50.0, 90.0, 99.0, 99.9, 99.99)
 
 
@@ -160,32 +161,40 @@ def pairs_figure(analysis: StudyAnalysis) -> Figure | None:
             "showlegend": False,
         }
     ]
-    for arm, values in (
-        (Arm.BASELINE, [row.baseline_value for row in rows]),
-        (Arm.TUNED, [row.tuned_value for row in rows]),
-    ):
-        trace: dict[str, Any] = {
-            "type": "scatter",
-            "mode": "markers",
-            "name": _NAME[arm],
-            "x": labels,
-            "y": [finite(value) for value in values],
-            "hovertext": [f"{_NAME[arm]}: {text.quantity(metric, value)}" for value in values],
-            "hoverinfo": "text",
-            "marker": {"size": 11, "color": _COLOR[arm]},
-        }
-        if arm is Arm.TUNED:
-            trace["mode"] = "markers+text"
-            trace["text"] = [text.ratio(row.ratio) for row in rows]
-            trace["textposition"] = [
-                "top center" if (row.ratio or 0) >= 1 else "bottom center" for row in rows
-            ]
-            trace["textfont"] = {"color": "--ink", "size": 12}
-            trace["cliponaxis"] = False
-        traces.append(trace)
+    traces += [_pair_marks(metric, labels, rows, arm) for arm in Arm]
     return {
         "data": traces,
         "layout": {"xaxis": {"type": "category"}, "yaxis": value_axis(metric)},
+    }
+
+
+def _pair_marks(
+    metric: str, labels: list[str], rows: Sequence[PairRow], arm: Arm
+) -> dict[str, Any]:
+    """One arm of all pairs; the ratios stand beside the tuned one while there is room."""
+    values = [row.baseline_value if arm is Arm.BASELINE else row.tuned_value for row in rows]
+    trace: dict[str, Any] = {
+        "type": "scatter",
+        "mode": "markers",
+        "name": _NAME[arm],
+        "x": labels,
+        "y": [finite(value) for value in values],
+        "hovertext": [
+            f"{_NAME[arm]}: {text.quantity(metric, value)}, ratio {text.ratio(row.ratio)}"
+            for value, row in zip(values, rows, strict=True)
+        ],
+        "hoverinfo": "text",
+        "marker": {"size": 11, "color": _COLOR[arm]},
+    }
+    if arm is Arm.BASELINE or len(rows) > _RATIOS_SHOWN_MAX:
+        return trace
+    above = [(row.ratio or 0) >= 1 for row in rows]
+    return trace | {
+        "mode": "markers+text",
+        "text": [text.ratio(row.ratio) for row in rows],
+        "textposition": ["top center" if up else "bottom center" for up in above],
+        "textfont": {"color": "--ink", "size": 12},
+        "cliponaxis": False,
     }
 
 
@@ -241,7 +250,7 @@ def series_figure(analysis: StudyAnalysis) -> Figure | None:
         traces.append(
             {
                 "type": "scatter",
-                "mode": "lines",
+                "mode": "lines" if len(series.points) > 1 else "markers",
                 "name": _NAME[series.arm],
                 "legendgroup": series.arm,
                 "showlegend": series.arm not in shown,
@@ -250,6 +259,7 @@ def series_figure(analysis: StudyAnalysis) -> Figure | None:
                 "hovertemplate": f"{_series_name(series)}<br>"
                 "%{x:.2f} s: %{y:,.0f} ops/s<extra></extra>",
                 "line": {"width": 1.5, "color": _COLOR[series.arm]},
+                "marker": {"size": 6, "color": _COLOR[series.arm]},
                 "opacity": 0.75,
             }
         )

@@ -43,7 +43,9 @@ def headline(analysis: StudyAnalysis) -> Headline:
 
 
 def direction_words(direction: str) -> str:
-    """`higher is better` or `lower is better`."""
+    """`higher is better` or `lower is better`; empty where nobody said which."""
+    if not direction:
+        return ""
     return "higher is better" if direction == Direction.MAXIMIZE else "lower is better"
 
 
@@ -53,7 +55,7 @@ def _interval(verdict: Verdict) -> str:
         return f"No ratio could be measured ({pairs})."
     told = f"{text.ratio(verdict.ratio)} over {pairs} of fresh, interleaved runs"
     if verdict.ratio_low is None or verdict.ratio_high is None:
-        return f"Measured {told}; too few for an interval."
+        return f"Measured {told}; no interval yet."
     return (
         f"{text.percent(verdict.confidence)} confidence interval "
         f"{text.ratio(verdict.ratio_low)} to {text.ratio(verdict.ratio_high)}, from {pairs} of "
@@ -77,7 +79,7 @@ def _unfinished(analysis: StudyAnalysis) -> Headline:
     else:
         detail = (
             f"After {trials} the best is trial {analysis.history.best_trial}, "
-            f"{text.ratio(best)} the baseline in single runs of the search: a promise, not a proof."
+            f"{text.ratio(best)} the baseline by the runs of the search: a promise, not a proof."
         )
     lead = "The proof has not been made yet. Run lsmtune tune on the study again to go on."
     return Headline("open", "Unfinished", "No verdict yet", lead, detail)

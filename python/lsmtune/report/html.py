@@ -14,13 +14,15 @@ from markupsafe import Markup
 import lsmtune
 from lsmtune.analysis import StudyAnalysis, analyse, read_study
 from lsmtune.analysis.tables import Arm, LatencyCurve
-from lsmtune.report import figures, text
+from lsmtune.report import figures, text, trust_words
+from lsmtune.report.anchor_figure import anchor_figure
 from lsmtune.report.atomic import write_text
 from lsmtune.report.headline import direction_words, headline
 from lsmtune.report.insight_figures import front_figure, importance_figure
 from lsmtune.report.interval_bar import interval_bar
 from lsmtune.report.plotting import Figure
 from lsmtune.report.slice_figure import slice_figure
+from lsmtune.report.sustained import level_tables, performance_label, performance_tables
 from lsmtune.report.words import importance_note, rank, rung_name, statistics_facts
 from lsmtune.storage.folder import StudyFolder
 
@@ -55,12 +57,32 @@ def render(analysis: StudyAnalysis) -> str:
             metric=analysis.metric,
             statistics_facts=statistics_facts(analysis.statistics),
             importance_notes=[importance_note(found) for found in analysis.importances],
+            performance=performance_tables(analysis.performance),
+            level_tables=level_tables(analysis.levels),
+            repeated=any(
+                trust_words.runs_told(row, analysis.metric) for row in analysis.history.trials
+            ),
+            **_trust(analysis),
             version=lsmtune.__version__,
             plotly=_plotly() if drawn else None,
             style=_asset("report.css"),
             script=_asset("report.js"),
         )
     )
+
+
+def _trust(analysis: StudyAnalysis) -> dict[str, object]:
+    """Sentences on whether the figures can be trusted."""
+    verdict, proof, crash = analysis.verdict, analysis.proof, analysis.crash_test
+    return {
+        "searched": trust_words.searched(verdict),
+        "drift_lines": [text.sentence(trust_words.drift_line(s)) + "." for s in analysis.anchors],
+        "proof_lines": trust_words.proof_lines(verdict, proof),
+        "correction_line": None if verdict is None else trust_words.correction_line(verdict, proof),
+        "pairs_note": trust_words.pairs_note(analysis.pairs, len(analysis.workloads)),
+        "condition_facts": trust_words.condition_facts(analysis.conditions),
+        "crash_words": None if crash is None else trust_words.crash_words(crash),
+    }
 
 
 def _figures(analysis: StudyAnalysis) -> dict[str, Figure | None]:
@@ -76,6 +98,8 @@ def _figures(analysis: StudyAnalysis) -> dict[str, Figure | None]:
         found[f"slice-{number}"] = slice_figure(analysis, plotted)
     for number, table in enumerate(analysis.importances):
         found[f"importance-{number}"] = importance_figure(table)
+    for number, anchors in enumerate(analysis.anchors):
+        found[f"anchors-{number}"] = anchor_figure(anchors)
     found["front"] = front_figure(analysis)
     return found
 
@@ -103,20 +127,27 @@ def _environment() -> jinja2.Environment:
         duration_us=text.duration_us,
         metric_label=text.metric_label,
         moment=text.moment,
+        noise_figure=trust_words.noise_figure,
+        noise_source=trust_words.noise_source,
         number=text.number,
         option=text.option,
         option_told=text.option_told,
         options_line=text.options_line,
         outcome=text.outcome,
         percent=text.percent,
+        performance_label=performance_label,
+        provable=trust_words.provable,
         rank=rank,
         ratio=text.ratio,
         reached=text.reached,
         rung_name=rung_name,
+        runs_told=trust_words.runs_told,
         seconds=text.seconds,
         share=text.share,
         size=text.size,
         sort_key=_sort_key,
+        spread=text.spread,
+        told_words=trust_words.told_words,
     )
     environment.globals.update(quantity=text.quantity)
     return environment

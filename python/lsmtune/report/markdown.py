@@ -2,33 +2,33 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Sequence
-from html import escape
-
 from lsmtune.analysis import StudyAnalysis
 from lsmtune.analysis.insight_tables import Importance
 from lsmtune.analysis.tables import TrialRow
 from lsmtune.records.measurement import Outcome
 from lsmtune.report import text
 from lsmtune.report.headline import direction_words, headline
+from lsmtune.report.markdown_text import safe, section, table
+from lsmtune.report.markdown_trust import noise_part, others_part, proof_part, sustained_part
+from lsmtune.report.trust_words import condition_facts, runs_told, searched, told_words
 from lsmtune.report.words import importance_note, rank, rung_name, statistics_facts
-
-_SPECIAL = re.compile(r"([\\`*_\[\]|#~])")
 
 
 def render(analysis: StudyAnalysis) -> str:
     """The report as Markdown with tables."""
     parts = [
         _verdict(analysis),
+        proof_part(analysis),
         _options(analysis),
         _notices(analysis),
         _engine(analysis),
         _pairs(analysis),
-        _each_objective(analysis),
+        others_part(analysis),
         _by_workload(analysis),
         _front(analysis),
+        sustained_part(analysis),
         _latency(analysis),
+        noise_part(analysis),
         *(_importance(found) for found in analysis.importances),
         _statistics(analysis),
         _trials(analysis),
@@ -44,8 +44,8 @@ def _verdict(analysis: StudyAnalysis) -> str:
         for objective in analysis.objectives
     ]
     return (
-        f"# {_safe(analysis.name)}\n\n**{_safe(head.label)}: {_safe(head.figure)}** "
-        f"{_safe(head.lead)}\n\n{_safe(head.detail)}\n\nObjective: {_safe('; '.join(goals))}.\n"
+        f"# {safe(analysis.name)}\n\n**{safe(head.label)}: {safe(head.figure)}** "
+        f"{safe(head.lead)}\n\n{safe(head.detail)}\n\nObjective: {safe('; '.join(goals))}.\n"
     )
 
 
@@ -54,8 +54,8 @@ def _options(analysis: StudyAnalysis) -> str:
         (row.name, _or_default(row.baseline, row.unit), _or_default(row.tuned, row.unit))
         for row in analysis.options
     ]
-    files = "".join(f"\n- {_safe(path)}" for path in analysis.result_files)
-    return _section("Options", ("option", "baseline", "tuned"), rows) + (
+    files = "".join(f"\n- {safe(path)}" for path in analysis.result_files)
+    return section("Options", ("option", "baseline", "tuned"), rows) + (
         f"{files}\n" if files else ""
     )
 
@@ -68,7 +68,7 @@ def _notices(analysis: StudyAnalysis) -> str:
     if not analysis.notices:
         return ""
     lines = (
-        f"- {notice.severity.value}: **{_safe(notice.title)}** {_safe(notice.text)}\n"
+        f"- {notice.severity.value}: **{safe(notice.title)}** {safe(notice.text)}\n"
         for notice in analysis.notices
     )
     return "## Warnings\n\n" + "".join(lines)
@@ -81,27 +81,28 @@ def _engine(analysis: StudyAnalysis) -> str:
         rows.append(("build", engine.build.value))
         rows.append(("library", engine.library or "built into the driver"))
     rows += list(analysis.machine.items())
+    rows += condition_facts(analysis.conditions)
     rows += [
         ("workload", f"{weighted.label}, {text.number(weighted.workload.num)} keys")
         for weighted in analysis.workloads
     ]
     measured = f"{text.count(len(analysis.runs), 'run')}, {text.seconds(analysis.measured_s)}"
     rows.append(("measured", measured))
-    return _section("Machine and engine", ("fact", "value"), rows)
+    return section("Machine and engine", ("fact", "value"), rows)
 
 
 def _pairs(analysis: StudyAnalysis) -> str:
     metric = analysis.metric
     rows = [
         (
-            str(number),
+            f"{number}{'' if row.counts else ' (does not count)'}",
             _value(metric, row.baseline_value, row.baseline_outcome),
             _value(metric, row.tuned_value, row.tuned_outcome),
             text.ratio(row.ratio),
         )
         for number, row in enumerate(analysis.pairs, 1)
     ]
-    return _section("Tuned against default", ("pair", "baseline", "tuned", "ratio"), rows)
+    return section("Tuned against default", ("pair", "baseline", "tuned", "ratio"), rows)
 
 
 def _value(metric: str, value: float | None, outcome: Outcome | None) -> str:
@@ -123,21 +124,7 @@ def _by_workload(analysis: StudyAnalysis) -> str:
         for row in analysis.by_workload
     ]
     columns = ("workload", "weight", "objective", "baseline", "tuned", "ratio")
-    return _section("By workload", columns, rows)
-
-
-def _each_objective(analysis: StudyAnalysis) -> str:
-    others = () if analysis.verdict is None else analysis.verdict.others
-    rows = [
-        (
-            text.metric_label(other.metric),
-            direction_words(other.direction),
-            text.ratio(other.ratio),
-            f"{text.ratio(other.ratio_low)} to {text.ratio(other.ratio_high)}",
-        )
-        for other in others
-    ]
-    return _section("Each objective by itself", ("objective", "", "ratio", "interval"), rows)
+    return section("By workload", columns, rows)
 
 
 def _front(analysis: StudyAnalysis) -> str:
@@ -154,11 +141,11 @@ def _front(analysis: StudyAnalysis) -> str:
         )
         for row in front.rows
     ]
-    return _section("Front", ("trial", *columns, "gain", "options"), rows)
+    return section("Front", ("trial", *columns, "gain", "options"), rows)
 
 
 def _importance(found: Importance) -> str:
-    title = f"## Parameter importance for {_safe(text.metric_label(found.metric))}\n\n"
+    title = f"## Parameter importance for {safe(text.metric_label(found.metric))}\n\n"
     rows = [
         (
             row.parameter,
@@ -171,7 +158,7 @@ def _importance(found: Importance) -> str:
         for row in found.rows
     ]
     columns = ("parameter", "importance", "interval", "rank", "above chance", "trials active in")
-    return f"{title}{_safe(importance_note(found))}\n\n{_table(columns, rows)}"
+    return f"{title}{safe(importance_note(found))}\n\n{table(columns, rows)}"
 
 
 def _statistics(analysis: StudyAnalysis) -> str:
@@ -193,9 +180,9 @@ def _statistics(analysis: StudyAnalysis) -> str:
     return "\n".join(
         part
         for part in (
-            _section("Statistics", ("figure", "value"), statistics_facts(found)),
-            _table(("trials that ended", "trials", "time", "median", "of all time"), kinds),
-            _table(("pruned", "trials", "time", "median"), rungs),
+            section("Statistics", ("figure", "value"), statistics_facts(found)),
+            table(("trials that ended", "trials", "time", "median", "of all time"), kinds),
+            table(("pruned", "trials", "time", "median"), rungs),
         )
         if part
     )
@@ -214,7 +201,7 @@ def _latency(analysis: StudyAnalysis) -> str:
         for curve in sorted(analysis.latencies, key=lambda curve: curve.operation)
     ]
     columns = ("operation", "median", "p95", "p99", "p99.9", "max")
-    return _section("Latency percentiles", columns, rows)
+    return section("Latency percentiles", columns, rows)
 
 
 def _trials(analysis: StudyAnalysis) -> str:
@@ -225,39 +212,30 @@ def _trials(analysis: StudyAnalysis) -> str:
             _ended(row),
             text.quantity(metric, row.value),
             text.ratio(row.ratio_to_baseline),
+            f"{len(row.runs)} {text.spread(row.spread)}".strip(),
+            runs_told(row, metric),
+            told_words(row, metric),
             text.options_line(dict(row.options)),
         )
         for row in analysis.history.trials
     ]
-    return _section("Trials", ("trial", "outcome", "value", "to baseline", "options"), rows)
+    columns = ("trial", "outcome", "value", "to baseline", "runs, spread", "as measured")
+    found = section("Trials", (*columns, "sampler was told", "options"), rows)
+    best = analysis.history.best_trial
+    if best is None:
+        return found
+    return f"{found}\nThe value of trial {best}, the best, is {searched(analysis.verdict)}.\n"
 
 
 def _ended(row: TrialRow) -> str:
     """How a trial ended: where a pruned one was stopped, and what a whole one broke."""
     told = f"{text.outcome(row.outcome.value)} {text.reached(row.censored)}".strip()
-    return "; ".join([told, *(f"breaks {constraint}" for constraint in row.broken)])
+    again = ["run again, as the machine changed"] if row.run_again_after_change else []
+    return "; ".join([told, *again, *(f"breaks {constraint}" for constraint in row.broken)])
 
 
 def _failures(analysis: StudyAnalysis) -> str:
     rows = [
         (text.outcome(row.outcome.value), str(row.count), row.message) for row in analysis.failures
     ]
-    return _section("Failures", ("outcome", "runs", "message"), rows)
-
-
-def _section(title: str, columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    table = _table(columns, rows)
-    return f"## {title}\n\n{table}" if table else ""
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = [f"| {' | '.join(_safe(cell) for cell in row)} |\n" for row in rows]
-    if not lines:
-        return ""
-    rule = f"| {' | '.join('---' for _ in columns)} |\n"
-    return f"| {' | '.join(_safe(column) for column in columns)} |\n{rule}{''.join(lines)}"
-
-
-def _safe(value: object) -> str:
-    """`value` as text of one line that Markdown and HTML take literally."""
-    return _SPECIAL.sub(r"\\\1", escape(" ".join(str(value).split()), quote=False))
+    return section("Failures", ("outcome", "runs", "message"), rows)

@@ -96,6 +96,30 @@ def ratio(value: float | None) -> str:
     return f"{value:.{digits}f}{_TIMES}"
 
 
+def plain_ratio(value: float | None) -> str:
+    """A ratio without its sign: `0.81`, `1.013`."""
+    return ratio(value).removesuffix(_TIMES)
+
+
+def deviation(fraction: float | None) -> str:
+    """A deviation or an effect in per cent: `0.0321` as `3.2 %`, `0.25` as `25 %`."""
+    if fraction is None or not math.isfinite(fraction):
+        return _NOT_KNOWN
+    if 0 < fraction < 1e-4:
+        return "< 0.01 %"
+    return f"{100 * fraction:.2g} %" if fraction < 0.995 else f"{100 * fraction:,.0f} %"
+
+
+def spread(fraction: float | None) -> str:
+    """Half of a range over its middle: `±4.1 %`."""
+    return "" if fraction is None else f"±{deviation(fraction)}"
+
+
+def sentence(told: str) -> str:
+    """`told` with a capital."""
+    return told[:1].upper() + told[1:]
+
+
 def duration_us(value: float | None) -> str:
     """Microseconds in the unit that keeps the number short."""
     if value is None or not math.isfinite(value):

@@ -1,0 +1,405 @@
+"""Noise and drift, repeats, the proof and what was sustained, as reports tell them."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Mapping
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page import Page, read
+from sample_study import SampleStudy, finished
+
+from lsmtune.analysis import StudyAnalysis, analyse, read_study
+from lsmtune.analysis.tables import PairRow, Told, TrialRow, TrialRun
+from lsmtune.analysis.trust_tables import (
+    AnchorPoint,
+    AnchorSegment,
+    AnchorSeries,
+    Conditions,
+    Ended,
+    MachineChange,
+    NoiseRow,
+    NoiseSource,
+    ProofFacts,
+)
+from lsmtune.proof.crash_test import CrashOutcome, CrashTest
+from lsmtune.records.config import OptionValue
+from lsmtune.records.measurement import LevelWork, Outcome
+from lsmtune.records.verdict import MetricRatio, Verdict, VerdictOutcome
+from lsmtune.records.workload import Durability
+from lsmtune.report import csv_, html, json_, markdown, text, trust_words
+from lsmtune.storage import schema
+from lsmtune.storage.measurements import Role
+
+OPTIONS: dict[str, OptionValue] = {
+    "write_buffer_size": 8 << 20,
+    "min_write_buffer_number_to_merge": 2,
+    "level0_file_num_compaction_trigger": 4,
+    "compression": "kLZ4Compression",
+    "block_based_table_factory.block_size": 4096,
+}
+SEGMENT = AnchorSegment(0.0, 10.0, 100.0, 4)
+CHANGE = MachineChange(10.0, 12.0, 0.81, 15, 17, run_again=(16,))
+PROVEN = Verdict(
+    VerdictOutcome.BETTER,
+    "sustained_throughput_ops_s",
+    "maximize",
+    0.95,
+    pairs=9,
+    ratio=1.4,
+    ratio_low=1.3,
+    ratio_high=1.5,
+    method="slices",
+    confidence_each=0.975,
+    others=(
+        MetricRatio("drain_s", "minimize", 0.8, 0.7, 0.9),
+        MetricRatio("score", "", 1.1, None, None),
+    ),
+    notes=("a run stalled",),
+)
+
+
+def analysed(sample: SampleStudy) -> StudyAnalysis:
+    with sample.opened() as folder:
+        return analyse(read_study(folder), None)
+
+
+@pytest.fixture(scope="module")
+def drifted(tmp_path_factory: pytest.TempPathFactory) -> StudyAnalysis:
+    """A study on a machine that became half as fast, with a repeated trial and a proof."""
+    sample = SampleStudy(tmp_path_factory.mktemp("drifted"))
+    sample.add_baseline()
+    for pair in range(3):
+        sample.add_calibration(pair, (1.0, 1.0 + pair / 50), "slices")
+    for number in range(16):
+        speed = 1.0 if number < 7 else 0.5
+        sample.add_trial(number, OPTIONS, sample.measured(OPTIONS, 1.2 * speed))
+        sample.add_anchor(number, speed)
+    run = sample.measured(OPTIONS, 0.6)
+    levels = (LevelWork(1, 30, 300 << 20),)
+    phase = replace(run.phases[0], flushes=40, levels=levels, bytes_per_level=(0, 5 << 20))
+    tree = replace(run, phases=(phase,), memory_limited_by="cgroup", paired_by="slices")
+    sample.add_trial(7, OPTIONS, run, repeat=1)
+    config = sample.folder.measurements.of(Role.TRIAL)[0].config
+    sample.add(Role.PROOF_BASELINE, tree, sample.baseline, pair=0)
+    sample.add(Role.PROOF_CANDIDATE, tree, config, pair=0)
+    sample.folder.measurements.set_verdict(PROVEN)
+    found = analysed(sample)
+    sample.close()
+    return found
+
+
+def figures_of(page: Page) -> dict[str, Any]:
+    for attributes, content in page.scripts:
+        if attributes.get("id") == "figures":
+            found: dict[str, Any] = json.loads(content)
+            return found
+    return {}
+
+
+def test_the_page_shows_the_anchors_and_where_the_machine_changed(drifted: StudyAnalysis) -> None:
+    page = read(html.render(drifted))
+    assert page.unbalanced == []
+    assert {"noise", "sustained", "plot-anchors-0"} <= set(page.ids)
+    line = "The machine changed once: 0.50 of before from trial 8 on; 1 trial was run again (7)."
+    assert line in page.text
+    figure = figures_of(page)["anchors-0"]
+    traces = {trace["name"]: trace for trace in figure["data"]}
+    assert set(traces) == {"level of a segment", "baseline", "anchor"}
+    assert len(traces["anchor"]["x"]) == 16
+    assert traces["anchor"]["x"] == sorted(traces["anchor"]["x"])
+    (change,) = drifted.anchors[0].changes
+    (band,) = figure["layout"]["shapes"]
+    assert (band["x0"], band["x1"]) == (change.from_s, change.to_s)
+    assert figure["layout"]["annotations"][0]["text"] == text.ratio(change.ratio)
+
+
+def test_the_page_tells_noise_repeats_and_that_the_search_proves_nothing(
+    drifted: StudyAnalysis,
+) -> None:
+    page = read(html.render(drifted))
+    assert "calibration: the baseline against itself, 6 runs" in page.text
+    assert " in 30 pairs" in page.text
+    assert page.text.count("from the search; the gain is in the verdict") == 2
+    unfinished = read(html.render(replace(drifted, verdict=None, proof=None)))
+    assert unfinished.text.count("from the search; only a proof tells the gain") == 2
+    assert "run again: the machine changed" in page.text
+    raw = [text.quantity(drifted.metric, r.value) for r in drifted.history.trials[7].runs]
+    assert f"({raw[0]}) · {raw[1]}" in page.text
+    assert "± " in page.text
+    assert drifted.history.best_from == "search"
+
+
+def test_the_page_tells_how_the_proof_was_made(drifted: StudyAnalysis) -> None:
+    page = read(html.render(drifted))
+    assert "9 pairs by slices: both take turns in short slices" in page.text
+    assert "It stopped as soon as the interval excluded no difference." in page.text
+    assert "A run stalled." in page.text
+    assert "All these intervals hold together at 95 %: each one is at 97.5 %" in page.text
+    assert "the first drawn by lot: both take turns in short slices" in page.text
+    assert "by a control group (2 runs)" in page.text
+    assert "warm: whatever earlier phases left in it" in page.text
+
+
+def test_the_page_shows_burst_beside_sustained_and_the_levels(drifted: StudyAnalysis) -> None:
+    page = read(html.render(drifted))
+    start = page.text.index("figurebaselinetunedratio burst")
+    burst, sustained, drain = (page.text.index(w, start) for w in ("burst", "sustained", "drain"))
+    assert burst < sustained < drain
+    assert "The tree at its end, and what was written into each level: tuned" in page.text
+    assert "300MiB" in page.text
+
+
+def test_markdown_tells_the_same(drifted: StudyAnalysis) -> None:
+    found = markdown.render(drifted)
+    for told in (
+        "- the machine changed once: 0.50 of before from trial 8 on; 1 trial was run again (7)\n",
+        "- It stopped as soon as the interval excluded no difference.\n",
+        "## Burst and sustained\n",
+        "| fillrandom | burst |",
+        "| fillrandom, tuned | 1 |",
+        "All these intervals hold together at 95 %",
+        "is from the search; the gain is in the verdict",
+        "| memory limited | by a control group (2 runs) |",
+    ):
+        assert told in found, told
+    tables = [line for line in found.splitlines() if line.startswith("|")]
+    assert all(line.endswith("|") for line in tables)
+
+
+def test_json_and_csv_have_new_keys_beside_the_old(drifted: StudyAnalysis) -> None:
+    document = json.loads(json_.render(drifted))
+    assert {"anchors", "noise", "proof", "performance", "levels", "conditions"} <= set(document)
+    assert document["format_version"] == 1
+    assert document["crash_test"] is None
+    assert document["anchors"][0]["changes"][0]["run_again"] == [7]
+    trial = document["history"]["trials"][7]
+    assert [run["counts"] for run in trial["runs"]] == [False, True]
+    assert set(trial["told"]) == {"state", "values", "sd", "runs"}
+    lines = csv_.render(drifted).splitlines()
+    columns = lines[0].split(",")
+    assert columns[:5] == ["measurement", "role", "trial", "pair", "outcome"]
+    rows = [dict(zip(columns, line.split(","), strict=True)) for line in lines[1:]]
+    assert [row["repeat"] for row in rows if row["trial"] == "7"] == ["0", "1"]
+    assert (rows[-1]["paired_by"], rows[-1]["memory_limited_by"]) == ("slices", "cgroup")
+
+
+@pytest.mark.parametrize(
+    ("series", "line"),
+    [
+        ({"points": 7}, "no change seen in 7 anchors (fewer than 8 cannot show one)"),
+        ({"points": 12}, "no change seen in 12 anchors"),
+        ({"points": 3, "segments": 0}, "nothing can be judged by 3 anchors, as a value is not"),
+        (
+            {"points": 12, "changes": (CHANGE,)},
+            "the machine changed once: 0.81 of before from trial 17 on; 1 trial was run again (16)",
+        ),
+        (
+            {
+                "points": 30,
+                "changes": (
+                    replace(CHANGE, run_again=(14, 15, 16)),
+                    replace(CHANGE, ratio=1.2, first_trial=None, run_again=(), left=(20, 21)),
+                ),
+            },
+            "the machine changed 2 times: 0.81 of before from trial 17 on, 1.20 of before after "
+            "trial 15; 3 trials were run again (14, 15, 16), 2 not yet",
+        ),
+        (
+            {"points": 9, "changes": (MachineChange(1.0, 2.0, 0.9, None, None),)},
+            "the machine changed once: 0.90 of before ahead of the first trial; no trial was",
+        ),
+    ],
+)
+def test_the_line_of_a_series(series: Mapping[str, Any], line: str) -> None:
+    point = AnchorPoint("anchor", 1.0, 0, 100.0, 0)
+    changes = series.get("changes", ())
+    made = AnchorSeries(
+        "throughput_ops_s",
+        "throughput_ops_s",
+        8,
+        (point,) * series["points"],
+        (SEGMENT,) * series.get("segments", 1 + len(changes)),
+        changes,
+    )
+    assert trust_words.drift_line(made).startswith(line)
+
+
+@pytest.mark.parametrize(
+    ("row", "told"),
+    [
+        (
+            NoiseRow(NoiseSource.CALIBRATION, True, "x", 3, 0.0321, 0.019, 0.091, None, 30, 0.027),
+            ("calibration: the baseline against itself, 3 pairs", "3.2 % (1.9 % to 9.1 %)",
+             "2.7 % in 30 pairs"),
+        ),
+        (
+            NoiseRow(NoiseSource.SEARCH, False, "x", None, 0.00001),
+            ("search: anchors and repeated trials", "< 0.01 %", ""),
+        ),
+        (
+            NoiseRow(NoiseSource.PROOF, True, "x", 1, 1.5, 1.0, 20.0, pairs=1),
+            ("proof, 1 pair", "150 % (100 % to 2,000 %)", "not known, in 1 pair"),
+        ),
+    ],
+)  # fmt: skip
+def test_the_words_of_noise(row: NoiseRow, told: tuple[str, str, str]) -> None:
+    words = (trust_words.noise_source, trust_words.noise_figure, trust_words.provable)
+    assert tuple(say(row) for say in words) == told
+
+
+@pytest.mark.parametrize(
+    ("ended", "why", "line"),
+    [
+        (Ended.EQUIVALENT, "", "It stopped as soon as the interval lay within what is too small to "
+         "matter (5 %)."),
+        (Ended.PAIRS, "x", "It stopped after all 30 pairs that were planned."),
+        (Ended.OTHER, "the time ended", "It stopped because the time ended."),
+        (Ended.OTHER, "", "It stopped before anything was clear."),
+    ],
+)  # fmt: skip
+def test_why_a_proof_stopped_in_words(ended: Ended, why: str, line: str) -> None:
+    verdict = replace(PROVEN, why=why, what_it_takes="about 40 pairs", notes=())
+    lines = trust_words.proof_lines(verdict, ProofFacts(ended, 30, 0.05, None))
+    assert lines[1:] == [line, "What it takes: about 40 pairs."]
+    old = replace(PROVEN, method="", notes=())
+    assert trust_words.proof_lines(old, ProofFacts(None, 30, None, None)) == []
+
+
+def test_the_correction_is_said_only_where_there_is_one() -> None:
+    facts = ProofFacts(Ended.DECIDED, 30, None, 11)
+    few = trust_words.correction_line(PROVEN, facts)
+    assert few.endswith("That needs 11 pairs, so that these 9 give none.")
+    enough = trust_words.correction_line(replace(PROVEN, pairs=11), facts)
+    assert enough.endswith("finds one that differs by chance.")
+    alone = trust_words.correction_line(replace(PROVEN, confidence_each=None), None)
+    assert alone == "Each interval holds at 95 % by itself, not all of them together."
+
+
+def test_how_pairs_were_run() -> None:
+    row = PairRow(0, 1.0, 2.0, 2.0, Outcome.OK, Outcome.OK)
+    assert "in alternating order." in trust_words.pairs_note([row], 1)
+    whole = replace(row, method="whole")
+    said = trust_words.pairs_note([whole, replace(row, method="slices", counts=False)], 2)
+    assert "drawn by lot: one whole run follows the other. 1 pair by another method" in said
+
+
+@pytest.mark.parametrize(
+    ("runs", "told", "words"),
+    [
+        ([(100.0, True)], Told("complete", (100.0,), 5.0, 1), ("", "± 5 ops/s")),
+        ([(100.0, True)], Told("complete", (100.0,), None, None), ("", "the value")),
+        ([(50.0, True)], Told("complete", (100.0,), None, None), ("50 ops/s", "the value")),
+        (
+            [(50.0, False), (90.0, True), (None, False)],
+            Told("complete", (90.0,), 2.0, 1),
+            ("(50 ops/s) · 90 ops/s", "90 ops/s ± 2 ops/s"),
+        ),
+        ([(None, False)], Told("pruned", None, None, None), ("", "pruned")),
+        ([(1.0, True)], Told("complete", (1.0, 2.0), None, None), ("1 ops/s", "complete")),
+        ([(100.0, True)], None, ("", "")),
+    ],
+)
+def test_the_runs_of_a_trial_in_words(
+    runs: list[tuple[float | None, bool]], told: Told | None, words: tuple[str, str]
+) -> None:
+    value = None if told is not None and told.values is None else 100.0
+    made = tuple(TrialRun(measured, measured, counts) for measured, counts in runs)
+    row = TrialRow(
+        0, Outcome.OK, value, value, None, False, False, 1.0, {}, runs=made, told=told
+    )  # fmt: skip
+    found = (trust_words.runs_told(row, "throughput_ops_s"),)
+    assert (*found, trust_words.told_words(row, "throughput_ops_s")) == words
+
+
+def test_conditions_in_words() -> None:
+    found = Conditions(
+        page_cache={"a": "cold", "b": "direct"},
+        cold_runs=3,
+        cached_share_max=0.002,
+        memory_limited_by={"watch": 2, "cgroup": 1},
+        steal_runs=3,
+        steal_runs_disturbed=1,
+        steal_share_median=0.004,
+        steal_share_max=0.31,
+    )
+    assert trust_words.condition_facts(found) == [
+        ("page cache", "a: cold: dropped before each measure phase"),
+        ("page cache", "b: direct: the engine reads and writes past it"),
+        ("still cached at a cold start", "at most < 1 % of the database"),
+        ("memory limited", "by watching it (2 runs), by a control group (1 run)"),
+        ("processor time taken by the host", "< 1 % of a run, at most 31 %"),
+    ]
+
+
+def test_a_crash_test_in_words(drifted: StudyAnalysis) -> None:
+    passed = CrashTest(CrashOutcome.PASSED, Durability.WAL, 1200, 1200)
+    assert trust_words.crash_words(passed).startswith(
+        "Crash test passed: a load was killed after 1,200 acknowledged writes under durability wal"
+    )
+    failed = replace(passed, outcome=CrashOutcome.FAILED, keys_lost=3, why="lost 3 of 1,200")
+    assert "3 were lost and 0 wrong. Lost 3 of 1,200." in trust_words.crash_words(failed)
+    assert "Crash test" not in read(html.render(drifted)).text
+    tested = replace(drifted, crash_test=failed)
+    assert "Crash test failed: a load was killed" in read(html.render(tested)).text
+    assert "- Crash test failed: a load was killed" in markdown.render(tested)
+    skipped = CrashTest(CrashOutcome.NOT_DONE, Durability.WAL, why="no driver")
+    assert trust_words.crash_words(skipped) == "Crash test not done: no driver."
+
+
+@pytest.mark.parametrize("version", [1, 2])
+def test_a_folder_of_an_older_lsmtune_has_a_report(tmp_path: Path, version: int) -> None:
+    """As it was written then: fewer columns, and none of the newer fields of the records."""
+    sample = finished(tmp_path)
+    sample.close()
+    path = sample.path / "measurements.db"
+    with closing(sqlite3.connect(path)) as newer:
+        names = ["id", "role", "trial", "pair", "outcome", "seed", "wall_s", "config"]
+        names += ["measurement", *(["workload", "rung"] if version > 1 else [])]
+        rows = newer.execute(f"SELECT {', '.join(names)} FROM measurements").fetchall()
+        facts = dict(newer.execute("SELECT key, value FROM facts").fetchall())
+    path.unlink()
+    with closing(sqlite3.connect(path)) as older:
+        for script in schema._MIGRATIONS[:version]:
+            older.executescript(script)
+        marks = ", ".join("?" for _ in names)
+        place = names.index("measurement")
+        for row in rows:
+            old = (*row[:place], _of_old(row[place]), *row[place + 1 :])
+            older.execute(f"INSERT INTO measurements ({', '.join(names)}) VALUES ({marks})", old)
+        verdict = json.loads(facts["verdict"])
+        kept = {key: verdict[key] for key in list(verdict)[:12]}
+        older.execute("INSERT INTO facts VALUES ('verdict', ?)", [json.dumps(kept)])
+        older.execute(f"PRAGMA user_version = {version}")
+        older.commit()
+    found = analysed(sample)
+    page = read(html.render(found))
+    assert page.unbalanced == []
+    assert "Proven gain" in page.text
+    assert "No change seen in 1 anchor " in page.text
+    assert "in alternating order" in page.text
+    assert "It stopped" not in page.text
+    assert "## Burst and sustained" in markdown.render(found)
+    assert len(json.loads(json_.render(found))["runs"]) == len(rows)
+
+
+_NEWER = ("memory_limited_by", "paired_by")
+_NEWER_IN_PHASE = (
+    *("steal_s", "slices", "levels", "files_per_level", "bytes_per_level"),
+    "page_cache_cached_share",
+)
+
+
+def _of_old(stored: str) -> str:
+    measurement = json.loads(stored)
+    for key in _NEWER:
+        del measurement[key]
+    for phase in measurement["phases"]:
+        for key in _NEWER_IN_PHASE:
+            del phase[key]
+    return json.dumps(measurement)
