@@ -80,6 +80,18 @@ def test_the_first_run_loads_and_the_next_ones_copy(
     assert all(p.prepared and p.copied_s > 0 and not p.note for p in watcher.preparations)
 
 
+def test_requests_of_one_layout_share_a_database(
+    cache: DatabaseCache, make_request: Requests
+) -> None:
+    request = make_request(write_buffer_size=1 << 20)
+    runtime = make_request(write_buffer_size=1 << 20, max_background_jobs=8)
+    assert cache.same(request, runtime)
+    assert not cache.same(request, make_request(write_buffer_size=2 << 20))
+    assert not cache.same(request, replace(request, load_seed=3))
+    reads = phases(READ)
+    assert cache.same(replace(request, workload=reads), replace(runtime, workload=reads))
+
+
 def test_what_a_golden_database_is_loaded_with(
     cache: DatabaseCache, runner: FakeRunner, watcher: Watcher, make_request: Requests
 ) -> None:

@@ -66,13 +66,13 @@ def test_more_than_there_were() -> None:
 @pytest.mark.parametrize("pairs", [0, 1])
 def test_too_few_pairs_to_know_the_noise(pairs: int) -> None:
     verdict = judge(Tally([1.0] * pairs, [1.0] * pairs), Objective(), 0.95)
-    assert effort(verdict, None, None) == Effort(6, f"it takes at least 6 pairs, {6 - pairs} more")
+    assert effort(verdict, None, None) == Effort(6, f"at least 6 pairs, {6 - pairs} more")
     assert effort(verdict, None, 10.0).text.endswith(f"(about {'1m' if pairs == 0 else '50s'})")
 
 
 def test_a_large_difference_needs_no_more_than_the_least() -> None:
     found = effort(unproven(4, 0.05, 0.1), None, 30.0)
-    assert found == Effort(6, "it takes at least 6 pairs, 2 more (about 1m)")
+    assert found == Effort(6, "at least 6 pairs, 2 more (about 1m)")
 
 
 def test_what_cannot_be_told() -> None:

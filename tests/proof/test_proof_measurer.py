@@ -13,6 +13,7 @@ from proof_parts import BASELINE, CANDIDATE, Recorder, measurer_of, open_folder
 
 from lsmtune.proof.measurer import Measurer
 from lsmtune.proof.place import Arm, Place
+from lsmtune.proof.seeds import load_seed
 from lsmtune.records.measurement import Outcome
 from lsmtune.records.pairing import PairMethod
 from lsmtune.records.request import RunRequest
@@ -92,13 +93,20 @@ def test_a_pair_that_is_late_is_ended(folder: StudyFolder, observer: Recorder) -
 
 
 class Copies:
-    """Golden databases, as far as a measurer can tell."""
+    """Golden databases, as far as a measurer can tell; one serves both configurations or not."""
 
-    def __init__(self) -> None:
+    def __init__(self, one: bool = True) -> None:
         self.cancels: list[threading.Event | None] = []
+        self.asked: list[int | None] = []
+        self._one = one
+
+    def same(self, first: RunRequest, second: RunRequest) -> bool:
+        assert first.config != second.config
+        return self._one
 
     def prepare(self, request: RunRequest, cancel: threading.Event | None) -> RunRequest:
         self.cancels.append(cancel)
+        self.asked.append(request.load_seed)
         return replace(request, load_seed=42)
 
 
@@ -112,3 +120,34 @@ def test_every_run_starts_from_a_copy_where_there_are_databases(
     assert [request.load_seed for request in runner.requests] == [42, 42, 42]
     assert [request.seed for request in runner.requests] == [7, 7, 3]
     assert all(cancel is not None for cancel in copies.cancels)
+
+
+def test_a_tree_serves_several_pairs_only_where_both_sides_share_it(
+    folder: StudyFolder, observer: Recorder
+) -> None:
+    for one, first, seeds in ((True, 0, 3), (False, 7, 7)):
+        runner, copies = FakeRunner(), Copies(one)
+        measurer = measurer_of(folder, runner, observer, runner, databases=copies)
+        for pair in range(first, first + 7):
+            arms = (
+                (BASELINE, Place(Role.PROOF_BASELINE, pair, pair=pair)),
+                (CANDIDATE, Place(Role.PROOF_CANDIDATE, pair, pair=pair)),
+            )
+            measurer.measure_pair(*arms, 7, PairMethod.WHOLE)
+        assert copies.asked[::2] == copies.asked[1::2]
+        assert len(set(copies.asked)) == seeds
+        assert None not in copies.asked
+
+
+def test_a_trial_that_runs_again_does_so_on_another_tree(
+    folder: StudyFolder, observer: Recorder
+) -> None:
+    """On the tree of its first run it would have the same luck again."""
+    runner, copies = FakeRunner(), Copies()
+    measurer = measurer_of(folder, runner, observer, runner, databases=copies)
+    for repeat in range(3):
+        measurer.measure(CANDIDATE, 3, Place(Role.TRIAL, 0, trial=0, repeat=repeat))
+    first, *again = copies.asked
+    assert first is None
+    assert len({load_seed(pair, shared=one) for pair in range(9) for one in (True, False)}) == 12
+    assert len({*again, *(load_seed(pair, shared=False) for pair in range(9))}) == 11

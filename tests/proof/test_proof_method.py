@@ -9,13 +9,25 @@ from typing import Any
 
 import pytest
 from fake_runner import FakeRunner, phase
-from proof_parts import PHASE, WORKLOAD, Recorder, measurer_of, open_folder, proof, proved
+from proof_parts import (
+    BASELINE,
+    PHASE,
+    WORKLOAD,
+    Recorder,
+    measurer_of,
+    open_folder,
+    proof,
+    proved,
+)
 
 from lsmtune.proof import measurer as measurer_room
+from lsmtune.proof.calibration import calibrate
 from lsmtune.proof.method import choose, refusal, stalled_share
 from lsmtune.proof.paired import ProofPlan
 from lsmtune.records.engine import EngineIdentity
+from lsmtune.records.goal import Goal
 from lsmtune.records.measurement import Measurement, Outcome
+from lsmtune.records.objective import Objective
 from lsmtune.records.pairing import PairMethod
 from lsmtune.records.request import RunRequest
 from lsmtune.records.verdict import VerdictOutcome
@@ -209,6 +221,17 @@ def test_pairs_of_another_method_are_not_mixed_in(
     assert (back.method, back.pairs) == ("slices", 7)
     assert len(other.requests) == 16
     assert len(together) == 7
+
+
+def test_a_calibration_cuts_its_runs_as_a_proof_does(
+    folder: StudyFolder, together: list[tuple[PairMethod, int]]
+) -> None:
+    fake, observer = FakeRunner(), Recorder()
+    measurer = measurer_of(folder, Driver(fake), observer, fake)
+    goal = Goal((Objective(),))
+    found = calibrate(BASELINE, goal, measurer, observer, study_seed=1, pairs=3)
+    assert (found.method, found.pairs) == (SLICES, 3)
+    assert together == [(SLICES, 0), (SLICES, 6), (SLICES, 6)]
 
 
 def test_a_program_is_never_run_beside_another(folder: StudyFolder) -> None:

@@ -148,8 +148,25 @@ def test_a_baseline_that_fails_now_and_then_is_run_again(folder: StudyFolder) ->
 def test_a_baseline_that_keeps_failing_ends_the_proof(folder: StudyFolder) -> None:
     found = proved(folder, failing(Outcome.TIMEOUT, *range(9), candidate=False))
     assert found.outcome is VerdictOutcome.NOT_PROVEN
-    assert found.why == "the baseline failed in 3 pairs"
+    assert found.why == (
+        "the baseline failed in 3 pairs: a run of it ended timeout (made to end timeout)"
+    )
     assert (found.pairs, found.pairs_failed) == (0, 3)
+
+
+def test_a_candidate_is_not_blamed_for_what_the_baseline_does_too(folder: StudyFolder) -> None:
+    full = FakeRunner(fails=lambda _request: Outcome.DISK_FULL)
+    found = proved(folder, full)
+    assert found.outcome is VerdictOutcome.NOT_PROVEN
+    assert found.why == (
+        "a run of the baseline and one of the candidate ended disk_full (made to end disk_full)"
+    )
+
+
+def test_a_metric_that_nobody_observes_is_said_to_be_one(folder: StudyFolder) -> None:
+    found = proved(folder, goal=Goal((Objective("read_amplification", Direction.MINIMIZE),)))
+    assert found.outcome is VerdictOutcome.NOT_PROVEN
+    assert found.why == "no run of either configuration observed read_amplification"
 
 
 def test_no_pair_is_begun_that_would_pass_the_deadline(folder: StudyFolder) -> None:
@@ -167,7 +184,7 @@ def test_a_first_pair_that_passes_the_deadline_is_ended(folder: StudyFolder) -> 
     found = proved(folder, runner, plan=ProofPlan(deadline_s=0.5))
     assert (found.outcome, found.pairs) == (VerdictOutcome.NOT_PROVEN, 0)
     assert found.why == "the time budget allowed 0 of 30 pairs"
-    assert found.what_it_takes == "it takes at least 6 pairs, 6 more"
+    assert found.what_it_takes == "at least 6 pairs, 6 more"
     assert len(runner.requests) == 1
     assert folder.measurements.all() == []
 

@@ -32,6 +32,10 @@ def test_search_and_proof_never_share_a_seed(
         assert derive_seed(second, stream, other) != proof
 
 
+def test_no_two_streams_are_one() -> None:
+    assert len(set(Stream.__members__.values())) == len(Stream.__members__)
+
+
 def test_seeds_of_a_study_are_all_different() -> None:
     seeds = [derive_seed(1, stream, index) for stream in Stream for index in range(1000)]
     assert len(set(seeds)) == len(seeds)

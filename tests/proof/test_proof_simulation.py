@@ -39,20 +39,31 @@ def quiet(random: np.random.Generator, _run: int) -> float:
     return float(random.normal(0.0, 0.03))
 
 
+def wild(random: np.random.Generator, _run: int) -> float:
+    """A run in seven is far slower, by any factor."""
+    slower = random.exponential(0.5) if random.random() < 1 / 7 else 0.0
+    return float(random.normal(0.0, 0.03)) - slower
+
+
 class Machine:
-    """A Measurer without runs: the log of a value is the effect of its side and the noise."""
+    """A Measurer without runs: the log of a value is the effect of its side and the noise.
+
+    A run of value 1e5 takes a second, a slower one longer. It is killed after `limit_s`, and
+    failed then.
+    """
 
     workloads = 1
     all_workloads = (WORKLOAD,)
     native = False
 
-    def __init__(self, seed: int, effect: float, noise: Noise) -> None:
+    def __init__(self, seed: int, effect: float, noise: Noise, limit_s: float = math.inf) -> None:
         self.folder: Any = self
         self.measurements: Any = self
         self.stop = threading.Event()
         self._random = np.random.default_rng(seed)
         self._effect = effect
         self._noise = noise
+        self._limit_s = limit_s
         self._runs = 0
 
     def of(self, _role: Role) -> list[StoredMeasurement]:
@@ -71,18 +82,25 @@ class Machine:
         config, place = arm
         log = self._noise(self._random, self._runs) + self._effect * bool(config.options)
         self._runs += 1
-        seen = (phase(1e5 * math.exp(log)),)
-        run = Measurement(Outcome.OK, ENGINE, {}, "w", seed, 0.0, 1.0, seen)
+        took_s = min(math.exp(-log), self._limit_s)
+        outcome = Outcome.OK if took_s < self._limit_s else Outcome.TIMEOUT
+        seen = (phase(1e5 * math.exp(log)),) if outcome is Outcome.OK else ()
+        run = Measurement(outcome, ENGINE, {}, "w", seed, 0.0, took_s, seen)
         run = replace(run, paired_by=method.value)
-        return StoredMeasurement(self._runs, place.role, None, place.pair, config, run, 1.0)
+        return StoredMeasurement(self._runs, place.role, None, place.pair, config, run, took_s)
 
 
 def outcomes(
-    effect: float, noise: Noise, smallest_effect: float | None = None
+    effect: float,
+    noise: Noise,
+    smallest_effect: float | None = None,
+    *,
+    limit_s: float = math.inf,
 ) -> list[VerdictOutcome]:
-    plan, found = ProofPlan(pairs=PAIRS, smallest_effect=smallest_effect), []
+    plan = ProofPlan(pairs=PAIRS, smallest_effect=smallest_effect)
+    found = []
     for seed in range(PROOFS):
-        machine: Any = Machine(seed, effect, noise)
+        machine: Any = Machine(seed, effect, noise, limit_s)
         goal = Goal((Objective(),))
         arms = BASELINE, CANDIDATE
         verdict = prove(*arms, goal, machine, Recorder(), study_seed=seed + 100, plan=plan)
@@ -100,6 +118,14 @@ def _without_advice(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("noise", [drifting, quiet])
 def test_equal_sides_are_called_different_no_more_often_than_stated(noise: Noise) -> None:
     found = outcomes(0.0, noise)
+    different = PROOFS - found.count(VerdictOutcome.NOT_PROVEN)
+    assert different / PROOFS <= 0.05
+
+
+@pytest.mark.parametrize("limit_s", [1.02, 1.1])
+def test_runs_that_fail_because_they_are_slow_prove_nothing(limit_s: float) -> None:
+    """Of a pair with a failed run neither value counts, whichever side it was of."""
+    found = outcomes(0.0, wild, limit_s=limit_s)
     different = PROOFS - found.count(VerdictOutcome.NOT_PROVEN)
     assert different / PROOFS <= 0.05
 

@@ -109,6 +109,12 @@ class DatabaseCache:
         self._observer.run_prepared(preparation)
         return order.run_request() if preparation.prepared else request
 
+    def same(self, first: RunRequest, second: RunRequest) -> bool:
+        """Whether `prepare` would start both from copies of one golden database, or neither."""
+        orders = (order_of(request, self._libraries) for request in (first, second))
+        one, other = (None if order is None else order.key.digest for order in orders)
+        return one == other
+
     def _prepare(self, order: Order, cancel: threading.Event | None) -> Preparation:
         if not self._swept:
             _claim(self.directory)

@@ -15,7 +15,7 @@ from lsmtune.proof.halt import Halt
 from lsmtune.proof.observer import RunObserver
 from lsmtune.proof.pair_telling import PairTelling
 from lsmtune.proof.place import Arm, Place
-from lsmtune.proof.seeds import load_seed
+from lsmtune.proof.seeds import load_seed, load_seed_of_repeat
 from lsmtune.records.config import Config
 from lsmtune.records.engine import Build, EngineIdentity
 from lsmtune.records.measurement import Measurement, Outcome
@@ -252,9 +252,9 @@ class Measurer:
         """`request` on a copy of a loaded database; `beside` is its rival in a pair.
 
         Of two loads of the same keys one may leave a tree that is read 1.6 times slower, by the
-        chance of when compactions ran. Where both sides of a proof's pair start from one tree, that is
-        nobody's gain. Where each has its own, a tree that served several pairs would be taken for
-        what the configuration does, and so each pair has new ones.
+        chance of when compactions ran. Where both sides of a proof's pair start from one tree, that
+        is nobody's gain. Where each has its own, a tree that served several pairs would be taken for
+        what the configuration does, and so each pair has new ones. So has each repeat of a trial.
         """
         if self._databases is None:
             return request
@@ -262,6 +262,8 @@ class Measurer:
             rival = request if beside is None else replace(request, config=beside)
             seed = load_seed(place.pair, shared=self._databases.same(request, rival))
             request = replace(request, load_seed=seed)
+        elif place.role is Role.TRIAL and place.repeat:
+            request = replace(request, load_seed=load_seed_of_repeat(place.repeat))
         return self._databases.prepare(request, halt)
 
     def _store(

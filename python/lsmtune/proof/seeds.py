@@ -23,6 +23,7 @@ class Stream(IntEnum):
     CALIBRATION = 7
     CRASH = 8
     LOAD = 9
+    LOAD_AGAIN = 10
 
 
 def derive_seed(study_seed: int, stream: Stream, index: int) -> int:
@@ -49,6 +50,14 @@ def load_seed(pair: int, *, shared: bool) -> int:
     """
     index = pair % LOADS_OF_PROOF if shared else LOADS_OF_PROOF + pair
     return derive_seed(0, Stream.LOAD, index)
+
+
+def load_seed_of_repeat(repeat: int) -> int:
+    """The seed with which the database of run number `repeat` of a trial is loaded, from 1.
+
+    On the tree of its first run a trial would have the same luck again.
+    """
+    return derive_seed(0, Stream.LOAD_AGAIN, repeat)
 
 
 def candidate_first(study_seed: int, pair: int) -> bool:

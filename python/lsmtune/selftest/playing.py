@@ -102,9 +102,12 @@ def draw_pairs(
     studies, pairs = candidate_goes_first.shape
     machine = scenario.machine(random, (studies, 2 * pairs))
     first, second = _OPS_S * np.exp(machine[:, 0::2]), _OPS_S * np.exp(machine[:, 1::2])
+    ratio = np.full((studies, pairs), scenario.ratio)
+    if scenario.effect is not None:
+        ratio *= np.exp(scenario.effect(random, (studies, pairs)))
     baseline = np.where(candidate_goes_first, second, first)
-    candidate = np.where(candidate_goes_first, first, second) * scenario.ratio
-    return Pairs(baseline, candidate, first, second * scenario.ratio)
+    candidate = np.where(candidate_goes_first, first, second) * ratio
+    return Pairs(baseline, candidate, first, second * ratio)
 
 
 def useful_looks(

@@ -10,7 +10,8 @@ from scipy import stats as distributions
 
 _INTERVAL_CONFIDENCE = 0.95
 # A rate breaks its promise when chance alone would show it so far off in fewer than one of a
-# thousand simulations: with some fifty rates, a run of all of them is wrong once in twenty at most.
+# thousand simulations: with some sixty rates, a run of all of them is wrong once in sixteen at
+# most.
 _CHANCE = 1e-3
 
 

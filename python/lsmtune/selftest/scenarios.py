@@ -25,9 +25,11 @@ OUTLIER = 1.6
 
 @dataclass(frozen=True)
 class Scenario:
-    """A machine, and what the candidate does to the speed: `ratio` times the baseline's, always.
+    """A machine, and what the candidate does to the speed: `ratio` times the baseline's.
 
-    `smallest_effect` is what a user would have called too small to matter, None for nothing.
+    Always so, unless there is an `effect`: what is added to the log of `ratio` in each pair of
+    (studies, pairs), as a seed or a tree may do. `smallest_effect` is what a user would have called
+    too small to matter, None for nothing.
     """
 
     name: str
@@ -35,6 +37,7 @@ class Scenario:
     machine: Machine
     ratio: float = 1.0
     smallest_effect: float | None = None
+    effect: Machine | None = None
 
     @property
     def is_equal(self) -> bool:
@@ -104,6 +107,19 @@ def order_effect(pair_sd: float, by: float) -> Machine:
     )
 
 
+def late_trouble(pair_sd: float, mean: float) -> Machine:
+    """The second run of each pair is slowed down by chance: exponentially, by `mean` in logs."""
+    return lambda random, shape: (
+        normal(pair_sd)(random, shape)
+        - random.exponential(mean, shape) * (np.arange(shape[1]) % 2 == 1)
+    )
+
+
+def varying(sd: float) -> Machine:
+    """Effects that differ from pair to pair, as much upwards as downwards."""
+    return lambda random, shape: random.normal(0.0, sd, shape)
+
+
 _EQUAL = (
     Scenario("aa-normal", "independent normal noise of 15 %", normal(NOISY)),
     Scenario("aa-linear-drift", "slows by a third, steadily", linear_drift(QUIET, -0.4)),
@@ -113,6 +129,7 @@ _EQUAL = (
     Scenario("aa-outliers", "7 % of the runs 1.6x slower", outliers(QUIET)),
     Scenario("aa-level-shift", "once, in mid-proof, 1.5x slower", level_shift(QUIET, -0.4)),
     Scenario("aa-order-effect", "second of a pair 5 % faster", order_effect(QUIET, 0.05)),
+    Scenario("aa-late-trouble", "second of a pair slower by chance", late_trouble(QUIET, 0.1)),
     Scenario("aa-equivalence", "3 % noise, 5 % too small to matter", normal(QUIET), 1.0, 0.05),
 )
 _DIFFERENT = tuple(
@@ -129,6 +146,19 @@ _SPECIAL = (
     Scenario("ratio-1.05-drift", "5 %, slows by a third", linear_drift(QUIET, -0.4), 1.05),
     Scenario("ratio-1.05-random-walk", "5 %, wanders by 5 % a run", random_walk(QUIET, 0.05), 1.05),
     Scenario("ratio-0.9-order-effect", "-10 %, second 5 % faster", order_effect(QUIET, 0.05), 0.9),
+    Scenario(
+        "ratio-1.05-late-trouble",
+        "5 %, second of a pair slower by chance",
+        late_trouble(QUIET, 0.1),
+        1.05,
+    ),
+    Scenario(
+        "ratio-1.1-varying",
+        "10 %, by 5 % more or less from pair to pair",
+        normal(QUIET),
+        1.1,
+        effect=varying(0.05),
+    ),
     Scenario("ratio-1.02-equivalence", "2 %, 5 % too small", normal(QUIET), 1.02, 0.05),
     Scenario("ratio-1.06-no-equivalence", "6 %, 5 % too small", normal(QUIET), 1.06, 0.05),
 )

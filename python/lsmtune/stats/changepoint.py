@@ -30,7 +30,7 @@ from scipy import stats as distributions
 # A level is seen at least three times. Two runs in a row that a neighbour disturbed are no level.
 _SEGMENT_LEAST = 3
 # Of seven values in any order, one in 18 is split perfectly by chance.
-_VALUES_LEAST = 8
+VALUES_LEAST = 8
 # No more changes than one in so many values, or the residual variance tells nothing.
 _VALUES_PER_CHANGE = 8
 _CHANGES_MOST = 12
@@ -76,7 +76,7 @@ def segments(log_values: Sequence[float], log_sd: float | None) -> list[range]:
 def _cuts(values: NDArray[np.float64]) -> list[int]:
     """The first index of each segment, and the end of the last."""
     count = len(values)
-    if count < _VALUES_LEAST or np.ptp(values) == 0.0:
+    if count < VALUES_LEAST or np.ptp(values) == 0.0:
         return [0, count] if count else []
     scores = special.ndtri(distributions.rankdata(values) / (count + 1.0))
     most = min(count // _VALUES_PER_CHANGE, _CHANGES_MOST)
