@@ -253,8 +253,8 @@ class Measurer:
 
         Of two loads of the same keys one may leave a tree that is read 1.6 times slower, by the
         chance of when compactions ran. Where both sides of a proof's pair start from one tree, that
-        is nobody's gain. Where each has its own, a tree that served several pairs would be taken for
-        what the configuration does, and so each pair has new ones. So has each repeat of a trial.
+        is nobody's gain. Where each has its own, a tree that served several pairs would be taken
+        for what the configuration does, and so each pair has new ones, and each repeat of a trial.
         """
         if self._databases is None:
             return request
