@@ -175,6 +175,24 @@ def test_every_metric_of_the_whole_run_can_be_compared(
         assert verdict["ratio"] == 1.0
 
 
+def test_both_configurations_get_the_options_of_direct_io(
+    lsmtune: Lsmtune, arguments: tuple[str, ...]
+) -> None:
+    flags = (*SIX, "-w", "page_cache=direct", "--candidate", "max_background_jobs=3", "--json")
+    document = lsmtune("verify", *arguments, *flags).json()
+    for side in ("baseline", "candidate"):
+        assert document[side]["options"]["use_direct_reads"] is True
+
+
+def test_direct_io_of_an_engine_without_it_is_refused(
+    lsmtune: Lsmtune, arguments: tuple[str, ...]
+) -> None:
+    leveldb = ("--engine", "leveldb", *arguments[2:], "-w", "page_cache=direct")
+    said = lsmtune("verify", *leveldb, "--candidate", "block_size=16KiB")
+    assert (said.status, said.err.count("\n")) == (2, 1), said.err
+    assert "leveldb has no direct I/O" in said.err
+
+
 def test_a_phase_is_one_of_the_workload_and_belongs_to_no_total() -> None:
     workload = make_workload("put-get-delete", {"num": 10}, "test")
     objective = objective_of("throughput_ops_s", "put", workload)

@@ -5,9 +5,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
+import sys
+import time
 from collections.abc import Sequence
+from multiprocessing import active_children
 
 import numpy as np
+import psutil
 import pytest
 
 from lsmtune.errors import LsmtuneError
@@ -182,6 +186,33 @@ def test_the_result_is_a_function_of_the_seed_and_not_of_the_processes(
     assert told == [(8, 12), (12, 12)]
     assert alone == simulate(12, 7, processes=2)
     assert alone != simulate(12, 8, processes=1)
+
+
+def test_what_is_interrupted_ends_at_once_and_leaves_no_process() -> None:
+    interrupted_s = math.inf
+
+    def interrupt(_done: int, _of: int) -> None:
+        nonlocal interrupted_s
+        interrupted_s = time.monotonic()
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        # The first part is done soon; each of the others would take seconds.
+        simulate(201, 7, interrupt, processes=3)
+    assert time.monotonic() - interrupted_s < 1.0
+    assert active_children() == []
+
+
+def test_the_processes_of_a_selftest_that_is_killed_end_too() -> None:
+    begin = "from lsmtune.selftest.simulate import simulate; simulate(10_000, 1, processes=2)"
+    killed = psutil.Popen([sys.executable, "-c", begin])
+    deadline_s = time.monotonic() + 30
+    while len(workers := killed.children()) < 3 and time.monotonic() < deadline_s:
+        time.sleep(0.05)  # two, and the one that Python keeps to tidy up
+    assert len(workers) == 3
+    killed.kill()
+    killed.wait()
+    assert psutil.wait_procs(workers, timeout=20)[1] == []
 
 
 def test_the_document_has_stable_keys_and_is_json(simulated: Simulated) -> None:

@@ -70,6 +70,13 @@ def test_a_study_is_resumed_with_a_new_budget_but_not_with_new_parts(tmp_path: P
     create(tmp_path / "s").close()  # the refusal let the lock go
 
 
+def test_a_study_file_that_means_something_else_now_is_not_called_changed(tmp_path: Path) -> None:
+    with create(tmp_path / "s") as folder:
+        folder.measurements.add(Role.TRIAL, measurement(), config=Config(), trial=0)
+    with pytest.raises(InputError, match=r"changed since: space; .*a lsmtune of another version"):
+        create(tmp_path / "s", space=("what a newer lsmtune reads in the same text",))
+
+
 def test_a_study_of_which_no_candidate_ran_well_may_be_corrected(tmp_path: Path) -> None:
     with create(tmp_path / "s") as folder:
         folder.measurements.add(Role.BASELINE, measurement(), config=Config())

@@ -21,7 +21,7 @@ from lsmtune.records.verdict import Verdict
 from lsmtune.records.workload import Workload
 from lsmtune.samplers import OUTCOME, PUT_BACK, TrialJudgement
 from lsmtune.space import Parameter
-from lsmtune.spec import DataRungs, Spec, TimeRungs, parse_spec
+from lsmtune.spec import DataRungs, Spec, TimeRungs, parse_stored_spec
 from lsmtune.spec.document import read_text
 from lsmtune.storage.folder import StudyFolder
 from lsmtune.storage.measurements import StoredMeasurement
@@ -171,7 +171,7 @@ def read_study(folder: StudyFolder) -> StudyRecords:
     """Everything that `folder` holds; raises InputError when its files cannot be read."""
     store = folder.measurements
     records = study_records(
-        parse_spec(read_text(folder.path / "study.yaml"), folder.origin),
+        parse_stored_spec(read_text(folder.path / "study.yaml"), folder.origin),
         folder.path.absolute(),
         tuple(store.all()),
         folder.trials(),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from multiprocessing import get_context
+from multiprocessing import active_children, get_context, parent_process
 
 import numpy as np
 
@@ -151,13 +152,29 @@ def _mapped(
         yield ((part[1], simulate_part(*part)) for part in parts)
         return
     # Not forked, because the terminal's display has a thread.
-    executor = ProcessPoolExecutor(workers, get_context("spawn"), _leave_interrupts_to_parent)
+    others = active_children()
+    executor = ProcessPoolExecutor(workers, get_context("spawn"), _begin_worker)
     try:
         futures = {executor.submit(simulate_part, *part): part[1] for part in parts}
         yield ((futures[future], future.result()) for future in as_completed(futures))
+    except BaseException:
+        # A part takes seconds, and nobody wants it any more.
+        for worker in active_children():
+            if worker not in others:
+                worker.terminate()
+        raise
     finally:
         executor.shutdown(cancel_futures=True)
 
 
-def _leave_interrupts_to_parent() -> None:
+def _begin_worker() -> None:
+    """Leave interrupts to the parent, and end with it, also when it was killed."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+
+
+def _end_with_parent() -> None:
+    parent = parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)  # the main thread waits for parts that nobody will send

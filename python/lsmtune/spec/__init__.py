@@ -1,6 +1,12 @@
 """Study files: read, checked, and turned into a Spec."""
 
-from lsmtune.spec.load import load_spec, parse_spec, place_of, spec_json_schema
+from lsmtune.spec.load import (
+    load_spec,
+    parse_spec,
+    parse_stored_spec,
+    place_of,
+    spec_json_schema,
+)
 from lsmtune.spec.spec import (
     Budget,
     DatabaseSpec,
@@ -27,6 +33,7 @@ __all__ = [
     "TimeRungs",
     "load_spec",
     "parse_spec",
+    "parse_stored_spec",
     "place_of",
     "spec_json_schema",
     "study_text",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from lsmtune.spec.document import Document, parse_document, read_text
 from lsmtune.spec.models import StudyModel
 from lsmtune.spec.problems import first_problem
 from lsmtune.spec.spec import Spec
+from lsmtune.stats.sequential import pairs_at_least
 
 
 def load_spec(path: Path) -> Spec:
@@ -29,7 +31,28 @@ def parse_spec(text: str, path: Path) -> Spec:
 
     Raises `InputError` as `load_spec` does.
     """
+    return _spec_of(parse_document(text, str(path)), path, text)
+
+
+def parse_stored_spec(text: str, path: Path) -> Spec:
+    """As `parse_spec`, for the `text` of a study that was run, maybe by an older lsmtune.
+
+    The proof may have been of fewer pairs than its test needs now, which is no matter any more.
+    """
     document = parse_document(text, str(path))
+    proof = document.data.get("proof")
+    if isinstance(proof, dict) and _too_few_pairs(proof):
+        del proof["pairs"]
+    return _spec_of(document, path, text)
+
+
+def _too_few_pairs(proof: Mapping[str, Any]) -> bool:
+    pairs, confidence = proof.get("pairs"), proof.get("confidence", 0.95)
+    known = isinstance(pairs, int) and isinstance(confidence, float) and 0.0 < confidence < 1.0
+    return known and pairs < pairs_at_least(confidence)
+
+
+def _spec_of(document: Document, path: Path, text: str) -> Spec:
     try:
         study = StudyModel.model_validate(document.data)
     except ValidationError as error:

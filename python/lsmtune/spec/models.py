@@ -353,7 +353,10 @@ class NoiseModel(StrictModel):
         default=10, ge=0, le=1000, description="trials between two runs of the baseline; 0: none"
     )
     repeats: int = Field(
-        default=3, ge=1, le=100, description="runs of a trial that may be the best, at most"
+        default=3,
+        ge=1,
+        le=100,
+        description="runs of a trial that may be the best, at most; twice as many of the best",
     )
 
 

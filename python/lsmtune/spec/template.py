@@ -125,16 +125,20 @@ limits:
   memory: 4GiB
   disk: 20GiB
 
-# The best configuration and the baseline meet in fresh interleaved pairs of runs, at most so many:
-# the proof ends as soon as its interval says enough.
+# The best configuration and the baseline meet in pairs of fresh runs, at most so many: the proof
+# ends as soon as its interval says enough, and says what it would take where it never does.
 proof:
   pairs: 30
   confidence: 0.95
-  # smallest_effect: 3%
+  # What is too small to matter, so that a proof may end as equivalent:
+  #   smallest_effect: 3%
 
-# Pairs of the baseline against itself before the search, trials between two runs of the baseline,
-# and runs of a trial that may be the best:
+# Noise: pairs of the baseline against itself before the search, trials between two anchors (runs of
+# the baseline, against which drift is seen), and runs of a trial that may be the best:
 #   noise: {{calibration: 3, anchors: 10, repeats: 3}}
+
+# Runs on a loaded database start from copies of one that was loaded once, in the study's folder:
+#   databases: {{reuse: true, size: 20GiB}}
 
 seed: 0
 """

@@ -95,7 +95,7 @@ class StudyFolder:
         changed = [] if stored is None else changed_parts(stored, now)
         if changed:
             if self.measurements.any_ok():
-                raise self._incomparable(changed)
+                raise self._incomparable(changed, spec)
             self._begin_anew()
         with explained(self.path):
             self.runs_path.mkdir(exist_ok=True)
@@ -104,12 +104,20 @@ class StudyFolder:
         if stored != now:
             self.measurements.set_fact(_PARTS, now)
 
-    def _incomparable(self, changed: list[str]) -> InputError:
+    def _incomparable(self, changed: list[str], spec: StudyDescription) -> InputError:
+        allowed = "what it was begun with, or another folder (--dir DIR)"
+        written = self.path / "study.yaml"
+        if written.is_file() and written.read_text() == spec.text:
+            # A newer lsmtune measures otherwise, or has another default.
+            allowed = (
+                "another folder (--dir DIR), because the study file is as it was: a lsmtune of "
+                "another version began the study, or a file that it names has changed"
+            )
         return InputError(
             str(self.path),
-            why="holds measurements that cannot be compared with those of this study file: "
+            why="holds measurements that cannot be compared with those that are wanted now: "
             f"changed since: {', '.join(changed)}",
-            allowed="the study file as it was, or another folder (--dir DIR)",
+            allowed=allowed,
         )
 
     def _begin_anew(self) -> None:
