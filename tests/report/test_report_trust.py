@@ -357,6 +357,9 @@ def test_a_folder_of_an_older_lsmtune_has_a_report(tmp_path: Path, version: int)
     """As it was written then: fewer columns, and none of the newer fields of the records."""
     sample = finished(tmp_path)
     sample.close()
+    # So many pairs were the default then, and `init` wrote it into every study file.
+    copy = sample.path / "study.yaml"
+    copy.write_text(copy.read_text(encoding="utf-8") + "proof: {pairs: 5}\n", encoding="utf-8")
     path = sample.path / "measurements.db"
     with closing(sqlite3.connect(path)) as newer:
         names = ["id", "role", "trial", "pair", "outcome", "seed", "wall_s", "config"]

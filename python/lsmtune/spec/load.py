@@ -48,8 +48,9 @@ def parse_stored_spec(text: str, path: Path) -> Spec:
 
 def _too_few_pairs(proof: Mapping[str, Any]) -> bool:
     pairs, confidence = proof.get("pairs"), proof.get("confidence", 0.95)
-    known = isinstance(pairs, int) and isinstance(confidence, float) and 0.0 < confidence < 1.0
-    return known and pairs < pairs_at_least(confidence)
+    if not isinstance(pairs, int) or not isinstance(confidence, float):
+        return False
+    return 0.0 < confidence < 1.0 and pairs < pairs_at_least(confidence)
 
 
 def _spec_of(document: Document, path: Path, text: str) -> Spec:
