@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from lsmtune.engines.options.spaces import READY_SPACES
 from lsmtune.errors import InputError
 from lsmtune.records.workload import Durability
 from lsmtune.spec import Spec, parse_spec
@@ -67,6 +68,18 @@ def test_a_space_that_reaches_an_unbounded_level_0_is_seen() -> None:
     with pytest.raises(InputError, match=r"space\.level0_slowdown_writes_trigger: unsafe"):
         parse_spec(reaching, Path("study.yaml"))
     parse_spec(text.replace("low: 1MiB, high: 64MiB", "low: 8, high: 64"), Path("study.yaml"))
+
+
+# That one is of a study that let FIFO delete data, and is kept to show what came of it.
+@pytest.mark.parametrize("name", sorted(set(READY_SPACES) - {"rocksdb-gist"}))
+def test_no_ready_space_holds_what_is_unsafe(name: str) -> None:
+    """`rocksdb-full` had a special value that a newer rule of this file refused."""
+    engine = name.partition("-")[0]
+    text = study(engine).text
+    lines = [
+        line for line in text.splitlines() if not line.startswith(("space:", "  write_buffer"))
+    ]
+    parse_spec("\n".join([*lines, f"space: {name}"]), Path("study.yaml"))
 
 
 def test_the_durability_class_decides() -> None:

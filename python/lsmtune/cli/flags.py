@@ -93,7 +93,7 @@ SeedOption = Annotated[
         "--seed",
         metavar="N",
         parser=whole_number("--seed", 0, SEED_MAX),
-        help="Seed of the first run.",
+        help="All randomness follows from it.",
     ),
 ]
 RepeatOption = Annotated[

@@ -38,8 +38,12 @@ def parse_stored_spec(text: str, path: Path) -> Spec:
     """As `parse_spec`, for the `text` of a study that was run, maybe by an older lsmtune.
 
     The proof may have been of fewer pairs than its test needs now, which is no matter any more.
+    Raises InputError, too, for what `lsmtune verify` and `minimise` keep, which is no study.
     """
     document = parse_document(text, str(path))
+    if _PROOF in document.data:
+        why = "is of a proof without a study, which has no report: repeat the command that made it"
+        raise InputError(str(path), why=why)
     proof = document.data.get("proof")
     if isinstance(proof, dict) and _too_few_pairs(proof):
         del proof["pairs"]
