@@ -22,6 +22,7 @@ from lsmtune.spec import (
     spec_json_schema,
 )
 from lsmtune.spec.document import parse_document
+from lsmtune.spec.load import parse_stored_spec
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -272,3 +273,8 @@ def test_what_depends_on_a_parameter_left_out_follows_the_value_that_it_keeps() 
     level, universal = names(""), names("options: {compaction_style: kCompactionStyleUniversal}")
     assert "max_bytes_for_level_base" in level - universal
     assert "compaction_options_universal.size_ratio" in universal - level
+
+
+def test_the_folder_of_a_proof_is_not_taken_for_a_study_with_a_mistake() -> None:
+    with pytest.raises(InputError, match=r"s/study\.yaml: is of a proof without a study"):
+        parse_stored_spec('{"verify": {"engine": ["leveldb", ""]}}', Path("s/study.yaml"))

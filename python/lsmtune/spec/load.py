@@ -16,6 +16,9 @@ from lsmtune.spec.problems import first_problem
 from lsmtune.spec.spec import Spec
 from lsmtune.stats.sequential import pairs_at_least
 
+# The one key of what the folder of a proof without a study has in place of a study file.
+_PROOF = "verify"
+
 
 def load_spec(path: Path) -> Spec:
     """The Spec of the study file at `path`.

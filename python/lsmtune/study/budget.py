@@ -19,6 +19,10 @@ RESERVE_FACTOR = 1.2
 # than that gets the rest of the budget, and ends as not proven with what it would take.
 PAIRS_KEPT = 10
 
+# Of a short budget the proof is kept half, or the pairs without which it can prove nothing.
+SHARE_KEPT = 0.5
+PAIRS_KEPT_LEAST = 6
+
 # A trial slower than this many median runs is a bad one, whatever it would come to in the end.
 PATIENCE_FACTOR = 5.0
 
@@ -36,7 +40,12 @@ class SearchBudget:
 
     def reserve_s(self, run_walls_s: Sequence[float]) -> float:
         """Seconds to keep for the proof, given what each run so far took (at least one)."""
-        return 2 * self.pairs * statistics.median(run_walls_s) * RESERVE_FACTOR
+        pair_s = 2 * statistics.median(run_walls_s) * RESERVE_FACTOR
+        kept = self.pairs
+        if self.time_s is not None and pair_s > 0:
+            fitting = max(PAIRS_KEPT_LEAST, int(SHARE_KEPT * self.time_s / pair_s))
+            kept = min(kept, fitting)
+        return kept * pair_s
 
     def trials_end(self, trials: int) -> str:
         """Why no other trial may begin after so many, in one line; empty when one may."""
