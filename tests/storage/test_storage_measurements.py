@@ -198,3 +198,12 @@ def test_a_trial_has_one_run_per_workload_and_rung(tmp_path: Path) -> None:
             (1, 0),
             (1, 1),
         ]
+
+
+def test_the_last_pair_is_that_of_a_proof(store: MeasurementStore) -> None:
+    assert store.last_pair() is None
+    store.add(Role.CALIBRATION, measurement(), config=Config(), pair=9)
+    assert store.last_pair() is None
+    store.add(Role.PROOF_BASELINE, measurement(), config=Config(), pair=0)
+    store.add(Role.PROOF_CANDIDATE, measurement(), config=Config(), pair=3)
+    assert store.last_pair() == 3

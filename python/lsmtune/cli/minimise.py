@@ -15,7 +15,6 @@ from lsmtune.cli.flags import (
     DEADLINE_DEFAULT,
     DISK_DEFAULT,
     MEMORY_DEFAULT,
-    WORKLOAD_FLAG,
     BudgetOption,
     DeadlineOption,
     DiskOption,
@@ -50,7 +49,7 @@ from lsmtune.cli.proof_flags import (
     check_pairs,
     plan_of,
 )
-from lsmtune.cli.verify import named, objective_of, proof_folder
+from lsmtune.cli.verify import arms_of, named, objective_of, proof_folder
 from lsmtune.errors import ExitStatus
 
 if TYPE_CHECKING:
@@ -115,12 +114,10 @@ def _minimise(
     as_json: JsonOption = False,
 ) -> None:
     """Find the fewest options that keep a configuration's gain."""
-    from lsmtune.cli.config_name import resolve
     from lsmtune.cli.engine_choice import chosen_engine
     from lsmtune.cli.minimisation import told_apart
     from lsmtune.cli.minimise_view import Minimising, format_for
     from lsmtune.cli.verification import Verification, judged
-    from lsmtune.engines.page_cache import with_page_cache
     from lsmtune.proof.minimise import differing_options
     from lsmtune.runners.driver_binary import find_driver
 
@@ -132,10 +129,7 @@ def _minimise(
         check_file(output)
         format_for(engine)
     sources = named(COMMAND, configs or (), baseline, candidate)
-    before, after = (
-        with_page_cache(resolve(name, engine, source), engine, chosen.page_cache, WORKLOAD_FLAG)
-        for source, name in sources.items()
-    )
+    before, after = arms_of(sources, engine, chosen)
     objective = objective_of(metric, phase, chosen)
     driver = find_driver()
     identity, warnings = chosen_engine(engine, library, driver)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -110,10 +110,8 @@ def _verify(
     as_json: JsonOption = False,
 ) -> None:
     """Prove one configuration against another on paired, fresh runs."""
-    from lsmtune.cli.config_name import resolve
     from lsmtune.cli.engine_choice import chosen_engine
     from lsmtune.cli.verification import Verification, judged
-    from lsmtune.engines.page_cache import with_page_cache
     from lsmtune.runners.driver_binary import find_driver
 
     started_s = time.monotonic()
@@ -121,15 +119,12 @@ def _verify(
     chosen, limits = workload_of(workload, workload_set), limits_of(deadline, memory, disk)
     check_method(plan, chosen)
     sources = named(COMMAND, configs or (), baseline, candidate)
-    arms = [
-        with_page_cache(resolve(name, engine, source), engine, chosen.page_cache, WORKLOAD_FLAG)
-        for source, name in sources.items()
-    ]
+    before, after = arms_of(sources, engine, chosen)
     objective = objective_of(metric, phase, chosen)
     driver = find_driver()
     identity, warnings = chosen_engine(engine, library, driver)
     verification = Verification(
-        identity, chosen, objective, limits, arms[0], arms[1], seed, plan, not no_crash_test
+        identity, chosen, objective, limits, before, after, seed, plan, not no_crash_test
     )
     refused, doubtful = judged(verification, allow_unsafe or ())
     for warning in (*warnings, *doubtful):
@@ -166,6 +161,21 @@ def named(
         allowed = "BASELINE CANDIDATE, or --candidate CONFIG alone"
         raise InputError(command, found=" ".join(configs), allowed=allowed)
     return dict(zip(given, configs, strict=True))
+
+
+def arms_of(sources: Mapping[str, str], engine: str, workload: Workload) -> tuple[Config, Config]:
+    """Baseline and candidate of what `named` says, with what the workload asks of the page cache.
+
+    Raises InputError for one that is no configuration of `engine`.
+    """
+    from lsmtune.cli.config_name import resolve
+    from lsmtune.engines.page_cache import with_page_cache
+
+    baseline, candidate = (
+        with_page_cache(resolve(name, engine, source), engine, workload.page_cache, WORKLOAD_FLAG)
+        for source, name in sources.items()
+    )
+    return baseline, candidate
 
 
 def objective_of(metric: str, phase: str | None, workload: Workload) -> Objective:

@@ -71,8 +71,8 @@ def stored_sides(store: MeasurementStore, role: Role, config: Config) -> dict[in
 
 def next_number(store: MeasurementStore) -> int:
     """The first number that no pair of the folder has, so that its seed is fresh."""
-    sides = store.of(Role.PROOF_BASELINE) + store.of(Role.PROOF_CANDIDATE)
-    return 1 + max((run.pair for run in sides if run.pair is not None), default=-1)
+    last = store.last_pair()
+    return 0 if last is None else last + 1
 
 
 def measurements(side: Side) -> list[Measurement]:

@@ -161,6 +161,14 @@ class MeasurementStore:
         """The rows of one role, in the order in which they were stored."""
         return list(self._select("WHERE role = ? ORDER BY id", (role.value,)))
 
+    def last_pair(self) -> int | None:
+        """The largest number of a proof's pair, of which any run is stored; None without one."""
+        roles = (Role.PROOF_BASELINE.value, Role.PROOF_CANDIDATE.value)
+        query = "SELECT max(pair) FROM measurements WHERE role IN (?, ?)"
+        with explained(self._path):
+            row = self._connection.execute(query, roles).fetchone()
+        return None if row[0] is None else int(row[0])
+
     def spent_s(self) -> float:
         """Seconds that all stored runs cost together."""
         with explained(self._path):
