@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::engine::{Durability, EngineError, Identity, LevelWork, OptionNotTaken, Options};
 
 /// Stated first by either side; any other version is refused.
-pub const PROTOCOL_VERSION: u32 = 2;
+pub const PROTOCOL_VERSION: u32 = 3;
 
 /// What the driver is asked to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -174,6 +174,18 @@ pub struct Workload {
     /// What the kernel holds of the database when a measure phase begins.
     #[serde(default, skip_serializing_if = "is_warm")]
     pub page_cache: PageCache,
+    /// What keys look like; db_bench's numbers where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<KeyFormat>,
+    /// Bytes of a key as a function of its number, at most `key_bytes`; only of db_bench's numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_sizes: Option<SizeDistribution>,
+    /// Databases open in this process; a key belongs to one of them.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub databases: usize,
+    /// Column families of each database; a key belongs to one of them.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub column_families: usize,
     /// What happens, in order.
     pub phases: Vec<Phase>,
 }
@@ -217,12 +229,21 @@ pub struct Phase {
     pub name: String,
     /// What it is for.
     pub kind: PhaseKind,
-    /// What each thread does; absent in `settle` only.
+    /// What each thread does: one of this, `mix` and `replay`; none of them in `settle`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<Operation>,
+    /// Several operations, drawn again and again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mix: Option<Mix>,
+    /// The operations of a recorded trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Replay>,
     /// Operations of each thread, as in db_bench.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations_per_thread: Option<u64>,
+    /// Operations of all threads together, as in YCSB; in place of `operations_per_thread`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations: Option<u64>,
     /// Seconds after which every thread stops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_s: Option<f64>,
@@ -232,9 +253,276 @@ pub struct Phase {
     /// Open loop: operations started per second over all threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_ops_s: Option<f64>,
+    /// Open loop at a rate that changes with time; in place of `rate_ops_s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// Threads that work beside those of the phase, for as long as it lasts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub companions: Vec<Companion>,
     /// Steps after each seek of `seekrandom`.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub seek_nexts: u64,
+}
+
+/// What keys look like.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "format", rename_all = "snake_case", deny_unknown_fields)]
+pub enum KeyFormat {
+    /// As YCSB builds them: `prefix`, then the number in decimal digits.
+    Ycsb {
+        /// What every key begins with.
+        prefix: String,
+        /// Digits at least, zeros before.
+        zero_padding: usize,
+        /// Whether the number is hashed first.
+        order: KeyPlacement,
+    },
+}
+
+/// Whether records that are inserted one after another are neighbours in key order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyPlacement {
+    /// They are.
+    Ordered,
+    /// They are not: the key holds a hash of the number.
+    Hashed,
+}
+
+/// What each thread draws again and again: an operation, a key, a size.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mix {
+    /// Weights by operation.
+    pub operations: std::collections::BTreeMap<MixOperation, f64>,
+    /// Which of the existing keys.
+    pub keys: KeyDistribution,
+    /// Number of the first key that exists when the phase begins.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub first: u64,
+    /// How many exist.
+    pub records: u64,
+    /// Number of the first key that is inserted; `first + records` where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub insert_from: Option<u64>,
+    /// Entries of a scan; must be given where there are scans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scan_lengths: Option<SizeDistribution>,
+    /// Bytes of a value; `value_bytes` of the workload where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value_sizes: Option<SizeDistribution>,
+}
+
+/// One operation of a mix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MixOperation {
+    /// Look a key up.
+    Get,
+    /// Write a key without looking.
+    Put,
+    /// Write the next new key.
+    Insert,
+    /// Look a row up and write it again; nothing is written where it is not there.
+    Update,
+    /// Look a row up, then update it.
+    ReadModifyWrite,
+    /// Open a cursor, seek, read entries.
+    Scan,
+    /// Delete a key.
+    Delete,
+    /// Delete the oldest key that no `delete_oldest` has deleted yet.
+    DeleteOldest,
+    /// Hand a key a merge operand: a whole new value. RocksDB, with `merge_operator=put`.
+    Merge,
+}
+
+/// How keys are chosen among those that exist.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "distribution", rename_all = "snake_case", deny_unknown_fields)]
+pub enum KeyDistribution {
+    /// All alike.
+    Uniform,
+    /// One after another, in the order of their numbers, and again.
+    Sequential,
+    /// The k-th key with a share of `1 / k^theta`.
+    Zipfian {
+        /// Exponent, above 0 and not 1.
+        theta: f64,
+    },
+    /// As YCSB scatters a Zipfian over the keys.
+    ScrambledZipfian {
+        /// Exponent, above 0 and not 1.
+        theta: f64,
+        /// Keys over which it is scattered; those not there yet are drawn again. `records` where
+        /// absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        items: Option<u64>,
+    },
+    /// The k-th newest key with a share of `1 / k^theta`.
+    Latest {
+        /// Exponent, above 0 and not 1.
+        theta: f64,
+    },
+    /// A share of the operations on a share of the keys, uniformly on either side.
+    Hotspot {
+        /// Share of the keys that are hot.
+        hot_data: f64,
+        /// Share of the operations that go there.
+        hot_operations: f64,
+    },
+    /// YCSB's exponential: `percentile` per cent of the operations on the first `fraction` of keys.
+    Exponential {
+        /// Per cent of the operations.
+        percentile: f64,
+        /// Share of the keys.
+        fraction: f64,
+    },
+    /// The share of the first x keys is `a x^b`: db_bench's `key_dist_a`, `key_dist_b`.
+    Power {
+        /// Factor.
+        a: f64,
+        /// Exponent.
+        b: f64,
+    },
+    /// Key ranges, the hotness of which is the sum of two exponentials of their rank.
+    Ranges {
+        /// Ranges of equal width.
+        ranges: u64,
+        /// Of `a exp(b x) + c exp(d x)`.
+        a: f64,
+        /// See `a`.
+        b: f64,
+        /// See `a`.
+        c: f64,
+        /// See `a`.
+        d: f64,
+        /// Hotness within a range, as [`KeyDistribution::Power`]; uniform where absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key_a: Option<f64>,
+        /// See `key_a`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key_b: Option<f64>,
+    },
+}
+
+/// How sizes and lengths are drawn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "distribution", rename_all = "snake_case", deny_unknown_fields)]
+pub enum SizeDistribution {
+    /// Always the same.
+    Constant {
+        /// That.
+        size: u64,
+    },
+    /// All alike.
+    Uniform {
+        /// Smallest.
+        low: u64,
+        /// Largest.
+        high: u64,
+    },
+    /// `low` most often, by YCSB's Zipfian.
+    Zipfian {
+        /// Smallest.
+        low: u64,
+        /// Largest.
+        high: u64,
+        /// Exponent, above 0 and not 1.
+        theta: f64,
+    },
+    /// Normal, conditioned on the bounds, rounded.
+    Normal {
+        /// Mean.
+        mean: f64,
+        /// Standard deviation.
+        sd: f64,
+        /// Smallest.
+        low: u64,
+        /// Largest.
+        high: u64,
+    },
+    /// Generalised Pareto, conditioned on the bounds, rounded down.
+    Pareto {
+        /// Location.
+        theta: f64,
+        /// Shape.
+        k: f64,
+        /// Scale.
+        sigma: f64,
+        /// Smallest.
+        low: u64,
+        /// Largest.
+        high: u64,
+    },
+    /// A row of fields as YCSB-cpp writes it: before name and value of each their length, 4 bytes.
+    Row {
+        /// How many.
+        fields: u64,
+        /// Bytes of the names of all fields together.
+        names_bytes: u64,
+        /// Bytes of the value of a field.
+        length: Box<SizeDistribution>,
+    },
+    /// Sizes with weights.
+    Table {
+        /// Pairs of size and weight.
+        sizes: Vec<(u64, f64)>,
+    },
+}
+
+/// A rate that changes with time, over all threads.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "shape", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Rate {
+    /// `mean + amplitude sin(2 pi (t + offset) / period)`, never below 0.
+    Sine {
+        /// Operations per second.
+        mean_ops_s: f64,
+        /// At most the mean.
+        amplitude_ops_s: f64,
+        /// Seconds of a whole wave.
+        period_s: f64,
+        /// Seconds of the wave that are over when the phase begins.
+        #[serde(default)]
+        offset_s: f64,
+    },
+    /// One rate after another, and again from the first.
+    Steps {
+        /// Pairs of seconds and operations per second.
+        steps: Vec<(f64, f64)>,
+    },
+}
+
+/// A trace to perform.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replay {
+    /// File of the trace.
+    pub path: PathBuf,
+    /// Times its own pace; as fast as it goes where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speed: Option<f64>,
+}
+
+/// Threads that work beside a phase, for as long as it lasts; not counted in its operations.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Companion {
+    /// Unique within the phase; its latencies are filed as `name.type`.
+    pub name: String,
+    /// What each thread does: one of this and `mix`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Operation>,
+    /// Several operations, drawn again and again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mix: Option<Mix>,
+    /// Its threads.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub threads: usize,
+    /// Open loop: operations started per second over its threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_ops_s: Option<f64>,
 }
 
 fn one() -> usize {
@@ -602,7 +890,8 @@ pub struct PhaseReply {
     pub latency_us_p999: Option<f64>,
     /// Largest.
     pub latency_us_max: Option<f64>,
-    /// By operation type: `put`, `get`, `delete`, `next`, `seek`.
+    /// By operation type: `put`, `get`, `delete`, `next`, `seek`, those of a mix; of companions
+    /// with their name before.
     pub latencies: std::collections::BTreeMap<String, LatencyReply>,
     /// Gets and seeks that found their key.
     pub keys_found: Option<u64>,
@@ -639,6 +928,15 @@ pub struct PhaseReply {
     /// phase began that was to begin cold; absent elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub page_cache_cached_share: Option<f64>,
+    /// Blocks that the phase's own reads found in the engine's block cache; absent where not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_cache_hits: Option<u64>,
+    /// Blocks that they had to read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_cache_misses: Option<u64>,
+    /// How many of the phase's operations were of which type, where it has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations_by_type: Option<std::collections::BTreeMap<String, u64>>,
     /// Wall clock at the start.
     pub started_unix_us: u64,
     /// Wall clock at the end, drain included.

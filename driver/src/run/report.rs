@@ -109,6 +109,9 @@ fn skeleton(phase: &Phase, start: &PhaseStart, drain_s: f64) -> PhaseReply {
         files_per_level: None,
         bytes_per_level: None,
         page_cache_cached_share: None,
+        block_cache_hits: None,
+        block_cache_misses: None,
+        operations_by_type: None,
         started_unix_us: start.unix_us,
         finished_unix_us: unix_us(),
     }

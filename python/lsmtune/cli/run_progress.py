@@ -29,8 +29,8 @@ class PhaseProgress:
         if self.finished:
             return 1.0
         shares = [0.0]
-        if self.phase.operations_per_thread:
-            whole = self.phase.operations_per_thread * self.phase.threads
+        whole = self.phase.operations_whole
+        if whole:
             shares.append(self.operations / whole)
         if self.phase.duration_s:
             shares.append(self.elapsed_s / self.phase.duration_s)

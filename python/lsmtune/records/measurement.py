@@ -117,6 +117,9 @@ class PhaseMeasurement:
     files_per_level: tuple[int, ...] | None = None
     bytes_per_level: tuple[int, ...] | None = None
     page_cache_cached_share: float | None = None
+    block_cache_hits: int | None = None
+    block_cache_misses: int | None = None
+    operations_by_type: Mapping[str, int] | None = None
 
 
 @dataclass(frozen=True)

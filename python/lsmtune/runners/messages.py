@@ -22,7 +22,7 @@ from lsmtune.records.measurement import (
 )
 from lsmtune.runners.reading import ProtocolError, read
 
-PROTOCOL_VERSION = 2
+PROTOCOL_VERSION = 3
 
 # Flush and compaction work is read from the engine's log after the database was closed: it comes
 # in a `background_work` message of its own, intervals and pauses in theirs.
@@ -31,7 +31,16 @@ _NOT_IN_PHASE = frozenset(
     | {"compactions", "compaction_read_bytes", "compaction_write_bytes", "levels"}
 )
 # What is left out where it is not known, or not asked for.
-_OPTIONAL_IN_PHASE = frozenset({"files_per_level", "bytes_per_level", "page_cache_cached_share"})
+_OPTIONAL_IN_PHASE = frozenset(
+    {
+        "files_per_level",
+        "bytes_per_level",
+        "page_cache_cached_share",
+        "block_cache_hits",
+        "block_cache_misses",
+        "operations_by_type",
+    }
+)
 
 
 class ProtocolVersionError(InputError):
