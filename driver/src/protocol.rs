@@ -264,6 +264,30 @@ pub struct Phase {
     pub seek_nexts: u64,
 }
 
+impl Phase {
+    /// Whether the database is changed.
+    pub fn writes(&self) -> bool {
+        self.operation.is_some_and(Operation::writes)
+            || self.mix.as_ref().is_some_and(Mix::writes)
+            || self.companions.iter().any(Companion::writes)
+    }
+
+    /// Operations of all threads together; `None` where something else ends the phase.
+    pub fn operations_whole(&self) -> Option<u64> {
+        let each = self.operations_per_thread;
+        let whole = each.map(|each| each.saturating_mul(self.threads as u64));
+        self.operations.or(whole)
+    }
+
+    /// Operations of one thread: of those of all together the first threads do one more where they
+    /// cannot be divided.
+    pub fn operations_of(&self, thread: usize) -> Option<u64> {
+        let (thread, threads) = (thread as u64, self.threads as u64);
+        let share = |whole: u64| whole / threads + u64::from(thread < whole % threads);
+        self.operations.map(share).or(self.operations_per_thread)
+    }
+}
+
 /// What keys look like.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "format", rename_all = "snake_case", deny_unknown_fields)]
@@ -311,6 +335,21 @@ pub struct Mix {
     /// Bytes of a value; `value_bytes` of the workload where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_sizes: Option<SizeDistribution>,
+}
+
+impl Mix {
+    /// Whether the database is changed.
+    pub fn writes(&self) -> bool {
+        self.operations
+            .keys()
+            .any(|operation| !matches!(operation, MixOperation::Get | MixOperation::Scan))
+    }
+
+    /// Whether any operation takes a key that exists, of its own choice.
+    pub fn chooses_keys(&self) -> bool {
+        let none = [MixOperation::Insert, MixOperation::DeleteOldest];
+        self.operations.keys().any(|each| !none.contains(each))
+    }
 }
 
 /// One operation of a mix.
@@ -371,7 +410,7 @@ pub enum KeyDistribution {
         /// Share of the operations that go there.
         hot_operations: f64,
     },
-    /// YCSB's exponential: `percentile` per cent of the operations on the first `fraction` of keys.
+    /// YCSB's exponential: `percentile` per cent of the operations on the newest `fraction` of keys.
     Exponential {
         /// Per cent of the operations.
         percentile: f64,
@@ -523,6 +562,13 @@ pub struct Companion {
     /// Open loop: operations started per second over its threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_ops_s: Option<f64>,
+}
+
+impl Companion {
+    /// Whether the database is changed.
+    pub fn writes(&self) -> bool {
+        self.operation.is_some_and(Operation::writes) || self.mix.as_ref().is_some_and(Mix::writes)
+    }
 }
 
 fn one() -> usize {

@@ -3,12 +3,19 @@
 //! Every generator takes its seed as an argument; none keeps state per key, so a key space of any
 //! size costs the same memory.
 
+mod distributions;
+mod fnv;
+mod key_format;
 mod keys;
 mod permutation;
 mod values;
 mod version;
 
-pub use keys::{encode_key, KeyOrder, KeyStream, KEY_NUMBER_BYTES};
+pub use distributions::{is_empty, range_weights, KeyChooser, Shares, Sizes, Span, Zipfian};
+pub use fnv::fnv1a;
+pub use key_format::KeyWriter;
+use keys::encode_key;
+pub use keys::{KeyOrder, KeyStream, KEY_NUMBER_BYTES};
 pub use permutation::Permutation;
 pub use values::ValuePool;
 pub use version::Version;

@@ -16,7 +16,6 @@ const PIECE_BYTES: usize = 100;
 #[derive(Debug)]
 pub struct ValuePool {
     bytes: Vec<u8>,
-    value_bytes: usize,
     piece_bytes: usize,
     /// Pieces at which a value may begin; a power of two, which spares a division per value.
     pieces: u64,
@@ -24,7 +23,8 @@ pub struct ValuePool {
 }
 
 impl ValuePool {
-    /// A pool for values of `value_bytes` that compress to `compression_ratio` of their size.
+    /// A pool for values of at most `value_bytes` that compress to `compression_ratio` of their
+    /// size, where they are longer than the 100 bytes of a piece or as long as the longest.
     pub fn new(value_bytes: usize, compression_ratio: f64, seed: u64) -> Self {
         let piece_bytes = PIECE_BYTES.min(value_bytes).max(1);
         let random_bytes = ((piece_bytes as f64 * compression_ratio) as usize).max(1);
@@ -38,21 +38,21 @@ impl ValuePool {
         }
         ValuePool {
             bytes,
-            value_bytes,
             piece_bytes,
             pieces: prev_power_of_two((POOL_BYTES / piece_bytes) as u64),
             pieces_per_value: value_bytes.div_ceil(piece_bytes).max(1) as u64,
         }
     }
 
-    /// The value of `version`. Successive counts take successive windows, which the processor can
-    /// fetch ahead: a random window would charge the engine with a cache miss of ours.
+    /// The value of `version`, `value_bytes` long: no more than the pool is for. Successive counts
+    /// take successive windows, which the processor can fetch ahead: a random window would charge
+    /// the engine with a cache miss of ours.
     #[inline]
-    pub fn value(&self, version: Version) -> &[u8] {
+    pub fn window(&self, version: Version, value_bytes: usize) -> &[u8] {
         let first = mix(version.origin());
         let piece = first.wrapping_add(version.count() * self.pieces_per_value) & (self.pieces - 1);
         let start = piece as usize * self.piece_bytes;
-        &self.bytes[start..start + self.value_bytes]
+        &self.bytes[start..start + value_bytes]
     }
 }
 
@@ -68,19 +68,20 @@ mod tests {
     proptest! {
         #[test]
         fn every_version_has_a_value_of_the_right_size(
-            place: (u8, u8, u32), value_bytes in 0usize..5000,
+            place: (u8, u8, u32), value_bytes in 0usize..5000, more in 0usize..5000,
         ) {
             let version = Version::new(place.0.into(), place.1.into(), place.2.into());
-            let pool = ValuePool::new(value_bytes, 0.5, 1);
-            prop_assert_eq!(pool.value(version).len(), value_bytes);
-            prop_assert_eq!(pool.value(version), pool.value(version));
+            let pool = ValuePool::new(value_bytes + more, 0.5, 1);
+            let value = pool.window(version, value_bytes);
+            prop_assert_eq!(value.len(), value_bytes);
+            prop_assert_eq!(value, pool.window(version, value_bytes));
         }
     }
 
     #[test]
     fn versions_differ_by_count_and_by_origin() {
         let pool = ValuePool::new(100, 0.5, 1);
-        let value = |thread, count| pool.value(Version::new(0, thread, count));
+        let value = |thread, count| pool.window(Version::new(0, thread, count), 100);
         let same = (0..1000)
             .filter(|&count| {
                 value(0, count) == value(0, count + 1) || value(0, count) == value(1, count)
@@ -98,7 +99,10 @@ mod tests {
             let pool = ValuePool::new(value_bytes, 0.5, 9);
             let piece = value_bytes.min(100);
             for count in 0..100 {
-                for part in pool.value(Version::new(0, 0, count)).chunks(piece) {
+                for part in pool
+                    .window(Version::new(0, 0, count), value_bytes)
+                    .chunks(piece)
+                {
                     assert_eq!(part[..piece / 2], part[piece / 2..]);
                 }
             }

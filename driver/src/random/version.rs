@@ -27,6 +27,24 @@ impl Version {
         self.0 >> COUNT_BITS
     }
 
+    /// The phase that wrote it.
+    #[inline]
+    pub fn phase(self) -> usize {
+        (self.0 >> (COUNT_BITS + THREAD_BITS)) as usize
+    }
+
+    /// The thread of that phase.
+    #[inline]
+    pub fn thread(self) -> usize {
+        (self.origin() & ((1 << THREAD_BITS) - 1)) as usize
+    }
+
+    /// All of it, in 64 bits.
+    #[inline]
+    pub fn bits(self) -> u64 {
+        self.0
+    }
+
     /// Which write of its origin.
     #[inline]
     pub fn count(self) -> u64 {
@@ -47,6 +65,8 @@ mod tests {
             };
             prop_assert_eq!(make(a) == make(b), a == b);
             prop_assert_eq!(make(a).count(), u64::from(a.2));
+            prop_assert_eq!(make(a).phase(), usize::from(a.0));
+            prop_assert_eq!(make(a).thread(), usize::from(a.1));
         }
     }
 }

@@ -8,7 +8,8 @@ use crate::measure::{directory_bytes, ProcessCounters};
 use crate::protocol::{
     CheckRequest, ErrorReply, Message, Operation, Outcome, Phase, PhaseKind, Workload,
 };
-use crate::workload::{value_pool, verify_load, Load, StreamOf};
+use crate::random::KeyWriter;
+use crate::workload::{verify_load, Load, StreamOf, Values};
 
 use super::check::{self, require};
 use super::failure::Failure;
@@ -40,9 +41,9 @@ pub fn check(
         .map_err(Failure::running)?;
     let reopen_s = started.elapsed().as_secs_f64();
     let load_seed = request.load_seed.unwrap_or(request.seed);
-    let pool = value_pool(&request.workload, load_seed);
+    let values = Values::new(&request.workload, load_seed);
     let stop = || cancelled.load(Ordering::Relaxed);
-    let seen = verify_load(&*database, &expected, &pool, &stop).map_err(Failure::running)?;
+    let seen = verify_load(&*database, &expected, &values, &stop).map_err(Failure::running)?;
     drop(database);
     sink.send(&Message::Verified {
         keys_checked: expected.acknowledged,
@@ -83,7 +84,7 @@ fn expected(request: &CheckRequest) -> Result<Load<'_>, Failure> {
     };
     let single = phase.threads == 1;
     require(single, &field("threads"), phase.threads, "1")?;
-    let operations = phase.operations_per_thread.unwrap_or(0);
+    let operations = phase.operations_whole().unwrap_or(0);
     require(
         (1..=workload.num).contains(&operations),
         &field("operations_per_thread"),
@@ -109,7 +110,7 @@ fn expected(request: &CheckRequest) -> Result<Load<'_>, Failure> {
         },
         operation,
         num: workload.num,
-        key_bytes: workload.key_bytes,
+        keys: KeyWriter::new(workload),
         operations,
         acknowledged: request.acknowledged,
     })

@@ -5,13 +5,19 @@ use std::fmt::Display;
 use std::path::Path;
 
 use crate::protocol::{
-    ErrorReply, Outcome, Phase, PhaseKind, RunRequest, Workload, PROTOCOL_VERSION,
+    ErrorReply, KeyFormat, Outcome, Phase, PhaseKind, RunRequest, Workload, PROTOCOL_VERSION,
 };
 use crate::random::{Version, KEY_NUMBER_BYTES};
 
 use super::failure::Failure;
 
+mod distributions;
+mod mix;
+
+pub use mix::mix;
+
 const KEY_BYTES_MAX: usize = 65_535;
+const ZERO_PADDING_MAX: usize = 1000;
 const VALUE_BYTES_MAX: usize = 64 << 20;
 const SLICES_MAX: u32 = 1000;
 const INTERVAL_MS_MAX: u64 = 86_400_000;
@@ -27,10 +33,7 @@ pub fn version(found: u32) -> Checked {
 
 /// Sizes, phases and their combination must make sense.
 pub fn workload(workload: &Workload) -> Checked {
-    let keys = format!("{KEY_NUMBER_BYTES} to {KEY_BYTES_MAX}");
-    let key_bytes = workload.key_bytes;
-    let in_range = (KEY_NUMBER_BYTES..=KEY_BYTES_MAX).contains(&key_bytes);
-    require(in_range, "workload.key_bytes", key_bytes, &keys)?;
+    keys(workload)?;
     let values = format!("0 to {VALUE_BYTES_MAX}");
     let value_bytes = workload.value_bytes;
     require(
@@ -63,26 +66,72 @@ pub fn workload(workload: &Workload) -> Checked {
         .try_for_each(|(index, each)| phase(index, each))
 }
 
+/// Keys must have room for their numbers.
+fn keys(workload: &Workload) -> Checked {
+    // Keys of YCSB are as long as their prefix and digits make them.
+    let least = match workload.keys {
+        None => KEY_NUMBER_BYTES,
+        Some(_) => 1,
+    };
+    let allowed = format!("{least} to {KEY_BYTES_MAX}");
+    let key_bytes = workload.key_bytes;
+    let in_range = (least..=KEY_BYTES_MAX).contains(&key_bytes);
+    require(in_range, "workload.key_bytes", key_bytes, &allowed)?;
+    if let Some(KeyFormat::Ycsb {
+        prefix,
+        zero_padding,
+        ..
+    }) = &workload.keys
+    {
+        let length = format!("{} bytes", prefix.len());
+        let longest = KEY_BYTES_MAX - ZERO_PADDING_MAX;
+        let allowed = format!("at most {longest} bytes");
+        let sensible = prefix.len() <= longest;
+        require(sensible, "workload.keys.prefix", length, &allowed)?;
+        let sensible = *zero_padding <= ZERO_PADDING_MAX;
+        let allowed = format!("0 to {ZERO_PADDING_MAX}");
+        require(
+            sensible,
+            "workload.keys.zero_padding",
+            zero_padding,
+            &allowed,
+        )?;
+    }
+    let Some(sizes) = &workload.key_sizes else {
+        return Ok(());
+    };
+    let field = "workload.key_sizes";
+    let numbers = workload.keys.is_none();
+    require(numbers, field, "sizes", "none where keys has a format")?;
+    let (least, most) = (KEY_NUMBER_BYTES as u64, key_bytes as u64);
+    distributions::size_distribution(field, sizes, least, most)
+}
+
 fn phase(index: usize, phase: &Phase) -> Checked {
     let field = |name: &str| format!("workload.phases[{index}].{name}");
+    let does = [
+        ("operation", phase.operation.is_some()),
+        ("mix", phase.mix.is_some()),
+        ("replay", phase.replay.is_some()),
+    ];
+    let given: Vec<&str> = does
+        .iter()
+        .filter_map(|(name, given)| given.then_some(*name))
+        .collect();
     if phase.kind == PhaseKind::Settle {
-        let absent = phase.operation.is_none();
-        return require(
-            absent,
-            &field("operation"),
-            "an operation",
-            "none in a settle phase",
-        );
+        let name = *given.first().unwrap_or(&"operation");
+        let allowed = "none in a settle phase";
+        return require(given.is_empty(), &field(name), "one", allowed);
     }
-    require(
-        phase.operation.is_some(),
-        &field("operation"),
-        "nothing",
-        "an operation",
-    )?;
-    let sized = phase.operations_per_thread.is_some() || phase.duration_s.is_some();
-    let sizes = "operations_per_thread, duration_s, or both";
-    require(sized, &field("operations_per_thread"), "nothing", sizes)?;
+    let allowed = "one of operation, mix and replay";
+    let found = given.join(" and ");
+    let found = if found.is_empty() { "nothing" } else { &found };
+    let name = *given.get(1).unwrap_or(&"operation");
+    require(given.len() == 1, &field(name), found, allowed)?;
+    size(phase, &field)?;
+    if let Some(each) = &phase.mix {
+        mix(&field("mix"), each)?;
+    }
     let threads = format!("1 to {}", Version::THREADS_MAX);
     let count = phase.threads;
     require(
@@ -100,6 +149,24 @@ fn phase(index: usize, phase: &Phase) -> Checked {
         require(sensible, &field(name), value, "a number above 0")?;
     }
     Ok(())
+}
+
+/// A phase ends some day; a trace has an end of its own.
+fn size(phase: &Phase, field: &dyn Fn(&str) -> String) -> Checked {
+    let twice = phase.operations_per_thread.is_some() && phase.operations.is_some();
+    let allowed = "one of operations and operations_per_thread";
+    require(!twice, &field("operations"), "both", allowed)?;
+    for (name, operations) in [
+        ("operations", phase.operations),
+        ("operations_per_thread", phase.operations_per_thread),
+    ] {
+        let sensible = operations != Some(0);
+        require(sensible, &field(name), 0, "at least 1")?;
+    }
+    let sized = phase.operations_whole().is_some() || phase.duration_s.is_some();
+    let sizes = "operations_per_thread or operations, duration_s, or both";
+    let found = sized || phase.replay.is_some();
+    require(found, &field("operations_per_thread"), "nothing", sizes)
 }
 
 /// A step of the interval series must have a length, and end some day.

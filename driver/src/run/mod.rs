@@ -20,6 +20,7 @@ use crate::protocol::{
     ErrorReply, Message, OptionDefault, Outcome, ProbeRequest, Request, RunRequest,
     PROTOCOL_VERSION,
 };
+use crate::random::KeyWriter;
 use crate::workload::{verify, Ledger};
 
 use failure::Failure;
@@ -139,12 +140,11 @@ fn read_back(
         )
         .map_err(Failure::running)?;
     let reopen_s = started.elapsed().as_secs_f64();
-    let key_bytes = request.workload.key_bytes;
     let seen = verify(
         &*database,
         ledger,
-        &executed.pool,
-        key_bytes,
+        &executed.values,
+        KeyWriter::new(&request.workload),
         request.verify_keys,
     )
     .map_err(Failure::running)?;

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use crate::engine::{BackgroundWork, Database, Engine, EngineError};
 use crate::measure::unix_us;
 use crate::protocol::{Message, Phase, PhaseKind, PhaseReply, RunRequest};
-use crate::random::ValuePool;
-use crate::workload::{run_phase, value_pool, Ledger, PhaseContext, PhaseObservation};
+use crate::random::KeyWriter;
+use crate::workload::{run_phase, Ledger, PhaseContext, PhaseObservation, Values};
 
 use super::failure::Failure;
 use super::page_cache;
@@ -22,7 +22,7 @@ use super::Sink;
 pub struct Phases<'a> {
     request: &'a RunRequest,
     cancelled: &'a AtomicBool,
-    pool: ValuePool,
+    values: Values,
     ledger: Ledger,
     turns: Turns<'a>,
     wall_clock: WallClock,
@@ -43,7 +43,7 @@ pub struct Executed {
     /// What the database must hold.
     pub ledger: Ledger,
     /// Where its values came from.
-    pub pool: ValuePool,
+    pub values: Values,
     /// Whether the engine keeps data at all (the no-op engine does not).
     pub keeps_data: bool,
     /// Peak resident memory over all phases.
@@ -65,7 +65,7 @@ impl<'a> Phases<'a> {
         Phases {
             request,
             cancelled,
-            pool: value_pool(&request.workload, request.load_seed()),
+            values: Values::new(&request.workload, request.load_seed()),
             ledger,
             turns,
             wall_clock: WallClock::default(),
@@ -115,7 +115,7 @@ impl<'a> Phases<'a> {
         }
         Ok(Executed {
             ledger: self.ledger,
-            pool: self.pool,
+            values: self.values,
             keeps_data: database.keeps_data(),
             rss_bytes_max: self.rss_bytes_max,
             stopped_s: self.turns.stopped_s(),
@@ -138,9 +138,7 @@ impl<'a> Phases<'a> {
         }
         let drained = match &observation {
             Some(seen) if seen.cut_short => false,
-            Some(_) => {
-                phase.kind == PhaseKind::Measure && phase.operation.is_some_and(|o| o.writes())
-            }
+            Some(_) => phase.kind == PhaseKind::Measure && phase.writes(),
             None => true,
         };
         let drain_s = if drained {
@@ -151,7 +149,7 @@ impl<'a> Phases<'a> {
         if let Some(seen) = &mut observation {
             self.ledger.add_phase(std::mem::take(&mut seen.ledgers));
         }
-        let live_bytes = self.ledger.live_keys() * self.entry_bytes();
+        let live_bytes = self.live_bytes();
         let directory = &self.request.directory;
         let mut reply = phase_reply(
             phase,
@@ -216,7 +214,7 @@ impl<'a> Phases<'a> {
         Ok(())
     }
 
-    /// Runs the phase's operation; a settle phase has none.
+    /// Runs the phase; a settle phase has nothing to do.
     fn observe(
         &mut self,
         database: &dyn Database,
@@ -225,14 +223,14 @@ impl<'a> Phases<'a> {
         start: &PhaseStart,
         sink: &mut dyn Sink,
     ) -> Result<Option<PhaseObservation>, Failure> {
-        let Some(operation) = phase.operation else {
+        if phase.kind == PhaseKind::Settle {
             return Ok(None);
-        };
+        }
         let context = PhaseContext {
             database,
             workload: &self.request.workload,
             ledger: &self.ledger,
-            pool: &self.pool,
+            values: &self.values,
             seed: match phase.kind {
                 PhaseKind::Load => self.request.load_seed(),
                 _ => self.request.seed,
@@ -242,7 +240,7 @@ impl<'a> Phases<'a> {
             slices: self.turns.slices_of(phase),
         };
         let mut reporter = Reporter::new(index, start, &mut self.turns, sink);
-        let observation = run_phase(&context, index, phase, operation, &mut reporter);
+        let observation = run_phase(&context, index, phase, &mut reporter);
         reporter.heard()?;
         Ok(Some(observation.map_err(Failure::running)?))
     }
@@ -257,8 +255,11 @@ impl<'a> Phases<'a> {
         }
     }
 
-    fn entry_bytes(&self) -> f64 {
-        (self.request.workload.key_bytes + self.request.workload.value_bytes) as f64
+    /// Estimated key and value bytes of what the database must hold.
+    fn live_bytes(&self) -> f64 {
+        let mut keys = KeyWriter::new(&self.request.workload);
+        self.ledger
+            .estimate(|number, version| keys.write(number).len() + self.values.value_bytes(version))
     }
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use crate::engine::Engine;
-use crate::protocol::{ErrorReply, Outcome, RunRequest};
+use crate::protocol::{ErrorReply, Outcome, Phase, RunRequest, SizeDistribution};
 use crate::workload::{load_ledger, save_ledger, Ledger, LedgerFileError, Origins};
 
 use super::check::require;
@@ -72,9 +72,26 @@ fn origins(request: &RunRequest, phases: usize) -> Origins {
     Origins {
         key_bytes: workload.key_bytes,
         value_bytes: workload.value_bytes,
+        keys: workload.keys.clone(),
+        key_sizes: workload.key_sizes.clone(),
+        databases: workload.databases,
+        column_families: workload.column_families,
+        value_sizes: value_sizes(&workload.phases[..phases]),
         compression_ratio: workload.compression_ratio,
         num: workload.num,
         load_seed: request.load_seed(),
         phases,
     }
+}
+
+/// The sizes of the values that each of `phases` writes, where they are not those of the workload.
+fn value_sizes(phases: &[Phase]) -> Vec<Option<SizeDistribution>> {
+    let sizes = phases
+        .iter()
+        .map(|phase| phase.mix.as_ref()?.value_sizes.clone());
+    let mut sizes: Vec<_> = sizes.collect();
+    while sizes.last().is_some_and(Option::is_none) {
+        sizes.pop();
+    }
+    sizes
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::engine::{BackgroundWork, Database, LevelSize};
 use crate::measure::{directory_bytes, process_cpu_s, unix_us, ProcessCounters};
-use crate::protocol::{LatencyReply, Operation, Phase, PhaseReply};
+use crate::protocol::{LatencyReply, Phase, PhaseReply};
 use crate::workload::PhaseObservation;
 
 use super::turns::Turns;
@@ -126,11 +126,14 @@ fn add_observation(reply: &mut PhaseReply, observation: PhaseObservation) {
         ratio(operations, observation.elapsed_s + reply.drain_s).unwrap_or(0.0);
     reply.cut_short = observation.cut_short;
     reply.latencies = observation.recorders.replies();
-    if let Some(own) = reply.latencies.get(observation.kind.name()).cloned() {
+    if let Some(own) = observation.own.reply() {
         add_latency(reply, &own);
     }
     let tally = observation.tally;
-    let reads = observation.kind.reads();
+    let reads = observation.kinds.iter().any(|(kind, _)| kind.reads());
+    let by_type = observation.kinds.iter();
+    let by_type = by_type.map(|(kind, count)| (kind.name().to_owned(), *count));
+    reply.operations_by_type = reply.operation.is_none().then(|| by_type.collect());
     reply.keys_found = reads.then_some(tally.found);
     reply.keys_missing = reads.then_some(tally.missing);
     reply.user_bytes_written = tally.bytes_written;
@@ -155,7 +158,7 @@ fn read_amplification(
     start: &PhaseStart,
     end: &ProcessCounters,
 ) -> Option<f64> {
-    if !database.reads_by_system_call() || phase.operation.is_some_and(Operation::writes) {
+    if !database.reads_by_system_call() || phase.writes() {
         return None;
     }
     let read_bytes = end.read_bytes?.checked_sub(start.counters.read_bytes?)?;

@@ -3,15 +3,16 @@
 
 use crate::engine::{Database, EngineError, Result, Session};
 use crate::protocol::Operation;
-use crate::random::{encode_key, ValuePool, Version};
+use crate::random::{KeyWriter, Version};
 
 use super::streams::{key_stream, StreamOf};
+use super::values::Values;
 
 /// How many keys are looked up between two looks at whether to stop.
 const STOP_CHECK: u64 = 256;
 
 /// A load of one thread in which every key is written once.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub struct Load<'a> {
     /// Its thread; the operations are in the order of its keys.
     pub stream: StreamOf<'a>,
@@ -19,8 +20,8 @@ pub struct Load<'a> {
     pub operation: Operation,
     /// Keys in the key space.
     pub num: u64,
-    /// Bytes of a key.
-    pub key_bytes: usize,
+    /// Makes the keys.
+    pub keys: KeyWriter,
     /// Operations of the whole load.
     pub operations: u64,
     /// Those that were reported done, the first ones.
@@ -42,20 +43,20 @@ pub struct Recovered {
 pub fn verify_load(
     database: &dyn Database,
     load: &Load<'_>,
-    pool: &ValuePool,
+    values: &Values,
     stop: &dyn Fn() -> bool,
 ) -> Result<Recovered> {
     let mut session = database.session();
-    let mut keys = key_stream(load.num, load.operation, load.stream);
-    let mut key = vec![b'0'; load.key_bytes];
+    let mut numbers = key_stream(load.num, load.operation, load.stream);
+    let mut keys = load.keys.clone();
     let mut recovered = Recovered::default();
     for count in 0..load.operations {
         if count % STOP_CHECK == 0 && stop() {
             return Err(EngineError::Cancelled);
         }
-        encode_key(&mut key, keys.next_key());
+        let key = keys.write(numbers.next_key());
         let version = Version::new(load.stream.index, load.stream.thread, count);
-        match look_up(&mut *session, &key, pool.value(version))? {
+        match look_up(&mut *session, key, values.value(version))? {
             Found::Wrong => recovered.keys_wrong += 1,
             Found::Nothing if count < load.acknowledged => recovered.keys_lost += 1,
             Found::Nothing => break,

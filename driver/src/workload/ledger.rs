@@ -175,12 +175,20 @@ impl Ledger {
 
     /// Estimated number of keys that the database holds.
     pub fn live_keys(&self) -> f64 {
-        let live = self
-            .fates
-            .values()
-            .filter(|fates| fates.iter().any(|fate| matches!(fate, Fate::Written(_))))
-            .count();
-        live as f64 * (self.mask + 1) as f64
+        self.estimate(|_, _| 1)
+    }
+
+    /// Estimated sum of `what` over the keys that the database holds, given their numbers and the
+    /// versions of their values.
+    pub fn estimate(&self, mut what: impl FnMut(u64, Version) -> usize) -> f64 {
+        let live = self.fates.iter().filter_map(|(index, fates)| {
+            fates.iter().find_map(|fate| match fate {
+                Fate::Written(version) => Some((*index, *version)),
+                Fate::Deleted => None,
+            })
+        });
+        let sum: usize = live.map(|(index, version)| what(index, version)).sum();
+        sum as f64 * (self.mask + 1) as f64
     }
 }
 

@@ -9,6 +9,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::protocol::{KeyFormat, SizeDistribution};
+
 use super::ledger::{Fate, Ledger};
 
 const FORMAT: &str = "lsmtune-ledger";
@@ -26,10 +28,34 @@ pub struct Origins {
     pub compression_ratio: f64,
     /// Number of keys in the key space.
     pub num: u64,
+    /// What keys look like.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<KeyFormat>,
+    /// Bytes of each key.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_sizes: Option<SizeDistribution>,
+    /// Databases among which the keys are divided.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub databases: usize,
+    /// Column families of each.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub column_families: usize,
+    /// Bytes of the values of the executed phases, where those are not `value_bytes`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub value_sizes: Vec<Option<SizeDistribution>>,
     /// Seed of the load phases and of all values.
     pub load_seed: u64,
     /// Phases that were executed.
     pub phases: usize,
+}
+
+fn one() -> usize {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
+fn is_one(count: &usize) -> bool {
+    *count == 1
 }
 
 /// Why a file is no ledger for a run.
@@ -152,6 +178,11 @@ fn same(found: &Origins, needed: &Origins) -> Result<(), LedgerFileError> {
                 of.compression_ratio.to_string(),
             ),
             ("workload.num", of.num.to_string()),
+            ("workload.keys", json(&of.keys)),
+            ("workload.key_sizes", json(&of.key_sizes)),
+            ("workload.databases", of.databases.to_string()),
+            ("workload.column_families", of.column_families.to_string()),
+            ("workload.phases.mix.value_sizes", json(&of.value_sizes)),
             ("load_seed", of.load_seed.to_string()),
             ("prepared.phases", of.phases.to_string()),
         ]
@@ -168,6 +199,11 @@ fn same(found: &Origins, needed: &Origins) -> Result<(), LedgerFileError> {
     Ok(())
 }
 
+fn json(value: &impl Serialize) -> String {
+    // What has only words and numbers can always be written.
+    serde_json::to_string(value).unwrap_or_default()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -180,6 +216,11 @@ mod tests {
             value_bytes: 100,
             compression_ratio: 0.3,
             num: 1_000_000,
+            keys: None,
+            key_sizes: None,
+            databases: 1,
+            column_families: 1,
+            value_sizes: Vec::new(),
             load_seed: u64::MAX,
             phases: 2,
         }

@@ -2,9 +2,10 @@
 
 use crate::engine::{Cursor, Result, Session};
 use crate::measure::OperationKind;
-use crate::random::{encode_key, KeyStream, ValuePool, Version};
+use crate::random::{KeyStream, KeyWriter, Version};
 
 use super::ledger::{Fate, ThreadLedger};
+use super::values::ThreadValues;
 
 /// Whether an operation happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,7 +38,9 @@ impl Tally {
         self.bytes_read += other.bytes_read;
     }
 
-    fn read(&mut self, found: bool, bytes: usize) {
+    /// Notes a read that handed out `bytes` if it found its key.
+    #[inline]
+    pub fn read(&mut self, found: bool, bytes: usize) {
         if found {
             self.found += 1;
             self.bytes_read += bytes as u64;
@@ -47,13 +50,19 @@ impl Tally {
     }
 }
 
-/// One kind of operation, repeated by one thread.
+/// Operations of one thread: one kind again and again, or several.
 pub trait Action {
-    /// What its latencies are filed under.
-    const KIND: OperationKind;
     /// Whether [`Action::prepare`] does anything: where it does not, the end of one operation is
     /// the start of the next, and one reading of the clock serves both.
     const PREPARES: bool;
+
+    /// What its latencies are filed under, by slot.
+    fn kinds(&self) -> Vec<OperationKind>;
+    /// The slot of the operation that was performed last.
+    #[inline]
+    fn slot(&self) -> usize {
+        0
+    }
 
     /// Chooses the next key and value; outside the clock.
     fn prepare(&mut self);
@@ -75,28 +84,28 @@ pub trait Action {
 pub struct KeyBuffer {
     stream: KeyStream,
     index: u64,
-    bytes: Vec<u8>,
+    writer: KeyWriter,
 }
 
 impl KeyBuffer {
-    /// Keys of `key_bytes` from `stream`.
-    pub fn new(stream: KeyStream, key_bytes: usize) -> Self {
+    /// The keys of `stream` as `writer` writes them.
+    pub fn new(stream: KeyStream, writer: KeyWriter) -> Self {
         KeyBuffer {
             stream,
             index: 0,
-            bytes: vec![b'0'; key_bytes],
+            writer,
         }
-    }
-
-    /// Keys that no writer makes: one byte longer than those it does make, as in db_bench.
-    pub fn never_written(stream: KeyStream, key_bytes: usize) -> Self {
-        KeyBuffer::new(stream, key_bytes + 1)
     }
 
     #[inline]
     fn advance(&mut self) {
         self.index = self.stream.next_key();
-        encode_key(&mut self.bytes, self.index);
+        self.writer.write(self.index);
+    }
+
+    #[inline]
+    fn bytes(&self) -> &[u8] {
+        self.writer.current()
     }
 }
 
@@ -113,7 +122,7 @@ pub struct Origin {
 pub struct Put<'a> {
     session: Box<dyn Session + 'a>,
     key: KeyBuffer,
-    pool: &'a ValuePool,
+    values: ThreadValues<'a>,
     origin: Origin,
     ledger: ThreadLedger,
     version: Version,
@@ -123,18 +132,18 @@ pub struct Put<'a> {
 }
 
 impl<'a> Put<'a> {
-    /// Puts of values out of `pool`, noted in `ledger`.
+    /// Puts of `values`, noted in `ledger`.
     pub fn new(
         session: Box<dyn Session + 'a>,
         key: KeyBuffer,
-        pool: &'a ValuePool,
+        values: ThreadValues<'a>,
         origin: Origin,
         ledger: ThreadLedger,
     ) -> Self {
         Put {
             session,
             key,
-            pool,
+            values,
             origin,
             ledger,
             version: Version::new(origin.phase, origin.thread, 0),
@@ -146,21 +155,24 @@ impl<'a> Put<'a> {
 }
 
 impl Action for Put<'_> {
-    const KIND: OperationKind = OperationKind::Put;
     const PREPARES: bool = true;
+
+    fn kinds(&self) -> Vec<OperationKind> {
+        vec![OperationKind::Put]
+    }
 
     #[inline]
     fn prepare(&mut self) {
         self.key.advance();
         self.version = Version::new(self.origin.phase, self.origin.thread, self.count);
-        self.value = self.pool.value(self.version);
+        self.value = self.values.value(self.version);
         self.count += 1;
     }
 
     #[inline]
     fn perform(&mut self) -> Result<Step> {
-        self.session.put(&self.key.bytes, self.value)?;
-        self.tally.bytes_written += (self.key.bytes.len() + self.value.len()) as u64;
+        self.session.put(self.key.bytes(), self.value)?;
+        self.tally.bytes_written += (self.key.bytes().len() + self.value.len()) as u64;
         self.ledger
             .note(self.key.index, Fate::Written(self.version));
         Ok(Step::Done)
@@ -196,8 +208,11 @@ impl<'a> Delete<'a> {
 }
 
 impl Action for Delete<'_> {
-    const KIND: OperationKind = OperationKind::Delete;
     const PREPARES: bool = true;
+
+    fn kinds(&self) -> Vec<OperationKind> {
+        vec![OperationKind::Delete]
+    }
 
     #[inline]
     fn prepare(&mut self) {
@@ -206,8 +221,8 @@ impl Action for Delete<'_> {
 
     #[inline]
     fn perform(&mut self) -> Result<Step> {
-        self.session.delete(&self.key.bytes)?;
-        self.tally.bytes_written += self.key.bytes.len() as u64;
+        self.session.delete(self.key.bytes())?;
+        self.tally.bytes_written += self.key.bytes().len() as u64;
         self.ledger.note(self.key.index, Fate::Deleted);
         Ok(Step::Done)
     }
@@ -240,8 +255,11 @@ impl<'a> Get<'a> {
 }
 
 impl Action for Get<'_> {
-    const KIND: OperationKind = OperationKind::Get;
     const PREPARES: bool = true;
+
+    fn kinds(&self) -> Vec<OperationKind> {
+        vec![OperationKind::Get]
+    }
 
     #[inline]
     fn prepare(&mut self) {
@@ -251,7 +269,7 @@ impl Action for Get<'_> {
     #[inline]
     fn perform(&mut self) -> Result<Step> {
         let mut value_bytes = 0;
-        let key = &self.key.bytes;
+        let key = self.key.bytes();
         let found = self
             .session
             .get(key, &mut |value| value_bytes = value.len())?;
@@ -285,8 +303,11 @@ impl<'a> Seek<'a> {
 }
 
 impl Action for Seek<'_> {
-    const KIND: OperationKind = OperationKind::Seek;
     const PREPARES: bool = true;
+
+    fn kinds(&self) -> Vec<OperationKind> {
+        vec![OperationKind::Seek]
+    }
 
     #[inline]
     fn prepare(&mut self) {
@@ -296,8 +317,8 @@ impl Action for Seek<'_> {
     #[inline]
     fn perform(&mut self) -> Result<Step> {
         let mut cursor = self.session.cursor()?;
-        cursor.seek(&self.key.bytes);
-        let found = cursor.valid() && cursor.key() == self.key.bytes;
+        cursor.seek(self.key.bytes());
+        let found = cursor.valid() && cursor.key() == self.key.bytes();
         let mut bytes = if found { entry_bytes(&*cursor) } else { 0 };
         for _ in 0..self.nexts {
             if !cursor.valid() {
@@ -365,8 +386,11 @@ impl<'a> Scan<'a> {
 }
 
 impl Action for Scan<'_> {
-    const KIND: OperationKind = OperationKind::Next;
     const PREPARES: bool = false;
+
+    fn kinds(&self) -> Vec<OperationKind> {
+        vec![OperationKind::Next]
+    }
 
     fn prepare(&mut self) {}
 

@@ -1,18 +1,21 @@
 //! One phase: its threads, started together, watched while they run, and merged at the end.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use crate::engine::{Database, EngineError, Result};
-use crate::measure::{IntervalSeries, OperationKind, Progress, Recorders, Ticks};
+use crate::measure::{IntervalSeries, OperationKind, Progress, Recorder, Recorders, Ticks};
 use crate::protocol::{Interval, Operation, Phase, Workload};
-use crate::random::ValuePool;
+use crate::random::{stream_seed, KeyWriter};
 
 use super::arrival::Schedule;
 use super::gate::{Event, Gate, Pass, Size, Slices};
 use super::ledger::{Ledger, ThreadLedger};
+use super::mix::{MixAction, MixPlan, MixThread};
 use super::operations::{Action, Delete, Get, KeyBuffer, Origin, Put, Scan, Seek, Tally};
 use super::streams::{key_stream, StreamOf};
+use super::values::Values;
 use super::worker::{repeat, Extent, Lap};
 
 /// What all phases of a run share.
@@ -24,7 +27,7 @@ pub struct PhaseContext<'a> {
     /// What was written before; hands each thread a ledger of its own.
     pub ledger: &'a Ledger,
     /// Where values come from.
-    pub pool: &'a ValuePool,
+    pub values: &'a Values,
     /// Seed of the phase's keys, from which each phase derives its own.
     pub seed: u64,
     /// Length of a step of the interval series.
@@ -67,8 +70,10 @@ pub struct PhaseObservation {
     pub slices_over: usize,
     /// Latencies by operation type.
     pub recorders: Recorders,
-    /// The phase's own operation type.
-    pub kind: OperationKind,
+    /// The types of the phase's own operations, and how many there were of each.
+    pub kinds: Vec<(OperationKind, u64)>,
+    /// Latencies of all of the phase's own operations.
+    pub own: Recorder,
     /// Bytes and keys, over all threads.
     pub tally: Tally,
     /// Whether a cancel ended it.
@@ -81,20 +86,36 @@ pub struct PhaseObservation {
 struct ThreadResult {
     started: u64,
     lap: Lap,
-    kind: OperationKind,
+    kinds: Vec<OperationKind>,
     tally: Tally,
     ledger: Option<ThreadLedger>,
 }
 
-/// Runs phase `index`, whose operation must be given, and tells `watcher` how it goes.
+/// What one thread repeats.
+#[derive(Debug, Clone, Copy)]
+enum Work<'a> {
+    Operation(Operation),
+    Mix(&'a MixPlan),
+}
+
+/// Runs phase `index`, which must have an operation or a mix, and tells `watcher` how it goes.
 pub fn run_phase(
     context: &PhaseContext<'_>,
     index: usize,
     phase: &Phase,
-    operation: Operation,
     watcher: &mut dyn Watcher,
 ) -> Result<PhaseObservation> {
-    let writer = usize::from(operation == Operation::ReadWhileWriting);
+    let plan = phase.mix.as_ref().map(MixPlan::new);
+    let work = match (phase.operation, &plan) {
+        (Some(operation), _) => Work::Operation(thread_operation(operation)),
+        (None, Some(plan)) => Work::Mix(plan),
+        (None, None) => {
+            return Err(EngineError::Failed {
+                message: format!("phase {} has nothing to do", phase.name),
+            })
+        }
+    };
+    let writer = usize::from(phase.operation == Some(Operation::ReadWhileWriting));
     let progress: Vec<Progress> = (0..phase.threads + writer)
         .map(|_| Progress::default())
         .collect();
@@ -112,9 +133,9 @@ pub fn run_phase(
     };
     let mut slices_over = 0;
     let results = std::thread::scope(|scope| {
-        let spawn = |thread: usize, operation: Operation| {
+        let spawn = |thread: usize, work| {
             let (crew, progress) = (&crew, &progress[thread]);
-            let work = move || crew.work(thread, operation, progress);
+            let work = move || crew.work(thread, work, progress);
             let started = std::thread::Builder::new().spawn_scoped(scope, work);
             started.map_err(|error| {
                 // Those who came already wait for this one.
@@ -125,10 +146,10 @@ pub fn run_phase(
             })
         };
         let workers = (0..phase.threads)
-            .map(|thread| spawn(thread, thread_operation(operation)))
+            .map(|thread| spawn(thread, work))
             .collect::<Result<Vec<_>>>()?;
         let companion = (writer == 1)
-            .then(|| spawn(phase.threads, Operation::Overwrite))
+            .then(|| spawn(phase.threads, Work::Operation(Operation::Overwrite)))
             .transpose()?;
         crew.gate.begin();
         let started = crew.ticks.now();
@@ -145,8 +166,8 @@ pub fn run_phase(
 
 /// What the slices of `phase` are a share of.
 fn size(phase: &Phase) -> Size {
-    match (phase.operations_per_thread, phase.duration_s) {
-        (Some(operations), _) => Size::Operations(operations.saturating_mul(phase.threads as u64)),
+    match (phase.operations_whole(), phase.duration_s) {
+        (Some(operations), _) => Size::Operations(operations),
         (None, duration_s) => Size::Duration(duration_s.map_or(u64::MAX, |s| (s * 1e9) as u64)),
     }
 }
@@ -218,15 +239,16 @@ impl Crew<'_> {
         }
     }
 
-    fn work(
-        &self,
-        thread: usize,
-        operation: Operation,
-        progress: &Progress,
-    ) -> Result<ThreadResult> {
+    fn work(&self, thread: usize, work: Work<'_>, progress: &Progress) -> Result<ThreadResult> {
         let pass = self.gate.pass(thread, self.context.cancelled);
         pass.assemble();
-        let result = self.perform(&pass, thread, operation, progress);
+        let result = match work {
+            Work::Operation(operation) => self.perform(&pass, thread, operation, progress),
+            Work::Mix(plan) => {
+                let mix = MixAction::new(plan, self.mix_thread(thread));
+                self.lap(mix, &pass, thread, progress)
+            }
+        };
         if result.is_err() {
             self.gate.halt();
         }
@@ -249,7 +271,7 @@ impl Crew<'_> {
         let ledger = self.context.ledger.thread();
         match operation {
             Operation::ReadSeq => {
-                let wraps = self.phase.operations_per_thread.is_none();
+                let wraps = self.phase.operations_whole().is_none();
                 let scan = Scan::new(session.cursor()?, wraps);
                 self.lap(scan, pass, thread, progress)
             }
@@ -272,9 +294,25 @@ impl Crew<'_> {
             | Operation::FillRandom
             | Operation::FillUniqueRandom
             | Operation::Overwrite => {
-                let put = Put::new(session, key, self.context.pool, origin, ledger);
+                let values = self.context.values.of(self.index, thread);
+                let put = Put::new(session, key, values, origin, ledger);
                 self.lap(put, pass, thread, progress)
             }
+        }
+    }
+
+    fn mix_thread(&self, thread: usize) -> MixThread<'_> {
+        MixThread {
+            session: self.context.database.session(),
+            keys: KeyWriter::new(self.context.workload),
+            values: self.context.values.of(self.index, thread),
+            origin: Origin {
+                phase: self.index,
+                thread,
+            },
+            share: (thread, self.phase.threads),
+            seed: stream_seed(self.context.seed, self.index, thread),
+            ledger: self.context.ledger.thread(),
         }
     }
 
@@ -288,9 +326,9 @@ impl Crew<'_> {
         };
         let stream = key_stream(workload.num, operation, of);
         if operation == Operation::ReadMissing {
-            KeyBuffer::never_written(stream, workload.key_bytes)
+            KeyBuffer::new(stream, KeyWriter::never_written(workload))
         } else {
-            KeyBuffer::new(stream, workload.key_bytes)
+            KeyBuffer::new(stream, KeyWriter::new(workload))
         }
     }
 
@@ -307,7 +345,7 @@ impl Crew<'_> {
         Ok(ThreadResult {
             started,
             lap,
-            kind: A::KIND,
+            kinds: action.kinds(),
             tally: action.tally(),
             ledger: action.into_ledger(),
         })
@@ -326,10 +364,9 @@ impl Crew<'_> {
             )
         });
         Extent {
-            operations: self
-                .phase
-                .operations_per_thread
+            operations: Some(thread)
                 .filter(|_| own)
+                .and_then(|thread| self.phase.operations_of(thread))
                 .unwrap_or(u64::MAX),
             duration_ns: self
                 .phase
@@ -351,17 +388,34 @@ fn observe(crew: &Crew<'_>, results: Vec<ThreadResult>, slices_over: usize) -> P
     let mut recorders = Recorders::default();
     let mut tally = Tally::default();
     for result in &results {
-        recorders.merge(result.kind, &result.lap.recorder);
+        for (kind, recorder) in result.kinds.iter().zip(&result.lap.recorders) {
+            recorders.merge(*kind, recorder);
+        }
         tally.add(result.tally);
     }
+    let (own_recorder, kinds) = sum(own);
     PhaseObservation {
         operations: own.iter().map(|r| r.lap.operations).sum(),
         elapsed_s: crew.ticks.seconds_between(origin, ended),
         slices_over,
         recorders,
-        kind: own[0].kind,
+        kinds,
+        own: own_recorder,
         tally,
         cut_short: own.iter().any(|r| r.lap.cut_short),
         ledgers: results.into_iter().filter_map(|r| r.ledger).collect(),
     }
+}
+
+/// Latencies of all operations of `threads`, and how many there were of each type.
+fn sum(threads: &[ThreadResult]) -> (Recorder, Vec<(OperationKind, u64)>) {
+    let mut all = Recorder::default();
+    let mut counts = BTreeMap::new();
+    for thread in threads {
+        for (kind, recorder) in thread.kinds.iter().zip(&thread.lap.recorders) {
+            all.add(recorder);
+            *counts.entry(*kind).or_insert(0) += recorder.count();
+        }
+    }
+    (all, counts.into_iter().collect())
 }

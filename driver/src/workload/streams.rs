@@ -1,14 +1,8 @@
-//! Keys and values of a workload: functions of its seeds, so that a later process can tell what an
-//! earlier one wrote.
+//! The keys of db_bench's operations: functions of the seeds of a workload, so that a later process
+//! can tell what an earlier one wrote.
 
-use crate::protocol::{Operation, Phase, Workload};
-use crate::random::{mix, stream_seed, KeyOrder, KeyStream, ValuePool};
-
-/// The pool that all values of runs with `load_seed` are windows of.
-pub fn value_pool(workload: &Workload, load_seed: u64) -> ValuePool {
-    let seed = mix(load_seed ^ 0x7661_6c75_6573);
-    ValuePool::new(workload.value_bytes, workload.compression_ratio, seed)
-}
+use crate::protocol::{Operation, Phase};
+use crate::random::{stream_seed, KeyOrder, KeyStream};
 
 /// Which thread of which phase, and the seed that the phase follows.
 #[derive(Debug, Clone, Copy)]

@@ -1,9 +1,10 @@
 //! The read-back: does the database hold what was written?
 
 use crate::engine::{Database, Result};
-use crate::random::{encode_key, ValuePool, Version};
+use crate::random::KeyWriter;
 
 use super::ledger::{Fate, Ledger};
+use super::values::Values;
 
 /// Bytes of values read back at most, so that a run of huge values does not end in a long scan;
 /// the least number of keys that the request names is checked in any case.
@@ -20,28 +21,38 @@ pub struct Verification {
     pub keys_wrong: u64,
 }
 
+/// How many keys may be read back, by the mean size of their values.
+fn affordable(expectations: &[(u64, &[Fate])], values: &Values) -> usize {
+    let sizes = expectations.iter().map(|(_, fates)| match fates[0] {
+        Fate::Written(version) => values.value_bytes(version),
+        Fate::Deleted => 0,
+    });
+    let bytes: usize = sizes.sum();
+    let mean = bytes / expectations.len().max(1);
+    READ_BACK_BYTES / mean.max(1)
+}
+
 /// Looks up the ledger's keys, at least `keys_min` of them, in `database`.
 pub fn verify(
     database: &dyn Database,
     ledger: &Ledger,
-    pool: &ValuePool,
-    key_bytes: usize,
+    values: &Values,
+    mut keys: KeyWriter,
     keys_min: usize,
 ) -> Result<Verification> {
     let mut session = database.session();
-    let mut key = vec![b'0'; key_bytes];
     let mut verification = Verification::default();
     let expectations = ledger.expectations();
-    let affordable = READ_BACK_BYTES / pool.value(Version::new(0, 0, 0)).len().max(1);
-    let checked = expectations.len().min(affordable.max(keys_min));
+    let checked = expectations
+        .len()
+        .min(affordable(&expectations, values).max(keys_min));
     // An even stride keeps the checked keys spread over the whole key space.
     for position in 0..checked {
         let (index, fates) = expectations[position * expectations.len() / checked];
-        encode_key(&mut key, index);
         let mut matches = false;
-        let found = session.get(&key, &mut |value| {
+        let found = session.get(keys.write(index), &mut |value| {
             matches = fates.iter().any(
-                |fate| matches!(fate, Fate::Written(version) if pool.value(*version) == value),
+                |fate| matches!(fate, Fate::Written(version) if values.value(*version) == value),
             );
         })?;
         let may_be_absent = fates.contains(&Fate::Deleted);

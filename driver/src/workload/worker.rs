@@ -46,8 +46,8 @@ pub struct Lap {
     pub operations: u64,
     /// Tick at the end of the last.
     pub ended: u64,
-    /// Latencies.
-    pub recorder: Recorder,
+    /// Latencies, by the action's slot.
+    pub recorders: Vec<Recorder>,
     /// Whether it was stopped before its extent was reached.
     pub cut_short: bool,
 }
@@ -73,7 +73,7 @@ fn closed_loop<A: Action>(
     pass: &Pass<'_>,
     progress: &Progress,
 ) -> Result<Lap> {
-    let mut lap = Lap::begun(extent.started);
+    let mut lap = Lap::begun(extent.started, action.kinds().len());
     let stops = pass.stops();
     while let Some(turn) = pass.turn(extent, &mut lap) {
         let timed = turn.until_ns != u64::MAX;
@@ -91,10 +91,10 @@ fn closed_loop<A: Action>(
                 return Ok(lap);
             }
             if stops.any() {
-                lap.count(pass.corrected_ns(start, lap.ended), progress);
+                lap.count(action.slot(), pass.corrected_ns(start, lap.ended), progress);
                 break;
             }
-            lap.count(ticks.ns_between(start, lap.ended), progress);
+            lap.count(action.slot(), ticks.ns_between(start, lap.ended), progress);
             if timed && ticks.ns_between(turn.origin, lap.ended) >= turn.until_ns {
                 break;
             }
@@ -112,7 +112,7 @@ fn open_loop<A: Action>(
     stops: Stops<'_>,
     progress: &Progress,
 ) -> Result<Lap> {
-    let mut lap = Lap::begun(extent.started);
+    let mut lap = Lap::begun(extent.started, action.kinds().len());
     let now_ns = || ticks.ns_between(extent.started, ticks.now());
     while lap.operations < extent.operations {
         action.prepare();
@@ -130,25 +130,29 @@ fn open_loop<A: Action>(
             break;
         }
         let ended_ns = ticks.ns_between(extent.started, lap.ended);
-        lap.count(ended_ns.saturating_sub(intended_ns), progress);
+        lap.count(
+            action.slot(),
+            ended_ns.saturating_sub(intended_ns),
+            progress,
+        );
     }
     lap.ended = ticks.now();
     Ok(lap)
 }
 
 impl Lap {
-    fn begun(started: u64) -> Self {
+    fn begun(started: u64, slots: usize) -> Self {
         Lap {
             operations: 0,
             ended: started,
-            recorder: Recorder::default(),
+            recorders: vec![Recorder::default(); slots],
             cut_short: false,
         }
     }
 
     #[inline]
-    fn count(&mut self, ns: u64, progress: &Progress) {
-        self.recorder.record(ns);
+    fn count(&mut self, slot: usize, ns: u64, progress: &Progress) {
+        self.recorders[slot].record(ns);
         self.operations += 1;
         progress.publish(self.operations);
     }
@@ -169,8 +173,11 @@ mod tests {
     }
 
     impl Action for Stumble {
-        const KIND: OperationKind = OperationKind::Get;
         const PREPARES: bool = true;
+
+        fn kinds(&self) -> Vec<OperationKind> {
+            vec![OperationKind::Get]
+        }
 
         fn prepare(&mut self) {}
 
@@ -208,7 +215,7 @@ mod tests {
             repeat(&mut stumble, extent, &ticks, &pass, &progress).unwrap()
         });
         let mut all = crate::measure::Recorders::default();
-        all.merge(OperationKind::Get, &lap.recorder);
+        all.merge(OperationKind::Get, &lap.recorders[0]);
         all.replies()["get"].latency_us_p50
     }
 
@@ -226,8 +233,11 @@ mod tests {
     }
 
     impl Action for Slow<'_> {
-        const KIND: OperationKind = OperationKind::Put;
         const PREPARES: bool = true;
+
+        fn kinds(&self) -> Vec<OperationKind> {
+            vec![OperationKind::Put]
+        }
 
         fn prepare(&mut self) {}
 

@@ -1,0 +1,77 @@
+//! Distributions of keys, sizes and lengths: pure functions of random bits.
+//!
+//! Each is tested against its closed form. `docs/measuring.md` names the source of each formula.
+
+mod hotness;
+mod keys;
+mod shares;
+mod sizes;
+mod zeta;
+mod zipfian;
+
+pub use hotness::range_weights;
+pub use keys::{KeyChooser, Span};
+pub use shares::Shares;
+pub use sizes::{is_empty, Sizes};
+pub use zipfian::Zipfian;
+
+/// A number from 0 (included) to 1 (excluded) out of 64 random bits, of which it uses 53.
+#[inline]
+pub fn unit(bits: u64) -> f64 {
+    (bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
+}
+
+/// A number below `count` out of 64 random bits (Lemire: Fast random integer generation in an
+/// interval, ACM TOMACS 29, 2019, without its rejection: biased by less than `count / 2^64`).
+#[inline]
+pub fn below(bits: u64, count: u64) -> u64 {
+    ((u128::from(bits) * u128::from(count)) >> 64) as u64
+}
+
+#[cfg(test)]
+pub(crate) mod testing {
+    //! What the tests of the distributions share.
+
+    use statrs::distribution::{ChiSquared, ContinuousCDF};
+
+    /// Fails unless `counts` are likely draws of `shares`, by Pearson's chi-square at 0.1 %. Cells
+    /// that expect fewer than five draws are put together.
+    pub fn assert_fits(what: &str, counts: &[u64], shares: &[f64]) {
+        assert_eq!(counts.len(), shares.len(), "{what}");
+        let whole: f64 = shares.iter().sum();
+        assert!(
+            (whole - 1.0).abs() < 1e-6,
+            "{what}: shares add up to {whole}"
+        );
+        let draws = counts.iter().sum::<u64>() as f64;
+        let (mut statistic, mut cells) = (0.0, 0);
+        let (mut seen, mut expected) = (0.0, 0.0);
+        let mut close = |seen: &mut f64, expected: &mut f64| {
+            statistic += (*seen - *expected).powi(2) / *expected;
+            cells += 1;
+            (*seen, *expected) = (0.0, 0.0);
+        };
+        for (count, share) in counts.iter().zip(shares) {
+            seen += *count as f64;
+            expected += share * draws;
+            if expected >= 5.0 {
+                close(&mut seen, &mut expected);
+            }
+        }
+        if expected > 1.0 {
+            close(&mut seen, &mut expected);
+        } else {
+            assert!(
+                seen <= expected + 6.0,
+                "{what}: {seen} draws where none are due"
+            );
+        }
+        assert!(cells > 1, "{what}: nothing to compare");
+        let law = ChiSquared::new(f64::from(cells - 1)).unwrap();
+        let critical = law.inverse_cdf(0.999);
+        assert!(
+            statistic < critical,
+            "{what}: chi-square {statistic} of {cells} cells, critical {critical}"
+        );
+    }
+}

@@ -1,0 +1,496 @@
+//! Sizes and lengths: quantile functions, so that a size is a function of the bits it is drawn by.
+
+use statrs::function::erf::{erfc, erfc_inv};
+
+use crate::protocol::SizeDistribution;
+use crate::random::mix;
+
+use super::{below, unit, Shares, Zipfian};
+
+/// Keeps the lengths of a row's fields apart.
+const FIELD_SALT: u64 = 0x9e37_79b9_7f4a_7c15;
+
+/// A [`SizeDistribution`], ready to be drawn from.
+#[derive(Debug, Clone)]
+pub enum Sizes {
+    /// Always the same; so is what has nothing to choose from.
+    Constant(u64),
+    /// Any other.
+    Drawn(Box<Drawn>),
+}
+
+/// One that has something to choose from.
+#[derive(Debug, Clone)]
+pub enum Drawn {
+    #[doc(hidden)]
+    Uniform { low: u64, count: u64 },
+    #[doc(hidden)]
+    Zipfian { low: u64, ranks: Zipfian },
+    #[doc(hidden)]
+    Normal(Normal),
+    #[doc(hidden)]
+    Pareto(Pareto),
+    #[doc(hidden)]
+    Row {
+        fields: u64,
+        overhead: u64,
+        length: Sizes,
+    },
+    #[doc(hidden)]
+    Table { sizes: Vec<u64>, shares: Shares },
+}
+
+/// Bytes before name and value of a field, where YCSB-cpp keeps their lengths.
+const FIELD_OVERHEAD: u64 = 8;
+
+impl Sizes {
+    /// Of a distribution that makes sense.
+    pub fn new(of: &SizeDistribution) -> Self {
+        let drawn = match of {
+            SizeDistribution::Constant { size } => return Sizes::Constant(*size),
+            SizeDistribution::Uniform { low, high }
+            | SizeDistribution::Zipfian { low, high, .. }
+            | SizeDistribution::Normal { low, high, .. }
+            | SizeDistribution::Pareto { low, high, .. }
+                if low == high =>
+            {
+                return Sizes::Constant(*low)
+            }
+            SizeDistribution::Uniform { low, high } => Drawn::Uniform {
+                low: *low,
+                count: high - low + 1,
+            },
+            SizeDistribution::Zipfian { low, high, theta } => Drawn::Zipfian {
+                low: *low,
+                ranks: Zipfian::new(high - low + 1, *theta),
+            },
+            SizeDistribution::Normal {
+                mean,
+                sd,
+                low,
+                high,
+            } => Drawn::Normal(Normal::new(*mean, *sd, *low, *high)),
+            SizeDistribution::Pareto {
+                theta,
+                k,
+                sigma,
+                low,
+                high,
+            } => Drawn::Pareto(Pareto::new([*theta, *k, *sigma], *low, *high)),
+            SizeDistribution::Row {
+                fields,
+                names_bytes,
+                length,
+            } => return Self::row(*fields, *names_bytes, Sizes::new(length)),
+            SizeDistribution::Table { sizes } => Drawn::Table {
+                sizes: sizes.iter().map(|(size, _)| *size).collect(),
+                shares: Shares::new(sizes.iter().map(|(_, weight)| *weight)),
+            },
+        };
+        Sizes::Drawn(Box::new(drawn))
+    }
+
+    fn row(fields: u64, names_bytes: u64, length: Sizes) -> Self {
+        let overhead = fields * FIELD_OVERHEAD + names_bytes;
+        match length {
+            Sizes::Constant(length) => Sizes::Constant(overhead + fields * length),
+            length => Sizes::Drawn(Box::new(Drawn::Row {
+                fields,
+                overhead,
+                length,
+            })),
+        }
+    }
+
+    /// The size that 64 random bits stand for.
+    #[inline]
+    pub fn at(&self, bits: u64) -> u64 {
+        match self {
+            Sizes::Constant(size) => *size,
+            Sizes::Drawn(drawn) => drawn.at(bits),
+        }
+    }
+
+    /// No size is below.
+    pub fn smallest(&self) -> u64 {
+        self.bounds().0
+    }
+
+    /// No size is above.
+    pub fn largest(&self) -> u64 {
+        self.bounds().1
+    }
+
+    fn bounds(&self) -> (u64, u64) {
+        let drawn = match self {
+            Sizes::Constant(size) => return (*size, *size),
+            Sizes::Drawn(drawn) => drawn,
+        };
+        match &**drawn {
+            Drawn::Uniform { low, count } => (*low, low + count - 1),
+            Drawn::Zipfian { low, ranks } => (*low, low + ranks.items() - 1),
+            Drawn::Normal(normal) => (normal.low, normal.high),
+            Drawn::Pareto(pareto) => (pareto.low, pareto.high),
+            Drawn::Row {
+                fields,
+                overhead,
+                length,
+            } => (
+                overhead + fields * length.smallest(),
+                overhead + fields * length.largest(),
+            ),
+            Drawn::Table { sizes, .. } => (
+                sizes.iter().copied().min().unwrap_or(0),
+                sizes.iter().copied().max().unwrap_or(0),
+            ),
+        }
+    }
+}
+
+impl Drawn {
+    fn at(&self, bits: u64) -> u64 {
+        match self {
+            Drawn::Uniform { low, count } => low + below(bits, *count),
+            Drawn::Zipfian { low, ranks } => low + ranks.rank(unit(bits)),
+            Drawn::Normal(normal) => normal.at(unit(bits)),
+            Drawn::Pareto(pareto) => pareto.at(unit(bits)),
+            Drawn::Row {
+                fields,
+                overhead,
+                length,
+            } => {
+                let lengths = (1..=*fields)
+                    .map(|field| length.at(mix(bits ^ field.wrapping_mul(FIELD_SALT))));
+                overhead + lengths.sum::<u64>()
+            }
+            Drawn::Table { sizes, shares } => sizes[shares.pick(bits)],
+        }
+    }
+}
+
+/// A normal distribution on the condition that it rounds to `low ... high`.
+#[derive(Debug, Clone, Copy)]
+pub struct Normal {
+    mean: f64,
+    sd: f64,
+    low: u64,
+    high: u64,
+    /// Distribution function at the bounds; on the side of the mean where it has its digits.
+    from: f64,
+    to: f64,
+    mirrored: bool,
+}
+
+impl Normal {
+    fn new(mean: f64, sd: f64, low: u64, high: u64) -> Self {
+        let (from, to) = (low as f64 - 0.5, high as f64 + 0.5);
+        // Far above the mean the distribution function is one to the last digit; its mirror is not.
+        let mirrored = from > mean;
+        let sign = if mirrored { -1.0 } else { 1.0 };
+        let below = |x: f64| 0.5 * erfc(-sign * (x - mean) / sd / std::f64::consts::SQRT_2);
+        Normal {
+            mean,
+            sd,
+            low,
+            high,
+            from: below(from),
+            to: below(to),
+            mirrored,
+        }
+    }
+
+    fn at(&self, u: f64) -> u64 {
+        let share = self.from + u * (self.to - self.from);
+        let deviation = -std::f64::consts::SQRT_2 * erfc_inv(2.0 * share);
+        let sign = if self.mirrored { -1.0 } else { 1.0 };
+        let size = (self.mean + sign * self.sd * deviation).round();
+        // A float becomes the nearest integer that there is; rounding may leave the bounds by one.
+        (size as u64).clamp(self.low, self.high)
+    }
+}
+
+/// A generalised Pareto distribution on the condition that it is in `low .. high + 1`.
+#[derive(Debug, Clone, Copy)]
+pub struct Pareto {
+    theta: f64,
+    k: f64,
+    sigma: f64,
+    low: u64,
+    high: u64,
+    /// `1 - F`, the share beyond, at the bounds.
+    beyond_low: f64,
+    beyond_high: f64,
+}
+
+impl Pareto {
+    fn new([theta, k, sigma]: [f64; 3], low: u64, high: u64) -> Self {
+        let beyond = |x: f64| pareto_beyond(x, theta, k, sigma);
+        Pareto {
+            theta,
+            k,
+            sigma,
+            low,
+            high,
+            beyond_low: beyond(low as f64),
+            beyond_high: beyond(high as f64 + 1.0),
+        }
+    }
+
+    fn at(&self, u: f64) -> u64 {
+        let beyond = self.beyond_low - u * (self.beyond_low - self.beyond_high);
+        let z = if self.k == 0.0 {
+            -beyond.ln()
+        } else {
+            (-self.k * beyond.ln()).exp_m1() / self.k
+        };
+        let size = (self.theta + self.sigma * z).floor();
+        // Only rounding can leave the bounds.
+        (size as u64).clamp(self.low, self.high)
+    }
+}
+
+/// `1 - F(x)` of the generalised Pareto distribution with location `theta`, shape `k`, scale `sigma`
+/// (Hosking and Wallis, Technometrics 29, 1987, with the sign of `k` that MATLAB and db_bench have).
+fn pareto_beyond(x: f64, theta: f64, k: f64, sigma: f64) -> f64 {
+    let z = (x - theta) / sigma;
+    if z <= 0.0 {
+        1.0
+    } else if k == 0.0 {
+        (-z).exp()
+    } else {
+        (1.0 + k * z).max(0.0).powf(-1.0 / k)
+    }
+}
+
+/// Whether a distribution leaves nothing between its bounds that a draw could take.
+pub fn is_empty(of: &SizeDistribution) -> bool {
+    match of {
+        SizeDistribution::Normal {
+            mean,
+            sd,
+            low,
+            high,
+        } => {
+            let normal = Normal::new(*mean, *sd, *low, *high);
+            low < high && (normal.to - normal.from).abs() < f64::MIN_POSITIVE
+        }
+        SizeDistribution::Pareto {
+            theta,
+            k,
+            sigma,
+            low,
+            high,
+        } => {
+            let pareto = Pareto::new([*theta, *k, *sigma], *low, *high);
+            low < high && pareto.beyond_low <= pareto.beyond_high
+        }
+        SizeDistribution::Row { length, .. } => is_empty(length),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::testing::assert_fits;
+    use super::*;
+    use proptest::prelude::*;
+    use statrs::distribution::{ContinuousCDF, Normal as NormalLaw};
+
+    const DRAWS: u64 = 200_000;
+
+    fn constant(size: u64) -> SizeDistribution {
+        SizeDistribution::Constant { size }
+    }
+
+    fn fits(of: &SizeDistribution, low: u64, shares: &[f64]) {
+        let sizes = Sizes::new(of);
+        let mut counts = vec![0; shares.len()];
+        for draw in 0..DRAWS {
+            counts[(sizes.at(mix(draw)) - low) as usize] += 1;
+        }
+        assert_fits(&format!("{of:?}"), &counts, shares);
+    }
+
+    /// Shares of `low ... high` by a distribution function, conditioned on the bounds.
+    fn conditioned(low: u64, high: u64, below: impl Fn(u64) -> f64) -> Vec<f64> {
+        let whole = below(high + 1) - below(low);
+        (low..=high)
+            .map(|size| (below(size + 1) - below(size)) / whole)
+            .collect()
+    }
+
+    #[test]
+    fn uniform_and_table_have_their_shares() {
+        fits(
+            &SizeDistribution::Uniform { low: 10, high: 49 },
+            10,
+            &[1.0 / 40.0; 40],
+        );
+        let sizes = vec![(3, 1.0), (4, 2.0), (6, 5.0)];
+        fits(
+            &SizeDistribution::Table { sizes },
+            3,
+            &[0.125, 0.25, 0.0, 0.625],
+        );
+    }
+
+    #[test]
+    fn zipfian_has_the_shares_of_its_closed_form() {
+        let (low, high, theta) = (5, 104, 0.99);
+        let ranks = Zipfian::new(100, theta);
+        let shares = conditioned(0, 99, |rank| ranks.share_below(rank));
+        fits(
+            &SizeDistribution::Zipfian { low, high, theta },
+            low,
+            &shares,
+        );
+    }
+
+    #[test]
+    fn normal_is_conditioned_on_its_bounds() {
+        // In the middle, cut off on one side, and far out on either.
+        for (mean, sd, low, high) in [
+            (100.0, 10.0, 50, 150),
+            (20.0, 15.0, 10, 40),
+            (10.0, 20.0, 120, 150),
+            (500.0, 40.0, 200, 260),
+        ] {
+            let law = NormalLaw::new(mean, sd).unwrap();
+            // Above the mean its survival function keeps the digits.
+            let below = |size: u64| {
+                let x = size as f64 - 0.5;
+                if (low as f64) > mean {
+                    -law.sf(x)
+                } else {
+                    law.cdf(x)
+                }
+            };
+            let shares = conditioned(low, high, below);
+            let of = SizeDistribution::Normal {
+                mean,
+                sd,
+                low,
+                high,
+            };
+            fits(&of, low, &shares);
+        }
+    }
+
+    #[test]
+    fn pareto_is_conditioned_on_its_bounds() {
+        // Values of ZippyDB in FAST 2020, its scans, and shapes at and below 0.
+        for (theta, k, sigma, low, high) in [
+            (0.0, 0.2615, 25.45, 1, 500),
+            (0.0, 2.517, 14.236, 1, 300),
+            (5.0, 0.0, 20.0, 0, 200),
+            (0.0, -0.5, 40.0, 10, 200),
+        ] {
+            let shares = conditioned(low, high, |size| {
+                1.0 - pareto_beyond(size as f64, theta, k, sigma)
+            });
+            let of = SizeDistribution::Pareto {
+                theta,
+                k,
+                sigma,
+                low,
+                high,
+            };
+            fits(&of, low, &shares);
+        }
+    }
+
+    /// Of the kind that RocksDB's mixgraph has: without bounds the mean is `theta + sigma / (1 - k)`.
+    #[test]
+    fn pareto_has_the_mean_of_the_law() {
+        let of = SizeDistribution::Pareto {
+            theta: 0.0,
+            k: 0.2615,
+            sigma: 25.45,
+            low: 0,
+            high: 1 << 20,
+        };
+        let sizes = Sizes::new(&of);
+        let sum: u64 = (0..DRAWS).map(|draw| sizes.at(mix(draw))).sum();
+        let (mean, due) = (sum as f64 / DRAWS as f64, 25.45 / (1.0 - 0.2615) - 0.5);
+        assert!((mean / due - 1.0).abs() < 0.01, "{mean}, {due}");
+    }
+
+    #[test]
+    fn a_row_is_its_fields_and_their_names() {
+        let row = |length| SizeDistribution::Row {
+            fields: 10,
+            names_bytes: 60,
+            length: Box::new(length),
+        };
+        assert!(matches!(
+            Sizes::new(&row(constant(100))),
+            Sizes::Constant(1140)
+        ));
+        // Ten lengths of 0 or 1: a binomial distribution.
+        let binomial = [
+            1.0, 10.0, 45.0, 120.0, 210.0, 252.0, 210.0, 120.0, 45.0, 10.0, 1.0,
+        ];
+        let shares = binomial.map(|ways| ways / 1024.0);
+        fits(
+            &row(SizeDistribution::Uniform { low: 0, high: 1 }),
+            140,
+            &shares,
+        );
+    }
+
+    fn any_distribution() -> impl Strategy<Value = SizeDistribution> {
+        let bounds = (0u64..10_000, 0u64..10_000).prop_map(|(low, more)| (low, low + more));
+        let simple = prop_oneof![
+            (0u64..10_000).prop_map(constant),
+            bounds
+                .clone()
+                .prop_map(|(low, high)| SizeDistribution::Uniform { low, high }),
+            (bounds.clone(), 0.1f64..0.99).prop_map(|((low, high), theta)| {
+                SizeDistribution::Zipfian { low, high, theta }
+            }),
+            (bounds.clone(), 0.0f64..20_000.0, 0.5f64..5000.0).prop_map(
+                |((low, high), mean, sd)| SizeDistribution::Normal {
+                    mean,
+                    sd,
+                    low,
+                    high
+                }
+            ),
+            (bounds, -1.0f64..3.0, 1.0f64..500.0).prop_map(|((low, high), k, sigma)| {
+                SizeDistribution::Pareto {
+                    theta: 0.0,
+                    k,
+                    sigma,
+                    low,
+                    high,
+                }
+            }),
+            prop::collection::vec((0u64..10_000, 0.1f64..5.0), 1..5)
+                .prop_map(|sizes| SizeDistribution::Table { sizes }),
+        ];
+        (simple, 1u64..12, any::<bool>()).prop_map(|(length, fields, row)| {
+            if row {
+                SizeDistribution::Row {
+                    fields,
+                    names_bytes: 7,
+                    length: Box::new(length),
+                }
+            } else {
+                length
+            }
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn sizes_keep_to_their_bounds_and_to_their_bits(of in any_distribution(), bits: u64) {
+            prop_assume!(!is_empty(&of));
+            let sizes = Sizes::new(&of);
+            for bits in [bits, 0, u64::MAX] {
+                let size = sizes.at(bits);
+                prop_assert!((sizes.smallest()..=sizes.largest()).contains(&size), "{}", size);
+                prop_assert_eq!(Sizes::new(&of).at(bits), size);
+            }
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What a mix must satisfy.
+
+use crate::protocol::{Mix, MixOperation};
+
+use super::distributions::{key_distribution, size_distribution};
+use super::{require, Checked, VALUE_BYTES_MAX};
+
+/// Numbers of keys stay below, so that none that is inserted can overflow.
+const KEY_NUMBER_MAX: u64 = 1 << 62;
+const SCAN_LENGTH_MAX: u64 = 1 << 32;
+
+/// The mix that the request calls `field`.
+pub fn mix(field: &str, mix: &Mix) -> Checked {
+    let inner = |name: &str| format!("{field}.{name}");
+    operations(&inner("operations"), mix)?;
+    let numbers = format!("at most {KEY_NUMBER_MAX}");
+    let insert_from = mix.insert_from.unwrap_or(0);
+    for (name, number) in [
+        ("first", mix.first),
+        ("records", mix.records),
+        ("insert_from", insert_from),
+    ] {
+        require(number <= KEY_NUMBER_MAX, &inner(name), number, &numbers)?;
+    }
+    if let Some(number) = mix.insert_from {
+        let end = mix.first + mix.records;
+        let allowed = format!("{end} (first + records) or more");
+        require(number >= end, &inner("insert_from"), number, &allowed)?;
+    }
+    if mix.chooses_keys() {
+        let allowed = "at least 1, since operations choose among them";
+        require(mix.records > 0, &inner("records"), mix.records, allowed)?;
+        let moving = mix.operations.contains_key(&MixOperation::DeleteOldest);
+        key_distribution(&inner("keys"), &mix.keys, mix.records, moving)?;
+    }
+    sizes(field, mix)
+}
+
+fn operations(field: &str, mix: &Mix) -> Checked {
+    require(!mix.operations.is_empty(), field, "none", "at least one")?;
+    for (operation, weight) in &mix.operations {
+        let name = serde_json::to_value(operation).unwrap_or_default();
+        let field = format!("{field}.{}", name.as_str().unwrap_or_default());
+        let sensible = weight.is_finite() && *weight > 0.0;
+        require(sensible, &field, weight, "a weight above 0")?;
+    }
+    Ok(())
+}
+
+fn sizes(field: &str, mix: &Mix) -> Checked {
+    let lengths_field = format!("{field}.scan_lengths");
+    match &mix.scan_lengths {
+        Some(lengths) => size_distribution(&lengths_field, lengths, 1, SCAN_LENGTH_MAX)?,
+        None => {
+            let scans = mix.operations.contains_key(&MixOperation::Scan);
+            let allowed = "the lengths of the mix's scans";
+            require(!scans, &lengths_field, "nothing", allowed)?;
+        }
+    }
+    match &mix.value_sizes {
+        Some(sizes) => {
+            let field = format!("{field}.value_sizes");
+            size_distribution(&field, sizes, 0, VALUE_BYTES_MAX as u64)
+        }
+        None => Ok(()),
+    }
+}

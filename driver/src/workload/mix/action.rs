@@ -1,0 +1,314 @@
+//! One thread of a mix: draws operation, key and value outside the clock, performs inside it.
+
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::engine::{Result, Session};
+use crate::measure::OperationKind;
+use crate::protocol::MixOperation;
+use crate::random::{KeyChooser, KeyWriter, Version};
+
+use super::super::ledger::{Fate, ThreadLedger};
+use super::super::operations::{Action, Origin, Step, Tally};
+use super::super::values::ThreadValues;
+use super::plan::MixPlan;
+use super::records::Records;
+
+/// What is the thread's own.
+pub struct MixThread<'a> {
+    /// Its handle on the database.
+    pub session: Box<dyn Session + 'a>,
+    /// Makes its keys.
+    pub keys: KeyWriter,
+    /// Where its values come from.
+    pub values: ThreadValues<'a>,
+    /// Which thread of which phase it is.
+    pub origin: Origin,
+    /// Its place among the threads of the mix, and how many there are.
+    pub share: (usize, usize),
+    /// Seed of what it draws.
+    pub seed: u64,
+    /// Notes what it writes.
+    pub ledger: ThreadLedger,
+}
+
+/// Operations of one thread of a mix.
+pub struct MixAction<'a> {
+    plan: &'a MixPlan,
+    session: Box<dyn Session + 'a>,
+    keys: KeyWriter,
+    values: ThreadValues<'a>,
+    origin: Origin,
+    ledger: ThreadLedger,
+    chooser: Option<KeyChooser>,
+    random: Xoshiro256PlusPlus,
+    /// Writes drawn so far.
+    count: u64,
+    next: Next<'a>,
+    /// The row that an update has read.
+    row: Vec<u8>,
+    tally: Tally,
+}
+
+/// The operation that comes next.
+struct Next<'a> {
+    operation: MixOperation,
+    slot: usize,
+    /// Number of its key.
+    number: u64,
+    version: Version,
+    value: &'a [u8],
+    /// Entries of a scan.
+    entries: u64,
+    /// The insert that this thread was handed and has not done.
+    insert: Option<u64>,
+    records: &'a Records,
+    /// There is no key that it could take.
+    exhausted: bool,
+}
+
+impl<'a> MixAction<'a> {
+    /// The operations of `plan` for one thread.
+    pub fn new(plan: &'a MixPlan, thread: MixThread<'a>) -> Self {
+        let (place, threads) = thread.share;
+        MixAction {
+            plan,
+            session: thread.session,
+            keys: thread.keys,
+            values: thread.values,
+            origin: thread.origin,
+            ledger: thread.ledger,
+            chooser: plan
+                .chooser
+                .as_ref()
+                .map(|chooser| chooser.for_thread(place, threads)),
+            random: Xoshiro256PlusPlus::seed_from_u64(thread.seed),
+            count: 0,
+            next: Next {
+                operation: MixOperation::Get,
+                slot: 0,
+                number: 0,
+                version: Version::new(thread.origin.phase, thread.origin.thread, 0),
+                value: &[],
+                entries: 0,
+                insert: None,
+                records: &plan.records,
+                exhausted: false,
+            },
+            row: Vec::new(),
+            tally: Tally::default(),
+        }
+    }
+
+    #[inline]
+    fn choose(&mut self) {
+        match &mut self.chooser {
+            Some(chooser) => {
+                let records = &self.plan.records;
+                let position = chooser.draw(&mut self.random, records.live());
+                self.next.number = records.number(position);
+            }
+            None => self.next.exhausted = true,
+        }
+    }
+
+    #[inline]
+    fn claim_insert(&mut self) {
+        let records = &self.plan.records;
+        let insert = records.claim_insert();
+        self.next.insert = Some(insert);
+        self.next.number = records.number(records.position(insert));
+    }
+
+    #[inline]
+    fn claim_oldest(&mut self) {
+        match self.plan.records.claim_oldest() {
+            Some(position) => self.next.number = self.plan.records.number(position),
+            None => self.next.exhausted = true,
+        }
+    }
+
+    #[inline]
+    fn draw_value(&mut self) {
+        self.next.version = Version::new(self.origin.phase, self.origin.thread, self.count);
+        self.next.value = self.values.value(self.next.version);
+        self.count += 1;
+    }
+
+    #[inline]
+    fn get(&mut self) -> Result<()> {
+        let mut value_bytes = 0;
+        let key = self.keys.current();
+        let found = self
+            .session
+            .get(key, &mut |value| value_bytes = value.len())?;
+        self.tally.read(found, key.len() + value_bytes);
+        Ok(())
+    }
+
+    #[inline]
+    fn put(&mut self) -> Result<()> {
+        self.session.put(self.keys.current(), self.next.value)?;
+        self.note_written();
+        Ok(())
+    }
+
+    #[inline]
+    fn merge(&mut self) -> Result<()> {
+        self.session.merge(self.keys.current(), self.next.value)?;
+        self.note_written();
+        Ok(())
+    }
+
+    #[inline]
+    fn note_written(&mut self) {
+        self.tally.bytes_written += (self.keys.current().len() + self.next.value.len()) as u64;
+        self.ledger
+            .note(self.next.number, Fate::Written(self.next.version));
+    }
+
+    /// Reads a row into a buffer of our own, and writes another one in its place.
+    #[inline]
+    fn update(&mut self) -> Result<()> {
+        let (row, key) = (&mut self.row, self.keys.current());
+        row.clear();
+        let found = self
+            .session
+            .get(key, &mut |value| row.extend_from_slice(value))?;
+        self.tally.read(found, key.len() + row.len());
+        if found {
+            self.put()?;
+        }
+        Ok(())
+    }
+
+    /// Reads a row, and updates it: which reads it again.
+    #[inline]
+    fn read_modify_write(&mut self) -> Result<()> {
+        let (mut value_bytes, key) = (0, self.keys.current());
+        self.session
+            .get(key, &mut |value| value_bytes = value.len())?;
+        self.tally.bytes_read += value_bytes as u64;
+        self.update()
+    }
+
+    fn scan(&mut self) -> Result<()> {
+        let key = self.keys.current();
+        let mut cursor = self.session.cursor()?;
+        cursor.seek(key);
+        let found = cursor.valid() && cursor.key() == key;
+        let mut bytes = 0;
+        let mut touched = 0;
+        let mut touch = |key: &[u8], value: &[u8]| {
+            bytes += key.len() + value.len();
+            touched ^= ends(key) ^ ends(value);
+        };
+        if cursor.valid() {
+            touch(cursor.key(), cursor.value());
+            for _ in 1..self.next.entries {
+                match cursor.next_entry() {
+                    Some((key, value)) => touch(key, value),
+                    None => break,
+                }
+            }
+        }
+        std::hint::black_box(touched);
+        cursor.status()?;
+        drop(cursor);
+        self.tally.read(found, 0);
+        self.tally.bytes_read += bytes as u64;
+        Ok(())
+    }
+
+    #[inline]
+    fn delete(&mut self) -> Result<()> {
+        self.session.delete(self.keys.current())?;
+        self.tally.bytes_written += self.keys.current().len() as u64;
+        self.ledger.note(self.next.number, Fate::Deleted);
+        Ok(())
+    }
+}
+
+/// First and last byte, so that what a cursor hands out has been looked at.
+#[inline]
+fn ends(bytes: &[u8]) -> u8 {
+    match (bytes.first(), bytes.last()) {
+        (Some(first), Some(last)) => first ^ last,
+        _ => 0,
+    }
+}
+
+impl Action for MixAction<'_> {
+    const PREPARES: bool = true;
+
+    fn kinds(&self) -> Vec<OperationKind> {
+        self.plan.kinds().to_vec()
+    }
+
+    #[inline]
+    fn slot(&self) -> usize {
+        self.next.slot
+    }
+
+    #[inline]
+    fn prepare(&mut self) {
+        (self.next.operation, self.next.slot) = self.plan.operation(self.random.random());
+        match self.next.operation {
+            MixOperation::Insert => self.claim_insert(),
+            MixOperation::DeleteOldest => self.claim_oldest(),
+            _ => self.choose(),
+        }
+        self.keys.write(self.next.number);
+        match self.next.operation {
+            MixOperation::Get | MixOperation::Delete | MixOperation::DeleteOldest => {}
+            MixOperation::Scan => {
+                self.next.entries = self.plan.scan_lengths.at(self.random.random());
+            }
+            MixOperation::Put
+            | MixOperation::Insert
+            | MixOperation::Update
+            | MixOperation::ReadModifyWrite
+            | MixOperation::Merge => self.draw_value(),
+        }
+    }
+
+    #[inline]
+    fn perform(&mut self) -> Result<Step> {
+        if self.next.exhausted {
+            return Ok(Step::Exhausted);
+        }
+        match self.next.operation {
+            MixOperation::Get => self.get()?,
+            MixOperation::Put => self.put()?,
+            MixOperation::Update => self.update()?,
+            MixOperation::ReadModifyWrite => self.read_modify_write()?,
+            MixOperation::Scan => self.scan()?,
+            MixOperation::Delete | MixOperation::DeleteOldest => self.delete()?,
+            MixOperation::Merge => self.merge()?,
+            MixOperation::Insert => {
+                self.put()?;
+                if let Some(insert) = self.next.insert.take() {
+                    self.plan.records.acknowledge(insert);
+                }
+            }
+        }
+        Ok(Step::Done)
+    }
+
+    fn tally(&self) -> Tally {
+        self.tally
+    }
+
+    fn into_ledger(self) -> Option<ThreadLedger> {
+        Some(self.ledger)
+    }
+}
+
+impl Drop for Next<'_> {
+    /// Others may wait for an insert that will never be done.
+    fn drop(&mut self) {
+        if self.insert.is_some() {
+            self.records.abandon();
+        }
+    }
+}

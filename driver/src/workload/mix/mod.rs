@@ -1,0 +1,8 @@
+//! Mixes: several operations, drawn again and again.
+
+mod action;
+mod plan;
+mod records;
+
+pub use action::{MixAction, MixThread};
+pub use plan::MixPlan;

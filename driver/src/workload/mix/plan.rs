@@ -1,0 +1,82 @@
+//! What the threads of a mix share: drawn up once, before they start.
+
+use crate::measure::OperationKind;
+use crate::protocol::{Mix, MixOperation};
+use crate::random::{KeyChooser, Shares, Sizes};
+
+use super::records::Records;
+
+/// A mix, ready to be performed.
+#[derive(Debug)]
+pub struct MixPlan {
+    /// Operations, and where the latencies of each are filed.
+    operations: Vec<(MixOperation, usize)>,
+    shares: Shares,
+    /// What latencies are filed under.
+    kinds: Vec<OperationKind>,
+    /// Which keys are chosen; `None` where no operation chooses any.
+    pub chooser: Option<KeyChooser>,
+    /// Entries of a scan.
+    pub scan_lengths: Sizes,
+    /// Which keys there are.
+    pub records: Records,
+}
+
+impl MixPlan {
+    /// Of a mix that makes sense.
+    pub fn new(mix: &Mix) -> Self {
+        let mut kinds: Vec<OperationKind> = Vec::new();
+        let operations = mix.operations.keys().map(|operation| {
+            let kind = kind(*operation);
+            let slot = kinds.iter().position(|known| *known == kind);
+            let slot = slot.unwrap_or_else(|| {
+                kinds.push(kind);
+                kinds.len() - 1
+            });
+            (*operation, slot)
+        });
+        let operations = operations.collect();
+        let moving = mix.operations.contains_key(&MixOperation::DeleteOldest);
+        let chooser = mix
+            .chooses_keys()
+            .then(|| KeyChooser::new(&mix.keys, mix.records, moving));
+        let inserts = mix.operations.contains_key(&MixOperation::Insert);
+        let seen = moving || chooser.as_ref().is_some_and(KeyChooser::sees_inserts);
+        MixPlan {
+            operations,
+            shares: Shares::new(mix.operations.values().copied()),
+            kinds,
+            chooser,
+            scan_lengths: match &mix.scan_lengths {
+                Some(lengths) => Sizes::new(lengths),
+                None => Sizes::Constant(1),
+            },
+            records: Records::new(mix, inserts && seen),
+        }
+    }
+
+    /// What latencies are filed under, by slot.
+    pub fn kinds(&self) -> &[OperationKind] {
+        &self.kinds
+    }
+
+    /// The operation that 64 random bits stand for, and its slot.
+    #[inline]
+    pub fn operation(&self, bits: u64) -> (MixOperation, usize) {
+        self.operations[self.shares.pick(bits)]
+    }
+}
+
+/// What the latencies of an operation are filed under: two kinds of deletes are deletes.
+fn kind(operation: MixOperation) -> OperationKind {
+    match operation {
+        MixOperation::Get => OperationKind::Get,
+        MixOperation::Put => OperationKind::Put,
+        MixOperation::Insert => OperationKind::Insert,
+        MixOperation::Update => OperationKind::Update,
+        MixOperation::ReadModifyWrite => OperationKind::ReadModifyWrite,
+        MixOperation::Scan => OperationKind::Scan,
+        MixOperation::Delete | MixOperation::DeleteOldest => OperationKind::Delete,
+        MixOperation::Merge => OperationKind::Merge,
+    }
+}

@@ -1,0 +1,238 @@
+//! The keys that exist in the course of a mix: those of the beginning, those inserted since, less
+//! the oldest that were deleted.
+//!
+//! Keys are counted by *position*: the order in which they came to be. The number of a key follows
+//! from its position.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use crate::protocol::Mix;
+use crate::random::Span;
+
+/// Inserts that may be under way at once: YCSB-cpp's window, which ends with an error where this
+/// one makes the thread that is ahead wait.
+const WINDOW: u64 = 1 << 16;
+
+/// A counter alone on its cache line, and on the one that the processor fetches with it.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Counter(AtomicU64);
+
+/// What the threads of a mix share of its keys.
+#[derive(Debug)]
+pub struct Records {
+    first: u64,
+    records: u64,
+    insert_from: u64,
+    /// Positions of deleted oldest keys end here.
+    begin: Counter,
+    /// Inserts handed out.
+    claimed: Counter,
+    /// Inserts that are in, with all before them.
+    acknowledged: Counter,
+    /// For each insert of the window its number plus one, once it is in; empty where nobody asks.
+    window: Vec<AtomicU64>,
+    /// Somebody left without doing an insert that it was handed: no more are acknowledged.
+    abandoned: AtomicBool,
+}
+
+impl Records {
+    /// The keys of `mix`; `watched` where somebody must know which inserts are in.
+    pub fn new(mix: &Mix, watched: bool) -> Self {
+        let slots = if watched { WINDOW } else { 0 };
+        Records {
+            first: mix.first,
+            records: mix.records,
+            insert_from: mix.insert_from.unwrap_or(mix.first + mix.records),
+            begin: Counter::default(),
+            claimed: Counter::default(),
+            acknowledged: Counter::default(),
+            window: (0..slots).map(|_| AtomicU64::new(0)).collect(),
+            abandoned: AtomicBool::new(false),
+        }
+    }
+
+    /// The number of the key at `position`.
+    #[inline]
+    pub fn number(&self, position: u64) -> u64 {
+        match position.checked_sub(self.records) {
+            None => self.first + position,
+            Some(insert) => self.insert_from + insert,
+        }
+    }
+
+    /// The positions that exist.
+    #[inline]
+    pub fn live(&self) -> Span {
+        // In this order, since the end only moves away from the beginning.
+        let begin = self.begin.0.load(Ordering::Acquire);
+        Span {
+            begin,
+            end: self.records + self.acknowledged.0.load(Ordering::Acquire),
+        }
+    }
+
+    /// The next insert. Whoever was handed one says [`Records::acknowledge`] when it is in, or
+    /// [`Records::abandon`].
+    #[inline]
+    pub fn claim_insert(&self) -> u64 {
+        let insert = self.claimed.0.fetch_add(1, Ordering::Relaxed);
+        if !self.window.is_empty() {
+            while insert - self.acknowledged.0.load(Ordering::Acquire) >= WINDOW
+                && !self.abandoned.load(Ordering::Relaxed)
+            {
+                std::thread::yield_now();
+            }
+        }
+        insert
+    }
+
+    /// The position of an insert.
+    #[inline]
+    pub fn position(&self, insert: u64) -> u64 {
+        self.records + insert
+    }
+
+    /// Insert number `insert` is in: it is seen as soon as all before it are.
+    #[inline]
+    pub fn acknowledge(&self, insert: u64) {
+        if self.window.is_empty() {
+            return;
+        }
+        // Of two threads that are in at the same time, one sees both: each writes its own slot
+        // before it reads the other's, in one order for all.
+        self.slot(insert).store(insert + 1, Ordering::SeqCst);
+        let mut next = self.acknowledged.0.load(Ordering::SeqCst);
+        while self.slot(next).load(Ordering::SeqCst) == next + 1 {
+            let (from, to) = (next, next + 1);
+            next = match self.acknowledged.0.compare_exchange(
+                from,
+                to,
+                Ordering::SeqCst,
+                Ordering::SeqCst,
+            ) {
+                Ok(_) => to,
+                Err(found) => found,
+            };
+        }
+    }
+
+    /// A thread leaves with an insert that it has not done.
+    pub fn abandon(&self) {
+        self.abandoned.store(true, Ordering::Relaxed);
+    }
+
+    /// The position of the oldest key, which the caller is to delete; `None` if no other is left.
+    #[inline]
+    pub fn claim_oldest(&self) -> Option<u64> {
+        let live = self.live();
+        let mut begin = live.begin;
+        loop {
+            if begin + 1 >= live.end {
+                return None;
+            }
+            let claimed = self.begin.0.compare_exchange_weak(
+                begin,
+                begin + 1,
+                Ordering::AcqRel,
+                Ordering::Acquire,
+            );
+            match claimed {
+                Ok(_) => return Some(begin),
+                Err(found) => begin = found,
+            }
+        }
+    }
+
+    fn slot(&self, insert: u64) -> &AtomicU64 {
+        &self.window[(insert % WINDOW) as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use serde_json::json;
+    use std::collections::BTreeSet;
+
+    fn records(first: u64, records: u64, insert_from: Option<u64>) -> Records {
+        let mut mix = json!({
+            "operations": {"insert": 1.0}, "keys": {"distribution": "uniform"},
+            "first": first, "records": records,
+        });
+        if let Some(number) = insert_from {
+            mix["insert_from"] = json!(number);
+        }
+        Records::new(&serde_json::from_value(mix).unwrap(), true)
+    }
+
+    #[test]
+    fn inserts_go_on_where_the_records_end_or_elsewhere() {
+        let near = records(5, 3, None);
+        let numbers: Vec<u64> = (0..5).map(|position| near.number(position)).collect();
+        assert_eq!(numbers, [5, 6, 7, 8, 9]);
+        let far = records(5, 3, Some(100));
+        let numbers: Vec<u64> = (0..5).map(|position| far.number(position)).collect();
+        assert_eq!(numbers, [5, 6, 7, 100, 101]);
+    }
+
+    #[test]
+    fn the_oldest_are_deleted_until_one_is_left() {
+        let records = records(0, 3, None);
+        assert_eq!(records.claim_oldest(), Some(0));
+        assert_eq!(records.claim_oldest(), Some(1));
+        assert_eq!(records.claim_oldest(), None);
+        let insert = records.claim_insert();
+        assert_eq!(records.claim_oldest(), None);
+        records.acknowledge(insert);
+        assert_eq!(records.live(), Span { begin: 2, end: 4 });
+        assert_eq!(records.claim_oldest(), Some(2));
+    }
+
+    proptest! {
+        /// In whatever order inserts come in, exactly those are seen before which none is missing.
+        #[test]
+        fn an_insert_is_seen_when_all_before_it_are_in(
+            order in Just((0..40u64).collect::<Vec<_>>()).prop_shuffle(),
+        ) {
+            let records = records(0, 10, None);
+            for expected in 0..40 {
+                prop_assert_eq!(records.claim_insert(), expected);
+            }
+            let mut inside = BTreeSet::new();
+            for insert in order {
+                records.acknowledge(insert);
+                inside.insert(insert);
+                let seen = (0..40).take_while(|insert| inside.contains(insert)).count() as u64;
+                prop_assert_eq!(records.live().end, 10 + seen);
+            }
+        }
+    }
+
+    /// Four threads, and far more inserts than the window holds: none is lost, none is early.
+    #[test]
+    fn threads_insert_side_by_side() {
+        let records = records(0, 1, None);
+        let (threads, each) = (4, 50_000);
+        let done: Vec<AtomicBool> = (0..threads * each)
+            .map(|_| AtomicBool::new(false))
+            .collect();
+        std::thread::scope(|scope| {
+            for _ in 0..threads {
+                scope.spawn(|| {
+                    for _ in 0..each {
+                        let insert = records.claim_insert();
+                        done[insert as usize].store(true, Ordering::Release);
+                        records.acknowledge(insert);
+                        let seen = records.live().end - 1;
+                        if seen > 0 {
+                            assert!(done[seen as usize - 1].load(Ordering::Acquire));
+                        }
+                    }
+                });
+            }
+        });
+        assert_eq!(records.live().end, 1 + threads * each);
+    }
+}

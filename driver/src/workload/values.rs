@@ -1,0 +1,169 @@
+//! The values of a workload: what each write of each phase puts, as a function of its version.
+
+use crate::protocol::{Mix, Phase, Workload};
+use crate::random::{mix, Sizes, ValuePool, Version};
+
+/// Sets the hash that a value's size is drawn with apart from the one that places its window.
+const SIZE_SALT: u64 = 0x7661_6c5f_6c65_6e67;
+
+/// Values of every phase of a workload.
+#[derive(Debug)]
+pub struct Values {
+    pool: ValuePool,
+    phases: Vec<Vec<Crew>>,
+    /// Of versions that no phase makes.
+    default: Sizes,
+}
+
+/// Threads of a phase whose values have one distribution of sizes.
+#[derive(Debug)]
+struct Crew {
+    /// The number of the first thread after them.
+    end: usize,
+    sizes: Sizes,
+}
+
+impl Values {
+    /// The values of `workload` in runs with `load_seed`.
+    pub fn new(workload: &Workload, load_seed: u64) -> Self {
+        let phases: Vec<Vec<Crew>> = workload
+            .phases
+            .iter()
+            .map(|phase| crews(workload, phase))
+            .collect();
+        let largest = phases.iter().flatten().map(|crew| crew.sizes.largest());
+        let largest = largest.max().unwrap_or(0).max(workload.value_bytes as u64);
+        let seed = mix(load_seed ^ 0x7661_6c75_6573);
+        Values {
+            pool: ValuePool::new(largest as usize, workload.compression_ratio, seed),
+            phases,
+            default: Sizes::Constant(workload.value_bytes as u64),
+        }
+    }
+
+    /// The value of `version`.
+    pub fn value(&self, version: Version) -> &[u8] {
+        self.of(version.phase(), version.thread()).value(version)
+    }
+
+    /// Bytes of the value of `version`.
+    pub fn value_bytes(&self, version: Version) -> usize {
+        self.of(version.phase(), version.thread()).bytes(version)
+    }
+
+    /// The values of one thread of one phase.
+    pub fn of(&self, phase: usize, thread: usize) -> ThreadValues<'_> {
+        let crews = self.phases.get(phase).map_or(&[][..], Vec::as_slice);
+        let crew = crews.iter().find(|crew| thread < crew.end);
+        ThreadValues {
+            pool: &self.pool,
+            sizes: crew.map_or(&self.default, |crew| &crew.sizes),
+        }
+    }
+}
+
+/// The threads of `phase` in the order of their numbers: its own, then those of its companions,
+/// each in turn.
+fn crews(workload: &Workload, phase: &Phase) -> Vec<Crew> {
+    let sizes = |mix: Option<&Mix>| match mix.and_then(|mix| mix.value_sizes.as_ref()) {
+        Some(sizes) => Sizes::new(sizes),
+        None => Sizes::Constant(workload.value_bytes as u64),
+    };
+    let mut end = phase.threads;
+    let mut crews = vec![Crew {
+        end,
+        sizes: sizes(phase.mix.as_ref()),
+    }];
+    for companion in &phase.companions {
+        end += companion.threads;
+        crews.push(Crew {
+            end,
+            sizes: sizes(companion.mix.as_ref()),
+        });
+    }
+    crews
+}
+
+/// The values of one thread, without looking for its phase each time.
+#[derive(Debug, Clone, Copy)]
+pub struct ThreadValues<'a> {
+    pool: &'a ValuePool,
+    sizes: &'a Sizes,
+}
+
+impl<'a> ThreadValues<'a> {
+    /// The value of `version`, which must be this thread's.
+    #[inline]
+    pub fn value(&self, version: Version) -> &'a [u8] {
+        self.pool.window(version, self.bytes(version))
+    }
+
+    #[inline]
+    fn bytes(&self, version: Version) -> usize {
+        match self.sizes {
+            Sizes::Constant(size) => *size as usize,
+            sizes => sizes.at(mix(version.bits() ^ SIZE_SALT)) as usize,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn workload() -> Workload {
+        let mix = |low: u64, high: u64| {
+            json!({
+                "operations": {"put": 1.0}, "keys": {"distribution": "uniform"}, "records": 10,
+                "value_sizes": {"distribution": "uniform", "low": low, "high": high},
+            })
+        };
+        let beside = json!({"name": "beside", "mix": mix(300, 400), "threads": 2});
+        serde_json::from_value(json!({
+            "key_bytes": 16, "value_bytes": 100, "compression_ratio": 0.5, "num": 10,
+            "durability": "wal",
+            "phases": [
+                {"name": "one", "kind": "load", "operation": "fillseq", "operations": 1},
+                {"name": "two", "kind": "measure", "mix": mix(20, 50), "operations": 1,
+                 "threads": 2, "companions": [beside]},
+            ],
+        }))
+        .unwrap()
+    }
+
+    #[test]
+    fn sizes_are_those_of_phase_and_thread() {
+        let values = Values::new(&workload(), 1);
+        let sizes = |phase, thread| -> Vec<usize> {
+            let version = |count| Version::new(phase, thread, count);
+            (0..500)
+                .map(|count| values.value(version(count)).len())
+                .collect()
+        };
+        assert!(sizes(0, 0).iter().all(|size| *size == 100));
+        for thread in 0..2 {
+            let drawn = sizes(1, thread);
+            assert!(drawn.iter().all(|size| (20..=50).contains(size)));
+            assert!((20..=50).all(|size| drawn.contains(&size)));
+        }
+        for thread in 2..4 {
+            assert!(sizes(1, thread)
+                .iter()
+                .all(|size| (300..=400).contains(size)));
+        }
+    }
+
+    #[test]
+    fn a_value_is_a_function_of_its_version_and_the_load_seed() {
+        let (one, two) = (Values::new(&workload(), 1), Values::new(&workload(), 1));
+        let other = Values::new(&workload(), 2);
+        for count in 0..100 {
+            let version = Version::new(1, 1, count);
+            assert_eq!(one.value(version), two.value(version));
+            assert_eq!(one.of(1, 1).value(version), one.value(version));
+            assert_eq!(one.value_bytes(version), one.value(version).len());
+            assert_ne!(one.value(version), other.value(version));
+        }
+    }
+}
