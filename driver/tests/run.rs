@@ -290,7 +290,7 @@ fn another_protocol_version_is_refused() {
     let messages = start("noop", any, json!({"protocol_version": 1})).messages();
     assert_eq!(
         failure(&messages).1,
-        "protocol_version: found 1; allowed: 2"
+        "protocol_version: found 1; allowed: 3"
     );
 }
 

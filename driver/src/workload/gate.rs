@@ -497,8 +497,11 @@ mod tests {
     }
 
     impl Action for Stall {
-        const KIND: OperationKind = OperationKind::Put;
         const PREPARES: bool = true;
+
+        fn kinds(&self) -> Vec<OperationKind> {
+            vec![OperationKind::Put]
+        }
 
         fn prepare(&mut self) {}
 
@@ -540,7 +543,7 @@ mod tests {
             let lap = repeat(&mut action, extent, &ticks, &pass, &progress[thread]).unwrap();
             assert_eq!(lap.operations, 1000);
             let mut all = Recorders::default();
-            all.merge(OperationKind::Put, &lap.recorder);
+            all.merge(OperationKind::Put, &lap.recorders[0]);
             let max_us = all.replies()["put"].latency_us_max;
             let origin = started + gate.stopped_between(started, lap.ended);
             (max_us, ticks.seconds_between(origin, lap.ended))
