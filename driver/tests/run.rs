@@ -315,8 +315,8 @@ fn a_request_that_is_not_whole_is_invalid() {
         b"",
         b"\n",
         &request[..200],
-        b"{\"protocol_version\": 2, \"command\": \"run\"}\n",
-        b"{\"protocol_version\": 2, \xff\xfe\n",
+        b"{\"protocol_version\": 3, \"command\": \"run\"}\n",
+        b"{\"protocol_version\": 3, \xff\xfe\n",
     ];
     for bytes in cases {
         let (messages, status) = say(bytes);

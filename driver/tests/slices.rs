@@ -446,7 +446,7 @@ fn what_cannot_be_cut_is_refused() {
     let paced = json!({"duration_s": 1.0, "rate_ops_s": 100.0});
     let plain = json!({"duration_s": 1.0});
     for (size, slices, allowed) in [
-        (paced, 2, "0, because phase fillrandom has rate_ops_s"),
+        (paced, 2, "0, because phase fillrandom has a rate"),
         (plain, 1001, "0 to 1000"),
     ] {
         let phases = workload(NUM, json!([measure("fillrandom", size)]));

@@ -17,9 +17,11 @@ mod log_lines;
 mod memory;
 mod nearest;
 mod noop;
+mod parts;
 mod probe;
 mod rocksdb;
 mod scratch;
+mod several;
 
 pub use probe::{probe, Probe};
 
@@ -202,6 +204,12 @@ pub trait Engine: Send + Sync {
         Ok(Vec::new())
     }
 
+    /// This engine, with databases of `count` column families, the default one among them; `None`
+    /// if it has no such thing.
+    fn with_column_families(&self, _count: usize) -> Option<Box<dyn Engine>> {
+        None
+    }
+
     /// Every option that the engine lists, by full name, with its default; `scratch` as above.
     fn known_options(&self, _scratch: &Path) -> Result<Vec<(String, String)>> {
         Ok(Vec::new())
@@ -258,6 +266,15 @@ pub enum BatchEntry<'a> {
     Delete(&'a [u8]),
 }
 
+/// Blocks that reads of one thread asked the engine's block cache for, since the thread began.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BlockCacheReads {
+    /// Found there.
+    pub hits: u64,
+    /// Not found, and read.
+    pub misses: u64,
+}
+
 /// Operations of one thread. No call may allocate in proportion to the number of earlier calls.
 pub trait Session {
     /// Sets `key` to `value`.
@@ -265,13 +282,6 @@ pub trait Session {
 
     /// Removes `key`; removing an absent key is not an error.
     fn delete(&mut self, key: &[u8]) -> Result<()>;
-
-    /// Hands `key` a merge operand, which its merge operator combines with the value.
-    fn merge(&mut self, _key: &[u8], _operand: &[u8]) -> Result<()> {
-        Err(EngineError::Failed {
-            message: "this engine has no merge".to_owned(),
-        })
-    }
 
     /// Applies the batch atomically.
     fn write(&mut self, batch: &[BatchEntry<'_>]) -> Result<()>;
@@ -282,6 +292,18 @@ pub trait Session {
 
     /// A cursor over a consistent view of the database.
     fn cursor(&mut self) -> Result<Box<dyn Cursor + '_>>;
+
+    /// Hands `key` a merge operand. Refused by engines that have no merges.
+    fn merge(&mut self, _key: &[u8], _operand: &[u8]) -> Result<()> {
+        Err(EngineError::Failed {
+            message: "the engine has no merges".to_owned(),
+        })
+    }
+
+    /// What the engine counts of this thread; `None` if it does not.
+    fn block_cache(&mut self) -> Option<BlockCacheReads> {
+        None
+    }
 }
 
 /// An ordered scan. Not positioned until a seek.
@@ -306,6 +328,23 @@ pub trait Cursor {
     }
     /// The error that ended the scan, if one did.
     fn status(&self) -> Result<()>;
+}
+
+/// `engine` with `databases` databases of `column_families` each wherever one is opened; `None` if it
+/// has no column families and there are to be several.
+pub fn arrange(
+    engine: Box<dyn Engine>,
+    databases: usize,
+    column_families: usize,
+) -> Option<Box<dyn Engine>> {
+    let engine = match column_families {
+        1 => engine,
+        _ => engine.with_column_families(column_families)?,
+    };
+    Some(match databases {
+        1 => engine,
+        _ => Box::new(several::Several::new(engine, databases)),
+    })
 }
 
 /// The names that [`load`] takes.

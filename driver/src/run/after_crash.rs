@@ -13,7 +13,7 @@ use crate::workload::{verify_load, Load, StreamOf, Values};
 
 use super::check::{self, require};
 use super::failure::Failure;
-use super::{load, Sink, Usage};
+use super::{arranged, Sink, Usage};
 
 /// Opens the database and reads the acknowledged keys back, all of them.
 ///
@@ -26,7 +26,7 @@ pub fn check(
 ) -> Result<Usage, Failure> {
     check::version(request.protocol_version)?;
     check::workload(&request.workload)?;
-    let engine = load(&request.engine)?;
+    let engine = arranged(&request.engine, &request.workload)?;
     let expected = expected(request)?;
     let name = &request.engine.name;
     let on_disk = "an engine that keeps its data on disk";

@@ -5,20 +5,21 @@ use std::fmt::Display;
 use std::path::Path;
 
 use crate::protocol::{
-    ErrorReply, KeyFormat, Outcome, Phase, PhaseKind, RunRequest, Workload, PROTOCOL_VERSION,
+    ErrorReply, Outcome, Phase, PhaseKind, Rate, RunRequest, Workload, PROTOCOL_VERSION,
 };
-use crate::random::{Version, KEY_NUMBER_BYTES};
+use crate::random::Version;
 
 use super::failure::Failure;
 
 mod distributions;
+mod keys;
 mod mix;
 
 pub use mix::mix;
 
-const KEY_BYTES_MAX: usize = 65_535;
-const ZERO_PADDING_MAX: usize = 1000;
 const VALUE_BYTES_MAX: usize = 64 << 20;
+/// Databases, and column families of each.
+const PARTS_MAX: usize = 256;
 const SLICES_MAX: u32 = 1000;
 const INTERVAL_MS_MAX: u64 = 86_400_000;
 type Checked = Result<(), Failure>;
@@ -33,7 +34,7 @@ pub fn version(found: u32) -> Checked {
 
 /// Sizes, phases and their combination must make sense.
 pub fn workload(workload: &Workload) -> Checked {
-    keys(workload)?;
+    keys::keys(workload)?;
     let values = format!("0 to {VALUE_BYTES_MAX}");
     let value_bytes = workload.value_bytes;
     require(
@@ -51,6 +52,13 @@ pub fn workload(workload: &Workload) -> Checked {
         "above 0, at most 1",
     )?;
     require(workload.num > 0, "workload.num", workload.num, "at least 1")?;
+    for (field, parts) in [
+        ("workload.databases", workload.databases),
+        ("workload.column_families", workload.column_families),
+    ] {
+        let allowed = format!("1 to {PARTS_MAX}");
+        require((1..=PARTS_MAX).contains(&parts), field, parts, &allowed)?;
+    }
     let count = workload.phases.len();
     let phases = format!("1 to {} phases", Version::PHASES_MAX);
     require(
@@ -64,47 +72,6 @@ pub fn workload(workload: &Workload) -> Checked {
         .iter()
         .enumerate()
         .try_for_each(|(index, each)| phase(index, each))
-}
-
-/// Keys must have room for their numbers.
-fn keys(workload: &Workload) -> Checked {
-    // Keys of YCSB are as long as their prefix and digits make them.
-    let least = match workload.keys {
-        None => KEY_NUMBER_BYTES,
-        Some(_) => 1,
-    };
-    let allowed = format!("{least} to {KEY_BYTES_MAX}");
-    let key_bytes = workload.key_bytes;
-    let in_range = (least..=KEY_BYTES_MAX).contains(&key_bytes);
-    require(in_range, "workload.key_bytes", key_bytes, &allowed)?;
-    if let Some(KeyFormat::Ycsb {
-        prefix,
-        zero_padding,
-        ..
-    }) = &workload.keys
-    {
-        let length = format!("{} bytes", prefix.len());
-        let longest = KEY_BYTES_MAX - ZERO_PADDING_MAX;
-        let allowed = format!("at most {longest} bytes");
-        let sensible = prefix.len() <= longest;
-        require(sensible, "workload.keys.prefix", length, &allowed)?;
-        let sensible = *zero_padding <= ZERO_PADDING_MAX;
-        let allowed = format!("0 to {ZERO_PADDING_MAX}");
-        require(
-            sensible,
-            "workload.keys.zero_padding",
-            zero_padding,
-            &allowed,
-        )?;
-    }
-    let Some(sizes) = &workload.key_sizes else {
-        return Ok(());
-    };
-    let field = "workload.key_sizes";
-    let numbers = workload.keys.is_none();
-    require(numbers, field, "sizes", "none where keys has a format")?;
-    let (least, most) = (KEY_NUMBER_BYTES as u64, key_bytes as u64);
-    distributions::size_distribution(field, sizes, least, most)
 }
 
 fn phase(index: usize, phase: &Phase) -> Checked {
@@ -148,7 +115,54 @@ fn phase(index: usize, phase: &Phase) -> Checked {
         let sensible = value.is_finite() && value > 0.0;
         require(sensible, &field(name), value, "a number above 0")?;
     }
-    Ok(())
+    phase.rate.as_ref().map_or(Ok(()), |rate| {
+        let alone = phase.rate_ops_s.is_none();
+        require(alone, &field("rate"), "rate_ops_s too", "one of the two")?;
+        self::rate(rate, &field("rate"))
+    })
+}
+
+/// A rate that changes must come to operations at some time.
+fn rate(rate: &Rate, field: &str) -> Checked {
+    let positive = |value: f64| value.is_finite() && value > 0.0;
+    match rate {
+        Rate::Sine {
+            mean_ops_s,
+            amplitude_ops_s,
+            period_s,
+            offset_s,
+        } => {
+            let part = |name: &str| format!("{field}.{name}");
+            let above = "a number above 0";
+            require(
+                positive(*mean_ops_s),
+                &part("mean_ops_s"),
+                mean_ops_s,
+                above,
+            )?;
+            require(positive(*period_s), &part("period_s"), period_s, above)?;
+            require(
+                offset_s.is_finite(),
+                &part("offset_s"),
+                offset_s,
+                "a number",
+            )?;
+            let sensible = (0.0..=*mean_ops_s).contains(amplitude_ops_s);
+            let allowed = "0 to mean_ops_s";
+            require(sensible, &part("amplitude_ops_s"), amplitude_ops_s, allowed)
+        }
+        Rate::Steps { steps } => {
+            let field = format!("{field}.steps");
+            for (duration_s, ops_s) in steps {
+                let sensible = positive(*duration_s) && ops_s.is_finite() && *ops_s >= 0.0;
+                let found = format!("[{duration_s}, {ops_s}]");
+                let allowed = "seconds above 0 and operations per second of at least 0";
+                require(sensible, &field, found, allowed)?;
+            }
+            let moves = steps.iter().any(|(_, ops_s)| *ops_s > 0.0);
+            require(moves, &field, "no operations", "a step with operations")
+        }
+    }
 }
 
 /// A phase ends some day; a trace has an end of its own.
@@ -182,13 +196,13 @@ pub fn slices(request: &RunRequest) -> Checked {
     let slices = request.slices;
     let allowed = format!("0 to {SLICES_MAX}");
     require(slices <= SLICES_MAX, "slices", slices, &allowed)?;
-    let paced = |phase: &&Phase| phase.rate_ops_s.is_some();
+    let paced = |phase: &&Phase| phase.rate_ops_s.is_some() || phase.rate.is_some();
     match request.workload.phases.iter().find(paced) {
         Some(phase) => require(
             slices == 0,
             "slices",
             slices,
-            &format!("0, because phase {} has rate_ops_s", phase.name),
+            &format!("0, because phase {} has a rate", phase.name),
         ),
         None => Ok(()),
     }

@@ -17,7 +17,7 @@ use std::time::Instant;
 use crate::engine::{self, Engine};
 use crate::measure::{directory_bytes, ProcessCounters};
 use crate::protocol::{
-    ErrorReply, Message, OptionDefault, Outcome, ProbeRequest, Request, RunRequest,
+    ErrorReply, Message, OptionDefault, Outcome, ProbeRequest, Request, RunRequest, Workload,
     PROTOCOL_VERSION,
 };
 use crate::random::KeyWriter;
@@ -99,7 +99,7 @@ fn run(
     check::workload(&request.workload)?;
     check::interval(request)?;
     check::slices(request)?;
-    let engine = load(&request.engine)?;
+    let engine = arranged(&request.engine, &request.workload)?;
     prepared::check(request, &*engine)?;
     check::create(&request.directory)?;
     let ledger = prepared::ledger(request)?;
@@ -118,6 +118,18 @@ fn run(
 
 fn load(request: &crate::protocol::EngineRequest) -> Result<Box<dyn Engine>, Failure> {
     engine::load(&request.name, request.library.as_deref()).map_err(Failure::opening)
+}
+
+/// The engine with as many databases and column families as the workload has.
+fn arranged(
+    request: &crate::protocol::EngineRequest,
+    workload: &Workload,
+) -> Result<Box<dyn Engine>, Failure> {
+    let families = workload.column_families;
+    engine::arrange(load(request)?, workload.databases, families).ok_or_else(|| {
+        let allowed = format!("1: {} has none", request.name);
+        check::refusal("workload.column_families", families, &allowed)
+    })
 }
 
 /// Reopens the closed database and compares a sample of the written keys.

@@ -1,42 +1,169 @@
-//! When operations start: as soon as the last one ended, or at a fixed rate.
+//! When operations start: as soon as the last one ended, or at a rate, fixed or changing.
 
+use std::f64::consts::{PI, TAU};
 use std::time::Duration;
 
 use crate::measure::Ticks;
+use crate::protocol::{Phase, Rate};
 
 /// Below this wait a thread spins instead of sleeping: a sleep may overrun by as much.
 const SPIN_NS: u64 = 100_000;
 /// The longest sleep, so that a cancelled phase ends in time however low its rate is.
 const SLEEP_NS_MAX: u64 = 50_000_000;
+/// Below this two starts are the same.
+const PRECISION_S: f64 = 1e-9;
+/// Enough to halve the widest bracket of a day down to a nanosecond.
+const NEWTON_STEPS_MAX: usize = 64;
 
-/// An open-loop schedule of one thread: operation k is *intended* to start at
-/// `first + k * period`, whatever became of the operations before it. Latency counted from there
-/// includes the queueing that a closed loop hides (coordinated omission).
+/// How operations of all threads together are spread over time.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Pace {
+    /// The same rate always.
+    Constant {
+        /// Operations per second.
+        ops_s: f64,
+    },
+    /// A rate that changes.
+    Changing(Rate),
+}
+
+impl Pace {
+    /// The pace of `phase`; `None` for a closed loop.
+    pub fn of(phase: &Phase) -> Option<Self> {
+        let constant = phase.rate_ops_s.map(|ops_s| Pace::Constant { ops_s });
+        constant.or_else(|| phase.rate.clone().map(Pace::Changing))
+    }
+
+    /// Seconds after the phase's start at which operation number `count`, from 0, is to start: the
+    /// moment by which the rate has summed up to `count`. `near_s` is the answer for an earlier
+    /// operation, from which a search may begin.
+    fn start_s(&self, count: f64, near_s: f64) -> f64 {
+        match self {
+            Pace::Constant { ops_s } => count / ops_s,
+            Pace::Changing(Rate::Steps { steps }) => steps_start_s(steps, count),
+            Pace::Changing(Rate::Sine {
+                mean_ops_s,
+                amplitude_ops_s,
+                period_s,
+                offset_s,
+            }) => {
+                let wave = Wave {
+                    mean_ops_s: *mean_ops_s,
+                    amplitude_ops_s: *amplitude_ops_s,
+                    period_s: *period_s,
+                    offset_s: *offset_s,
+                };
+                wave.start_s(count, near_s)
+            }
+        }
+    }
+}
+
+/// Whole cycles first, then the step in which the rest of `count` falls.
+fn steps_start_s(steps: &[(f64, f64)], count: f64) -> f64 {
+    let cycle_s: f64 = steps.iter().map(|(duration_s, _)| duration_s).sum();
+    let cycle: f64 = steps
+        .iter()
+        .map(|(duration_s, ops_s)| duration_s * ops_s)
+        .sum();
+    let cycles = (count / cycle).floor();
+    let (mut rest, mut begun_s) = (count - cycles * cycle, cycles * cycle_s);
+    for (duration_s, ops_s) in steps {
+        let operations = duration_s * ops_s;
+        if rest < operations {
+            return begun_s + rest / ops_s;
+        }
+        rest -= operations;
+        begun_s += duration_s;
+    }
+    begun_s
+}
+
+/// `mean + amplitude sin(2 pi (t + offset) / period)`.
+struct Wave {
+    mean_ops_s: f64,
+    amplitude_ops_s: f64,
+    period_s: f64,
+    offset_s: f64,
+}
+
+impl Wave {
+    /// Operations by `t_s`: the integral of the rate.
+    fn sum(&self, t_s: f64) -> f64 {
+        let turn = TAU / self.period_s;
+        let swing = (turn * self.offset_s).cos() - (turn * (t_s + self.offset_s)).cos();
+        self.mean_ops_s * t_s + self.amplitude_ops_s / turn * swing
+    }
+
+    fn rate(&self, t_s: f64) -> f64 {
+        let angle = TAU / self.period_s * (t_s + self.offset_s);
+        self.mean_ops_s + self.amplitude_ops_s * angle.sin()
+    }
+
+    /// Newton's method from `near_s`, kept inside a bracket: the sum strays from the straight line
+    /// by no more than its swing, and it never falls, as the amplitude is at most the mean.
+    fn start_s(&self, count: f64, near_s: f64) -> f64 {
+        let swing_s = self.amplitude_ops_s * self.period_s / (PI * self.mean_ops_s);
+        let line_s = count / self.mean_ops_s;
+        let (mut low, mut high) = ((line_s - swing_s).max(0.0), line_s + swing_s);
+        let mut t_s = near_s.clamp(low, high);
+        for _ in 0..NEWTON_STEPS_MAX {
+            let over = self.sum(t_s) - count;
+            if over > 0.0 {
+                high = t_s;
+            } else {
+                low = t_s;
+            }
+            let next_s = t_s - over / self.rate(t_s);
+            // Where the rate is nearly 0, a Newton step leads anywhere: halve the bracket.
+            let inside = next_s > low && next_s < high;
+            let next_s = if inside {
+                next_s
+            } else {
+                f64::midpoint(low, high)
+            };
+            if (next_s - t_s).abs() < PRECISION_S {
+                return next_s;
+            }
+            t_s = next_s;
+        }
+        t_s
+    }
+}
+
+/// An open-loop schedule of one thread: each operation is *intended* to start when the rate of all
+/// threads has summed up to its number, whatever became of the operations before it. Latency
+/// counted from there includes the queueing that a closed loop hides (coordinated omission).
 #[derive(Debug, Clone)]
 pub struct Schedule {
     ticks: Ticks,
     started: u64,
-    first_ns: f64,
-    period_ns: f64,
+    pace: Pace,
+    thread: u64,
+    threads: u64,
     next: u64,
+    near_s: f64,
 }
 
 impl Schedule {
-    /// The share of thread `thread` of `threads` in `rate_ops_s` operations per second.
-    pub fn new(ticks: Ticks, started: u64, rate_ops_s: f64, thread: usize, threads: usize) -> Self {
-        let period_ns = 1e9 * threads as f64 / rate_ops_s;
+    /// The share of thread `thread` of `threads`: every `threads`-th operation of `pace`.
+    pub fn new(ticks: Ticks, started: u64, pace: Pace, thread: usize, threads: usize) -> Self {
         Schedule {
             ticks,
             started,
-            first_ns: period_ns * thread as f64 / threads as f64,
-            period_ns,
+            pace,
+            thread: thread as u64,
+            threads: threads as u64,
             next: 0,
+            near_s: 0.0,
         }
     }
 
     /// Nanoseconds after the phase's start at which the next operation is intended to start.
-    fn intended_ns(&self) -> u64 {
-        (self.first_ns + self.period_ns * self.next as f64) as u64
+    fn intended_ns(&mut self) -> u64 {
+        let count = self.next * self.threads + self.thread;
+        self.near_s = self.pace.start_s(count as f64, self.near_s);
+        (self.near_s * 1e9).round() as u64
     }
 
     /// Waits for the next intended start and returns it, in ns after the phase's start.
@@ -65,13 +192,18 @@ impl Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use proptest::prelude::*;
+
+    fn constant(ops_s: f64) -> Pace {
+        Pace::Constant { ops_s }
+    }
 
     #[test]
     fn threads_interleave_at_the_total_rate() {
         let ticks = Ticks::default();
         let mut starts: Vec<u64> = (0..4)
             .flat_map(|thread| {
-                let mut schedule = Schedule::new(ticks.clone(), 0, 1000.0, thread, 4);
+                let mut schedule = Schedule::new(ticks.clone(), 0, constant(1000.0), thread, 4);
                 (0..10).map(move |k| {
                     schedule.next = k;
                     schedule.intended_ns()
@@ -87,7 +219,7 @@ mod tests {
     fn a_late_thread_is_owed_every_start() {
         let ticks = Ticks::default();
         let started = ticks.now();
-        let mut schedule = Schedule::new(ticks, started, 10_000.0, 0, 1);
+        let mut schedule = Schedule::new(ticks, started, constant(10_000.0), 0, 1);
         std::thread::sleep(Duration::from_millis(20));
         let owed: Vec<u64> = (0..3).map(|_| schedule.wait(|| false).unwrap()).collect();
         assert_eq!(owed, [0, 100_000, 200_000]);
@@ -97,8 +229,65 @@ mod tests {
     fn a_stop_ends_the_wait() {
         let ticks = Ticks::default();
         let started = ticks.now();
-        let mut schedule = Schedule::new(ticks, started, 0.001, 0, 1);
+        let mut schedule = Schedule::new(ticks, started, constant(0.001), 0, 1);
         schedule.next = 1;
         assert_eq!(schedule.wait(|| true), None);
+    }
+
+    /// Operations that a schedule starts in each of `seconds` seconds.
+    fn per_second(pace: Pace, seconds: usize) -> Vec<usize> {
+        let mut schedule = Schedule::new(Ticks::default(), 0, pace, 0, 1);
+        let mut counts = vec![0; seconds];
+        loop {
+            let second = (schedule.intended_ns() / 1_000_000_000) as usize;
+            if second >= seconds {
+                return counts;
+            }
+            counts[second] += 1;
+            schedule.next += 1;
+        }
+    }
+
+    #[test]
+    fn steps_come_one_after_another_and_again() {
+        let pace = Pace::Changing(Rate::Steps {
+            steps: vec![(2.0, 100.0), (1.0, 0.0), (1.0, 1000.0)],
+        });
+        let seen = per_second(pace, 8);
+        assert_eq!(seen, [100, 100, 0, 1000, 100, 100, 0, 1000]);
+    }
+
+    #[test]
+    fn a_wave_is_highest_after_a_quarter_and_lowest_after_three() {
+        let wave = |offset_s| {
+            Pace::Changing(Rate::Sine {
+                mean_ops_s: 1000.0,
+                amplitude_ops_s: 1000.0,
+                period_s: 20.0,
+                offset_s,
+            })
+        };
+        let seen = per_second(wave(0.0), 20);
+        assert_eq!(seen.iter().sum::<usize>(), 20_000);
+        // 1 + sin over the second after the crest: 1 + 10 / pi * cos(0.6 pi + pi) = 1.98363.
+        assert!((1983..=1984).contains(&seen[5]), "{seen:?}");
+        assert!((16..=17).contains(&seen[15]), "{seen:?}");
+        let moved = per_second(wave(5.0), 20);
+        assert!(moved[0].abs_diff(seen[5]) <= 1 && moved[10].abs_diff(seen[15]) <= 1);
+    }
+
+    proptest! {
+        /// Each operation starts when the rate has summed up to its number, in whatever order the
+        /// threads ask.
+        #[test]
+        fn a_wave_sums_up_to_the_number(
+            mean_ops_s in 1.0..1e6_f64, share in 0.0..=1.0_f64, period_s in 0.01..1e5_f64,
+            offset_s in 0.0..1e5_f64, count in 0u32..1_000_000, near_s in 0.0..1e6_f64,
+        ) {
+            let wave = Wave { mean_ops_s, amplitude_ops_s: share * mean_ops_s, period_s, offset_s };
+            let start_s = wave.start_s(f64::from(count), near_s);
+            let error = (wave.sum(start_s) - f64::from(count)).abs();
+            prop_assert!(error < 1e-3 + 1e-8 * f64::from(count) + 2e-9 * mean_ops_s, "{error}");
+        }
     }
 }

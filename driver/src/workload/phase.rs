@@ -9,7 +9,7 @@ use crate::measure::{IntervalSeries, OperationKind, Progress, Recorder, Recorder
 use crate::protocol::{Interval, Operation, Phase, Workload};
 use crate::random::{stream_seed, KeyWriter};
 
-use super::arrival::Schedule;
+use super::arrival::{Pace, Schedule};
 use super::gate::{Event, Gate, Pass, Size, Slices};
 use super::ledger::{Ledger, ThreadLedger};
 use super::mix::{MixAction, MixPlan, MixThread};
@@ -354,15 +354,10 @@ impl Crew<'_> {
     /// The companion of `readwhilewriting` has no end of its own and is not paced.
     fn extent(&self, thread: usize, started: u64) -> Extent {
         let own = thread < self.phase.threads;
-        let schedule = self.phase.rate_ops_s.filter(|_| own).map(|rate_ops_s| {
-            Schedule::new(
-                self.ticks.clone(),
-                started,
-                rate_ops_s,
-                thread,
-                self.phase.threads,
-            )
-        });
+        let pace = Pace::of(self.phase).filter(|_| own);
+        let threads = self.phase.threads;
+        let schedule =
+            pace.map(|pace| Schedule::new(self.ticks.clone(), started, pace, thread, threads));
         Extent {
             operations: Some(thread)
                 .filter(|_| own)

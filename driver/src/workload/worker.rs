@@ -162,6 +162,7 @@ impl Lap {
 mod tests {
     use super::*;
     use crate::measure::OperationKind;
+    use crate::workload::arrival::Pace;
     use crate::workload::gate::{Gate, Size, Slices};
     use crate::workload::operations::Tally;
     use std::sync::atomic::AtomicU64;
@@ -199,7 +200,8 @@ mod tests {
             operations: 50,
             duration_ns: u64::MAX,
             started,
-            schedule: rate_ops_s.map(|rate| Schedule::new(ticks.clone(), started, rate, 0, 1)),
+            schedule: rate_ops_s
+                .map(|ops_s| Schedule::new(ticks.clone(), started, Pace::Constant { ops_s }, 0, 1)),
         };
         let whole = Slices {
             count: 1,
@@ -264,7 +266,9 @@ mod tests {
                 operations: 500,
                 duration_ns: u64::MAX,
                 started,
-                schedule: rate_ops_s.map(|rate| Schedule::new(ticks.clone(), started, rate, 0, 1)),
+                schedule: rate_ops_s.map(|ops_s| {
+                    Schedule::new(ticks.clone(), started, Pace::Constant { ops_s }, 0, 1)
+                }),
             };
             let whole = Slices {
                 count: 1,

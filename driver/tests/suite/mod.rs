@@ -11,6 +11,7 @@ use lsmtune_driver::engine::{
 use tempfile::TempDir;
 
 mod options;
+mod parts;
 
 /// An engine and what is particular about it.
 pub struct Fixture {

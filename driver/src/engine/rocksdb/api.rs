@@ -19,6 +19,8 @@ opaque!(
     Iterator,
     PinnableSlice,
     LiveFiles,
+    ColumnFamily,
+    PerfContext,
 );
 
 c_api! {
@@ -73,7 +75,21 @@ c_api! {
             fn rocksdb_livefiles_size(*const LiveFiles, c_int) -> usize;
             fn rocksdb_livefiles_destroy(*const LiveFiles);
             fn rocksdb_cancel_all_background_work(*mut Db, c_uchar);
+            fn rocksdb_writebatch_merge(*mut WriteBatch, *const c_char, usize, *const c_char, usize);
             fn rocksdb_free(*mut std::ffi::c_void);
+            fn rocksdb_open_column_families(*const DbOptions, *const c_char, c_int, *const *const c_char, *const *const DbOptions, *mut *mut ColumnFamily, *mut *mut c_char) -> *mut Db;
+            fn rocksdb_column_family_handle_destroy(*mut ColumnFamily);
+            fn rocksdb_options_set_create_missing_column_families(*mut DbOptions, c_uchar);
+            fn rocksdb_writebatch_put_cf(*mut WriteBatch, *mut ColumnFamily, *const c_char, usize, *const c_char, usize);
+            fn rocksdb_writebatch_delete_cf(*mut WriteBatch, *mut ColumnFamily, *const c_char, usize);
+            fn rocksdb_writebatch_merge_cf(*mut WriteBatch, *mut ColumnFamily, *const c_char, usize, *const c_char, usize);
+            fn rocksdb_get_pinned_cf(*mut Db, *const ReadOptions, *mut ColumnFamily, *const c_char, usize, *mut *mut c_char) -> *mut PinnableSlice;
+            fn rocksdb_create_iterator_cf(*mut Db, *const ReadOptions, *mut ColumnFamily) -> *mut Iterator;
+            fn rocksdb_flush_cf(*mut Db, *const FlushOptions, *mut ColumnFamily, *mut *mut c_char);
+            fn rocksdb_property_int_cf(*mut Db, *mut ColumnFamily, *const c_char, *mut u64) -> c_int;
+            fn rocksdb_perfcontext_create() -> *mut PerfContext;
+            fn rocksdb_perfcontext_metric(*mut PerfContext, c_int) -> u64;
+            fn rocksdb_perfcontext_destroy(*mut PerfContext);
         }
         // Since RocksDB 8.1; 8.7 is the first that needs no size of an entry.
         optional {

@@ -4,6 +4,7 @@ use std::ffi::CStr;
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
+use super::api::ColumnFamily;
 use super::stuck;
 use super::RocksDatabase;
 use crate::engine::flusher::Backoff;
@@ -60,25 +61,32 @@ impl RocksDatabase {
     /// wait blocks for as long as its table would stall writers.
     fn flush(&self, cancelled: &dyn Fn() -> bool) -> Result<()> {
         let (api, handle) = (self.api, self.handle);
+        let families = FamilyHandles(self.family_handles());
         let call = move || {
-            let handle = handle;
-            let mut error = null_mut();
-            // SAFETY: `drop` joins this call before it closes the database.
-            unsafe {
-                let options = (api.rocksdb_flushoptions_create)();
-                (api.rocksdb_flushoptions_set_wait)(options, 1);
-                (api.rocksdb_flush)(handle.get(), options, &raw mut error);
-                (api.rocksdb_flushoptions_destroy)(options);
-                api.check(error)
-            }
+            let (handle, families) = (handle, families);
+            families.0.iter().try_for_each(|&family| {
+                let mut error = null_mut();
+                // SAFETY: `drop` joins this call before it closes the database and its families.
+                unsafe {
+                    let options = (api.rocksdb_flushoptions_create)();
+                    (api.rocksdb_flushoptions_set_wait)(options, 1);
+                    if family.is_null() {
+                        (api.rocksdb_flush)(handle.get(), options, &raw mut error);
+                    } else {
+                        (api.rocksdb_flush_cf)(handle.get(), options, family, &raw mut error);
+                    }
+                    (api.rocksdb_flushoptions_destroy)(options);
+                    api.check(error)
+                }
+            })
         };
         self.flusher.run(call, cancelled)
     }
 
     fn work(&self) -> Result<Work> {
         // What is needed is read before what is running, for the reason given above.
-        let pending = self.number(c"rocksdb.mem-table-flush-pending")? > 0
-            || (self.compacts && self.number(c"rocksdb.compaction-pending")? > 0);
+        let pending = self.number_of_families(c"rocksdb.mem-table-flush-pending")? > 0
+            || (self.compacts && self.number_of_families(c"rocksdb.compaction-pending")? > 0);
         let running = self.number(c"rocksdb.num-running-flushes")?
             + self.number(c"rocksdb.num-running-compactions")?;
         Ok(match (running, pending) {
@@ -101,12 +109,34 @@ impl RocksDatabase {
         })
     }
 
+    /// A property of the database as a whole.
     fn number(&self, property: &CStr) -> Result<u64> {
-        stuck::number(self.api, self.handle, property).ok_or_else(|| EngineError::Failed {
-            message: format!("the engine has no property {}", property.to_string_lossy()),
-        })
+        stuck::number(self.api, self.handle, property).ok_or_else(|| lacks(property))
+    }
+
+    /// A property that each column family has for itself, summed up.
+    fn number_of_families(&self, property: &CStr) -> Result<u64> {
+        match self.families.as_ref().filter(|some| !some.is_empty()) {
+            None => self.number(property),
+            Some(families) => {
+                let number = families.number(self.handle, property);
+                number.ok_or_else(|| lacks(property))
+            }
+        }
     }
 }
+
+fn lacks(property: &CStr) -> EngineError {
+    EngineError::Failed {
+        message: format!("the engine has no property {}", property.to_string_lossy()),
+    }
+}
+
+/// What a flush beside this thread takes with it.
+struct FamilyHandles(Vec<*mut ColumnFamily>);
+
+// SAFETY: handles may be used from every thread; see `Families`.
+unsafe impl Send for FamilyHandles {}
 
 enum Work {
     None,

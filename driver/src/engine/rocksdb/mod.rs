@@ -7,12 +7,14 @@ use std::ptr::null_mut;
 use super::existing;
 use super::flusher::Flusher;
 use super::library::path_text;
+use super::parts::PartsSession;
 use super::scratch::Scratch;
 use super::{
     BackgroundWork, Database, Durability, Engine, EngineError, Identity, LevelSize, OptionNotTaken,
     Options, Result, Session,
 };
 use api::{Api, Db};
+use families::Families;
 use options::Handle;
 use options_file::OptionsFile;
 use stuck::Watch;
@@ -21,6 +23,7 @@ mod api;
 mod block_cache;
 mod drain;
 mod events;
+mod families;
 mod levels;
 mod nested;
 mod options;
@@ -45,6 +48,8 @@ const COMPRESSIONS: [(&str, &str); 7] = [
 pub struct RocksDb {
     api: &'static Api,
     library: PathBuf,
+    /// Column families of each database.
+    families: usize,
 }
 
 impl RocksDb {
@@ -52,7 +57,11 @@ impl RocksDb {
     pub fn load(library: Option<&Path>) -> Result<Self> {
         let api = Api::open(library)?;
         let library = library.map(Path::to_path_buf).unwrap_or_default();
-        Ok(Self { api, library })
+        Ok(Self {
+            api,
+            library,
+            families: 1,
+        })
     }
 }
 
@@ -73,7 +82,12 @@ impl Engine for RocksDb {
     ) -> Result<Box<dyn Database>> {
         let parent = directory.parent().unwrap_or_else(|| Path::new("."));
         let handle = options::apply(self.api, options, parent)?;
-        let open = open_database(self.api, directory, &handle).map_err(|error| match error {
+        let opened = match self.families {
+            1 => open_database(self.api, directory, &handle)
+                .map(|open| (open, Families::none(self.api))),
+            count => families::open(self.api, directory, &handle, count),
+        };
+        let (open, families) = opened.map_err(|error| match error {
             EngineError::DiskFull { .. } => error,
             other => options::unusable(self.api, options, other, parent),
         })?;
@@ -96,6 +110,7 @@ impl Engine for RocksDb {
             flusher: Flusher::default(),
             watch: Some(Watch::start(self.api, DbHandle(open.raw), directory)?),
             handle: DbHandle(open.into_raw()),
+            families: Some(families),
             _options: handle,
         }))
     }
@@ -108,6 +123,14 @@ impl Engine for RocksDb {
     ) -> Result<Box<dyn Database>> {
         existing::require_database(directory)?;
         self.open(directory, &existing::for_existing(options), durability)
+    }
+
+    fn with_column_families(&self, count: usize) -> Option<Box<dyn Engine>> {
+        Some(Box::new(Self {
+            api: self.api,
+            library: self.library.clone(),
+            families: count,
+        }))
     }
 
     fn background_work(&self, directory: &Path, from_us: u64, to_us: u64) -> BackgroundWork {
@@ -199,6 +222,8 @@ unsafe impl Sync for DbHandle {}
 struct RocksDatabase {
     api: &'static Api,
     handle: DbHandle,
+    /// `None` only while the database is being closed.
+    families: Option<Families>,
     identity: Identity,
     not_taken: Vec<OptionNotTaken>,
     compacts: bool,
@@ -225,6 +250,10 @@ impl RocksDatabase {
             Some(watch) => watch.explain(error),
             None => error,
         }
+    }
+
+    fn family_handles(&self) -> Vec<*mut api::ColumnFamily> {
+        self.families.as_ref().map_or_else(Vec::new, Families::raw)
     }
 
     /// A write of nothing, which fails if the engine has stopped taking writes. It never waits.
@@ -257,7 +286,14 @@ impl Database for RocksDatabase {
     }
 
     fn session(&self) -> Box<dyn Session + '_> {
-        Box::new(session::RocksSession::new(self))
+        let session = |family| -> Box<dyn Session + '_> {
+            Box::new(session::RocksSession::new(self, family))
+        };
+        let mut sessions: Vec<_> = self.family_handles().into_iter().map(session).collect();
+        if sessions.len() == 1 {
+            return sessions.remove(0);
+        }
+        Box::new(PartsSession::new(sessions))
     }
 
     fn drain(&self, cancelled: &dyn Fn() -> bool) -> Result<()> {
@@ -297,6 +333,7 @@ impl Drop for RocksDatabase {
                 (self.api.rocksdb_cancel_all_background_work)(self.handle.get(), 0);
             }
             self.flusher.join();
+            drop(self.families.take());
             (self.api.rocksdb_close)(self.handle.get());
         }
     }

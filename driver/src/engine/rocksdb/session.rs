@@ -1,12 +1,21 @@
 //! One thread's operations on a RocksDB, with nothing between them and the C interface.
 
+use std::ffi::c_int;
 use std::marker::PhantomData;
 use std::ptr::null_mut;
 
-use super::api::{Api, Db, Iterator, PinnableSlice, ReadOptions, WriteBatch, WriteOptions};
+use super::api::{
+    Api, ColumnFamily, Db, Iterator, PerfContext, PinnableSlice, ReadOptions, WriteBatch,
+    WriteOptions,
+};
 use super::RocksDatabase;
 use crate::engine::c_bytes::{slice, text};
-use crate::engine::{BatchEntry, Cursor, Durability, Result, Session};
+use crate::engine::{BatchEntry, BlockCacheReads, Cursor, Durability, Result, Session};
+
+// Metrics of `rocksdb_perfcontext_metric`: the first ones of the enumeration in `rocksdb/c.h`, the
+// same in all versions.
+const BLOCK_CACHE_HIT_COUNT: c_int = 1;
+const BLOCK_READ_COUNT: c_int = 2;
 
 /// Options and a batch that live as long as the thread, so that an operation allocates nothing
 /// on this side of the C interface.
@@ -16,11 +25,15 @@ pub struct RocksSession<'db> {
     read: *mut ReadOptions,
     write: *mut WriteOptions,
     batch: *mut WriteBatch,
+    perf: *mut PerfContext,
+    /// Null for a database that was opened without families.
+    family: *mut ColumnFamily,
     database: &'db RocksDatabase,
 }
 
 impl<'db> RocksSession<'db> {
-    pub fn new(database: &'db RocksDatabase) -> Self {
+    /// On the column family `family`, or the default one where that is null.
+    pub fn new(database: &'db RocksDatabase, family: *mut ColumnFamily) -> Self {
         let api = database.api;
         // SAFETY: plain constructors; what they return is destroyed in `drop`.
         unsafe {
@@ -30,9 +43,47 @@ impl<'db> RocksSession<'db> {
                 read: (api.rocksdb_readoptions_create)(),
                 write: write_options(api, database.durability),
                 batch: (api.rocksdb_writebatch_create)(),
+                perf: (api.rocksdb_perfcontext_create)(),
+                family,
                 database,
             }
         }
+    }
+
+    /// Adds to the batch, which copies key and value.
+    #[inline]
+    fn add_put(&self, key: &[u8], value: &[u8]) {
+        let (api, batch) = (self.api, self.batch);
+        let (key, key_bytes, value, value_bytes) = (text(key), key.len(), text(value), value.len());
+        // SAFETY: the batch is alive, and so is the family if there is one.
+        unsafe {
+            if self.family.is_null() {
+                (api.rocksdb_writebatch_put)(batch, key, key_bytes, value, value_bytes);
+            } else {
+                let put = api.rocksdb_writebatch_put_cf;
+                put(batch, self.family, key, key_bytes, value, value_bytes);
+            }
+        }
+    }
+
+    /// Adds to the batch, which copies the key.
+    #[inline]
+    fn add_delete(&self, key: &[u8]) {
+        let (api, batch) = (self.api, self.batch);
+        // SAFETY: as for a put.
+        unsafe {
+            if self.family.is_null() {
+                (api.rocksdb_writebatch_delete)(batch, text(key), key.len());
+            } else {
+                (api.rocksdb_writebatch_delete_cf)(batch, self.family, text(key), key.len());
+            }
+        }
+    }
+
+    #[inline]
+    fn clear(&self) {
+        // SAFETY: the batch is alive.
+        unsafe { (self.api.rocksdb_writebatch_clear)(self.batch) }
     }
 
     /// Writes what is in the batch and leaves it for the next call to clear.
@@ -66,47 +117,42 @@ impl Session for RocksSession<'_> {
     // A reused batch spares the one that `rocksdb_put` makes and frees for each call.
     #[inline]
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        // SAFETY: the batch is alive and copies key and value.
-        unsafe {
-            (self.api.rocksdb_writebatch_clear)(self.batch);
-            (self.api.rocksdb_writebatch_put)(
-                self.batch,
-                text(key),
-                key.len(),
-                text(value),
-                value.len(),
-            );
-        }
+        self.clear();
+        self.add_put(key, value);
         self.commit()
     }
 
     #[inline]
     fn delete(&mut self, key: &[u8]) -> Result<()> {
-        // SAFETY: the batch is alive and copies the key.
-        unsafe {
-            (self.api.rocksdb_writebatch_clear)(self.batch);
-            (self.api.rocksdb_writebatch_delete)(self.batch, text(key), key.len());
-        }
+        self.clear();
+        self.add_delete(key);
         self.commit()
     }
 
     fn write(&mut self, batch: &[BatchEntry<'_>]) -> Result<()> {
-        // SAFETY: the batch is alive and copies keys and values.
+        self.clear();
+        for entry in batch {
+            match *entry {
+                BatchEntry::Put(key, value) => self.add_put(key, value),
+                BatchEntry::Delete(key) => self.add_delete(key),
+            }
+        }
+        self.commit()
+    }
+
+    #[inline]
+    fn merge(&mut self, key: &[u8], operand: &[u8]) -> Result<()> {
+        self.clear();
+        let (api, batch) = (self.api, self.batch);
+        let (key, key_bytes) = (text(key), key.len());
+        let (operand, operand_bytes) = (text(operand), operand.len());
+        // SAFETY: as for a put.
         unsafe {
-            (self.api.rocksdb_writebatch_clear)(self.batch);
-            for entry in batch {
-                match *entry {
-                    BatchEntry::Put(key, value) => (self.api.rocksdb_writebatch_put)(
-                        self.batch,
-                        text(key),
-                        key.len(),
-                        text(value),
-                        value.len(),
-                    ),
-                    BatchEntry::Delete(key) => {
-                        (self.api.rocksdb_writebatch_delete)(self.batch, text(key), key.len());
-                    }
-                }
+            if self.family.is_null() {
+                (api.rocksdb_writebatch_merge)(batch, key, key_bytes, operand, operand_bytes);
+            } else {
+                let merge = api.rocksdb_writebatch_merge_cf;
+                merge(batch, self.family, key, key_bytes, operand, operand_bytes);
             }
         }
         self.commit()
@@ -117,13 +163,14 @@ impl Session for RocksSession<'_> {
         let mut error = null_mut();
         // SAFETY: the database and the options are alive; null means absent or failed.
         let found = unsafe {
-            let found = (self.api.rocksdb_get_pinned)(
-                self.db,
-                self.read,
-                text(key),
-                key.len(),
-                &raw mut error,
-            );
+            let (api, db, read) = (self.api, self.db, self.read);
+            let (key, key_bytes, error) = (text(key), key.len(), &raw mut error);
+            let found = if self.family.is_null() {
+                (api.rocksdb_get_pinned)(db, read, key, key_bytes, error)
+            } else {
+                (api.rocksdb_get_pinned_cf)(db, read, self.family, key, key_bytes, error)
+            };
+            let error = *error;
             self.api.check(error)?;
             found
         };
@@ -143,12 +190,29 @@ impl Session for RocksSession<'_> {
 
     fn cursor(&mut self) -> Result<Box<dyn Cursor + '_>> {
         // SAFETY: database and options outlive the cursor, which borrows this session.
-        let iterator = unsafe { (self.api.rocksdb_create_iterator)(self.db, self.read) };
+        let iterator = unsafe {
+            if self.family.is_null() {
+                (self.api.rocksdb_create_iterator)(self.db, self.read)
+            } else {
+                (self.api.rocksdb_create_iterator_cf)(self.db, self.read, self.family)
+            }
+        };
         Ok(Box::new(RocksCursor {
             api: self.api,
             iterator,
             session: PhantomData,
         }))
+    }
+
+    // RocksDB counts on each thread at its default level (`kEnableCount`), asked or not.
+    fn block_cache(&mut self) -> Option<BlockCacheReads> {
+        // SAFETY: the object is alive, and stands for the counters of the thread that made it,
+        // which is the one that has the session.
+        let metric = |which| unsafe { (self.api.rocksdb_perfcontext_metric)(self.perf, which) };
+        Some(BlockCacheReads {
+            hits: metric(BLOCK_CACHE_HIT_COUNT),
+            misses: metric(BLOCK_READ_COUNT),
+        })
     }
 }
 
@@ -156,6 +220,7 @@ impl Drop for RocksSession<'_> {
     fn drop(&mut self) {
         // SAFETY: made in `new`, destroyed once.
         unsafe {
+            (self.api.rocksdb_perfcontext_destroy)(self.perf);
             (self.api.rocksdb_writebatch_destroy)(self.batch);
             (self.api.rocksdb_writeoptions_destroy)(self.write);
             (self.api.rocksdb_readoptions_destroy)(self.read);

@@ -1,0 +1,193 @@
+//! One thread's operations on a store that is made of parts, databases or column families: every
+//! key belongs to one of them, by a hash of its bytes.
+
+use super::{BatchEntry, BlockCacheReads, Cursor, EngineError, Result, Session};
+use crate::random::mix;
+
+/// Which of `parts` parts `key` belongs to.
+///
+/// FNV-1a (Fowler, Noll, Vo; draft-eastlake-fnv), mixed because its low bits are weak.
+#[inline]
+pub fn part_of(key: &[u8], parts: usize) -> usize {
+    let hash = key.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    });
+    (mix(hash) % parts as u64) as usize
+}
+
+/// Passes each operation on to the session of the key's part.
+pub struct PartsSession<'a> {
+    parts: Vec<Box<dyn Session + 'a>>,
+}
+
+impl<'a> PartsSession<'a> {
+    /// Over the sessions of all parts, in their order.
+    pub fn new(parts: Vec<Box<dyn Session + 'a>>) -> Self {
+        PartsSession { parts }
+    }
+
+    #[inline]
+    fn of(&mut self, key: &[u8]) -> &mut (dyn Session + 'a) {
+        let part = part_of(key, self.parts.len());
+        &mut *self.parts[part]
+    }
+}
+
+impl Session for PartsSession<'_> {
+    #[inline]
+    fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
+        self.of(key).put(key, value)
+    }
+
+    #[inline]
+    fn delete(&mut self, key: &[u8]) -> Result<()> {
+        self.of(key).delete(key)
+    }
+
+    fn merge(&mut self, key: &[u8], operand: &[u8]) -> Result<()> {
+        self.of(key).merge(key, operand)
+    }
+
+    /// Only within one part: nothing is atomic over several databases.
+    fn write(&mut self, batch: &[BatchEntry<'_>]) -> Result<()> {
+        let parts = self.parts.len();
+        let mut of = batch.iter().map(|entry| match entry {
+            BatchEntry::Put(key, _) | BatchEntry::Delete(key) => part_of(key, parts),
+        });
+        let Some(first) = of.next() else {
+            return Ok(());
+        };
+        if of.any(|part| part != first) {
+            return Err(EngineError::Failed {
+                message: "a batch over several databases or column families".to_owned(),
+            });
+        }
+        self.parts[first].write(batch)
+    }
+
+    #[inline]
+    fn get(&mut self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool> {
+        self.of(key).get(key, read)
+    }
+
+    fn cursor(&mut self) -> Result<Box<dyn Cursor + '_>> {
+        let parts = self.parts.iter_mut();
+        Ok(Box::new(PartsCursor {
+            parts: parts.map(|session| Part::Unread(&mut **session)).collect(),
+            at: 0,
+            through: false,
+            failed: None,
+        }))
+    }
+
+    fn block_cache(&mut self) -> Option<BlockCacheReads> {
+        // The counters are those of the thread, whichever part it reads.
+        self.parts.first_mut()?.block_cache()
+    }
+}
+
+/// A part as a scan sees it.
+enum Part<'a> {
+    /// The scan has not come to it.
+    Unread(&'a mut (dyn Session + 'a)),
+    /// It has.
+    Read(Box<dyn Cursor + 'a>),
+    /// It has, in vain.
+    Failed,
+}
+
+impl<'a> Part<'a> {
+    /// The part's own cursor, made when it is first asked for.
+    fn cursor(&mut self) -> Result<()> {
+        if let Part::Unread(_) = self {
+            if let Part::Unread(session) = std::mem::replace(self, Part::Failed) {
+                *self = Part::Read(session.cursor()?);
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self) -> Option<&(dyn Cursor + 'a)> {
+        match self {
+            Part::Read(cursor) => Some(&**cursor),
+            _ => None,
+        }
+    }
+}
+
+/// A scan that stays in the part of the key that it sought, or, from the first entry on, goes
+/// through one part after another.
+struct PartsCursor<'a> {
+    parts: Vec<Part<'a>>,
+    at: usize,
+    through: bool,
+    failed: Option<EngineError>,
+}
+
+impl<'a> PartsCursor<'a> {
+    /// Goes to `part` and positions its cursor.
+    fn enter(&mut self, part: usize, position: impl FnOnce(&mut (dyn Cursor + 'a))) {
+        self.at = part;
+        if let Err(error) = self.parts[part].cursor() {
+            self.failed = Some(error);
+        }
+        if let Part::Read(cursor) = &mut self.parts[part] {
+            position(&mut **cursor);
+        }
+    }
+
+    fn here(&self) -> Option<&(dyn Cursor + 'a)> {
+        self.parts[self.at].read()
+    }
+
+    /// Goes on in the next part that has entries, if the scan is one through all of them.
+    fn go_on(&mut self) {
+        while self.through && !self.valid() && self.at + 1 < self.parts.len() {
+            // An error is told where it happened, not passed by.
+            if self.status().is_err() {
+                return;
+            }
+            self.enter(self.at + 1, |cursor| cursor.seek_to_first());
+        }
+    }
+}
+
+impl Cursor for PartsCursor<'_> {
+    fn seek_to_first(&mut self) {
+        self.through = true;
+        self.enter(0, |cursor| cursor.seek_to_first());
+        self.go_on();
+    }
+
+    fn seek(&mut self, key: &[u8]) {
+        self.through = false;
+        let part = part_of(key, self.parts.len());
+        self.enter(part, |cursor| cursor.seek(key));
+    }
+
+    fn next(&mut self) {
+        if let Part::Read(cursor) = &mut self.parts[self.at] {
+            cursor.next();
+        }
+        self.go_on();
+    }
+
+    fn valid(&self) -> bool {
+        self.here().is_some_and(Cursor::valid)
+    }
+
+    fn key(&self) -> &[u8] {
+        self.here().map_or(&[], Cursor::key)
+    }
+
+    fn value(&self) -> &[u8] {
+        self.here().map_or(&[], Cursor::value)
+    }
+
+    fn status(&self) -> Result<()> {
+        match &self.failed {
+            Some(error) => Err(error.clone()),
+            None => self.here().map_or(Ok(()), Cursor::status),
+        }
+    }
+}

@@ -1,0 +1,112 @@
+//! Column families of an open database, all with the same options.
+
+use std::ffi::{c_char, c_int, CStr, CString};
+use std::path::Path;
+use std::ptr::{null_mut, NonNull};
+
+use super::api::{Api, ColumnFamily};
+use super::options::Handle;
+use super::{DbHandle, Opened};
+use crate::engine::library::path_text;
+use crate::engine::Result;
+
+/// The handles of a database's families; none where it was opened without them.
+#[derive(Debug)]
+pub struct Families {
+    api: &'static Api,
+    handles: Vec<NonNull<ColumnFamily>>,
+}
+
+// SAFETY: a handle is a name for the engine, which locks what it needs; the handles are destroyed
+// only when nobody borrows the database any more.
+unsafe impl Send for Families {}
+// SAFETY: as above.
+unsafe impl Sync for Families {}
+
+impl Families {
+    /// Of a database that was opened without naming any.
+    pub fn none(api: &'static Api) -> Self {
+        let handles = Vec::new();
+        Families { api, handles }
+    }
+
+    /// Null for the default family of a database that was opened without naming any, else the
+    /// handle of each.
+    pub fn raw(&self) -> Vec<*mut ColumnFamily> {
+        if self.handles.is_empty() {
+            return vec![null_mut()];
+        }
+        self.handles.iter().map(|handle| handle.as_ptr()).collect()
+    }
+
+    /// The sum of a property that each family has; `None` if the engine has none of that name.
+    pub fn number(&self, handle: DbHandle, property: &CStr) -> Option<u64> {
+        let number = |family: &NonNull<ColumnFamily>| {
+            let mut value = 0;
+            let get = self.api.rocksdb_property_int_cf;
+            // SAFETY: database and family are open and the name ends with NUL.
+            let status = unsafe {
+                let family = family.as_ptr();
+                get(handle.get(), family, property.as_ptr(), &raw mut value)
+            };
+            (status == 0).then_some(value)
+        };
+        self.handles.iter().map(number).sum()
+    }
+
+    /// Whether the database was opened without naming families.
+    pub fn is_empty(&self) -> bool {
+        self.handles.is_empty()
+    }
+}
+
+impl Drop for Families {
+    fn drop(&mut self) {
+        for handle in &self.handles {
+            // SAFETY: handed over by the engine, destroyed once, before the database is closed.
+            unsafe { (self.api.rocksdb_column_family_handle_destroy)(handle.as_ptr()) }
+        }
+    }
+}
+
+/// Opens or creates the database in `directory` with `count` families: `default`, `family-1` ...
+pub fn open(
+    api: &'static Api,
+    directory: &Path,
+    options: &Handle,
+    count: usize,
+) -> Result<(Opened, Families)> {
+    options.set_create_if_missing();
+    let path = path_text(directory)?;
+    let names = (0..count).map(name).collect::<Vec<_>>();
+    let names: Vec<*const c_char> = names.iter().map(|name| name.as_ptr()).collect();
+    let each = vec![options.raw.cast_const(); count];
+    let mut handles = vec![null_mut(); count];
+    let mut error = null_mut();
+    // SAFETY: options, path and the three lists of `count` entries are alive; handles and database
+    // are used only if there is no error.
+    let raw = unsafe {
+        (api.rocksdb_options_set_create_missing_column_families)(options.raw, 1);
+        let raw = (api.rocksdb_open_column_families)(
+            options.raw,
+            path.as_ptr(),
+            count as c_int,
+            names.as_ptr(),
+            each.as_ptr(),
+            handles.as_mut_ptr(),
+            &raw mut error,
+        );
+        api.check(error)?;
+        raw
+    };
+    let handles = handles.into_iter().filter_map(NonNull::new).collect();
+    Ok((Opened { api, raw }, Families { api, handles }))
+}
+
+fn name(number: usize) -> CString {
+    let name = match number {
+        0 => "default".to_owned(),
+        _ => format!("family-{number}"),
+    };
+    CString::new(name).unwrap_or_default()
+}
