@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Durability, EngineError, Identity, LevelWork, OptionNotTaken, Options};
+use crate::trace::inspect::{KeyNumber, TraceSummary};
 
 /// Stated first by either side; any other version is refused.
 pub const PROTOCOL_VERSION: u32 = 3;
@@ -22,6 +23,8 @@ pub enum Request {
     Probe(ProbeRequest),
     /// Say whether a database whose driver was killed holds what was reported done.
     Check(CheckRequest),
+    /// Say what is in a trace.
+    InspectTrace(InspectRequest),
 }
 
 impl Request {
@@ -700,6 +703,19 @@ pub enum Message {
         /// Every option that the engine knows, with its default.
         options: Vec<OptionDefault>,
     },
+    /// How far the answer to `inspect_trace` has come.
+    TraceProgress {
+        /// Bytes read.
+        bytes_read: u64,
+        /// Bytes of the file.
+        bytes_total: u64,
+        /// Records seen.
+        records: u64,
+        /// Seconds so far.
+        elapsed_s: f64,
+    },
+    /// Answer to `inspect_trace`.
+    TraceSummary(Box<TraceSummary>),
     /// The last message of a run that worked.
     Finished {
         /// Always `ok`.
@@ -1021,4 +1037,35 @@ impl From<&EngineError> for ErrorReply {
             EngineError::Cancelled => ErrorReply::new("cancelled", message),
         }
     }
+}
+
+/// What is in a trace of queries?
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InspectRequest {
+    /// Must equal [`PROTOCOL_VERSION`].
+    pub protocol_version: u32,
+    /// The file.
+    pub path: PathBuf,
+    /// Where the number of a key is; the eight bytes after what all keys begin with where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_number: Option<KeyNumber>,
+    /// Bytes of the prefixes to count by; one more than what all keys begin with where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix_bytes: Option<usize>,
+    /// Equal parts of the key space to count by.
+    #[serde(default = "default_ranges", skip_serializing_if = "is_default_ranges")]
+    pub ranges: usize,
+    /// Of the hash by which keys are sampled.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub seed: u64,
+}
+
+fn default_ranges() -> usize {
+    1024
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
+fn is_default_ranges(ranges: &usize) -> bool {
+    *ranges == default_ranges()
 }

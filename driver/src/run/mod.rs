@@ -3,6 +3,7 @@
 mod after_crash;
 mod check;
 mod failure;
+mod inspect;
 mod page_cache;
 mod phases;
 mod prepared;
@@ -50,6 +51,7 @@ pub fn execute(
         Request::Run(request) => run(request, cancelled, sink),
         Request::Probe(request) => probe(request, sink),
         Request::Check(request) => after_crash::check(request, cancelled, sink),
+        Request::InspectTrace(request) => inspect::inspect_trace(request, cancelled, sink),
     };
     match done {
         Ok(usage) => sink.send(&usage.finished(started)).map(|()| true),
