@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::engine::{Durability, EngineError, Identity, LevelWork, OptionNotTaken, Options};
 use crate::trace::inspect::{KeyNumber, TraceSummary};
+use crate::trace::Damage;
 
 /// Stated first by either side; any other version is refused.
 pub const PROTOCOL_VERSION: u32 = 3;
@@ -953,10 +954,24 @@ pub struct PhaseReply {
     /// How many of the phase's operations were of which type, where it has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations_by_type: Option<std::collections::BTreeMap<String, u64>>,
+    /// What a replay could not perform; absent in other phases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplayReply>,
     /// Wall clock at the start.
     pub started_unix_us: u64,
     /// Wall clock at the end, drain included.
     pub finished_unix_us: u64,
+}
+
+/// What a replay could not perform.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplayReply {
+    /// Entries of write batches that were left out, by type: `delete_range`, `put_entity`,
+    /// `blob_index`.
+    pub skipped: std::collections::BTreeMap<String, u64>,
+    /// Where and why the trace could not be read on. What came before was performed.
+    pub damage: Option<Damage>,
 }
 
 /// Why a run failed.

@@ -266,6 +266,13 @@ pub trait Session {
     /// Removes `key`; removing an absent key is not an error.
     fn delete(&mut self, key: &[u8]) -> Result<()>;
 
+    /// Hands `key` a merge operand, which its merge operator combines with the value.
+    fn merge(&mut self, _key: &[u8], _operand: &[u8]) -> Result<()> {
+        Err(EngineError::Failed {
+            message: "this engine has no merge".to_owned(),
+        })
+    }
+
     /// Applies the batch atomically.
     fn write(&mut self, batch: &[BatchEntry<'_>]) -> Result<()>;
 

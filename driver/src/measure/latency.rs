@@ -23,6 +23,16 @@ pub enum OperationKind {
     Next,
     /// Open a cursor, seek, and step.
     Seek,
+    /// Set a new key, as one of several operations.
+    Insert,
+    /// Read a row and set it.
+    Update,
+    /// Read a row, then update it.
+    ReadModifyWrite,
+    /// Open a cursor, seek, and read entries, as one of several operations.
+    Scan,
+    /// Hand a key an operand.
+    Merge,
 }
 
 impl OperationKind {
@@ -30,7 +40,12 @@ impl OperationKind {
     pub fn reads(self) -> bool {
         matches!(
             self,
-            OperationKind::Get | OperationKind::Next | OperationKind::Seek
+            OperationKind::Get
+                | OperationKind::Next
+                | OperationKind::Seek
+                | OperationKind::Update
+                | OperationKind::ReadModifyWrite
+                | OperationKind::Scan
         )
     }
 
@@ -42,6 +57,11 @@ impl OperationKind {
             OperationKind::Delete => "delete",
             OperationKind::Next => "next",
             OperationKind::Seek => "seek",
+            OperationKind::Insert => "insert",
+            OperationKind::Update => "update",
+            OperationKind::ReadModifyWrite => "read_modify_write",
+            OperationKind::Scan => "scan",
+            OperationKind::Merge => "merge",
         }
     }
 }
@@ -66,6 +86,16 @@ impl Recorder {
     #[inline]
     pub fn record(&mut self, ns: u64) {
         self.histogram_ns += ns;
+    }
+
+    /// Adds what another one counted.
+    pub fn add(&mut self, other: &Recorder) {
+        self.histogram_ns += &other.histogram_ns;
+    }
+
+    /// The summary to report; `None` of no operations.
+    pub fn reply(&self) -> Option<LatencyReply> {
+        (self.count() > 0).then(|| reply(&self.histogram_ns))
     }
 
     /// Operations counted.

@@ -74,6 +74,9 @@ fn phase(index: usize, phase: &Phase) -> Checked {
             "none in a settle phase",
         );
     }
+    if let Some(replay) = &phase.replay {
+        return super::replay::check(index, phase, replay);
+    }
     require(
         phase.operation.is_some(),
         &field("operation"),
@@ -115,6 +118,11 @@ pub fn slices(request: &RunRequest) -> Checked {
     let slices = request.slices;
     let allowed = format!("0 to {SLICES_MAX}");
     require(slices <= SLICES_MAX, "slices", slices, &allowed)?;
+    let replays = |phase: &&Phase| phase.replay.is_some();
+    if let Some(phase) = request.workload.phases.iter().find(replays) {
+        let allowed = format!("0, because phase {} replays a trace", phase.name);
+        require(slices == 0, "slices", slices, &allowed)?;
+    }
     let paced = |phase: &&Phase| phase.rate_ops_s.is_some();
     match request.workload.phases.iter().find(paced) {
         Some(phase) => require(

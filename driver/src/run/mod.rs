@@ -7,6 +7,7 @@ mod inspect;
 mod page_cache;
 mod phases;
 mod prepared;
+mod replay;
 mod report;
 mod reporter;
 mod turns;
@@ -129,7 +130,8 @@ fn read_back(
     sink: &mut dyn Sink,
 ) -> Result<(), Failure> {
     let ledger: &Ledger = &executed.ledger;
-    if !executed.keeps_data || ledger.is_empty() {
+    let replayed = &executed.replayed;
+    if !executed.keeps_data || (ledger.is_empty() && replayed.is_empty()) {
         return Ok(());
     }
     let started = Instant::now();
@@ -149,7 +151,8 @@ fn read_back(
         key_bytes,
         request.verify_keys,
     )
-    .map_err(Failure::running)?;
+    .map_err(Failure::running)?
+    .and(replayed.verify(&*database).map_err(Failure::running)?);
     sink.send(&Message::Verified {
         keys_checked: seen.keys_checked,
         keys_lost: seen.keys_lost,

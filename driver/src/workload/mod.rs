@@ -15,6 +15,7 @@ mod worker;
 pub use acknowledged::{verify_load, Load, Recovered};
 pub use ledger::Ledger;
 pub use ledger_file::{load_ledger, save_ledger, LedgerFileError, Origins};
+pub use operations::Tally;
 pub use phase::{run_phase, PhaseContext, PhaseObservation, SliceOver, Watcher};
 pub use streams::{key_stream, value_pool, StreamOf};
 pub use verify::{verify, Verification};

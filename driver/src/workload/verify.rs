@@ -20,6 +20,18 @@ pub struct Verification {
     pub keys_wrong: u64,
 }
 
+impl Verification {
+    /// Both taken together.
+    #[must_use]
+    pub fn and(self, other: Verification) -> Verification {
+        Verification {
+            keys_checked: self.keys_checked + other.keys_checked,
+            keys_lost: self.keys_lost + other.keys_lost,
+            keys_wrong: self.keys_wrong + other.keys_wrong,
+        }
+    }
+}
+
 /// Looks up the ledger's keys, at least `keys_min` of them, in `database`.
 pub fn verify(
     database: &dyn Database,
