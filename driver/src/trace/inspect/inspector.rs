@@ -72,7 +72,7 @@ pub fn inspect(
             Err(TraceError::Damaged(damage)) => break Some(damage),
             Err(error) => return Err(error.into()),
         }
-        if inspector.records % LOOK_EVERY == 0 && Instant::now() >= next_report {
+        if inspector.records.is_multiple_of(LOOK_EVERY) && Instant::now() >= next_report {
             next_report = Instant::now() + REPORT_EVERY;
             let progress = Progress {
                 bytes_read: reader.offset_bytes(),
