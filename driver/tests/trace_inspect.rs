@@ -2,11 +2,14 @@
 
 mod conversation;
 
+use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use conversation::{ask, failure, finished, replace};
 use lsmtune_driver::protocol::{Message, Outcome, PROTOCOL_VERSION};
 use lsmtune_driver::trace::inspect::TraceSummary;
+use lsmtune_driver::trace::{TraceVersion, TraceWriter};
 use serde_json::{json, Value};
 
 /// Recorded by RocksDB 7.8.3; `data/README.md` says how.
@@ -100,6 +103,46 @@ fn what_is_no_trace_is_refused_in_one_line() {
         let (_, message) = failure(&inspect(&folder.path().join(missing), json!({})));
         assert!(message.contains(why), "{message}");
     }
+}
+
+/// A trace that never ends, as long as nobody cancels.
+#[test]
+fn a_cancel_ends_the_reading() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(made.unwrap().success());
+    let request = json!({
+        "protocol_version": PROTOCOL_VERSION, "command": "inspect_trace", "path": path,
+    });
+    let mut child = std::process::Command::new(env!("CARGO_BIN_EXE_lsmtune-driver"))
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    writeln!(stdin, "{request}").unwrap();
+    let writer = std::thread::spawn({
+        let path = path.clone();
+        move || {
+            let pipe = std::fs::OpenOptions::new().write(true).open(path).unwrap();
+            let mut trace = TraceWriter::new(pipe, TraceVersion::V0_2, "10.2", 1).unwrap();
+            while trace.get(2, 0, b"key").is_ok() {}
+        }
+    });
+    std::thread::sleep(Duration::from_millis(700));
+    let asked = Instant::now();
+    writeln!(stdin, "{}", json!({"command": "cancel"})).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let took = asked.elapsed();
+    writer.join().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    let messages = text.lines().map(|line| serde_json::from_str(line).unwrap());
+    let messages: Vec<Message> = messages.collect();
+    assert_eq!(failure(&messages).0, Outcome::Cancelled);
+    assert!(took < Duration::from_millis(600), "{took:?}");
+    let progress = |message: &Message| matches!(message, Message::TraceProgress { .. });
+    assert!(messages.iter().any(progress));
 }
 
 #[test]

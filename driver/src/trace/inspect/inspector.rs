@@ -28,8 +28,8 @@ const FAMILIES_MAX: usize = 64;
 const RANK_PARTS: usize = 100;
 /// Records between two looks at the clock.
 const LOOK_EVERY: u64 = 1 << 14;
-/// Seconds between two reports.
-const REPORT_EVERY: Duration = Duration::from_millis(500);
+/// Time between two reports: whoever hears them may end the pass, and must be heard soon.
+const REPORT_EVERY: Duration = Duration::from_millis(100);
 
 /// How far the pass has come.
 #[derive(Debug, Clone, Copy)]
@@ -53,8 +53,8 @@ pub enum InspectError {
     Stopped,
 }
 
-/// Summarises the trace in `source`, of `bytes_total` bytes. `report` hears of the progress twice a
-/// second, and says whether to go on. Damage after the header is part of the summary.
+/// Summarises the trace in `source`, of `bytes_total` bytes. `report` hears of the progress ten times
+/// a second, and says whether to go on. Damage after the header is part of the summary.
 pub fn inspect(
     source: impl Read,
     bytes_total: u64,
