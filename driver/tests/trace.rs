@@ -267,6 +267,7 @@ fn foreign_files_are_refused_by_name() {
     assert!(found(b"2026/11/21-11:12:44 options\n").starts_with("text"));
     assert!(found(&[0x1f, 0x8b, 8, 0, 0, 0]).contains("gzip"));
     assert!(found(&[7; 100]).starts_with("bytes 07"));
+    assert!(found(&RECORDED[..60]).contains("header is damaged or cut off"));
     let mut other = RECORDED.to_vec();
     let at = other.windows(3).position(|part| part == b"0.2").unwrap();
     other[at + 2] = b'3';

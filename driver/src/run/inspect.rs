@@ -15,6 +15,8 @@ use super::{Sink, Usage};
 
 const PREFIX_BYTES_MAX: usize = 64;
 const RANGES_MAX: usize = 4096;
+/// Seconds between two messages of progress.
+const PROGRESS_EVERY_S: f64 = 0.5;
 
 /// Reads the trace and sends its summary; a file that is none is an invalid request.
 pub fn inspect_trace(
@@ -26,14 +28,19 @@ pub fn inspect_trace(
     check_fields(request)?;
     let (file, bytes_total) = open(&request.path)?;
     let mut heard = Ok(());
+    let mut next_s = PROGRESS_EVERY_S;
     let mut report = |progress: Progress| {
+        if cancelled.load(Ordering::Relaxed) || progress.elapsed_s < next_s {
+            return !cancelled.load(Ordering::Relaxed);
+        }
+        next_s = progress.elapsed_s + PROGRESS_EVERY_S;
         heard = sink.send(&Message::TraceProgress {
             bytes_read: progress.bytes_read,
             bytes_total,
             records: progress.records,
             elapsed_s: progress.elapsed_s,
         });
-        heard.is_ok() && !cancelled.load(Ordering::Relaxed)
+        heard.is_ok()
     };
     let summary = inspect(file, bytes_total, request, &mut report);
     heard?;

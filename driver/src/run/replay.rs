@@ -1,8 +1,11 @@
 //! Phases that replay a trace: what may be asked of them, and what they have to tell.
 
-use crate::protocol::{Phase, PhaseReply, Replay, ReplayReply};
+use std::fs::File;
+
+use crate::protocol::{Outcome, Phase, PhaseReply, Replay, ReplayReply};
 use crate::random::Version;
 use crate::trace::replay::{ReplayError, ReplayObservation};
+use crate::trace::TraceReader;
 
 use super::check::require;
 use super::failure::Failure;
@@ -35,6 +38,11 @@ pub fn check(index: usize, phase: &Phase, replay: &Replay) -> Result<(), Failure
         let sensible = value.is_finite() && value > 0.0;
         require(sensible, &field(name), value, "a number above 0")?;
     }
+    let field = field("replay.path");
+    let file = File::open(&replay.path)
+        .map_err(|error| Failure::system(&field, &replay.path, &error, Outcome::Invalid))?;
+    // What is no trace is refused now, and not after an hour of loading.
+    TraceReader::new(file).map_err(|error| unreadable(&field, &replay.path, &error))?;
     Ok(())
 }
 

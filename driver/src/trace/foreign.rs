@@ -32,6 +32,10 @@ pub fn looks_like(start: &[u8]) -> String {
     if let Some(what) = sibling(start) {
         return what;
     }
+    let payload = start.get(METADATA_BYTES..).unwrap_or_default();
+    if payload.starts_with(MAGIC) {
+        return "a query trace whose header is damaged or cut off".to_owned();
+    }
     let text = std::str::from_utf8(start).unwrap_or_else(|error| {
         std::str::from_utf8(&start[..error.valid_up_to()]).unwrap_or_default()
     });

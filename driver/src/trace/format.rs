@@ -1,7 +1,7 @@
 //! The numbers of the format, and how its integers and strings are laid out.
 //!
 //! From RocksDB's `include/rocksdb/trace_record.h`, `trace_replay/trace_replay.{h,cc}` (query
-//! traces 0.1 in 5.18 to 6.17, 0.2 since 6.19), `db/dbformat.h` and `db/write_batch.cc`.
+//! traces 0.1 in 5.16 to 6.17, 0.2 since 6.19), `db/dbformat.h` and `db/write_batch.cc`.
 
 /// First bytes of the header's payload.
 pub const MAGIC: &[u8] = b"feedcafedeadbeef";

@@ -8,7 +8,7 @@ use super::reader::PAYLOAD_BYTES_MAX;
 /// A version of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TraceVersion {
-    /// RocksDB 5.18 to 6.17: no bounds of iterators, no `MultiGet`.
+    /// RocksDB 5.16 to 6.17: no bounds of iterators, no `MultiGet`.
     V0_1,
     /// RocksDB 6.19 and later.
     V0_2,
