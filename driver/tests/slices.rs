@@ -126,6 +126,31 @@ fn phases(messages: &[Message]) -> Vec<&PhaseReply> {
     found.collect()
 }
 
+/// The operations of a mix are one row of slices, whichever they are, and their types add up.
+#[test]
+fn a_mix_is_cut_by_its_operations() {
+    let phase = json!({
+        "name": "mixed", "kind": "measure", "operations": 8001, "threads": 2,
+        "mix": {
+            "operations": {"get": 0.5, "update": 0.3, "insert": 0.2}, "records": NUM,
+            "keys": {"distribution": "latest", "theta": 0.99},
+        },
+    });
+    let workload = workload(NUM, json!([load(NUM), phase]));
+    let messages = sliced(&Target::built_in("memory"), workload, 4, json!({}));
+    let ends: Vec<u64> = pauses(&messages)
+        .iter()
+        .filter(|pause| pause.index == 1)
+        .map(|pause| pause.operations)
+        .collect();
+    assert_eq!(ends, [0, 2000, 4000, 6000, 8001]);
+    let phase = last_phase(&messages);
+    let by_type = phase.operations_by_type.as_ref().unwrap();
+    assert_eq!(by_type.values().sum::<u64>(), 8001);
+    assert_eq!(phase.keys_missing, Some(0));
+    assert_eq!((verified(&messages).1, verified(&messages).2), (0, 0));
+}
+
 #[test]
 fn every_phase_begins_stopped_and_only_measure_phases_are_cut() {
     let memory = Target::built_in("memory");

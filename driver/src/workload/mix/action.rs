@@ -60,8 +60,10 @@ struct Next<'a> {
     value: &'a [u8],
     /// Entries of a scan.
     entries: u64,
-    /// The insert that this thread was handed and has not done.
+    /// The insert that this thread was handed last, until the others are told that it is in.
     insert: Option<u64>,
+    /// Whether it is.
+    inserted: bool,
     records: &'a Records,
     /// There is no key that it could take.
     exhausted: bool,
@@ -92,6 +94,7 @@ impl<'a> MixAction<'a> {
                 value: &[],
                 entries: 0,
                 insert: None,
+                inserted: false,
                 records: &plan.records,
                 exhausted: false,
             },
@@ -116,7 +119,7 @@ impl<'a> MixAction<'a> {
     fn claim_insert(&mut self) {
         let records = &self.plan.records;
         let insert = records.claim_insert();
-        self.next.insert = Some(insert);
+        (self.next.insert, self.next.inserted) = (Some(insert), false);
         self.next.number = records.number(records.position(insert));
     }
 
@@ -252,6 +255,8 @@ impl Action for MixAction<'_> {
 
     #[inline]
     fn prepare(&mut self) {
+        // Only now, so that it is no part of the insert's latency.
+        self.next.settle_insert();
         (self.next.operation, self.next.slot) = self.plan.operation(self.random.random());
         match self.next.operation {
             MixOperation::Insert => self.claim_insert(),
@@ -287,9 +292,7 @@ impl Action for MixAction<'_> {
             MixOperation::Merge => self.merge()?,
             MixOperation::Insert => {
                 self.put()?;
-                if let Some(insert) = self.next.insert.take() {
-                    self.plan.records.acknowledge(insert);
-                }
+                self.next.inserted = true;
             }
         }
         Ok(Step::Done)
@@ -304,11 +307,20 @@ impl Action for MixAction<'_> {
     }
 }
 
-impl Drop for Next<'_> {
-    /// Others may wait for an insert that will never be done.
-    fn drop(&mut self) {
-        if self.insert.is_some() {
-            self.records.abandon();
+impl Next<'_> {
+    /// Tells the others that an insert is in, or that they wait for it in vain.
+    #[inline]
+    fn settle_insert(&mut self) {
+        match self.insert.take() {
+            Some(insert) if self.inserted => self.records.acknowledge(insert),
+            Some(_) => self.records.abandon(),
+            None => {}
         }
+    }
+}
+
+impl Drop for Next<'_> {
+    fn drop(&mut self) {
+        self.settle_insert();
     }
 }
