@@ -8,7 +8,6 @@ from lsmtune.errors import InputError
 from lsmtune.records.workload import Durability, PhaseKind
 from lsmtune.workloads import (
     NAMED_WORKLOADS,
-    WORKLOAD_NAMES,
     WORKLOAD_PARAMETERS,
     complete_parameters,
     make_workload,
@@ -17,7 +16,7 @@ from lsmtune.workloads import (
 FILLS = ("fillseq", "fillrandom")
 
 
-OF_ONE_PHASE = tuple(name for name in WORKLOAD_NAMES if name != "put-get-delete")
+OF_ONE_PHASE = tuple(name for name in NAMED_WORKLOADS if name != "put-get-delete")
 
 
 @pytest.mark.parametrize("name", OF_ONE_PHASE)
@@ -86,7 +85,7 @@ def test_reads_and_a_duration_contradict_each_other() -> None:
         make_workload("readrandom", {"reads": 5, "duration_s": 5}, "-w")
 
 
-@pytest.mark.parametrize("name", WORKLOAD_NAMES)
+@pytest.mark.parametrize("name", NAMED_WORKLOADS)
 def test_a_parameter_without_effect_is_refused(name: str) -> None:
     for parameter in NAMED_WORKLOADS[name].no_effect:
         with pytest.raises(InputError, match=f"^-w: {parameter}: has no effect in {name}: "):

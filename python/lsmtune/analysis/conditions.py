@@ -60,7 +60,7 @@ def steal_share(run: Measurement, processors: int | None) -> float | None:
     None where the run does not say, or nobody knows how many processors there are.
     """
     phases = [phase for phase in measured(run) if phase.steal_s is not None]
-    time_s = sum(phase.elapsed_s + phase.drain_s for phase in phases)
+    time_s = sum(phase.elapsed_s + (phase.drain_s or 0.0) for phase in phases)
     if not processors or not time_s > 0:
         return None
     return sum(phase.steal_s or 0.0 for phase in phases) / (time_s * processors)

@@ -10,6 +10,7 @@ from lsmtune.analysis.trust_tables import Conditions
 from lsmtune.proof.run_length import factor_wanted, run_length, scaled_num
 from lsmtune.records.measurement import Outcome
 from lsmtune.storage.measurements import StoredMeasurement
+from lsmtune.workloads import sizes_for
 
 
 def run_notices(records: StudyRecords) -> list[Notice]:
@@ -64,10 +65,15 @@ def _advice(records: StudyRecords, runs: list[StoredMeasurement]) -> str:
         return "Longer runs say more."
     several = len(records.workloads) > 1
     sizes = (
-        f"num: {num}{f' for {records.workloads[index].label}' if several else ''}"
+        _sizes(records, index, num) + (f" for {records.workloads[index].label}" if several else "")
         for index, num in sorted(wanted.items())
     )
     return f"Tune again with longer runs, at least {', '.join(sizes)}."
+
+
+def _sizes(records: StudyRecords, index: int, num: int) -> str:
+    stated = sizes_for(records.workloads[index].workload, num)
+    return ", ".join(f"{name}: {value}" for name, value in stated.items())
 
 
 def _cold(found: Conditions) -> list[Notice]:

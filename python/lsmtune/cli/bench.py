@@ -10,6 +10,20 @@ from typing import Annotated
 
 import typer
 
+from lsmtune.cli.bench_runners import (
+    ALL,
+    Arm,
+    Arms,
+    Asked,
+    Missing,
+    ProgramArgumentOption,
+    ProgramOption,
+    RunnerOption,
+    all_arms,
+    native_arm,
+    program_arm,
+    turns,
+)
 from lsmtune.cli.flags import (
     DEADLINE_DEFAULT,
     DISK_DEFAULT,
@@ -29,11 +43,12 @@ from lsmtune.cli.flags import (
     WorkloadSetOption,
     config_of,
     limits_of,
-    workload_of,
 )
+from lsmtune.cli.workload_choice import PropertiesOption, PropertyOption, choose_workload
 from lsmtune.engines.page_cache import with_page_cache
+from lsmtune.errors import InputError
+from lsmtune.programs.performing import NATIVE
 from lsmtune.records.config import Config
-from lsmtune.records.engine import EngineIdentity
 from lsmtune.records.measurement import Measurement, Outcome
 from lsmtune.records.request import Limits, RunRequest
 from lsmtune.records.workload import Workload
@@ -44,6 +59,9 @@ EPILOG = "\n\n".join(
         "Examples:",
         "lsmtune bench --engine rocksdb --workload fillrandom -o write_buffer_size=4MiB",
         "lsmtune bench --engine leveldb --workload readrandom -w num=1000000 --repeat 5 --json",
+        "lsmtune bench --engine leveldb -P workloada -P leveldb.properties -p threadcount=4",
+        "lsmtune bench --engine rocksdb --workload fillrandom --runner rocksdb-db_bench",
+        "lsmtune bench --engine rocksdb --workload ycsb-a --runner all --repeat 5 --json",
     )
 )
 
@@ -52,7 +70,6 @@ EPILOG = "\n\n".join(
 class Bench:
     """What to measure: one run for each of `seeds`, its database under `parent`."""
 
-    engine: EngineIdentity
     config: Config
     workload: Workload
     limits: Limits
@@ -67,9 +84,11 @@ def register(app: typer.Typer) -> None:
 
 def _bench(
     engine: EngineOption,
-    workload: WorkloadOption,
+    workload: WorkloadOption = None,
     library: LibraryOption = None,
     workload_set: WorkloadSetOption = None,
+    properties: PropertiesOption = None,
+    property_set: PropertyOption = None,
     option: OptionSetOption = None,
     seed: SeedOption = 1,
     repeat: RepeatOption = 1,
@@ -80,65 +99,130 @@ def _bench(
     deadline: DeadlineOption = DEADLINE_DEFAULT,
     memory: MemoryOption = MEMORY_DEFAULT,
     disk: DiskOption = DISK_DEFAULT,
+    runner: RunnerOption = NATIVE,
+    program: ProgramOption = None,
+    program_argument: ProgramArgumentOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure one configuration under one workload."""
-    from lsmtune.cli.bench_result import bench_document, bench_view
-    from lsmtune.cli.engine_choice import chosen_engine
-    from lsmtune.cli.guard import doubts
-    from lsmtune.cli.output import failure
-    from lsmtune.runners.driver_binary import find_driver
-
-    chosen = workload_of(workload, workload_set)
-    config = with_page_cache(config_of(option), engine, chosen.page_cache, WORKLOAD_FLAG)
+    asked = Asked(runner, program, tuple(program_argument or ()))
+    asked.check()
+    choice = choose_workload(workload, workload_set, properties, property_set, engine)
+    chosen = choice.workload
+    config = choice.config(config_of(option), engine, OPTION_FLAG)
+    config = with_page_cache(config, engine, chosen.page_cache, WORKLOAD_FLAG)
     limits = limits_of(deadline, memory, disk)
-    driver = find_driver()
-    identity, warnings = chosen_engine(engine, library, driver)
-    # A measurement may be of anything; who reads it must know what it is of.
-    doubtful = doubts(identity, config, chosen.durability, limits, OPTION_FLAG).reasons()
-    for warning in doubtful:
-        typer.echo(f"lsmtune: warning: {warning}", err=True)
     seeds = range(seed, seed + repeat)
-    bench = Bench(identity, config, chosen, limits, seeds, directory or Path.cwd())
-    measurements = measure(bench, driver)
+    bench = Bench(config, chosen, limits, seeds, directory or Path.cwd())
+    if asked.runner == ALL:
+        _compare(bench, all_arms(engine, library, chosen), as_json=as_json)
+        return
+    if asked.runner == NATIVE:
+        arm = native_arm(engine, library)
+    else:
+        _refuse_library(library, asked)
+        arm = program_arm(asked, engine, chosen)
+    measure_one(bench, arm, as_json=as_json)
+
+
+def _refuse_library(library: Path | None, asked: Asked) -> None:
+    if library is not None:
+        why = f"{asked.runner} carries an engine of its own"
+        raise InputError("--library", found=str(library), why=why, allowed="--program PATH")
+
+
+def _doubtful(bench: Bench, arm: Arm) -> list[str]:
+    """What speaks against the configuration, said at once."""
+    from lsmtune.cli.guard import doubts
+
+    # A measurement may be of anything; who reads it must know what it is of.
+    durability = bench.workload.durability
+    found = doubts(arm.engine, bench.config, durability, bench.limits, OPTION_FLAG).reasons()
+    for warning in found:
+        typer.echo(f"lsmtune: warning: {warning}", err=True)
+    return found
+
+
+def measure_one(bench: Bench, arm: Arm, *, as_json: bool) -> None:
+    """Measure with one runner, and print what it found. Raises where a run did not end well."""
+    from lsmtune.cli.bench_result import bench_document, bench_view
+    from lsmtune.cli.output import failure
+
+    warnings = [*arm.warnings, *_doubtful(bench, arm)]
+    measurements = measure(bench, [arm])[arm.name]
     if as_json:
-        document = bench_document(measurements, chosen) | {"warnings": [*warnings, *doubtful]}
+        document = bench_document(measurements, bench.workload) | {"warnings": warnings}
         typer.echo(json.dumps(document, indent=2))
     elif measurements[-1].outcome is not Outcome.INVALID:
-        _print(bench_view(measurements, chosen, [*warnings, *doubtful]))
+        _print(bench_view(measurements, bench.workload, warnings))
     for measurement in measurements:
         if measurement.outcome is not Outcome.OK:
             raise failure(measurement, COMMAND)
 
 
-def measure(bench: Bench, driver: Path) -> list[Measurement]:
-    """One Measurement per seed; ends at one that is `invalid`, as all others would be."""
+def _compare(bench: Bench, arms: Arms, *, as_json: bool) -> None:
+    """Each runner in turns; one whose program takes no such run is missing, with what it said."""
+    from lsmtune.cli.bench_compare import build_warnings, compare_document, compare_view
+    from lsmtune.cli.output import failure
+
+    native = arms.arms[0]
+    warnings = [line for arm in arms.arms for line in arm.warnings]
+    warnings += [*build_warnings(arms.arms), *_doubtful(bench, native)]
+    measured = measure(bench, arms.arms)
+    missing = list(arms.missing)
+    for name, runs in list(measured.items()):
+        error = runs[-1].error
+        if name != NATIVE and runs[-1].outcome is Outcome.INVALID and error is not None:
+            missing.append(Missing(name, error.message))
+            del measured[name]
+    if as_json:
+        typer.echo(json.dumps(compare_document(arms, measured, warnings, missing), indent=2))
+    else:
+        _print(compare_view(arms, measured, warnings, missing))
+    for measurement in (run for runs in measured.values() for run in runs):
+        if measurement.outcome is not Outcome.OK:
+            raise failure(measurement, COMMAND)
+
+
+def measure(bench: Bench, arms: Sequence[Arm]) -> dict[str, list[Measurement]]:
+    """One Measurement per seed and runner, the runners in turns.
+
+    A runner ends at a measurement that is `invalid`, as all others of it would be.
+    """
     from lsmtune.cli.live import bench_display
     from lsmtune.cli.run_progress import RunProgress
-    from lsmtune.runners.native import NativeRunner
     from lsmtune.storage.scratch import run_directory
     from lsmtune.storage.trouble import explained
 
-    runner, progress = NativeRunner(driver), RunProgress(bench.workload)
-    measurements: list[Measurement] = []
+    progress = RunProgress(bench.workload)
+    found: dict[str, list[Measurement]] = {arm.name: [] for arm in arms}
+    now = arms[0]
 
     def title() -> str:
         runs = len(bench.seeds)
-        number = min(len(measurements) + 1, runs)
-        return f"{bench.engine.name} {bench.workload.name}, run {number} of {runs}"
+        number = min(len(found[now.name]) + 1, runs)
+        by = f" by {now.name}" if now.name != NATIVE or len(arms) > 1 else ""
+        return f"{now.engine.name} {bench.workload.name}{by}, run {number} of {runs}"
 
     with bench_display(progress, title), explained(bench.parent):
         bench.parent.mkdir(parents=True, exist_ok=True)
-        for seed in bench.seeds:
-            progress.restart(bench.workload)
-            with run_directory(bench.parent) as directory:
-                request = RunRequest(
-                    bench.engine, bench.config, bench.workload, seed, directory, bench.limits
-                )
-                measurements.append(runner.run(request, progress.message))
-            if measurements[-1].outcome is Outcome.INVALID:
+        for repeat, seed in enumerate(bench.seeds):
+            for now in turns(arms, repeat):
+                if _is_over(found[now.name]):
+                    continue
+                progress.restart(bench.workload)
+                with run_directory(bench.parent) as directory:
+                    request = RunRequest(
+                        now.engine, bench.config, bench.workload, seed, directory, bench.limits
+                    )
+                    found[now.name].append(now.runner.run(request, progress.message))
+            if all(_is_over(runs) for runs in found.values()):
                 break
-    return measurements
+    return found
+
+
+def _is_over(runs: Sequence[Measurement]) -> bool:
+    return bool(runs) and runs[-1].outcome is Outcome.INVALID
 
 
 def _print(view: object) -> None:

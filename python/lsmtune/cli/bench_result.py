@@ -25,6 +25,7 @@ from lsmtune.report.text import deviation
 from lsmtune.report.trust_words import condition_facts
 from lsmtune.storage.codec import encode
 from lsmtune.units import format_bytes, format_duration
+from lsmtune.workloads import size_flags
 
 # What most people ask of a run, and so of its noise.
 _NOISE_SHOWN = (
@@ -130,7 +131,7 @@ def bench_view(
 
 def phases_of(measurements: Sequence[Measurement]) -> list[list[PhaseMeasurement]]:
     """For each phase with operations, that phase in every measurement that finished it."""
-    names = dict.fromkeys(p.name for m in measurements for p in m.phases if p.operation is not None)
+    names = dict.fromkeys(p.name for m in measurements for p in m.phases if p.kind != "settle")
     return [[p for m in measurements for p in m.phases if p.name == name] for name in names]
 
 
@@ -233,7 +234,8 @@ def _notices(
     lines += run_length(last)
     num = scaled_num(workload.num, factor_wanted(last) or 1.0)
     if num > workload.num:
-        lines.append(f"too short to say what is sustained; -w num={num} would do")
+        flags = size_flags(workload, num)
+        lines.append(f"too short to say what is sustained; {flags} would do")
     return lines
 
 

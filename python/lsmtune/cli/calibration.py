@@ -31,6 +31,7 @@ from lsmtune.storage.measurements import StoredMeasurement
 from lsmtune.storage.scratch import run_directory
 from lsmtune.storage.trouble import explained
 from lsmtune.units import format_duration
+from lsmtune.workloads import sizes_for
 
 _PAIRS_MOST = 1000  # the time ends it before
 
@@ -150,7 +151,7 @@ def _by_both_methods(
 
 def _too_short(asked: CalibrationRequest, found: list[Calibration]) -> InputError:
     pairs_s = [each.seconds_per_pair for each in found if each.seconds_per_pair is not None]
-    shorter = "or a smaller workload (-w num=N)"
+    shorter = f"or a smaller workload (-w {next(iter(sizes_for(asked.workload, 1)))}=N)"
     wanted = "a longer time"
     if pairs_s:
         least_s = (PAIRS_LEAST + 1) * len(found) * max(pairs_s)

@@ -14,6 +14,7 @@ from lsmtune.proof.provable import pairs_for, pairs_within, seconds_for, smalles
 from lsmtune.proof.run_length import scaled_num
 from lsmtune.storage.codec import encode
 from lsmtune.units import format_duration
+from lsmtune.workloads import size_flags
 
 BUDGETS_S = (60, 600, 3600)
 EFFECTS = (0.05, 0.01)
@@ -154,7 +155,8 @@ def _length(asked: CalibrationRequest, found: Sequence[Calibration]) -> str:
     if num <= asked.workload.num:
         return "run length: enough flushes, and compactions into each level that holds data"
     return (
-        f"run length: at least -w num={num} for enough flushes, and compactions into each level "
+        f"run length: at least {size_flags(asked.workload, num)} for enough flushes, and "
+        "compactions into each level "
         "that holds data; then calibrate again"
     )
 

@@ -22,7 +22,9 @@ from lsmtune.units import (
     parse_bytes,
     parse_duration,
 )
-from lsmtune.workloads import WORKLOAD_NAMES, WORKLOAD_PARAMETERS, make_workload
+from lsmtune.workloads import FAMILIES, WORKLOAD_NAMES
+from lsmtune.workloads.properties_file import Properties
+from lsmtune.workloads.stated import Stated, state_workload
 
 DEADLINE_DEFAULT = format_duration(LIMITS_DEFAULT.deadline_s)
 MEMORY_DEFAULT = format_bytes(LIMITS_DEFAULT.memory_bytes)
@@ -61,11 +63,11 @@ LibraryOption = Annotated[
     typer.Option("--library", metavar="PATH", help="The engine's shared library to measure."),
 ]
 WorkloadOption = Annotated[
-    str,
+    str | None,
     typer.Option(
         "--workload",
         metavar="NAME",
-        help=f"{', '.join(WORKLOAD_NAMES)}.",
+        help=f"{', '.join(WORKLOAD_NAMES)}; or a workload file, or one of YCSB's.",
         autocompletion=lambda: list(WORKLOAD_NAMES),
     ),
 ]
@@ -75,7 +77,8 @@ WorkloadSetOption = Annotated[
         "-w",
         "--workload-set",
         metavar="KEY=VALUE",
-        help=f"A workload parameter, again for each: {', '.join(WORKLOAD_PARAMETERS)}.",
+        help="A workload parameter, again for each: num=1000000, value_bytes=100; "
+        "`lsmtune workload show NAME` lists them.",
     ),
 ]
 OptionSetOption = Annotated[
@@ -163,11 +166,28 @@ def option_of(source: str, name: str, text: str) -> OptionValue:
 
 
 def workload_of(name: str, texts: Sequence[str] | None) -> Workload:
-    """The Workload of `--workload` and the `-w` flags."""
-    if name not in WORKLOAD_NAMES:
-        allowed, nearest = ", ".join(WORKLOAD_NAMES), nearest_name(name, WORKLOAD_NAMES)
+    """The Workload of `--workload`, a name or a file, and the `-w` flags."""
+    return stated_workload(name, texts).workload
+
+
+def stated_workload(
+    name: str, texts: Sequence[str] | None, properties: Properties | None = None
+) -> Stated:
+    """The workload of `--workload` and the `-w` flags over `properties`, and what is said of it.
+
+    Raises InputError for a name that is neither a workload's nor a file's, and for what the file,
+    the properties or the flags have wrong.
+    """
+    parameters = assignments(WORKLOAD_FLAG, texts)
+    if name in FAMILIES:
+        return state_workload(name, parameters, WORKLOAD_FLAG, properties)
+    if not Path(name).exists():
+        nearest = nearest_name(name, WORKLOAD_NAMES)
+        allowed = f"{', '.join(WORKLOAD_NAMES)}; or a file"
         raise InputError("--workload", found=name, allowed=allowed, nearest=nearest)
-    return make_workload(name, assignments(WORKLOAD_FLAG, texts), WORKLOAD_FLAG)
+    from lsmtune.spec.workload_fields import workload_from_file
+
+    return workload_from_file(Path(name), parameters, WORKLOAD_FLAG, properties)
 
 
 def limits_of(deadline: str, memory: str, disk: str) -> Limits:

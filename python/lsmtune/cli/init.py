@@ -2,24 +2,30 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from lsmtune.cli.files import write_file
 from lsmtune.cli.flags import (
-    WORKLOAD_FLAG,
     WorkloadOption,
     WorkloadSetOption,
-    assignments,
     duration_of,
-    workload_of,
+)
+from lsmtune.cli.workload_choice import (
+    Choice,
+    PropertiesOption,
+    PropertyOption,
+    choose_workload,
 )
 from lsmtune.engines.options.spaces import READY_SPACES, ready_space
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.samplers import SAMPLERS, sampler_kind
 from lsmtune.spec import TEMPLATE_ENGINES, parse_spec, study_text
+
+DEFAULT_WORKLOAD = "fillrandom"
 
 
 def register(app: typer.Typer) -> None:
@@ -31,8 +37,10 @@ def _init(
     engine: Annotated[
         str, typer.Option("--engine", help=", ".join(TEMPLATE_ENGINES), metavar="NAME")
     ] = "rocksdb",
-    workload: WorkloadOption = "fillrandom",
+    workload: WorkloadOption = None,
     workload_set: WorkloadSetOption = None,
+    properties: PropertiesOption = None,
+    property_set: PropertyOption = None,
     budget: Annotated[
         str, typer.Option("--budget", help="Time for the whole study.", metavar="TIME")
     ] = "10m",
@@ -53,15 +61,23 @@ def _init(
         nearest = nearest_name(engine, TEMPLATE_ENGINES)
         allowed = ", ".join(TEMPLATE_ENGINES)
         raise InputError("init", "--engine", found=engine, allowed=allowed, nearest=nearest)
-    workload_of(workload, workload_set)
+    if workload is None and not properties and not property_set:
+        workload = DEFAULT_WORKLOAD
+    choice = choose_workload(workload, workload_set, properties, property_set, engine)
     duration_of("--budget", budget)
-    parameters = assignments(WORKLOAD_FLAG, workload_set)
     if space is not None and ready_space(space, "init", "--space").engine != engine:
         ours = ", ".join(name for name, ready in READY_SPACES.items() if ready.engine == engine)
         raise InputError("init", "--space", found=space, allowed=ours)
     sampler_kind(sampler, "init", "--sampler")
     text = study_text(
-        engine, workload, parameters, budget, str(output), space=space, sampler=sampler
+        engine,
+        _fields(choice, output),
+        budget,
+        str(output),
+        workload=choice.workload,
+        space=space,
+        sampler=sampler,
+        options=choice.options,
     )
     # What we write must load: an error here is one between flags (LevelDB without its log).
     parse_spec(text, output)
@@ -70,3 +86,12 @@ def _init(
         raise InputError(str(output), why="exists already", allowed=allowed)
     write_file(output, text)
     typer.echo(f"wrote {output}\nnext: lsmtune tune {output}")
+
+
+def _fields(choice: Choice, output: Path) -> dict[str, Any]:
+    """The fields of the workload; a file as it is named from the study file."""
+    fields = dict(choice.fields)
+    if "file" in fields:
+        path = Path(fields["file"])
+        fields["file"] = os.path.relpath(path, output.parent)
+    return fields

@@ -19,6 +19,7 @@ from rich.text import Text
 from lsmtune.cli.run_progress import PhaseProgress, RunProgress
 from lsmtune.cli.tune_progress import Plan, RunLine, TuneProgress, number, shown_value
 from lsmtune.proof.measurer import Clock
+from lsmtune.records.workload import PhaseKind
 from lsmtune.units import format_bytes, format_duration
 
 _REFRESHES_PER_S = 4
@@ -95,7 +96,9 @@ def _phase_cells(phase: PhaseProgress) -> tuple[str, ...]:
     now = phase.throughputs_ops_s[-1] if phase.throughputs_ops_s else None
     return (
         phase.phase.name,
-        f"{100 * phase.share:.0f} %" if phase.phase.operation or phase.finished else "",
+        f"{100 * phase.share:.0f} %"
+        if phase.phase.kind is not PhaseKind.SETTLE or phase.finished
+        else "",
         f"{phase.operations:,}" if phase.operations else "",
         "" if now is None or phase.finished else f"{now:,.0f} ops/s",
         sparkline(tuple(phase.throughputs_ops_s)),

@@ -26,7 +26,6 @@ from lsmtune.cli.flags import (
     WorkloadOption,
     WorkloadSetOption,
     limits_of,
-    workload_of,
 )
 from lsmtune.cli.proof_flags import (
     AUTO,
@@ -50,6 +49,7 @@ from lsmtune.cli.proof_flags import (
     plan_of,
 )
 from lsmtune.cli.verify import arms_of, named, objective_of, proof_folder
+from lsmtune.cli.workload_choice import PropertiesOption, PropertyOption, choose_workload
 from lsmtune.errors import ExitStatus
 
 if TYPE_CHECKING:
@@ -90,12 +90,14 @@ def register(app: typer.Typer) -> None:
 
 def _minimise(
     engine: EngineOption,
-    workload: WorkloadOption,
+    workload: WorkloadOption = None,
     configs: ConfigsArgument = None,
     candidate: CandidateOption = None,
     baseline: BaselineOption = None,
     library: LibraryOption = None,
     workload_set: WorkloadSetOption = None,
+    properties: PropertiesOption = None,
+    property_set: PropertyOption = None,
     metric: MetricOption = METRIC_DEFAULT,
     phase: PhaseOption = None,
     allow_unsafe: AllowUnsafeOption = None,
@@ -123,13 +125,14 @@ def _minimise(
 
     started_s = time.monotonic()
     plan = plan_of(pairs, confidence, smallest_effect, method, budget)
-    chosen, limits = workload_of(workload, workload_set), limits_of(deadline, memory, disk)
+    choice = choose_workload(workload, workload_set, properties, property_set, engine)
+    chosen, limits = choice.workload, limits_of(deadline, memory, disk)
     check_method(plan, chosen)
     if output is not None:
         check_file(output)
         format_for(engine)
     sources = named(COMMAND, configs or (), baseline, candidate)
-    before, after = arms_of(sources, engine, chosen)
+    before, after = arms_of(sources, engine, choice)
     objective = objective_of(metric, phase, chosen)
     driver = find_driver()
     identity, warnings = chosen_engine(engine, library, driver)

@@ -20,7 +20,7 @@ class PhaseProgress:
     finished: bool = False
     elapsed_s: float = 0.0
     operations: int = 0
-    rss_bytes: int = 0
+    rss_bytes: int | None = None
     throughputs_ops_s: deque[float] = field(default_factory=lambda: deque(maxlen=_KEPT))
 
     @property
@@ -68,7 +68,7 @@ class RunProgress:
             case PhaseFinished(index=index, phase=measured):
                 phase = self.phases[index]
                 phase.finished = True
-                phase.elapsed_s = measured.elapsed_s + measured.drain_s
+                phase.elapsed_s = measured.elapsed_s + (measured.drain_s or 0.0)
                 phase.operations = measured.operations
                 phase.rss_bytes = measured.rss_bytes_max
             case _:

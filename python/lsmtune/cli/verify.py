@@ -27,7 +27,6 @@ from lsmtune.cli.flags import (
     WorkloadOption,
     WorkloadSetOption,
     limits_of,
-    workload_of,
 )
 from lsmtune.cli.proof_flags import (
     AUTO,
@@ -48,6 +47,12 @@ from lsmtune.cli.proof_flags import (
     SmallestEffectOption,
     check_method,
     plan_of,
+)
+from lsmtune.cli.workload_choice import (
+    Choice,
+    PropertiesOption,
+    PropertyOption,
+    choose_workload,
 )
 from lsmtune.errors import ExitStatus, InputError, nearest_name
 from lsmtune.records.objective import METRICS, Objective, default_direction
@@ -87,12 +92,14 @@ def register(app: typer.Typer) -> None:
 
 def _verify(
     engine: EngineOption,
-    workload: WorkloadOption,
+    workload: WorkloadOption = None,
     configs: ConfigsArgument = None,
     candidate: CandidateOption = None,
     baseline: BaselineOption = None,
     library: LibraryOption = None,
     workload_set: WorkloadSetOption = None,
+    properties: PropertiesOption = None,
+    property_set: PropertyOption = None,
     metric: MetricOption = METRIC_DEFAULT,
     phase: PhaseOption = None,
     allow_unsafe: AllowUnsafeOption = None,
@@ -116,10 +123,11 @@ def _verify(
 
     started_s = time.monotonic()
     plan = plan_of(pairs, confidence, smallest_effect, method, budget)
-    chosen, limits = workload_of(workload, workload_set), limits_of(deadline, memory, disk)
+    choice = choose_workload(workload, workload_set, properties, property_set, engine)
+    chosen, limits = choice.workload, limits_of(deadline, memory, disk)
     check_method(plan, chosen)
     sources = named(COMMAND, configs or (), baseline, candidate)
-    before, after = arms_of(sources, engine, chosen)
+    before, after = arms_of(sources, engine, choice)
     objective = objective_of(metric, phase, chosen)
     driver = find_driver()
     identity, warnings = chosen_engine(engine, library, driver)
@@ -163,8 +171,8 @@ def named(
     return dict(zip(given, configs, strict=True))
 
 
-def arms_of(sources: Mapping[str, str], engine: str, workload: Workload) -> tuple[Config, Config]:
-    """Baseline and candidate of what `named` says, with what the workload asks of the page cache.
+def arms_of(sources: Mapping[str, str], engine: str, choice: Choice) -> tuple[Config, Config]:
+    """Baseline and candidate of what `named` says, with what the workload asks of both.
 
     Raises InputError for one that is no configuration of `engine`.
     """
@@ -172,7 +180,12 @@ def arms_of(sources: Mapping[str, str], engine: str, workload: Workload) -> tupl
     from lsmtune.engines.page_cache import with_page_cache
 
     baseline, candidate = (
-        with_page_cache(resolve(name, engine, source), engine, workload.page_cache, WORKLOAD_FLAG)
+        with_page_cache(
+            choice.config(resolve(name, engine, source), engine, source),
+            engine,
+            choice.workload.page_cache,
+            WORKLOAD_FLAG,
+        )
         for source, name in sources.items()
     )
     return baseline, candidate

@@ -56,13 +56,15 @@ class Order:
 def order_of(request: RunRequest, library: Digest) -> Order | None:
     """What `request` needs of a golden database; None when there can be none for it.
 
-    That is so when the workload does not begin with a load, or is nothing else; when the engine
-    keeps no files, or cannot be told from another build; and when the request has a database or
-    leaves a ledger itself. `library` gives the digest of a library file.
+    That is so when the workload does not begin with a load, or is nothing else, or has several
+    databases; when the engine keeps no files, or cannot be told from another build; and when the
+    request has a database or leaves a ledger itself. `library` gives the digest of a library file.
     """
     engine, plan = request.engine, load_plan(request.workload)
     if plan is None or request.prepared is not None or request.save_ledger is not None:
         return None
+    if request.workload.databases > 1:
+        return None  # each has a folder of its own; a copy is of one database
     if engine.name not in ENGINE_KINDS or (engine.library is None and engine.version is None):
         return None
     layout = split(request.config, engine.name).layout

@@ -39,9 +39,12 @@ class Notes:
     source: str
     lines: list[tuple[int, str]] = field(default_factory=list)
 
-    def add(self, line: int | None, place: str, text: str) -> None:
-        """Say `text` of the field `place`; `line` is None for what concerns the whole file."""
-        where = self.source if line is None else f"{self.source}:{line}"
+    def add(self, line: int | None, place: str, text: str, where: str = "") -> None:
+        """Say `text` of the field `place`; `line` is None for what concerns the whole file.
+
+        `where` is the place in full, for what was put together from several files.
+        """
+        where = where or (self.source if line is None else f"{self.source}:{line}")
         said = ": ".join(part for part in (where, place, text) if part)
         self.lines.append((_AFTER_ALL_LINES if line is None else line, said))
 

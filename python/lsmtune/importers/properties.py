@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 
 from lsmtune.engines.exporters.properties import LEVELDB_PROPERTIES, ROCKSDB_PROPERTIES
 from lsmtune.engines.exporters.spelling import Spelling
@@ -26,6 +27,7 @@ from lsmtune.importers.base import (
 from lsmtune.importers.files import read_text
 from lsmtune.importers.rocksdb_options import read as read_options_file
 from lsmtune.records.config import OptionValue
+from lsmtune.workloads.properties_file import Properties, Property
 
 NAME = "properties"
 ENGINES: Mapping[str, Mapping[str, Spelling]] = {
@@ -43,8 +45,6 @@ _NOT_CARRIED = {
     "compressed_cache_size": "RocksDB 8.0 removed the compressed block cache",
 }
 
-Line = tuple[int, str]
-
 
 def recognises(text: str) -> bool:
     """Whether a line sets a property of LevelDB or RocksDB."""
@@ -60,33 +60,54 @@ def read(request: ImportRequest) -> ImportedConfig:
 
     Raises InputError for values that it would refuse, and when the engine is not clear.
     """
-    lines = _lines(request.text)
-    engine = _engine(lines, request)
+    lines = _lines(request.text, request.source)
+    return _config(lines, _engine(lines, request), request)
+
+
+def read_given(properties: Properties, engine: str) -> ImportedConfig:
+    """The options of `engine` in `properties`, from wherever they were given; maybe none at all.
+
+    Raises InputError, at its own place, for a value that YCSB-cpp would refuse.
+    """
+    if not any(name.startswith(f"{engine}.") for name in properties):
+        notes = tuple(
+            f"{found.where}: {name}: left out: not a property of {engine}"
+            for name, found in properties.items()
+        )
+        return ImportedConfig(engine, {}, notes)
+    places = [found.source for found in properties.values() if found.line is not None]
+    return _config(
+        properties, engine, ImportRequest("", Path(places[-1] if places else "-p"), engine)
+    )
+
+
+def _config(lines: Properties, engine: str, request: ImportRequest) -> ImportedConfig:
     notes = Notes(request.source)
     found = {
         name.removeprefix(f"{engine}."): line
         for name, line in lines.items()
         if name.startswith(f"{engine}.")
     }
-    file = found.pop(OPTIONS_FILE, (0, ""))
-    if file[1]:
+    file = found.pop(OPTIONS_FILE, None)
+    if file is not None and file.value:
         return _from_options_file(file, found, request, notes)
-    for name, (number, _) in lines.items():
+    for name, line in lines.items():
         if not name.startswith(f"{engine}."):
-            notes.add(number, name, f"left out: not a property of {engine}")
-    return ImportedConfig(engine, _options(engine, found, request.source, notes), notes.taken())
+            text = f"left out: not a property of {engine}"
+            notes.add(line.line, name, text, line.where)
+    return ImportedConfig(engine, _options(engine, found, notes), notes.taken())
 
 
-def _lines(text: str) -> dict[str, Line]:
-    found: dict[str, Line] = {}
+def _lines(text: str, source: str) -> dict[str, Property]:
+    found: dict[str, Property] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         name, equals, value = line.partition("=")
         if equals and not line.startswith("#"):
-            found[name.strip()] = (number, value.strip())
+            found[name.strip()] = Property(value.strip(), source, number)
     return found
 
 
-def _engine(lines: Mapping[str, Line], request: ImportRequest) -> str:
+def _engine(lines: Properties, request: ImportRequest) -> str:
     there = [e for e in ENGINES if any(name.startswith(f"{e}.") for name in lines)]
     if request.engine is not None and request.engine not in there:
         why = f"has no property of {request.engine}"
@@ -98,26 +119,23 @@ def _engine(lines: Mapping[str, Line], request: ImportRequest) -> str:
     return request.engine or there[0]
 
 
-def _options(
-    engine: str, found: Mapping[str, Line], source: str, notes: Notes
-) -> dict[str, OptionValue]:
+def _options(engine: str, found: Properties, notes: Notes) -> dict[str, OptionValue]:
     known = {s.name: (option, s) for option, s in ENGINES[engine].items()}
     options: dict[str, OptionValue] = {}
-    for name, (number, text) in found.items():
-        place = f"{engine}.{name}"
+    for name, line in found.items():
+        place, text = f"{engine}.{name}", line.value
         if name in known:
             option, spelling = known[name]
             try:
                 value = _value(engine, name, text, spelling)
             except ValueError as error:
-                where = f"{source}:{number}"
-                raise InputError(where, place, found=text, allowed=str(error)) from None
+                raise InputError(line.where, place, found=text, allowed=str(error)) from None
             if value is None:
-                notes.add(number, place, f"{text} leaves the engine's default")
+                notes.add(line.line, place, f"{text} leaves the engine's default", line.where)
             else:
                 options[option] = value
         elif name not in _OF_THE_PROGRAM:
-            _say_left_out(name, text, number, place, list(known), notes)
+            _say_left_out(name, line, place, list(known), notes)
     if "compression" not in options:
         options["compression"] = known["compression"][1].read("no")
         text = "not given, which to YCSB-cpp means none; written as such"
@@ -139,30 +157,29 @@ def _value(engine: str, name: str, text: str, spelling: Spelling) -> OptionValue
     return None if value == 0 and not isinstance(value, bool) and name != "filter_bits" else value
 
 
-def _say_left_out(
-    name: str, text: str, number: int, place: str, known: list[str], notes: Notes
-) -> None:
+def _say_left_out(name: str, line: Property, place: str, known: list[str], notes: Notes) -> None:
     if name not in _NOT_CARRIED:
         nearest = nearest_name(name, known)
         hint = f" (like {nearest})" if nearest else ""
-        notes.add(number, place, f"left out: YCSB-cpp has no such property{hint}")
-    elif text not in ("false", "0"):  # off, it changes nothing
-        notes.add(number, place, f"left out: {_NOT_CARRIED[name]}")
+        text = f"left out: YCSB-cpp has no such property{hint}"
+        notes.add(line.line, place, text, line.where)
+    elif line.value not in ("false", "0"):  # off, it changes nothing
+        notes.add(line.line, place, f"left out: {_NOT_CARRIED[name]}", line.where)
 
 
 def _from_options_file(
-    file: Line, others: Mapping[str, Line], request: ImportRequest, notes: Notes
+    file: Property, others: Properties, request: ImportRequest, notes: Notes
 ) -> ImportedConfig:
     """The options of the file that the properties name, as YCSB-cpp does it."""
-    for name, (number, _) in others.items():
+    for name, line in others.items():
         if name not in _OF_THE_PROGRAM:
             text = f"left out: YCSB-cpp ignores it beside rocksdb.{OPTIONS_FILE}"
-            notes.add(number, f"rocksdb.{name}", text)
-    number, name = file
-    path = request.path.parent / name
+            notes.add(line.line, f"rocksdb.{name}", text, line.where)
+    name = file.value
+    path = (Path() if file.line is None else Path(file.source).parent) / name
     if not path.is_file():
-        where = f"{request.source}:{number}"
-        raise InputError(where, f"rocksdb.{OPTIONS_FILE}", found=name, why=f"no such file: {path}")
+        why = f"no such file: {path}"
+        raise InputError(file.where, f"rocksdb.{OPTIONS_FILE}", found=name, why=why)
     config = read_options_file(replace(request, text=read_text(path), path=path))
     return replace(config, notes=notes.taken() + config.notes)
 

@@ -28,6 +28,8 @@ from lsmtune.records.workload import Durability, PageCache, Phase, PhaseKind, Wo
 from lsmtune.runners.crash_check import CrashCheck, KilledRun
 from lsmtune.storage.codec import decode, encode
 from lsmtune.storage.measurements import MeasurementStore, Role
+from lsmtune.workloads.parameters import KEY_BYTES_MIN
+from lsmtune.workloads.sizes import mean_key_bytes
 
 WHAT_IT_IS = "process crash; a power loss is not simulated"
 
@@ -174,13 +176,24 @@ def load_of(workload: Workload, limits: Limits, load_bytes: int = LOAD_BYTES) ->
 
     What comes after it keeps the driver busy, and writes nothing.
     """
-    record_bytes = workload.key_bytes + workload.value_bytes
+    key_bytes = max(KEY_BYTES_MIN, round(mean_key_bytes(workload)))
+    record_bytes = key_bytes + workload.value_bytes
     size = min(load_bytes, int(min(limits.disk_bytes, limits.memory_bytes) * _SHARE_OF_LIMITS))
     num = max(1, size // record_bytes)
     load = Phase("load", PhaseKind.LOAD, "filluniquerandom", operations_per_thread=num)
     hold = Phase("hold", PhaseKind.WARMUP, "readrandom", duration_s=_HOLD_S)
     return replace(
-        workload, name="crash test", phases=(load, hold), num=num, page_cache=PageCache.WARM
+        workload,
+        name="crash test",
+        phases=(load, hold),
+        num=num,
+        key_bytes=key_bytes,
+        page_cache=PageCache.WARM,
+        # The keys that the look afterwards counts through, in one database.
+        keys=None,
+        key_sizes=None,
+        databases=1,
+        column_families=1,
     )
 
 

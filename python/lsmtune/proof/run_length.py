@@ -50,7 +50,7 @@ def _of_phase(phase: PhaseMeasurement) -> list[str]:
         lines += _few_flushes(phase)
         lines += _few_compactions(phase)
         lines += _growing(phase.bytes_per_level)
-        if phase.drain_s > phase.elapsed_s:
+        if phase.drain_s is not None and phase.drain_s > phase.elapsed_s:
             lines.append(
                 "what it left to flush and compact took longer than the phase itself "
                 f"({phase.drain_s:.3g} s after {phase.elapsed_s:.3g} s)"
@@ -59,7 +59,7 @@ def _of_phase(phase: PhaseMeasurement) -> list[str]:
 
 
 def _writes(phase: PhaseMeasurement) -> bool:
-    return phase.user_bytes_written > 0
+    return (phase.user_bytes_written or 0) > 0
 
 
 def _few_flushes(phase: PhaseMeasurement) -> list[str]:

@@ -26,14 +26,17 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True)
 class Latency:
-    """Latency of one operation type, in microseconds, and the whole HDR histogram in ns."""
+    """Latency of one operation type, in microseconds, and the whole HDR histogram in ns.
+
+    Percentiles are None, and the histogram is empty, where a program of others' does not tell.
+    """
 
     count: int
     latency_us_mean: float
-    latency_us_p50: float
-    latency_us_p95: float
-    latency_us_p99: float
-    latency_us_p999: float
+    latency_us_p50: float | None
+    latency_us_p95: float | None
+    latency_us_p99: float | None
+    latency_us_p999: float | None
     latency_us_max: float
     histogram_ns_base64: str = ""
 
@@ -47,7 +50,7 @@ class Interval:
     operations: int
     operations_total: int
     throughput_ops_s: float
-    rss_bytes: int
+    rss_bytes: int | None
     cpu_s: float | None = None
     steal_s: float | None = None
 
@@ -72,8 +75,29 @@ class LevelWork:
 
 
 @dataclass(frozen=True)
+class TraceDamage:
+    """Where a trace cannot be read any more, and why; what comes before it counts."""
+
+    offset_bytes: int
+    record: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class ReplayReport:
+    """What the replay of a trace left out: entries of batches by their type, and damaged parts."""
+
+    skipped: Mapping[str, int]
+    damage: TraceDamage | None
+
+
+@dataclass(frozen=True)
 class PhaseMeasurement:
-    """What one phase observed. `latency_us_*` are those of the phase's own operation type."""
+    """What one phase observed. `latency_us_*` are those of the phase's own operation type.
+
+    What the runner cannot tell is None: a program of others' knows nothing of the drain after its
+    last operation, and so nothing of what is sustained.
+    """
 
     name: str
     kind: str
@@ -81,14 +105,14 @@ class PhaseMeasurement:
     threads: int
     operations: int
     elapsed_s: float
-    drain_s: float
+    drain_s: float | None
     throughput_ops_s: float
-    sustained_throughput_ops_s: float
+    sustained_throughput_ops_s: float | None
     cut_short: bool
-    user_bytes_written: int
-    user_bytes_read: int
-    rss_bytes_max: int
-    database_bytes: int
+    user_bytes_written: int | None
+    user_bytes_read: int | None
+    rss_bytes_max: int | None
+    database_bytes: int | None
     started_unix_us: int
     finished_unix_us: int
     latency_us_mean: float | None = None
@@ -120,6 +144,7 @@ class PhaseMeasurement:
     block_cache_hits: int | None = None
     block_cache_misses: int | None = None
     operations_by_type: Mapping[str, int] | None = None
+    replay: ReplayReport | None = None
 
 
 @dataclass(frozen=True)
@@ -182,7 +207,8 @@ class Measurement:
     A run that ended early keeps the phases it finished, and the intervals of the one it did not.
     `reported` holds what a program of the user's own measured, by the names that it chose, and
     `intermediate` what it said on its way there. `memory_limited_by` is `cgroup` or `watch`;
-    `paired_by` the `PairMethod` of a run that shared the machine with another.
+    `paired_by` the `PairMethod` of a run that shared the machine with another. `runner` is the
+    program of others' that performed it, by its name; empty for lsmtune's driver and for commands.
     """
 
     outcome: Outcome
@@ -205,3 +231,4 @@ class Measurement:
     intermediate: tuple[IntermediateReport, ...] = ()
     memory_limited_by: str = ""
     paired_by: str = ""
+    runner: str = ""

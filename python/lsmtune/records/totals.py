@@ -8,7 +8,8 @@ TOTAL_METRICS = ("total_elapsed_s", "total_with_drain_s")
 
 
 def total_metric(measurement: Measurement, metric: str) -> float | None:
-    """One of TOTAL_METRICS, in seconds; None for another name or a run without measure phases.
+    """One of TOTAL_METRICS, in seconds; None for another name, a run without measure phases, and
+    where one of them does not tell.
 
     `total_elapsed_s` adds up the phases from their first operation to the end of their last one;
     `total_with_drain_s` adds the time to flush and compact what they wrote, which the next phase or
@@ -20,4 +21,5 @@ def total_metric(measurement: Measurement, metric: str) -> float | None:
     elapsed_s = sum(phase.elapsed_s for phase in measured)
     if metric == "total_elapsed_s":
         return elapsed_s
-    return elapsed_s + sum(phase.drain_s for phase in measured)
+    drains_s = [phase.drain_s for phase in measured if phase.drain_s is not None]
+    return elapsed_s + sum(drains_s) if len(drains_s) == len(measured) else None

@@ -25,6 +25,7 @@ from lsmtune.report.slice_figure import slice_figure
 from lsmtune.report.sustained import level_tables, performance_label, performance_tables
 from lsmtune.report.words import importance_note, rank, rung_name, statistics_facts
 from lsmtune.storage.folder import StudyFolder
+from lsmtune.workloads.describe import mixed_phases
 
 _TEMPLATES = Path(__file__).parent / "templates"
 
@@ -121,6 +122,7 @@ def _environment() -> jinja2.Environment:
         lstrip_blocks=True,
     )
     environment.filters.update(
+        mixed_phases=mixed_phases,
         breakable=_breakable,
         count=text.count,
         direction_words=direction_words,

@@ -54,10 +54,14 @@ class CommandProcess:
         stdout: Path,
         stderr: Path,
         followed: Sequence[Path],
+        stdin: Path | None = None,
     ) -> None:
-        """Starts the program in `folder`. Raises InputError if it cannot be started."""
+        """Starts the program in `folder`, which reads the file `stdin`, nothing where None.
+
+        Raises InputError if it cannot be started.
+        """
         self._files = [FollowedFile(path) for path in followed]
-        self._popen = _spawn(arguments, environment, folder, stdout, stderr)
+        self._popen = _spawn(arguments, environment, folder, (stdin, stdout, stderr))
         self._seen: dict[int, psutil.Process] = {}
         self._tree_bytes = 0
         self._next_look = time.monotonic()
@@ -167,16 +171,20 @@ def _spawn(
     arguments: Sequence[str],
     environment: Mapping[str, str],
     folder: Path,
-    stdout: Path,
-    stderr: Path,
+    streams: tuple[Path | None, Path, Path],
 ) -> subprocess.Popen[bytes]:
+    stdin, stdout, stderr = streams
     try:
-        with stdout.open("wb") as output, stderr.open("wb") as errors:
+        with (
+            (stdin or Path(os.devnull)).open("rb") as given,
+            stdout.open("wb") as output,
+            stderr.open("wb") as errors,
+        ):
             return subprocess.Popen(
                 arguments,
                 cwd=folder,
                 env=environment,
-                stdin=subprocess.DEVNULL,
+                stdin=given,
                 stdout=output,
                 stderr=errors,
                 start_new_session=True,

@@ -39,6 +39,7 @@ _OPTIONAL_IN_PHASE = frozenset(
         "block_cache_hits",
         "block_cache_misses",
         "operations_by_type",
+        "replay",
     }
 )
 
@@ -167,6 +168,23 @@ class Probed:
 
 
 @dataclass(frozen=True)
+class TraceProgress:
+    """How far the inspection of a trace has come."""
+
+    bytes_read: int
+    bytes_total: int
+    records: int
+    elapsed_s: float
+
+
+@dataclass(frozen=True)
+class TraceInspected:
+    """What a trace holds: the answer to an `inspect_trace` request, which `traces/` reads."""
+
+    document: Mapping[str, object]
+
+
+@dataclass(frozen=True)
 class Finished:
     """The last message of a run that ended well."""
 
@@ -204,6 +222,8 @@ Message = (
     | Verified
     | Probed
     | Reported
+    | TraceProgress
+    | TraceInspected
     | Finished
     | Failed
 )
@@ -218,6 +238,8 @@ _KINDS: dict[str, type[Message]] = {
     "background_work": BackgroundWork,
     "verified": Verified,
     "probed": Probed,
+    "trace_progress": TraceProgress,
+    "trace_summary": TraceInspected,
     "finished": Finished,
     "failed": Failed,
 }
@@ -242,6 +264,8 @@ def parse_message(line: bytes | str) -> Message:
         _check_version(data.get("protocol_version"))
     if kind is PhaseFinished:
         message: Message = _phase_finished(data)
+    elif kind is TraceInspected:
+        message = TraceInspected(data)
     else:
         message = read(kind, data, str(name), optional=_OPTIONAL.get(kind, frozenset()))
     _check_outcome(message)

@@ -141,4 +141,4 @@ class NativeRun:
         )
         workload, prepared = self._request.workload, self._request.prepared
         before = workload.phases[: prepared.phases] if prepared else ()
-        self.measurement = with_lost_reads(measurement, workload.num, before)
+        self.measurement = with_lost_reads(measurement, workload.num, before, workload.phases)

@@ -82,9 +82,13 @@ def run_pair(
 def slices_obstacle(workload: Workload) -> str:
     """Why runs of `workload` cannot take turns in slices; an empty string when they can."""
     for phase in workload.phases:
-        if phase.rate_ops_s is not None:
+        paced = any(beside.rate_ops_s is not None for beside in phase.companions)
+        if phase.is_open_loop or paced:
+            how = (
+                "at a fixed rate (rate_ops_s)" if phase.rate_ops_s is not None else "at given times"
+            )
             return (
-                f"phase {phase.name} starts operations at a fixed rate (rate_ops_s), "
+                f"phase {phase.name} starts operations {how}, "
                 "which a run that stands still would miss"
             )
     return cold_obstacle(workload)

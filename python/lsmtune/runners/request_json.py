@@ -73,6 +73,21 @@ def probe_request(engine: EngineIdentity, directory: Path) -> Json:
     }
 
 
+def inspect_request(path: Path, ranges: int, key_number: Json | None) -> Json:
+    """The request that asks what the trace in `path` holds.
+
+    `ranges` parts of the numbers of its keys are told apart; `key_number` says how a key's number
+    is read (None: the driver looks).
+    """
+    return {
+        "protocol_version": PROTOCOL_VERSION,
+        "command": "inspect_trace",
+        "path": str(path),
+        "ranges": ranges,
+        **_where_given(key_number=key_number),
+    }
+
+
 def _engine(name: str, library: str | None) -> Json:
     return {"name": name} if library is None else {"name": name, "library": library}
 

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from lsmtune.engines.options.spaces import ReadySpace
 from lsmtune.engines.page_cache import with_page_cache
+from lsmtune.engines.workload_options import with_merge_operator
 from lsmtune.errors import InputError
 from lsmtune.records.config import Config, OptionValue
 from lsmtune.records.goal import WeightedWorkload
@@ -28,7 +29,14 @@ from lsmtune.spec.constraints import make_constraints, outcome_only
 from lsmtune.spec.document import Document
 from lsmtune.spec.goal import make_goal, make_workloads
 from lsmtune.spec.models import StudyModel
-from lsmtune.spec.program import PROGRAM, engine_of, make_command, reported_metrics
+from lsmtune.spec.program import (
+    PROGRAM,
+    engine_of,
+    make_command,
+    make_program,
+    own_command,
+    reported_metrics,
+)
 from lsmtune.spec.safety import (
     DURABILITY_OPTIONS,
     check_allowance,
@@ -44,8 +52,9 @@ from lsmtune.units import format_duration
 def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> Spec:
     """The Spec of `study`. Raises `InputError` whose field is dotted and whose source is bare."""
     source = document.source
-    engine = engine_of(study, source)
-    workloads = make_workloads(study, source)
+    engine, runner = engine_of(study, source), own_command(study)
+    stated = make_workloads(study, source, path.parent)
+    workloads = stated.weighted
     goal = make_goal(study, workloads, source)
     ready = ready_spaces(study.space, engine, source)
     baseline = named_config(study.baseline, engine, path, source, "baseline")
@@ -54,13 +63,7 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
         named_config(named, engine, path, source, f"start[{index}]")
         for index, named in enumerate(study.start)
     ]
-    held = with_page_cache(
-        _fixed(fixed.config, ready),
-        engine,
-        _page_cache(workloads, source),
-        source,
-        "workload.page_cache" if len(workloads) == 1 else "workloads[0].page_cache",
-    )
+    held = _held(_fixed(fixed.config, ready), engine, workloads, source)
     parts = _Parts(
         engine=engine,
         baseline=baseline.config,
@@ -95,19 +98,31 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
         constraints=_constraints(study, parts, ready, workloads, source),
         pick_where=_pick_where(study, parts, workloads, source),
         start=parts.start,
-        notes=tuple(note for named in (baseline, fixed, *start) for note in named.notes),
+        notes=(
+            *stated.notes,
+            *(note for named in (baseline, fixed, *start) for note in named.notes),
+        ),
         stated_defaults={
             name: model.default
             for name, model in study.space.parameters.items()
             if model.default is not None
         },
-        pruner=make_pruner_spec(
-            study.pruner, goal, workloads, source, program=study.runner is not None
-        ),
+        pruner=make_pruner_spec(study.pruner, goal, workloads, source, program=runner is not None),
         command=None
-        if study.runner is None
-        else make_command(study.runner, goal, parts.space, parts.baseline, path, source),
+        if runner is None
+        else make_command(runner, goal, parts.space, parts.baseline, path, source),
+        program=make_program(study, goal, workloads, path, source),
     )
+
+
+def _held(fixed: Config, engine: str, workloads: Sequence[WeightedWorkload], source: str) -> Config:
+    """`fixed` with the options that the workloads stand for, in every run."""
+    asked = _page_cache(workloads, source)
+    field = "workload.page_cache" if len(workloads) == 1 else "workloads[0].page_cache"
+    config = with_page_cache(fixed, engine, asked, source, field)
+    for weighted in workloads:
+        config = with_merge_operator(config, engine, weighted.workload, source)
+    return config
 
 
 def _page_cache(workloads: Sequence[WeightedWorkload], source: str) -> PageCache:

@@ -30,6 +30,22 @@ _FALSE = frozenset({"false", "False", "FALSE"})
 
 
 @dataclass(frozen=True)
+class FileKind:
+    """What a file is called in errors: `noun`, and what makes one, if there is such a command."""
+
+    noun: str
+    made_by: str = ""
+
+    @property
+    def article(self) -> str:
+        """`a study file`."""
+        return f"a {self.noun} file"
+
+
+STUDY_FILE = FileKind("study", "`lsmtune init` writes one")
+
+
+@dataclass(frozen=True)
 class Document:
     """The file's mapping and, by dotted field name (`space.a.choices[1]`), its lines.
 
@@ -49,40 +65,40 @@ class Document:
         return f"{self.source}:{self.lines[field]}" if field else self.source
 
 
-def read_text(path: Path) -> str:
-    """The text of a study file. Raises `InputError` for all that is not a small UTF-8 file."""
+def read_text(path: Path, kind: FileKind = STUDY_FILE) -> str:
+    """The text of a file of `kind`. Raises `InputError` for all that is not a small UTF-8 file."""
     source = str(path)
     try:
         status = path.stat()
         if stat.S_ISDIR(status.st_mode):
-            raise InputError(source, why="is a directory", allowed="a study file (YAML)")
+            raise InputError(source, why="is a directory", allowed=f"{kind.article} (YAML)")
         if not stat.S_ISREG(status.st_mode):
-            raise InputError(source, why="is not a regular file", allowed="a study file (YAML)")
+            raise InputError(source, why="is not a regular file", allowed=f"{kind.article} (YAML)")
         if status.st_size > FILE_BYTES_MAX:
             found = f"{status.st_size} bytes"
-            allowed = f"a study file of at most {FILE_BYTES_MAX} bytes"
+            allowed = f"{kind.article} of at most {FILE_BYTES_MAX} bytes"
             raise InputError(source, why=f"is too large: {found}", allowed=allowed)
         return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
-        allowed = "a study file; `lsmtune init` writes one"
+        allowed = "; ".join(part for part in (kind.article, kind.made_by) if part)
         raise InputError(source, why="no such file", allowed=allowed) from None
     except UnicodeDecodeError as error:
         found = f"byte 0x{error.object[error.start]:02x} at offset {error.start}"
         raise InputError(
-            source, why=f"is not text: {found}", allowed="a study file in UTF-8"
+            source, why=f"is not text: {found}", allowed=f"{kind.article} in UTF-8"
         ) from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InputError(source, why=f"cannot be read: {reason}") from None
 
 
-def parse_document(text: str, source: str) -> Document:
+def parse_document(text: str, source: str, kind: FileKind = STUDY_FILE) -> Document:
     """`text` as one YAML mapping. Raises `InputError` with the line for all else."""
     try:
         node = yaml.compose(text, Loader=_StrictLoader)
     except yaml.MarkedYAMLError as error:
         line = "" if error.problem_mark is None else f":{error.problem_mark.line + 1}"
-        raise InputError(f"{source}{line}", why=_yaml_problem(error)) from None
+        raise InputError(f"{source}{line}", why=_yaml_problem(error, kind)) from None
     except yaml.reader.ReaderError as error:
         line_number = text.count("\n", 0, error.position) + 1
         raise InputError(
@@ -93,16 +109,16 @@ def parse_document(text: str, source: str) -> Document:
     if not isinstance(node, yaml.MappingNode):
         line_number = node.start_mark.line + 1
         raise InputError(
-            f"{source}:{line_number}", why="is not a study", allowed="a mapping of fields"
+            f"{source}:{line_number}", why=f"is not a {kind.noun}", allowed="a mapping of fields"
         )
     reader = _Reader(source)
     data = reader.mapping(node, "")
     return Document(source, data, reader.lines, reader.scalars)
 
 
-def _yaml_problem(error: yaml.MarkedYAMLError) -> str:
+def _yaml_problem(error: yaml.MarkedYAMLError, kind: FileKind) -> str:
     if isinstance(error, _RefusedError):
-        return f"{error.problem} in a study file"
+        return f"{error.problem} in {kind.article}"
     parts = (error.context, error.problem)
     return f"not YAML: {', '.join(part for part in parts if part)}"
 

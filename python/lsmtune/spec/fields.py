@@ -18,7 +18,7 @@ from lsmtune.units import (
     parse_duration,
     parse_share,
 )
-from lsmtune.workloads import WORKLOAD_NAMES, WORKLOAD_PARAMETERS
+from lsmtune.workloads import FAMILIES, WORKLOAD_NAMES, WorkloadFamily
 
 WHOLE_ALLOWED = "a whole number, or a size such as 4MiB"
 DURATION_ALLOWED = "a time above 0, largest unit first (1h30m, 90s, 500ms), or a number of seconds"
@@ -153,7 +153,7 @@ def _workload(value: object) -> object:
     if not isinstance(value, dict):
         raise _refused("a mapping of fields")
     name = value.get("name")
-    if not isinstance(name, str):
+    if not isinstance(name, str) and "file" not in value:
         context = {"allowed": ", ".join(WORKLOAD_NAMES), "field": "name", "found": name}
         raise PydanticCustomError("refused", "{allowed}", context)
     return value
@@ -180,20 +180,48 @@ _WEIGHTED = {
 
 
 def _workload_schema() -> dict[str, Any]:
-    properties: dict[str, Any] = {
+    """Families of the same parameters together; what else they check, only they know."""
+    groups: dict[tuple[str, ...], list[WorkloadFamily]] = {}
+    for family in FAMILIES.values():
+        names = (*family.parameters, *family.also, *family.ignored, *family.no_effect)
+        groups.setdefault(tuple(sorted(names)), []).append(family)
+    file = {"file": {"type": "string", "minLength": 1, "description": "a workload file"}}
+    return {
+        "anyOf": [
+            *(_families_schema(families) for families in groups.values()),
+            {
+                "type": "object",
+                "properties": {**file, **_parameters_schema(FAMILIES["ycsb"]), **_WEIGHTED},
+                "required": ["file"],
+                "additionalProperties": False,
+            },
+        ]
+    }
+
+
+def _families_schema(families: list[WorkloadFamily]) -> dict[str, Any]:
+    parameters: dict[str, Any] = {}
+    for family in families:
+        parameters |= _parameters_schema(family)
+    names = {"enum": [family.name for family in families]}
+    paths = {"type": ["string", "array"], "items": {"type": "string"}}
+    return {
+        "type": "object",
+        "properties": {"name": names, "properties": paths, **parameters, **_WEIGHTED},
+        "required": ["name"],
+        "additionalProperties": False,
+    }
+
+
+def _parameters_schema(family: WorkloadFamily) -> dict[str, Any]:
+    kinds = {"type": ["number", "string", "boolean"]}
+    others = (*family.also, *family.ignored)
+    return {name: dict(kinds) for name in others} | {
         parameter.name: {
             "description": f"{parameter.description}; {parameter.allowed}",
             "type": ["number", "string"],
         }
-        for parameter in WORKLOAD_PARAMETERS.values()
-    }
-    properties["name"] = {"enum": list(WORKLOAD_NAMES)}
-    properties |= _WEIGHTED
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": ["name"],
-        "additionalProperties": False,
+        for parameter in family.parameters.values()
     }
 
 

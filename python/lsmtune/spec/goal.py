@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+from lsmtune.engines.workload_options import check_workload
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.records.goal import Goal, Pick, WeightedWorkload
 from lsmtune.records.objective import METRICS, Direction, Objective, default_direction
 from lsmtune.records.workload import Durability, PhaseKind, Workload
 from lsmtune.spec.models import ObjectiveModel, PickModel, StudyModel
-from lsmtune.spec.program import PROGRAM, program_workload
-from lsmtune.workloads import complete_parameters, make_workload
+from lsmtune.spec.program import PROGRAM, own_command, program_workload
+from lsmtune.spec.workload_fields import workload_fields
+from lsmtune.workloads.stated import Stated
 
 
-def make_workloads(study: StudyModel, source: str) -> tuple[WeightedWorkload, ...]:
-    """The workloads of the study, their weights as stated.
+@dataclass(frozen=True)
+class StudyWorkloads:
+    """The workloads of a study, their weights as stated, and what is to be said of them."""
+
+    weighted: tuple[WeightedWorkload, ...]
+    notes: tuple[str, ...] = ()
+
+
+def make_workloads(study: StudyModel, source: str, folder: Path) -> StudyWorkloads:
+    """The workloads of the study; files that it names are from `folder`.
 
     Raises `InputError` for none, for `workload` beside `workloads`, for a repeated label, and for
     what each of them has wrong.
@@ -24,21 +36,24 @@ def make_workloads(study: StudyModel, source: str) -> tuple[WeightedWorkload, ..
         raise InputError(source, "workloads", why="stands beside workload", allowed="one of them")
     if study.workload is not None:
         _refuse_share(study.workload, source)
-        return (_workload(study, study.workload, "workload", source),)
-    if not study.workloads and study.runner is not None:
-        return (WeightedWorkload(PROGRAM, program_workload(study), 1.0),)
+        weighted, notes = _workload(study, study.workload, "workload", source, folder)
+        return StudyWorkloads((weighted,), notes)
+    if not study.workloads and own_command(study) is not None:
+        return StudyWorkloads((WeightedWorkload(PROGRAM, program_workload(study), 1.0),))
     if not study.workloads:
         allowed = "a mapping with name and parameters, or workloads: a list of them"
         raise InputError(source, "workload", why="missing", allowed=allowed)
     made: list[WeightedWorkload] = []
+    said: tuple[str, ...] = ()
     for index, fields in enumerate(study.workloads):
         field = f"workloads[{index}]"
-        weighted = _workload(study, fields, field, source)
+        weighted, notes = _workload(study, fields, field, source, folder)
+        said += notes
         if weighted.label in [other.label for other in made]:
             why, allowed = "the same label twice", "a label of its own for each"
             raise InputError(source, field, why=why, found=weighted.label, allowed=allowed)
         made.append(weighted)
-    return tuple(made)
+    return StudyWorkloads(tuple(made), tuple(dict.fromkeys(said)))
 
 
 def _refuse_share(fields: dict[str, Any], source: str) -> None:
@@ -49,36 +64,56 @@ def _refuse_share(fields: dict[str, Any], source: str) -> None:
 
 
 def _workload(
-    study: StudyModel, fields: dict[str, Any], field: str, source: str
-) -> WeightedWorkload:
-    parameters = dict(fields)
-    name = parameters.pop("name")
-    label, weight = parameters.pop("label", name), parameters.pop("weight", 1.0)
+    study: StudyModel, fields: dict[str, Any], field: str, source: str, folder: Path
+) -> tuple[WeightedWorkload, tuple[str, ...]]:
+    """One workload with its weight, and what is to be said of it."""
+    stated_fields = dict(fields)
+    weight = stated_fields.pop("weight", 1.0)
+    label = stated_fields.pop("label", None)
+    try:
+        stated = workload_fields(stated_fields, folder, source)
+    except InputError as error:
+        raise _within(error, field, source) from None
+    workload = stated.workload
+    label = workload.name if label is None else label
     if not isinstance(label, str) or not label or not label.isprintable():
         raise InputError(source, f"{field}.label", found=label, allowed="text of one line")
     if isinstance(weight, bool) or not isinstance(weight, int | float) or weight <= 0:
         raise InputError(source, f"{field}.weight", found=weight, allowed="a number above 0")
-    try:
-        workload = make_workload(name, parameters, source)
-    except InputError as error:
-        raise InputError(
-            source,
-            f"{field}.{error.field}",
-            found=error.found,
-            allowed=error.allowed,
-            nearest=error.nearest,
-            why=error.why,
-        ) from None
-    leveldb = study.engine is not None and study.engine.name == "leveldb"
-    if leveldb and workload.durability is Durability.NONE:
+    engine = "" if study.engine is None else study.engine.name
+    if engine == "leveldb" and workload.durability is Durability.NONE:
         raise InputError(
             source,
             f"{field}.durability",
             found=workload.durability.value,
             allowed="sync, wal; LevelDB cannot write without its log",
         )
-    complete = complete_parameters(name, parameters, source)
-    return WeightedWorkload(label, workload, float(weight), complete)
+    check_workload(workload, engine, source, field)
+    return WeightedWorkload(label, workload, float(weight), stated.parameters), _notes(stated)
+
+
+def _notes(stated: Stated) -> tuple[str, ...]:
+    """What has no effect; properties of engines are a configuration, which is named elsewhere."""
+    where = "name the file as baseline, options or start to use it"
+    engine = [
+        f"{found.where}: {name}: left out of the workload: {where}"
+        for name, found in stated.engine.items()
+    ]
+    return (*stated.notes, *engine)
+
+
+def _within(error: InputError, field: str, source: str) -> InputError:
+    """`error` of the fields at `field`; what a file of its own has wrong stays as it is."""
+    if error.source != source:
+        return error
+    return InputError(
+        source,
+        ".".join(part for part in (field, error.field) if part),
+        found=error.found,
+        allowed=error.allowed,
+        nearest=error.nearest,
+        why=error.why,
+    )
 
 
 def make_goal(study: StudyModel, workloads: tuple[WeightedWorkload, ...], source: str) -> Goal:
@@ -90,7 +125,7 @@ def make_goal(study: StudyModel, workloads: tuple[WeightedWorkload, ...], source
     shares = _shares([weighted.weight for weighted in workloads], "workloads", source)
     if not study.objectives:
         _refuse_pick(study.pick, source)
-        if study.objective is None and study.runner is not None:
+        if study.objective is None and own_command(study) is not None:
             allowed = "a mapping with the metric that the program reports"
             raise InputError(source, "objective", why="missing", allowed=allowed)
         model = study.objective or ObjectiveModel()
@@ -123,10 +158,11 @@ def _objective(
     workloads: Iterable[WeightedWorkload],
     source: str,
 ) -> Objective:
-    if study.runner is not None and model.metric not in METRICS and model.direction is None:
+    own = own_command(study) is not None
+    if own and model.metric not in METRICS and model.direction is None:
         # Of a metric that only the program knows, nobody here knows which way is better.
         raise InputError(source, f"{field}.direction", why="missing", allowed="maximize, minimize")
-    if study.runner is None and model.metric not in METRICS:
+    if not own and model.metric not in METRICS:
         raise InputError(
             source,
             f"{field}.metric",

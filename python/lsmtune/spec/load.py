@@ -77,7 +77,12 @@ def place_of(spec: Spec, field: str) -> str:
 
 
 def _with_line(error: InputError, document: Document) -> InputError:
-    """`error` with its line, and with what was found as the file has it: `64MiB`, not 67108864."""
+    """`error` with its line, and with what was found as the file has it: `64MiB`, not 67108864.
+
+    What another file has wrong, which this one names, stays as it is.
+    """
+    if error.source != document.source:
+        return error
     found = error.found
     if found is not None and document.scalars.get(error.field) is not None:
         found = document.scalars[error.field]

@@ -290,10 +290,20 @@ class ResultsModel(StrictModel):
 
 
 class RunnerModel(StrictModel):
-    """A program of the user's own that performs the runs, in place of lsmtune's driver."""
+    """What performs the runs in place of lsmtune's driver: a program of the user's own, by its
+    command, or one that people trust, by its name.
+    """
 
+    program: str | None = Field(
+        default=None, description="rocksdb-db_bench, leveldb-db_bench, ycsb-cpp or ekvsb"
+    )
+    path: str | None = Field(
+        default=None, description="where that program lies; looked for on PATH without"
+    )
+    arguments: list[str] = Field(default=[], description="further arguments for that program")
     command: list[str | list[str]] = Field(
-        description="a list: the program, then its arguments with {parameter} for values"
+        default=[],
+        description="a list: the program, then its arguments with {parameter} for values",
     )
     environment: dict[str, str] = Field(
         default={}, description="variables added to the program's environment"
@@ -380,7 +390,8 @@ class StudyModel(StrictModel):
         default=None, description="a mapping with name and, if wanted, library"
     )
     runner: RunnerModel | None = Field(
-        default=None, description="a mapping with command: a program in place of an engine"
+        default=None,
+        description="a mapping with program, or with command: a program in place of an engine",
     )
     workload: WorkloadFields | None = Field(
         default=None, description="a mapping with name and parameters"

@@ -46,11 +46,16 @@ class _AsWritten:
         return self._text
 
 
-def first_problem(error: ValidationError, document: Document) -> InputError:
-    """The problem nearest to the start of the file, as an `InputError` without its line."""
+def first_problem(
+    error: ValidationError, document: Document, root: type[BaseModel] = StudyModel
+) -> InputError:
+    """The problem nearest to the start of the file, as an `InputError` without its line.
+
+    `root` is the model that refused the file.
+    """
     details = error.errors(include_url=False)
     return min(
-        (_problem(detail, document.source) for detail in details),
+        (_problem(detail, document.source, root) for detail in details),
         key=lambda problem: document.lines.get(problem.field, 0),
     )
 
@@ -66,19 +71,19 @@ def found_text(value: object) -> object:
     return _AsWritten("a list") if isinstance(value, list) else value
 
 
-def _problem(detail: ErrorDetails, source: str) -> InputError:
+def _problem(detail: ErrorDetails, source: str, root: type[BaseModel]) -> InputError:
     place = detail["loc"]
     field, kind, found = _dotted(_without_tag(place)), detail["type"], detail["input"]
     if kind in ("union_tag_not_found", "union_tag_invalid"):
         return _type_problem(field, found, source)
     if kind == "missing":
-        return InputError(source, field, why="missing", allowed=_description(place))
+        return InputError(source, field, why="missing", allowed=_description(place, root))
     if kind == "extra_forbidden":
-        known = list(_model(place[:-1]).model_fields)
+        known = list(_model(place[:-1], root).model_fields)
         nearest = nearest_name(str(place[-1]), known)
         allowed = ", ".join(known)
         return InputError(source, field, why="unknown field", allowed=allowed, nearest=nearest)
-    allowed, nearest = _allowed(detail)
+    allowed, nearest = _allowed(detail, root)
     context = detail.get("ctx", {})
     if "field" in context:
         field, found = f"{field}.{context['field']}", context["found"]
@@ -102,7 +107,7 @@ def _type_problem(field: str, found: object, source: str) -> InputError:
     )
 
 
-def _allowed(detail: ErrorDetails) -> tuple[str, str]:
+def _allowed(detail: ErrorDetails, root: type[BaseModel]) -> tuple[str, str]:
     """What is allowed, and the nearest right spelling if there is one."""
     kind, context = detail["type"], detail.get("ctx", {})
     unit_error = context.get("error")
@@ -119,7 +124,7 @@ def _allowed(detail: ErrorDetails) -> tuple[str, str]:
     if kind in _BOUNDS:
         text, key = _BOUNDS[kind]
         return text.format(context[key]), ""
-    return _ALLOWED.get(kind) or _description(detail["loc"]) or detail["msg"], ""
+    return _ALLOWED.get(kind) or _description(detail["loc"], root) or detail["msg"], ""
 
 
 _PARAMETERS = ("space", "parameters")
@@ -143,14 +148,14 @@ def _dotted(place: Place) -> str:
     return "".join(parts).removeprefix(".")
 
 
-def _description(place: Place) -> str:
-    field = _model(place[:-1]).model_fields.get(str(place[-1]))
+def _description(place: Place, root: type[BaseModel]) -> str:
+    field = _model(place[:-1], root).model_fields.get(str(place[-1]))
     return (field.description if field is not None else None) or ""
 
 
-def _model(place: Place) -> type[BaseModel]:
+def _model(place: Place, root: type[BaseModel]) -> type[BaseModel]:
     """The innermost model at `place`."""
-    model: type[BaseModel] = StudyModel
+    model = root
     if place[:2] == _PARAMETERS and len(place) > 3:
         model, place = PARAMETER_MODELS[str(place[3])], place[4:]
     for part in place:

@@ -1,4 +1,4 @@
-"""From the model of `runner` to the CommandSpec of a program of the user's own."""
+"""From the model of `runner` to what performs the runs: a command, or a program people trust."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from lsmtune.errors import InputError
+from lsmtune.programs.info import ProgramInfo
+from lsmtune.programs.registry import info_named
 from lsmtune.records.command import (
     CommandSpec,
     JsonLines,
@@ -16,7 +18,9 @@ from lsmtune.records.command import (
     check_command,
 )
 from lsmtune.records.config import Config
-from lsmtune.records.goal import Goal
+from lsmtune.records.goal import Goal, WeightedWorkload
+from lsmtune.records.objective import METRICS, Objective
+from lsmtune.records.program import ProgramSpec
 from lsmtune.records.workload import Phase, PhaseKind, Workload
 from lsmtune.space import Space
 from lsmtune.spec.models import ResultsModel, RunnerModel, StudyModel, TemplateModel
@@ -26,11 +30,88 @@ PROGRAM = "program"
 STEP = "step"
 
 
+def own_command(study: StudyModel) -> RunnerModel | None:
+    """The runner of a study whose runs a program of the user's own performs; None for others."""
+    runner = study.runner
+    return runner if runner is not None and runner.program is None else None
+
+
+def make_program(
+    study: StudyModel,
+    goal: Goal,
+    workloads: Sequence[WeightedWorkload],
+    path: Path,
+    source: str,
+) -> ProgramSpec | None:
+    """The program that people trust of a study that names one.
+
+    Raises `InputError` for one that is none or works on another engine, for what it cannot perform
+    of a workload, and for an objective that it cannot tell.
+    """
+    model = study.runner
+    if model is None or model.program is None:
+        return None
+    _refuse_command_fields(model, source)
+    info = info_named(model.program, source, "runner.program")
+    engine = engine_of(study, source)
+    if engine not in info.engines:
+        allowed = ", ".join(info.engines)
+        raise InputError(source, "engine.name", found=engine, allowed=f"{allowed}, of {info.name}")
+    if study.engine is not None and study.engine.library is not None:
+        why = f"has no effect with {info.name}, which carries an engine of its own"
+        raise InputError(source, "engine.library", why=why, allowed="runner.path")
+    for weighted in workloads:
+        _check_performs(info, weighted.workload, engine, source)
+    for index, objective in enumerate(goal.objectives):
+        field = f"objectives[{index}]" if goal.several else "objective"
+        for weighted in workloads:
+            _check_told(info, objective, weighted.workload, f"{field}.metric", source)
+    place = None if model.path is None else path.parent.absolute() / Path(model.path).expanduser()
+    return ProgramSpec(info.name, place, tuple(model.arguments))
+
+
+def _refuse_command_fields(model: RunnerModel, source: str) -> None:
+    """A program that people trust is told what to do in its own words, and read in them."""
+    for name in ("command", "environment", "parameters_file", "metrics"):
+        if getattr(model, name):
+            raise InputError(source, f"runner.{name}", why="stands beside program")
+    if model.results != ResultsModel():
+        raise InputError(source, "runner.results", why="stands beside program")
+
+
+def _check_performs(info: ProgramInfo, workload: Workload, engine: str, source: str) -> None:
+    try:
+        info.check(workload, engine)
+    except InputError as error:
+        raise InputError(
+            source,
+            "workload",
+            found=error.found,
+            allowed=error.allowed,
+            why=f"{info.name} cannot perform {workload.name}: {error.field}: {error.why}",
+        ) from None
+
+
+def _check_told(
+    info: ProgramInfo, objective: Objective, workload: Workload, field: str, source: str
+) -> None:
+    measured = [
+        phase
+        for phase in workload.phases
+        if phase.kind is PhaseKind.MEASURE and objective.phase in (None, phase.name)
+    ]
+    if not measured or objective.metric not in (untold := info.untold(measured[-1])):
+        return
+    told = [metric for metric in METRICS if metric not in untold]
+    why = f"{info.name} cannot tell it"
+    raise InputError(source, field, found=objective.metric, why=why, allowed=", ".join(told))
+
+
 def engine_of(study: StudyModel, source: str) -> str:
     """The engine's name; `PROGRAM` where a program stands in its place."""
     if study.engine is not None:
         return str(study.engine.name)
-    if study.runner is None:
+    if own_command(study) is None:
         allowed = "a mapping with name and, if wanted, library; or runner: a program of your own"
         raise InputError(source, "engine", why="missing", allowed=allowed)
     return PROGRAM
@@ -45,12 +126,13 @@ def program_workload(study: StudyModel) -> Workload:
 
 def reported_metrics(study: StudyModel) -> tuple[str, ...]:
     """The metrics that a program is said to report, beside those of the objectives."""
-    if study.runner is None:
+    runner = own_command(study)
+    if runner is None:
         return ()
-    results = study.runner.results
+    results = runner.results
     pointers = results.json_pointer.metrics if results.json_pointer is not None else {}
     named = [o.metric for o in study.objectives or ([study.objective] if study.objective else [])]
-    return tuple(dict.fromkeys([*named, *study.runner.metrics, *results.regex, *pointers]))
+    return tuple(dict.fromkeys([*named, *runner.metrics, *results.regex, *pointers]))
 
 
 def make_command(

@@ -12,6 +12,7 @@ from lsmtune.records.config import Config, OptionValue
 from lsmtune.records.goal import Goal, WeightedWorkload
 from lsmtune.records.objective import Direction, Objective
 from lsmtune.records.pairing import PairMethod
+from lsmtune.records.program import ProgramSpec
 from lsmtune.records.request import Limits
 from lsmtune.records.workload import Workload
 from lsmtune.space import Constraint, Parameter, Space
@@ -141,6 +142,7 @@ class Spec:
     start: tuple[Config, ...] = ()
     pruner: PrunerSpec | None = None
     command: CommandSpec | None = None
+    program: ProgramSpec | None = None
     notes: tuple[str, ...] = ()
     stated_defaults: Mapping[str, OptionValue] = field(default_factory=dict)
 
@@ -175,6 +177,7 @@ class Spec:
             "space": {p.name: _parameter_parts(p) for p in self.space.parameters},
             "limits": self.limits,
             **({} if self.command is None else {"runner": _command_parts(self.command)}),
+            **({} if self.program is None else {"runner": repr(self.program)}),
         }
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 
+from lsmtune.engines.options.spaces import READY_SPACES
 from lsmtune.pruners import PRUNERS
+from lsmtune.records.config import OptionValue, option_text
+from lsmtune.records.workload import PhaseKind, Workload
 from lsmtune.samplers import SAMPLERS
-from lsmtune.workloads import NAMED_WORKLOADS, WORKLOAD_PARAMETERS, complete_parameters
+from lsmtune.workloads import FAMILIES, complete_parameters
 
 TEMPLATE_ENGINES = ("rocksdb", "leveldb")
 
@@ -64,18 +68,27 @@ _ONE_PHASE = (
     "sustained_throughput_ops_s",
     "# Sustained: the time to flush what is in memory and to finish compactions is charged.",
 )
-_OF_SEVERAL_PHASES = frozenset({"put-get-delete"})
 _SEVERAL_PHASES = (
     "total_with_drain_s",
     "# All phases together; the time to flush and to finish compactions is charged.",
 )
-_WRITES = frozenset({"fillseq", "fillrandom", "overwrite", "deleterandom", "put-get-delete"})
+# What a measure phase writes by most of all; of a mix, the share of its operations.
+_WRITES = frozenset(
+    {
+        *("fillseq", "fillrandom", "filluniquerandom", "overwrite"),
+        *("deleterandom", "deleteuniquerandom"),
+        *("put", "insert", "update", "read_modify_write", "merge", "delete", "delete_oldest"),
+    }
+)
+_WRITES_SHARE = 0.3  # from here on the options of writes matter at least as much
+# Parameters that are written out, not as comments, because they are the size of the work.
+_SIZES = ("num", "value_bytes", "recordcount", "operationcount", "operations", "threadcount")
 
 _TEMPLATE = """\
 # A study of lsmtune: what is tuned, under which workload, within which limits.
 #   lsmtune tune {file_name}
 version: 1
-name: {engine}-{workload}
+name: {engine}-{workload_name}
 
 engine:
   name: {engine}
@@ -83,8 +96,7 @@ engine:
 
 # {description}.
 workload:
-  name: {workload}
-{parameters}
+{workload}
 {about_objective}
 # Others: throughput_ops_s, latency_us_p99, write_amplification, rss_bytes_max, ...
 # Several, of which a front is searched: objectives: [{{metric: ...}}, {{metric: ...}}]
@@ -94,11 +106,11 @@ objective:
 # What the best configuration has to beat: default, the options that you run today, an option file,
 # or a preset (`lsmtune options {engine} --presets`):
 #   baseline: {{write_buffer_size: 32MiB}}
-baseline: default
+{baseline}
 
 # Options of every run, of the baseline and of the candidates:
 #   options: {{max_open_files: 1000}}
-
+{options}
 # What is searched, in the engine's own names. Kinds: int, float, categorical. A value outside the
 # range with a meaning of its own goes under `special: [-1]`; `when: {{other: value}}` makes a
 # parameter active only while another one has that value. `lsmtune options {engine}` has them all,
@@ -146,29 +158,37 @@ seed: 0
 
 def study_text(
     engine: str,
-    workload: str,
-    parameters: Mapping[str, object],
+    fields: Mapping[str, object],
     budget: str,
     file_name: str,
     *,
+    workload: Workload,
     space: str | None = None,
     sampler: str = "tpe",
+    options: Mapping[str, OptionValue] | None = None,
 ) -> str:
-    """A study file for `workload` on `engine` (one of `TEMPLATE_ENGINES`).
+    """A study file for `workload`, which `fields` state, on `engine` (of `TEMPLATE_ENGINES`).
 
     `space` is the name of a ready one; a short one that suits the workload is written out without
-    it. `parameters`, `budget`, `space` and `sampler` are written as they are: the caller has
-    checked them.
+    it. `options` are what runs today: those of the space become the baseline, others those of
+    every run. All is written as it is: the caller has checked it.
     """
-    spaces = _WRITE_SPACE if workload in _WRITES else _READ_SPACE
-    metric, about = _SEVERAL_PHASES if workload in _OF_SEVERAL_PHASES else _ONE_PHASE
+    own = (_WRITE_SPACE if _writes(workload) else _READ_SPACE)[engine]
+    measured = [phase for phase in workload.phases if phase.kind is PhaseKind.MEASURE]
+    metric, about = _SEVERAL_PHASES if len(measured) > 1 else _ONE_PHASE
+    searched = _searched(own if space is None else "", space)
+    fixed = {n: v for n, v in (options or {}).items() if n not in searched}
+    today = {n: v for n, v in (options or {}).items() if n in searched}
+    family = FAMILIES.get(str(fields.get("name")))
     return _TEMPLATE.format(
         engine=engine,
-        workload=workload,
+        workload_name=workload.name,
+        workload=_workload_lines(fields),
         library_hint=_LIBRARY_HINT,
-        description=NAMED_WORKLOADS[workload].description.capitalize(),
-        parameters=_parameter_lines(workload, parameters),
-        space=f"space:\n{spaces[engine]}" if space is None else f"space: {space}\n",
+        description=_sentence(family.description if family else f"the workload {workload.name}"),
+        baseline=_mapping("baseline", today) if today else "baseline: default",
+        options=_mapping("options", fixed) + "\n" if fixed else "",
+        space=f"space:\n{own}" if space is None else f"space: {space}\n",
         sampler=sampler,
         samplers=", ".join(SAMPLERS),
         pruners=", ".join(name for name in PRUNERS if name != "none"),
@@ -179,14 +199,55 @@ def study_text(
     )
 
 
-def _parameter_lines(workload: str, given: Mapping[str, object]) -> str:
-    """The given parameters, the two that matter most, and the others as comments."""
-    lines = []
-    for name, default in complete_parameters(workload, {}, "template").items():
-        about = WORKLOAD_PARAMETERS[name].description
-        if name in given or name in ("num", "value_bytes"):
-            lines.append(f"  # {about}\n  {name}: {given.get(name, default)}\n")
+def _searched(written: str, ready: str | None) -> set[str]:
+    """The options of the space that is written out, or of the ready one."""
+    if ready is not None:
+        return {parameter.name for parameter in READY_SPACES[ready].parameters}
+    lines = [
+        line.strip() for line in written.splitlines() if line.startswith("  ") and line[2] != " "
+    ]
+    return {line.partition(":")[0] for line in lines if not line.startswith("#")}
+
+
+def _writes(workload: Workload) -> bool:
+    """Whether the last measure phase mostly writes."""
+    phase = [phase for phase in workload.phases if phase.kind is PhaseKind.MEASURE][-1]
+    if phase.mix is None:
+        return phase.operation in _WRITES
+    total = sum(weight for _, weight in phase.mix.operations)
+    writes = sum(weight for name, weight in phase.mix.operations if name in _WRITES)
+    return writes >= _WRITES_SHARE * total
+
+
+def _mapping(name: str, options: Mapping[str, OptionValue]) -> str:
+    lines = [f"  {option}: {_quoted(value)}" for option, value in options.items()]
+    return "\n".join([f"{name}:", *lines])
+
+
+def _quoted(value: OptionValue) -> str:
+    text = option_text(value)
+    return text if not isinstance(value, str) or text.isidentifier() else json.dumps(text)
+
+
+def _workload_lines(fields: Mapping[str, object]) -> str:
+    """The given parameters, those of size, and the others as comments."""
+    if "file" in fields:
+        return f"  file: {json.dumps(fields['file'])}\n"
+    name = str(fields["name"])
+    lines = [f"  name: {name}\n"]
+    given = {key: value for key, value in fields.items() if key != "name"}
+    for parameter in FAMILIES[name].parameters.values():
+        about = parameter.description
+        default = complete_parameters(name, {}, "template")[parameter.name]
+        if parameter.name in given or parameter.name in _SIZES:
+            value = given.get(parameter.name, default)
+            lines.append(f"  # {about}\n  {parameter.name}: {value}\n")
         else:
-            value = "" if default is None else f" {default}"
-            lines.append(f"  # {name}:{value}   # {about}\n")
-    return "".join(lines)
+            shown = "" if default is None else f" {default}"
+            lines.append(f"  # {parameter.name}:{shown}   # {about}\n")
+    others = {key: value for key, value in given.items() if key not in FAMILIES[name].parameters}
+    return "".join([*lines, *(f"  {key}: {value}\n" for key, value in others.items())])
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]

@@ -15,6 +15,7 @@ from lsmtune.space import Constraint, ConstraintKind
 from lsmtune.spec import Spec
 from lsmtune.study.defaults import engine_defaults
 from lsmtune.units import format_bytes
+from lsmtune.workloads.sizes import data_bytes
 
 _MEMORY_MODEL = "memory_model_bytes"
 
@@ -129,7 +130,7 @@ def _facts(workload: Workload) -> dict[str, OptionValue]:
         "num": workload.num,
         "key_bytes": workload.key_bytes,
         "value_bytes": workload.value_bytes,
-        "data_bytes": workload.num * (workload.key_bytes + workload.value_bytes),
+        "data_bytes": data_bytes(workload),
         "threads": max(phase.threads for phase in workload.phases),
     }
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 
 from lsmtune.records.measurement import Interval, Measurement
-from lsmtune.records.workload import Workload
+from lsmtune.records.workload import Distribution, Mix, Phase, Workload
 from lsmtune.spec import DataRungs, TimeRungs
 
 
@@ -61,16 +61,46 @@ def _measured_intervals(measurement: Measurement) -> Iterable[Interval]:
 def smaller(workload: Workload, num: int) -> Workload:
     """`workload` with `num` keys: every phase shrinks by the same factor, to 1 operation at least.
 
-    A phase whose size is a duration keeps it.
+    The records that a mix finds, and those over which it scatters its choices, shrink with it. A
+    phase whose size is a duration keeps it, and a replay its trace.
     """
     factor = num / workload.num
-    phases = tuple(
-        replace(phase, operations_per_thread=max(1, round(phase.operations_per_thread * factor)))
-        if phase.operations_per_thread is not None
-        else phase
-        for phase in workload.phases
-    )
+    phases = tuple(_smaller_phase(phase, factor) for phase in workload.phases)
     return replace(workload, num=num, phases=phases)
+
+
+def _smaller_phase(phase: Phase, factor: float) -> Phase:
+    each, whole = phase.operations_per_thread, phase.operations
+    return replace(
+        phase,
+        operations_per_thread=None if each is None else _some(each, factor),
+        operations=None if whole is None else _some(whole, factor),
+        mix=None if phase.mix is None else _smaller_mix(phase.mix, factor),
+        companions=tuple(
+            replace(beside, mix=None if beside.mix is None else _smaller_mix(beside.mix, factor))
+            for beside in phase.companions
+        ),
+    )
+
+
+def _smaller_mix(mix: Mix, factor: float) -> Mix:
+    records, first = _some(mix.records, factor), round(mix.first * factor)
+    insert_from = None
+    if mix.insert_from is not None:
+        # Rounding must not let new records fall on old ones.
+        insert_from = max(first + records, round(mix.insert_from * factor))
+    items = mix.keys.get("items")
+    keys = mix.keys
+    if isinstance(items, int):
+        scattered = max(records, round(items * factor))
+        parameters = {**dict(keys.parameters), "items": scattered}
+        keys = Distribution(keys.name, tuple(parameters.items()))
+    return replace(mix, records=records, first=first, insert_from=insert_from, keys=keys)
+
+
+def _some(count: int, factor: float) -> int:
+    """`count` times `factor`; what is not nothing does not become nothing."""
+    return max(1, round(count * factor)) if count else 0
 
 
 def rung_workloads(rungs: DataRungs, workload: Workload) -> tuple[Workload, ...]:

@@ -1,4 +1,4 @@
-"""From a workload's name and parameters to its phases."""
+"""From a workload's name and parameters to its phases, whatever its family."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from lsmtune.errors import InputError, nearest_name
-from lsmtune.records.workload import Durability, PageCache, Phase, PhaseKind, Workload
-from lsmtune.workloads.named import NAMED_WORKLOADS, NamedWorkload
-from lsmtune.workloads.parameters import WORKLOAD_PARAMETERS, ParameterValue
+from lsmtune.records.workload import Workload
+from lsmtune.workloads.family import WorkloadFamily
+from lsmtune.workloads.registry import FAMILIES
 
 
 def make_workload(name: str, parameters: Mapping[str, object], source: str) -> Workload:
@@ -17,19 +17,7 @@ def make_workload(name: str, parameters: Mapping[str, object], source: str) -> W
     Values may be text as a command line gives it. Raises `InputError` that names `source` and the
     field: an unknown name, a value out of bounds, a parameter without effect in this workload.
     """
-    named = _named(name, source)
-    given = complete_parameters(name, parameters, source)
-    _check_shares(named, given, source)
-    return Workload(
-        name=named.name,
-        phases=_phases(named, given),
-        num=given["num"],
-        key_bytes=given["key_bytes"],
-        value_bytes=given["value_bytes"],
-        compression_ratio=given["compression_ratio"],
-        durability=Durability(given["durability"]),
-        page_cache=PageCache(given["page_cache"]),
-    )
+    return find_family(name, source).build(complete_parameters(name, parameters, source), source)
 
 
 def complete_parameters(name: str, parameters: Mapping[str, object], source: str) -> dict[str, Any]:
@@ -37,107 +25,46 @@ def complete_parameters(name: str, parameters: Mapping[str, object], source: str
 
     Raises `InputError` as `make_workload` does.
     """
-    named = _named(name, source)
-    complete: dict[str, ParameterValue] = {
-        parameter.name: parameter.default
-        for parameter in WORKLOAD_PARAMETERS.values()
-        if parameter.name not in named.no_effect
-    }
-    for key, value in parameters.items():
-        complete[key] = _parsed(named, key, value, source)
-    if parameters.get("reads") is not None and complete.get("duration_s") is not None:
-        raise InputError(
-            source, "reads", why="has no effect together with duration_s", allowed="one of the two"
-        )
+    family = find_family(name, source)
+    _check_names(family, parameters, source)
+    prepared = family.prepare(parameters, source)
+    complete: dict[str, Any] = {p.name: p.default for p in family.parameters.values()}
+    for key, value in prepared.items():
+        complete[key] = family.parameters[key].parse(value, source)
     return complete
 
 
-def _check_shares(named: NamedWorkload, given: Mapping[str, Any], source: str) -> None:
-    if named.passes and given["num"] % given["threads"]:
-        raise InputError(
-            source,
-            "threads",
-            found=given["threads"],
-            allowed=f"a divisor of num, {given['num']}",
-            why="the threads share the keys evenly",
-        )
+def ignored_parameters(
+    name: str, parameters: Mapping[str, object], source: str
+) -> tuple[tuple[str, str], ...]:
+    """The parameters given that have no effect, each with the reason, in the order given."""
+    family = find_family(name, source)
+    return tuple((key, family.ignored[key]) for key in parameters if key in family.ignored)
 
 
-def _named(name: str, source: str) -> NamedWorkload:
-    if name not in NAMED_WORKLOADS:
+def find_family(name: str, source: str, field: str = "name") -> WorkloadFamily:
+    """The family `name`. Raises `InputError` with the nearest name for one that is none."""
+    if name not in FAMILIES:
         raise InputError(
             source,
-            "name",
+            field,
             found=name,
-            allowed=", ".join(NAMED_WORKLOADS),
-            nearest=nearest_name(name, NAMED_WORKLOADS),
+            allowed=", ".join(FAMILIES),
+            nearest=nearest_name(name, FAMILIES),
         )
-    return NAMED_WORKLOADS[name]
+    return FAMILIES[name]
 
 
-def _parsed(named: NamedWorkload, key: str, value: object, source: str) -> ParameterValue:
-    effective = [known for known in WORKLOAD_PARAMETERS if known not in named.no_effect]
-    if key not in WORKLOAD_PARAMETERS:
-        raise InputError(
-            source,
-            key,
-            why="unknown workload parameter",
-            allowed=", ".join(effective),
-            nearest=nearest_name(key, WORKLOAD_PARAMETERS),
-        )
-    if key in named.no_effect:
-        raise InputError(source, key, why=f"has no effect in {named.name}: {named.no_effect[key]}")
-    return WORKLOAD_PARAMETERS[key].parse(value, source)
-
-
-def _phases(named: NamedWorkload, given: Mapping[str, Any]) -> tuple[Phase, ...]:
-    if named.passes:
-        return _passes(named, given)
-    measure = Phase(
-        name=named.name,
-        kind=PhaseKind.MEASURE,
-        operation=named.name,
-        operations_per_thread=_operations_per_thread(given),
-        duration_s=given.get("duration_s"),
-        threads=given["threads"],
-        rate_ops_s=given["rate_ops_s"],
-        seek_nexts=given.get("seek_nexts", 0),
-    )
-    if not named.loaded:
-        return (measure,)
-    load = Phase("load", PhaseKind.LOAD, given["load"], operations_per_thread=given["num"])
-    phases = [load, Phase("settle", PhaseKind.SETTLE)]
-    if given.get("warmup_operations"):
-        phases.append(
-            Phase(
-                name="warmup",
-                kind=PhaseKind.WARMUP,
-                operation=named.name,
-                operations_per_thread=given["warmup_operations"],
-                threads=given["threads"],
-                seek_nexts=given.get("seek_nexts", 0),
+def _check_names(family: WorkloadFamily, parameters: Mapping[str, object], source: str) -> None:
+    for key in parameters:
+        if key in family.no_effect:
+            why = f"has no effect in {family.name}: {family.no_effect[key]}"
+            raise InputError(source, key, why=why)
+        if key not in {*family.parameters, *family.ignored, *family.also}:
+            raise InputError(
+                source,
+                key,
+                why="unknown workload parameter",
+                allowed=", ".join(family.parameters),
+                nearest=nearest_name(key, [*family.parameters, *family.also, *family.ignored]),
             )
-        )
-    return (*phases, measure)
-
-
-def _passes(named: NamedWorkload, given: Mapping[str, Any]) -> tuple[Phase, ...]:
-    return tuple(
-        Phase(
-            name=name,
-            kind=PhaseKind.MEASURE,
-            operation=operation,
-            operations_per_thread=given["num"] // given["threads"],
-            threads=given["threads"],
-            rate_ops_s=given["rate_ops_s"],
-        )
-        for name, operation in named.passes
-    )
-
-
-def _operations_per_thread(given: Mapping[str, Any]) -> int | None:
-    if given.get("duration_s") is not None:
-        return None
-    reads: int | None = given.get("reads")
-    num: int = given["num"]
-    return num if reads is None else reads

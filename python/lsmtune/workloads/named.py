@@ -1,4 +1,4 @@
-"""The named workloads as data: what each does, and which parameters have a meaning in it."""
+"""The db_bench-like workloads as data: what each does, which parameters have a meaning in it."""
 
 from __future__ import annotations
 
@@ -91,4 +91,3 @@ _WORKLOADS = (
 )
 
 NAMED_WORKLOADS = {workload.name: workload for workload in _WORKLOADS}
-WORKLOAD_NAMES = tuple(NAMED_WORKLOADS)

@@ -1,0 +1,184 @@
+"""What `bench --runner all` says at its end: the runners side by side, and their ratios to ours."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from lsmtune.cli.bench_result import ROWS
+from lsmtune.cli.bench_runners import Arm, Arms, Missing
+from lsmtune.cli.output import NOT_KNOWN, failure_line
+from lsmtune.programs.performing import NATIVE
+from lsmtune.records.engine import Build, EngineIdentity
+from lsmtune.records.measurement import Measurement, Outcome, PhaseMeasurement
+from lsmtune.records.workload import PhaseKind
+from lsmtune.storage.codec import encode
+
+METRICS = (
+    *("throughput_ops_s", "sustained_throughput_ops_s", "elapsed_s", "latency_us_p50"),
+    *("latency_us_p99", "latency_us_max", "cpu_us_per_operation", "rss_bytes_max"),
+    *("database_bytes", "keys_found", "keys_missing"),
+)
+ByRunner = Mapping[str, Sequence[Measurement]]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """The median of one metric of one measure phase over a runner's runs.
+
+    `ratio_to_native` is that median divided by our driver's; both None where not told.
+    """
+
+    phase: str
+    runner: str
+    metric: str
+    runs: int
+    median: float | None
+    ratio_to_native: float | None
+
+
+def figures(measured: ByRunner) -> tuple[Figure, ...]:
+    """Each of METRICS for each measure phase and runner; runs that did not end well count not."""
+    found: list[Figure] = []
+    for phase in _phase_names(measured):
+        for metric in METRICS:
+            medians = {name: _median(runs, phase, metric) for name, runs in measured.items()}
+            own = medians.get(NATIVE)
+            for name, runs in measured.items():
+                value = medians[name]
+                ratio = value / own if value is not None and own else None
+                count = len(_values(runs, phase, metric))
+                found.append(Figure(phase, name, metric, count, value, ratio))
+    return tuple(found)
+
+
+def compare_document(
+    arms: Arms, measured: ByRunner, warnings: Sequence[str], missing: Sequence[Missing]
+) -> dict[str, object]:
+    """What `bench --runner all --json` prints."""
+    return {
+        "runners": [
+            {
+                "runner": arm.name,
+                "engine": encode(_engine(arm, measured.get(arm.name, ()))),
+                "note": arm.note,
+                "measurements": [encode(run) for run in measured.get(arm.name, ())],
+            }
+            for arm in arms.arms
+            if arm.name in measured
+        ],
+        "comparison": [encode(figure) for figure in figures(measured)],
+        "missing": [encode(each) for each in missing],
+        "warnings": list(warnings),
+    }
+
+
+def compare_view(
+    arms: Arms, measured: ByRunner, warnings: Sequence[str], missing: Sequence[Missing]
+) -> RenderableType:
+    """The same for people: a table for each measure phase, one column for each runner."""
+    shown = [arm for arm in arms.arms if arm.name in measured]
+    parts: list[RenderableType] = []
+    for arm in shown:
+        engine = _engine(arm, measured[arm.name])
+        said = f"; {arm.note}" if arm.note else ""
+        parts.append(Text(f"{arm.name}: {_named(engine)}{said}"))
+    for phase in _phase_names(measured):
+        parts += [Text(""), Text(phase, style="bold"), _table(phase, shown, measured)]
+    runs = max((len(found) for found in measured.values()), default=0)
+    if runs > 1:
+        parts.append(Text(f"medians of {runs} runs each, taken in turns", style="dim"))
+    for line in dict.fromkeys((*warnings, *_warnings(measured))):
+        parts.append(Text(f"warning: {line}", style="yellow"))
+    parts += [Text(f"not here: {each.runner}: {each.why}", style="dim") for each in missing]
+    return Group(*parts)
+
+
+def build_warnings(arms: Sequence[Arm]) -> list[str]:
+    """Says so where the runners carry different builds of the engine."""
+    builds = {(arm.engine.version, arm.engine.build) for arm in arms}
+    if len(builds) < 2:
+        return []
+    said = ", ".join(f"{arm.name} {_named(arm.engine)}" for arm in arms)
+    return [f"ratios are also those of different engine builds: {said}"]
+
+
+def _named(engine: EngineIdentity) -> str:
+    version = engine.version or "of unknown version"
+    build = "" if engine.build is Build.UNKNOWN else f", {engine.build.value}"
+    return f"{engine.name} {version}{build}"
+
+
+def _engine(arm: Arm, runs: Sequence[Measurement]) -> EngineIdentity:
+    return runs[-1].engine if runs else arm.engine
+
+
+def _phase_names(measured: ByRunner) -> list[str]:
+    """In the order of our driver, which performs all of them."""
+    return list(
+        dict.fromkeys(
+            phase.name
+            for runs in measured.values()
+            for run in runs
+            for phase in run.phases
+            if phase.kind == PhaseKind.MEASURE
+        )
+    )
+
+
+def _phases(runs: Sequence[Measurement], name: str) -> list[PhaseMeasurement]:
+    good = [run for run in runs if run.outcome is Outcome.OK]
+    return [phase for run in good for phase in run.phases if phase.name == name]
+
+
+def _values(runs: Sequence[Measurement], phase: str, metric: str) -> list[float]:
+    values = (getattr(each, metric) for each in _phases(runs, phase))
+    return [float(value) for value in values if value is not None]
+
+
+def _median(runs: Sequence[Measurement], phase: str, metric: str) -> float | None:
+    values = _values(runs, phase, metric)
+    return statistics.median(values) if values else None
+
+
+def _table(phase: str, arms: Sequence[Arm], measured: ByRunner) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column("")
+    for arm in arms:
+        table.add_column(arm.name, justify="right", overflow="fold")
+    for row in ROWS:
+        columns = [
+            [
+                value
+                for each in _phases(measured[arm.name], phase)
+                if (value := row.value(each)) is not None
+            ]
+            for arm in arms
+        ]
+        if any(columns):
+            cells = [row.shown(statistics.median(c)) if c else NOT_KNOWN for c in columns]
+            table.add_row(row.label, *cells)
+    table.add_row("burst by native's", *_ratios(phase, arms, measured))
+    return table
+
+
+def _ratios(phase: str, arms: Sequence[Arm], measured: ByRunner) -> Iterator[str]:
+    own = _median(measured.get(NATIVE, ()), phase, "throughput_ops_s")
+    for arm in arms:
+        value = _median(measured[arm.name], phase, "throughput_ops_s")
+        yield f"{value / own:.2f}x" if value is not None and own else NOT_KNOWN
+
+
+def _warnings(measured: ByRunner) -> list[str]:
+    lines: list[str] = []
+    for name, runs in measured.items():
+        for run in runs:
+            lines += run.warnings
+            if run.outcome is not Outcome.OK:
+                lines.append(f"{name}: {failure_line(run)}")
+    return list(dict.fromkeys(lines))

@@ -1,0 +1,252 @@
+"""`lsmtune contest`: configurations of several teams under one workload, and who is where."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from lsmtune.cli.flags import (
+    DEADLINE_DEFAULT,
+    DISK_DEFAULT,
+    MEMORY_DEFAULT,
+    DeadlineOption,
+    DiskOption,
+    JsonOption,
+    LibraryOption,
+    MemoryOption,
+    SeedOption,
+    WorkloadOption,
+    WorkloadSetOption,
+    limits_of,
+    whole_number,
+)
+from lsmtune.cli.proof_flags import CONFIDENCE_DEFAULT, share_of
+from lsmtune.engines.names import ENGINE_NAMES
+from lsmtune.errors import InputError, LsmtuneError, nearest_name
+
+if TYPE_CHECKING:
+    from lsmtune.contest.leaderboard import Leaderboard
+
+COMMAND = "contest"
+WORKLOAD_DEFAULT = "contest"
+ROUNDS_DEFAULT = 5
+METRIC_DEFAULT = "sustained_throughput_ops_s"
+_FROM_LOGS = "--from-logs"
+_CONFIDENCE_LOW, _CONFIDENCE_HIGH = 0.5, 0.9999
+EPILOG = "\n\n".join(
+    (
+        "Examples:",
+        "lsmtune contest leveldb1.properties leveldb2.properties --dir contest --output board.html",
+        "lsmtune contest SSTable=a.properties Cache=b.properties -w recordcount=200000 "
+        "-w operationcount=200000",
+        "lsmtune contest --show-rules > rules.yaml",
+        "lsmtune contest --from-logs 'SSTable=results/No5_Team4_*.txt' "
+        "'Cache=results/No5_Team6_*.txt' --json",
+        "An entry is an option file or whatever else names a configuration (default, a preset, "
+        "fast=write_buffer_size=64MiB). One that breaks a rule is listed with its figures, and "
+        "not run. --dir keeps the runs: the same command goes on from them, also with more "
+        "--rounds.",
+    )
+)
+
+
+def register(app: typer.Typer) -> None:
+    """Add the `contest` command to `app`."""
+    app.command(COMMAND, epilog=EPILOG)(_contest)
+
+
+def _contest(
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE...",
+            help="What each team handed in; NAME=FILE names the team.",
+            show_default=False,
+        ),
+    ] = None,
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            "--engine",
+            metavar="NAME",
+            help=f"{', '.join(ENGINE_NAMES)}; not needed where the files say it.",
+            autocompletion=lambda: list(ENGINE_NAMES),
+        ),
+    ] = None,
+    library: LibraryOption = None,
+    workload: WorkloadOption = WORKLOAD_DEFAULT,
+    workload_set: WorkloadSetOption = None,
+    rounds: Annotated[
+        int,
+        typer.Option(
+            "--rounds",
+            metavar="N",
+            parser=whole_number("--rounds", 1, 1000),
+            help="Each team runs once in every round, on a fresh database.",
+        ),
+    ] = ROUNDS_DEFAULT,
+    rules: Annotated[
+        Path | None,
+        typer.Option("--rules", metavar="FILE", help="Rules (YAML) in place of the built-in ones."),
+    ] = None,
+    show_rules: Annotated[
+        bool, typer.Option("--show-rules", help="Print the rules, and run nothing.")
+    ] = False,
+    from_logs: Annotated[
+        bool, typer.Option(_FROM_LOGS, help="Rank existing logs of YCSB-cpp, and run nothing.")
+    ] = False,
+    metric: Annotated[
+        str | None,
+        typer.Option(
+            "--metric",
+            metavar="NAME",
+            help=f"What teams are ranked by in each phase; {METRIC_DEFAULT} if unset.",
+        ),
+    ] = None,
+    confidence: Annotated[
+        str,
+        typer.Option(
+            "--confidence", metavar="SHARE", help="That no separation of teams is wrong: 95%."
+        ),
+    ] = CONFIDENCE_DEFAULT,
+    seed: SeedOption = 1,
+    directory: Annotated[
+        Path | None,
+        typer.Option("--dir", metavar="DIR", help="Keep the runs here, and go on from them."),
+    ] = None,
+    output: Annotated[
+        list[Path] | None,
+        typer.Option(
+            "--output",
+            metavar="FILE",
+            help="Write the leaderboard, as .html, .md, .json or .csv; again for each.",
+        ),
+    ] = None,
+    deadline: DeadlineOption = DEADLINE_DEFAULT,
+    memory: MemoryOption = MEMORY_DEFAULT,
+    disk: DiskOption = DISK_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    """Rank configurations of several teams, phase by phase and in total."""
+    from lsmtune.cli.contest_run import ContestPlan, held
+    from lsmtune.report.leaderboard_formats import check_output
+
+    share = _confidence(confidence)
+    for path in output or ():
+        check_output(path, "--output")
+    if show_rules:
+        _show_rules(rules, engine, as_json)
+        return
+    if from_logs:
+        given = {"--engine": engine, "--library": library, "--rules": rules, "--metric": metric}
+        _refuse_without_effect({**given, "--dir": directory, "-w": workload_set})
+        _tell(_from_logs(files or (), share), output or (), as_json)
+        return
+    plan = ContestPlan(
+        texts=tuple(files or ()),
+        engine=engine,
+        library=library,
+        workload=workload or WORKLOAD_DEFAULT,
+        workload_set=workload_set,
+        rounds=rounds,
+        rules=rules,
+        metric=_metric(metric or METRIC_DEFAULT),
+        confidence=share,
+        seed=seed,
+        directory=directory,
+        limits=limits_of(deadline, memory, disk),
+    )
+    _tell(held(plan), output or (), as_json)
+
+
+def _from_logs(texts: Sequence[str], confidence: float) -> Leaderboard:
+    from lsmtune.contest.leaderboard import leaderboard_of_logs
+    from lsmtune.contest.logs import log_files
+
+    if not texts:
+        raise InputError(COMMAND, "FILE", why="is missing", allowed="logs of YCSB-cpp")
+    return leaderboard_of_logs(log_files(texts), confidence=confidence)
+
+
+def _refuse_without_effect(given: dict[str, object]) -> None:
+    for flag, value in given.items():
+        if value is not None:
+            why = f"has no effect beside {_FROM_LOGS}"
+            raise InputError(flag, why=why)
+
+
+def _confidence(text: str) -> float:
+    share = share_of("--confidence", text)
+    if not _CONFIDENCE_LOW <= share <= _CONFIDENCE_HIGH:
+        allowed = f"from {100 * _CONFIDENCE_LOW:g}% to {100 * _CONFIDENCE_HIGH:g}%"
+        raise InputError("--confidence", found=text, allowed=allowed)
+    return share
+
+
+def _metric(name: str) -> str:
+    from lsmtune.contest.scores import SCORE_METRICS
+
+    if name not in SCORE_METRICS:
+        nearest = nearest_name(name, SCORE_METRICS)
+        raise InputError("--metric", found=name, allowed=", ".join(SCORE_METRICS), nearest=nearest)
+    return name
+
+
+def _show_rules(path: Path | None, engine: str | None, as_json: bool) -> None:
+    """The rules file as it is, which is one to start from; with --json what it says."""
+    from lsmtune.contest.rules import built_in_text, load_rules, parse_rules
+    from lsmtune.engines.names import ENGINE_KINDS, engine_kind
+    from lsmtune.importers.files import read_text
+
+    names = [engine_kind(engine, "--engine").name] if engine is not None else list(ENGINE_KINDS)
+    if not as_json and path is None:
+        typer.echo(built_in_text(), nl=False)
+        return
+    if not as_json and path is not None:
+        if engine is not None:
+            load_rules(path, engine)
+        typer.echo(read_text(path), nl=False)
+        return
+    text, source = (built_in_text(), "built in") if path is None else (read_text(path), str(path))
+    documents = [
+        {"engine": name, "rule": rule.name, "expression": rule.text, "about": rule.about}
+        for name in names
+        for rule in parse_rules(text, source, name).rules
+    ]
+    typer.echo(json.dumps({"source": source, "rules": documents}, indent=2))
+
+
+def _tell(board: Leaderboard, outputs: Sequence[Path], as_json: bool) -> None:
+    """Print the leaderboard and write its files. Raises LsmtuneError where nobody is ranked."""
+    import sys
+
+    from rich.console import Console
+
+    from lsmtune.cli.contest_view import leaderboard_view
+    from lsmtune.report.leaderboard_data import document
+    from lsmtune.report.leaderboard_formats import write_leaderboard
+
+    for path in outputs:
+        write_leaderboard(board, path)
+    if as_json:
+        typer.echo(json.dumps(document(board), indent=2))
+    else:
+        width = None if sys.stdout.isatty() else 200
+        Console(width=width, highlight=False).print(leaderboard_view(board))
+        for path in outputs:
+            typer.echo(str(path))
+    if board.standings is None:
+        raise LsmtuneError(f"{COMMAND}: no team could be ranked{_reason(board)}")
+
+
+def _reason(board: Leaderboard) -> str:
+    counts = [
+        f"{len(teams)} {what}"
+        for teams, what in ((board.disqualified, "disqualified"), (board.failed, "failed"))
+        if teams
+    ]
+    return f": {', '.join(counts)}" if counts else ""

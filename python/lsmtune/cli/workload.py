@@ -1,0 +1,272 @@
+"""`lsmtune workload`: list, show, import and export workloads."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lsmtune.cli.files import check_file, write_file
+from lsmtune.cli.flags import (
+    JsonOption,
+    SeedOption,
+    WorkloadSetOption,
+    assignments,
+    stated_workload,
+)
+from lsmtune.cli.workload_choice import PROPERTY_FLAG, PropertiesOption, PropertyOption
+from lsmtune.errors import InputError, nearest_name
+from lsmtune.workloads import FAMILIES, WORKLOAD_NAMES
+from lsmtune.workloads.properties_file import properties_of
+
+if TYPE_CHECKING:
+    from lsmtune.records.workload import Workload
+    from lsmtune.workloads.stated import Stated
+
+COMMAND = "workload"
+TRACE_MODULE = "lsmtune.cli.workload_trace"
+YAML, YCSB, EKVSB = "yaml", "ycsb", "ekvsb"
+EXPORTS = (YAML, YCSB, EKVSB)
+IMPORTS = (YCSB, EKVSB)
+_HEAD_CHARACTERS = 4096
+
+LIST_EPILOG = "\n\n".join(("Examples:", "lsmtune workload list", "lsmtune workload list --json"))
+SHOW_EPILOG = "\n\n".join(
+    (
+        "Examples:",
+        "lsmtune workload show ycsb-a",
+        "lsmtune workload show zippydb -w num=50000000",
+        "lsmtune workload show nights.yaml --json",
+    )
+)
+IMPORT_EPILOG = "\n\n".join(
+    (
+        "Examples:",
+        "lsmtune workload import workloada --out a.yaml",
+        "lsmtune workload import tasks.json --out tasks.yaml",
+        "What is lost on the way is said on stderr, line by line.",
+    )
+)
+EXPORT_EPILOG = "\n\n".join(
+    (
+        "Examples:",
+        "lsmtune workload export contest --format yaml --out contest.yaml",
+        "lsmtune workload export ycsb-a -w recordcount=1000000 --format ycsb --out workloada",
+        "lsmtune workload export ycsb-a --format ekvsb --seed 7 --out tasks.json",
+    )
+)
+NameArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="NAME",
+        help="A workload by name, a workload file, or a file of YCSB's properties.",
+        autocompletion=lambda: list(WORKLOAD_NAMES),
+    ),
+]
+OutOption = Annotated[
+    Path | None, typer.Option("--out", metavar="FILE", help="Write to this file, not to stdout.")
+]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the `workload` group to `app`."""
+    group = typer.Typer(help="List, show, import and export workloads.", no_args_is_help=True)
+    group.command("list", epilog=LIST_EPILOG)(_list)
+    group.command("show", epilog=SHOW_EPILOG)(_show)
+    group.command("import", epilog=IMPORT_EPILOG)(_import)
+    group.command("export", epilog=EXPORT_EPILOG)(_export)
+    if importlib.util.find_spec(TRACE_MODULE) is not None:
+        module = importlib.import_module(TRACE_MODULE)
+        add: Callable[[typer.Typer], None] = module.register_trace_commands
+        add(group)
+    app.add_typer(group, name=COMMAND)
+
+
+def _list(as_json: JsonOption = False) -> None:
+    """List the workloads that have a name."""
+    if as_json:
+        rows = [{"name": f.name, "description": f.description} for f in FAMILIES.values()]
+        typer.echo(json.dumps({"workloads": rows}, indent=2))
+        return
+    width = max(map(len, FAMILIES))
+    for family in FAMILIES.values():
+        typer.echo(f"{family.name:{width}}  {family.description}")
+
+
+def _show(
+    name: NameArgument,
+    workload_set: WorkloadSetOption = None,
+    properties: PropertiesOption = None,
+    property_set: PropertyOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show a workload: its phases, its parameters, and where its figures are from."""
+    from lsmtune.cli.workload_view import show_document, show_lines
+
+    stated = _stated(name, workload_set, properties, property_set)
+    family = FAMILIES.get(name)
+    if as_json:
+        typer.echo(json.dumps(show_document(stated, family), indent=2))
+    else:
+        typer.echo("\n".join(show_lines(stated, family)))
+        _say(stated.notes)
+
+
+def _import(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Properties of YCSB, or tasks.")],
+    format_name: Annotated[
+        str | None,
+        typer.Option("--format", metavar="NAME", help=f"Found out if unset: {', '.join(IMPORTS)}."),
+    ] = None,
+    out: OutOption = None,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Read a workload of another program into a workload file."""
+    from lsmtune.spec.workload_text import workload_document, workload_text
+
+    _check_out(out, force)
+    format_name = _one_of(format_name, IMPORTS) if format_name else _format_of(file)
+    workload, notes = _imported(file, format_name)
+    document: dict[str, Any] = {
+        "file": str(file),
+        "format": format_name,
+        "notes": list(notes),
+        "workload": workload_document(workload),
+    }
+    if not as_json:
+        _say(notes)
+    if out is not None:
+        write_file(out, workload_text(workload, (f"Imported by lsmtune from {file}", *notes)))
+        document["out"] = str(out)
+    if as_json:
+        typer.echo(json.dumps(document, indent=2))
+    elif out is None:
+        typer.echo(workload_text(workload, (f"Imported by lsmtune from {file}", *notes)), nl=False)
+    else:
+        typer.echo(f"wrote {out}\nnext: lsmtune bench --engine rocksdb --workload {out}")
+
+
+def _export(
+    name: NameArgument,
+    format_name: Annotated[
+        str, typer.Option("--format", metavar="NAME", help=f"{', '.join(EXPORTS)}.")
+    ] = YAML,
+    workload_set: WorkloadSetOption = None,
+    properties: PropertiesOption = None,
+    property_set: PropertyOption = None,
+    seed: SeedOption = 1,
+    out: OutOption = None,
+    force: ForceOption = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a workload in the form that another program reads, or as a workload file."""
+    _one_of(format_name, EXPORTS)
+    _check_out(out, force)
+    if as_json and out is None:
+        raise InputError("--json", why="has no effect without --out: the text is the result")
+    stated = _stated(name, workload_set, properties, property_set)
+    parts, notes = _parts(stated, format_name, seed)
+    _say((*stated.notes, *notes) if not as_json else ())
+    _write(parts, out)
+    if as_json:
+        document = {"format": format_name, "out": str(out), "notes": [*stated.notes, *notes]}
+        typer.echo(json.dumps(document, indent=2))
+    elif out is not None:
+        typer.echo(f"wrote {out}")
+
+
+def _stated(
+    name: str,
+    texts: list[str] | None,
+    files: list[Path] | None,
+    settings: list[str] | None,
+) -> Stated:
+    given = properties_of(files or (), assignments(PROPERTY_FLAG, settings))
+    return stated_workload(name, texts, given)
+
+
+def _parts(stated: Stated, format_name: str, seed: int) -> tuple[Iterable[str], tuple[str, ...]]:
+    """The text in parts, and what it cannot say."""
+    workload = stated.workload
+    if format_name == YAML:
+        from lsmtune.spec.workload_text import workload_text
+
+        return [workload_text(workload, (f"Written by lsmtune: {workload.name}",))], ()
+    if format_name == YCSB:
+        from lsmtune.workloads.ycsb_export import properties_text
+
+        return [properties_text(workload.name, stated.parameters, "workload export")], ()
+    from lsmtune.workloads.ekvsb_export import lines_of, what_is_lost
+
+    return lines_of(workload, seed, "workload export"), what_is_lost(workload)
+
+
+def _write(parts: Iterable[str], out: Path | None) -> None:
+    """Part after part, as there may be more of them than memory holds."""
+    if out is None:
+        for part in parts:
+            sys.stdout.write(part)
+        return
+    partial = out.with_name(f".{out.name}.partial")
+    try:
+        with partial.open("w", encoding="utf-8") as file:
+            for part in parts:
+                file.write(part)
+        partial.replace(out)
+    except OSError as error:
+        raise InputError(str(out), why=f"cannot be written: {error.strerror}") from error
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _imported(file: Path, format_name: str) -> tuple[Workload, tuple[str, ...]]:
+    if format_name == EKVSB:
+        from lsmtune.workloads.ekvsb import imported_workload
+
+        return imported_workload(file)
+    from lsmtune.workloads.stated import state_workload
+
+    stated = state_workload(YCSB, {}, str(file), properties_of([file], {}))
+    engine = [
+        f"{found.where}: {key}: left out: -P {file} makes it an option of a run"
+        for key, found in stated.engine.items()
+    ]
+    return stated.workload, (*stated.notes, *engine)
+
+
+def _format_of(file: Path) -> str:
+    """A list of tasks begins with a bracket, which no property does."""
+    try:
+        with file.open(encoding="utf-8", errors="replace") as opened:
+            head = opened.read(_HEAD_CHARACTERS).lstrip()
+    except OSError as error:
+        raise InputError(str(file), why=f"cannot be read: {error.strerror}") from None
+    return EKVSB if head.startswith("[") else YCSB
+
+
+def _one_of(name: str, names: tuple[str, ...]) -> str:
+    if name not in names:
+        nearest = nearest_name(name, names)
+        raise InputError("--format", found=name, allowed=", ".join(names), nearest=nearest)
+    return name
+
+
+def _check_out(out: Path | None, force: bool) -> None:
+    if out is None:
+        return
+    check_file(out)
+    if out.is_file() and not force:
+        allowed = "another --out, or --force to replace it"
+        raise InputError(str(out), why="exists already", allowed=allowed)
+
+
+def _say(notes: Iterable[Any]) -> None:
+    for note in notes:
+        typer.echo(f"lsmtune: note: {note}", err=True)

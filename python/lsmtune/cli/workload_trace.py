@@ -1,0 +1,266 @@
+"""`lsmtune workload inspect`, `fit` and `replay`: what a trace holds, and what is made of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from lsmtune.cli.flags import (
+    DEADLINE_DEFAULT,
+    DISK_DEFAULT,
+    MEMORY_DEFAULT,
+    WORKLOAD_FLAG,
+    DeadlineOption,
+    DiskOption,
+    EngineOption,
+    JsonOption,
+    LibraryOption,
+    MemoryOption,
+    OptionSetOption,
+    RepeatOption,
+    SeedOption,
+    WorkloadSetOption,
+    bytes_of,
+    config_of,
+    limits_of,
+    whole_number,
+)
+from lsmtune.errors import InputError, LsmtuneError
+
+if TYPE_CHECKING:
+    from lsmtune.traces.ask import OnProgress
+    from lsmtune.traces.summary import TraceSummary
+
+INSPECT, FIT, REPLAY = "inspect", "fit", "replay"
+CLOSED, RECORDED = "closed", "recorded"
+RATES = (CLOSED, RECORDED)
+LOAD_DEFAULT = "fillseq"
+_COUNT_MAX = 2**53
+
+INSPECT_EPILOG = "\n\n".join(
+    (
+        "Examples:",
+        "lsmtune workload inspect production.trace",
+        "lsmtune workload inspect production.trace --html production.html --json",
+        "Exit status 1: the trace is damaged; what was read before the damage is shown.",
+    )
+)
+FIT_EPILOG = "\n\n".join(
+    (
+        "Examples:",
+        "lsmtune workload fit production.trace --out workload.yaml",
+        "lsmtune workload fit production.trace --out workload.yaml --records 50000000 "
+        "--scan-length 20 --rate recorded",
+        "Exit status 1: the trace is damaged; the workload is fitted to what comes before.",
+    )
+)
+REPLAY_EPILOG = "\n\n".join(
+    (
+        "Examples:",
+        "lsmtune workload replay production.trace --engine rocksdb --load fillseq -w num=1000000",
+        "lsmtune workload replay production.trace --engine rocksdb --speed 2 --threads 4",
+    )
+)
+
+TraceArgument = Annotated[
+    Path, typer.Argument(metavar="TRACE", help="A query trace: db_bench --trace_file, StartTrace.")
+]
+HtmlOption = Annotated[
+    Path | None, typer.Option("--html", metavar="FILE", help="Write a page with plots.")
+]
+
+
+def _count(flag: str, low: int = 1, high: int = _COUNT_MAX) -> Any:
+    return typer.Option(flag, metavar="N", parser=whole_number(flag, low, high), help=_HELP[flag])
+
+
+_HELP = {
+    "--ranges": "Equal ranges of keys that are told apart; found out by default.",
+    "--records": "Keys in the database; by the trace's keys by default.",
+    "--scan-length": "Entries that a seek reads: a trace does not say.",
+    "--operations": "Operations of the run; as many as the trace by default.",
+    "--threads": "Threads of the run.",
+}
+
+
+def register_trace_commands(group: typer.Typer) -> None:
+    """Add the commands for traces to the `workload` group."""
+    group.command(INSPECT, epilog=INSPECT_EPILOG)(_inspect)
+    group.command(FIT, epilog=FIT_EPILOG)(_fit)
+    group.command(REPLAY, epilog=REPLAY_EPILOG)(_replay)
+
+
+def _inspect(
+    trace: TraceArgument,
+    html: HtmlOption = None,
+    ranges: Annotated[int, _count("--ranges", high=4096)] = 1024,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a trace holds: operations, sizes, hot keys, reuse, and how they change."""
+    from lsmtune.cli.files import check_file
+    from lsmtune.cli.workload_trace_view import summary_document, summary_lines
+    from lsmtune.runners.driver_binary import find_driver
+    from lsmtune.traces.ask import inspect_trace
+
+    if html is not None:
+        check_file(html)
+    with _progress() as on_progress:
+        summary = inspect_trace(find_driver(), trace, ranges=ranges, on_progress=on_progress)
+    if html is not None:
+        from lsmtune.report.trace_page import write_trace_page
+
+        write_trace_page(summary, html)
+    if as_json:
+        document = summary_document(summary) | {"html": None if html is None else str(html)}
+        typer.echo(json.dumps(document, indent=2))
+    else:
+        typer.echo("\n".join(summary_lines(summary)))
+        if html is not None:
+            typer.echo(f"wrote {html}")
+    _fail_if_damaged(summary)
+
+
+def _fit(
+    trace: TraceArgument,
+    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The workload file to write.")],
+    records: Annotated[int | None, _count("--records")] = None,
+    ranges: Annotated[int | None, _count("--ranges", high=4096)] = None,
+    scan_length: Annotated[int, _count("--scan-length", low=0, high=10**6)] = 1,
+    load_value_bytes: Annotated[
+        str | None,
+        typer.Option(
+            "--load-value-bytes",
+            metavar="SIZE",
+            help="Size of the values there were before; as the trace's by default.",
+        ),
+    ] = None,
+    operations: Annotated[int | None, _count("--operations")] = None,
+    threads: Annotated[int, _count("--threads", high=1024)] = 1,
+    rate: Annotated[
+        str,
+        typer.Option("--rate", metavar="NAME", help="closed: as fast as it goes; recorded."),
+    ] = CLOSED,
+    html: HtmlOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Write a small workload whose run is like a trace, and say how well it fits."""
+    from lsmtune.cli.workload_trace_view import fit_document, fit_lines
+    from lsmtune.report.trace_page import write_trace_page
+    from lsmtune.runners.driver_binary import find_driver
+    from lsmtune.traces import Wishes, fit_trace, inspect_trace
+
+    _check_files(out, html, force=force)
+    if rate not in RATES:
+        raise InputError("--rate", found=rate, allowed=", ".join(RATES))
+    loaded = None if load_value_bytes is None else bytes_of("--load-value-bytes", load_value_bytes)
+    wishes = Wishes(records, ranges, scan_length, loaded, operations, threads, rate == RECORDED)
+    driver = find_driver()
+    with _progress() as on_progress:
+        fit = fit_trace(
+            lambda parts, number: inspect_trace(
+                driver, trace, ranges=parts, key_number=number, on_progress=on_progress
+            ),
+            wishes,
+        )
+    _write_workload(out, trace, fit.workload, fit.warnings)
+    if html is not None:
+        write_trace_page(fit.summary, html, fit)
+    if as_json:
+        document = fit_document(fit) | {"trace": str(trace), "out": str(out)}
+        typer.echo(json.dumps(document, indent=2))
+    else:
+        typer.echo("\n".join(fit_lines(fit)))
+        typer.echo(f"wrote {out}\nnext: lsmtune bench --engine rocksdb --workload {out}")
+    _fail_if_damaged(fit.summary)
+
+
+def _replay(
+    trace: TraceArgument,
+    engine: EngineOption,
+    speed: Annotated[
+        float | None,
+        typer.Option(
+            "--speed", metavar="X", help="Times its own pace; as fast as it goes unless set."
+        ),
+    ] = None,
+    threads: Annotated[int, _count("--threads", high=1024)] = 1,
+    load: Annotated[
+        str, typer.Option("--load", metavar="NAME", help="The workload that loads the database.")
+    ] = LOAD_DEFAULT,
+    workload_set: WorkloadSetOption = None,
+    library: LibraryOption = None,
+    option: OptionSetOption = None,
+    seed: SeedOption = 1,
+    repeat: RepeatOption = 1,
+    directory: Annotated[
+        Path | None,
+        typer.Option("--dir", metavar="DIR", help="Where databases are made; here by default."),
+    ] = None,
+    deadline: DeadlineOption = DEADLINE_DEFAULT,
+    memory: MemoryOption = MEMORY_DEFAULT,
+    disk: DiskOption = DISK_DEFAULT,
+    as_json: JsonOption = False,
+) -> None:
+    """Load a database, settle it, and perform the operations of a trace on it."""
+    from lsmtune.cli.bench import Bench, measure_one
+    from lsmtune.cli.bench_runners import native_arm
+    from lsmtune.cli.flags import stated_workload
+    from lsmtune.engines.page_cache import with_page_cache
+    from lsmtune.traces.replay import replay_workload
+
+    if speed is not None and not 0 < speed < float("inf"):
+        raise InputError("--speed", found=speed, allowed="a number above 0")
+    loaded = stated_workload(load, workload_set).workload
+    workload = replay_workload(trace, loaded, speed, threads)
+    config = with_page_cache(config_of(option), engine, workload.page_cache, WORKLOAD_FLAG)
+    limits = limits_of(deadline, memory, disk)
+    seeds = range(seed, seed + repeat)
+    bench = Bench(config, workload, limits, seeds, directory or Path.cwd())
+    measure_one(bench, native_arm(engine, library), as_json=as_json)
+
+
+def _check_files(out: Path, html: Path | None, *, force: bool) -> None:
+    from lsmtune.cli.files import check_file
+
+    check_file(out)
+    if out.is_file() and not force:
+        allowed = "another --out, or --force to replace it"
+        raise InputError(str(out), why="exists already", allowed=allowed)
+    if html is not None:
+        check_file(html)
+
+
+def _write_workload(out: Path, trace: Path, workload: Any, warnings: tuple[str, ...]) -> None:
+    from lsmtune.cli.files import write_file
+    from lsmtune.spec.workload_text import workload_text
+
+    write_file(out, workload_text(workload, (f"Fitted by lsmtune to {trace}", *warnings)))
+
+
+@contextmanager
+def _progress() -> Iterator[OnProgress]:
+    from lsmtune.cli.counted_progress import counted_progress
+    from lsmtune.runners.messages import TraceProgress
+
+    with counted_progress("trace, bytes") as counted:
+
+        def on_progress(message: TraceProgress) -> None:
+            counted(message.bytes_read, message.bytes_total)
+
+        yield on_progress
+
+
+def _fail_if_damaged(summary: TraceSummary) -> None:
+    """After all that could be told was told."""
+    damage = summary.damage
+    if damage is not None:
+        raise LsmtuneError(
+            f"{summary.path}: damaged at offset {damage.offset_bytes}, record {damage.record}: "
+            f"{damage.reason}; the {summary.records} records before it were read"
+        )

@@ -1,0 +1,1 @@
+"""A contest: configurations of several teams, one workload, rounds; who is proved better, where."""

@@ -1,0 +1,136 @@
+"""Scores from logs of YCSB-cpp that exist already: which file is whose, and of which round."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lsmtune.contest.entry import FILE, named
+from lsmtune.contest.scores import Scores
+from lsmtune.errors import InputError
+from lsmtune.importers.files import read_text
+from lsmtune.programs.ycsb_cpp_output import YcsbPhase, parse_ycsb_log
+from lsmtune.records.objective import Direction
+
+# `No5_Team1_4`, `team-round3`, `sst.r2`: the round is the number after the last separator.
+_ROUND = re.compile(r"(?P<team>.+)[._-](?:round|run|r)?(?P<round>\d{1,6})", re.ASCII)
+_METRIC = "throughput_ops_s"
+
+
+@dataclass(frozen=True)
+class LogFile:
+    """A log of `team`; `round` None where the file's name does not say it."""
+
+    team: str
+    round: int | None
+    path: Path
+
+
+def log_files(texts: Sequence[str]) -> list[LogFile]:
+    """The files that `FILE` or `NAME=FILE` texts name; FILE may be a pattern (`Team1_*.txt`).
+
+    Every team's rounds are numbered, by the files' names or else in the order given. Raises
+    InputError for a pattern that no file matches, a round that a team has twice, and a team of
+    which only some names have a number.
+    """
+    by_team: dict[str, list[LogFile]] = {}
+    for text in texts:
+        for file in _files(text):
+            by_team.setdefault(file.team, []).append(file)
+    return [file for team, files in by_team.items() for file in _numbered(team, files)]
+
+
+def _files(text: str) -> list[LogFile]:
+    given = named(text)
+    path = Path(given.text)
+    paths = [path]
+    if not path.exists() and any(sign in given.text for sign in "*?["):
+        paths = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+        if not paths:
+            raise InputError(FILE, found=text, why="no file matches")
+    has_name = given.text != text
+    return [_file(path, given.name if has_name else None) for path in paths]
+
+
+def _file(path: Path, name: str | None) -> LogFile:
+    match = _ROUND.fullmatch(path.stem)
+    number = None if match is None else int(match["round"])
+    own = path.stem if match is None else match["team"]
+    return LogFile(own if name is None else name, number, path)
+
+
+def _numbered(team: str, files: Sequence[LogFile]) -> list[LogFile]:
+    without = [file for file in files if file.round is None]
+    if without:
+        if len(without) < len(files):
+            why = f"has no round in its name, as other files of {team} have"
+            raise InputError(str(without[0].path), why=why, allowed="a name such as team_1.txt")
+        return [replace(file, round=number) for number, file in enumerate(files, 1)]
+    seen: dict[int | None, LogFile] = {}
+    for file in files:
+        if file.round in seen:
+            why = f"is round {file.round} of {team}, as {seen[file.round].path} is"
+            raise InputError(str(file.path), why=why, allowed="each round of a team once")
+        seen[file.round] = file
+    return sorted(files, key=lambda file: file.round or 0)
+
+
+def scores_of_logs(files: Sequence[LogFile]) -> Scores:
+    """The throughput that YCSB-cpp printed for each phase.
+
+    A phase is named by what was done and the workload's file, `load-a` for `-load` of `workloada`.
+    Raises InputError for a file that is no such log, teams whose rounds differ, files whose phases
+    differ, and fewer than two teams.
+    """
+    rounds = _rounds(files)
+    read = {(file.team, file.round): _phases(file.path) for file in files}
+    phases = list(next(iter(read.values())))
+    for file in files:
+        found = list(read[file.team, file.round])
+        if found != phases:
+            allowed = f"{', '.join(phases)} as in {files[0].path}"
+            raise InputError(str(file.path), found=", ".join(found), allowed=allowed)
+    teams = list(dict.fromkeys(file.team for file in files))
+    values = {
+        phase: {team: tuple(read[team, number][phase] for number in rounds) for team in teams}
+        for phase in phases
+    }
+    return Scores(_METRIC, Direction.MAXIMIZE, tuple(phases), tuple(teams), tuple(rounds), values)
+
+
+def _rounds(files: Sequence[LogFile]) -> list[int]:
+    """The rounds that every team has."""
+    by_team: dict[str, list[int]] = {}
+    for file in files:
+        by_team.setdefault(file.team, []).append(file.round or 0)
+    first, *others = by_team
+    if not others:
+        why = f"all are logs of one team, {first}"
+        raise InputError(FILE, why=why, allowed="logs of two teams or more, NAME=FILE for each")
+    for team in others:
+        if by_team[team] != by_team[first]:
+            rounds, allowed = (", ".join(map(str, by_team[each])) for each in (team, first))
+            why = f"{team} has other rounds than {first}"
+            raise InputError(FILE, why=why, found=f"rounds {rounds}", allowed=f"rounds {allowed}")
+    return by_team[first]
+
+
+def _phases(path: Path) -> Mapping[str, float]:
+    """Throughput by phase, in order."""
+    found: dict[str, float] = {}
+    for phase in parse_ycsb_log(read_text(path), str(path)).phases:
+        name = _phase_name(phase)
+        same = sum(other == name or other.startswith(f"{name}#") for other in found)
+        if phase.throughput_ops_s <= 0:
+            place = f"line {phase.line}"
+            raise InputError(str(path), place, found=phase.throughput_ops_s, allowed="above 0")
+        found[f"{name}#{same + 1}" if same else name] = phase.throughput_ops_s
+    return found
+
+
+def _phase_name(phase: YcsbPhase) -> str:
+    if phase.workload is None:
+        return phase.kind
+    return f"{phase.kind}-{phase.workload.removeprefix('workload').strip('-_') or phase.workload}"

@@ -1,0 +1,55 @@
+"""What a workload asks of its engine: things that not every engine can do, and options for them."""
+
+from __future__ import annotations
+
+from lsmtune.errors import InputError
+from lsmtune.records.config import Config, option_text
+from lsmtune.records.workload import Workload
+
+_MERGE = "merge"
+_MERGE_OPERATOR = "merge_operator"
+# The operand of a merge is a whole new value, for RocksDB's PutOperator.
+_PUT = "put"
+_WITH_ALL = "rocksdb"
+# LevelDB's C interface has neither merges nor column families (leveldb/c.h).
+_WITHOUT = frozenset({"leveldb"})
+
+
+def merges(workload: Workload) -> bool:
+    """Whether any phase of `workload`, or what works beside it, merges."""
+    mixes = [
+        mix
+        for phase in workload.phases
+        for mix in (phase.mix, *(companion.mix for companion in phase.companions))
+        if mix is not None
+    ]
+    return any(name == _MERGE for mix in mixes for name, _ in mix.operations)
+
+
+def check_workload(workload: Workload, engine_name: str, source: str, field: str = "") -> None:
+    """Raises InputError, naming `source` and `field`, for what `engine_name` cannot do at all."""
+    if engine_name not in _WITHOUT:
+        return
+    if merges(workload):
+        why = f"{workload.name} merges, which {engine_name} cannot"
+        raise InputError(source, field, why=why, allowed=_WITH_ALL)
+    if workload.column_families > 1:
+        why = f"{engine_name} has no column families"
+        found = workload.column_families
+        raise InputError(source, field or "column_families", found=found, why=why, allowed="1")
+
+
+def with_merge_operator(
+    config: Config, engine_name: str, workload: Workload, source: str
+) -> Config:
+    """`config` with the merge operator that the merges of `workload` are made for.
+
+    Raises InputError for another operator: it would take the operands for something else.
+    """
+    if engine_name != _WITH_ALL or not merges(workload):
+        return config
+    given = config.options.get(_MERGE_OPERATOR, _PUT)
+    if option_text(given) != _PUT:
+        allowed = f"{_PUT}: the workload's merges are whole new values"
+        raise InputError(source, _MERGE_OPERATOR, found=option_text(given), allowed=allowed)
+    return Config({**config.options, _MERGE_OPERATOR: _PUT}, config.label)

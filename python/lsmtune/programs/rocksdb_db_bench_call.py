@@ -1,0 +1,128 @@
+"""How RocksDB's db_bench is called for one phase of a Workload.
+
+Facts from `tools/db_bench_tool.cc`, 7.8 to 11: `--num` is the number of keys, `--reads`,
+`--writes` and `--deletes` are operations of each thread, `--duration` whole seconds in place of
+them; seed 0 stands for the time of day; keys are a number of 8 bytes, big-endian, and zeros;
+benchmarks that fill want a database of their own; `filluniquerandom` runs in one thread.
+"""
+
+from __future__ import annotations
+
+import random
+
+from lsmtune.programs.db_bench_words import WRITES, benchmark_of
+from lsmtune.programs.info import ProgramInfo
+from lsmtune.programs.performing import (
+    cannot,
+    check_closed_loop,
+    check_durability,
+    check_number_keys,
+    leading_settle,
+    performing,
+)
+from lsmtune.records.workload import Durability, Phase, Workload
+
+NAME = "rocksdb-db_bench"
+BENCHMARKS = (
+    *("fillseq", "fillrandom", "filluniquerandom", "overwrite", "deleterandom"),
+    *("readseq", "readrandom", "readmissing", "readwhilewriting", "seekrandom"),
+)
+# What a settle phase is here: memtables to the disk, then waiting for compactions.
+SETTLE = ("flush", "waitforcompaction")
+_WITHOUT_DURATION = frozenset({"fillseq", "filluniquerandom", "readseq"})
+_COUNT_FLAG = {"deleterandom": "deletes"}
+
+
+def check(workload: Workload, _engine_name: str) -> None:
+    """Raises InputError for the first thing in `workload` that db_bench cannot perform."""
+    check_number_keys(NAME, workload)
+    check_closed_loop(NAME, workload)
+    check_durability(NAME, workload, tuple(Durability))
+    if leading_settle(workload):
+        raise cannot(NAME, "settle", why="nothing was written yet")
+    for index, phase in performing(workload):
+        _size_flags(phase, benchmark_of(NAME, phase, BENCHMARKS, first=index == 0))
+
+
+def arguments(
+    workload: Workload, index: int, *, database: str, seed: int, settle: bool, report: str = ""
+) -> tuple[str, ...]:
+    """The arguments that perform phase `index` of `workload`, without those of a Config.
+
+    `seed` is that of the run, of which each phase gets its own. `settle` adds a settle phase behind
+    it; `report` is the file for the interval series, empty for none. Raises what `check` raises.
+    """
+    phase = workload.phases[index]
+    benchmark = benchmark_of(NAME, phase, BENCHMARKS, first=index == 0)
+    benchmarks = ",".join((benchmark, *(SETTLE if settle else ())))
+    flags = {
+        "benchmarks": benchmarks,
+        "db": database,
+        "use_existing_db": "false" if index == 0 else "true",
+        "num": str(workload.num),
+        "key_size": str(workload.key_bytes),
+        "value_size": str(workload.value_bytes),
+        "compression_ratio": repr(workload.compression_ratio),
+        "threads": str(phase.threads),
+        "seed": str(phase_seed(seed, index)),
+        "histogram": "true",
+        "progress_reports": "false",
+        **_size_flags(phase, benchmark),
+    }
+    if benchmark == "seekrandom":
+        flags["seek_nexts"] = str(phase.seek_nexts)
+    if workload.durability is not Durability.WAL:
+        flags |= {"sync": "true"} if workload.durability is Durability.SYNC else _NO_LOG
+    if report:
+        flags |= {"report_interval_seconds": "1", "report_file": report}
+    return tuple(f"--{name}={value}" for name, value in flags.items())
+
+
+def phase_seed(seed: int, index: int) -> int:
+    """The seed of phase `index` in a run with `seed`.
+
+    Of one seed, every process of db_bench draws the same keys: reads would follow the order in
+    which another phase wrote. Thread n has the seed plus n, so that neighbours will not do either.
+    """
+    return random.Random(f"{seed} {index}").randrange(1, 2**62)
+
+
+_NO_LOG = {"disable_wal": "true"}
+
+
+def _size_flags(phase: Phase, benchmark: str) -> dict[str, str]:
+    if phase.duration_s is not None:
+        return _duration_flags(phase, benchmark)
+    count = phase.operations_per_thread
+    if count is None and phase.operations is not None:
+        count, rest = divmod(phase.operations, phase.threads)
+        if rest:
+            allowed = f"a multiple of its {phase.threads} threads"
+            raise cannot(NAME, f"{phase.name}: operations", found=phase.operations, allowed=allowed)
+    if benchmark == "filluniquerandom" and phase.threads != 1:
+        raise cannot(NAME, f"{phase.name}: threads", found=phase.threads, allowed="1")
+    flag = _COUNT_FLAG.get(benchmark, "writes" if benchmark in WRITES else "reads")
+    return {} if count is None else {flag: str(count)}
+
+
+def _duration_flags(phase: Phase, benchmark: str) -> dict[str, str]:
+    duration_s = phase.duration_s or 0.0
+    if benchmark in _WITHOUT_DURATION:
+        raise cannot(NAME, f"{phase.name}: duration_s", why=f"{benchmark} ends by its operations")
+    if duration_s != int(duration_s):
+        raise cannot(
+            NAME, f"{phase.name}: duration_s", found=duration_s, allowed="a whole number of seconds"
+        )
+    if phase.operations_whole is not None:
+        why = "beside a number of operations: it takes one of the two"
+        raise cannot(NAME, f"{phase.name}: duration_s", why=why)
+    return {"duration": str(int(duration_s))}
+
+
+INFO = ProgramInfo(
+    name=NAME,
+    engines=("rocksdb",),
+    executables=("db_bench", "rocksdb_db_bench", "db_bench.rocksdb"),
+    check=check,
+    note="each phase is a process of its own, which opens the database again",
+)

@@ -1,0 +1,195 @@
+"""Models of sizes and of rates, fitted to what was counted: pure functions of arrays.
+
+Sizes are whole numbers drawn as db_bench draws them: the ceiling of a value of the generalised
+Pareto distribution, so that a size s stands for the interval from s - 1 to s. They are fitted by
+maximum likelihood of the intervals, in which a mass that was moved to one size has its place too.
+`hotness.py` fits the models of keys.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize
+
+from lsmtune.stats.goodness import explained_share
+
+Array = NDArray[np.float64]
+
+# The smallest probability that a size is given: a model which says that what was seen cannot be
+# is then very unlikely, and not an error of the optimiser.
+_TINY = 1e-300
+# Wrapped sizes come from so many multiples of the wrap; what lies beyond them is counted as if
+# spread evenly, which a tail of a Pareto distribution is over one period that far out.
+_WRAPS = 64
+_FEWEST_SIZES = 2
+
+
+@dataclass(frozen=True)
+class Pareto:
+    """A generalised Pareto distribution of whole sizes, and how likely it made what was seen.
+
+    Survival (1 + k (x - theta) / sigma)^(-1/k), exponential where k is 0 (J. Pickands, "Statistical
+    inference using extreme order statistics", Annals of Statistics 3, 1975). With `floor`, sizes
+    below it were counted as it; with `wrap`, sizes above it were counted as their remainder.
+    """
+
+    theta: float
+    k: float
+    sigma: float
+    floor: int | None
+    wrap: int | None
+    log_likelihood: float
+
+    def probabilities(self, sizes: ArrayLike) -> Array:
+        """The probability of each of `sizes` (n,), floor and wrap included."""
+        found = np.asarray(sizes, dtype=np.float64)
+        return _size_probabilities(found, self.theta, self.k, self.sigma, self.floor, self.wrap)
+
+    def distribution(self, sizes: ArrayLike) -> Array:
+        """The probability of at most `sizes` (n,), each, before floor and wrap."""
+        return 1.0 - _survival(np.asarray(sizes, float), self.theta, self.k, self.sigma)
+
+
+def fit_pareto(
+    sizes: ArrayLike,
+    counts: ArrayLike,
+    *,
+    theta: float = 0.0,
+    floor: int | None = None,
+    wrap: int | None = None,
+) -> Pareto:
+    """The most likely k and sigma for `counts` (n,) of whole `sizes` (n,), at a given theta.
+
+    Raises ValueError for fewer than two different sizes, sizes at or below theta that no floor
+    explains, and arrays of other shapes.
+    """
+    values, weights = _counted(sizes, counts)
+    lowest = float(values.min())
+    if floor is None and wrap is None and lowest <= theta:
+        raise ValueError(f"a size of {lowest:g} is not above theta, {theta:g}")
+
+    def loss(point: Array) -> float:
+        k, sigma = float(point[0]), math.exp(float(point[1]))
+        found = _size_probabilities(values, theta, k, sigma, floor, wrap)
+        return -float(weights @ np.log(np.maximum(found, _TINY)))
+
+    mean = float(weights @ values / weights.sum()) - theta
+    starts = [(k, math.log(max(mean * (1.0 - min(k, 0.8)), 1e-3))) for k in (0.05, 0.4, 0.9)]
+    best = min((_minimised(loss, start) for start in starts), key=lambda found: found[1])
+    k, log_sigma = best[0]
+    return Pareto(theta, float(k), math.exp(log_sigma), floor, wrap, -best[1])
+
+
+def _minimised(loss: object, start: tuple[float, float]) -> tuple[Array, float]:
+    options = {"xatol": 1e-6, "fatol": 1e-6, "maxiter": 2000}
+    found = optimize.minimize(loss, start, method="Nelder-Mead", options=options)
+    return np.asarray(found.x), float(found.fun)
+
+
+def _counted(sizes: ArrayLike, counts: ArrayLike) -> tuple[Array, Array]:
+    values = np.asarray(sizes, dtype=np.float64)
+    weights = np.asarray(counts, dtype=np.float64)
+    if values.ndim != 1 or values.shape != weights.shape:
+        raise ValueError(f"shapes {values.shape} and {weights.shape}: allowed: two rows alike")
+    seen = weights > 0
+    if len(np.unique(values[seen])) < _FEWEST_SIZES:
+        raise ValueError("fewer than two different sizes: nothing to fit")
+    return values[seen], weights[seen]
+
+
+def _survival(x: Array, theta: float, k: float, sigma: float) -> Array:
+    beyond = np.maximum(x - theta, 0.0) / sigma
+    if abs(k) < 1e-9:
+        return np.asarray(np.exp(-beyond))
+    inside = np.maximum(1.0 + k * beyond, 0.0)
+    with np.errstate(divide="ignore"):
+        return np.asarray(np.where(inside > 0, inside ** (-1.0 / k), 0.0))
+
+
+def _interval(x: Array, theta: float, k: float, sigma: float) -> Array:
+    """The probability of the whole size x: of the interval that the ceiling takes to it."""
+    return _survival(x - 1.0, theta, k, sigma) - _survival(x, theta, k, sigma)
+
+
+def _size_probabilities(
+    x: Array, theta: float, k: float, sigma: float, floor: int | None, wrap: int | None
+) -> Array:
+    found = _interval(x, theta, k, sigma)
+    if floor is not None:
+        at_floor = 1.0 - _survival(np.array([float(floor)]), theta, k, sigma)
+        found = np.where(x < floor, 0.0, np.where(x == floor, at_floor, found))
+    if wrap is None:
+        return np.asarray(found)
+    found = np.where(x > wrap, 0.0, found)
+    turns = np.arange(1, _WRAPS + 1)[:, None] * float(wrap)
+    wrapped = _interval(x[None, :] + turns, theta, k, sigma)
+    # The wrap itself is kept and not wrapped to 0, and no remainder is as large as the wrap.
+    wrapped[0] = np.where(x == 0, 0.0, wrapped[0])
+    beyond = _survival(np.array([float(wrap) * (_WRAPS + 1)]), theta, k, sigma) / wrap
+    added = wrapped.sum(axis=0) + beyond
+    return np.asarray(found + np.where(x < wrap, added, 0.0))
+
+
+@dataclass(frozen=True)
+class Sine:
+    """A rate of mean + amplitude * sin(2 pi (t + offset) / period), and the R squared of it."""
+
+    mean: float
+    amplitude: float
+    period_s: float
+    offset_s: float
+    explained: float
+
+    def at(self, times_s: ArrayLike) -> Array:
+        """The rate at `times_s` (n,)."""
+        phase = 2.0 * np.pi * (np.asarray(times_s, float) + self.offset_s) / self.period_s
+        return np.asarray(self.mean + self.amplitude * np.sin(phase))
+
+
+_FEWEST_TIMES = 8
+
+
+def fit_sine(times_s: ArrayLike, rates: ArrayLike) -> Sine:
+    """The sine that is nearest, by least squares, to `rates` (n,) at `times_s` (n,).
+
+    The frequency is looked for from a quarter of a period over the whole time to a quarter of the
+    samples' own; with it the rest is linear. Raises ValueError for fewer than 8 samples, times that
+    do not increase, and other shapes.
+    """
+    times, values = np.asarray(times_s, float), np.asarray(rates, float)
+    if times.ndim != 1 or times.shape != values.shape or len(times) < _FEWEST_TIMES:
+        raise ValueError(f"allowed: two rows alike of at least {_FEWEST_TIMES} numbers")
+    if (np.diff(times) <= 0).any():
+        raise ValueError("times must increase")
+    length = float(times[-1] - times[0]) * len(times) / (len(times) - 1)
+    # Steps of an eighth of a period over the whole time: no peak of the sum of squares is narrower.
+    periods = np.arange(0.25, len(times) / 4 + 0.25, 0.125)
+    losses = [_linear_sine(times, values, 2 * np.pi * n / length)[1] for n in periods]
+    near = float(periods[int(np.argmin(losses))])
+    found = optimize.minimize_scalar(
+        lambda n: _linear_sine(times, values, 2 * np.pi * n / length)[1],
+        bounds=(max(near - 0.125, 0.125), near + 0.125),
+        method="bounded",
+    )
+    angular = 2 * np.pi * float(found.x) / length
+    (sine, cosine, mean), _ = _linear_sine(times, values, angular)
+    offset_s = (math.atan2(cosine, sine) / angular) % (2 * np.pi / angular)
+    wave = Sine(mean, math.hypot(sine, cosine), 2 * np.pi / angular, offset_s, 0.0)
+    explained = explained_share(values, wave.at(times))
+    return Sine(wave.mean, wave.amplitude, wave.period_s, wave.offset_s, explained)
+
+
+def _linear_sine(
+    times: Array, values: Array, angular: float
+) -> tuple[tuple[float, float, float], float]:
+    """The best sine and cosine parts and mean at one frequency, and the sum of squares left."""
+    design = np.column_stack(
+        [np.sin(angular * times), np.cos(angular * times), np.ones_like(times)]
+    )
+    solved, *_ = np.linalg.lstsq(design, values, rcond=None)
+    left = float(((values - design @ solved) ** 2).sum())
+    return (float(solved[0]), float(solved[1]), float(solved[2])), left

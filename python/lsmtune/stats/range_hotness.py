@@ -1,0 +1,144 @@
+"""How hot ranges of keys are, fitted to counts: pure functions of arrays.
+
+The model is that of Z. Cao and others, "Characterizing, modeling, and benchmarking RocksDB
+key-value workloads at Facebook", FAST 2020: a sum of two exponentials of the rank of a range by its
+hotness. db_bench's `mixgraph` draws from it, and its parameters have the meaning used here.
+`key_hotness.py` fits how hot keys are within their range.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import optimize
+
+Array = NDArray[np.float64]
+
+_TINY = 1e-300
+
+
+@dataclass(frozen=True)
+class TwoTermExponential:
+    """Range number i by hotness, from 1, draws a share of a * exp(b i) + c * exp(d i).
+
+    The shares of all `ranges` add up to 1. `stepped`: db_bench's rounding of them was fitted, in
+    which each is a whole multiple of the smallest one.
+    """
+
+    a: float
+    b: float
+    c: float
+    d: float
+    ranges: int
+    stepped: bool
+    log_likelihood: float
+
+    def shares(self) -> Array:
+        """The share of each range, hottest first (ranges,)."""
+        point = np.array([[self.b, self.d, math.log(self.a), math.log(self.c)]])
+        return np.asarray(_range_shares(point, self.ranges, self.stepped)[0])
+
+
+def fit_two_term_exponential(
+    counts: ArrayLike, rng: np.random.Generator, *, stepped: bool = False
+) -> TwoTermExponential:
+    """The most likely a, b, c and d for `counts` (ranges,) of accesses per range, in any order.
+
+    With `stepped` the likelihood has steps, and its maximum is looked for by drawing, ever closer
+    to the best (R. Rubinstein, "The cross-entropy method for combinatorial and continuous
+    optimization", 1999). b is the faster decay. Raises ValueError for fewer than 4 ranges, none of
+    them used, and other shapes.
+    """
+    found = np.sort(np.asarray(counts, dtype=np.float64).ravel())[::-1]
+    if np.asarray(counts).ndim != 1 or len(found) < 4 or found.sum() <= 0 or found[-1] < 0:
+        raise ValueError("counts must be one row of at least four ranges, some of them used")
+    point, best = _fit_smooth(found)
+    if stepped:
+        point, best = _fit_stepped(found, point, rng)
+    return _named(point, len(found), stepped, best)
+
+
+def _named(point: Array, ranges: int, stepped: bool, best: float) -> TwoTermExponential:
+    """With the terms in order, and scaled so that the unrounded shares add up to 1."""
+    b, d, log_a, log_c = (float(value) for value in point)
+    if b > d:
+        b, d, log_a, log_c = d, b, log_c, log_a
+    scale = _log_sum(np.array([[b, d, log_a, log_c]]), ranges)[0]
+    return TwoTermExponential(
+        math.exp(log_a - scale), b, math.exp(log_c - scale), d, ranges, stepped, best
+    )
+
+
+def _log_terms(points: Array, ranges: int) -> Array:
+    """Logs of the unscaled shares (points, ranges)."""
+    i = np.arange(1, ranges + 1)
+    b, d, log_a, log_c = (points[:, [column]] for column in range(4))
+    return np.asarray(np.logaddexp(log_a + b * i, log_c + d * i))
+
+
+def _log_sum(points: Array, ranges: int) -> Array:
+    return np.asarray(np.logaddexp.reduce(_log_terms(points, ranges), axis=1))
+
+
+def _range_shares(points: Array, ranges: int, stepped: bool) -> Array:
+    """The shares (points, ranges), hottest first."""
+    logs = _log_terms(points, ranges)
+    shares = np.exp(logs - np.logaddexp.reduce(logs, axis=1)[:, None])
+    if not stepped:
+        return np.asarray(shares)
+    # tools/db_bench_tool.cc, InitiateExpDistribution: what is below 1e-16 is never asked for, and
+    # the smallest other share, which comes last, becomes the unit of all.
+    shares = np.where(shares < 1e-16, 0.0, shares)
+    smallest = np.where(shares > 0, shares, np.inf).min(axis=1)[:, None]
+    whole = np.floor((np.floor(1.0 / smallest) + 1.0) * shares)
+    return np.asarray(whole / whole.sum(axis=1)[:, None])
+
+
+def _log_likelihoods(counts: Array, points: Array, stepped: bool) -> Array:
+    shares = _range_shares(points, len(counts), stepped)
+    return np.asarray(np.log(np.maximum(shares, _TINY)) @ counts)
+
+
+def _fit_smooth(counts: Array) -> tuple[Array, float]:
+    def loss(point: Array) -> float:
+        rates = -np.exp(point[:2])
+        whole = np.array([[rates[0], rates[1], point[2], 0.0]])
+        return -float(_log_likelihoods(counts, whole, stepped=False)[0])
+
+    ranges = len(counts)
+    # The fast term as hot at rank 1 as a few of the slow one.
+    starts = [
+        (math.log(fast), math.log(slow / ranges), fast + 1.0)
+        for fast in (0.3, 1.0, 3.0)
+        for slow in (0.5, 3.0)
+    ]
+    options = {"xatol": 1e-8, "fatol": 1e-8, "maxiter": 4000, "maxfev": 4000}
+    solved = [optimize.minimize(loss, s, method="Nelder-Mead", options=options) for s in starts]
+    best = min(solved, key=lambda found: float(found.fun))
+    rates = -np.exp(best.x[:2])
+    return np.array([rates[0], rates[1], float(best.x[2]), 0.0]), -float(best.fun)
+
+
+_DRAWS, _ELITE, _TURNS = 4000, 80, 40
+
+
+def _fit_stepped(counts: Array, near: Array, rng: np.random.Generator) -> tuple[Array, float]:
+    """From the smooth fit, which rounding has moved, to the middle of the best step."""
+    centre, spread = near.copy(), np.array([abs(near[0]) * 0.3, abs(near[1]) * 0.5, 1.0, 0.0])
+    best, best_point = -np.inf, near
+    for _ in range(_TURNS):
+        points = centre + rng.standard_normal((_DRAWS, 4)) * spread
+        points = points[(points[:, 0] < 0) & (points[:, 1] < 0)]
+        found = _log_likelihoods(counts, points, stepped=True)
+        order = np.argsort(found)[::-1][:_ELITE]
+        elite = points[order]
+        if found[order[0]] > best:
+            best, best_point = float(found[order[0]]), elite[0]
+        centre = elite.mean(axis=0)
+        # Half of the old spread stays in each turn, so that a step does not become a trap.
+        spread = 0.5 * spread + 0.5 * elite.std(axis=0)
+    middle = float(_log_likelihoods(counts, centre[None, :], stepped=True)[0])
+    return (centre, middle) if middle >= best - 2.0 else (best_point, best)

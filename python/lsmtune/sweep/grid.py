@@ -1,0 +1,179 @@
+"""From a Sweep to its cells: every combination of the axes' values under every workload."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from lsmtune.engines.page_cache import with_page_cache
+from lsmtune.engines.workload_options import check_workload, with_merge_operator
+from lsmtune.errors import InputError
+from lsmtune.records.config import Config, OptionValue
+from lsmtune.records.engine import EngineIdentity
+from lsmtune.records.workload import Workload
+from lsmtune.rounds import Cell
+from lsmtune.space import OPTION_NAME_ALLOWED, is_option_name
+from lsmtune.spec.workload_fields import workload_from_file
+from lsmtune.sweep.axes import Axis, AxisKind
+from lsmtune.sweep.plan import CELLS_MAX, Sweep, SweepWorkload
+from lsmtune.workloads import FAMILIES
+from lsmtune.workloads.stated import Stated, state_workload
+
+_SOURCE = "sweep"
+
+
+@dataclass(frozen=True)
+class GridCell:
+    """A cell with its place in the grid.
+
+    `point` has the index of its value on each axis, `values` the texts of these values. `notes`
+    say what of its workload has no effect.
+    """
+
+    cell: Cell
+    workload: str
+    point: tuple[int, ...]
+    values: tuple[str, ...]
+    notes: tuple[str, ...] = ()
+
+
+def grid(sweep: Sweep, engine: EngineIdentity) -> tuple[GridCell, ...]:
+    """The cells of `sweep`, workload by workload; the last axis varies fastest.
+
+    Raises InputError, at the place where the user wrote it, for a grid that is none, for values
+    that a workload or option cannot have, and for two cells that would be the same.
+    """
+    _check(sweep)
+    cells: list[GridCell] = []
+    for index, workload in enumerate(sweep.workloads):
+        made = list(_cells_of(sweep, index, workload, engine))
+        _refuse_twins(sweep, made)
+        cells += made
+    return tuple(cells)
+
+
+def _check(sweep: Sweep) -> None:
+    if not sweep.workloads:
+        raise sweep.error("workloads", why="none given", allowed="the names of workloads")
+    if not sweep.axes:
+        raise sweep.error("axes", why="none given", allowed="at least one axis with its values")
+    told = [workload.told for workload in sweep.workloads]
+    for index, name in enumerate(told):
+        if name in told[:index]:
+            raise sweep.error(f"workloads[{index}]", found=name, why="given twice")
+    for axis in sweep.axes:
+        _check_axis(sweep, axis)
+    cells = sweep.points * len(sweep.workloads)
+    if cells > CELLS_MAX:
+        raise sweep.error("axes", why=f"{cells:,} cells", allowed=f"at most {CELLS_MAX:,}")
+
+
+def _check_axis(sweep: Sweep, axis: Axis) -> None:
+    if not axis.values:
+        raise sweep.error(axis.field, why="has no values", allowed="at least one value")
+    for index, text in enumerate(axis.texts):
+        if text in axis.texts[:index]:
+            raise sweep.error(axis.field, found=text, why="given twice")
+    if any(other.field == axis.field for other in sweep.axes if other is not axis):
+        raise sweep.error(axis.field, why="given twice")
+    if axis.kind is AxisKind.OPTION:
+        if not is_option_name(axis.name):
+            raise sweep.error(axis.field, why="not an option's name", allowed=OPTION_NAME_ALLOWED)
+        fixed = axis.name in sweep.options
+    else:
+        own = any(axis.name in workload.parameters for workload in sweep.workloads)
+        fixed = own or axis.name in sweep.parameters
+    if fixed:
+        raise sweep.error(axis.field, why="is an axis and has a fixed value too")
+
+
+def _cells_of(
+    sweep: Sweep, index: int, workload: SweepWorkload, engine: EngineIdentity
+) -> Iterator[GridCell]:
+    for point in itertools.product(*(range(len(axis.values)) for axis in sweep.axes)):
+        chosen = list(zip(sweep.axes, point, strict=True))
+        values = tuple(axis.texts[at] for axis, at in chosen)
+        told = [f"{axis.name}={text}" for axis, text in zip(sweep.axes, values, strict=True)]
+        stated = _stated(sweep, index, workload, chosen)
+        cell = Cell(
+            name=", ".join([workload.told, *told]),
+            engine=engine,
+            config=_config(sweep, index, chosen, stated.workload),
+            workload=stated.workload,
+        )
+        yield GridCell(cell, workload.told, point, values, _notes(stated))
+
+
+def _stated(
+    sweep: Sweep, index: int, workload: SweepWorkload, chosen: list[tuple[Axis, int]]
+) -> Stated:
+    """The workload of one point, by name or from a file."""
+    here = {axis.name: axis.values[at] for axis, at in chosen if axis.kind is AxisKind.WORKLOAD}
+    given = {**sweep.parameters, **workload.parameters, **here}
+    file = sweep.folder / workload.name
+    try:
+        if workload.name in FAMILIES or not file.is_file():
+            return state_workload(workload.name, given, _SOURCE)
+        return workload_from_file(file, given, _SOURCE)
+    except InputError as error:
+        if error.source != _SOURCE:
+            raise  # of the workload's own file
+        at = f"workloads[{index}]"
+        if error.field in here:
+            at = f"axes.{AxisKind.WORKLOAD.value}.{error.field}"
+        elif error.field in workload.parameters:
+            at = f"workloads[{index}].{error.field}"
+        elif error.field in sweep.parameters:
+            at = f"workload.{error.field}"
+        raise _at(sweep, at, error) from None
+
+
+def _notes(stated: Stated) -> tuple[str, ...]:
+    """What of a workload has no effect; options come from the sweep alone."""
+    why = "an engine's property has no effect in a sweep: state it under options"
+    engine = (f"{found.where}: {name}: {why}" for name, found in stated.engine.items())
+    return (*stated.notes, *engine)
+
+
+def _at(sweep: Sweep, at: str, error: InputError) -> InputError:
+    """`error` at the place where the user wrote what is wrong."""
+    return sweep.error(
+        at, why=error.why, found=error.found, allowed=error.allowed, nearest=error.nearest
+    )
+
+
+def _config(sweep: Sweep, index: int, chosen: list[tuple[Axis, int]], workload: Workload) -> Config:
+    options: dict[str, OptionValue] = dict(sweep.options)
+    told = [f"{name}={value}" for name, value in options.items()]
+    for axis, at in chosen:
+        if axis.kind is AxisKind.OPTION:
+            options[axis.name] = axis.values[at]
+            told.append(f"{axis.name}={axis.texts[at]}")
+    config = Config(options, ",".join(told) or "default")
+    try:
+        check_workload(workload, sweep.engine, _SOURCE)
+        config = with_merge_operator(config, sweep.engine, workload, _SOURCE)
+        return with_page_cache(config, sweep.engine, workload.page_cache, _SOURCE)
+    except InputError as error:
+        fields = [*(axis.field for axis, _ in chosen), *_fixed(sweep)]
+        known = [field for field in fields if field.rpartition(".")[2] == error.field]
+        raise _at(sweep, known[0] if known else f"workloads[{index}]", error) from None
+
+
+def _fixed(sweep: Sweep) -> list[str]:
+    """Where what holds in every cell stands, dotted."""
+    return [f"workload.{n}" for n in sweep.parameters] + [f"options.{n}" for n in sweep.options]
+
+
+def _refuse_twins(sweep: Sweep, cells: list[GridCell]) -> None:
+    """Values that are written in two ways (`1MiB`, `1048576`) make one cell twice."""
+    seen: dict[object, GridCell] = {}
+    for made in cells:
+        config = tuple(made.cell.config.engine_options().items())
+        twin = seen.setdefault((made.cell.workload, config), made)
+        if twin is not made:
+            differs = [a != b for a, b in zip(twin.point, made.point, strict=True)].index(True)
+            axis = sweep.axes[differs]
+            found = f"{twin.values[differs]} and {made.values[differs]}"
+            raise sweep.error(axis.field, why="the same value twice", found=found)

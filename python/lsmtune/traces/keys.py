@@ -1,0 +1,281 @@
+"""Which keys are asked for: the distribution that a workload draws from, fitted to a trace.
+
+Two things are looked at: how hot keys are, by the share of the hottest x, whichever they are; and
+how hot neighbours are together, by ranges of the key space. A block of a table holds neighbours, so
+that the hit rate of a block cache needs both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsmtune.records.workload import Distribution
+from lsmtune.stats.goodness import shares, total_variation
+from lsmtune.stats.key_hotness import (
+    PowerLaw,
+    SortedCurve,
+    fit_power_law,
+    fit_zipf,
+    power_groups,
+    uniform_groups,
+    zipf_groups,
+)
+from lsmtune.stats.lru import hit_ratios
+from lsmtune.stats.range_hotness import TwoTermExponential, fit_two_term_exponential
+from lsmtune.traces.part import FittedPart
+from lsmtune.traces.summary import TraceSummary
+
+Array = NDArray[np.float64]
+Groups = tuple[Array, Array]
+
+CURVE_LIMIT, RANGES_LIMIT, HITS_LIMIT = 0.05, 0.05, 0.03
+# YCSB scatters so many ranks, whatever the number of records (its ScrambledZipfianGenerator).
+YCSB_RANKS = 1e10
+_FEWEST_RANGES = 4
+# Chance alone makes the shares of ranges differ; with so many accesses in each, by a tenth.
+_ACCESSES_EACH = 100
+_SEQUENTIAL_SHARE = 0.95
+# A model with more parameters has to be better by this much to be taken.
+_BETTER = 0.01
+# The driver's Zipfian has no exponent of exactly 1.
+_NEAR_ONE = 0.99999
+_SCATTERINGS = 20
+_CACHES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
+
+
+@dataclass(frozen=True)
+class KeyFit:
+    """Keys as a workload draws them, and the parts that say how well it fits.
+
+    `ranges` and `power` are the models with the meaning that db_bench gives their parameters, where
+    the trace's keys may be db_bench's; `groups` the keys alike of the chosen model.
+    """
+
+    distribution: Distribution
+    parts: tuple[FittedPart, ...]
+    groups: Groups
+    ranges: TwoTermExponential | None = None
+    power: PowerLaw | None = None
+
+
+@dataclass(frozen=True)
+class _Candidate:
+    distribution: Distribution
+    groups: Groups
+    range_shares: Array
+
+
+def fit_keys(
+    summary: TraceSummary, ranges: Sequence[float], records: int, rng: np.random.Generator
+) -> KeyFit:
+    """The distribution of the driver nearest to the keys of a trace, of `records` keys.
+
+    `ranges` are the accesses of equally many keys each, in the order of keys. Raises ValueError
+    for a trace without operations on keys.
+    """
+    curve = summary.hotness.get("all")
+    rows = [] if curve is None else [p for p in curve.points if p[0] <= records]
+    if curve is None or len(rows) < 3:
+        raise ValueError("fewer than three keys: nothing to fit")
+    seen = _Seen(
+        np.array([rank for rank, _, _ in rows]),
+        np.minimum(np.array([share for _, _, share in rows]), 1.0),
+        curve.accesses,
+        records,
+        np.asarray(ranges, dtype=np.float64),
+    )
+    candidates = [_sequential(seen)] if _is_sequential(summary) else _candidates(seen, rng)
+    best = candidates[0]
+    for candidate in candidates[1:]:
+        if seen.distance(candidate) < seen.distance(best) - _BETTER:
+            best = candidate
+    parts = (_hotness_part(best, seen), _range_part(best, seen), *_hit_parts(best, summary))
+    return KeyFit(best.distribution, parts, best.groups, *_as_db_bench(seen, rng))
+
+
+class _Seen:
+    """What the trace showed of keys: `drawn` shares of the `at` hottest ones, and of ranges."""
+
+    def __init__(
+        self, at: Array, drawn: Array, accesses: int, records: int, counted: Array
+    ) -> None:
+        self.at, self.drawn, self.accesses, self.records = at, drawn, accesses, records
+        self.counted = counted
+        self._curve = SortedCurve(accesses, float(drawn[0] / at[0]) * accesses)
+
+    @property
+    def has_ranges(self) -> bool:
+        """Whether there are enough ranges for a model, and enough accesses to tell them apart."""
+        ranges = len(self.counted)
+        return ranges >= _FEWEST_RANGES and float(self.counted.sum()) >= _ACCESSES_EACH * ranges
+
+    def modelled(self, groups: Groups) -> Array:
+        """The shares of the hottest keys that a model would show."""
+        return self._curve.cumulative(*groups, self.at)
+
+    def curve_distance(self, candidate: _Candidate) -> float:
+        """The largest difference of both curves."""
+        return float(np.abs(self.modelled(candidate.groups) - self.drawn).max())
+
+    def range_distance(self, candidate: _Candidate) -> float:
+        """Total variation of the ranges' shares, the hottest of both first."""
+        if not self.has_ranges:
+            return 0.0
+        return total_variation(np.sort(self.counted)[::-1], candidate.range_shares)
+
+    def distance(self, candidate: _Candidate) -> float:
+        """The larger of both."""
+        return max(self.curve_distance(candidate), self.range_distance(candidate))
+
+
+def _is_sequential(summary: TraceSummary) -> bool:
+    known = [share for share in summary.ascending.values() if share is not None]
+    return bool(known) and min(known) >= _SEQUENTIAL_SHARE
+
+
+def _sequential(seen: _Seen) -> _Candidate:
+    uniform = _uniform(seen)
+    return _Candidate(Distribution.of("sequential"), uniform.groups, uniform.range_shares)
+
+
+def _uniform(seen: _Seen) -> _Candidate:
+    return _Candidate(Distribution.of("uniform"), uniform_groups(seen.records), _even(seen))
+
+
+def _even(seen: _Seen) -> Array:
+    return np.full(max(len(seen.counted), 1), 1.0)
+
+
+def _scattered(groups: Groups, seen: _Seen, rng: np.random.Generator) -> Array:
+    """The shares of ranges onto which keys fall by chance, the hottest first."""
+    ranges = max(len(seen.counted), 1)
+    width, each = groups
+    whole = np.maximum(np.round(width), 1).astype(np.int64)
+    even = np.full(ranges, 1.0 / ranges)
+    # Of each scattering, what the hottest, the second, ... of its ranges draw.
+    sums = [
+        np.sort((rng.multinomial(whole, even) * each[:, None]).sum(axis=0))[::-1]
+        for _ in range(_SCATTERINGS)
+    ]
+    return np.asarray(np.mean(sums, axis=0))
+
+
+def _candidates(seen: _Seen, rng: np.random.Generator) -> list[_Candidate]:
+    """Models of the driver, those with fewer parameters first."""
+    curve = (seen.at, seen.drawn, seen.accesses, seen.records)
+    theta, _ = fit_zipf(*curve, YCSB_RANKS)
+    theta = rounded(theta) if rounded(theta) != 1.0 else _NEAR_ONE
+    scrambled = Distribution.of("scrambled_zipfian", theta=theta)
+    power = fit_power_law(*curve)
+    a, b = rounded(power.a), rounded(power.b)
+    hot = power_groups(a, b, seen.records)
+    zipf = zipf_groups(theta, YCSB_RANKS, seen.records)
+    found = [
+        _uniform(seen),
+        _Candidate(scrambled, zipf, _scattered(zipf, seen, rng)),
+        _Candidate(Distribution.of("power", a=a, b=b), hot, _scattered(hot, seen, rng)),
+    ]
+    return found + (_range_candidates(seen, rng) if seen.has_ranges else [])
+
+
+def _range_candidates(seen: _Seen, rng: np.random.Generator) -> list[_Candidate]:
+    """Ranges of different hotness, with keys alike in each, and with a power law in each."""
+    fit = fit_two_term_exponential(seen.counted, rng)
+    of = {"ranges": fit.ranges} | {n: rounded(getattr(fit, n)) for n in "abcd"}
+    observed = shares(seen.counted)
+    law = fit_power_law(seen.at, seen.drawn, seen.accesses, seen.records, observed)
+    a, b = rounded(law.a), rounded(law.b)
+    alike = uniform_groups(seen.records, fit.shares())
+    hot = power_groups(a, b, seen.records, fit.shares())
+    return [
+        _Candidate(Distribution.of("ranges", **of), alike, fit.shares()),
+        _Candidate(Distribution.of("ranges", **of, key_a=a, key_b=b), hot, fit.shares()),
+    ]
+
+
+def _as_db_bench(
+    seen: _Seen, rng: np.random.Generator
+) -> tuple[TwoTermExponential | None, PowerLaw | None]:
+    """The parameters with which db_bench's mixgraph would have made the trace."""
+    curve = (seen.at, seen.drawn, seen.accesses, seen.records)
+    if not seen.has_ranges or total_variation(seen.counted, _even(seen)) <= RANGES_LIMIT:
+        return None, fit_power_law(*curve, grained=True)
+    smooth = fit_two_term_exponential(seen.counted, rng)
+    stepped = fit_two_term_exponential(seen.counted, rng, stepped=True)
+    law = fit_power_law(*curve, shares(seen.counted), grained=True)
+    return max(smooth, stepped, key=lambda fit: fit.log_likelihood), law
+
+
+def _hotness_part(best: _Candidate, seen: _Seen) -> FittedPart:
+    modelled = seen.modelled(best.groups)
+    rows = zip(seen.at.tolist(), seen.drawn.tolist(), modelled.tolist(), strict=True)
+    found = seen.curve_distance(best)
+    warnings: tuple[str, ...] = ()
+    if found > CURVE_LIMIT:
+        warnings = (
+            f"hotness: the hottest keys draw shares that differ by up to {found:.3f} from the "
+            f"trace's: no distribution of the driver is nearer",
+        )
+    words = key_words(best.distribution)
+    distances = (("ks_distance", found),)
+    return FittedPart("hotness", words, distances, CURVE_LIMIT, warnings, tuple(rows))
+
+
+def _range_part(best: _Candidate, seen: _Seen) -> FittedPart:
+    words = f"{len(seen.counted)} ranges, {best.distribution.name}"
+    if not seen.has_ranges:
+        why = "ranges: too few of them, or too few accesses in each, to be told apart: not modelled"
+        return FittedPart("ranges", words, (), RANGES_LIMIT, (why,))
+    found = seen.range_distance(best)
+    observed = np.sort(shares(seen.counted))[::-1]
+    modelled = np.sort(shares(best.range_shares))[::-1]
+    rank = range(1, len(observed) + 1)
+    rows = zip(map(float, rank), observed.tolist(), modelled.tolist(), strict=True)
+    warnings: tuple[str, ...] = ()
+    if found > RANGES_LIMIT:
+        warnings = (f"ranges: {found:.3f} of the accesses go to ranges of another hotness",)
+    distances = (("total_variation", found),)
+    return FittedPart("ranges", words, distances, RANGES_LIMIT, warnings, tuple(rows))
+
+
+def _hit_parts(best: _Candidate, summary: TraceSummary) -> list[FittedPart]:
+    """Caches of several sizes: how often they hit the trace, and would hit the model."""
+    reuse = summary.reuse.get("all")
+    if reuse is None or best.distribution.name == "sequential":
+        return []
+    distinct = summary.keys.distinct
+    caches = [max(share * distinct, 1.0) for share in _CACHES]
+    sizes, misses = np.array(reuse.miss_ratio).T
+    observed = 1.0 - np.interp(caches, sizes, misses)
+    modelled = hit_ratios(*_scaled(best.groups), caches, float(reuse.accesses))
+    found = float(np.abs(observed - modelled).max())
+    warnings: tuple[str, ...] = ()
+    if found > HITS_LIMIT:
+        warnings = (
+            f"hit rate: a cache of keys would hit the model up to {100 * found:.1f} points more "
+            f"or less often than the trace",
+        )
+    rows = tuple(zip(caches, observed.tolist(), modelled.tolist(), strict=True))
+    words = f"caches of {caches[0]:.0f} to {caches[-1]:.0f} keys that drop the least recently used"
+    distances = (("hit_rate_difference", found),)
+    return [FittedPart("hit_rate", words, distances, HITS_LIMIT, warnings, rows)]
+
+
+def _scaled(groups: Groups) -> Groups:
+    keys, each = groups
+    return keys, each / float((keys * each).sum())
+
+
+def key_words(of: Distribution) -> str:
+    """A distribution of keys in a few words."""
+    given = ", ".join(f"{name} {value}" for name, value in of.parameters)
+    return f"{of.name}: {given}" if given else of.name
+
+
+def rounded(value: float) -> float:
+    """To six digits: more say nothing, and files are read by people."""
+    return float(f"{value:.6g}")

@@ -1,0 +1,275 @@
+"""Workloads of ekvsb: a JSON array of tasks, each with its key, read as a stream.
+
+From ekvsb's `src/task.rs` and `src/workload.rs`: `{"PUT": {"key": "...", "value": {"size": 100}}}`,
+`{"GET": {"key": "..."}}`, `{"DELETE": {"key": "..."}}`, performed one after another by one thread.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NoReturn
+
+from lsmtune.errors import InputError
+from lsmtune.records.workload import Distribution, Mix, Phase, PhaseKind, Workload
+from lsmtune.stats.distinct import RELATIVE_ERROR, DistinctCounter
+from lsmtune.workloads.parameters import KEY_BYTES_MAX, KEY_BYTES_MIN, VALUE_BYTES_MAX
+from lsmtune.workloads.sizes import largest_size, mean_size
+
+METHODS = {"PUT": "put", "GET": "get", "DELETE": "delete"}
+_CHUNK = 1 << 16
+# A key and a value's size; what is longer than this is no task.
+_TASK_CHARACTERS_MAX = 1 << 20
+_BLANKS = " \t\r\n"
+_BUCKETS_MAX = 512
+_ALLOWED = 'tasks such as {"GET": {"key": "a"}}'
+
+
+@dataclass(frozen=True)
+class Task:
+    """One task; `value_bytes` is that of a put."""
+
+    method: str
+    key: str
+    value_bytes: int | None = None
+
+
+@dataclass
+class Summary:
+    """What the tasks of a file come to: counts, sizes, and an estimate of how many keys there are.
+
+    `puts_first` are the puts before the first task of another kind, on `keys_first` keys.
+    """
+
+    counts: Counter[str] = field(default_factory=Counter)
+    value_sizes: Counter[int] = field(default_factory=Counter)
+    key_sizes: Counter[int] = field(default_factory=Counter)
+    keys: int = 0
+    puts_first: int = 0
+    keys_first: int = 0
+
+    @property
+    def tasks(self) -> int:
+        """All tasks."""
+        return sum(self.counts.values())
+
+
+def read_tasks(path: Path) -> Iterator[Task]:
+    """The tasks in the file at `path`, one after another; memory does not grow with the file.
+
+    Raises InputError with the byte offset (in characters, where they differ) of what is no task.
+    """
+    source = str(path)
+    try:
+        with path.open(encoding="utf-8") as file:
+            yield from _Stream(file.read, source).tasks()
+    except UnicodeDecodeError as error:
+        why = f"is not text: byte 0x{error.object[error.start]:02x}"
+        raise InputError(source, why=why, allowed="JSON in UTF-8") from None
+    except OSError as error:
+        raise InputError(source, why=f"cannot be read: {error.strerror}") from None
+
+
+class _Stream:
+    """Decodes the elements of one JSON array from chunks of its text."""
+
+    def __init__(self, read: Callable[[int], str], source: str) -> None:
+        self._read = read
+        self._source = source
+        self._decoder = json.JSONDecoder()
+        self._text = ""
+        self._at = 0
+        self._before = 0  # characters that were dropped from the front of `_text`
+
+    def tasks(self) -> Iterator[Task]:
+        self._expect("[", "a list of tasks")
+        if self._next_is("]"):
+            self._at += 1
+        else:
+            while True:
+                yield self._task()
+                if self._next_is("]"):
+                    self._at += 1
+                    break
+                self._expect(",", "a comma or the end of the list")
+        if self._peek():
+            self._refuse("more than one list of tasks", "the end of the file")
+
+    def _more(self) -> bool:
+        """Another chunk, with what was decoded dropped; False at the end of the file."""
+        chunk = self._read(_CHUNK)
+        self._text = self._text[self._at :] + chunk
+        self._before, self._at = self._before + self._at, 0
+        return bool(chunk)
+
+    def _peek(self) -> str:
+        """The next character that is not blank; empty at the end of the file."""
+        while True:
+            while self._at < len(self._text) and self._text[self._at] in _BLANKS:
+                self._at += 1
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if not self._more():
+                return ""
+
+    def _next_is(self, sign: str) -> bool:
+        return self._peek() == sign
+
+    def _expect(self, sign: str, allowed: str) -> None:
+        found = self._peek()
+        if found != sign:
+            self._refuse("ends too early" if not found else f"found {found!r}", allowed)
+        self._at += 1
+
+    def _task(self) -> Task:
+        self._peek()
+        while True:
+            try:
+                element, end = self._decoder.raw_decode(self._text, self._at)
+            except json.JSONDecodeError as error:
+                # Perhaps its end has not been read yet.
+                if len(self._text) - self._at < _TASK_CHARACTERS_MAX and self._more():
+                    continue
+                self._refuse(f"not JSON: {error.msg}", _ALLOWED)
+            else:
+                task = self._checked(element)
+                self._at = end
+                return task
+
+    def _checked(self, element: object) -> Task:
+        if not isinstance(element, dict) or len(element) != 1:
+            self._refuse("no task", _ALLOWED)
+        ((method, stated),) = element.items()
+        if method not in METHODS:
+            self._refuse(f"no method {method!r}", ", ".join(METHODS))
+        key = stated.get("key") if isinstance(stated, dict) else None
+        if not isinstance(key, str):
+            self._refuse("a task without a key", _ALLOWED)
+        if method != "PUT":
+            return Task(METHODS[method], key)
+        value = stated.get("value")
+        size = value.get("size") if isinstance(value, dict) else None
+        if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+            self._refuse("a PUT without the size of its value", '"value": {"size": 100}')
+        return Task(METHODS[method], key, size)
+
+    def _refuse(self, why: str, allowed: str) -> NoReturn:
+        place = f"{self._source}: offset {self._before + self._at}"
+        raise InputError(place, why=why, allowed=allowed)
+
+
+def summarise(tasks: Iterator[Task]) -> Summary:
+    """One pass over `tasks`."""
+    found, keys = Summary(), DistinctCounter()
+    for task in tasks:
+        key = task.key.encode()
+        if task.method == "put" and found.counts["put"] == found.tasks:
+            found.puts_first += 1
+        elif not found.keys_first and found.puts_first:
+            found.keys_first = min(keys.count(), found.puts_first)
+        found.counts[task.method] += 1
+        found.key_sizes[len(key)] += 1
+        if task.value_bytes is not None:
+            found.value_sizes[task.value_bytes] += 1
+        keys.add(key)
+    found.keys = min(keys.count(), found.tasks)
+    if found.puts_first and not found.keys_first:
+        found.keys_first = min(found.keys, found.puts_first)
+    return found
+
+
+def imported_workload(path: Path) -> tuple[Workload, tuple[str, ...]]:
+    """A workload of the same mix and sizes as the tasks in the file, and what is lost in it.
+
+    The puts before the first other task become inserts into an empty database; without any, the
+    database is loaded with as many records as there are keys. All other tasks become a mix on
+    keys drawn uniformly. Raises InputError as `read_tasks` does, and for a file without tasks.
+    """
+    found = summarise(read_tasks(path))
+    source = str(path)
+    if not found.tasks:
+        raise InputError(source, why="has no tasks")
+    sizes = (
+        _table(found.value_sizes, 1, VALUE_BYTES_MAX, source, "value")
+        if found.value_sizes
+        else None
+    )
+    key_sizes = _table(found.key_sizes, KEY_BYTES_MIN, KEY_BYTES_MAX, source, "key")
+    workload = Workload(
+        name=path.stem,
+        phases=_phases(found, sizes),
+        num=max(1, found.keys),
+        key_bytes=largest_size(key_sizes),
+        value_bytes=100 if sizes is None else max(1, round(mean_size(sizes))),
+        compression_ratio=1.0,  # random bytes
+        key_sizes=None if key_sizes.name == "constant" else key_sizes,
+    )
+    return workload, _lost(found)
+
+
+def _phases(found: Summary, sizes: Distribution | None) -> tuple[Phase, ...]:
+    rest = found.counts.copy()
+    rest["put"] -= found.puts_first
+    operations = tuple((name, float(rest[name])) for name in METHODS.values() if rest[name])
+    inserts = Mix((("insert", 1.0),), records=0, value_sizes=sizes)
+    phases: list[Phase] = []
+    if found.puts_first:
+        puts = Phase("put", PhaseKind.MEASURE, mix=inserts, operations=found.puts_first)
+        phases = [puts]
+        records = found.puts_first
+    else:
+        load = Phase("load", PhaseKind.LOAD, mix=inserts, operations=max(1, found.keys))
+        phases = [load, Phase("settle", PhaseKind.SETTLE)]
+        records = max(1, found.keys)
+    if operations:
+        mix = Mix(operations, records=records, value_sizes=sizes if rest["put"] else None)
+        phases.append(Phase("tasks", PhaseKind.MEASURE, mix=mix, operations=sum(rest.values())))
+    return tuple(phases)
+
+
+def _table(counts: Counter[int], low: int, high: int, source: str, what: str) -> Distribution:
+    """The sizes with their counts; neighbours together where there are very many."""
+    largest = max(counts)
+    if largest > high:
+        why = f"has a {what} of {largest} bytes"
+        raise InputError(source, why=why, allowed=f"at most {high} bytes")
+    raised: Counter[int] = Counter()
+    for size, count in counts.items():
+        raised[max(low, size)] += count
+    step = 1
+    while len({size // step for size in raised}) > _BUCKETS_MAX:
+        step *= 2
+    together: Counter[int] = Counter()
+    for size, count in raised.items():
+        together[max(low, size // step * step + step // 2) if step > 1 else size] += count
+    if len(together) == 1:
+        return Distribution.of("constant", size=next(iter(together)))
+    return Distribution.of("table", sizes=tuple(sorted(together.items())))
+
+
+def _lost(found: Summary) -> tuple[str, ...]:
+    lines = [
+        "lost: the keys themselves and their order; keys are drawn uniformly, and so are misses of "
+        "keys that had not been put"
+    ]
+    about = f"to about {100 * RELATIVE_ERROR:.1f} %"
+    if not found.puts_first:
+        lines.append(
+            f"the database is loaded with {found.keys} records first, as many as there are keys "
+            f"({about}): the file begins with tasks that expect some"
+        )
+    elif found.keys_first < 0.97 * found.puts_first:
+        lines.append(
+            f"lost: {found.puts_first} puts at the beginning are on {found.keys_first} keys "
+            f"({about}); here each is a new record"
+        )
+    if min(found.key_sizes) < KEY_BYTES_MIN:
+        lines.append(f"keys shorter than {KEY_BYTES_MIN} bytes have {KEY_BYTES_MIN}")
+    if len(found.value_sizes) > _BUCKETS_MAX or len(found.key_sizes) > _BUCKETS_MAX:
+        lines.append("sizes that are near each other were put together")
+    if 0 in found.value_sizes:
+        lines.append("values of 0 bytes have 1")
+    return tuple(lines)

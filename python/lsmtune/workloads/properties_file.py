@@ -1,0 +1,117 @@
+"""Properties as YCSB reads them: files given with -P, and over them what -p sets.
+
+The form is that of Java's `java.util.Properties.load`: `name=value`, also with `:` or blanks
+between; a line whose first letter is `#` or `!` is a comment; a `\\` at the end of a line continues
+it. Two things are stricter, because YCSB and YCSB-cpp do not agree on them: a line with a name
+alone is an error (to YCSB it is an empty value, YCSB-cpp passes it over), and blanks at the end of
+a value do not count (YCSB keeps them and fails to read its numbers, YCSB-cpp drops them).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from lsmtune.errors import InputError
+
+FILE_BYTES_MAX = 2**20
+_COMMENTS = ("#", "!")
+_BLANKS = " \t\f"
+# A name ends at the first separator that no backslash stands before.
+_NAME = re.compile(r"((?:\\.|[^\\=: \t\f])+)[ \t\f]*(?:[=:][ \t\f]*|(?<=[ \t\f]))(.*)", re.S)
+_ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))", re.S)
+_ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
+
+
+@dataclass(frozen=True)
+class Property:
+    """A property's value, and where it was given: `file` and `line`, or `-p` and None."""
+
+    value: str
+    source: str
+    line: int | None = None
+
+    @property
+    def where(self) -> str:
+        """The place as errors name it."""
+        return self.source if self.line is None else f"{self.source}:{self.line}"
+
+
+Properties = Mapping[str, Property]
+
+
+def read_properties(path: Path) -> dict[str, Property]:
+    """The properties in the file at `path`, the last of two values for one name.
+
+    Raises InputError for what is no small text file, and for a line that is no property.
+    """
+    return parse_properties(_text_of(path), str(path))
+
+
+def parse_properties(text: str, source: str) -> dict[str, Property]:
+    """The properties in `text`. Raises InputError, naming `source`, for a line that is none."""
+    found: dict[str, Property] = {}
+    for number, line in _logical_lines(text):
+        match = _NAME.fullmatch(line)
+        if match is None:
+            where = f"{source}:{number}"
+            raise InputError(where, found=line, why="is no property", allowed="name=value")
+        name, value = (_unescaped(part).strip() for part in match.groups())
+        found[name] = Property(value, source, number)
+    return found
+
+
+def properties_of(files: Sequence[Path], settings: Mapping[str, str]) -> dict[str, Property]:
+    """The properties of `files`, later ones over earlier ones, and over all of them `settings`."""
+    found: dict[str, Property] = {}
+    for path in files:
+        found |= read_properties(path)
+    return found | {name: Property(value, "-p") for name, value in settings.items()}
+
+
+def _logical_lines(text: str) -> list[tuple[int, str]]:
+    """The lines that hold something, with the number of the first line of each."""
+    lines: list[tuple[int, str]] = []
+    held, begun = "", 0
+    for number, raw in enumerate(re.split(r"\r\n|\r|\n", text), start=1):
+        line = raw.lstrip(_BLANKS)
+        if not begun and (not line or line.startswith(_COMMENTS)):
+            continue
+        backslashes = len(line) - len(line.rstrip("\\"))
+        if backslashes % 2:
+            held, begun = held + line[:-1], begun or number
+            continue
+        lines.append((begun or number, held + line))
+        held, begun = "", 0
+    return [*lines, (begun, held)] if begun and held else lines
+
+
+def _unescaped(text: str) -> str:
+    def plain(match: re.Match[str]) -> str:
+        if match[1]:
+            return chr(int(match[1], 16))
+        return _ESCAPED.get(match[2], match[2])
+
+    return _ESCAPE.sub(plain, text)
+
+
+def _text_of(path: Path) -> str:
+    source = str(path)
+    try:
+        if not path.is_file():
+            why = "is not a file" if path.exists() else "no such file"
+            raise InputError(source, why=why, allowed="a file of properties")
+        size = path.stat().st_size
+        if size > FILE_BYTES_MAX:
+            why = f"is too large: {size} bytes"
+            allowed = f"a file of properties of at most {FILE_BYTES_MAX} bytes"
+            raise InputError(source, why=why, allowed=allowed)
+        return path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        why = f"is not text: byte 0x{error.object[error.start]:02x} at offset {error.start}"
+        raise InputError(source, why=why, allowed="a file of properties in UTF-8") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(source, why=f"cannot be read: {reason}") from None

@@ -1,0 +1,269 @@
+"""YCSB's core workload: properties to the phases `load`, `settle` and `run`.
+
+From `CoreWorkload.java` of YCSB and `core_workload.cc` of YCSB-cpp. A record is one value, as
+YCSB-cpp writes it for LevelDB and RocksDB with `format=single`: its fields one after another, each
+name and each value with 4 bytes of length before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from lsmtune.errors import InputError
+from lsmtune.records.workload import (
+    Distribution,
+    Durability,
+    KeyOrder,
+    Mix,
+    PageCache,
+    Phase,
+    PhaseKind,
+    Workload,
+    YcsbKeys,
+)
+from lsmtune.workloads.family import Given
+from lsmtune.workloads.parameters import VALUE_BYTES_MAX
+from lsmtune.workloads.sizes import largest_size, mean_size
+from lsmtune.workloads.ycsb_properties import (
+    ALIASES,
+    WORKLOAD_CLASSES,
+    YCSB_PARAMETERS,
+)
+
+NAME = "ycsb"
+KEY_PREFIX = "user"
+# Digits of a hash of 64 bits, most often: 93 % of all have 19 or 20.
+_HASH_DIGITS = 19
+_SCAN_THETA = 0.99
+_EXPECTED_TWICE = (
+    2  # both programs expect up to twice the inserts; CoreWorkload.java, "fudge factor"
+)
+
+# Properties that only one request distribution looks at.
+_OF_REQUESTS = {
+    "zipfian_const": "zipfian",
+    "hotspotdatafraction": "hotspot",
+    "hotspotopnfraction": "hotspot",
+    "exponential.percentile": "exponential",
+    "exponential.frac": "exponential",
+}
+
+
+def prepare_properties(given: Mapping[str, object], source: str) -> dict[str, object]:
+    """What was given under the names of YCSB_PARAMETERS.
+
+    Raises InputError for another workload than the core workload, and for two names of one
+    property with different values.
+    """
+    prepared: dict[str, object] = {}
+    names: dict[str, str] = {}
+    for key, value in given.items():
+        name = ALIASES.get(key, key)
+        if name == "workload":
+            _check_class(value, source)
+        elif name in YCSB_PARAMETERS:
+            if name in prepared and str(prepared[name]) != str(value):
+                why = f"says something else than {names[name]}"
+                raise InputError(source, key, found=value, why=why, allowed="one of the two")
+            prepared[name], names[name] = value, key
+    return prepared
+
+
+def _check_class(value: object, source: str) -> None:
+    if value not in WORKLOAD_CLASSES:
+        allowed = f"YCSB's core workload, {WORKLOAD_CLASSES[0]}"
+        raise InputError(source, "workload", found=value, allowed=allowed)
+
+
+def ycsb_workload(name: str, given: Given, source: str) -> Workload:
+    """The load, the settling and the run of `given`, all of YCSB_PARAMETERS.
+
+    Raises InputError, naming `source`, for properties that do not go together.
+    """
+    load = Phase("load", PhaseKind.LOAD, mix=load_mix(given, source), threads=given["threadcount"])
+    load = replace(load, operations=_loaded(given, source))
+    run = run_phase("run", given, source)
+    return ycsb_data(name, (load, Phase("settle", PhaseKind.SETTLE), run), given, source)
+
+
+def ycsb_data(name: str, phases: tuple[Phase, ...], given: Given, source: str) -> Workload:
+    """The workload of `phases` on the keys and records that `given` describes."""
+    row = row_sizes(given, source)
+    hashed = given["insertorder"] == KeyOrder.HASHED.value
+    digits = _HASH_DIGITS if hashed else len(str(given["recordcount"]))
+    return Workload(
+        name=name,
+        phases=phases,
+        num=given["recordcount"],
+        key_bytes=len(KEY_PREFIX) + max(digits, given["zeropadding"]),
+        value_bytes=round(mean_size(row)),
+        compression_ratio=given["compression_ratio"],
+        durability=Durability(given["durability"]),
+        page_cache=PageCache(given["page_cache"]),
+        keys=YcsbKeys(KEY_PREFIX, given["zeropadding"], KeyOrder(given["insertorder"])),
+        databases=given["databases"],
+        column_families=given["column_families"],
+    )
+
+
+def load_mix(given: Given, source: str) -> Mix:
+    """The inserts of a load into an empty database."""
+    return Mix(
+        operations=(("insert", 1.0),),
+        records=0,
+        first=given["insertstart"],
+        value_sizes=row_sizes(given, source),
+    )
+
+
+def run_phase(name: str, given: Given, source: str) -> Phase:
+    """The measure phase of the transactions that `given` describes."""
+    operations = given["operationcount"]
+    if not operations and given["maxexecutiontime"] is None:
+        allowed = "more than 0, or maxexecutiontime beside it"
+        raise InputError(source, "operationcount", found=0, allowed=allowed)
+    return Phase(
+        name=name,
+        kind=PhaseKind.MEASURE,
+        mix=_run_mix(given, source),
+        operations=operations or None,
+        duration_s=given["maxexecutiontime"],
+        threads=given["threadcount"],
+        rate_ops_s=given["target"],
+    )
+
+
+def row_sizes(given: Given, source: str) -> Distribution:
+    """The sizes of a record's value: YCSB-cpp's form of a row, with `fieldcount` fields."""
+    fields, prefix = given["fieldcount"], given["fieldnameprefix"]
+    names_bytes = sum(len(f"{prefix}{index}".encode()) for index in range(fields))
+    row = Distribution.of(
+        "row", fields=fields, names_bytes=names_bytes, length=_field_lengths(given, source)
+    )
+    if largest_size(row) > VALUE_BYTES_MAX:
+        why = f"makes records of up to {largest_size(row)} bytes with fieldcount {fields}"
+        allowed = f"records of at most {VALUE_BYTES_MAX} bytes"
+        raise InputError(
+            source, "fieldlength", found=given["fieldlength"], why=why, allowed=allowed
+        )
+    return row
+
+
+def _field_lengths(given: Given, source: str) -> Distribution:
+    kind, low, high = (
+        given[k] for k in ("fieldlengthdistribution", "minfieldlength", "fieldlength")
+    )
+    if kind == "constant":
+        return Distribution.of("constant", size=high)
+    if kind == "histogram":
+        return _histogram(Path(given["fieldlengthhistogram"]), source)
+    if low > high:
+        allowed = f"at most fieldlength, {high}"
+        raise InputError(source, "minfieldlength", found=low, allowed=allowed)
+    if kind == "uniform":
+        return Distribution.of("uniform", low=low, high=high)
+    return Distribution.of("zipfian", low=low, high=high, theta=_SCAN_THETA)
+
+
+def _histogram(path: Path, source: str) -> Distribution:
+    """The lengths of a file of YCSB's `HistogramGenerator`: a block size, then bucket and count."""
+    field = "fieldlengthhistogram"
+    try:
+        head, *lines = path.read_text(encoding="utf-8").splitlines()
+        word, block = head.split("\t")
+        if word != "BlockSize":
+            raise ValueError(head)
+        counts = [(int(bucket), int(count)) for bucket, count in (x.split("\t") for x in lines)]
+        pairs = tuple(((bucket + 1) * int(block), count) for bucket, count in counts if count > 0)
+    except OSError as error:
+        raise InputError(source, field, found=str(path), why=str(error.strerror)) from None
+    except ValueError:
+        allowed = "BlockSize and its value, then lines of bucket and count, with tabs between"
+        raise InputError(source, field, found=str(path), allowed=allowed) from None
+    if not pairs:
+        raise InputError(source, field, found=str(path), why="has no lengths")
+    return Distribution.of("table", sizes=pairs)
+
+
+def _loaded(given: Given, source: str) -> int:
+    """How many records the load inserts: `insertcount`, or all from `insertstart` on."""
+    records, start, count = (given[k] for k in ("recordcount", "insertstart", "insertcount"))
+    if start >= records:
+        allowed = f"less than recordcount, {records}"
+        raise InputError(source, "insertstart", found=start, allowed=allowed)
+    if count is not None and start + count > records:
+        allowed = f"at most recordcount - insertstart, {records - start}"
+        raise InputError(source, "insertcount", found=count, allowed=allowed)
+    return int(records - start if count is None else count)
+
+
+def _run_mix(given: Given, source: str) -> Mix:
+    loaded, start = _loaded(given, source), given["insertstart"]
+    operations = _operations(given, source)
+    names = dict(operations)
+    # New records are numbered from recordcount on, whatever was loaded.
+    new_from = given["recordcount"]
+    return Mix(
+        operations=operations,
+        records=loaded,
+        keys=_requests(given, loaded),
+        first=start,
+        insert_from=new_from if "insert" in names and new_from != start + loaded else None,
+        scan_lengths=_scan_lengths(given, source) if "scan" in names else None,
+        value_sizes=row_sizes(given, source) if names.keys() - {"get", "scan"} else None,
+    )
+
+
+def _operations(given: Given, source: str) -> tuple[tuple[str, float], ...]:
+    shares = {
+        "get": given["readproportion"],
+        "update": given["updateproportion"],
+        "insert": given["insertproportion"],
+        "scan": given["scanproportion"],
+        "read_modify_write": given["readmodifywriteproportion"],
+    }
+    operations = tuple((name, share) for name, share in shares.items() if share > 0)
+    if not operations:
+        why = "is 0, and so are all other proportions"
+        raise InputError(source, "readproportion", why=why, allowed="one of them above 0")
+    return operations
+
+
+def _requests(given: Given, loaded: int) -> Distribution:
+    match given["requestdistribution"]:
+        case "zipfian":
+            # Over the records to come as well, so that inserts do not change which are hot.
+            expected = int(given["operationcount"] * given["insertproportion"] * _EXPECTED_TWICE)
+            theta = given["zipfian_const"]
+            return Distribution.of("scrambled_zipfian", theta=theta, items=loaded + expected)
+        case "latest":
+            return Distribution.of("latest", theta=_SCAN_THETA)
+        case "hotspot":
+            data, operations = given["hotspotdatafraction"], given["hotspotopnfraction"]
+            return Distribution.of("hotspot", hot_data=data, hot_operations=operations)
+        case "exponential":
+            percentile, fraction = given["exponential.percentile"], given["exponential.frac"]
+            return Distribution.of("exponential", percentile=percentile, fraction=fraction)
+    return Distribution(given["requestdistribution"])
+
+
+def _scan_lengths(given: Given, source: str) -> Distribution:
+    low, high = given["minscanlength"], given["maxscanlength"]
+    if low > high:
+        allowed = f"at most maxscanlength, {high}"
+        raise InputError(source, "minscanlength", found=low, allowed=allowed)
+    if given["scanlengthdistribution"] == "zipfian":
+        return Distribution.of("zipfian", low=low, high=high, theta=_SCAN_THETA)
+    return Distribution.of("uniform", low=low, high=high)
+
+
+def without_effect(given: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
+    """Properties in `given` that its other properties leave without an effect, and why."""
+    requests = str(given.get("requestdistribution", "uniform"))
+    return tuple(
+        (name, f"requestdistribution is {requests}, not {of}")
+        for name, of in _OF_REQUESTS.items()
+        if name in given and requests != of
+    )

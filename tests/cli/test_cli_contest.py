@@ -1,0 +1,186 @@
+"""`lsmtune contest`, on a driver without an engine, on logs, and once on a real engine."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "contest"))
+
+from contest_parts import contest_logs, log_text
+
+Lsmtune = Callable[..., Any]
+CONTEST = ("contest", "--engine", "memory", "--workload", "fillrandom", "-w", "num=1000")
+
+
+def logs(home: Path) -> list[str]:
+    for team, speed in (("fast", 2000.0), ("slow", 1000.0)):
+        for number in (1, 2, 3):
+            text = log_text(load_a=speed + number, run_a=speed - 2 * number)
+            (home / f"{team}_{number}.txt").write_text(text)
+    return ["fast=fast_*.txt", "slow=slow_*.txt"]
+
+
+@pytest.mark.usefixtures("fake_driver")
+def test_rounds_are_interleaved_stored_and_gone_on_with(lsmtune: Lsmtune, home: Path) -> None:
+    asked = (*CONTEST, "a=default", "b=write_buffer_size=4MiB", "--dir", "kept", "--json")
+    said = lsmtune(*asked, "--rounds", "2")
+    assert said.status == 0, said.err
+    board = said.json()
+    assert board["standings"]["rounds"] == [1, 2]
+    assert board["workload"] == "fillrandom"
+    assert board["options"]["b"] == {"write_buffer_size": 4194304}
+    # The fake driver says the same of every run: nothing is told apart.
+    assert {(r["rank_low"], r["rank_high"]) for r in board["standings"]["totals"]} == {(1, 2)}
+    assert "no rule for memory: memory, file-size" in said.err
+    again = lsmtune(*asked, "--rounds", "3")
+    assert again.json()["standings"]["rounds"] == [1, 2, 3]
+    told = [line for line in again.err.splitlines() if line.startswith("run ")]
+    assert [line[:11] for line in told] == ["run 5 of 6:", "run 6 of 6:"]
+    assert (home / "kept" / "rounds.db").is_file()
+
+
+@pytest.mark.usefixtures("fake_driver")
+def test_without_a_folder_nothing_is_left(lsmtune: Lsmtune, home: Path) -> None:
+    said = lsmtune(*CONTEST, "a=default", "b=write_buffer_size=4MiB", "--rounds", "1")
+    assert said.status == 0, said.err
+    assert "a and b share the first rank" in said.out
+    assert "One round proves nothing" in said.out
+    assert list(home.iterdir()) == []
+
+
+@pytest.mark.usefixtures("fake_driver")
+def test_a_team_that_crashes_is_listed_and_the_others_are_ranked(lsmtune: Lsmtune) -> None:
+    said = lsmtune(*CONTEST, "a=default", "b=default", "bad=fake=crash", "--rounds", "1")
+    assert said.status == 0, said.err
+    assert "failed, not ranked: bad: round 1: crashed" in said.out
+    assert "a and b share the first rank" in said.out
+
+
+@pytest.mark.usefixtures("fake_driver")
+def test_a_team_that_breaks_a_rule_is_not_run(lsmtune: Lsmtune, home: Path) -> None:
+    (home / "rules.yaml").write_text(
+        "version: 1\nrules:\n  small:\n    rule: memory_model_bytes < 0\n    about: nothing\n"
+    )
+    said = lsmtune(*CONTEST, "a=default", "b=default", "--rules", "rules.yaml", "--json")
+    assert said.status == 1
+    assert "no team could be ranked: 2 disqualified" in said.err
+    board = said.json()
+    assert board["standings"] is None
+    assert [each["team"] for each in board["disqualified"]] == ["a", "b"]
+    assert board["disqualified"][0]["broken"][0]["text"] == "memory_model_bytes < 0"
+
+
+def test_logs_are_ranked_and_written_in_every_form(lsmtune: Lsmtune, home: Path) -> None:
+    files = [f"b.{suffix}" for suffix in ("html", "md", "json", "csv")]
+    outputs = [word for file in files for word in ("--output", file)]
+    said = lsmtune("contest", "--from-logs", *logs(home), *outputs)
+    assert said.status == 0, said.err
+    assert "fast is first" in said.out
+    assert said.out.split()[-4:] == files
+    assert json.loads((home / "b.json").read_text())["standings"]["totals"][0]["team"] == "fast"
+
+
+def test_the_logs_of_the_contest(lsmtune: Lsmtune) -> None:
+    said = lsmtune("contest", "--from-logs", *contest_logs())
+    assert said.status == 0, said.err
+    shown = " ".join(said.out.split())
+    for text in (
+        "SSTable, Bloom Filter and WAL/Manifest share the first rank",
+        "1 SSTable 8 3 3 1 1",
+        "1 Bloom Filter 8 1 2 2 3",
+        "3 WAL/Manifest 11 2 1 3 5",
+        "round 4 of Bloom Filter, 84,905 ops/s, is 1.24",
+        "Bloom Filter with it, WAL/Manifest without it, WAL/Manifest by median",
+    ):
+        assert text in shown, shown
+
+
+def test_the_rules_are_shown_as_a_file_to_start_from(lsmtune: Lsmtune, home: Path) -> None:
+    shown = lsmtune("contest", "--show-rules")
+    assert shown.status == 0
+    (home / "rules.yaml").write_text(shown.out)
+    said = lsmtune(
+        "contest", "--show-rules", "--rules", "rules.yaml", "--engine", "leveldb", "--json"
+    )
+    assert [rule["expression"] for rule in said.json()["rules"]] == [
+        "write_buffer_size + cache_size <= 1GiB",
+        "max_file_size <= 1GiB",
+    ]
+    assert lsmtune("contest", "--show-rules", "--rules", "rules.yaml").out == shown.out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ((), "a contest has 2 teams or more"),
+        (("a=default",), "a contest has 2 teams or more"),
+        (("a=default", "b=nothing"), "neither options, nor a preset"),
+        (("a=default", "b=default", "--metric", "stalls"), "--metric: found 'stalls'"),
+        (("a=default", "b=default", "--rounds", "0"), "--rounds: found '0'"),
+        (("a=default", "b=default", "--output", "b.pdf"), "--output: found 'b.pdf'"),
+        (("a=default", "b=default", "--confidence", "2%"), "--confidence: found '2%'"),
+        (("a=default", "b=default", "--rules", "no.yaml"), "no.yaml: no such file"),
+        (("a=default", "b=default", "--workload", "contests"), "did you mean contest?"),
+    ],
+)
+@pytest.mark.usefixtures("fake_driver")
+def test_wrong_input_is_one_line(lsmtune: Lsmtune, arguments: tuple[str, ...], said: str) -> None:
+    found = lsmtune("contest", "--engine", "memory", *arguments)
+    assert found.status == 2
+    assert said in found.err
+    assert found.err.count("\n") == 1
+
+
+def test_engines_are_not_mixed_and_not_guessed(lsmtune: Lsmtune, home: Path) -> None:
+    (home / "a.properties").write_text(
+        "leveldb.write_buffer_size=4194304\nleveldb.compression=no\n"
+    )
+    (home / "b.properties").write_text(
+        "rocksdb.write_buffer_size=4194304\nrocksdb.compression=no\n"
+    )
+    said = lsmtune("contest", "a.properties", "b.properties")
+    assert said.status == 2
+    assert "'a (leveldb), b (rocksdb)'" in said.err
+    said = lsmtune("contest", "a=default", "b=block_size=4096")
+    assert "--engine: is missing" in said.err
+
+
+def test_flags_without_effect_on_logs_are_refused(lsmtune: Lsmtune, home: Path) -> None:
+    said = lsmtune("contest", "--from-logs", *logs(home), "--metric", "throughput_ops_s")
+    assert said.status == 2
+    assert "--metric: has no effect beside --from-logs" in said.err
+    assert lsmtune("contest", "--from-logs").status == 2
+
+
+@pytest.mark.engine
+def test_a_contest_of_leveldb(
+    lsmtune: Lsmtune,
+    home: Path,
+    driver: Path,
+    leveldb_library: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("LSMTUNE_DRIVER", str(driver))
+    lines = {"write_buffer_size": "1048576", "compression": "snappy"}
+    for name, size in (("small", "65536"), ("large", "4194304"), ("huge", "2147483648")):
+        text = "".join(
+            f"leveldb.{k}={v}\n" for k, v in {**lines, "write_buffer_size": size}.items()
+        )
+        (home / f"{name}.properties").write_text(text)
+    said = lsmtune(
+        *("contest", "small.properties", "large.properties", "huge.properties", "--rounds", "2"),
+        *("--library", str(leveldb_library), "--workload", "put-get-delete", "-w", "num=20000"),
+        "--json",
+    )
+    assert said.status == 0, said.err
+    board = said.json()
+    assert [each["team"] for each in board["disqualified"]] == ["huge"]
+    assert [phase["phase"] for phase in board["standings"]["phases"]] == ["put", "get", "delete"]
+    assert board["engine"]["name"] == "leveldb"
+    assert {row["team"] for row in board["standings"]["totals"]} == {"small", "large"}

@@ -1,0 +1,87 @@
+"""Scores, runs and logs that the contest's tests share."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+import pytest
+
+from lsmtune.contest.scores import Scores
+from lsmtune.records.engine import EngineIdentity
+from lsmtune.records.measurement import Measurement, Outcome, PhaseMeasurement, RunError
+from lsmtune.records.objective import Direction
+from lsmtune.rounds import CellRun
+
+RESULTS = Path(__file__).parents[3] / "shared" / "data" / "dku-contest" / "results"
+PROPERTIES = RESULTS.parent / "properties"
+TEAMS = ("WAL/Manifest", "Memtable", "Compaction", "SSTable", "Bloom Filter", "Cache")
+ENGINE = EngineIdentity("leveldb", "1.22")
+
+
+def contest_logs() -> list[str]:
+    """The logs of the contest of 2022, as the command line names them."""
+    if not RESULTS.is_dir():
+        pytest.skip("the shared data are not beside this checkout")
+    return [f"{team}={RESULTS}/No5_Team{number}_*.txt" for number, team in enumerate(TEAMS, 1)]
+
+
+def scores(values: Mapping[str, Mapping[str, Sequence[float]]]) -> Scores:
+    """Throughputs by phase and team, in rounds from 1."""
+    by_phase = {phase: {t: tuple(v) for t, v in teams.items()} for phase, teams in values.items()}
+    first = next(iter(by_phase.values()))
+    rounds = tuple(range(1, 1 + len(next(iter(first.values())))))
+    return Scores(
+        "throughput_ops_s", Direction.MAXIMIZE, tuple(by_phase), tuple(first), rounds, by_phase
+    )
+
+
+def run(
+    team: str,
+    number: int,
+    outcome: Outcome = Outcome.OK,
+    **throughputs_ops_s: float,
+) -> CellRun:
+    """A run of `team` in round `number`, from 0, by the throughput of its phases."""
+    phases = tuple(phase(name, value) for name, value in throughputs_ops_s.items())
+    error = None if outcome is Outcome.OK else RunError("engine", "it fell over")
+    measurement = Measurement(
+        outcome, ENGINE, {}, "contest", 1 + number, 0.0, 1.0, phases=phases, error=error
+    )
+    return CellRun(team, number, 1 + number, measurement)
+
+
+def phase(name: str, throughput_ops_s: float) -> PhaseMeasurement:
+    """A measure phase of one second."""
+    return PhaseMeasurement(
+        name=name,
+        kind="measure",
+        operation="put",
+        threads=1,
+        operations=round(throughput_ops_s),
+        elapsed_s=1.0,
+        drain_s=0.0,
+        throughput_ops_s=throughput_ops_s,
+        sustained_throughput_ops_s=throughput_ops_s / 2,
+        cut_short=False,
+        user_bytes_written=0,
+        user_bytes_read=0,
+        rss_bytes_max=1,
+        database_bytes=1,
+        started_unix_us=0,
+        finished_unix_us=1,
+    )
+
+
+def log_text(**throughputs: float) -> str:
+    """What YCSB-cpp prints for phases such as `load_a` and `run_b`."""
+    lines = []
+    for name, throughput in throughputs.items():
+        kind, workload = name.split("_")
+        lines += [
+            f"./ycsb -{kind} -db leveldb -P workloads/workload{workload} -s",
+            f"{kind.capitalize()} runtime(sec): 10",
+            f"{kind.capitalize()} operations(ops): {round(10 * throughput)}",
+            f"{kind.capitalize()} throughput(ops/sec): {throughput:g}",
+        ]
+    return "\n".join(lines) + "\n"

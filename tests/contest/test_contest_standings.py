@@ -1,0 +1,154 @@
+"""Standings of scores that are made up, and scores of runs."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from contest_parts import run, scores
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from lsmtune.contest.leaderboard import measured_phases
+from lsmtune.contest.scores import Scores, scores_of_runs
+from lsmtune.contest.standings import standings_of
+from lsmtune.errors import InputError
+from lsmtune.records.measurement import Outcome
+from lsmtune.records.objective import Direction
+from lsmtune.records.workload import Phase, PhaseKind, Workload
+from lsmtune.rounds import CellRun
+
+UP = Direction.MAXIMIZE
+METRIC = "throughput_ops_s"
+CLEAR = {"fast": [200.0, 202.0, 199.0, 201.0, 200.5], "slow": [100.0, 101.5, 99.0, 100.0, 100.7]}
+
+
+def test_a_clear_winner_is_first_in_phase_and_in_total() -> None:
+    found = standings_of(scores({"load": CLEAR, "run": CLEAR}))
+    assert [(row.team, row.rank_low, row.rank_high) for row in found.totals] == [
+        ("fast", 1, 1),
+        ("slow", 2, 2),
+    ]
+    assert [(row.sum_low, row.sum_high) for row in found.totals] == [(2, 2), (4, 4)]
+    (pair,) = found.phases[0].separations
+    assert (pair.better, pair.worse) == ("fast", "slow")
+    assert pair.ratio == pytest.approx(2.0, rel=0.01)
+    assert found.outliers == ()
+
+
+def test_teams_that_win_one_phase_each_share_the_first_rank() -> None:
+    swapped = {"fast": CLEAR["slow"], "slow": CLEAR["fast"]}
+    found = standings_of(scores({"load": CLEAR, "run": swapped}))
+    assert [(row.rank_low, row.rank_by_mean) for row in found.totals] == [(1, 1), (1, 1)]
+    assert [(row.sum_low, row.sum_high) for row in found.totals] == [(3, 3), (3, 3)]
+
+
+def test_one_round_ranks_by_mean_and_proves_nothing() -> None:
+    found = standings_of(scores({"run": {"a": [3.0], "b": [2.0], "c": [1.0]}}))
+    (phase,) = found.phases
+    assert [(row.team, row.rank_by_mean) for row in phase.rows] == [("a", 1), ("b", 2), ("c", 3)]
+    assert all((row.rank_low, row.rank_high) == (1, 3) for row in phase.rows)
+    assert phase.rows[0].mean_low is None
+
+
+def test_equal_means_share_a_rank() -> None:
+    found = standings_of(scores({"run": {"a": [3.0, 1.0], "b": [2.0, 2.0], "c": [1.0, 1.0]}}))
+    assert [row.rank_by_mean for row in found.phases[0].rows] == [1, 1, 3]
+
+
+def test_the_lower_latency_wins() -> None:
+    given = scores({"run": CLEAR})
+    given = Scores(
+        "latency_us_p99",
+        Direction.MINIMIZE,
+        given.phases,
+        given.teams,
+        given.rounds,
+        given.values,
+    )
+    found = standings_of(given)
+    assert found.totals[0].team == "slow"
+    (pair,) = found.phases[0].separations
+    assert (pair.better, round(pair.ratio)) == ("slow", 2)
+
+
+def test_an_outlier_that_decides_nothing_is_named_all_the_same() -> None:
+    fast = [200.0, 202.0, 300.0, 201.0, 200.5]
+    (outlier,) = standings_of(scores({"run": {**CLEAR, "fast": fast}})).outliers
+    assert (outlier.team, outlier.round) == ("fast", 3)
+    assert outlier.ratio == pytest.approx(1.49, abs=0.01)
+    assert not outlier.decides_first
+    assert not outlier.order_changes
+    assert not outlier.decides_total
+
+
+@settings(max_examples=50)
+@given(
+    st.lists(st.lists(st.floats(1.0, 1e6), min_size=3, max_size=3), min_size=1, max_size=5).flatmap(
+        lambda rows: st.tuples(st.just(rows), st.permutations("abc"))
+    )
+)
+def test_the_order_of_teams_and_units_do_not_matter(
+    given_rows: tuple[list[list[float]], list[str]],
+) -> None:
+    rows, order = given_rows
+    by_team = {team: [row[i] for row in rows] for i, team in enumerate("abc")}
+    one = standings_of(scores({"run": by_team}))
+    shuffled = {team: [1024.0 * x for x in by_team[team]] for team in order}
+    other = standings_of(scores({"run": shuffled}))
+
+    def told(found: object) -> dict[str, tuple[int, ...]]:
+        totals = found.totals  # type: ignore[attr-defined]
+        return {r.team: (r.rank_by_mean, r.rank_by_median, r.rank_low, r.rank_high) for r in totals}
+
+    assert told(one) == told(other)
+
+
+def test_scores_without_a_round_are_refused() -> None:
+    empty = Scores(METRIC, UP, ("run",), ("a",), (), {"run": {"a": ()}})
+    with pytest.raises(ValueError, match="at least one round"):
+        standings_of(empty)
+
+
+def complete(rounds: int) -> list[CellRun]:
+    places = itertools.product(range(rounds), ("a", "b"))
+    return [run(team, number, load=100.0 + number, get=50.0) for number, team in places]
+
+
+def test_scores_are_those_of_complete_rounds() -> None:
+    runs = [*complete(3), run("a", 3, load=1.0, get=1.0)]
+    found, failed = scores_of_runs(runs, ["a", "b"], ["load", "get"], METRIC, UP)
+    assert failed == ()
+    assert found.rounds == (1, 2, 3)
+    assert found.values["load"] == {"a": (100.0, 101.0, 102.0), "b": (100.0, 101.0, 102.0)}
+
+
+def test_a_team_of_which_a_run_failed_is_not_ranked_and_holds_nobody_up() -> None:
+    runs = [*complete(2), run("c", 0, load=9.0, get=9.0), run("c", 1, Outcome.TIMEOUT)]
+    found, (failed,) = scores_of_runs(runs, ["a", "b", "c"], ["load", "get"], METRIC, UP)
+    assert found.teams == ("a", "b")
+    assert found.rounds == (1, 2)
+    assert (failed.team, failed.round) == ("c", 2)
+    assert failed.why == "timeout: it fell over"
+
+
+def test_a_metric_that_a_run_does_not_know() -> None:
+    runs = complete(1)
+    found, failed = scores_of_runs(runs, ["a", "b"], ["load"], "latency_us_p99", UP)
+    assert found.teams == ()
+    assert failed[0].why == "latency_us_p99 of load is not known"
+
+
+def test_a_throughput_of_zero_is_refused() -> None:
+    runs = [run("a", 0, load=0.0), run("b", 0, load=1.0)]
+    with pytest.raises(InputError, match=r"of a in round 1, load; found 0\.0; allowed: above 0"):
+        scores_of_runs(runs, ["a", "b"], ["load"], METRIC, UP)
+
+
+def test_phases_are_those_that_are_measured() -> None:
+    phases = (
+        Phase("load", PhaseKind.LOAD, "fillseq", operations_per_thread=1),
+        Phase("settle", PhaseKind.SETTLE),
+        Phase("get", PhaseKind.MEASURE, "readrandom", operations_per_thread=1),
+    )
+    assert measured_phases(Workload("w", phases, 1)) == ["get"]

@@ -1,0 +1,360 @@
+"""How programs are called for a phase, and what of a workload each of them cannot perform."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lsmtune.errors import InputError
+from lsmtune.programs import (
+    ekvsb_call,
+    leveldb_db_bench_call,
+    rocksdb_db_bench_call,
+    ycsb_cpp_call,
+)
+from lsmtune.programs.recognise import recognised, stated_version
+from lsmtune.programs.refused_flags import gflags_known, refused_flag
+from lsmtune.programs.registry import PROGRAM_INFOS, info_named
+from lsmtune.records.workload import (
+    Companion,
+    Distribution,
+    Durability,
+    KeyOrder,
+    Mix,
+    PageCache,
+    Phase,
+    PhaseKind,
+    Replay,
+    Workload,
+    YcsbKeys,
+)
+
+LOAD = Phase("load", PhaseKind.LOAD, "fillrandom", operations_per_thread=1000)
+SETTLE = Phase("settle", PhaseKind.SETTLE)
+READ = Phase("readrandom", PhaseKind.MEASURE, "readrandom", operations_per_thread=500, threads=2)
+READS = Workload("readrandom", (LOAD, SETTLE, READ), num=1000)
+ORDERED = replace(READS, phases=(replace(LOAD, operation="fillseq"), SETTLE, READ))
+ROW = Distribution.of(
+    "row", fields=10, names_bytes=60, length=Distribution.of("constant", size=100)
+)
+MIX = Mix((("get", 3.0), ("update", 1.0)), records=1000, value_sizes=ROW)
+INSERTS = Mix((("insert", 1.0),), 0, value_sizes=ROW)
+YCSB = Workload(
+    "ycsb-a",
+    (
+        Phase(
+            "load", PhaseKind.LOAD, mix=Mix((("insert", 1.0),), 0, value_sizes=ROW), operations=9
+        ),
+        SETTLE,
+        Phase("run", PhaseKind.MEASURE, mix=MIX, operations=2000, threads=3),
+    ),
+    num=1000,
+    keys=YcsbKeys(),
+)
+
+
+def flags(arguments: tuple[str, ...]) -> dict[str, str]:
+    return dict(argument.removeprefix("--").split("=", 1) for argument in arguments)
+
+
+def test_rocksdb_db_bench_is_told_the_phase_in_its_own_words() -> None:
+    fill = flags(
+        rocksdb_db_bench_call.arguments(READS, 0, database="/d", seed=7, settle=True, report="r")
+    )
+    assert fill["benchmarks"] == "fillrandom,flush,waitforcompaction"
+    assert (fill["use_existing_db"], fill["writes"], fill["report_file"]) == ("false", "1000", "r")
+    read = flags(
+        rocksdb_db_bench_call.arguments(
+            replace(READS, durability=Durability.NONE), 2, database="/d", seed=0, settle=False
+        )
+    )
+    assert read["benchmarks"] == "readrandom"
+    assert (read["reads"], read["threads"], read["num"]) == ("500", "2", "1000")
+    assert (read["use_existing_db"], read["disable_wal"]) == ("true", "true")
+    assert "report_file" not in read
+    assert int(fill["seed"]) > 0  # 0 stands for the time of day there
+
+
+@given(seed=st.integers(0, 2**53), index=st.integers(0, 9))
+def test_each_phase_has_a_seed_of_its_own(seed: int, index: int) -> None:
+    # Thread n has the seed plus n: phases must be farther apart than threads can be.
+    of = rocksdb_db_bench_call.phase_seed
+    assert of(seed, index) == of(seed, index)
+    assert 0 < of(seed, index) < 2**62
+    assert abs(of(seed, index) - of(seed, index + 1)) > 4096
+    assert abs(of(seed, index) - of(seed + 1, index)) > 4096
+
+
+def test_writes_over_a_database_that_is_there_are_overwrites() -> None:
+    again = replace(READS, phases=(LOAD, replace(LOAD, kind=PhaseKind.MEASURE)))
+    for arguments in (
+        rocksdb_db_bench_call.arguments(again, 1, database="d", seed=1, settle=False),
+        leveldb_db_bench_call.arguments(again, 1, database="d"),
+    ):
+        assert flags(arguments)["benchmarks"] == "overwrite"
+
+
+def test_a_duration_takes_the_place_of_operations() -> None:
+    timed = replace(READ, operations_per_thread=None, duration_s=3.0)
+    workload = replace(READS, phases=(LOAD, SETTLE, timed))
+    said = rocksdb_db_bench_call.arguments(workload, 2, database="d", seed=1, settle=False)
+    assert flags(said)["duration"] == "3"
+    assert "reads" not in flags(said)
+
+
+def test_leveldb_db_bench_is_told_the_phase_in_its_own_words() -> None:
+    workload = replace(ORDERED, key_bytes=20)
+    read = flags(leveldb_db_bench_call.arguments(workload, 2, database="/d"))
+    assert read == {
+        "benchmarks": "readrandom",
+        "db": "/d",
+        "use_existing_db": "1",
+        "num": "1000",
+        "value_size": "100",
+        "compression_ratio": "0.5",
+        "threads": "2",
+        "histogram": "1",
+        "reads": "500",
+        "key_prefix": "4",
+    }
+    assert read.keys() <= set(leveldb_db_bench_call.FLAGS)
+
+
+def test_only_one_phase_of_leveldb_may_draw_keys() -> None:
+    leveldb_db_bench_call.check(ORDERED, "leveldb")
+    with pytest.raises(InputError) as error:
+        leveldb_db_bench_call.check(READS, "leveldb")
+    assert "would draw the keys of load in their order; found 'readrandom'" in str(error.value)
+    assert "allowed: load=fillseq" in str(error.value)
+
+
+def test_ycsb_cpp_is_given_every_proportion_and_the_row() -> None:
+    load, _, run = YCSB.phases
+    assert ycsb_cpp_call.is_load(load)
+    assert ycsb_cpp_call.properties(YCSB, load) == {
+        "threadcount": "1",
+        "zeropadding": "1",
+        "insertorder": "hashed",
+        "fieldcount": "10",
+        "fieldnameprefix": "field",
+        "field_len_dist": "constant",
+        "fieldlength": "100",
+        "recordcount": "9",
+        "insertstart": "0",
+    }
+    said = ycsb_cpp_call.properties(replace(YCSB, keys=YcsbKeys(order=KeyOrder.ORDERED)), run)
+    assert said["insertorder"] == "ordered"
+    assert {name: said[name] for name in said if name.endswith("proportion")} == {
+        "readproportion": "0.75",
+        "updateproportion": "0.25",
+        "insertproportion": "0.0",
+        "scanproportion": "0.0",
+        "readmodifywriteproportion": "0.0",
+    }
+    assert (said["recordcount"], said["operationcount"], said["threadcount"]) == (
+        "1000",
+        "2000",
+        "3",
+    )
+
+
+@pytest.mark.parametrize(
+    ("keys", "said"),
+    [
+        (Distribution("uniform"), {"requestdistribution": "uniform"}),
+        (Distribution.of("latest", theta=0.99), {"requestdistribution": "latest"}),
+        (
+            Distribution.of("scrambled_zipfian", theta=0.99, items=1000),
+            {"requestdistribution": "zipfian"},
+        ),
+        (
+            Distribution.of("scrambled_zipfian", theta=0.8),
+            {"requestdistribution": "zipfian", "zipfian_const": "0.8"},
+        ),
+    ],
+)
+def test_ycsb_cpp_is_given_the_request_distribution(
+    keys: Distribution, said: dict[str, str]
+) -> None:
+    phase = replace(YCSB.phases[2], mix=replace(MIX, keys=keys))
+    assert said.items() <= ycsb_cpp_call.properties(YCSB, phase).items()
+
+
+def mixed(**changes: object) -> Workload:
+    phase = YCSB.phases[2]
+    assert phase.mix is not None
+    mix = replace(phase.mix, **changes)  # type: ignore[arg-type]
+    return replace(YCSB, phases=(*YCSB.phases[:2], replace(phase, mix=mix)))
+
+
+@pytest.mark.parametrize(
+    ("workload", "said"),
+    [
+        (mixed(operations=(("delete", 1.0),)), "run: operations: it cannot perform this"),
+        (mixed(keys=Distribution.of("hotspot", hot_data=0.2)), "requestdistribution"),
+        (mixed(keys=Distribution.of("scrambled_zipfian", theta=0.99, items=7)), "items"),
+        (mixed(first=5), "insertstart"),
+        (mixed(insert_from=2000), "insertcount"),
+        (mixed(value_sizes=Distribution.of("constant", size=9)), "value_sizes"),
+        (replace(YCSB, keys=None), "keys: its keys are YCSB's"),
+        (replace(YCSB, durability=Durability.NONE), "durability: it cannot perform this"),
+        (replace(YCSB, databases=2), "databases"),
+    ],
+)
+def test_what_ycsb_cpp_cannot_perform_is_one_line(workload: Workload, said: str) -> None:
+    with pytest.raises(InputError) as error:
+        ycsb_cpp_call.check(workload, "rocksdb")
+    assert said in str(error.value)
+    assert str(error.value).startswith("--runner ycsb-cpp: ")
+
+
+def one(**changes: object) -> Workload:
+    return replace(READS, phases=(LOAD, SETTLE, replace(READ, **changes)))  # type: ignore[arg-type]
+
+
+DB_BENCHES = [rocksdb_db_bench_call.INFO, leveldb_db_bench_call.INFO]
+
+
+@pytest.mark.parametrize("info", DB_BENCHES, ids=lambda info: info.name)
+@pytest.mark.parametrize(
+    ("workload", "said"),
+    [
+        (YCSB, "keys: it has no keys of YCSB"),
+        (replace(READS, key_sizes=Distribution.of("constant", size=9)), "key_sizes"),
+        (replace(READS, column_families=3), "column_families"),
+        (replace(READS, page_cache=PageCache.COLD), "page_cache"),
+        (one(operation="readuniquerandom"), "readrandom: operation"),
+        (one(operation=None, mix=MIX), "found 'a mix of operations'"),
+        (one(rate_ops_s=5.0), "readrandom: rate"),
+        (one(replay=Replay("t", 1.0)), "readrandom: rate"),
+        (one(replay=Replay("t")), "readrandom: replay"),
+        (one(companions=(Companion("scan", "readseq"),)), "companions"),
+        (one(operation="fillseq"), "fills only an empty database"),
+        (one(operations_per_thread=None, operations=7), "a multiple of its 2 threads"),
+        (one(duration_s=1.5), "duration_s"),
+        (replace(READS, phases=(SETTLE, READ)), "nothing was written yet"),
+    ],
+)
+def test_what_no_db_bench_can_perform_is_one_line(
+    info: object, workload: Workload, said: str
+) -> None:
+    with pytest.raises(InputError) as error:
+        info.check(workload, "")  # type: ignore[attr-defined]
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("workload", "said"),
+    [
+        (replace(READS, key_bytes=8), "key_bytes"),
+        (replace(READS, durability=Durability.SYNC), "allowed: wal"),
+        (replace(READS, page_cache=PageCache.DIRECT), "page_cache"),
+        (replace(READS, num=2**31), "num"),
+        (one(seek_nexts=1), "seek_nexts"),
+        (replace(READS, phases=(replace(LOAD, operations_per_thread=5),)), "num, 1000"),
+        (replace(READS, phases=(replace(LOAD, operation="filluniquerandom"),)), "fillseq"),
+    ],
+)
+def test_what_leveldbs_cannot_and_rocksdbs_can_perform(workload: Workload, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        leveldb_db_bench_call.check(workload, "leveldb")
+    rocksdb_db_bench_call.check(workload, "rocksdb")
+
+
+UNIQUE = [
+    Phase(name, PhaseKind.MEASURE, f"{kind}uniquerandom", operations_per_thread=30)
+    for name, kind in (("put", "fill"), ("get", "read"), ("delete", "delete"))
+]
+
+
+@given(seed=st.integers(0, 2**53), num=st.integers(30, 5000))
+def test_ekvsbs_tasks_are_its_json_and_follow_from_the_seed(seed: int, num: int) -> None:
+    workload = Workload("put-get-delete", tuple(UNIQUE), num=num, key_bytes=12, value_bytes=7)
+    tasks = json.loads("".join(ekvsb_call.tasks_json(workload, seed)))
+    assert tasks == json.loads("".join(ekvsb_call.tasks_json(workload, seed)))
+    assert [next(iter(task)) for task in tasks] == ["PUT"] * 30 + ["GET"] * 30 + ["DELETE"] * 30
+    assert all(task["PUT"]["value"] == {"size": 7} for task in tasks[:30])
+    keys = [task["PUT"]["key"] for task in tasks[:30]]
+    assert len(set(keys)) == 30
+    assert all(len(key) == 12 and int(key) < num for key in keys)
+
+
+def test_ekvsb_has_flags_for_some_options() -> None:
+    options = {
+        "write_buffer_size": "65536",
+        "use_fsync": "true",
+        "use_direct_reads": "false",
+        "allow_concurrent_memtable_write": "false",
+        "compaction_style": "kCompactionStyleUniversal",
+        "block_based_table_factory.filter_policy": "bloomfilter:10:false",
+    }
+    assert ekvsb_call.option_arguments(options) == (
+        *("--write-buffer-size", "65536", "--use-fsync", "--disable-concurrent-memtable-write"),
+        *("--compaction-style", "universal", "--block-opt-bloom-filter-bits-per-key", "10"),
+    )
+    with pytest.raises(InputError, match="max_background_jobs: it has no flag for this"):
+        ekvsb_call.option_arguments({"max_background_jobs": "4"})
+
+
+@pytest.mark.parametrize(
+    ("workload", "said"),
+    [
+        (one(), "threads"),
+        (one(threads=1, operation="readseq"), "operation"),
+        (replace(READS, durability=Durability.SYNC), "durability"),
+        (Workload("w", tuple(UNIQUE), num=10), "at most num, 10: each key comes up once"),
+        (Workload("w", (replace(LOAD, operations_per_thread=2**25),), num=9), "in memory"),
+    ],
+)
+def test_what_ekvsb_cannot_perform_is_one_line(workload: Workload, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        ekvsb_call.check(workload, "rocksdb")
+
+
+@pytest.mark.parametrize(
+    ("text", "flag", "nearest"),
+    [
+        ("ERROR: unknown command line flag 'val_size'\n", "--val_size", "--value_size"),
+        ("Invalid flag '--val_size=100'\n", "--val_size", "--value_size"),
+        ("Invalid flag '--compression=0'\n", "--compression", ""),
+        ("Usage: x\nUnknown option '-q'\n", "--q", ""),
+        ("error: unexpected argument '--num-keys' found\n", "--num-keys", ""),
+    ],
+)
+def test_a_refused_flag_is_found_with_its_nearest_spelling(
+    text: str, flag: str, nearest: str
+) -> None:
+    refused = refused_flag(text, leveldb_db_bench_call.FLAGS)
+    assert refused is not None
+    assert (refused.flag, refused.nearest) == (flag, nearest)
+    assert refused_flag("all well\n") is None
+
+
+def test_programs_are_told_by_what_they_answer() -> None:
+    help_text = (
+        "db_bench:\n    -benchmarks (Comma-separated) type: string\n    -num (N) type: int64\n"
+    )
+    assert recognised(help_text) == "rocksdb-db_bench"
+    assert gflags_known(help_text) == ("benchmarks", "num")
+    assert recognised("Invalid flag '--help'\n") == "leveldb-db_bench"
+    assert recognised("Options:\n  -load: run the loading phase of the workload\n") == "ycsb-cpp"
+    assert recognised("  summary   Shows summary of a benchmark result\n") == "ekvsb"
+    assert recognised("usage: ls") is None
+    assert stated_version("db_bench version 7.8.3\n") == "7.8.3"
+
+
+def test_what_no_program_tells_is_no_metric_of_any() -> None:
+    for info in PROGRAM_INFOS.values():
+        for phase in (READ, YCSB.phases[2]):
+            untold = info.untold(phase)
+            assert {"sustained_throughput_ops_s", "drain_s", "stall_s"} <= untold
+            assert "throughput_ops_s" not in untold
+    assert "latency_us_p99" in ycsb_cpp_call.INFO.untold(YCSB.phases[2])
+    assert "latency_us_p99" not in ycsb_cpp_call.INFO.untold(YCSB.phases[0])
+    with pytest.raises(InputError, match="did you mean leveldb-db_bench"):
+        info_named("leveldb-dbbench", "s")

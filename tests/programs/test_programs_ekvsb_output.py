@@ -1,0 +1,105 @@
+"""The records of ekvsb and its summary, computed as `ekvsb summary` does."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from program_parts import PEER_OUTPUT, files_of
+
+from lsmtune.errors import InputError
+from lsmtune.programs.ekvsb_output import (
+    EkvsbRecord,
+    parse_summary,
+    read_records,
+    summarise,
+)
+
+RECORD = (
+    '{"seqno":0,"key":"k","method":"GET",'
+    '"start_time":0.5,"elapsed":0.25,"exists":true,"error":null}'
+)
+
+
+def record(elapsed_s: float, exists: bool | None = None, error: str | None = None) -> EkvsbRecord:
+    return EkvsbRecord(0, "k", "GET", 0.0, elapsed_s, exists, error)
+
+
+def printed(*records: str) -> list[str]:
+    """As `execute` in ekvsb's main.rs prints them."""
+    return ["[", *(f"  {text}," for text in records[:-1]), f"  {records[-1]}", "]"]
+
+
+def test_records_are_read_as_they_come() -> None:
+    found = list(read_records(printed(RECORD, RECORD.replace("GET", "PUT")), "run"))
+    assert [one.method for one in found] == ["GET", "PUT"]
+    assert (found[0].exists, found[0].elapsed_s, found[0].start_time_s) == (True, 0.25, 0.5)
+
+
+def test_a_run_of_nothing_is_no_error_and_no_run_is() -> None:
+    assert list(read_records(["[", "]"], "run")) == []
+    assert list(read_records(["[]"], "run")) == []
+    with pytest.raises(InputError, match="run: found 'nothing'"):
+        list(read_records([], "run"))
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["x"], "run: line 1: found 'x'; allowed: ["),
+        (["[", "{"], "run: line 2: found '{'; allowed: a record of ekvsb"),
+        (["[", RECORD, "]", "x"], "run: line 4: found 'x'; allowed: nothing after ]"),
+        (["[", RECORD.replace("GET", "SCAN")], "run: line 2: method: found 'SCAN'"),
+        (["[", RECORD.replace("0.25", "-1")], "run: line 2: elapsed: found -1"),
+        (["[", RECORD.replace("true", "1")], "run: line 2: exists: found 1"),
+    ],
+)
+def test_what_is_no_record_is_refused_with_its_line(lines: list[str], said: str) -> None:
+    with pytest.raises(InputError) as error:
+        list(read_records(lines, "run"))
+    assert str(error.value).startswith(said)
+
+
+def test_the_summary_takes_the_elements_that_ekvsb_takes() -> None:
+    # main.rs: times[len / 2], times[len * 95 / 100], times[len * 99 / 100], of all in order.
+    records = [record(float(n), exists=n % 2 == 0) for n in range(1, 11)]
+    records[3] = record(4.0, error="lost")
+    summary = summarise(records)
+    assert (summary.oks, summary.errors) == (9, 1)
+    assert (summary.exists, summary.absents, summary.unknowns) == (4, 5, 1)
+    assert (summary.elapsed_s, summary.ops) == (55.0, 10 / 55.0)
+    latency = summary.latency
+    assert (latency.min_s, latency.median_s, latency.p95_s, latency.max_s) == (1.0, 6.0, 10.0, 10.0)
+    assert latency.p99_s == 10.0
+
+
+@given(st.lists(st.floats(1e-9, 10.0), max_size=300))
+def test_the_summary_of_any_run_agrees_with_its_definition(times: list[float]) -> None:
+    summary = summarise(record(time) for time in times)
+    ordered = sorted(times)
+    for percent, found in ((50, "median_s"), (95, "p95_s"), (99, "p99_s")):
+        expected = ordered[len(ordered) * percent // 100] if ordered else 0.0
+        assert getattr(summary.latency, found) == expected
+    assert summary.ops is None if not times else summary.ops == len(times) / sum(times)
+    document = json.loads(json.dumps(summary.document()))
+    assert parse_summary(json.dumps(document), "s") == summary
+
+
+@pytest.mark.parametrize("path", files_of(PEER_OUTPUT, "ekvsb-summary-*.json"))
+def test_every_summary_of_our_peers_is_read_and_written_alike(path: Path) -> None:
+    text = path.read_text()
+    summary = parse_summary(text, path.name)
+    assert summary.document() == json.loads(text)
+    # Its own arithmetic: operations by the sum of their times.
+    assert summary.ops == (summary.oks + summary.errors) / summary.elapsed_s
+
+
+@pytest.mark.parametrize("path", files_of(PEER_OUTPUT, "ekvsb-run-head.json.txt"))
+def test_the_head_of_a_run_of_our_peers_is_read(path: Path) -> None:
+    with path.open() as lines:
+        summary = summarise(read_records(lines, path.name))
+    assert (summary.oks, summary.unknowns) == (4, 4)
+    assert summary.latency.max_s == 0.001471906

@@ -1,0 +1,136 @@
+"""The files of a sweep: MB/s never without ops/s, all escaped, one page without a network."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from page import read
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "sweep"))
+
+from sweep_parts import axis, cells_of, failed, runs_of, sweep_of
+
+from lsmtune.errors import InputError
+from lsmtune.report.sweep_documents import cells_csv, document, json_text, markdown, runs_csv
+from lsmtune.report.sweep_figures import figures_of
+from lsmtune.report.sweep_files import html, write_sweep
+from lsmtune.report.sweep_words import columns_of, how_to_read, ratio_columns_of
+from lsmtune.sweep import AxisKind, SweepResult, summarise
+
+SWEEP = sweep_of()
+CELLS = cells_of(SWEEP)
+
+
+def result(rounds: int = 3) -> SweepResult:
+    return summarise(SWEEP, CELLS, runs_of(CELLS, rounds))
+
+
+@pytest.mark.parametrize("drain_s", [0.5, 0.0, None])
+def test_mb_s_stands_beside_ops_s_in_every_table(drain_s: float | None) -> None:
+    found = summarise(SWEEP, CELLS, runs_of(CELLS, 3, drain_s=drain_s))
+    for columns in (columns_of(found.tables[0]), ratio_columns_of(found.tables[0])):
+        labels = [column.label for column in columns]
+        assert any(label.startswith("MB/s") for label in labels)
+        for label in labels:
+            if label.startswith("MB/s"):
+                assert label.replace("MB/s", "ops/s") in labels
+    assert ("ops/s, burst" in labels) == (drain_s == 0.5)
+
+
+def test_the_text_says_why_where_sizes_differ_and_only_there() -> None:
+    assert any("never alone" in line for line in how_to_read(result()))
+    assert "never alone" in markdown(result())
+    assert "never alone" in read(html(result())).text
+    sweep = sweep_of(axes=(axis("write_buffer_size", 1, 2, kind=AxisKind.OPTION),))
+    cells = cells_of(sweep)
+    assert not any("MB/s" in line for line in how_to_read(summarise(sweep, cells, [])))
+
+
+def test_the_page_is_whole_and_needs_nothing_else() -> None:
+    page = read(html(result()))
+    assert page.unbalanced == []
+    assert len(set(page.ids)) == len(page.ids)
+    assert all(link.startswith(("#", "data:")) for link in page.links)
+    assert {"plot-ops-0", "plot-mb-0"} <= set(page.ids)
+    for text in ("most operations per second, sustained", "Ratios to the first cell", "9 cells"):
+        assert text in page.text
+    assert all("src" not in attributes for attributes, _ in page.scripts)
+
+
+def test_figures_have_a_line_per_value_of_the_other_axis() -> None:
+    figures = figures_of(result())
+    lines = figures["ops-0"]["data"]
+    assert [line["name"] for line in lines] == ["key_bytes=16", "key_bytes=32", "key_bytes=64"]
+    assert lines[0]["x"] == ["100", "200", "400"]
+    cell = result().tables[0].cells[0]
+    assert lines[0]["y"][0] == cell.value("sustained_throughput_ops_s")
+    assert figures["mb-0"]["data"][0]["y"][0] == cell.value("sustained_throughput_mb_s")
+    mean, bars = cell.metrics["sustained_throughput_ops_s"], lines[0]["error_y"]
+    assert bars["array"][0] == pytest.approx((mean.high or 0.0) - mean.mean)
+    assert bars["arrayminus"][0] == pytest.approx(mean.mean - (mean.low or 0.0))
+    json.dumps(figures, allow_nan=False)
+    assert figures_of(summarise(SWEEP, CELLS, [])) == {}
+
+
+def test_what_failed_is_said_everywhere() -> None:
+    runs = runs_of(CELLS, 2)
+    runs[3] = failed(runs[3])
+    found = summarise(SWEEP, CELLS, runs, ["a <b>warning</b>"])
+    for text in (markdown(found), read(html(found)).text, json_text(found)):
+        assert "took too long" in text
+        assert "1 of 18 runs did not end well" in text
+    assert "<b>" not in html(found).split("<main>")[1].split("</main>")[0]
+    assert "<b>" not in markdown(found)
+    assert next(row for row in csv.DictReader(io.StringIO(cells_csv(found))) if row["runs"] == "1")
+
+
+def test_csv_has_a_line_per_cell_and_one_per_run() -> None:
+    cells = list(csv.DictReader(io.StringIO(cells_csv(result()))))
+    assert len(cells) == 9
+    assert cells[0]["throughput_ops_s.ratio"] == ""
+    expected = result().tables[0].cells[4]
+    assert (cells[4]["key_bytes"], cells[4]["value_bytes"]) == ("32", "200")
+    assert float(cells[4]["throughput_ops_s.mean"]) == expected.value("throughput_ops_s")
+    assert float(cells[4]["throughput_ops_s.ratio_low"]) > 0
+    runs = list(csv.DictReader(io.StringIO(runs_csv(result()))))
+    assert len(runs) == 27
+    assert {row["seed"] for row in runs} == {"1", "2", "3"}
+    assert all(float(row["throughput_mb_s"]) > 0 for row in runs)
+
+
+def test_json_has_stable_keys_and_no_numbers_that_are_none() -> None:
+    told = json.loads(json_text(result()))
+    assert told == document(result())
+    assert told["axes"][0] == {
+        "kind": "workload",
+        "name": "key_bytes",
+        "values": ["16", "32", "64"],
+    }
+    cell = told["tables"][0]["cells"][1]
+    assert cell["values"] == {"key_bytes": "16", "value_bytes": "200"}
+    assert set(cell["metrics"]["sustained_throughput_ops_s"]) == {"mean", "median", "low", "high"}
+    assert set(cell["ratios"]["latency_us_p99"]) == {"ratio", "ratio_low", "ratio_high"}
+    once = json.loads(json_text(result(1)))["tables"][0]["cells"][1]
+    assert once["ratios"]["latency_us_p99"]["ratio_high"] is None
+    assert once["metrics"]["throughput_ops_s"]["low"] is None
+
+
+def test_files_are_written_whole_or_an_error_says_why_not(tmp_path: Path) -> None:
+    files = write_sweep(result(), tmp_path / "result")
+    assert [file.name for file in files] == [
+        "sweep.html",
+        "sweep.md",
+        "sweep.csv",
+        "sweep-runs.csv",
+        "sweep.json",
+    ]
+    assert all(file.stat().st_size > 0 for file in files)
+    (tmp_path / "file").write_text("")
+    with pytest.raises(InputError):
+        write_sweep(replace(result(), name="x"), tmp_path / "file")

@@ -1,0 +1,80 @@
+"""Cells, an observer that remembers, and `perform` with a fake runner."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+
+from fake_runner import ENGINE, MIB, FakeRunner
+
+from lsmtune.records.config import Config
+from lsmtune.records.request import LIMITS_DEFAULT
+from lsmtune.records.workload import Phase, PhaseKind, Workload
+from lsmtune.rounds import Cell, CellRun, RoundsObserver, perform
+from lsmtune.rounds.perform import Databases
+from lsmtune.runners.base import Runner
+
+PHASE = Phase("fillrandom", PhaseKind.MEASURE, "fillrandom", operations_per_thread=1000)
+WORKLOAD = Workload("fillrandom", (PHASE,), num=1000)
+
+
+def cell(name: str, size_mib: int = 2) -> Cell:
+    return Cell(name, ENGINE, Config({"write_buffer_size": size_mib * MIB}, name), WORKLOAD)
+
+
+CELLS = [cell("a", 2), cell("b", 4), cell("c", 8), cell("d", 16)]
+
+
+class Recorder(RoundsObserver):
+    """Remembers what it was told, and can stop once so many runs have begun."""
+
+    def __init__(self, stop_at_run: int | None = None) -> None:
+        self.cancel = threading.Event()
+        self.begun: list[tuple[int, str]] = []
+        self.finished: list[tuple[str, int, int]] = []
+        self.started: tuple[int, int] | None = None
+        self.messages: list[object] = []
+        self._stop_at_run = stop_at_run
+
+    def rounds_started(self, done: int, of: int) -> None:
+        self.started = (done, of)
+
+    def run_started(self, cell: Cell, number: int) -> None:
+        self.begun.append((number, cell.name))
+        if len(self.begun) == self._stop_at_run:
+            self.cancel.set()
+
+    def run_message(self, message: object) -> None:
+        self.messages.append(message)
+
+    def run_finished(self, run: CellRun, done: int, of: int) -> None:
+        self.finished.append((run.cell, done, of))
+
+
+def run_rounds(
+    folder: Path,
+    rounds: int,
+    *,
+    cells: Sequence[Cell] = CELLS,
+    runner: Runner | None = None,
+    seed: int = 1,
+    observer: Recorder | None = None,
+    databases: Databases | None = None,
+    parts: dict[str, object] | None = None,
+    source: str = "",
+) -> tuple[CellRun, ...]:
+    observer = observer or Recorder()
+    return perform(
+        cells,
+        rounds,
+        folder,
+        runner or FakeRunner(),
+        LIMITS_DEFAULT,
+        seed,
+        observer,
+        observer.cancel,
+        databases=databases,
+        parts=parts,
+        source=source,
+    )

@@ -1,0 +1,49 @@
+"""Smaller workloads of mixes: records, operations and what is scattered shrink together."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lsmtune.records.workload import Companion, Mix
+from lsmtune.study.feasible import _facts
+from lsmtune.study.rungs import smaller
+from lsmtune.workloads import make_workload
+
+
+def test_a_tenth_of_a_workload_of_ycsb() -> None:
+    full = make_workload("ycsb-e", {"operationcount": 20_000}, "test")
+    tenth = smaller(full, 10_000)
+    expected = make_workload("ycsb-e", {"recordcount": 10_000, "operationcount": 2000}, "test")
+    assert tenth.phases == expected.phases
+    assert smaller(full, full.num) == full
+
+
+def test_every_phase_of_a_sequence_and_what_works_beside_it() -> None:
+    full = make_workload("contest", {}, "test")
+    beside = Companion("scans", mix=Mix((("get", 1.0),), records=2_000_000))
+    last = replace(full.phases[-1], companions=(beside,))
+    small = smaller(replace(full, phases=(*full.phases[:-1], last)), 2000)
+    assert [phase.operations for phase in small.phases] == [2000] * 4
+    assert [p.mix.records for p in small.phases if p.mix is not None] == [0, 2000, 2000, 2000]
+    (scans,) = small.phases[-1].companions
+    assert scans.mix is not None
+    assert scans.mix.records == 2000
+
+
+@given(st.integers(0, 900), st.integers(1, 100), st.integers(1, 999))
+def test_new_records_never_fall_on_old_ones(start: int, count: int, num: int) -> None:
+    given_ = {"recordcount": 1000, "insertstart": start, "insertcount": count}
+    full = make_workload("ycsb", {**given_, "insertproportion": 0.5}, "test")
+    mix = smaller(full, num).phases[-1].mix
+    assert mix is not None
+    assert mix.records >= 1
+    assert mix.insert_from is None or mix.insert_from >= mix.first + mix.records
+
+
+def test_the_bytes_of_the_data_go_by_mean_keys() -> None:
+    facts = _facts(make_workload("udb", {"num": 1000}, "test"))
+    assert facts["data_bytes"] == pytest.approx(1000 * (27.1 + 127), rel=0.01)

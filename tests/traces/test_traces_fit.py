@@ -1,0 +1,260 @@
+"""Workloads that are fitted to made-up traces: what is put in comes out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from trace_parts import reuse, said
+
+from lsmtune.errors import InputError
+from lsmtune.records.workload import Distribution, PhaseKind, SineRate, StepRate
+from lsmtune.runners.reading import ProtocolError
+from lsmtune.traces import TraceFit, Wishes, fit_trace, trace_summary
+from lsmtune.traces.ranges import count_ranges
+from lsmtune.traces.rates import fit_rate
+from lsmtune.traces.sizes import TABLE_ROWS, fit_sizes
+from lsmtune.traces.summary import Histogram, KeyRange
+
+Whole = NDArray[np.int64]
+RECORDS = 30_000
+MIXGRAPH = Path(__file__).resolve().parents[3] / "shared/data/rocksdb/mixgraph-params.json"
+
+
+def power(rng: np.random.Generator, count: int, keys: int, b: float) -> Whole:
+    """The driver's power law: ranks scattered over all keys."""
+    ranks = np.ceil(rng.random(count) ** (1 / b) * keys).astype(np.int64) - 1
+    return np.random.default_rng(99).permutation(keys)[ranks]
+
+
+def in_ranges(rng: np.random.Generator, count: int, b: float) -> Whole:
+    """Ten ranges, the hottest with half of the accesses; a power law in each."""
+    shares = 2.0 ** -np.arange(1, 11)
+    of_range = np.random.default_rng(5).permutation(10)[
+        rng.choice(10, count, p=shares / shares.sum())
+    ]
+    return of_range * (RECORDS // 10) + power(rng, count, RECORDS // 10, b)
+
+
+def fitted(keys: Whole, wishes: Wishes | None = None, **more: Any) -> TraceFit:
+    reused = reuse(keys)
+
+    def ask(ranges: int, _number: dict[str, object] | None) -> Any:
+        return trace_summary(said(keys, ranges=ranges, reused=reused, **more))
+
+    return fit_trace(ask, wishes or Wishes(records=RECORDS))
+
+
+def keys_of(fit: TraceFit) -> Distribution:
+    mix = fit.workload.phases[-1].mix
+    assert mix is not None
+    return mix.keys
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_power_law_is_found_again(seed: int) -> None:
+    fit = fitted(power(np.random.default_rng(seed), 100_000, RECORDS, 0.5))
+    keys = keys_of(fit)
+    assert keys.name == "power"
+    assert keys.get("b") == pytest.approx(0.5, rel=0.05)
+    assert fit.fits, fit.parts
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_ranges_are_counted_and_found_again(seed: int) -> None:
+    fit = fitted(in_ranges(np.random.default_rng(seed), 200_000, 0.6))
+    keys = keys_of(fit)
+    assert (keys.name, keys.get("ranges")) == ("ranges", 10)
+    assert keys.get("key_b") == pytest.approx(0.6, rel=0.1)
+    assert {part.name: part.fits for part in fit.parts}["ranges"]
+    assert {part.name: part.fits for part in fit.parts}["hit_rate"]
+
+
+def test_uniform_and_sequential_keys_are_told_from_hot_ones() -> None:
+    rng = np.random.default_rng(3)
+    assert keys_of(fitted(rng.integers(0, RECORDS, 100_000))).name == "uniform"
+    assert keys_of(fitted(np.arange(30_000))).name == "sequential"
+
+
+def test_ycsbs_scattered_zipfian_is_found_again() -> None:
+    ranks = 1_000_000
+    weights = np.arange(1, ranks + 1) ** -1.2
+    drawn = np.random.default_rng(1).choice(ranks, 100_000, p=weights / weights.sum())
+    scattered = np.random.default_rng(2).integers(0, RECORDS, ranks)[drawn]
+    keys = keys_of(fitted(scattered, numbers=False))
+    assert keys.name == "scrambled_zipfian"
+    assert keys.get("theta") == pytest.approx(1.2, rel=0.05)
+
+
+def test_the_mix_has_the_traces_shares_and_says_what_it_leaves_out() -> None:
+    keys = np.random.default_rng(1).integers(0, RECORDS, 10_000)
+    counts = {"get": 5000, "multi_get": 1000, "put": 2000, "seek": 1000, "delete_range": 1000}
+    fit = fitted(keys, operations=counts)
+    mix = fit.workload.phases[-1].mix
+    assert mix is not None
+    assert dict(mix.operations) == pytest.approx(
+        {"get": 2 / 3, "put": 2 / 9, "scan": 1 / 9}, rel=1e-4
+    )
+    assert mix.scan_lengths == Distribution.of("constant", size=1)
+    found = next(part for part in fit.parts if part.name == "mix")
+    assert dict(found.distances)["total_variation"] == pytest.approx(0.1)
+    assert not found.fits
+    assert any("deletes of ranges" in line for line in fit.warnings)
+    assert any("--scan-length" in line for line in fit.warnings)
+    assert fit.db_bench["mix_get_ratio"] == pytest.approx(2 / 3, rel=1e-4)
+
+
+def test_the_workload_loads_settles_and_runs_what_was_wished() -> None:
+    keys = np.random.default_rng(1).integers(0, RECORDS, 10_000)
+    wishes = Wishes(40_000, scan_length=7, load_value_bytes=300, operations=123, threads=3)
+    fit = fitted(keys, wishes, values=np.full(10, 55), operations={"get": 9990, "put": 10})
+    load, settle, run = fit.workload.phases
+    assert (load.kind, load.operations) == (PhaseKind.LOAD, 40_000)
+    assert load.mix is not None
+    assert load.mix.value_sizes == Distribution.of("constant", size=300)
+    assert settle.kind is PhaseKind.SETTLE
+    assert (run.operations, run.threads, run.rate, run.rate_ops_s) == (123, 3, None, None)
+    assert run.mix is not None
+    assert run.mix.value_sizes == Distribution.of("constant", size=55)
+    assert (fit.workload.num, fit.workload.key_bytes) == (40_000, 48)
+
+
+def test_records_are_said_to_be_guessed_and_cannot_be_fewer_than_were_seen() -> None:
+    keys = np.random.default_rng(1).integers(0, RECORDS, 10_000)
+    numbered = fitted(keys, Wishes())
+    assert numbered.workload.num == int(keys.max()) + 1
+    assert any("largest number" in line for line in numbered.warnings)
+    seen = fitted(keys, Wishes(), numbers=False)
+    assert seen.workload.num == len(np.unique(keys))
+    assert any("a database holds more" in line for line in seen.warnings)
+    with pytest.raises(InputError, match="--records: found 10; allowed: at least"):
+        fitted(keys, Wishes(records=10))
+
+
+def test_a_trace_that_says_too_little_is_refused() -> None:
+    with pytest.raises(InputError, match="found '100 operations'"):
+        fitted(np.arange(100))
+    with pytest.raises(InputError, match="fewer than three keys"):
+        fitted(np.zeros(2000, dtype=np.int64))
+
+
+@pytest.mark.skipif(not MIXGRAPH.is_file(), reason=f"needs {MIXGRAPH}")
+@pytest.mark.parametrize("name", ["zippydb_pr5953", "social_graph_wiki"])
+def test_published_value_sizes_come_back_as_db_benchs_flags(name: str) -> None:
+    published = json.loads(MIXGRAPH.read_text())[name]
+    k, sigma = published["value_k"], published["value_sigma"]
+    u = 1 - np.random.default_rng(1).random(50_000)
+    sizes = np.ceil(sigma * (u**-k - 1) / k)
+    sizes = np.where(sizes < 10, 10, np.where(sizes > 1024, sizes % 1024, sizes)).astype(np.int64)
+    keys = np.random.default_rng(1).integers(0, RECORDS, 100_000)
+    fit = fitted(keys, values=sizes, operations={"get": 50_000, "put": 50_000})
+    assert fit.db_bench["value_k"] == pytest.approx(k, rel=0.1)
+    assert fit.db_bench["value_sigma"] == pytest.approx(sigma, rel=0.1)
+    part = next(part for part in fit.parts if part.name == "value_sizes")
+    assert part.fits
+    mean = dict(part.distances)["mean_relative_error"]
+    assert mean < 0.02
+
+
+def _sizes(values: Whole) -> Histogram:
+    sizes, counts = np.unique(values, return_counts=True)
+    buckets = tuple((float(s), float(s), float(c)) for s, c in zip(sizes, counts, strict=True))
+    mean = float(values.mean())
+    return Histogram(len(values), mean, int(sizes[0]), int(sizes[-1]), 0, 0, 0, 0, buckets)
+
+
+def test_sizes_take_the_model_they_were_drawn_from() -> None:
+    rng = np.random.default_rng(1)
+    normal = np.clip(np.round(rng.normal(126.7, 22.1, 50_000)), 40, 220).astype(np.int64)
+    assert fit_sizes("v", _sizes(normal)).distribution.name == "normal"
+    assert fit_sizes("v", _sizes(rng.integers(10, 500, 50_000))).distribution.name == "uniform"
+    u = rng.random(50_000)
+    pareto = np.ceil(80 * ((1 - u) ** -0.2 - 1) / 0.2).astype(np.int64)
+    found = fit_sizes("v", _sizes(pareto)).distribution
+    assert (found.name, found.get("theta")) == ("pareto", 1.0)
+    assert found.get("k") == pytest.approx(0.2, abs=0.02)
+    assert fit_sizes("v", _sizes(np.full(10, 7))).distribution == Distribution.of(
+        "constant", size=7
+    )
+
+
+def test_sizes_that_no_model_fits_are_a_short_table() -> None:
+    rng = np.random.default_rng(1)
+    mixed = np.concatenate(
+        [np.full(30_000, 10), rng.integers(500, 900, 20_000), np.full(9000, 4096)]
+    )
+    fit = fit_sizes("value_sizes", _sizes(mixed))
+    rows = fit.distribution.get("sizes")
+    assert isinstance(rows, tuple)
+    assert len(rows) <= TABLE_ROWS
+    assert fit.part.fits
+    assert "no model of the driver" in fit.part.warnings[0]
+    assert rows[0] == (10, 30_000)
+
+
+@pytest.mark.parametrize("ranges", [4, 10, 30, 77])
+def test_the_number_of_ranges_is_found_in_parts_that_do_not_divide_it(ranges: int) -> None:
+    rng = np.random.default_rng(ranges)
+    heat = rng.permutation(np.geomspace(0.2, 40, ranges))
+    middle = (np.arange(4096) + 0.5) / 4096
+    accesses = rng.poisson(200 * heat[(middle * ranges).astype(int)])
+    accesses[rng.integers(0, 4096, 40)] += 100_000  # hot keys
+    assert count_ranges([KeyRange("0", 1, float(n), 0, 0) for n in accesses]) == ranges
+
+
+def test_alike_parts_are_one_range() -> None:
+    accesses = np.random.default_rng(1).poisson(200, 4096)
+    assert count_ranges([KeyRange("0", 1, float(n), 0, 0) for n in accesses]) == 1
+
+
+def _rated(rates: NDArray[np.float64]) -> Any:
+    keys = np.random.default_rng(1).integers(0, 100, int(rates.sum()))
+    return fit_rate(trace_summary(said(keys, window_rates=rates)))
+
+
+def test_rates_are_a_sine_steps_or_constant() -> None:
+    rng = np.random.default_rng(1)
+    t = np.arange(120.0)
+    wave = _rated(
+        np.round(100 + 50 * np.sin(2 * np.pi * (t + 0.5 + 5) / 40) + rng.normal(0, 5, 120))
+    )
+    assert isinstance(wave.shape, SineRate)
+    found = (wave.shape.mean_ops_s, wave.shape.amplitude_ops_s, wave.shape.period_s)
+    assert found == pytest.approx((100, 50, 40), rel=0.05)
+    burst = _rated(np.where(t < 100, 20.0, 400.0))
+    assert isinstance(burst.shape, StepRate)
+    assert sum(seconds for seconds, _ in burst.shape.steps) == pytest.approx(120)
+    constant = _rated(np.full(120, 50.0))
+    assert (constant.shape, constant.constant_ops_s) == (None, pytest.approx(50))
+    noise = _rated(np.round(rng.uniform(10, 90, 120)))
+    assert noise.shape is None
+    assert not noise.part.fits
+
+
+def test_the_recorded_rate_is_in_the_workload_only_when_asked_for() -> None:
+    keys = np.random.default_rng(1).integers(0, RECORDS, 10_000)
+    assert fitted(keys).workload.phases[-1].rate_ops_s is None
+    recorded = fitted(keys, Wishes(records=RECORDS, at_rate=True)).workload.phases[-1]
+    assert recorded.rate_ops_s == pytest.approx(500)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "complaint"),
+    [
+        ("records", "many", "trace_summary.records: found 'many'"),
+        ("ranges_by_number", [["0", 1]], r"ranges_by_number\[0\]"),
+        ("ranges_by_rank", None, "ranges_by_rank"),
+        ("unheard_of", 1, "trace_summary.unheard_of: unknown field"),
+    ],
+)
+def test_a_summary_that_is_not_in_the_protocol_is_refused(
+    name: str, value: object, complaint: str
+) -> None:
+    good = said(np.arange(100))
+    assert trace_summary(good).records == 100
+    with pytest.raises(ProtocolError, match=complaint):
+        trace_summary({**good, name: value})

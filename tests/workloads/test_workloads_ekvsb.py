@@ -1,0 +1,169 @@
+"""Workloads of ekvsb: read and written as streams."""
+
+from __future__ import annotations
+
+import json
+import tracemalloc
+from collections import Counter
+from itertools import islice
+from pathlib import Path
+
+import pytest
+
+from lsmtune.errors import InputError
+from lsmtune.records.workload import Distribution, Workload
+from lsmtune.stats.distinct import DistinctCounter
+from lsmtune.workloads import make_workload
+from lsmtune.workloads.ekvsb import Task, imported_workload, read_tasks
+from lsmtune.workloads.ekvsb_export import lines_of, tasks_of
+
+
+def written(path: Path, tasks: list[object]) -> Path:
+    path.write_text(json.dumps(tasks))
+    return path
+
+
+def put(key: str, size: int) -> object:
+    return {"PUT": {"key": key, "value": {"size": size}}}
+
+
+def test_tasks_of_every_kind(tmp_path: Path) -> None:
+    path = written(
+        tmp_path / "t.json", [put("a", 3), {"GET": {"key": "b"}}, {"DELETE": {"key": "c"}}]
+    )
+    assert list(read_tasks(path)) == [Task("put", "a", 3), Task("get", "b"), Task("delete", "c")]
+    path.write_text("  [ ] \n")
+    assert list(read_tasks(path)) == []
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{}", "offset 0: found '{'; allowed: a list of tasks"),
+        ("", "offset 0: ends too early"),
+        ('[{"GET":{"key":"a"}}', "offset 20: ends too early; allowed: a comma"),
+        ('[{"GET":{"key":"a"}},', "offset 21: not JSON"),
+        ('[{"GET":{"key":"a"}} {', "offset 21: found '{'; allowed: a comma"),
+        ('[{"SCAN":{"key":"a"}}]', "offset 1: no method 'SCAN'; allowed: PUT, GET, DELETE"),
+        ('[{"GET":{}}]', "offset 1: a task without a key"),
+        ('[{"PUT":{"key":"a","value":{}}}]', "offset 1: a PUT without the size"),
+        ("[3]", "offset 1: no task"),
+        ('[{"GET":{"key":"a"}}] []', "offset 22: more than one list"),
+    ],
+)
+def test_what_is_no_list_of_tasks_is_told_with_its_offset(
+    tmp_path: Path, text: str, told: str
+) -> None:
+    path = tmp_path / "t.json"
+    path.write_text(text)
+    with pytest.raises(InputError) as caught:
+        list(read_tasks(path))
+    assert told in str(caught.value)
+
+
+def test_tasks_before_the_damage_are_kept_and_chunks_do_not_matter(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    whole = json.dumps([put(f"key-{index}", index) for index in range(5000)])
+    path.write_text(whole[:-20])
+    tasks = read_tasks(path)
+    got = [next(tasks).value_bytes for _ in range(4999)]
+    assert got == list(range(4999))
+    with pytest.raises(InputError, match=r"t\.json: offset"):
+        next(tasks)
+
+
+def test_memory_does_not_grow_with_the_file(tmp_path: Path) -> None:
+    path = tmp_path / "t.json"
+    workload = make_workload("ycsb-a", {"recordcount": 20_000, "operationcount": 20_000}, "-w")
+    tracemalloc.start()
+    with path.open("w") as file:
+        file.writelines(lines_of(workload, 1, "test"))
+    assert path.stat().st_size > 2_000_000
+    imported_workload(path)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    # The head of a Zipfian's weights is 100,000 numbers; the rest is a few chunks.
+    assert most < 12_000_000
+
+
+def test_puts_at_the_beginning_are_inserts_and_the_rest_a_mix(tmp_path: Path) -> None:
+    tasks = [put(f"key-{index:06}", 100) for index in range(400)]
+    tasks += [{"GET": {"key": "key-000001"}}] * 75 + [put("key-000001", 50)] * 25
+    workload, notes = imported_workload(written(tmp_path / "w.json", tasks))
+    first, second = workload.phases
+    assert first.mix is not None
+    assert second.mix is not None
+    assert (first.operations, first.mix.operations) == (400, (("insert", 1.0),))
+    assert (second.operations, dict(second.mix.operations)) == (100, {"put": 25.0, "get": 75.0})
+    assert second.mix.records == 400
+    assert first.mix.value_sizes == Distribution.of("table", sizes=((50, 25), (100, 400)))
+    assert (workload.key_bytes, workload.key_sizes) == (10, None)
+    assert len(notes) == 1
+
+
+def test_without_puts_the_database_is_loaded_first_which_is_said(tmp_path: Path) -> None:
+    tasks: list[object] = [{"GET": {"key": f"{index % 50}"}} for index in range(200)]
+    workload, notes = imported_workload(written(tmp_path / "w.json", tasks))
+    assert [phase.name for phase in workload.phases] == ["load", "settle", "tasks"]
+    assert workload.phases[0].operations == pytest.approx(50, abs=1)
+    assert any("is loaded with" in note for note in notes)
+    assert any("keys shorter than 8 bytes" in note for note in notes)
+    with pytest.raises(InputError, match="has no tasks"):
+        imported_workload(written(tmp_path / "none.json", []))
+
+
+def drawn(workload: Workload, seed: int) -> list[Task]:
+    return list(tasks_of(workload, seed, "test"))
+
+
+def test_exported_tasks_are_those_of_the_workload(tmp_path: Path) -> None:
+    workload = make_workload("ycsb-a", {"recordcount": 500, "operationcount": 4000}, "-w")
+    tasks = drawn(workload, 1)
+    assert tasks == drawn(workload, 1) != drawn(workload, 2)
+    loaded = [task.key for task in tasks[:500]]
+    assert len(set(loaded)) == 500
+    # YCSB's key of record 0: FNV-1a of eight zero bytes.
+    assert loaded[0] == "user12161962213042174405"
+    counts = Counter(task.method for task in tasks[500:])
+    # Half of 4000 are reads, half are a read and a write.
+    assert counts["put"] == pytest.approx(2000, abs=150)
+    assert counts["get"] == 4000
+    assert {task.key for task in tasks[500:]} <= set(loaded)
+    path = tmp_path / "w.json"
+    path.write_text("".join(lines_of(workload, 1, "test")))
+    assert list(read_tasks(path)) == tasks
+
+
+@pytest.mark.parametrize("letter", "dl")
+def test_newest_records_are_read_most(letter: str) -> None:
+    keys = "latest" if letter == "d" else "exponential"
+    given = {"recordcount": 1000, "operationcount": 3000, "insertorder": "ordered"}
+    workload = make_workload(
+        "ycsb", {**given, "requestdistribution": keys, "exponential.frac": 0.1}, "-w"
+    )
+    numbers = [int(task.key.removeprefix("user")) for task in drawn(workload, 3)[1000:]]
+    newest = sum(number >= 900 for number in numbers) / len(numbers)
+    # Of a Zipfian over 1000 ranks the first 100 have 0.70; of YCSB's exponential, 95 per cent.
+    assert newest == pytest.approx(0.70 if keys == "latest" else 0.95, abs=0.04)
+
+
+def test_loops_of_db_bench_and_what_ekvsb_has_no_task_for() -> None:
+    each = drawn(make_workload("put-get-delete", {"num": 64}, "-w"), 1)
+    assert [task.method for task in each[::64]] == ["put", "get", "delete"]
+    assert {len({task.key for task in each[at : at + 64]}) for at in (0, 64, 128)} == {64}
+    with pytest.raises(InputError, match="ekvsb has no task for it; found 'seekrandom'"):
+        list(lines_of(make_workload("seekrandom", {"num": 5}, "-w"), 1, "test"))
+    with pytest.raises(InputError, match="ekvsb has no task for it; found 'scan'"):
+        list(lines_of(make_workload("ycsb-e", {}, "-w"), 1, "test"))
+    with pytest.raises(InputError, match="ends after a time"):
+        list(lines_of(make_workload("fillrandom", {"duration_s": 5}, "-w"), 1, "test"))
+    assert len(list(islice(lines_of(make_workload("contest", {}, "-w"), 1, "test"), 10))) == 10
+
+
+@pytest.mark.parametrize("count", [0, 1, 50, 3000, 60_000])
+def test_different_things_are_counted_to_two_per_cent(count: int) -> None:
+    counter = DistinctCounter()
+    for index in range(count):
+        counter.add(f"key {index}".encode())
+        counter.add(b"key 0")
+    assert counter.count() == pytest.approx(count, rel=0.025, abs=1)

@@ -1,0 +1,106 @@
+"""Means of size distributions against their closed forms and against draws."""
+
+from __future__ import annotations
+
+from random import Random
+from statistics import fmean
+
+import pytest
+
+from lsmtune.errors import InputError
+from lsmtune.records.workload import Distribution
+from lsmtune.workloads.distributions import (
+    KEY_DISTRIBUTIONS,
+    distribution_document,
+    key_distribution,
+    size_distribution,
+)
+from lsmtune.workloads.draw import size_chooser
+from lsmtune.workloads.sizes import largest_size, mean_size
+
+CASES = [
+    Distribution.of("constant", size=7),
+    Distribution.of("uniform", low=3, high=10),
+    Distribution.of("zipfian", low=1, high=1000, theta=0.99),
+    Distribution.of("zipfian", low=5, high=20_000, theta=0.5),
+    Distribution.of("normal", mean=50.0, sd=20.0, low=30, high=200),
+    Distribution.of("pareto", theta=0.0, k=0.2615, sigma=25.45, low=10, high=1024),
+    Distribution.of("pareto", theta=0.0, k=0.0, sigma=10.0, low=1, high=100),
+    Distribution.of("table", sizes=((10, 1.0), (30, 3.0))),
+    Distribution.of(
+        "row", fields=3, names_bytes=20, length=Distribution.of("uniform", low=0, high=10)
+    ),
+]
+
+
+@pytest.mark.parametrize("sizes", CASES, ids=lambda sizes: sizes.name)
+def test_the_mean_is_that_of_many_draws(sizes: Distribution) -> None:
+    draw = size_chooser(sizes, Random(1), "test")
+    drawn = [draw() for _ in range(20_000)]
+    assert max(drawn) <= largest_size(sizes)
+    # Rounding down costs a Pareto size half a byte.
+    assert fmean(drawn) == pytest.approx(mean_size(sizes), rel=0.04, abs=0.6)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "mean"),
+    [
+        (CASES[0], 7.0),
+        (CASES[1], 6.5),
+        (CASES[7], 25.0),
+        (CASES[8], 20 + 3 * 13.0),
+        # An untruncated exponential of mean 10, from 1 on.
+        (Distribution.of("pareto", theta=0.0, k=0.0, sigma=10.0, low=0, high=10_000), 10.0),
+        (Distribution.of("zipfian", low=1, high=2, theta=2.0), (1 + 0.5) / 1.25),
+    ],
+)
+def test_means_of_closed_form(sizes: Distribution, mean: float) -> None:
+    assert mean_size(sizes) == pytest.approx(mean, rel=1e-3)
+
+
+@pytest.mark.parametrize("sizes", CASES, ids=lambda sizes: sizes.name)
+def test_a_distribution_is_read_from_its_document(sizes: Distribution) -> None:
+    assert size_distribution(distribution_document(sizes), "f", "sizes") == sizes
+
+
+def test_short_forms() -> None:
+    assert size_distribution(100, "f", "sizes") == Distribution.of("constant", size=100)
+    assert size_distribution("4KiB", "f", "sizes") == Distribution.of("constant", size=4096)
+    assert key_distribution("uniform", "f", "keys") == Distribution("uniform")
+    assert set(KEY_DISTRIBUTIONS) >= {"uniform", "ranges", "power"}
+
+
+@pytest.mark.parametrize(
+    ("stated", "told"),
+    [
+        ({"distribution": "zipfain", "theta": 1}, r"f: k.distribution: .*did you mean zipfian\?"),
+        ({"distribution": "zipfian"}, "f: k.theta: missing"),
+        ({"distribution": "zipfian", "theta": 1}, "f: k.theta: found 1; allowed: .* not 1"),
+        ({"distribution": "zipfian", "theta": 0.9, "skew": 1}, "f: k.skew: unknown parameter"),
+        ({"distribution": "hotspot", "hot_data": 2, "hot_operations": 1}, "f: k.hot_data: found 2"),
+        ("zipfian", "f: k.theta: missing"),
+        ([1], r"f: k: found \[1\]"),
+        (
+            {"distribution": "ranges", "ranges": 3, "a": 1, "b": 1, "c": 0, "d": 0, "key_a": 1},
+            "key_b",
+        ),
+    ],
+)
+def test_what_is_no_distribution_of_keys(stated: object, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        key_distribution(stated, "f", "k")
+
+
+@pytest.mark.parametrize(
+    ("stated", "told"),
+    [
+        ({"distribution": "uniform", "low": 9, "high": 3}, "f: s.high: found 3; allowed: at least"),
+        ({"distribution": "table", "sizes": []}, "f: s.sizes: "),
+        ({"distribution": "table", "sizes": [[1, 0]]}, r"f: s.sizes\[0\]\[1\]: found 0"),
+        ({"distribution": "normal", "mean": 5, "sd": 1, "low": 9, "high": 10}, "s.mean: found 5"),
+        ("4K", "s: found '4K'.*did you mean 4KiB|s.distribution"),
+    ],
+)
+def test_what_is_no_distribution_of_sizes(stated: object, told: str) -> None:
+    with pytest.raises(InputError, match=told):
+        size_distribution(stated, "f", "s")

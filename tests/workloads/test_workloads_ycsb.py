@@ -1,0 +1,281 @@
+"""YCSB's core workload: properties to phases, as YCSB and YCSB-cpp mean them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lsmtune.errors import InputError
+from lsmtune.records.workload import (
+    Distribution,
+    Durability,
+    KeyOrder,
+    Mix,
+    Phase,
+    PhaseKind,
+    Workload,
+    YcsbKeys,
+)
+from lsmtune.workloads import make_workload
+from lsmtune.workloads.properties_file import Property, parse_properties, properties_of
+from lsmtune.workloads.stated import state_workload
+from lsmtune.workloads.ycsb_export import properties_text
+
+DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
+WORKLOAD_FILES = sorted([*DATA.glob("ycsb-cpp/workloads/*"), *DATA.glob("dku-contest/workloads/*")])
+PROPERTY_FILES = sorted(
+    [*DATA.glob("ycsb-cpp/*.properties"), *DATA.glob("dku-contest/*/*.properties")]
+)
+ROW = Distribution.of(
+    "row", fields=10, names_bytes=60, length=Distribution.of("constant", size=100)
+)
+
+
+def phases(workload: Workload) -> tuple[Phase, Mix, Phase, Mix]:
+    load, settle, run = workload.phases
+    assert settle == Phase("settle", PhaseKind.SETTLE)
+    assert load.mix is not None
+    assert run.mix is not None
+    return load, load.mix, run, run.mix
+
+
+def run_mix(**properties: object) -> Mix:
+    return phases(make_workload("ycsb", properties, "-p"))[3]
+
+
+def test_the_core_workload_by_its_defaults() -> None:
+    workload = make_workload("ycsb", {"recordcount": "1000", "operationcount": 500}, "-p")
+    load, load_mix, run, mix = phases(workload)
+    assert (load.kind, load.operations, load_mix.operations) == (
+        PhaseKind.LOAD,
+        1000,
+        (("insert", 1.0),),
+    )
+    assert (load_mix.records, load_mix.first, load_mix.value_sizes) == (0, 0, ROW)
+    assert (run.name, run.kind, run.operations, run.threads) == ("run", PhaseKind.MEASURE, 500, 1)
+    assert mix.operations == (("get", 0.95), ("update", 0.05))
+    assert (mix.records, mix.keys, mix.insert_from) == (1000, Distribution("uniform"), None)
+    assert workload.keys == YcsbKeys("user", 1, KeyOrder.HASHED)
+    # 10 fields: 4 bytes, 6 of the name, 4 bytes, 100 of the value.
+    assert (workload.num, workload.value_bytes, workload.compression_ratio) == (1000, 1140, 1.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "operations", "keys"),
+    [
+        ("ycsb-a", {"get": 0.5, "update": 0.5}, "scrambled_zipfian"),
+        ("ycsb-b", {"get": 0.95, "update": 0.05}, "scrambled_zipfian"),
+        ("ycsb-c", {"get": 1.0}, "scrambled_zipfian"),
+        ("ycsb-d", {"get": 0.95, "insert": 0.05}, "latest"),
+        ("ycsb-e", {"scan": 0.95, "insert": 0.05}, "scrambled_zipfian"),
+        ("ycsb-f", {"get": 0.5, "read_modify_write": 0.5}, "scrambled_zipfian"),
+    ],
+)
+def test_the_six_core_workloads(name: str, operations: dict[str, float], keys: str) -> None:
+    mix = phases(make_workload(name, {}, "-w"))[3]
+    assert dict(mix.operations) == operations
+    assert mix.keys.name == keys
+    # Room for twice the expected inserts, so that inserts do not move the hot records.
+    inserts = operations.get("insert", 0.0)
+    assert mix.keys.get("items") in (None, 100_000 + int(100_000 * inserts * 2))
+    assert (mix.scan_lengths is not None) == (name == "ycsb-e")
+
+
+@pytest.mark.parametrize(
+    ("properties", "keys"),
+    [
+        ({"requestdistribution": "uniform"}, Distribution("uniform")),
+        ({"requestdistribution": "sequential"}, Distribution("sequential")),
+        ({"requestdistribution": "latest"}, Distribution.of("latest", theta=0.99)),
+        (
+            {"requestdistribution": "zipfian", "zipfian_const": "0.7", "recordcount": 50},
+            Distribution.of("scrambled_zipfian", theta=0.7, items=50),
+        ),
+        (
+            {"requestdistribution": "hotspot", "hotspotdatafraction": 0.1},
+            Distribution.of("hotspot", hot_data=0.1, hot_operations=0.8),
+        ),
+        (
+            {"requestdistribution": "exponential", "exponential.percentile": 90},
+            Distribution.of("exponential", percentile=90.0, fraction=0.8571428571),
+        ),
+    ],
+)
+def test_request_distributions(properties: dict[str, object], keys: Distribution) -> None:
+    assert run_mix(**properties).keys == keys
+
+
+def test_field_and_scan_lengths() -> None:
+    mix = run_mix(
+        fieldcount=12,
+        fieldlength=20,
+        field_len_dist="uniform",
+        fieldnameprefix="f",
+        scanproportion=1,
+    )
+    assert mix.value_sizes == Distribution.of(
+        "row", fields=12, names_bytes=26, length=Distribution.of("uniform", low=1, high=20)
+    )
+    assert mix.scan_lengths == Distribution.of("uniform", low=1, high=1000)
+    zipfian = run_mix(
+        fieldlengthdistribution="zipfian",
+        minfieldlength=5,
+        scanproportion=1,
+        scanlengthdistribution="zipfian",
+    )
+    assert zipfian.scan_lengths == Distribution.of("zipfian", low=1, high=1000, theta=0.99)
+    assert zipfian.value_sizes is not None
+    assert zipfian.value_sizes.get("length") == Distribution.of(
+        "zipfian", low=5, high=100, theta=0.99
+    )
+
+
+def test_a_histogram_of_field_lengths(tmp_path: Path) -> None:
+    path = tmp_path / "hist.txt"
+    path.write_text("BlockSize\t10\n0\t3\n1\t0\n2\t7\n")
+    given = {"fieldlengthdistribution": "histogram", "fieldlengthhistogram": str(path)}
+    mix = run_mix(**given)
+    assert mix.value_sizes is not None
+    assert mix.value_sizes.get("length") == Distribution.of("table", sizes=((10, 3), (30, 7)))
+    path.write_text("Blocks\t10\n")
+    with pytest.raises(InputError, match=r"fieldlengthhistogram: .*allowed: BlockSize"):
+        run_mix(**given)
+
+
+def test_inserts_of_a_part_of_the_records_and_new_ones_after_all() -> None:
+    given = {"recordcount": 100, "insertstart": 20, "insertcount": 30, "insertproportion": 0.1}
+    load, load_mix, _, mix = phases(make_workload("ycsb", given, "-p"))
+    assert (load.operations, load_mix.first) == (30, 20)
+    assert (mix.first, mix.records, mix.insert_from) == (20, 30, 100)
+    whole = phases(make_workload("ycsb", {"recordcount": 100, "insertstart": 20}, "-p"))
+    assert whole[0].operations == 80
+
+
+def test_target_time_and_threads() -> None:
+    given = {"target": "5000", "maxexecutiontime": 60, "threadcount": 4, "zeropadding": 12}
+    load, _, run, _ = phases(make_workload("ycsb", given, "-p"))
+    assert (run.rate_ops_s, run.duration_s, run.threads, load.threads) == (5000.0, 60.0, 4, 4)
+    assert load.rate_ops_s is None
+    unlimited = phases(make_workload("ycsb", {"limit.ops": "0"}, "-p"))[2]
+    assert unlimited.rate_ops_s is None
+    endless = make_workload("ycsb", {"operationcount": 0, "maxexecutiontime": 5}, "-p").phases[-1]
+    assert (endless.operations, endless.duration_s) == (None, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("properties", "told"),
+    [
+        ({"recordcuont": 1}, "recordcuont: unknown .*did you mean recordcount"),
+        ({"recordcount": 0}, "recordcount: found 0"),
+        ({"operationcount": 0}, "operationcount: found 0; allowed: more than 0, or maxexecution"),
+        ({"requestdistribution": "zipf"}, "requestdistribution: found 'zipf'; allowed: uniform, "),
+        ({"workload": "site.ycsb.workloads.RestWorkload"}, "workload: .*core workload"),
+        ({"readproportion": 0, "updateproportion": 0}, "readproportion: is 0, and so are all"),
+        ({"minscanlength": 9, "maxscanlength": 3, "scanproportion": 1}, "minscanlength: found 9"),
+        ({"insertstart": 100_000}, "insertstart: found 100000; allowed: less than recordcount"),
+        ({"insertcount": 100_001}, "insertcount: found 100001; allowed: at most"),
+        ({"fieldlength": 200_000}, "fieldlength: makes records of up to 2000140 bytes"),
+        ({"zipfian_const": 1}, "zipfian_const: found 1; allowed: a number above 0 that is not 1"),
+        ({"limit.file": "rates"}, "limit.file: has no effect in ycsb: a rate that changes"),
+        (
+            {"field_len_dist": "uniform", "fieldlengthdistribution": "zipfian"},
+            "fieldlengthdistribution: says something else than field_len_dist",
+        ),
+    ],
+)
+def test_properties_that_cannot_be_meant(properties: dict[str, object], told: str) -> None:
+    with pytest.raises(InputError, match=f"^-p: {told}"):
+        make_workload("ycsb", properties, "-p")
+
+
+def test_what_has_no_effect_is_said_and_not_dropped_silently() -> None:
+    text = "table=t\nreadallfields=false\nhotspotdatafraction=0.3\nlmdb.mapsize=1\nrecordcount=9\n"
+    stated = state_workload("ycsb", {}, "-w", parse_properties(text, "a.txt"))
+    assert [note.split(": has no effect")[0] for note in stated.notes] == [
+        "a.txt:4: lmdb.mapsize",
+        "a.txt:1: table",
+        "a.txt:2: readallfields",
+        "a.txt:3: hotspotdatafraction",
+    ]
+    assert stated.workload.num == 9
+
+
+def test_an_error_is_told_at_the_line_of_its_property() -> None:
+    properties = parse_properties("recordcount=10\n\noperationcount=many\n", "w.txt")
+    with pytest.raises(InputError, match=r"^w\.txt:3: operationcount: found 'many'"):
+        state_workload("ycsb", {}, "-w", properties)
+    assert state_workload("ycsb", {"operationcount": 1}, "-w", properties).workload.num == 10
+    with pytest.raises(InputError, match=r"^w\.txt:1: recordcount: .*has no effect in fillrandom"):
+        state_workload("fillrandom", {}, "-w", properties)
+
+
+def test_synchronised_writes_of_rocksdb_are_the_durability_of_the_workload() -> None:
+    properties = {"rocksdb.sync": Property("true", "-p"), "rocksdb.cache_size": Property("1", "-p")}
+    stated = state_workload("ycsb", {}, "-w", properties)
+    assert stated.workload.durability is Durability.SYNC
+    assert list(stated.engine) == ["rocksdb.cache_size"]
+    assert "rocksdb.sync: read as durability: sync" in stated.notes[0]
+    kept = state_workload("ycsb", {"durability": "wal"}, "-w", properties)
+    assert kept.workload.durability is Durability.WAL
+
+
+@pytest.mark.skipif(not WORKLOAD_FILES, reason="the shared data is not here")
+@pytest.mark.parametrize("path", WORKLOAD_FILES, ids=lambda path: f"{path.parts[-3]}-{path.name}")
+def test_every_workload_file_of_the_shared_data_is_its_named_workload(path: Path) -> None:
+    stated = state_workload("ycsb", {}, "-w", properties_of([path], {}))
+    count = 2_000_000 if "dku-contest" in path.parts else 100_000
+    named = make_workload(
+        f"ycsb-{path.name[-1]}", {"recordcount": count, "operationcount": count}, "-w"
+    )
+    assert stated.workload.phases == named.phases
+    assert [note.split(": ")[1] for note in stated.notes] == ["readallfields"]
+
+
+@pytest.mark.skipif(not PROPERTY_FILES, reason="the shared data is not here")
+@pytest.mark.parametrize("path", PROPERTY_FILES, ids=lambda path: path.name)
+def test_every_properties_file_of_the_shared_data_is_accepted(path: Path) -> None:
+    stated = state_workload("ycsb-a", {}, "-w", properties_of([path], {}))
+    assert stated.engine
+    assert stated.workload == make_workload("ycsb-a", {}, "-w")
+
+
+@pytest.mark.parametrize(
+    ("name", "given"),
+    [
+        *((f"ycsb-{letter}", {}) for letter in "abcdef"),
+        ("ycsb", {"target": 100, "field_len_dist": "uniform", "insertorder": "ordered"}),
+        ("ycsb", {"requestdistribution": "exponential", "exponential.frac": 0.5}),
+    ],
+)
+def test_exported_properties_read_as_the_same_workload(name: str, given: dict[str, object]) -> None:
+    stated = state_workload(name, given, "-w")
+    text = properties_text(name, stated.parameters, "export")
+    again = state_workload("ycsb", {}, "-w", parse_properties(text, "file"))
+    assert again.workload.phases == stated.workload.phases
+    assert again.parameters == stated.parameters
+
+
+def test_what_ycsb_cannot_say_is_not_exported() -> None:
+    with pytest.raises(InputError, match="is not one load and one run of YCSB; found 'contest'"):
+        properties_text("contest", state_workload("contest", {}, "-w").parameters, "export")
+    cold = state_workload("ycsb-a", {"page_cache": "cold"}, "-w")
+    with pytest.raises(InputError, match="page_cache: found 'cold'; allowed: warm, without which"):
+        properties_text("ycsb-a", cold.parameters, "export")
+
+
+def test_the_contest_is_one_load_and_three_runs_on_one_database() -> None:
+    workload = make_workload("contest", {"recordcount": 1000, "operationcount": 700}, "-w")
+    assert [phase.name for phase in workload.phases] == ["load-a", "run-a", "run-b", "run-d"]
+    assert {phase.kind for phase in workload.phases} == {PhaseKind.MEASURE}
+    assert [phase.operations for phase in workload.phases] == [1000, 700, 700, 700]
+    mixes = [phase.mix for phase in workload.phases if phase.mix is not None]
+    assert [dict(mix.operations) for mix in mixes[1:]] == [
+        {"get": 0.5, "update": 0.5},
+        {"get": 0.95, "update": 0.05},
+        {"get": 0.95, "insert": 0.05},
+    ]
+    whole = make_workload("contest", {}, "-w")
+    assert {phase.operations for phase in whole.phases} == {2_000_000}
+    with pytest.raises(InputError, match="readproportion: has no effect in contest"):
+        make_workload("contest", {"readproportion": 1}, "-w")
