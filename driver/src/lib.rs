@@ -9,4 +9,5 @@ pub mod measure;
 pub mod protocol;
 pub mod random;
 pub mod run;
+pub mod trace;
 pub mod workload;

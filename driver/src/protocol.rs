@@ -8,6 +8,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use crate::engine::{Durability, EngineError, Identity, LevelWork, OptionNotTaken, Options};
+use crate::trace::inspect::{KeyNumber, TraceSummary};
+use crate::trace::Damage;
 
 /// Stated first by either side; any other version is refused.
 pub const PROTOCOL_VERSION: u32 = 3;
@@ -22,6 +24,8 @@ pub enum Request {
     Probe(ProbeRequest),
     /// Say whether a database whose driver was killed holds what was reported done.
     Check(CheckRequest),
+    /// Say what is in a trace.
+    InspectTrace(InspectRequest),
 }
 
 impl Request {
@@ -746,6 +750,19 @@ pub enum Message {
         /// Every option that the engine knows, with its default.
         options: Vec<OptionDefault>,
     },
+    /// How far the answer to `inspect_trace` has come.
+    TraceProgress {
+        /// Bytes read.
+        bytes_read: u64,
+        /// Bytes of the file.
+        bytes_total: u64,
+        /// Records seen.
+        records: u64,
+        /// Seconds so far.
+        elapsed_s: f64,
+    },
+    /// Answer to `inspect_trace`.
+    TraceSummary(Box<TraceSummary>),
     /// The last message of a run that worked.
     Finished {
         /// Always `ok`.
@@ -983,10 +1000,24 @@ pub struct PhaseReply {
     /// How many of the phase's operations were of which type, where it has several.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations_by_type: Option<std::collections::BTreeMap<String, u64>>,
+    /// What a replay could not perform; absent in other phases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplayReply>,
     /// Wall clock at the start.
     pub started_unix_us: u64,
     /// Wall clock at the end, drain included.
     pub finished_unix_us: u64,
+}
+
+/// What a replay could not perform.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplayReply {
+    /// Entries of write batches that were left out, by type: `delete_range`, `put_entity`,
+    /// `blob_index`.
+    pub skipped: std::collections::BTreeMap<String, u64>,
+    /// Where and why the trace could not be read on. What came before was performed.
+    pub damage: Option<Damage>,
 }
 
 /// Why a run failed.
@@ -1067,4 +1098,35 @@ impl From<&EngineError> for ErrorReply {
             EngineError::Cancelled => ErrorReply::new("cancelled", message),
         }
     }
+}
+
+/// What is in a trace of queries?
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct InspectRequest {
+    /// Must equal [`PROTOCOL_VERSION`].
+    pub protocol_version: u32,
+    /// The file.
+    pub path: PathBuf,
+    /// Where the number of a key is; the eight bytes after what all keys begin with where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_number: Option<KeyNumber>,
+    /// Bytes of the prefixes to count by; one more than what all keys begin with where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub prefix_bytes: Option<usize>,
+    /// Equal parts of the key space to count by.
+    #[serde(default = "default_ranges", skip_serializing_if = "is_default_ranges")]
+    pub ranges: usize,
+    /// Of the hash by which keys are sampled.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub seed: u64,
+}
+
+fn default_ranges() -> usize {
+    1024
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
+fn is_default_ranges(ranges: &usize) -> bool {
+    *ranges == default_ranges()
 }

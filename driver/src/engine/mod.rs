@@ -275,6 +275,40 @@ pub struct BlockCacheReads {
     pub misses: u64,
 }
 
+impl std::iter::Sum for BlockCacheReads {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(Self::default(), |sum, each| BlockCacheReads {
+            hits: sum.hits + each.hits,
+            misses: sum.misses + each.misses,
+        })
+    }
+}
+
+/// Asks for the counters of the thread that it was made on, which must keep it: engines count by
+/// thread, so any session of the thread will do.
+pub struct BlockCacheCounters<'a> {
+    session: Box<dyn Session + 'a>,
+    before: Option<BlockCacheReads>,
+}
+
+impl<'a> BlockCacheCounters<'a> {
+    /// Begins to count.
+    pub fn begin(database: &'a dyn Database) -> Self {
+        let mut session = database.session();
+        let before = session.block_cache();
+        BlockCacheCounters { session, before }
+    }
+
+    /// What was counted since; `None` if the engine does not count.
+    pub fn end(&mut self) -> Option<BlockCacheReads> {
+        let (after, before) = (self.session.block_cache()?, self.before?);
+        Some(BlockCacheReads {
+            hits: after.hits - before.hits,
+            misses: after.misses - before.misses,
+        })
+    }
+}
+
 /// Operations of one thread. No call may allocate in proportion to the number of earlier calls.
 pub trait Session {
     /// Sets `key` to `value`.
@@ -293,7 +327,8 @@ pub trait Session {
     /// A cursor over a consistent view of the database.
     fn cursor(&mut self) -> Result<Box<dyn Cursor + '_>>;
 
-    /// Hands `key` a merge operand. Refused by engines that have no merges.
+    /// Hands `key` a merge operand, which its merge operator combines with the value. Refused by
+    /// engines that have no merges.
     fn merge(&mut self, _key: &[u8], _operand: &[u8]) -> Result<()> {
         Err(EngineError::Failed {
             message: "the engine has no merges".to_owned(),

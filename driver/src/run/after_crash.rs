@@ -70,7 +70,7 @@ pub fn check(
 }
 
 /// The load of the request, if its keys can be told from the number of operations that were done.
-fn expected(request: &CheckRequest) -> Result<Load<'_>, Failure> {
+fn expected(request: &CheckRequest) -> Result<Load, Failure> {
     let workload: &Workload = &request.workload;
     let phase: &Phase = &workload.phases[0];
     let field = |name: &str| format!("workload.phases[0].{name}");
@@ -103,7 +103,7 @@ fn expected(request: &CheckRequest) -> Result<Load<'_>, Failure> {
     };
     Ok(Load {
         stream: StreamOf {
-            phase,
+            share: (0, phase.threads),
             index: 0,
             thread: 0,
             seed,

@@ -5,7 +5,7 @@ use std::fmt::Display;
 use std::path::Path;
 
 use crate::protocol::{
-    ErrorReply, Outcome, Phase, PhaseKind, Rate, RunRequest, Workload, PROTOCOL_VERSION,
+    ErrorReply, Operation, Outcome, Phase, PhaseKind, Rate, RunRequest, Workload, PROTOCOL_VERSION,
 };
 use crate::random::Version;
 
@@ -95,10 +95,14 @@ fn phase(index: usize, phase: &Phase) -> Checked {
     let found = if found.is_empty() { "nothing" } else { &found };
     let name = *given.get(1).unwrap_or(&"operation");
     require(given.len() == 1, &field(name), found, allowed)?;
+    if let Some(replay) = &phase.replay {
+        return super::replay::check(index, phase, replay);
+    }
     size(phase, &field)?;
     if let Some(each) = &phase.mix {
         mix(&field("mix"), each)?;
     }
+    companions(phase, &field)?;
     let threads = format!("1 to {}", Version::THREADS_MAX);
     let count = phase.threads;
     require(
@@ -120,6 +124,64 @@ fn phase(index: usize, phase: &Phase) -> Checked {
         require(alone, &field("rate"), "rate_ops_s too", "one of the two")?;
         self::rate(rate, &field("rate"))
     })
+}
+
+/// Companions must have names of their own and something to do for as long as the phase lasts.
+fn companions(phase: &Phase, field: &impl Fn(&str) -> String) -> Checked {
+    let companions = &phase.companions;
+    let writer = phase.operation == Some(Operation::ReadWhileWriting);
+    let alone = companions.is_empty() || !writer;
+    let allowed = "none: readwhilewriting has its writer";
+    require(alone, &field("companions"), companions.len(), allowed)?;
+    let all: usize = companions.iter().map(|companion| companion.threads).sum();
+    let threads = phase.threads + all;
+    let allowed = format!("1 to {} with those of the phase", Version::THREADS_MAX);
+    require(
+        threads <= Version::THREADS_MAX,
+        &field("companions"),
+        threads,
+        &allowed,
+    )?;
+    for (number, companion) in companions.iter().enumerate() {
+        let part = |name: &str| field(&format!("companions[{number}].{name}"));
+        let name = &companion.name;
+        let twice = companions[..number].iter().any(|other| other.name == *name);
+        let unique = !twice && !name.is_empty();
+        require(
+            unique,
+            &part("name"),
+            name,
+            "a name that no other companion has",
+        )?;
+        let one = companion.operation.is_some() != companion.mix.is_some();
+        require(
+            one,
+            &part("operation"),
+            "none or two",
+            "one of operation and mix",
+        )?;
+        require(companion.threads > 0, &part("threads"), 0, "at least 1")?;
+        let rate_ops_s = companion.rate_ops_s.unwrap_or(1.0);
+        let sensible = rate_ops_s.is_finite() && rate_ops_s > 0.0;
+        require(
+            sensible,
+            &part("rate_ops_s"),
+            rate_ops_s,
+            "a number above 0",
+        )?;
+        // What ends by itself would end before the phase does.
+        let pair = companion.operation == Some(Operation::ReadWhileWriting);
+        require(
+            !pair,
+            &part("operation"),
+            "readwhilewriting",
+            "an operation of one kind",
+        )?;
+        if let Some(each) = &companion.mix {
+            mix(&part("mix"), each)?;
+        }
+    }
+    Ok(())
 }
 
 /// A rate that changes must come to operations at some time.
@@ -196,6 +258,11 @@ pub fn slices(request: &RunRequest) -> Checked {
     let slices = request.slices;
     let allowed = format!("0 to {SLICES_MAX}");
     require(slices <= SLICES_MAX, "slices", slices, &allowed)?;
+    let replays = |phase: &&Phase| phase.replay.is_some();
+    if let Some(phase) = request.workload.phases.iter().find(replays) {
+        let allowed = format!("0, because phase {} replays a trace", phase.name);
+        require(slices == 0, "slices", slices, &allowed)?;
+    }
     let paced = |phase: &&Phase| phase.rate_ops_s.is_some() || phase.rate.is_some();
     match request.workload.phases.iter().find(paced) {
         Some(phase) => require(

@@ -3,9 +3,11 @@
 mod after_crash;
 mod check;
 mod failure;
+mod inspect;
 mod page_cache;
 mod phases;
 mod prepared;
+mod replay;
 mod report;
 mod reporter;
 mod turns;
@@ -51,6 +53,7 @@ pub fn execute(
         Request::Run(request) => run(request, cancelled, sink),
         Request::Probe(request) => probe(request, sink),
         Request::Check(request) => after_crash::check(request, cancelled, sink),
+        Request::InspectTrace(request) => inspect::inspect_trace(request, cancelled, sink),
     };
     match done {
         Ok(usage) => sink.send(&usage.finished(started)).map(|()| true),
@@ -141,7 +144,8 @@ fn read_back(
     sink: &mut dyn Sink,
 ) -> Result<(), Failure> {
     let ledger: &Ledger = &executed.ledger;
-    if !executed.keeps_data || ledger.is_empty() {
+    let replayed = &executed.replayed;
+    if !executed.keeps_data || (ledger.is_empty() && replayed.is_empty()) {
         return Ok(());
     }
     let started = Instant::now();
@@ -160,7 +164,8 @@ fn read_back(
         KeyWriter::new(&request.workload),
         request.verify_keys,
     )
-    .map_err(Failure::running)?;
+    .map_err(Failure::running)?
+    .and(replayed.verify(&*database).map_err(Failure::running)?);
     sink.send(&Message::Verified {
         keys_checked: seen.keys_checked,
         keys_lost: seen.keys_lost,

@@ -1,13 +1,15 @@
 //! The phases of a run on an open database, and what is known once it is closed.
 
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::engine::{BackgroundWork, Database, Engine, EngineError};
 use crate::measure::unix_us;
-use crate::protocol::{Message, Phase, PhaseKind, PhaseReply, RunRequest};
+use crate::protocol::{Message, Phase, PhaseKind, PhaseReply, Replay, RunRequest};
 use crate::random::KeyWriter;
+use crate::trace::replay::{run_replay, Remembered, ReplayContext};
 use crate::workload::{run_phase, Ledger, PhaseContext, PhaseObservation, Values};
 
 use super::failure::Failure;
@@ -24,6 +26,7 @@ pub struct Phases<'a> {
     cancelled: &'a AtomicBool,
     values: Values,
     ledger: Ledger,
+    replayed: Remembered,
     turns: Turns<'a>,
     wall_clock: WallClock,
     windows: Vec<Window>,
@@ -44,6 +47,8 @@ pub struct Executed {
     pub ledger: Ledger,
     /// Where its values came from.
     pub values: Values,
+    /// What it must hold of the keys that replays wrote.
+    pub replayed: Remembered,
     /// Whether the engine keeps data at all (the no-op engine does not).
     pub keeps_data: bool,
     /// Peak resident memory over all phases.
@@ -67,6 +72,7 @@ impl<'a> Phases<'a> {
             cancelled,
             values: Values::new(&request.workload, request.load_seed()),
             ledger,
+            replayed: Remembered::new(request.verify_keys),
             turns,
             wall_clock: WallClock::default(),
             windows: Vec::new(),
@@ -116,6 +122,7 @@ impl<'a> Phases<'a> {
         Ok(Executed {
             ledger: self.ledger,
             values: self.values,
+            replayed: self.replayed,
             keeps_data: database.keeps_data(),
             rss_bytes_max: self.rss_bytes_max,
             stopped_s: self.turns.stopped_s(),
@@ -132,6 +139,10 @@ impl<'a> Phases<'a> {
         sink: &mut dyn Sink,
     ) -> Result<PhaseReply, Failure> {
         let start = self.begin(database, index, sink)?;
+        if let Some(replay) = &phase.replay {
+            let reply = self.replay(database, (index, phase, replay), &start, sink)?;
+            return Ok(self.ended(index, &start, reply));
+        }
         let mut observation = self.observe(database, index, phase, &start, sink)?;
         if let Some(seen) = observation.as_ref().filter(|seen| !seen.cut_short) {
             self.end_last_slice(index, phase, seen, &start, sink)?;
@@ -149,9 +160,13 @@ impl<'a> Phases<'a> {
         if let Some(seen) = &mut observation {
             self.ledger.add_phase(std::mem::take(&mut seen.ledgers));
         }
+        if phase.writes() {
+            // It may have written keys of a trace too.
+            self.replayed.clear();
+        }
         let live_bytes = self.live_bytes();
         let directory = &self.request.directory;
-        let mut reply = phase_reply(
+        let reply = phase_reply(
             phase,
             &start,
             observation,
@@ -160,6 +175,11 @@ impl<'a> Phases<'a> {
             directory,
             live_bytes,
         );
+        Ok(self.ended(index, &start, reply))
+    }
+
+    /// What is noted of every phase when it is over.
+    fn ended(&mut self, index: usize, start: &PhaseStart, mut reply: PhaseReply) -> PhaseReply {
         reply.steal_s = start.steal_s(&self.turns);
         if self.wall_clock.look() {
             // Engines time their stalls by the wall clock.
@@ -172,7 +192,48 @@ impl<'a> Phases<'a> {
             to_us: reply.finished_unix_us,
             user_bytes_written: reply.user_bytes_written,
         });
+        reply
+    }
+
+    /// Performs a trace. How many keys the database holds after that nobody knows.
+    fn replay(
+        &mut self,
+        database: &dyn Database,
+        (index, phase, replay): (usize, &Phase, &Replay),
+        start: &PhaseStart,
+        sink: &mut dyn Sink,
+    ) -> Result<PhaseReply, Failure> {
+        let context = ReplayContext {
+            database,
+            known: &self.known_keys(),
+            keys_min: self.request.verify_keys,
+            interval: Duration::from_millis(self.request.interval_ms),
+            cancelled: self.cancelled,
+        };
+        let mut reporter = Reporter::new(index, start, &mut self.turns, sink);
+        let seen = run_replay(&context, index, phase, replay, &mut reporter);
+        reporter.heard()?;
+        let mut seen = seen.map_err(|error| super::replay::failed(index, replay, error))?;
+        self.ledger.forget(&seen.touched);
+        self.replayed
+            .add_phase(std::mem::take(&mut seen.remembered));
+        let drain_s = match seen.cut_short || phase.kind != PhaseKind::Measure {
+            true => 0.0,
+            false => self.drain(database, phase)?,
+        };
+        let directory = &self.request.directory;
+        let mut reply = phase_reply(phase, start, None, drain_s, database, directory, 0.0);
+        super::replay::add(&mut reply, start, seen);
         Ok(reply)
+    }
+
+    /// The keys of which the ledger expects something.
+    fn known_keys(&self) -> HashMap<Vec<u8>, u64> {
+        let mut keys = KeyWriter::new(&self.request.workload);
+        let expected = self.ledger.expectations().into_iter();
+        expected
+            .map(|(number, _)| (keys.write(number).to_vec(), number))
+            .collect()
     }
 
     /// Every phase begins stopped. Its counters begin when it is continued.

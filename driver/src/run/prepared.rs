@@ -27,6 +27,12 @@ pub fn check(request: &RunRequest, engine: &dyn Engine) -> Result<(), Failure> {
         require(there, "directory", found, "the folder of a database")?;
     }
     let saves = request.save_ledger.is_some();
+    let mut phases = request.workload.phases.iter();
+    if let Some(phase) = phases.find(|phase| phase.replay.is_some()) {
+        // The ledger has numbers of keys, and a trace has keys.
+        let allowed = format!("absent, because phase {} replays a trace", phase.name);
+        require(!saves, "save_ledger", "a file", &allowed)?;
+    }
     require(!saves || engine.keeps_files(), "save_ledger", name, on_disk)
 }
 

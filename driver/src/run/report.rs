@@ -112,6 +112,7 @@ fn skeleton(phase: &Phase, start: &PhaseStart, drain_s: f64) -> PhaseReply {
         block_cache_hits: None,
         block_cache_misses: None,
         operations_by_type: None,
+        replay: None,
         started_unix_us: start.unix_us,
         finished_unix_us: unix_us(),
     }
@@ -126,6 +127,14 @@ fn add_observation(reply: &mut PhaseReply, observation: PhaseObservation) {
         ratio(operations, observation.elapsed_s + reply.drain_s).unwrap_or(0.0);
     reply.cut_short = observation.cut_short;
     reply.latencies = observation.recorders.replies();
+    for (name, recorders) in observation.companions {
+        let named = |(kind, latency)| (format!("{name}.{kind}"), latency);
+        reply
+            .latencies
+            .extend(recorders.replies().into_iter().map(named));
+    }
+    reply.block_cache_hits = observation.block_cache.map(|reads| reads.hits);
+    reply.block_cache_misses = observation.block_cache.map(|reads| reads.misses);
     if let Some(own) = observation.own.reply() {
         add_latency(reply, &own);
     }
@@ -140,7 +149,8 @@ fn add_observation(reply: &mut PhaseReply, observation: PhaseObservation) {
     reply.user_bytes_read = tally.bytes_read;
 }
 
-fn add_latency(reply: &mut PhaseReply, own: &LatencyReply) {
+/// Files `own` as the latencies of the phase's own operations.
+pub fn add_latency(reply: &mut PhaseReply, own: &LatencyReply) {
     reply.latency_us_mean = Some(own.latency_us_mean);
     reply.latency_us_p50 = Some(own.latency_us_p50);
     reply.latency_us_p95 = Some(own.latency_us_p95);
@@ -172,6 +182,7 @@ pub fn write_amplification(work: &BackgroundWork, user_bytes_written: u64) -> Op
     ratio(written as f64, user_bytes_written as f64)
 }
 
-fn ratio(numerator: f64, denominator: f64) -> Option<f64> {
+/// A ratio; `None` where there is nothing to divide by.
+pub fn ratio(numerator: f64, denominator: f64) -> Option<f64> {
     (denominator > 0.0).then(|| numerator / denominator)
 }

@@ -13,9 +13,9 @@ const STOP_CHECK: u64 = 256;
 
 /// A load of one thread in which every key is written once.
 #[derive(Debug, Clone)]
-pub struct Load<'a> {
+pub struct Load {
     /// Its thread; the operations are in the order of its keys.
-    pub stream: StreamOf<'a>,
+    pub stream: StreamOf,
     /// `fillseq` or `filluniquerandom`.
     pub operation: Operation,
     /// Keys in the key space.
@@ -42,7 +42,7 @@ pub struct Recovered {
 /// Looks every acknowledged key of `load` up, and those after them until one is missing.
 pub fn verify_load(
     database: &dyn Database,
-    load: &Load<'_>,
+    load: &Load,
     values: &Values,
     stop: &dyn Fn() -> bool,
 ) -> Result<Recovered> {

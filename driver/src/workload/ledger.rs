@@ -168,6 +168,11 @@ impl Ledger {
         all
     }
 
+    /// Expects nothing of these keys any more: somebody else wrote them.
+    pub fn forget(&mut self, numbers: &std::collections::HashSet<u64>) {
+        self.fates.retain(|number, _| !numbers.contains(number));
+    }
+
     /// Whether nothing was written or deleted.
     pub fn is_empty(&self) -> bool {
         self.fates.is_empty()

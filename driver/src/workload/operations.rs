@@ -38,6 +38,16 @@ impl Tally {
         self.bytes_read += other.bytes_read;
     }
 
+    /// Only the bytes: of threads whose reads are not the phase's.
+    #[must_use]
+    pub fn bytes(self) -> Tally {
+        Tally {
+            found: 0,
+            missing: 0,
+            ..self
+        }
+    }
+
     /// Notes a read that handed out `bytes` if it found its key.
     #[inline]
     pub fn read(&mut self, found: bool, bytes: usize) {

@@ -4,17 +4,18 @@ use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use crate::engine::{Database, EngineError, Result};
+use crate::engine::{BlockCacheCounters, BlockCacheReads, Database, EngineError, Result};
 use crate::measure::{IntervalSeries, OperationKind, Progress, Recorder, Recorders, Ticks};
 use crate::protocol::{Interval, Operation, Phase, Workload};
 use crate::random::{stream_seed, KeyWriter};
 
-use super::arrival::{Pace, Schedule};
+use super::arrival::Schedule;
 use super::gate::{Event, Gate, Pass, Size, Slices};
 use super::ledger::{Ledger, ThreadLedger};
-use super::mix::{MixAction, MixPlan, MixThread};
+use super::mix::{MixAction, MixThread};
 use super::operations::{Action, Delete, Get, KeyBuffer, Origin, Put, Scan, Seek, Tally};
 use super::streams::{key_stream, StreamOf};
+use super::tasks::{tasks, Plans, Side, Task, Work};
 use super::values::Values;
 use super::worker::{repeat, Extent, Lap};
 
@@ -70,12 +71,16 @@ pub struct PhaseObservation {
     pub slices_over: usize,
     /// Latencies by operation type.
     pub recorders: Recorders,
+    /// Those of its companions, by name.
+    pub companions: BTreeMap<String, Recorders>,
     /// The types of the phase's own operations, and how many there were of each.
     pub kinds: Vec<(OperationKind, u64)>,
     /// Latencies of all of the phase's own operations.
     pub own: Recorder,
     /// Bytes and keys, over all threads.
     pub tally: Tally,
+    /// What the engine's block cache did for the phase's own threads, if it is known.
+    pub block_cache: Option<BlockCacheReads>,
     /// Whether a cancel ended it.
     pub cut_short: bool,
     /// What was written, by thread.
@@ -88,14 +93,8 @@ struct ThreadResult {
     lap: Lap,
     kinds: Vec<OperationKind>,
     tally: Tally,
+    block_cache: Option<BlockCacheReads>,
     ledger: Option<ThreadLedger>,
-}
-
-/// What one thread repeats.
-#[derive(Debug, Clone, Copy)]
-enum Work<'a> {
-    Operation(Operation),
-    Mix(&'a MixPlan),
 }
 
 /// Runs phase `index`, which must have an operation or a mix, and tells `watcher` how it goes.
@@ -105,20 +104,9 @@ pub fn run_phase(
     phase: &Phase,
     watcher: &mut dyn Watcher,
 ) -> Result<PhaseObservation> {
-    let plan = phase.mix.as_ref().map(MixPlan::new);
-    let work = match (phase.operation, &plan) {
-        (Some(operation), _) => Work::Operation(thread_operation(operation)),
-        (None, Some(plan)) => Work::Mix(plan),
-        (None, None) => {
-            return Err(EngineError::Failed {
-                message: format!("phase {} has nothing to do", phase.name),
-            })
-        }
-    };
-    let writer = usize::from(phase.operation == Some(Operation::ReadWhileWriting));
-    let progress: Vec<Progress> = (0..phase.threads + writer)
-        .map(|_| Progress::default())
-        .collect();
+    let plans = Plans::new(phase);
+    let tasks = tasks(phase, &plans)?;
+    let progress: Vec<Progress> = tasks.iter().map(|_| Progress::default()).collect();
     let ticks = Ticks::default();
     let slices = Slices {
         count: context.slices,
@@ -128,14 +116,19 @@ pub fn run_phase(
         context,
         index,
         phase,
-        gate: Gate::new(ticks.clone(), slices, phase.threads, writer),
+        gate: Gate::new(
+            ticks.clone(),
+            slices,
+            phase.threads,
+            tasks.len() - phase.threads,
+        ),
         ticks,
     };
     let mut slices_over = 0;
     let results = std::thread::scope(|scope| {
-        let spawn = |thread: usize, work| {
+        let spawn = |(thread, task)| {
             let (crew, progress) = (&crew, &progress[thread]);
-            let work = move || crew.work(thread, work, progress);
+            let work = move || crew.work(thread, task, progress);
             let started = std::thread::Builder::new().spawn_scoped(scope, work);
             started.map_err(|error| {
                 // Those who came already wait for this one.
@@ -145,12 +138,12 @@ pub fn run_phase(
                 }
             })
         };
-        let workers = (0..phase.threads)
-            .map(|thread| spawn(thread, work))
+        let mut workers = tasks
+            .iter()
+            .enumerate()
+            .map(spawn)
             .collect::<Result<Vec<_>>>()?;
-        let companion = (writer == 1)
-            .then(|| spawn(phase.threads, Work::Operation(Operation::Overwrite)))
-            .transpose()?;
+        let companions = workers.split_off(phase.threads);
         crew.gate.begin();
         let started = crew.ticks.now();
         let own = &progress[..phase.threads];
@@ -158,10 +151,10 @@ pub fn run_phase(
         slices_over = crew.watch(started, series, watcher);
         let mut results: Vec<_> = workers.into_iter().map(join).collect();
         crew.gate.halt();
-        results.extend(companion.map(join));
+        results.extend(companions.into_iter().map(join));
         results.into_iter().collect::<Result<Vec<_>>>()
     })?;
-    Ok(observe(&crew, results, slices_over))
+    Ok(observe(&crew, &tasks, results, slices_over))
 }
 
 /// What the slices of `phase` are a share of.
@@ -169,14 +162,6 @@ fn size(phase: &Phase) -> Size {
     match (phase.operations_whole(), phase.duration_s) {
         (Some(operations), _) => Size::Operations(operations),
         (None, duration_s) => Size::Duration(duration_s.map_or(u64::MAX, |s| (s * 1e9) as u64)),
-    }
-}
-
-/// `readwhilewriting` is `readrandom` with a companion.
-fn thread_operation(operation: Operation) -> Operation {
-    match operation {
-        Operation::ReadWhileWriting => Operation::ReadRandom,
-        other => other,
     }
 }
 
@@ -239,89 +224,85 @@ impl Crew<'_> {
         }
     }
 
-    fn work(&self, thread: usize, work: Work<'_>, progress: &Progress) -> Result<ThreadResult> {
+    fn work(&self, thread: usize, task: &Task<'_>, progress: &Progress) -> Result<ThreadResult> {
         let pass = self.gate.pass(thread, self.context.cancelled);
         pass.assemble();
-        let result = match work {
-            Work::Operation(operation) => self.perform(&pass, thread, operation, progress),
-            Work::Mix(plan) => {
-                let mix = MixAction::new(plan, self.mix_thread(thread));
-                self.lap(mix, &pass, thread, progress)
-            }
+        let mut counters = BlockCacheCounters::begin(self.context.database);
+        let place = Place {
+            pass: &pass,
+            thread,
+            task,
+            progress,
+        };
+        let result = match task.work {
+            Work::Operation(operation) => self.perform(place, operation),
+            Work::Mix(plan) => self.lap(MixAction::new(plan, self.mix_thread(place)), place),
         };
         if result.is_err() {
             self.gate.halt();
         }
-        result
+        let mut result = result?;
+        result.block_cache = counters.end();
+        Ok(result)
     }
 
-    fn perform(
-        &self,
-        pass: &Pass<'_>,
-        thread: usize,
-        operation: Operation,
-        progress: &Progress,
-    ) -> Result<ThreadResult> {
+    fn perform(&self, place: Place<'_>, operation: Operation) -> Result<ThreadResult> {
         let mut session = self.context.database.session();
-        let origin = Origin {
-            phase: self.index,
-            thread,
-        };
-        let key = self.keys(thread, operation);
+        let origin = self.origin(place);
+        let key = self.keys(place, operation);
         let ledger = self.context.ledger.thread();
         match operation {
             Operation::ReadSeq => {
-                let wraps = self.phase.operations_whole().is_none();
-                let scan = Scan::new(session.cursor()?, wraps);
-                self.lap(scan, pass, thread, progress)
+                let own = place.task.side == Side::Own;
+                let wraps = !own || self.phase.operations_whole().is_none();
+                self.lap(Scan::new(session.cursor()?, wraps), place)
             }
             Operation::SeekRandom => {
-                let seek = Seek::new(session, key, self.phase.seek_nexts);
-                self.lap(seek, pass, thread, progress)
+                self.lap(Seek::new(session, key, self.phase.seek_nexts), place)
             }
             Operation::ReadRandom
             | Operation::ReadUniqueRandom
             | Operation::ReadMissing
             | Operation::ReadHot
-            | Operation::ReadWhileWriting => {
-                self.lap(Get::new(session, key), pass, thread, progress)
-            }
+            | Operation::ReadWhileWriting => self.lap(Get::new(session, key), place),
             Operation::DeleteRandom | Operation::DeleteUniqueRandom => {
-                let delete = Delete::new(session, key, ledger);
-                self.lap(delete, pass, thread, progress)
+                self.lap(Delete::new(session, key, ledger), place)
             }
             Operation::FillSeq
             | Operation::FillRandom
             | Operation::FillUniqueRandom
             | Operation::Overwrite => {
-                let values = self.context.values.of(self.index, thread);
-                let put = Put::new(session, key, values, origin, ledger);
-                self.lap(put, pass, thread, progress)
+                let values = self.context.values.of(self.index, place.thread);
+                self.lap(Put::new(session, key, values, origin, ledger), place)
             }
         }
     }
 
-    fn mix_thread(&self, thread: usize) -> MixThread<'_> {
+    fn origin(&self, place: Place<'_>) -> Origin {
+        Origin {
+            phase: self.index,
+            thread: place.thread,
+        }
+    }
+
+    fn mix_thread(&self, place: Place<'_>) -> MixThread<'_> {
         MixThread {
             session: self.context.database.session(),
             keys: KeyWriter::new(self.context.workload),
-            values: self.context.values.of(self.index, thread),
-            origin: Origin {
-                phase: self.index,
-                thread,
-            },
-            share: (thread, self.phase.threads),
-            seed: stream_seed(self.context.seed, self.index, thread),
+            values: self.context.values.of(self.index, place.thread),
+            origin: self.origin(place),
+            share: place.task.share,
+            seed: stream_seed(self.context.seed, self.index, place.thread),
             ledger: self.context.ledger.thread(),
         }
     }
 
-    fn keys(&self, thread: usize, operation: Operation) -> KeyBuffer {
+    fn keys(&self, place: Place<'_>, operation: Operation) -> KeyBuffer {
         let workload = self.context.workload;
         let of = StreamOf {
-            phase: self.phase,
+            share: place.task.share,
             index: self.index,
-            thread,
+            thread: place.thread,
             seed: self.context.seed,
         };
         let stream = key_stream(workload.num, operation, of);
@@ -332,71 +313,88 @@ impl Crew<'_> {
         }
     }
 
-    fn lap<A: Action>(
-        &self,
-        mut action: A,
-        pass: &Pass<'_>,
-        thread: usize,
-        progress: &Progress,
-    ) -> Result<ThreadResult> {
+    fn lap<A: Action>(&self, mut action: A, place: Place<'_>) -> Result<ThreadResult> {
         let started = self.ticks.now();
-        let extent = self.extent(thread, started);
-        let lap = repeat(&mut action, extent, &self.ticks, pass, progress)?;
+        let extent = self.extent(place, started);
+        let lap = repeat(&mut action, extent, &self.ticks, place.pass, place.progress)?;
         Ok(ThreadResult {
             started,
             lap,
             kinds: action.kinds(),
             tally: action.tally(),
+            block_cache: None,
             ledger: action.into_ledger(),
         })
     }
 
-    /// The companion of `readwhilewriting` has no end of its own and is not paced.
-    fn extent(&self, thread: usize, started: u64) -> Extent {
-        let own = thread < self.phase.threads;
-        let pace = Pace::of(self.phase).filter(|_| own);
-        let threads = self.phase.threads;
-        let schedule =
-            pace.map(|pace| Schedule::new(self.ticks.clone(), started, pace, thread, threads));
+    /// Companions have no end of their own.
+    fn extent(&self, place: Place<'_>, started: u64) -> Extent {
+        let (thread, threads) = place.task.share;
+        let own = place.task.side == Side::Own;
+        let operations = self.phase.operations_of(thread).filter(|_| own);
+        let duration_s = self.phase.duration_s.filter(|_| own);
+        let schedule = place
+            .task
+            .pace
+            .clone()
+            .map(|pace| Schedule::new(self.ticks.clone(), started, pace, thread, threads));
         Extent {
-            operations: Some(thread)
-                .filter(|_| own)
-                .and_then(|thread| self.phase.operations_of(thread))
-                .unwrap_or(u64::MAX),
-            duration_ns: self
-                .phase
-                .duration_s
-                .filter(|_| own)
-                .map_or(u64::MAX, |s| (s * 1e9) as u64),
+            operations: operations.unwrap_or(u64::MAX),
+            duration_ns: duration_s.map_or(u64::MAX, |s| (s * 1e9) as u64),
             started,
             schedule,
         }
     }
 }
 
-/// Merges the threads, of which any beyond the phase's own are its companion's.
-fn observe(crew: &Crew<'_>, results: Vec<ThreadResult>, slices_over: usize) -> PhaseObservation {
+/// One thread of the crew at its task.
+#[derive(Clone, Copy)]
+struct Place<'a> {
+    pass: &'a Pass<'a>,
+    thread: usize,
+    task: &'a Task<'a>,
+    progress: &'a Progress,
+}
+
+/// Merges the threads, of which any beyond the phase's own are companions.
+fn observe(
+    crew: &Crew<'_>,
+    tasks: &[Task<'_>],
+    results: Vec<ThreadResult>,
+    slices_over: usize,
+) -> PhaseObservation {
     let own = &results[..crew.phase.threads];
     let started = own.iter().map(|r| r.started).min().unwrap_or(0);
     let ended = own.iter().map(|r| r.lap.ended).max().unwrap_or(0);
     let origin = started + crew.gate.stopped_between(started, ended);
     let mut recorders = Recorders::default();
+    let mut companions = BTreeMap::<String, Recorders>::new();
     let mut tally = Tally::default();
-    for result in &results {
+    for (task, result) in tasks.iter().zip(&results) {
+        let filed = match task.side {
+            Side::Own | Side::Writer => &mut recorders,
+            Side::Companion(name) => companions.entry(name.to_owned()).or_default(),
+        };
         for (kind, recorder) in result.kinds.iter().zip(&result.lap.recorders) {
-            recorders.merge(*kind, recorder);
+            filed.merge(*kind, recorder);
         }
-        tally.add(result.tally);
+        tally.add(match task.side {
+            Side::Own | Side::Writer => result.tally,
+            Side::Companion(_) => result.tally.bytes(),
+        });
     }
     let (own_recorder, kinds) = sum(own);
+    let block_cache = own.iter().map(|result| result.block_cache);
     PhaseObservation {
         operations: own.iter().map(|r| r.lap.operations).sum(),
         elapsed_s: crew.ticks.seconds_between(origin, ended),
         slices_over,
         recorders,
+        companions,
         kinds,
         own: own_recorder,
         tally,
+        block_cache: block_cache.sum(),
         cut_short: own.iter().any(|r| r.lap.cut_short),
         ledgers: results.into_iter().filter_map(|r| r.ledger).collect(),
     }

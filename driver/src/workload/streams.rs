@@ -1,15 +1,15 @@
 //! The keys of db_bench's operations: functions of the seeds of a workload, so that a later process
 //! can tell what an earlier one wrote.
 
-use crate::protocol::{Operation, Phase};
+use crate::protocol::Operation;
 use crate::random::{stream_seed, KeyOrder, KeyStream};
 
 /// Which thread of which phase, and the seed that the phase follows.
 #[derive(Debug, Clone, Copy)]
-pub struct StreamOf<'a> {
-    /// The phase.
-    pub phase: &'a Phase,
-    /// Its position in the workload.
+pub struct StreamOf {
+    /// Its place among the threads that divide the keys, and how many these are.
+    pub share: (usize, usize),
+    /// Position of the phase in the workload.
     pub index: usize,
     /// Position of the thread in the phase.
     pub thread: usize,
@@ -18,7 +18,7 @@ pub struct StreamOf<'a> {
 }
 
 /// The keys of one thread that repeats `operation`, in the order in which it takes them.
-pub fn key_stream(num: u64, operation: Operation, of: StreamOf<'_>) -> KeyStream {
+pub fn key_stream(num: u64, operation: Operation, of: StreamOf) -> KeyStream {
     let order = match operation {
         Operation::FillSeq | Operation::ReadSeq => KeyOrder::Sequential,
         Operation::FillUniqueRandom
@@ -34,5 +34,5 @@ pub fn key_stream(num: u64, operation: Operation, of: StreamOf<'_>) -> KeyStream
         of.thread
     };
     let seed = stream_seed(of.seed, of.index, stream);
-    KeyStream::new(order, num, seed, (of.thread, of.phase.threads))
+    KeyStream::new(order, num, seed, of.share)
 }

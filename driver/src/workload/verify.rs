@@ -32,6 +32,18 @@ fn affordable(expectations: &[(u64, &[Fate])], values: &Values) -> usize {
     READ_BACK_BYTES / mean.max(1)
 }
 
+impl Verification {
+    /// Both taken together.
+    #[must_use]
+    pub fn and(self, other: Verification) -> Verification {
+        Verification {
+            keys_checked: self.keys_checked + other.keys_checked,
+            keys_lost: self.keys_lost + other.keys_lost,
+            keys_wrong: self.keys_wrong + other.keys_wrong,
+        }
+    }
+}
+
 /// Looks up the ledger's keys, at least `keys_min` of them, in `database`.
 pub fn verify(
     database: &dyn Database,

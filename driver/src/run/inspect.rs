@@ -1,0 +1,111 @@
+//! The answer to `inspect_trace`: what is in a trace.
+
+use std::fs::File;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::measure::ProcessCounters;
+use crate::protocol::{ErrorReply, InspectRequest, Message, Outcome};
+use crate::trace::inspect::{inspect, InspectError, Progress};
+use crate::trace::TraceError;
+
+use super::check::{self, require};
+use super::failure::Failure;
+use super::{Sink, Usage};
+
+const PREFIX_BYTES_MAX: usize = 64;
+const RANGES_MAX: usize = 4096;
+/// Seconds between two messages of progress.
+const PROGRESS_EVERY_S: f64 = 0.5;
+
+/// Reads the trace and sends its summary; a file that is none is an invalid request.
+pub fn inspect_trace(
+    request: &InspectRequest,
+    cancelled: &AtomicBool,
+    sink: &mut dyn Sink,
+) -> Result<Usage, Failure> {
+    check::version(request.protocol_version)?;
+    check_fields(request)?;
+    let (file, bytes_total) = open(&request.path)?;
+    let mut heard = Ok(());
+    let mut next_s = PROGRESS_EVERY_S;
+    let mut report = |progress: Progress| {
+        if cancelled.load(Ordering::Relaxed) || progress.elapsed_s < next_s {
+            return !cancelled.load(Ordering::Relaxed);
+        }
+        next_s = progress.elapsed_s + PROGRESS_EVERY_S;
+        heard = sink.send(&Message::TraceProgress {
+            bytes_read: progress.bytes_read,
+            bytes_total,
+            records: progress.records,
+            elapsed_s: progress.elapsed_s,
+        });
+        heard.is_ok()
+    };
+    let summary = inspect(file, bytes_total, request, &mut report);
+    heard?;
+    let summary = summary.map_err(|error| match error {
+        InspectError::Trace(error) => unreadable("path", &request.path, &error),
+        InspectError::Stopped => Failure::reported(
+            Outcome::Cancelled,
+            ErrorReply::new("cancelled", "cancelled while the trace was read"),
+        ),
+    })?;
+    sink.send(&Message::TraceSummary(Box::new(summary)))?;
+    Ok(Usage {
+        rss_bytes_max: ProcessCounters::rss_bytes_max(),
+        database_bytes: 0,
+        stopped_s: 0.0,
+    })
+}
+
+fn check_fields(request: &InspectRequest) -> Result<(), Failure> {
+    let ranges = request.ranges;
+    let allowed = format!("1 to {RANGES_MAX}");
+    require(
+        (1..=RANGES_MAX).contains(&ranges),
+        "ranges",
+        ranges,
+        &allowed,
+    )?;
+    let bytes = request.prefix_bytes.unwrap_or(1);
+    let allowed = format!("1 to {PREFIX_BYTES_MAX}");
+    let sensible = (1..=PREFIX_BYTES_MAX).contains(&bytes);
+    require(sensible, "prefix_bytes", bytes, &allowed)?;
+    let Some(number) = request.key_number else {
+        return Ok(());
+    };
+    let most = number.format.bytes_max();
+    let sensible = (1..=most).contains(&number.bytes);
+    let allowed = format!("1 to {most}");
+    require(sensible, "key_number.bytes", number.bytes, &allowed)
+}
+
+/// Opens the trace that `path` names; returns its size too.
+fn open(path: &Path) -> Result<(File, u64), Failure> {
+    let opened = File::open(path).and_then(|file| {
+        let metadata = file.metadata()?;
+        if metadata.is_dir() {
+            return Err(std::io::ErrorKind::IsADirectory.into());
+        }
+        Ok((file, metadata.len()))
+    });
+    opened.map_err(|error| Failure::system("path", path, &error, Outcome::Invalid))
+}
+
+/// The file at `path`, which `field` of the request names, is no trace, or cannot be read.
+pub fn unreadable(field: &str, path: &Path, error: &TraceError) -> Failure {
+    let (found, allowed) = match error {
+        TraceError::Foreign { found } => {
+            (Some(found.clone()), Some(TraceError::ALLOWED.to_owned()))
+        }
+        TraceError::Damaged(damage) => (Some(damage.reason.clone()), None),
+        TraceError::Io { source, .. } => (Some(source.to_string()), None),
+    };
+    Failure::invalid(ErrorReply {
+        field: Some(field.to_owned()),
+        found,
+        allowed,
+        ..ErrorReply::new("trace", format!("{field}: {}: {error}", path.display()))
+    })
+}

@@ -1,0 +1,41 @@
+//! Why a trace cannot be read on.
+
+use serde::{Deserialize, Serialize};
+
+/// Where a trace stops making sense, and why. Everything before `offset_bytes` was understood.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Damage {
+    /// Of the first byte of the record that is damaged.
+    pub offset_bytes: u64,
+    /// Number of that record; the header is number 0.
+    pub record: u64,
+    /// One line.
+    pub reason: String,
+}
+
+/// Why a trace cannot be read, or not to its end.
+#[derive(Debug, thiserror::Error)]
+pub enum TraceError {
+    /// It is no trace of queries.
+    #[error("offset 0: found {found}; allowed: {}", TraceError::ALLOWED)]
+    Foreign {
+        /// What it looks like.
+        found: String,
+    },
+    /// It is one, and was read up to here.
+    #[error("offset {}: record {}: {}", .0.offset_bytes, .0.record, .0.reason)]
+    Damaged(Damage),
+    /// The file cannot be read.
+    #[error("offset {offset_bytes}: {source}")]
+    Io {
+        /// Where.
+        offset_bytes: u64,
+        /// What the operating system says.
+        source: std::io::Error,
+    },
+}
+
+impl TraceError {
+    /// What a file must be.
+    pub const ALLOWED: &'static str = "a query trace of RocksDB (DB::StartTrace)";
+}

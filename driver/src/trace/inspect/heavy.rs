@@ -1,0 +1,130 @@
+//! The hottest keys, of which a sample of keys would miss most.
+
+use super::keys::Key;
+use super::numbers::Shift;
+use super::{Group, HashOf};
+
+/// Keys watched at most.
+pub const COUNTERS: usize = 1 << 14;
+
+/// A watched key.
+#[derive(Debug, Clone, Copy)]
+pub struct Watched {
+    /// Its number, if it has one.
+    pub number: Option<u64>,
+    /// Operations while it was watched, by group.
+    pub counts: [u32; 3],
+    /// Operations before that, at most.
+    pub missed_max: u64,
+}
+
+impl Watched {
+    fn hits(&self) -> u64 {
+        self.counts.iter().map(|&count| u64::from(count)).sum()
+    }
+}
+
+/// Counters for keys that may be hot: every key is watched when it comes, and when there are too
+/// many the cooler half is given up. What such a key can have had is remembered as what any key
+/// can have had unseen. That is the algorithm of Anderson, Bevin, Lang, Liberty, Rhodes and Thaler
+/// ("A high-performance algorithm for identifying frequent items in data streams", IMC 2017): no
+/// key with more than about `2 / COUNTERS` of all accesses is ever lost.
+#[derive(Debug)]
+pub struct Heavy {
+    watched: HashOf<Watched>,
+    unseen_max: u64,
+}
+
+impl Heavy {
+    /// Begins with the hottest of all `keys` so far.
+    pub fn after<'a>(keys: impl Iterator<Item = (u64, &'a Key)>) -> Self {
+        let mut all: Vec<(u64, &Key)> = keys.collect();
+        let half = COUNTERS / 2;
+        let mut unseen_max = 0;
+        if all.len() > half {
+            let hotter =
+                |one: &(u64, &Key), two: &(u64, &Key)| two.1.accesses().cmp(&one.1.accesses());
+            unseen_max = all.select_nth_unstable_by(half, hotter).1 .1.accesses();
+            all.truncate(half);
+        }
+        let watch = |(hash, key): (u64, &Key)| {
+            let watched = Watched {
+                number: key.number,
+                counts: key.counts,
+                missed_max: 0,
+            };
+            (hash, watched)
+        };
+        Heavy {
+            watched: all.into_iter().map(watch).collect(),
+            unseen_max,
+        }
+    }
+
+    /// Notes an operation.
+    #[inline]
+    pub fn note(&mut self, hash: u64, number: Option<u64>, group: Group) {
+        let missed_max = self.unseen_max;
+        let watched = self.watched.entry(hash).or_insert(Watched {
+            number,
+            counts: [0; 3],
+            missed_max,
+        });
+        let count = &mut watched.counts[group as usize];
+        *count = count.saturating_add(1);
+        if self.watched.len() > COUNTERS {
+            self.give_up();
+        }
+    }
+
+    #[cold]
+    fn give_up(&mut self) {
+        let most = |watched: &Watched| watched.hits() + watched.missed_max;
+        let mut all: Vec<u64> = self.watched.values().map(most).collect();
+        let middle = all.len() / 2;
+        self.unseen_max = *all.select_nth_unstable(middle).1;
+        let unseen_max = self.unseen_max;
+        self.watched.retain(|_, watched| most(watched) > unseen_max);
+    }
+
+    /// Numbers are others from now on.
+    pub fn shift(&mut self, shift: Shift) {
+        for key in self.watched.values_mut() {
+            key.number = key.number.map(|number| shift.apply(number));
+        }
+    }
+
+    /// Accesses that a key can have had without being watched.
+    pub fn unseen_max(&self) -> u64 {
+        self.unseen_max
+    }
+
+    /// The keys of which at most a twentieth of the accesses was missed.
+    pub fn certain(&self) -> impl Iterator<Item = (u64, &Watched)> {
+        self.watched
+            .iter()
+            .filter(|(_, key)| key.missed_max * 20 <= key.hits())
+            .map(|(hash, key)| (*hash, key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::mix;
+
+    #[test]
+    fn a_hot_key_among_a_million_cold_ones_is_counted() {
+        let mut heavy = Heavy::after(std::iter::empty());
+        for number in 0..1_000_000u64 {
+            heavy.note(mix(number), None, Group::Get);
+            if number % 100 == 0 {
+                heavy.note(mix(u64::MAX), None, Group::Write);
+            }
+        }
+        let certain: Vec<_> = heavy.certain().collect();
+        let hot = certain.iter().find(|(hash, _)| *hash == mix(u64::MAX));
+        assert_eq!(hot.unwrap().1.counts, [0, 10_000, 0]);
+        assert!(heavy.unseen_max() <= 1_010_000 * 2 / COUNTERS as u64 + 1);
+    }
+}

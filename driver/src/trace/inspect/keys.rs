@@ -1,0 +1,149 @@
+//! What was done to which key: of all keys, or of those whose hash puts them in the sample.
+
+use super::numbers::Shift;
+use super::{sampled, Group, HashOf};
+
+/// Keys kept at most: about 90 MB, and 130 while the table grows.
+pub const KEYS_MAX: usize = 1 << 20;
+
+/// What was done to one key.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Key {
+    /// Its number, if it has one.
+    pub number: Option<u64>,
+    /// Operations by group.
+    pub counts: [u32; 3],
+    /// Number of the operation that wrote it last; 0 if none did, or if it was deleted after.
+    written: u64,
+}
+
+impl Key {
+    /// All operations on it.
+    pub fn accesses(&self) -> u64 {
+        self.counts.iter().map(|&count| u64::from(count)).sum()
+    }
+}
+
+/// Adaptive sampling (Wegman; Flajolet, Computing 43, 1990), as in the driver's ledger: a key is
+/// kept if its hash ends in `level` zero bits, and the level rises when there are too many. So what
+/// is known of a kept key is known from its first operation on.
+#[derive(Debug)]
+pub struct Keys {
+    kept: HashOf<Key>,
+    keys_max: usize,
+    mask: u64,
+}
+
+impl Keys {
+    /// Keeps at most `keys_max`.
+    pub fn new(keys_max: usize) -> Self {
+        Keys {
+            kept: HashOf::default(),
+            keys_max,
+            mask: 0,
+        }
+    }
+
+    /// Whether the key with this hash is kept.
+    #[inline]
+    pub fn keeps(&self, hash: u64) -> bool {
+        sampled(hash, self.mask)
+    }
+
+    /// Notes operation `operation` (from 1 on) on a key that is kept. Returns for a get of a key
+    /// that was written the operations since.
+    #[inline]
+    pub fn note(
+        &mut self,
+        hash: u64,
+        number: Option<u64>,
+        group: Group,
+        deletes: bool,
+        operation: u64,
+    ) -> Option<u64> {
+        let key = self.kept.entry(hash).or_default();
+        key.number = number;
+        let count = &mut key.counts[group as usize];
+        *count = count.saturating_add(1);
+        match group {
+            Group::Write => key.written = if deletes { 0 } else { operation },
+            Group::Get if key.written > 0 => return Some(operation - key.written),
+            Group::Get | Group::Seek => {}
+        }
+        None
+    }
+
+    /// Whether there are more than may be kept.
+    #[inline]
+    pub fn too_many(&self) -> bool {
+        self.kept.len() > self.keys_max
+    }
+
+    /// Halves the sample until it is small enough.
+    pub fn shrink(&mut self) {
+        while self.too_many() {
+            self.mask = self.mask << 1 | 1;
+            let mask = self.mask;
+            self.kept.retain(|hash, _| sampled(*hash, mask));
+        }
+    }
+
+    /// Numbers are others from now on.
+    pub fn shift(&mut self, shift: Shift) {
+        for key in self.kept.values_mut() {
+            key.number = key.number.map(|number| shift.apply(number));
+        }
+    }
+
+    /// Keys that each kept one stands for.
+    pub fn weight(&self) -> u64 {
+        self.mask + 1
+    }
+
+    /// Estimated number of distinct keys.
+    pub fn distinct(&self) -> f64 {
+        self.kept.len() as f64 * self.weight() as f64
+    }
+
+    /// The kept keys by hash.
+    pub fn iter(&self) -> impl Iterator<Item = (u64, &Key)> {
+        self.kept.iter().map(|(hash, key)| (*hash, key))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::random::mix;
+
+    #[test]
+    fn a_sample_stands_for_all_keys() {
+        let mut keys = Keys::new(4096);
+        for operation in 1..=600_000u64 {
+            let hash = mix(operation % 200_000);
+            if keys.keeps(hash) {
+                keys.note(hash, None, Group::Get, false, operation);
+                keys.shrink();
+            }
+        }
+        assert!(keys.kept.len() <= 4096 && keys.weight() > 1);
+        assert!(
+            (keys.distinct() / 200_000.0 - 1.0).abs() < 0.06,
+            "{}",
+            keys.distinct()
+        );
+        assert!(keys.iter().all(|(_, key)| key.counts == [3, 0, 0]));
+    }
+
+    #[test]
+    fn a_get_knows_the_write_before_it() {
+        let mut keys = Keys::new(10);
+        let mut note = |group, deletes, operation| keys.note(7, None, group, deletes, operation);
+        assert_eq!(note(Group::Get, false, 1), None);
+        assert_eq!(note(Group::Write, false, 2), None);
+        assert_eq!(note(Group::Get, false, 5), Some(3));
+        assert_eq!(note(Group::Get, false, 6), Some(4));
+        assert_eq!(note(Group::Write, true, 7), None);
+        assert_eq!(note(Group::Get, false, 8), None);
+    }
+}

@@ -1,0 +1,68 @@
+//! What a trace says of the workload that it was recorded from, in one pass and bounded memory.
+//!
+//! Everything is counted exactly that can be; where memory would grow with the number of keys, keys
+//! are sampled by their hash, and the summary says so. At most about 200 MiB, whatever the trace.
+
+mod counts;
+mod curve;
+mod heavy;
+mod inspector;
+mod keys;
+mod log_buckets;
+mod numbers;
+mod prefixes;
+mod ranges;
+mod reuse;
+mod summary;
+mod windows;
+
+pub use inspector::{inspect, InspectError, Progress};
+pub use numbers::{KeyNumber, NumberFormat};
+pub use summary::*;
+
+use std::hash::{BuildHasherDefault, Hasher};
+
+/// What an operation does with a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Group {
+    Get = 0,
+    Write = 1,
+    Seek = 2,
+}
+
+impl Group {
+    const ALL: [(Group, &'static str); 3] = [
+        (Group::Get, "get"),
+        (Group::Write, "write"),
+        (Group::Seek, "seek"),
+    ];
+}
+
+/// Of a map whose keys are hashes already.
+#[derive(Debug, Default)]
+struct Hashed(u64);
+
+impl Hasher for Hashed {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        self.0 = xxhash_rust::xxh3::xxh3_64_with_seed(bytes, self.0);
+    }
+
+    #[inline]
+    fn write_u64(&mut self, hash: u64) {
+        self.0 = hash;
+    }
+}
+
+/// A map from hashes of keys.
+type HashOf<T> = std::collections::HashMap<u64, T, BuildHasherDefault<Hashed>>;
+
+/// Whether a key is in a sample whose level has these bits. They lie where neither the buckets of a
+/// map of hashes (lowest bits) nor their tags (highest) are taken from.
+#[inline]
+fn sampled(hash: u64, mask: u64) -> bool {
+    hash >> 24 & mask == 0
+}

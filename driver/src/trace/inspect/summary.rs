@@ -1,0 +1,260 @@
+//! The summary of a trace as messages carry it. Numbers of keys are integers where every key was
+//! kept, and estimates where keys were sampled; fractions either way.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::trace::Damage;
+
+/// All that one pass over a trace found.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TraceSummary {
+    /// The file.
+    pub path: PathBuf,
+    /// Bytes that were understood.
+    pub bytes: u64,
+    /// Bytes of the file.
+    pub bytes_total: u64,
+    /// Version of the format.
+    pub trace_version: String,
+    /// Version of the RocksDB that recorded it.
+    pub rocksdb_version: String,
+    /// When it was begun.
+    pub header_unix_us: u64,
+    /// Whether it was ended properly.
+    pub footer: bool,
+    /// Where and why reading stopped before the end.
+    pub damage: Option<Damage>,
+    /// Records between header and footer.
+    pub records: u64,
+    /// Operations: entries of batches, keys got, seeks.
+    pub operations: u64,
+    /// Earliest record.
+    pub first_unix_us: Option<u64>,
+    /// Latest record.
+    pub last_unix_us: Option<u64>,
+    /// Between the two.
+    pub duration_s: f64,
+    /// Records stamped before the one in front of them.
+    pub out_of_order: u64,
+    /// Seconds that the pass took.
+    pub elapsed_s: f64,
+    /// Records per second of it.
+    pub records_per_s: f64,
+    /// Records by type.
+    pub record_counts: BTreeMap<String, u64>,
+    /// Operations by type.
+    pub operation_counts: BTreeMap<String, u64>,
+    /// Entries of batches that do nothing.
+    pub markers: u64,
+    /// Operations by column family.
+    pub column_families: Vec<(u32, u64)>,
+    /// Operations of the families that were too many to be listed.
+    pub column_families_other: u64,
+    /// Operations of a write.
+    pub batch_entries: Option<Histogram>,
+    /// Keys of a `MultiGet`.
+    pub multi_get_keys: Option<Histogram>,
+    /// Bytes of keys, by group of operations.
+    pub key_sizes: BTreeMap<String, Histogram>,
+    /// Bytes of values, by type of write.
+    pub value_sizes: BTreeMap<String, Histogram>,
+    /// Always `None`: a trace holds seeks and not the steps after them.
+    pub scan_lengths: Option<Histogram>,
+    /// Which bounds seeks had.
+    pub seek_bounds: SeekBounds,
+    /// Microseconds between neighbouring records.
+    pub inter_arrival_us: Option<Histogram>,
+    /// The trace over time.
+    pub windows: Windows,
+    /// How keys were sampled.
+    pub sampling: Sampling,
+    /// Distinct keys.
+    pub keys: DistinctKeys,
+    /// Writes of keys that had been written before.
+    pub overwrites: Overwrites,
+    /// Gets of keys that had been written before.
+    pub gets_of_written: GetsOfWritten,
+    /// Operations between a write and a later get of its key.
+    pub get_after_write: Option<Histogram>,
+    /// Shares of operations on a key above the one before.
+    pub ascending: BTreeMap<String, Option<f64>>,
+    /// How unevenly keys are used, by group of operations.
+    pub hotness: BTreeMap<String, Curve>,
+    /// What the number of a key is.
+    pub key_space: KeySpace,
+    /// Operations on keys that have none.
+    pub keys_without_number: u64,
+    /// Equal parts of the key space.
+    pub ranges_by_number: Vec<Range>,
+    /// Parts with equally many keys.
+    pub ranges_by_rank: Vec<Range>,
+    /// What keys begin with.
+    pub prefixes: Prefixes,
+    /// What an LRU cache of keys would do.
+    pub reuse: BTreeMap<String, Reuse>,
+}
+
+/// How often which values occurred.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Histogram {
+    /// Values.
+    pub count: u64,
+    /// Their mean.
+    pub mean: f64,
+    /// Smallest.
+    pub min: u64,
+    /// Largest.
+    pub max: u64,
+    /// Median.
+    pub p50: u64,
+    /// 90th percentile.
+    pub p90: u64,
+    /// 99th percentile.
+    pub p99: u64,
+    /// 99.9th percentile.
+    pub p999: u64,
+    /// Lowest and highest value of a bucket, and how many fell into it.
+    pub buckets: Vec<(u64, u64, u64)>,
+}
+
+/// Which bounds seeks had.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SeekBounds {
+    /// None.
+    pub none: u64,
+    /// A lower one.
+    pub lower: u64,
+    /// An upper one.
+    pub upper: u64,
+    /// Both.
+    pub both: u64,
+}
+
+/// The trace over time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Windows {
+    /// Length of each.
+    pub window_s: f64,
+    /// Start of the first.
+    pub started_unix_us: Option<u64>,
+    /// Gets, writes, seeks, distinct keys of the window, distinct keys so far.
+    pub steps: Vec<(u64, u64, u64, f64, f64)>,
+}
+
+/// How keys were sampled.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Sampling {
+    /// `exact` or `sampled`.
+    pub method: String,
+    /// Keys that were kept.
+    pub keys_kept: u64,
+    /// Share of all keys that this is.
+    pub share: f64,
+    /// Of the number of distinct keys, relative.
+    pub standard_error: f64,
+    /// Counters for the hottest keys; 0 where every key was kept.
+    pub heavy_counters: u64,
+    /// Share of all accesses that such a counter may have missed, at most.
+    pub heavy_error: f64,
+    /// All this in words.
+    pub text: String,
+}
+
+/// Distinct keys.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+pub struct DistinctKeys {
+    /// All.
+    pub distinct: f64,
+    /// Got.
+    pub read: f64,
+    /// Written or deleted.
+    pub written: f64,
+    /// Sought.
+    pub sought: f64,
+    /// Got and written.
+    pub read_and_written: f64,
+}
+
+/// Writes of keys that this trace had written before.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Overwrites {
+    /// Writes of a key.
+    pub writes: u64,
+    /// Repeated ones.
+    pub repeated: f64,
+    /// Their share.
+    pub share: Option<f64>,
+}
+
+/// Gets of keys that this trace had written before, and not deleted since.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct GetsOfWritten {
+    /// How many.
+    pub gets: f64,
+    /// Share of all gets.
+    pub share: Option<f64>,
+}
+
+/// How unevenly keys are used.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Curve {
+    /// All accesses.
+    pub accesses: u64,
+    /// Distinct keys.
+    pub keys: f64,
+    /// Rank of a key by its accesses, those, and the share of all accesses down to that rank.
+    pub points: Vec<(f64, f64, f64)>,
+}
+
+/// What the number of a key is.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KeySpace {
+    /// What all keys begin with.
+    pub common_prefix_hex: String,
+    /// Bytes of that.
+    pub common_prefix_bytes: u64,
+    /// `window`, `big_endian` or `decimal`.
+    pub number: String,
+    /// First byte of a key that counts for its number.
+    pub window_offset_bytes: u64,
+    /// Smallest number, in decimal digits.
+    pub min: String,
+    /// Largest.
+    pub max: String,
+}
+
+/// First number (in decimal digits), distinct keys, gets, writes, seeks.
+pub type Range = (String, f64, f64, f64, f64);
+
+/// What keys begin with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Prefixes {
+    /// Bytes of a prefix.
+    pub prefix_bytes: u64,
+    /// How many were told apart.
+    pub distinct: u64,
+    /// The hottest: prefix in hexadecimal digits, gets, writes, seeks.
+    pub top: Vec<(String, u64, u64, u64)>,
+    /// The others.
+    pub other: (u64, u64, u64),
+    /// Whether every prefix was told apart.
+    pub exact: bool,
+}
+
+/// What an LRU cache of keys would do.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Reuse {
+    /// Accesses.
+    pub accesses: u64,
+    /// Share of the keys that was followed.
+    pub share: f64,
+    /// Accesses to keys that had not been accessed before.
+    pub first_accesses: f64,
+    /// Lowest and highest number of other keys between two accesses to one key, and accesses.
+    pub distances: Vec<(u64, u64, f64)>,
+    /// Keys in the cache, and the share of accesses that miss it.
+    pub miss_ratio: Vec<(u64, f64)>,
+}

@@ -1,0 +1,147 @@
+//! Operations on their way from the dispatcher to a worker.
+
+use std::ops::Range;
+
+use crate::trace::{BatchItem, Record, WriteKind};
+
+/// What is to be done to one key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    Put,
+    Merge,
+    Delete,
+    Get,
+    Seek,
+}
+
+/// One record: its actions, all in one batch if they write.
+#[derive(Debug, Clone)]
+pub struct Command {
+    /// Nanoseconds after the start of the phase.
+    pub due_ns: u64,
+    /// Of the chunk's steps.
+    pub steps: Range<usize>,
+}
+
+/// An action, its key and its value, which are in the chunk's bytes one after the other.
+#[derive(Debug, Clone, Copy)]
+struct StoredStep {
+    action: Action,
+    start: usize,
+    key_bytes: usize,
+    value_bytes: usize,
+}
+
+/// An action on a key.
+#[derive(Debug, Clone, Copy)]
+pub struct Step<'a> {
+    pub action: Action,
+    pub key: &'a [u8],
+    pub value: &'a [u8],
+}
+
+/// Some records, copied out of the reader's buffer. Used again and again.
+#[derive(Debug, Default)]
+pub struct Chunk {
+    bytes: Vec<u8>,
+    steps: Vec<StoredStep>,
+    commands: Vec<Command>,
+}
+
+/// Entries of batches that no engine of the driver performs, by type.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Skipped {
+    pub delete_range: u64,
+    pub put_entity: u64,
+    pub blob_index: u64,
+}
+
+impl Chunk {
+    /// Adds a record. One of which nothing can be performed is left out: returns false.
+    pub fn push(&mut self, due_ns: u64, record: Record<'_>, skipped: &mut Skipped) -> bool {
+        let first = self.steps.len();
+        match record {
+            Record::Write(batch) => batch.items().for_each(|item| self.write(item, skipped)),
+            Record::Get { key, .. } => self.step(Action::Get, key, &[]),
+            Record::MultiGet(gets) => gets
+                .gets()
+                .for_each(|(_, key)| self.step(Action::Get, key, &[])),
+            Record::Seek(seek) => self.step(Action::Seek, seek.key, &[]),
+        }
+        let steps = first..self.steps.len();
+        let something = !steps.is_empty();
+        if something {
+            self.commands.push(Command { due_ns, steps });
+        }
+        something
+    }
+
+    fn write(&mut self, item: BatchItem<'_>, skipped: &mut Skipped) {
+        match item.kind {
+            WriteKind::Put => self.step(Action::Put, item.key, item.value),
+            WriteKind::Merge => self.step(Action::Merge, item.key, item.value),
+            WriteKind::Delete | WriteKind::SingleDelete => self.step(Action::Delete, item.key, &[]),
+            WriteKind::DeleteRange => skipped.delete_range += 1,
+            WriteKind::PutEntity => skipped.put_entity += 1,
+            WriteKind::BlobIndex => skipped.blob_index += 1,
+        }
+    }
+
+    fn step(&mut self, action: Action, key: &[u8], value: &[u8]) {
+        self.steps.push(StoredStep {
+            action,
+            start: self.bytes.len(),
+            key_bytes: key.len(),
+            value_bytes: value.len(),
+        });
+        self.bytes.extend_from_slice(key);
+        self.bytes.extend_from_slice(value);
+    }
+
+    /// Its records.
+    pub fn commands(&self) -> &[Command] {
+        &self.commands
+    }
+
+    /// The actions of one of them.
+    pub fn steps(&self, command: &Command) -> impl ExactSizeIterator<Item = Step<'_>> + Clone {
+        self.steps[command.steps.clone()].iter().map(|stored| {
+            let bytes = &self.bytes[stored.start..];
+            let (key, rest) = bytes.split_at(stored.key_bytes);
+            Step {
+                action: stored.action,
+                key,
+                value: &rest[..stored.value_bytes],
+            }
+        })
+    }
+
+    /// Bytes of its keys and values.
+    pub fn bytes(&self) -> usize {
+        self.bytes.len()
+    }
+
+    /// When its first record is due; `None` of an empty chunk.
+    pub fn first_due_ns(&self) -> Option<u64> {
+        self.commands.first().map(|command| command.due_ns)
+    }
+
+    /// Empties it, and gives back what one long record made it hold on to.
+    pub fn clear(&mut self, keep_bytes: usize) {
+        self.bytes.clear();
+        self.bytes.shrink_to(keep_bytes);
+        self.steps.clear();
+        self.commands.clear();
+    }
+}
+
+/// The key by which a record finds its worker.
+pub fn first_key<'a>(record: &Record<'a>) -> &'a [u8] {
+    match record {
+        Record::Write(batch) => batch.items().next().map(|item| item.key),
+        Record::Get { key, .. } => Some(*key),
+        Record::MultiGet(gets) => gets.gets().next().map(|(_, key)| key),
+        Record::Seek(seek) => Some(seek.key),
+    }
+    .unwrap_or_default()
+}

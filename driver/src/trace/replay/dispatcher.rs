@@ -1,0 +1,149 @@
+//! Reads the trace ahead of the workers and gives each its share.
+
+use std::io::Read;
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
+
+use crate::trace::{Damage, TraceError, TraceReader};
+
+use super::chunk::{first_key, Chunk, Skipped};
+use super::hash;
+use super::pace::PhaseTime;
+
+/// A chunk goes on its way with that many bytes ...
+const CHUNK_BYTES: usize = 64 << 10;
+/// ... or records ...
+const CHUNK_COMMANDS: usize = 256;
+/// ... or when the records that are being read are due so much later than its first.
+const CHUNK_NS: u64 = 5_000_000;
+/// How far the trace is read ahead of time.
+const AHEAD_NS: u64 = 1_000_000_000;
+/// Chunks that wait for a worker at most.
+pub const QUEUE: usize = 16;
+
+/// What the dispatcher found.
+#[derive(Debug, Default)]
+pub struct Dispatched {
+    /// Records handed out.
+    pub records: u64,
+    /// What was left out.
+    pub skipped: Skipped,
+    /// Where the trace could not be read on.
+    pub damage: Option<Damage>,
+}
+
+/// One worker's end.
+#[derive(Debug)]
+pub struct Lane {
+    /// Where its chunks go.
+    pub chunks: SyncSender<Chunk>,
+    /// Where used ones come back.
+    pub used: Receiver<Chunk>,
+    /// What is being filled.
+    pub filling: Chunk,
+}
+
+impl Lane {
+    /// A fresh chunk, or a used one.
+    fn next_chunk(&self) -> Chunk {
+        let mut chunk = self.used.try_recv().unwrap_or_default();
+        chunk.clear(CHUNK_BYTES * 2);
+        chunk
+    }
+
+    /// Sends what has been filled if there is room. False if the worker is gone.
+    fn try_flush(&mut self) -> bool {
+        if self.filling.first_due_ns().is_none() {
+            return true;
+        }
+        match self.chunks.try_send(std::mem::take(&mut self.filling)) {
+            Ok(()) => {
+                self.filling = self.next_chunk();
+                true
+            }
+            Err(TrySendError::Full(chunk)) => {
+                self.filling = chunk;
+                true
+            }
+            Err(TrySendError::Disconnected(_)) => false,
+        }
+    }
+
+    /// Sends what has been filled, and waits for room. False if the worker is gone.
+    fn flush(&mut self) -> bool {
+        if self.filling.first_due_ns().is_none() {
+            return true;
+        }
+        let next = self.next_chunk();
+        let full = std::mem::replace(&mut self.filling, next);
+        self.chunks.send(full).is_ok()
+    }
+
+    fn is_full(&self) -> bool {
+        self.filling.bytes() >= CHUNK_BYTES || self.filling.commands().len() >= CHUNK_COMMANDS
+    }
+}
+
+/// The dispatcher of one phase.
+pub struct Dispatcher<'a, R> {
+    pub reader: TraceReader<R>,
+    pub lanes: Vec<Lane>,
+    /// `None`: as fast as it goes.
+    pub speed: Option<f64>,
+    /// Records at most.
+    pub records_max: u64,
+    pub time: PhaseTime,
+    pub stop: &'a (dyn Fn() -> bool + Sync),
+}
+
+impl<R: Read> Dispatcher<'_, R> {
+    /// Hands out the whole trace, or what comes before damage, until somebody stops it.
+    pub fn run(mut self) -> Result<Dispatched, TraceError> {
+        let mut dispatched = Dispatched::default();
+        let mut first_us = None;
+        let mut flushed_ns = 0;
+        while dispatched.records < self.records_max && !(self.stop)() {
+            let entry = match self.reader.next_entry() {
+                Ok(Some(entry)) => entry,
+                Ok(None) => break,
+                Err(TraceError::Damaged(damage)) => {
+                    dispatched.damage = Some(damage);
+                    break;
+                }
+                Err(error) => return Err(error),
+            };
+            let since_us = entry
+                .unix_us
+                .saturating_sub(*first_us.get_or_insert(entry.unix_us));
+            let due_ns = self
+                .speed
+                .map_or(0, |speed| (since_us as f64 * 1e3 / speed) as u64);
+            if due_ns >= flushed_ns + CHUNK_NS {
+                flushed_ns = due_ns;
+                let (lanes, time, stop) = (&mut self.lanes, &self.time, self.stop);
+                let flushed = lanes.iter_mut().all(Lane::try_flush);
+                if !flushed || !time.wait(due_ns.saturating_sub(AHEAD_NS), stop) {
+                    break;
+                }
+            }
+            let worker = (hash(first_key(&entry.record)) % self.lanes.len() as u64) as usize;
+            let lane = &mut self.lanes[worker];
+            let something = lane
+                .filling
+                .push(due_ns, entry.record, &mut dispatched.skipped);
+            dispatched.records += u64::from(something);
+            if lane.is_full() && !flush(&mut self.lanes, worker) {
+                break;
+            }
+        }
+        // A worker that is gone has said why.
+        let _ = self.lanes.iter_mut().all(Lane::flush);
+        Ok(dispatched)
+    }
+}
+
+/// Sends the full chunk of `worker`. Nobody else starves while that one waits for room.
+fn flush(lanes: &mut [Lane], worker: usize) -> bool {
+    lanes[worker].try_flush()
+        && (!lanes[worker].is_full()
+            || (lanes.iter_mut().all(Lane::try_flush) && lanes[worker].flush()))
+}

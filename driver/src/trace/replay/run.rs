@@ -1,0 +1,285 @@
+//! A phase that performs a trace: its threads, started together and watched while they run.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fs::File;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::mpsc::{channel, sync_channel};
+use std::sync::{Condvar, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::engine::{BlockCacheCounters, BlockCacheReads, Database, EngineError, Result};
+use crate::measure::{IntervalSeries, OperationKind, Progress, Recorder, Recorders, Ticks};
+use crate::protocol::{Phase, Replay};
+use crate::trace::{Damage, TraceError, TraceReader};
+use crate::workload::{Tally, Watcher};
+
+use super::chunk::{Chunk, Skipped};
+use super::dispatcher::{Dispatched, Dispatcher, Lane, QUEUE};
+use super::pace::PhaseTime;
+use super::remembered::Remembered;
+use super::worker::{Common, Done, Worker};
+
+/// What a replay needs to know.
+pub struct ReplayContext<'a> {
+    /// The open database.
+    pub database: &'a dyn Database,
+    /// Keys of which the run expects something, with their numbers.
+    pub known: &'a HashMap<Vec<u8>, u64>,
+    /// The least number of written keys to remember.
+    pub keys_min: usize,
+    /// Length of a step of the interval series.
+    pub interval: Duration,
+    /// Set when the tuner cancels the run.
+    pub cancelled: &'a AtomicBool,
+}
+
+/// What a replay came to.
+#[derive(Debug)]
+pub struct ReplayObservation {
+    /// Records performed.
+    pub operations: u64,
+    /// Records by the type of what they did.
+    pub operations_by_type: BTreeMap<String, u64>,
+    /// Seconds from the start to the end of the last operation.
+    pub elapsed_s: f64,
+    /// Latencies by operation type.
+    pub recorders: Recorders,
+    /// Latencies of all operations.
+    pub all: Recorder,
+    /// Bytes and keys.
+    pub tally: Tally,
+    /// Whether a cancel ended it.
+    pub cut_short: bool,
+    /// Entries of batches that were left out, by type.
+    pub skipped: BTreeMap<String, u64>,
+    /// Where the trace could not be read on.
+    pub damage: Option<Damage>,
+    /// What was written, by worker.
+    pub remembered: Vec<Remembered>,
+    /// Numbers of the known keys that were written.
+    pub touched: HashSet<u64>,
+    /// What the engine's block cache did for it, if it is known.
+    pub block_cache: Option<BlockCacheReads>,
+}
+
+/// Why a replay did not come to its end.
+#[derive(Debug)]
+pub enum ReplayError {
+    /// The engine failed.
+    Engine(EngineError),
+    /// The trace cannot be read.
+    Trace(TraceError),
+}
+
+impl From<EngineError> for ReplayError {
+    fn from(error: EngineError) -> Self {
+        ReplayError::Engine(error)
+    }
+}
+
+/// Who is still at work.
+#[derive(Default)]
+struct Crew {
+    failed: AtomicBool,
+    present: AtomicUsize,
+    lock: Mutex<()>,
+    changed: Condvar,
+}
+
+impl Crew {
+    fn leave(&self, failed: bool) {
+        if failed {
+            self.failed.store(true, Ordering::Relaxed);
+        }
+        let _lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        self.present.fetch_sub(1, Ordering::Release);
+        self.changed.notify_all();
+    }
+
+    /// Waits until all have left, but not beyond `due`. Whether they have.
+    fn all_left(&self, due: Instant) -> bool {
+        let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
+        loop {
+            if self.present.load(Ordering::Acquire) == 0 {
+                return true;
+            }
+            let Some(wait) = due.checked_duration_since(Instant::now()) else {
+                return false;
+            };
+            let waited = self.changed.wait_timeout(lock, wait);
+            lock = waited.unwrap_or_else(PoisonError::into_inner).0;
+        }
+    }
+}
+
+/// Leaves the crew when the thread ends, however it does.
+struct Leaving<'a>(&'a Crew);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.0.leave(std::thread::panicking());
+    }
+}
+
+/// Performs the trace of `replay` as phase `index`, and tells `watcher` how it goes.
+pub fn run_replay(
+    context: &ReplayContext<'_>,
+    index: usize,
+    phase: &Phase,
+    replay: &Replay,
+    watcher: &mut dyn Watcher,
+) -> std::result::Result<ReplayObservation, ReplayError> {
+    let file = File::open(&replay.path).map_err(|source| {
+        let offset_bytes = 0;
+        ReplayError::Trace(TraceError::Io {
+            offset_bytes,
+            source,
+        })
+    })?;
+    let reader = TraceReader::new(file).map_err(ReplayError::Trace)?;
+    let crew = Crew::default();
+    let stop = || context.cancelled.load(Ordering::Relaxed) || crew.failed.load(Ordering::Relaxed);
+    let ticks = Ticks::default();
+    let time = PhaseTime {
+        started: ticks.now(),
+        ticks,
+    };
+    let common = Common {
+        time: time.clone(),
+        paced: replay.speed.is_some(),
+        duration_ns: phase.duration_s.map_or(u64::MAX, |s| (s * 1e9) as u64),
+        seek_nexts: phase.seek_nexts,
+        stop: &stop,
+        known: context.known,
+    };
+    let progress: Vec<Progress> = (0..phase.threads).map(|_| Progress::default()).collect();
+    let (workers, dispatched) = std::thread::scope(|scope| {
+        let mut lanes = Vec::new();
+        let mut workers = Vec::new();
+        crew.present.store(phase.threads, Ordering::Release);
+        for (thread, progress) in progress.iter().enumerate() {
+            let (chunks, mine) = sync_channel::<Chunk>(QUEUE);
+            let (back, used) = channel();
+            lanes.push(Lane {
+                chunks,
+                used,
+                filling: Chunk::default(),
+            });
+            let (crew, common) = (&crew, &common);
+            let work = move || {
+                let _leaving = Leaving(crew);
+                let session = context.database.session();
+                let mut counters = BlockCacheCounters::begin(context.database);
+                let worker = Worker::new(session, common, Remembered::new(context.keys_min));
+                let mut done = worker.run(&mine, &back, progress);
+                match &mut done {
+                    Ok(done) => done.block_cache = counters.end(),
+                    Err(_) => crew.failed.store(true, Ordering::Relaxed),
+                }
+                done
+            };
+            let spawned = std::thread::Builder::new().spawn_scoped(scope, work);
+            workers.push(spawned.map_err(|error| {
+                crew.failed.store(true, Ordering::Relaxed);
+                EngineError::Failed {
+                    message: format!("thread {thread} of the phase cannot start: {error}"),
+                }
+            })?);
+        }
+        let dispatcher = Dispatcher {
+            reader,
+            lanes,
+            speed: replay.speed,
+            records_max: records_max(phase),
+            time: time.clone(),
+            stop: &stop,
+        };
+        let dispatcher = scope.spawn(move || dispatcher.run());
+        let series = IntervalSeries::new(index, time.ticks.clone(), time.started, &progress);
+        watch(context, &crew, &time, series, watcher);
+        let workers = workers
+            .into_iter()
+            .map(join)
+            .collect::<Result<Vec<Done>>>()?;
+        let dispatched = dispatcher.join().map_err(|_| panicked())?;
+        Ok::<_, ReplayError>((workers, dispatched.map_err(ReplayError::Trace)?))
+    })?;
+    Ok(observe(workers, dispatched))
+}
+
+fn records_max(phase: &Phase) -> u64 {
+    let each = phase.operations_per_thread;
+    let whole = each.map(|each| each.saturating_mul(phase.threads as u64));
+    phase.operations.or(whole).unwrap_or(u64::MAX)
+}
+
+fn watch(
+    context: &ReplayContext<'_>,
+    crew: &Crew,
+    time: &PhaseTime,
+    mut series: IntervalSeries<'_>,
+    watcher: &mut dyn Watcher,
+) {
+    let mut due = Instant::now() + context.interval;
+    while !crew.all_left(due) {
+        watcher.interval(series.step(time.ticks.now(), 0));
+        due = (due + context.interval).max(Instant::now());
+    }
+    watcher.interval(series.step(time.ticks.now(), 0));
+}
+
+fn join(handle: std::thread::ScopedJoinHandle<'_, Result<Done>>) -> Result<Done> {
+    handle.join().unwrap_or_else(|_| Err(panicked()))
+}
+
+fn panicked() -> EngineError {
+    EngineError::Failed {
+        message: "a thread of the replay panicked".to_owned(),
+    }
+}
+
+fn observe(workers: Vec<Done>, dispatched: Dispatched) -> ReplayObservation {
+    let mut by_kind: BTreeMap<OperationKind, u64> = BTreeMap::new();
+    let mut seen = ReplayObservation {
+        operations: 0,
+        operations_by_type: BTreeMap::new(),
+        elapsed_s: 0.0,
+        recorders: Recorders::default(),
+        all: Recorder::default(),
+        tally: Tally::default(),
+        cut_short: false,
+        skipped: named(dispatched.skipped),
+        damage: dispatched.damage,
+        remembered: Vec::new(),
+        touched: HashSet::new(),
+        block_cache: workers.iter().map(|worker| worker.block_cache).sum(),
+    };
+    for worker in workers {
+        seen.operations += worker.operations;
+        seen.elapsed_s = seen.elapsed_s.max(worker.ended_ns as f64 / 1e9);
+        seen.tally.add(worker.tally);
+        seen.cut_short |= worker.cut_short;
+        seen.remembered.push(worker.remembered);
+        seen.touched.extend(worker.touched);
+        for (kind, recorder) in &worker.by_kind {
+            seen.recorders.merge(*kind, recorder);
+            seen.all.add(recorder);
+            *by_kind.entry(*kind).or_default() += recorder.count();
+        }
+    }
+    let names = by_kind.into_iter();
+    seen.operations_by_type = names
+        .map(|(kind, count)| (kind.name().to_owned(), count))
+        .collect();
+    seen
+}
+
+fn named(skipped: Skipped) -> BTreeMap<String, u64> {
+    let all = [
+        ("delete_range", skipped.delete_range),
+        ("put_entity", skipped.put_entity),
+        ("blob_index", skipped.blob_index),
+    ];
+    let some = all.into_iter().filter(|(_, count)| *count > 0);
+    some.map(|(name, count)| (name.to_owned(), count)).collect()
+}

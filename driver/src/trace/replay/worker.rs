@@ -1,0 +1,237 @@
+//! Performs the records that the dispatcher handed over.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::mpsc::{Receiver, Sender};
+
+use crate::engine::{BatchEntry, BlockCacheReads, Result, Session};
+use crate::measure::{OperationKind, Progress, Recorder};
+use crate::workload::Tally;
+
+use super::chunk::{Action, Chunk, Command, Step};
+use super::pace::PhaseTime;
+use super::remembered::{put, Fate, Remembered};
+
+/// What workers of a phase share.
+pub struct Common<'a> {
+    pub time: PhaseTime,
+    /// Whether records are due at a time of their own.
+    pub paced: bool,
+    /// Nanoseconds after which everybody stops.
+    pub duration_ns: u64,
+    /// Steps after each seek.
+    pub seek_nexts: u64,
+    /// Whether somebody stops the phase.
+    pub stop: &'a (dyn Fn() -> bool + Sync),
+    /// Keys of the ledger, with their numbers: what is done to them is noted.
+    pub known: &'a HashMap<Vec<u8>, u64>,
+}
+
+/// What one worker brings back.
+pub struct Done {
+    pub operations: u64,
+    /// Nanoseconds after the start at which its last operation ended.
+    pub ended_ns: u64,
+    pub by_kind: BTreeMap<OperationKind, Recorder>,
+    pub tally: Tally,
+    pub remembered: Remembered,
+    /// Numbers of the ledger's keys that it wrote.
+    pub touched: HashSet<u64>,
+    /// What the engine's block cache did for it, if it is known.
+    pub block_cache: Option<BlockCacheReads>,
+    pub cut_short: bool,
+}
+
+/// One worker.
+pub struct Worker<'a> {
+    session: Box<dyn Session + 'a>,
+    common: &'a Common<'a>,
+    done: Done,
+}
+
+impl<'a> Worker<'a> {
+    /// A worker that has remembered nothing yet.
+    pub fn new(
+        session: Box<dyn Session + 'a>,
+        common: &'a Common<'a>,
+        remembered: Remembered,
+    ) -> Self {
+        Worker {
+            session,
+            common,
+            done: Done {
+                operations: 0,
+                ended_ns: 0,
+                by_kind: BTreeMap::new(),
+                tally: Tally::default(),
+                remembered,
+                touched: HashSet::new(),
+                block_cache: None,
+                cut_short: false,
+            },
+        }
+    }
+
+    /// Works until there are no more chunks, time is over, or somebody stops it.
+    pub fn run(
+        mut self,
+        chunks: &Receiver<Chunk>,
+        used: &Sender<Chunk>,
+        progress: &Progress,
+    ) -> Result<Done> {
+        while let Ok(chunk) = chunks.recv() {
+            for command in chunk.commands() {
+                if !self.command(&chunk, command)? {
+                    return Ok(self.done);
+                }
+                progress.publish(self.done.operations);
+            }
+            // The dispatcher may be gone already.
+            let _ = used.send(chunk);
+        }
+        self.done.cut_short |= (self.common.stop)();
+        Ok(self.done)
+    }
+
+    /// Performs one record; false where the phase is over before.
+    fn command(&mut self, chunk: &Chunk, command: &Command) -> Result<bool> {
+        let common = self.common;
+        let over = || common.time.now_ns() >= common.duration_ns;
+        let due_ns = if common.paced { command.due_ns } else { 0 };
+        if due_ns >= common.duration_ns {
+            return Ok(false);
+        }
+        if !common.time.wait(due_ns, || (common.stop)() || over()) {
+            self.done.cut_short = (common.stop)();
+            return Ok(false);
+        }
+        let begun_ns = match common.paced {
+            true => command.due_ns,
+            false => common.time.now_ns(),
+        };
+        let kind = self.perform(chunk.steps(command))?;
+        let ended_ns = common.time.now_ns();
+        let done = &mut self.done;
+        let recorder = done.by_kind.entry(kind).or_default();
+        recorder.record(ended_ns.saturating_sub(begun_ns));
+        done.operations += 1;
+        done.ended_ns = ended_ns;
+        for step in chunk.steps(command) {
+            self.remember(step);
+        }
+        Ok(true)
+    }
+
+    fn perform<'c>(
+        &mut self,
+        steps: impl ExactSizeIterator<Item = Step<'c>> + Clone,
+    ) -> Result<OperationKind> {
+        let has = |action| steps.clone().any(|step| step.action == action);
+        if steps.len() == 1 || has(Action::Get) || has(Action::Merge) {
+            // Merges are no part of the driver's batches: such a write is not atomic.
+            let mut kind = OperationKind::Get;
+            for step in steps {
+                kind = self.one(step)?;
+            }
+            return Ok(kind);
+        }
+        let entry = |step: Step<'c>| match step.action {
+            Action::Put => BatchEntry::Put(step.key, step.value),
+            _ => BatchEntry::Delete(step.key),
+        };
+        let entries: Vec<BatchEntry<'_>> = steps.clone().map(entry).collect();
+        self.session.write(&entries)?;
+        let bytes = |step: Step<'_>| (step.key.len() + step.value.len()) as u64;
+        self.done.tally.bytes_written += steps.clone().map(bytes).sum::<u64>();
+        Ok(match has(Action::Put) {
+            true => OperationKind::Put,
+            false => OperationKind::Delete,
+        })
+    }
+
+    #[inline]
+    fn one(&mut self, step: Step<'_>) -> Result<OperationKind> {
+        let written = (step.key.len() + step.value.len()) as u64;
+        let tally = &mut self.done.tally;
+        let kind = match step.action {
+            Action::Put => {
+                self.session.put(step.key, step.value)?;
+                tally.bytes_written += written;
+                OperationKind::Put
+            }
+            Action::Merge => {
+                self.session.merge(step.key, step.value)?;
+                tally.bytes_written += written;
+                OperationKind::Merge
+            }
+            Action::Delete => {
+                self.session.delete(step.key)?;
+                tally.bytes_written += written;
+                OperationKind::Delete
+            }
+            Action::Get => {
+                let mut bytes = 0;
+                let found = self
+                    .session
+                    .get(step.key, &mut |value| bytes = value.len())?;
+                count(tally, found, step.key.len() + bytes);
+                OperationKind::Get
+            }
+            Action::Seek => {
+                self.seek(step.key)?;
+                OperationKind::Seek
+            }
+        };
+        Ok(kind)
+    }
+
+    fn seek(&mut self, key: &[u8]) -> Result<()> {
+        let mut cursor = self.session.cursor()?;
+        cursor.seek(key);
+        let found = cursor.valid() && cursor.key() == key;
+        let here = match found {
+            true => key.len() + cursor.value().len(),
+            false => 0,
+        };
+        let mut stepped = 0;
+        for _ in 0..self.common.seek_nexts {
+            if !cursor.valid() {
+                break;
+            }
+            let Some((key, value)) = cursor.next_entry() else {
+                break;
+            };
+            stepped += key.len() + value.len();
+        }
+        cursor.status()?;
+        drop(cursor);
+        count(&mut self.done.tally, found, here);
+        self.done.tally.bytes_read += stepped as u64;
+        Ok(())
+    }
+
+    #[inline]
+    fn remember(&mut self, step: Step<'_>) {
+        let fate = || match step.action {
+            Action::Put => put(step.value),
+            Action::Merge => Fate::Merged,
+            _ => Fate::Deleted,
+        };
+        if matches!(step.action, Action::Get | Action::Seek) {
+            return;
+        }
+        self.done.remembered.note(step.key, fate);
+        if let Some(number) = self.common.known.get(step.key) {
+            self.done.touched.insert(*number);
+        }
+    }
+}
+
+fn count(tally: &mut Tally, found: bool, bytes: usize) {
+    match found {
+        true => {
+            tally.found += 1;
+            tally.bytes_read += bytes as u64;
+        }
+        false => tally.missing += 1,
+    }
+}

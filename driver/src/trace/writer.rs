@@ -1,0 +1,245 @@
+//! Writing traces as RocksDB does, for tests, benchmarks and exports.
+
+use std::io::{self, Write};
+
+use super::format::{payload, put_string, put_varint32, record, tag, METADATA_BYTES};
+use super::reader::PAYLOAD_BYTES_MAX;
+
+/// A version of the format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TraceVersion {
+    /// RocksDB 5.16 to 6.17: no bounds of iterators, no `MultiGet`.
+    V0_1,
+    /// RocksDB 6.19 and later.
+    V0_2,
+}
+
+/// Writes one record after another.
+#[derive(Debug)]
+pub struct TraceWriter<W> {
+    sink: W,
+    version: TraceVersion,
+    scratch: Vec<u8>,
+}
+
+impl<W: Write> TraceWriter<W> {
+    /// Begins a trace at `unix_us` that says to be of the given `rocksdb_version`, such as `10.2`.
+    pub fn new(
+        sink: W,
+        version: TraceVersion,
+        rocksdb_version: &str,
+        unix_us: u64,
+    ) -> io::Result<Self> {
+        let mut writer = TraceWriter {
+            sink,
+            version,
+            scratch: Vec::new(),
+        };
+        let number = match version {
+            TraceVersion::V0_1 => "0.1",
+            TraceVersion::V0_2 => "0.2",
+        };
+        let header = format!(
+            "feedcafedeadbeef\tTrace Version: {number}\tRocksDB Version: {rocksdb_version}\t\
+             Format: Timestamp OpType Payload\n"
+        );
+        writer.scratch.extend_from_slice(header.as_bytes());
+        writer.record(unix_us, record::BEGIN)?;
+        Ok(writer)
+    }
+
+    /// A write.
+    pub fn write(&mut self, unix_us: u64, batch: &BatchBuilder) -> io::Result<()> {
+        match self.version {
+            TraceVersion::V0_1 => self.scratch.extend_from_slice(&batch.bytes),
+            TraceVersion::V0_2 => {
+                self.map(payload::WRITE_BATCH);
+                put_string(&mut self.scratch, &batch.bytes);
+            }
+        }
+        self.record(unix_us, record::WRITE)
+    }
+
+    /// A get.
+    pub fn get(&mut self, unix_us: u64, column_family: u32, key: &[u8]) -> io::Result<()> {
+        self.map(payload::GET_CF | payload::GET_KEY);
+        self.family(column_family);
+        put_string(&mut self.scratch, key);
+        self.record(unix_us, record::GET)
+    }
+
+    /// A seek, or a seek for the last key that is not after `key`. Bounds of a version 0.1 are
+    /// left out, as are empty ones.
+    pub fn seek(
+        &mut self,
+        unix_us: u64,
+        column_family: u32,
+        key: &[u8],
+        bounds: (&[u8], &[u8]),
+        for_prev: bool,
+    ) -> io::Result<()> {
+        let mut map = payload::ITERATOR_CF | payload::ITERATOR_KEY;
+        let bounds = [
+            (bounds.0, payload::ITERATOR_LOWER),
+            (bounds.1, payload::ITERATOR_UPPER),
+        ];
+        let stated = |bound: &[u8]| !bound.is_empty() && self.version == TraceVersion::V0_2;
+        let bounds = bounds.map(|(bound, bit)| (if stated(bound) { bound } else { &[] }, bit));
+        for (bound, bit) in bounds {
+            map |= if bound.is_empty() { 0 } else { bit };
+        }
+        self.map(map);
+        self.family(column_family);
+        put_string(&mut self.scratch, key);
+        for (bound, _) in bounds.iter().filter(|(bound, _)| !bound.is_empty()) {
+            put_string(&mut self.scratch, bound);
+        }
+        let kind = if for_prev {
+            record::SEEK_FOR_PREV
+        } else {
+            record::SEEK
+        };
+        self.record(unix_us, kind)
+    }
+
+    /// A `MultiGet` of pairs of column family and key; refused in version 0.1, which has none.
+    pub fn multi_get(&mut self, unix_us: u64, gets: &[(u32, &[u8])]) -> io::Result<()> {
+        if self.version == TraceVersion::V0_1 || gets.is_empty() {
+            let message = "a MultiGet needs a key, and a trace of version 0.2";
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        self.map(payload::MULTI_GET_SIZE | payload::MULTI_GET_CFS | payload::MULTI_GET_KEYS);
+        let (mut families, mut keys) = (Vec::new(), Vec::new());
+        for (family, key) in gets {
+            families.extend_from_slice(&family.to_le_bytes());
+            put_string(&mut keys, key);
+        }
+        self.family(gets.len() as u32);
+        put_string(&mut self.scratch, &families);
+        put_string(&mut self.scratch, &keys);
+        self.record(unix_us, record::MULTI_GET)
+    }
+
+    /// Ends the trace properly, and hands back what it was written to.
+    pub fn finish(mut self, unix_us: u64) -> io::Result<W> {
+        self.record(unix_us, record::END)?;
+        self.sink.flush()?;
+        Ok(self.sink)
+    }
+
+    /// Hands back what was written to, without a footer, as a crash leaves it.
+    pub fn abandon(mut self) -> io::Result<W> {
+        self.sink.flush()?;
+        Ok(self.sink)
+    }
+
+    fn map(&mut self, map: u64) {
+        if self.version == TraceVersion::V0_2 {
+            self.scratch.extend_from_slice(&map.to_le_bytes());
+        }
+    }
+
+    fn family(&mut self, number: u32) {
+        self.scratch.extend_from_slice(&number.to_le_bytes());
+    }
+
+    /// Writes what is in the scratch buffer as the payload of a record.
+    fn record(&mut self, unix_us: u64, kind: u8) -> io::Result<()> {
+        let length = self.scratch.len();
+        if length > PAYLOAD_BYTES_MAX {
+            let message = format!("payload of {length} bytes; allowed: {PAYLOAD_BYTES_MAX}");
+            return Err(io::Error::new(io::ErrorKind::InvalidInput, message));
+        }
+        let mut metadata = [0; METADATA_BYTES];
+        metadata[..8].copy_from_slice(&unix_us.to_le_bytes());
+        metadata[8] = kind;
+        metadata[9..].copy_from_slice(&(length as u32).to_le_bytes());
+        self.sink.write_all(&metadata)?;
+        let written = self.sink.write_all(&self.scratch);
+        self.scratch.clear();
+        written
+    }
+}
+
+/// Builds a write batch.
+#[derive(Debug, Clone)]
+pub struct BatchBuilder {
+    bytes: Vec<u8>,
+    count: u32,
+}
+
+impl Default for BatchBuilder {
+    fn default() -> Self {
+        BatchBuilder {
+            bytes: vec![0; 12],
+            count: 0,
+        }
+    }
+}
+
+impl BatchBuilder {
+    /// Empties it.
+    pub fn clear(&mut self) {
+        self.bytes.truncate(12);
+        self.count = 0;
+        self.bytes[8..12].fill(0);
+    }
+
+    /// Adds a put.
+    pub fn put(&mut self, family: u32, key: &[u8], value: &[u8]) -> &mut Self {
+        self.add([tag::PUT, tag::CF_PUT], family, &[key, value])
+    }
+
+    /// Adds a merge.
+    pub fn merge(&mut self, family: u32, key: &[u8], operand: &[u8]) -> &mut Self {
+        self.add([tag::MERGE, tag::CF_MERGE], family, &[key, operand])
+    }
+
+    /// Adds a delete.
+    pub fn delete(&mut self, family: u32, key: &[u8]) -> &mut Self {
+        self.add([tag::DELETE, tag::CF_DELETE], family, &[key])
+    }
+
+    /// Adds a single delete.
+    pub fn single_delete(&mut self, family: u32, key: &[u8]) -> &mut Self {
+        let tags = [tag::SINGLE_DELETE, tag::CF_SINGLE_DELETE];
+        self.add(tags, family, &[key])
+    }
+
+    /// Adds a range delete.
+    pub fn delete_range(&mut self, family: u32, from: &[u8], to: &[u8]) -> &mut Self {
+        let tags = [tag::DELETE_RANGE, tag::CF_DELETE_RANGE];
+        self.add(tags, family, &[from, to])
+    }
+
+    /// Adds columns.
+    pub fn put_entity(&mut self, family: u32, key: &[u8], columns: &[u8]) -> &mut Self {
+        self.add([tag::ENTITY, tag::CF_ENTITY], family, &[key, columns])
+    }
+
+    /// Adds a place in a blob file.
+    pub fn blob_index(&mut self, family: u32, key: &[u8], index: &[u8]) -> &mut Self {
+        let tags = [tag::BLOB_INDEX, tag::CF_BLOB_INDEX];
+        self.add(tags, family, &[key, index])
+    }
+
+    /// Adds data for the log only, which is no operation.
+    pub fn log_data(&mut self, data: &[u8]) -> &mut Self {
+        self.bytes.push(tag::LOG_DATA);
+        put_string(&mut self.bytes, data);
+        self
+    }
+
+    fn add(&mut self, tags: [u8; 2], family: u32, strings: &[&[u8]]) -> &mut Self {
+        self.bytes.push(tags[usize::from(family > 0)]);
+        if family > 0 {
+            put_varint32(&mut self.bytes, family);
+        }
+        for string in strings {
+            put_string(&mut self.bytes, string);
+        }
+        self.count += 1;
+        self.bytes[8..12].copy_from_slice(&self.count.to_le_bytes());
+        self
+    }
+}

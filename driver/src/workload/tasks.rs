@@ -1,0 +1,126 @@
+//! Who does what in a phase: its own threads, then those of its companions, each in turn.
+
+use crate::engine::{EngineError, Result};
+use crate::protocol::{Companion, Mix, Operation, Phase};
+
+use super::arrival::Pace;
+use super::mix::MixPlan;
+
+/// What one thread repeats.
+#[derive(Debug, Clone, Copy)]
+pub enum Work<'a> {
+    /// One operation of db_bench's.
+    Operation(Operation),
+    /// Several, drawn again and again.
+    Mix(&'a MixPlan),
+}
+
+/// Whose threads they are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side<'a> {
+    /// The phase's own: they have its size, and are what it measures.
+    Own,
+    /// The writer of `readwhilewriting`, whose latencies are filed with the phase's.
+    Writer,
+    /// Those of a companion, filed under its name.
+    Companion(&'a str),
+}
+
+/// The part of one thread.
+#[derive(Debug, Clone)]
+pub struct Task<'a> {
+    /// What it repeats.
+    pub work: Work<'a>,
+    /// Whose it is.
+    pub side: Side<'a>,
+    /// Its place among the threads of the same side, and how many these are.
+    pub share: (usize, usize),
+    /// Its side's pace; `None` for a closed loop.
+    pub pace: Option<Pace>,
+}
+
+/// The mixes of a phase, which its threads share.
+#[derive(Debug)]
+pub struct Plans {
+    own: Option<MixPlan>,
+    companions: Vec<Option<MixPlan>>,
+}
+
+impl Plans {
+    /// Of `phase`.
+    pub fn new(phase: &Phase) -> Self {
+        let plan = |mix: &Option<Mix>| mix.as_ref().map(MixPlan::new);
+        Plans {
+            own: plan(&phase.mix),
+            companions: phase.companions.iter().map(|c| plan(&c.mix)).collect(),
+        }
+    }
+}
+
+/// The tasks of all threads of `phase`, in the order of their numbers.
+pub fn tasks<'a>(phase: &'a Phase, plans: &'a Plans) -> Result<Vec<Task<'a>>> {
+    let own = Group {
+        work: work(&phase.name, phase.operation, plans.own.as_ref())?,
+        side: Side::Own,
+        threads: phase.threads,
+        pace: Pace::of(phase),
+    };
+    let mut tasks: Vec<_> = own.tasks().collect();
+    if phase.operation == Some(Operation::ReadWhileWriting) {
+        let writer = Group {
+            work: Work::Operation(Operation::Overwrite),
+            side: Side::Writer,
+            threads: 1,
+            pace: None,
+        };
+        tasks.extend(writer.tasks());
+    }
+    for (companion, plan) in phase.companions.iter().zip(&plans.companions) {
+        let Companion {
+            name, operation, ..
+        } = companion;
+        let beside = Group {
+            work: work(name, *operation, plan.as_ref())?,
+            side: Side::Companion(name),
+            threads: companion.threads,
+            pace: companion.rate_ops_s.map(|ops_s| Pace::Constant { ops_s }),
+        };
+        tasks.extend(beside.tasks());
+    }
+    Ok(tasks)
+}
+
+/// Threads that do the same.
+struct Group<'a> {
+    work: Work<'a>,
+    side: Side<'a>,
+    threads: usize,
+    pace: Option<Pace>,
+}
+
+impl<'a> Group<'a> {
+    fn tasks(self) -> impl Iterator<Item = Task<'a>> {
+        (0..self.threads).map(move |thread| Task {
+            work: self.work,
+            side: self.side,
+            share: (thread, self.threads),
+            pace: self.pace.clone(),
+        })
+    }
+}
+
+fn work<'a>(
+    name: &str,
+    operation: Option<Operation>,
+    plan: Option<&'a MixPlan>,
+) -> Result<Work<'a>> {
+    match (operation, plan) {
+        // Its writer is a thread of its own.
+        (Some(Operation::ReadWhileWriting), _) => Ok(Work::Operation(Operation::ReadRandom)),
+        (Some(operation), _) => Ok(Work::Operation(operation)),
+        (None, Some(plan)) => Ok(Work::Mix(plan)),
+        (None, None) => Err(EngineError::Failed {
+            message: format!("phase {name} has nothing to do"),
+        }),
+    }
+}

@@ -1,0 +1,169 @@
+//! Companions of a phase, rates that change, several databases and column families: through the
+//! driver's binary.
+
+mod conversation;
+
+use conversation::{failure, last_phase, load, measure, run_on, verified, workload, Target};
+use lsmtune_driver::protocol::Message;
+use serde_json::{json, Value};
+
+const NUM: u64 = 10_000;
+
+fn targets() -> [Target; 3] {
+    [
+        Target::built_in("memory"),
+        Target::library("rocksdb", "LSMTUNE_TEST_ROCKSDB"),
+        Target::library("leveldb", "LSMTUNE_TEST_LEVELDB"),
+    ]
+}
+
+fn uniform(operations: Value) -> Value {
+    let lengths = json!({"distribution": "constant", "size": 20});
+    json!({
+        "operations": operations, "keys": {"distribution": "uniform"}, "records": NUM,
+        "scan_lengths": lengths,
+    })
+}
+
+/// Scans beside point reads, as backups and analyses do, and a writer at a rate of its own.
+#[test]
+fn companions_work_for_as_long_as_the_phase_and_are_filed_apart() {
+    for target in targets() {
+        let companions = json!([
+            {"name": "backup", "mix": uniform(json!({"scan": 1.0})), "threads": 2},
+            {"name": "feed", "mix": uniform(json!({"put": 0.5, "delete": 0.5})), "rate_ops_s": 500.0},
+        ]);
+        let size = json!({"duration_s": 0.5, "threads": 2, "companions": companions});
+        let phases = json!([load(NUM), measure("readrandom", size)]);
+        let messages = run_on(&target, workload(NUM, phases), json!({}));
+        let phase = last_phase(&messages);
+        let count = |name: &str| phase.latencies[name].count;
+        let kinds: Vec<_> = phase.latencies.keys().map(String::as_str).collect();
+        let expected = ["backup.scan", "feed.delete", "feed.put", "get"];
+        assert_eq!(kinds, expected, "{}", target.name);
+        // Its own operations are the phase's, and nothing else is.
+        assert_eq!(phase.operations, count("get"));
+        let looked = phase.keys_found.unwrap() + phase.keys_missing.unwrap();
+        assert_eq!(looked, phase.operations);
+        assert!(count("backup.scan") > 10);
+        let fed = count("feed.put") + count("feed.delete");
+        assert!((200..=260).contains(&fed), "{}: {fed}", target.name);
+        // What they wrote is read back as well.
+        let (checked, lost, wrong) = verified(&messages);
+        assert!(
+            checked >= 1000 && lost + wrong == 0,
+            "{}: {checked} {lost}",
+            target.name
+        );
+    }
+}
+
+#[test]
+fn a_companion_that_cannot_be_is_named() {
+    let scans = json!({"name": "scans", "mix": uniform(json!({"scan": 1.0}))});
+    let refused = |operation: &str, companions: Value| {
+        let size = json!({"duration_s": 0.1, "companions": companions});
+        let phases = json!([load(NUM), measure(operation, size)]);
+        let target = Target::built_in("memory");
+        failure(&run_on(&target, workload(NUM, phases), json!({}))).1
+    };
+    let field = "workload.phases[1].companions";
+    let twice = refused("readrandom", json!([scans, scans]));
+    assert!(
+        twice.starts_with(&format!("{field}[1].name: found scans")),
+        "{twice}"
+    );
+    let idle = refused("readrandom", json!([{"name": "idle"}]));
+    assert!(idle.starts_with(&format!("{field}[0].operation")), "{idle}");
+    let none = refused(
+        "readrandom",
+        json!([{"name": "none", "operation": "readseq", "threads": 0}]),
+    );
+    assert!(none.starts_with(&format!("{field}[0].threads")), "{none}");
+    let writer = refused("readwhilewriting", json!([scans]));
+    assert!(writer.starts_with(&format!("{field}: found 1")), "{writer}");
+}
+
+/// Twice as fast in every other tenth of a second.
+#[test]
+fn bursts_are_seen_in_the_series() {
+    let rate = json!({"shape": "steps", "steps": [[0.2, 4000.0], [0.2, 500.0]]});
+    let size = json!({"duration_s": 0.8, "threads": 2, "rate": rate});
+    let phases = json!([load(NUM), measure("readrandom", size)]);
+    let messages = run_on(
+        &Target::built_in("memory"),
+        workload(NUM, phases),
+        json!({}),
+    );
+    let phase = last_phase(&messages);
+    assert!(phase.operations.abs_diff(1800) <= 4, "{}", phase.operations);
+    let mut halves = [0, 0];
+    for message in &messages {
+        if let Message::Interval(step) = message {
+            if step.index == 1 {
+                let middle_s = step.elapsed_s - step.interval_s / 2.0;
+                halves[(middle_s / 0.2) as usize % 2] += step.operations;
+            }
+        }
+    }
+    assert!(halves[0] > 3 * halves[1], "{halves:?}");
+}
+
+#[test]
+fn several_databases_and_families_are_one_store() {
+    for target in targets() {
+        let families = if target.name == "rocksdb" { 3 } else { 1 };
+        let once = json!({"operations_per_thread": NUM / 2, "threads": 2});
+        let phases = json!([
+            load(NUM),
+            {"name": "settle", "kind": "settle"},
+            measure("readuniquerandom", once),
+            measure("readseq", json!({"operations_per_thread": 2 * NUM})),
+        ]);
+        let mut all = workload(NUM, phases);
+        all["databases"] = json!(2);
+        all["column_families"] = json!(families);
+        let messages = run_on(&target, all, json!({}));
+        let phases: Vec<_> = messages
+            .iter()
+            .filter_map(|message| match message {
+                Message::PhaseFinished { phase, .. } => Some(phase),
+                _ => None,
+            })
+            .collect();
+        assert_eq!(phases[2].keys_found, Some(NUM), "{}", target.name);
+        assert_eq!(phases[3].operations, NUM, "{}", target.name);
+        let (checked, lost, wrong) = verified(&messages);
+        assert!(checked >= 1000 && lost + wrong == 0, "{}", target.name);
+    }
+    let mut two = workload(NUM, json!([load(NUM)]));
+    two["column_families"] = json!(2);
+    let leveldb = Target::library("leveldb", "LSMTUNE_TEST_LEVELDB");
+    let refused = failure(&run_on(&leveldb, two, json!({}))).1;
+    let expected = "workload.column_families: found 2; allowed: 1: leveldb has none";
+    assert_eq!(refused, expected);
+}
+
+/// What a cache of all blocks holds is found there: every read but the first of each block.
+#[test]
+fn rocksdb_tells_of_its_block_cache() {
+    let rocksdb = Target::library("rocksdb", "LSMTUNE_TEST_ROCKSDB");
+    let again = |name: &str| {
+        let mut phase = measure("readuniquerandom", json!({"operations_per_thread": NUM}));
+        phase["name"] = json!(name);
+        phase
+    };
+    let settle = json!({"name": "settle", "kind": "settle"});
+    let phases = json!([load(NUM), settle, again("first"), again("second")]);
+    let messages = run_on(&rocksdb, workload(NUM, phases), json!({}));
+    let second = last_phase(&messages);
+    assert_eq!(second.block_cache_misses, Some(0));
+    assert!(second.block_cache_hits.unwrap() >= NUM);
+    let memory = Target::built_in("memory");
+    let messages = run_on(
+        &memory,
+        workload(NUM, json!([load(NUM), again("a")])),
+        json!({}),
+    );
+    assert_eq!(last_phase(&messages).block_cache_hits, None);
+}
