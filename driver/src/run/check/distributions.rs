@@ -108,7 +108,7 @@ fn ranges(check: &Checks<'_>, of: &KeyDistribution, records: u64) -> Checked {
         (Some(key_a), Some(key_b)) => {
             check.share("key_a", key_a)?;
             check.positive("key_b", key_b)?;
-            some_grains(&check, "key_grains", key_grains)
+            some_grains(check, "key_grains", key_grains)
         }
         (Some(_), None) => check.holds(false, "key_b", "nothing", "given together with key_a"),
         (None, Some(_)) => check.holds(false, "key_a", "nothing", "given together with key_b"),
