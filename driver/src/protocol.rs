@@ -339,6 +339,10 @@ pub struct Mix {
     /// Bytes of a value; `value_bytes` of the workload where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_sizes: Option<SizeDistribution>,
+    /// In which share of the draws the key decides the operation, always the same one of a key;
+    /// otherwise operation and key are drawn independently. Not where keys are inserted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation_by_key: Option<f64>,
 }
 
 impl Mix {

@@ -87,6 +87,25 @@ fn every_operation_is_drawn_by_its_weight_filed_by_its_type_and_counted() {
 }
 
 #[test]
+fn a_key_may_have_one_operation_only() {
+    let missed = |by_key: Option<f64>| {
+        let more = by_key.map_or(json!({}), |share| json!({"operation_by_key": share}));
+        let messages = run(json!([
+            load(RECORDS),
+            mixed(json!({"get": 0.8, "delete": 0.2}), more)
+        ]));
+        let phase = last_phase(&messages);
+        let deletes = counts(phase)[0].1;
+        assert!((1700..2300).contains(&deletes), "{deletes}");
+        phase.keys_missing.unwrap()
+    };
+    // Keys that are deleted are never asked for.
+    assert_eq!(missed(Some(1.0)), 0);
+    let (half, none) = (missed(Some(0.5)), missed(None));
+    assert!(0 < half && half < none, "{half} {none}");
+}
+
+#[test]
 fn an_update_of_a_missing_row_writes_nothing() {
     let absent = json!({"first": 1_000_000});
     let messages = run(json!([
@@ -390,6 +409,28 @@ fn what_makes_no_sense_is_refused_by_its_field() {
         (
             keys(json!({"distribution": "power", "a": 0.1, "b": -1.0})),
             "mix.keys.b: found -1;",
+        ),
+        (
+            keys(json!({"distribution": "power", "a": 0.1, "b": 0.5, "grains": 0})),
+            "mix.keys.grains: found 0; allowed: at least 1",
+        ),
+        (
+            keys(
+                json!({"distribution": "ranges", "ranges": 9, "a": 1.0, "b": -0.1, "c": 0.0,
+                        "d": -0.1, "key_grains": 5}),
+            ),
+            "mix.keys.key_grains: found it alone;",
+        ),
+        (
+            with(json!({"operation_by_key": 1.5})),
+            "mix.operation_by_key: found 1.5; allowed: 0 to 1",
+        ),
+        (
+            mixed(
+                json!({"get": 0.5, "insert": 0.5}),
+                json!({"operation_by_key": 0.5}),
+            ),
+            "mix.operation_by_key: found 0.5; allowed: nothing, since keys come",
         ),
         (
             keys(ranges(0, 1.0, None)),

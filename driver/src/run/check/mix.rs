@@ -35,7 +35,19 @@ pub fn mix(field: &str, mix: &Mix) -> Checked {
         let moving = mix.operations.contains_key(&MixOperation::DeleteOldest);
         key_distribution(&inner("keys"), &mix.keys, mix.records, moving)?;
     }
+    operation_by_key(&inner("operation_by_key"), mix)?;
     sizes(field, mix)
+}
+
+fn operation_by_key(field: &str, mix: &Mix) -> Checked {
+    let Some(share) = mix.operation_by_key else {
+        return Ok(());
+    };
+    require((0.0..=1.0).contains(&share), field, share, "0 to 1")?;
+    let has = |operation| mix.operations.contains_key(&operation);
+    let passing = has(MixOperation::Insert) || has(MixOperation::DeleteOldest);
+    let allowed = "nothing, since keys come or go in the mix";
+    require(!passing, field, share, allowed)
 }
 
 /// Merge operands are whole values, so the engine must take them for that.

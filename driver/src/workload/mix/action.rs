@@ -6,13 +6,16 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::engine::{Result, Session};
 use crate::measure::OperationKind;
 use crate::protocol::MixOperation;
-use crate::random::{KeyChooser, KeyWriter, Version};
+use crate::random::{mix, KeyChooser, KeyWriter, Version};
 
 use super::super::ledger::{Fate, ThreadLedger};
 use super::super::operations::{Action, Origin, Step, Tally};
 use super::super::values::ThreadValues;
 use super::plan::MixPlan;
 use super::records::Records;
+
+/// So that operations have nothing to do with where keys are scattered to.
+const BY_KEY: u64 = 0x6f70_6572_6174_696f;
 
 /// What is the thread's own.
 pub struct MixThread<'a> {
@@ -112,6 +115,16 @@ impl<'a> MixAction<'a> {
                 self.next.number = records.number(position);
             }
             None => self.next.exhausted = true,
+        }
+    }
+
+    /// By which the operation is picked: the same of a key, as often as wished.
+    #[inline]
+    fn bits_by_key(&mut self) -> u64 {
+        if self.random.random::<f64>() < self.plan.operation_by_key {
+            mix(self.next.number ^ BY_KEY)
+        } else {
+            self.random.random()
         }
     }
 
@@ -257,11 +270,17 @@ impl Action for MixAction<'_> {
     fn prepare(&mut self) {
         // Only now, so that it is no part of the insert's latency.
         self.next.settle_insert();
-        (self.next.operation, self.next.slot) = self.plan.operation(self.random.random());
-        match self.next.operation {
-            MixOperation::Insert => self.claim_insert(),
-            MixOperation::DeleteOldest => self.claim_oldest(),
-            _ => self.choose(),
+        if self.plan.operation_by_key > 0.0 {
+            self.choose();
+            let bits = self.bits_by_key();
+            (self.next.operation, self.next.slot) = self.plan.operation(bits);
+        } else {
+            (self.next.operation, self.next.slot) = self.plan.operation(self.random.random());
+            match self.next.operation {
+                MixOperation::Insert => self.claim_insert(),
+                MixOperation::DeleteOldest => self.claim_oldest(),
+                _ => self.choose(),
+            }
         }
         self.keys.write(self.next.number);
         match self.next.operation {

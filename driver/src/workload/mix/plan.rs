@@ -12,6 +12,8 @@ pub struct MixPlan {
     /// Operations, and where the latencies of each are filed.
     operations: Vec<(MixOperation, usize)>,
     shares: Shares,
+    /// In which share of the draws the key decides.
+    pub operation_by_key: f64,
     /// What latencies are filed under.
     kinds: Vec<OperationKind>,
     /// Which keys are chosen; `None` where no operation chooses any.
@@ -45,6 +47,7 @@ impl MixPlan {
         MixPlan {
             operations,
             shares: Shares::new(mix.operations.values().copied()),
+            operation_by_key: mix.operation_by_key.unwrap_or(0.0),
             kinds,
             chooser,
             scan_lengths: match &mix.scan_lengths {
