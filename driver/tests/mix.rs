@@ -566,3 +566,31 @@ fn a_loaded_database_serves_later_runs() {
         finished(&messages);
     }
 }
+
+#[test]
+fn merge_operands_are_whole_values() {
+    let merging = || {
+        let mut phase = mixed(json!({"merge": 0.5, "get": 0.5}), json!({}));
+        phase["operations"] = json!(4000);
+        workload(RECORDS, json!([load(RECORDS), phase]))
+    };
+    let rocksdb = Target::library("rocksdb", "LSMTUNE_TEST_ROCKSDB");
+    let messages = run_on(&rocksdb, merging(), json!({"merge_operator": "put"}));
+    let phase = last_phase(&messages);
+    assert_eq!(phase.keys_missing, Some(0));
+    assert_eq!(
+        phase.latencies["merge"].count + phase.latencies["get"].count,
+        4000
+    );
+    assert_eq!((verified(&messages).1, verified(&messages).2), (0, 0));
+    let refused = failure(&run_on(&rocksdb, merging(), json!({}))).1;
+    assert!(
+        refused.starts_with("options.merge_operator: found nothing; allowed: put"),
+        "{refused}"
+    );
+    let refused = failure(&run_on(&Target::built_in("memory"), merging(), json!({}))).1;
+    assert!(
+        refused.starts_with("engine.name: found memory; allowed: rocksdb"),
+        "{refused}"
+    );
+}

@@ -15,7 +15,7 @@ mod distributions;
 mod keys;
 mod mix;
 
-pub use mix::mix;
+pub use mix::{merges, mix};
 
 const VALUE_BYTES_MAX: usize = 64 << 20;
 /// Databases, and column families of each.

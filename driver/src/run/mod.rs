@@ -102,6 +102,7 @@ fn run(
     check::workload(&request.workload)?;
     check::interval(request)?;
     check::slices(request)?;
+    check::merges(request)?;
     let engine = arranged(&request.engine, &request.workload)?;
     prepared::check(request, &*engine)?;
     check::create(&request.directory)?;

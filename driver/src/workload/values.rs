@@ -37,7 +37,7 @@ impl Values {
         Values {
             pool: ValuePool::new(largest as usize, workload.compression_ratio, seed),
             phases,
-            default: Sizes::Constant(workload.value_bytes as u64),
+            default: Sizes::always(workload.value_bytes as u64),
         }
     }
 
@@ -67,7 +67,7 @@ impl Values {
 fn crews(workload: &Workload, phase: &Phase) -> Vec<Crew> {
     let sizes = |mix: Option<&Mix>| match mix.and_then(|mix| mix.value_sizes.as_ref()) {
         Some(sizes) => Sizes::new(sizes),
-        None => Sizes::Constant(workload.value_bytes as u64),
+        None => Sizes::always(workload.value_bytes as u64),
     };
     let mut end = phase.threads;
     let mut crews = vec![Crew {
@@ -100,10 +100,8 @@ impl<'a> ThreadValues<'a> {
 
     #[inline]
     fn bytes(&self, version: Version) -> usize {
-        match self.sizes {
-            Sizes::Constant(size) => *size as usize,
-            sizes => sizes.at(mix(version.bits() ^ SIZE_SALT)) as usize,
-        }
+        let size = self.sizes.constant();
+        size.unwrap_or_else(|| self.sizes.at(mix(version.bits() ^ SIZE_SALT))) as usize
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! Each is tested against its closed form. `docs/measuring.md` names the source of each formula.
 
+mod continuous;
 mod hotness;
 mod keys;
 mod shares;

@@ -1,10 +1,9 @@
 //! Sizes and lengths: quantile functions, so that a size is a function of the bits it is drawn by.
 
-use statrs::function::erf::{erfc, erfc_inv};
-
 use crate::protocol::SizeDistribution;
 use crate::random::mix;
 
+use super::continuous::{Normal, Pareto};
 use super::{below, unit, Shares, Zipfian};
 
 /// Keeps the lengths of a row's fields apart.
@@ -12,32 +11,36 @@ const FIELD_SALT: u64 = 0x9e37_79b9_7f4a_7c15;
 
 /// A [`SizeDistribution`], ready to be drawn from.
 #[derive(Debug, Clone)]
-pub enum Sizes {
+pub struct Sizes(Law);
+
+#[derive(Debug, Clone)]
+enum Law {
     /// Always the same; so is what has nothing to choose from.
     Constant(u64),
-    /// Any other.
     Drawn(Box<Drawn>),
 }
 
-/// One that has something to choose from.
 #[derive(Debug, Clone)]
-pub enum Drawn {
-    #[doc(hidden)]
-    Uniform { low: u64, count: u64 },
-    #[doc(hidden)]
-    Zipfian { low: u64, ranks: Zipfian },
-    #[doc(hidden)]
+enum Drawn {
+    Uniform {
+        low: u64,
+        count: u64,
+    },
+    Zipfian {
+        low: u64,
+        ranks: Zipfian,
+    },
     Normal(Normal),
-    #[doc(hidden)]
     Pareto(Pareto),
-    #[doc(hidden)]
     Row {
         fields: u64,
         overhead: u64,
         length: Sizes,
     },
-    #[doc(hidden)]
-    Table { sizes: Vec<u64>, shares: Shares },
+    Table {
+        sizes: Vec<u64>,
+        shares: Shares,
+    },
 }
 
 /// Bytes before name and value of a field, where YCSB-cpp keeps their lengths.
@@ -47,14 +50,14 @@ impl Sizes {
     /// Of a distribution that makes sense.
     pub fn new(of: &SizeDistribution) -> Self {
         let drawn = match of {
-            SizeDistribution::Constant { size } => return Sizes::Constant(*size),
+            SizeDistribution::Constant { size } => return Self::always(*size),
             SizeDistribution::Uniform { low, high }
             | SizeDistribution::Zipfian { low, high, .. }
             | SizeDistribution::Normal { low, high, .. }
             | SizeDistribution::Pareto { low, high, .. }
                 if low == high =>
             {
-                return Sizes::Constant(*low)
+                return Self::always(*low)
             }
             SizeDistribution::Uniform { low, high } => Drawn::Uniform {
                 low: *low,
@@ -87,27 +90,41 @@ impl Sizes {
                 shares: Shares::new(sizes.iter().map(|(_, weight)| *weight)),
             },
         };
-        Sizes::Drawn(Box::new(drawn))
+        Sizes(Law::Drawn(Box::new(drawn)))
+    }
+
+    /// One size.
+    pub fn always(size: u64) -> Self {
+        Sizes(Law::Constant(size))
+    }
+
+    /// The size, where there is but one.
+    #[inline]
+    pub fn constant(&self) -> Option<u64> {
+        match &self.0 {
+            Law::Constant(size) => Some(*size),
+            Law::Drawn(_) => None,
+        }
     }
 
     fn row(fields: u64, names_bytes: u64, length: Sizes) -> Self {
         let overhead = fields * FIELD_OVERHEAD + names_bytes;
-        match length {
-            Sizes::Constant(length) => Sizes::Constant(overhead + fields * length),
-            length => Sizes::Drawn(Box::new(Drawn::Row {
+        match length.constant() {
+            Some(length) => Self::always(overhead + fields * length),
+            None => Sizes(Law::Drawn(Box::new(Drawn::Row {
                 fields,
                 overhead,
                 length,
-            })),
+            }))),
         }
     }
 
     /// The size that 64 random bits stand for.
     #[inline]
     pub fn at(&self, bits: u64) -> u64 {
-        match self {
-            Sizes::Constant(size) => *size,
-            Sizes::Drawn(drawn) => drawn.at(bits),
+        match &self.0 {
+            Law::Constant(size) => *size,
+            Law::Drawn(drawn) => drawn.at(bits),
         }
     }
 
@@ -122,15 +139,15 @@ impl Sizes {
     }
 
     fn bounds(&self) -> (u64, u64) {
-        let drawn = match self {
-            Sizes::Constant(size) => return (*size, *size),
-            Sizes::Drawn(drawn) => drawn,
+        let drawn = match &self.0 {
+            Law::Constant(size) => return (*size, *size),
+            Law::Drawn(drawn) => drawn,
         };
         match &**drawn {
             Drawn::Uniform { low, count } => (*low, low + count - 1),
             Drawn::Zipfian { low, ranks } => (*low, low + ranks.items() - 1),
-            Drawn::Normal(normal) => (normal.low, normal.high),
-            Drawn::Pareto(pareto) => (pareto.low, pareto.high),
+            Drawn::Normal(normal) => normal.bounds(),
+            Drawn::Pareto(pareto) => pareto.bounds(),
             Drawn::Row {
                 fields,
                 overhead,
@@ -168,100 +185,6 @@ impl Drawn {
     }
 }
 
-/// A normal distribution on the condition that it rounds to `low ... high`.
-#[derive(Debug, Clone, Copy)]
-pub struct Normal {
-    mean: f64,
-    sd: f64,
-    low: u64,
-    high: u64,
-    /// Distribution function at the bounds; on the side of the mean where it has its digits.
-    from: f64,
-    to: f64,
-    mirrored: bool,
-}
-
-impl Normal {
-    fn new(mean: f64, sd: f64, low: u64, high: u64) -> Self {
-        let (from, to) = (low as f64 - 0.5, high as f64 + 0.5);
-        // Far above the mean the distribution function is one to the last digit; its mirror is not.
-        let mirrored = from > mean;
-        let sign = if mirrored { -1.0 } else { 1.0 };
-        let below = |x: f64| 0.5 * erfc(-sign * (x - mean) / sd / std::f64::consts::SQRT_2);
-        Normal {
-            mean,
-            sd,
-            low,
-            high,
-            from: below(from),
-            to: below(to),
-            mirrored,
-        }
-    }
-
-    fn at(&self, u: f64) -> u64 {
-        let share = self.from + u * (self.to - self.from);
-        let deviation = -std::f64::consts::SQRT_2 * erfc_inv(2.0 * share);
-        let sign = if self.mirrored { -1.0 } else { 1.0 };
-        let size = (self.mean + sign * self.sd * deviation).round();
-        // A float becomes the nearest integer that there is; rounding may leave the bounds by one.
-        (size as u64).clamp(self.low, self.high)
-    }
-}
-
-/// A generalised Pareto distribution on the condition that it is in `low .. high + 1`.
-#[derive(Debug, Clone, Copy)]
-pub struct Pareto {
-    theta: f64,
-    k: f64,
-    sigma: f64,
-    low: u64,
-    high: u64,
-    /// `1 - F`, the share beyond, at the bounds.
-    beyond_low: f64,
-    beyond_high: f64,
-}
-
-impl Pareto {
-    fn new([theta, k, sigma]: [f64; 3], low: u64, high: u64) -> Self {
-        let beyond = |x: f64| pareto_beyond(x, theta, k, sigma);
-        Pareto {
-            theta,
-            k,
-            sigma,
-            low,
-            high,
-            beyond_low: beyond(low as f64),
-            beyond_high: beyond(high as f64 + 1.0),
-        }
-    }
-
-    fn at(&self, u: f64) -> u64 {
-        let beyond = self.beyond_low - u * (self.beyond_low - self.beyond_high);
-        let z = if self.k == 0.0 {
-            -beyond.ln()
-        } else {
-            (-self.k * beyond.ln()).exp_m1() / self.k
-        };
-        let size = (self.theta + self.sigma * z).floor();
-        // Only rounding can leave the bounds.
-        (size as u64).clamp(self.low, self.high)
-    }
-}
-
-/// `1 - F(x)` of the generalised Pareto distribution with location `theta`, shape `k`, scale `sigma`
-/// (Hosking and Wallis, Technometrics 29, 1987, with the sign of `k` that MATLAB and db_bench have).
-fn pareto_beyond(x: f64, theta: f64, k: f64, sigma: f64) -> f64 {
-    let z = (x - theta) / sigma;
-    if z <= 0.0 {
-        1.0
-    } else if k == 0.0 {
-        (-z).exp()
-    } else {
-        (1.0 + k * z).max(0.0).powf(-1.0 / k)
-    }
-}
-
 /// Whether a distribution leaves nothing between its bounds that a draw could take.
 pub fn is_empty(of: &SizeDistribution) -> bool {
     match of {
@@ -270,20 +193,14 @@ pub fn is_empty(of: &SizeDistribution) -> bool {
             sd,
             low,
             high,
-        } => {
-            let normal = Normal::new(*mean, *sd, *low, *high);
-            low < high && (normal.to - normal.from).abs() < f64::MIN_POSITIVE
-        }
+        } => low < high && Normal::new(*mean, *sd, *low, *high).is_empty(),
         SizeDistribution::Pareto {
             theta,
             k,
             sigma,
             low,
             high,
-        } => {
-            let pareto = Pareto::new([*theta, *k, *sigma], *low, *high);
-            low < high && pareto.beyond_low <= pareto.beyond_high
-        }
+        } => low < high && Pareto::new([*theta, *k, *sigma], *low, *high).is_empty(),
         SizeDistribution::Row { length, .. } => is_empty(length),
         _ => false,
     }
@@ -291,6 +208,7 @@ pub fn is_empty(of: &SizeDistribution) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::continuous::pareto_beyond;
     use super::super::testing::assert_fits;
     use super::*;
     use proptest::prelude::*;
@@ -422,10 +340,7 @@ mod tests {
             names_bytes: 60,
             length: Box::new(length),
         };
-        assert!(matches!(
-            Sizes::new(&row(constant(100))),
-            Sizes::Constant(1140)
-        ));
+        assert_eq!(Sizes::new(&row(constant(100))).constant(), Some(1140));
         // Ten lengths of 0 or 1: a binomial distribution.
         let binomial = [
             1.0, 10.0, 45.0, 120.0, 210.0, 252.0, 210.0, 120.0, 45.0, 10.0, 1.0,

@@ -1,6 +1,6 @@
 //! What a mix must satisfy.
 
-use crate::protocol::{Mix, MixOperation};
+use crate::protocol::{Mix, MixOperation, RunRequest};
 
 use super::distributions::{key_distribution, size_distribution};
 use super::{require, Checked, VALUE_BYTES_MAX};
@@ -8,6 +8,8 @@ use super::{require, Checked, VALUE_BYTES_MAX};
 /// Numbers of keys stay below, so that none that is inserted can overflow.
 const KEY_NUMBER_MAX: u64 = 1 << 62;
 const SCAN_LENGTH_MAX: u64 = 1 << 32;
+/// RocksDB's names of the operator that takes the last operand for the value.
+const PUT_OPERATORS: [&str; 3] = ["put", "put_v1", "PutOperator"];
 
 /// The mix that the request calls `field`.
 pub fn mix(field: &str, mix: &Mix) -> Checked {
@@ -34,6 +36,29 @@ pub fn mix(field: &str, mix: &Mix) -> Checked {
         key_distribution(&inner("keys"), &mix.keys, mix.records, moving)?;
     }
     sizes(field, mix)
+}
+
+/// Merge operands are whole values, so the engine must take them for that.
+pub fn merges(request: &RunRequest) -> Checked {
+    let mixes = request.workload.phases.iter().flat_map(|phase| {
+        let beside = phase.companions.iter().filter_map(|each| each.mix.as_ref());
+        phase.mix.iter().chain(beside)
+    });
+    let merges = |mix: &Mix| mix.operations.contains_key(&MixOperation::Merge);
+    if !mixes.into_iter().any(merges) {
+        return Ok(());
+    }
+    let name = &request.engine.name;
+    let allowed = "rocksdb, since a mix has merge";
+    require(name == "rocksdb", "engine.name", name, allowed)?;
+    let option = "merge_operator";
+    let found = request
+        .options
+        .get(option)
+        .map_or("nothing", String::as_str);
+    let allowed = format!("{}, since a mix has merge", PUT_OPERATORS.join(" or "));
+    let sensible = PUT_OPERATORS.contains(&found);
+    require(sensible, &format!("options.{option}"), found, &allowed)
 }
 
 fn operations(field: &str, mix: &Mix) -> Checked {

@@ -49,7 +49,7 @@ impl MixPlan {
             chooser,
             scan_lengths: match &mix.scan_lengths {
                 Some(lengths) => Sizes::new(lengths),
-                None => Sizes::Constant(1),
+                None => Sizes::always(1),
             },
             records: Records::new(mix, inserts && seen),
         }
