@@ -421,12 +421,17 @@ pub enum KeyDistribution {
         /// Share of the keys.
         fraction: f64,
     },
-    /// The share of the first x keys is `a x^b`: db_bench's `key_dist_a`, `key_dist_b`.
+    /// The share of the first x ranks is `a x^b`, and a hash sends ranks to keys, however many there
+    /// are of either: db_bench's `key_dist_a`, `key_dist_b`.
     Power {
         /// Factor.
         a: f64,
         /// Exponent.
         b: f64,
+        /// How many different random numbers ranks are made of: in db_bench, as many as there are
+        /// keys. Absent: as many as floats have digits for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        grains: Option<u64>,
     },
     /// Key ranges, the hotness of which is the sum of two exponentials of their rank.
     Ranges {
@@ -446,6 +451,9 @@ pub enum KeyDistribution {
         /// See `key_a`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key_b: Option<f64>,
+        /// As `grains` of [`KeyDistribution::Power`]: in db_bench, as many as a range has keys.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key_grains: Option<u64>,
     },
 }
 

@@ -9,47 +9,72 @@ use super::{below, unit, Shares};
 const SCATTER: u64 = 0x686f_746e_6573_7321;
 /// Below this db_bench takes a share for none.
 const SHARE_MIN: f64 = 1e-16;
+/// Beyond this many, floats have not every whole number.
+const RANK_MAX: f64 = (1u64 << f64::MANTISSA_DIGITS) as f64;
 
 /// Ranks of a power law: the first x of them have a share of `a x^b` (`key_dist_a`, `key_dist_b`).
 ///
-/// Where the shares of all ranks do not add up to one, the law is conditioned on them; where they
-/// do so before the last, the ranks behind have none.
+/// The last rank is the one where that share is 1, however many keys there are. As in db_bench
+/// (`PowerCdfInversion`, `MixGraph` and `DistGetKeyID` of tools/db_bench_tool.cc) a hash sends each
+/// rank to a key, so that the share of a key is the sum of the shares `a (r^b - (r - 1)^b)` of the
+/// ranks r that meet there: where ranks are many times as many as keys, a few keys are hot, and all
+/// the others nearly alike.
+///
+/// db_bench takes the remainder of a random number for u, so that it has as many values as there are
+/// keys. Of ranks far down each value makes one, of several beside it none, and where most are far
+/// down, a key is drawn by no value with a chance of `1 / e`: `grains` are these values.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct PowerRanks {
+pub struct PowerLaw {
     a: f64,
     inverse_b: f64,
-    items: u64,
-    whole: f64,
+    grains: Option<u64>,
 }
 
-impl PowerRanks {
-    /// Over `0..items`, of which there is at least one; `a` and `b` above 0, `a` at most 1.
-    pub fn new(items: u64, a: f64, b: f64) -> Self {
-        PowerRanks {
+impl PowerLaw {
+    /// `a` and `b` above 0, `a` at most 1, `grains` 1 at least.
+    pub fn new(a: f64, b: f64, grains: Option<u64>) -> Self {
+        PowerLaw {
             a,
             inverse_b: 1.0 / b,
-            items,
-            whole: (a * (items as f64).powf(b)).min(1.0),
+            grains,
         }
     }
 
-    /// The rank at `u`, from 0 to below 1.
+    /// One of `items` keys, of which there is at least one, by 64 random bits; each `place` has
+    /// a scattering of its own.
     #[inline]
-    pub fn rank(&self, u: f64) -> u64 {
-        let upto = (u * self.whole / self.a).powf(self.inverse_b).ceil() as u64;
-        upto.saturating_sub(1).min(self.items - 1)
+    pub fn key(&self, bits: u64, items: u64, place: u64) -> u64 {
+        let u = match self.grains {
+            None => unit(bits),
+            Some(grains) => below(bits, grains) as f64 / grains as f64,
+        };
+        let rank = self.rank(u);
+        let number = if rank <= RANK_MAX {
+            rank as u64
+        } else {
+            // So far down every u has a rank of its own, and a float may have no name for it.
+            u.to_bits()
+        };
+        below(mix(number ^ mix(SCATTER ^ place)), items)
+    }
+
+    /// The rank at `u`, from 0 to below 1: a whole number, 0 for a `u` of 0 alone, or infinite.
+    #[inline]
+    fn rank(&self, u: f64) -> f64 {
+        (u / self.a).powf(self.inverse_b).ceil()
     }
 }
 
 /// Key ranges of (nearly) equal width: the k-th hottest of them has a share in proportion to
 /// `a exp(b k) + c exp(d k)` (`keyrange_dist_a` to `_d`, `keyrange_num`), and in each the keys have
-/// those of [`PowerRanks`], or are all alike.
+/// those of [`PowerLaw`], or are all alike.
 #[derive(Debug, Clone)]
 pub struct Ranges {
     items: u64,
     count: u64,
     shares: Shares,
-    power: Option<(f64, f64)>,
+    order: Permutation,
+    power: Option<PowerLaw>,
 }
 
 /// The parameters of [`Ranges`].
@@ -61,8 +86,8 @@ pub struct RangesOf {
     pub count: u64,
     /// `a`, `b`, `c`, `d`.
     pub exponentials: [f64; 4],
-    /// `key_a`, `key_b`.
-    pub power: Option<(f64, f64)>,
+    /// `key_a`, `key_b`, `key_grains`.
+    pub power: Option<PowerLaw>,
 }
 
 /// The weights of the ranges, the hottest rank first, where they decrease.
@@ -85,6 +110,7 @@ impl Ranges {
             items: of.items,
             count: of.count,
             shares: Shares::new(range_weights(of.count, of.exponentials)),
+            order: Permutation::new(of.count, SCATTER),
             power: of.power,
         }
     }
@@ -92,17 +118,13 @@ impl Ranges {
     /// A key, by 64 random bits for its range and as many for its place there.
     #[inline]
     pub fn key(&self, range_bits: u64, key_bits: u64) -> u64 {
-        let rank = self.shares.pick(range_bits) as u64;
-        let range = Permutation::new(self.count, SCATTER).get(rank);
+        let range = self.order.get(self.shares.pick(range_bits) as u64);
         let start = self.start(range);
         let width = self.start(range + 1) - start;
         start
             + match self.power {
                 None => below(key_bits, width),
-                Some((a, b)) => {
-                    let rank = PowerRanks::new(width, a, b).rank(unit(key_bits));
-                    Permutation::new(width, mix(SCATTER ^ range)).get(rank)
-                }
+                Some(law) => law.key(key_bits, width, range),
             }
     }
 
@@ -112,9 +134,23 @@ impl Ranges {
     }
 }
 
-/// The order in which [`PowerRanks`] over all keys are scattered over them.
-pub fn scatter(items: u64) -> Permutation {
-    Permutation::new(items, SCATTER)
+/// The closed form: the shares of `items` keys, each rank going to the key that `key_of` says.
+#[cfg(test)]
+pub fn folded_shares(a: f64, b: f64, items: u64, key_of: impl Fn(u64) -> u64) -> Vec<f64> {
+    let upto = |rank: u64| (a * (rank as f64).powf(b)).min(1.0);
+    let mut shares = vec![0.0; items as usize];
+    let mut rank = 0;
+    while upto(rank) < 1.0 {
+        rank += 1;
+        shares[key_of(rank) as usize] += upto(rank) - upto(rank - 1);
+    }
+    shares
+}
+
+/// The key to which a rank goes.
+#[cfg(test)]
+pub fn key_of_rank(rank: u64, items: u64, place: u64) -> u64 {
+    below(mix(rank ^ mix(SCATTER ^ place)), items)
 }
 
 #[cfg(test)]
@@ -124,27 +160,72 @@ mod tests {
     use proptest::prelude::*;
 
     #[test]
-    fn power_ranks_have_their_shares() {
-        // The parameters of FAST 2020 for ZippyDB, and a law that ends before the last item.
-        for (items, a, b) in [(1000, 0.002_312, 0.346_7), (500, 0.3, 0.5)] {
-            let ranks = PowerRanks::new(items, a, b);
+    fn a_power_law_is_folded_onto_the_keys() {
+        // Of ZippyDB in FAST 2020, with 40 million ranks, but for its factor; a law that ends before
+        // the last key, and one that gets steeper.
+        for (items, a, b) in [(1000, 0.02, 0.3467), (500, 0.05, 0.5), (300, 1e-8, 1.5)] {
+            let law = PowerLaw::new(a, b, None);
             let mut counts = vec![0; items as usize];
             for draw in 0..300_000 {
-                counts[ranks.rank(unit(mix(draw))) as usize] += 1;
+                counts[law.key(mix(draw), items, 7) as usize] += 1;
             }
-            let upto = |x: u64| (a * (x as f64).powf(b)).min(1.0);
-            let whole = upto(items);
-            let shares: Vec<f64> = (0..items)
-                .map(|rank| (upto(rank + 1) - upto(rank)) / whole)
-                .collect();
+            let shares = folded_shares(a, b, items, |rank| key_of_rank(rank, items, 7));
             assert_fits("power", &counts, &shares);
         }
+    }
+
+    /// The hottest of as many keys as db_bench's command for ZippyDB has in a range: what is folded
+    /// onto them all counts little beside their own ranks.
+    #[test]
+    fn the_hottest_keys_have_the_shares_of_the_first_ranks() {
+        let (items, a, b) = (166_666, 0.002_312, 0.346_7);
+        let law = PowerLaw::new(a, b, None);
+        let mut counts = vec![0u32; items as usize];
+        let draws = 4_000_000;
+        for draw in 0..draws {
+            counts[law.key(mix(draw), items, 0) as usize] += 1;
+        }
+        counts.sort_unstable_by(|one, other| other.cmp(one));
+        for rank in [1, 10, 100] {
+            let drawn = counts[..rank].iter().sum::<u32>() as f64 / draws as f64;
+            let due = a * (rank as f64).powf(b) + rank as f64 * (1.0 - a) / items as f64;
+            assert!((drawn / due - 1.0).abs() < 0.05, "{rank}: {drawn} {due}");
+        }
+    }
+
+    /// Each of the grains sends its share to the key of its rank, and most ranks have none.
+    #[test]
+    fn grains_are_drawn_alike_and_leave_keys_out() {
+        let (items, a, b, grains) = (1000, 0.002_312, 0.346_7, 1000);
+        let law = PowerLaw::new(a, b, Some(grains));
+        let mut shares = vec![0.0; items as usize];
+        for grain in 0..grains {
+            let rank = (grain as f64 / grains as f64 / a).powf(1.0 / b).ceil() as u64;
+            shares[key_of_rank(rank, items, 3) as usize] += 1.0 / grains as f64;
+        }
+        let left_out = shares.iter().filter(|share| **share == 0.0).count();
+        assert!((330..410).contains(&left_out), "{left_out}");
+        let mut counts = vec![0; items as usize];
+        for draw in 0..300_000 {
+            counts[law.key(mix(draw), items, 3) as usize] += 1;
+        }
+        assert_fits("grains", &counts, &shares);
+    }
+
+    #[test]
+    fn ranks_that_no_float_can_hold_fall_on_all_keys() {
+        let law = PowerLaw::new(1e-300, 0.1, None);
+        let mut counts = vec![0; 50];
+        for draw in 0..100_000 {
+            counts[law.key(mix(draw), 50, 0) as usize] += 1;
+        }
+        assert_fits("far ranks", &counts, &[0.02; 50]);
     }
 
     #[test]
     fn ranges_have_their_shares_and_keep_to_their_bounds() {
         let (items, count, exponentials) = (1003, 30, [14.18, -2.917, 0.0164, -0.08082]);
-        let power = Some((0.05, 0.6));
+        let power = Some(PowerLaw::new(0.05, 0.6, None));
         let of = RangesOf {
             items,
             count,
@@ -167,13 +248,13 @@ mod tests {
             shares[order.get(rank as u64) as usize] = weight / sum;
         }
         assert_fits("ranges", &by_range, &shares);
-        // The hottest key of the hottest range.
+        // Within the hottest range.
         let hottest = order.get(0);
         let (from, to) = (ranges.start(hottest), ranges.start(hottest + 1));
-        let inside = &by_key[from as usize..to as usize];
-        let first = *inside.iter().max().unwrap() as f64 / inside.iter().sum::<u64>() as f64;
-        let due = 0.05 / (0.05 * ((to - from) as f64).powf(0.6)).min(1.0);
-        assert!((first / due - 1.0).abs() < 0.05, "{first} {due}");
+        let within = folded_shares(0.05, 0.6, to - from, |rank| {
+            key_of_rank(rank, to - from, hottest)
+        });
+        assert_fits("within", &by_key[from as usize..to as usize], &within);
     }
 
     proptest! {
@@ -183,15 +264,18 @@ mod tests {
             b in 0.01f64..3.0,
         ) {
             let count = count.min(items);
-            for power in [None, Some((a, b))] {
+            let laws = [None, Some(items)].map(|grains| PowerLaw::new(a, b, grains));
+            for power in [None, Some(laws[0]), Some(laws[1])] {
                 let of = RangesOf { items, count, exponentials: [1.0, -0.01, 0.0, 0.0], power };
                 prop_assert!(Ranges::new(of).key(bits.0, bits.1) < items);
                 let last = Ranges::new(of).key(u64::MAX, u64::MAX);
                 prop_assert!(last < items);
             }
-            prop_assert!(PowerRanks::new(items, a, b).rank(unit(bits.0)) < items);
-            prop_assert!(PowerRanks::new(items, a, b).rank(unit(u64::MAX)) < items);
-            prop_assert_eq!(PowerRanks::new(items, a, b).rank(0.0), 0);
+            let law = laws[0];
+            prop_assert!(law.key(bits.0, items, bits.1) < items);
+            prop_assert!(law.key(u64::MAX, items, 0) < items);
+            prop_assert_eq!(law.rank(0.0), 0.0);
+            prop_assert!(law.rank(unit(bits.0)) <= law.rank(unit(u64::MAX)));
         }
     }
 }

@@ -4,9 +4,9 @@ use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use crate::protocol::KeyDistribution;
-use crate::random::{fnv1a, Permutation};
+use crate::random::fnv1a;
 
-use super::hotness::{scatter, PowerRanks, Ranges, RangesOf};
+use super::hotness::{PowerLaw, Ranges, RangesOf};
 use super::{below, unit, Zipfian};
 
 /// Ranks that YCSB scatters over the keys, however many keys there are.
@@ -36,27 +36,13 @@ pub struct KeyChooser {
 #[derive(Debug, Clone)]
 enum Draw {
     Uniform,
-    Sequential {
-        next: u64,
-        step: u64,
-    },
+    Sequential { next: u64, step: u64 },
     Zipfian(Zipfian),
-    Scrambled {
-        ranks: Zipfian,
-        items: u64,
-    },
+    Scrambled { ranks: Zipfian, items: u64 },
     Latest(Zipfian),
-    Hotspot {
-        data: f64,
-        operations: f64,
-    },
-    Exponential {
-        gamma: f64,
-    },
-    Power {
-        ranks: PowerRanks,
-        order: Permutation,
-    },
+    Hotspot { data: f64, operations: f64 },
+    Exponential { gamma: f64 },
+    Power(PowerLaw),
     Ranges(Ranges),
 }
 
@@ -86,10 +72,7 @@ impl KeyChooser {
             } => Draw::Exponential {
                 gamma: -(-percentile / 100.0).ln_1p() / (records as f64 * fraction),
             },
-            KeyDistribution::Power { a, b } => Draw::Power {
-                ranks: PowerRanks::new(records, a, b),
-                order: scatter(records),
-            },
+            KeyDistribution::Power { a, b, grains } => Draw::Power(PowerLaw::new(a, b, grains)),
             KeyDistribution::Ranges {
                 ranges,
                 a,
@@ -98,11 +81,14 @@ impl KeyChooser {
                 d,
                 key_a,
                 key_b,
+                key_grains,
             } => Draw::Ranges(Ranges::new(RangesOf {
                 items: records,
                 count: ranges,
                 exponentials: [a, b, c, d],
-                power: key_a.zip(key_b),
+                power: key_a
+                    .zip(key_b)
+                    .map(|(a, b)| PowerLaw::new(a, b, key_grains)),
             })),
         };
         KeyChooser {
@@ -183,7 +169,7 @@ impl KeyChooser {
                 let back = -(-unit(random.random()) * whole).ln_1p() / *gamma;
                 live.end - 1 - (back as u64).min(live_count - 1)
             }
-            Draw::Power { ranks, order } => order.get(ranks.rank(unit(random.random()))),
+            Draw::Power(law) => law.key(random.random(), self.records, 0),
             Draw::Ranges(ranges) => ranges.key(random.random(), random.random()),
         }
     }
@@ -191,6 +177,7 @@ impl KeyChooser {
 
 #[cfg(test)]
 mod tests {
+    use super::super::hotness::{folded_shares, key_of_rank};
     use super::super::testing::assert_fits;
     use super::*;
     use proptest::prelude::*;
@@ -316,14 +303,10 @@ mod tests {
     #[test]
     fn power_is_scattered_over_all_keys() {
         let (a, b) = (0.05, 0.6);
-        let of = KeyDistribution::Power { a, b };
-        let upto = |x: u64| (a * (x as f64).powf(b)).min(1.0);
-        let order = scatter(100);
-        let mut shares = vec![0.0; 100];
-        for rank in 0..100 {
-            shares[order.get(rank) as usize] = (upto(rank + 1) - upto(rank)) / upto(100);
-        }
-        assert_fits("power", &counts(&of, 100, first(100)), &shares);
+        let of = KeyDistribution::Power { a, b, grains: None };
+        let shares = folded_shares(a, b, 100, |rank| key_of_rank(rank, 100, 0));
+        // 147 ranks; those inserted since are none of theirs.
+        assert_fits("power", &counts(&of, 100, first(110))[..100], &shares);
     }
 
     #[test]
@@ -357,7 +340,8 @@ mod tests {
                     fraction,
                 }
             }),
-            (1e-4f64..1.0, 0.05f64..2.0).prop_map(|(a, b)| KeyDistribution::Power { a, b }),
+            (1e-4f64..1.0, 0.05f64..2.0, prop::option::of(1u64..1 << 40))
+                .prop_map(|(a, b, grains)| KeyDistribution::Power { a, b, grains }),
             (1u64..4, 1e-4f64..1.0, 0.05f64..2.0).prop_map(|(ranges, key_a, key_b)| {
                 KeyDistribution::Ranges {
                     ranges,
@@ -367,6 +351,7 @@ mod tests {
                     d: -0.1,
                     key_a: Some(key_a),
                     key_b: Some(key_b),
+                    key_grains: None,
                 }
             }),
         ]

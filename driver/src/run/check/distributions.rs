@@ -63,12 +63,17 @@ pub fn key_distribution(field: &str, of: &KeyDistribution, records: u64, moving:
             check.holds(sensible, "percentile", percentile, allowed)?;
             check.share("fraction", fraction)
         }
-        KeyDistribution::Power { a, b } => {
+        KeyDistribution::Power { a, b, grains } => {
             check.share("a", a)?;
-            check.positive("b", b)
+            check.positive("b", b)?;
+            some_grains(&check, "grains", grains)
         }
         KeyDistribution::Ranges { .. } => ranges(&check, of, records),
     }
+}
+
+fn some_grains(check: &Checks<'_>, field: &str, grains: Option<u64>) -> Checked {
+    check.holds(grains != Some(0), field, 0, "at least 1")
 }
 
 fn ranges(check: &Checks<'_>, of: &KeyDistribution, records: u64) -> Checked {
@@ -80,6 +85,7 @@ fn ranges(check: &Checks<'_>, of: &KeyDistribution, records: u64) -> Checked {
         d,
         key_a,
         key_b,
+        key_grains,
     } = *of
     else {
         return Ok(());
@@ -95,10 +101,14 @@ fn ranges(check: &Checks<'_>, of: &KeyDistribution, records: u64) -> Checked {
     let allowed = "parameters by which some range has a share above 0, and none an endless one";
     check.holds(sensible, "a", a, allowed)?;
     match (key_a, key_b) {
-        (None, None) => Ok(()),
+        (None, None) => {
+            let allowed = "given together with key_a and key_b";
+            check.holds(key_grains.is_none(), "key_grains", "it alone", allowed)
+        }
         (Some(key_a), Some(key_b)) => {
             check.share("key_a", key_a)?;
-            check.positive("key_b", key_b)
+            check.positive("key_b", key_b)?;
+            some_grains(check, "key_grains", key_grains)
         }
         (Some(_), None) => check.holds(false, "key_b", "nothing", "given together with key_a"),
         (None, Some(_)) => check.holds(false, "key_a", "nothing", "given together with key_b"),
