@@ -215,7 +215,8 @@ fn what_cannot_be_replayed_is_refused() {
     assert!(refused(replay(&text, json!({}))).contains("offset 0: found text (\"no trace\")"));
     assert!(refused(replay(&folder.path().join("none"), json!({}))).contains("No such file"));
     let both = refused(replay(&path, json!({"operation": "fillseq"})));
-    assert!(both.contains("phases[0].operation"), "{both}");
+    let expected = "phases[0].replay: found operation and replay";
+    assert!(both.contains(expected), "{both}");
     let slow = refused(replay(
         &path,
         json!({"replay": {"path": path, "speed": 0.0}}),

@@ -8,7 +8,7 @@ import pytest
 
 from lsmtune.records.engine import EngineIdentity
 from lsmtune.records.measurement import Measurement, Outcome, PhaseMeasurement
-from lsmtune.records.workload import Companion, Mix, Phase, StepRate, Workload
+from lsmtune.records.workload import Companion, Mix, Phase, PhaseKind, StepRate, Workload
 from lsmtune.runners.lost_reads import with_lost_reads
 from lsmtune.runners.pair import slices_obstacle
 from lsmtune.workloads import make_workload
@@ -81,6 +81,27 @@ def test_what_may_be_missing_is_no_loss() -> None:
     with_it = replace(workload.phases[-1], companions=(beside,))
     one = replace(workload, phases=(*workload.phases[:-1], with_it))
     assert judged(one).outcome is Outcome.OK
+
+
+def test_reads_by_name_after_a_mix_that_deletes_may_miss() -> None:
+    # It was called data loss: only deletes by db_bench's names were known to remove keys.
+    load = Phase("load", PhaseKind.LOAD, "filluniquerandom", operations_per_thread=1000)
+    read = Phase("run", PhaseKind.MEASURE, "readrandom", operations_per_thread=1000)
+    mix = Mix((("delete", 1.0),), records=1000)
+    drop = Phase("drop", PhaseKind.WARMUP, mix=mix, operations=100)
+    for phases, outcome in (
+        ((load, read), Outcome.DATA_LOSS),
+        ((load, drop, read), Outcome.OK),
+        ((load, replace(read, companions=(Companion("gone", mix=mix),))), Outcome.OK),
+    ):
+        workload = Workload("w", phases, num=1000)
+        seen = measured(workload, 3)
+        named = tuple(
+            replace(one, operation=phase.operation, operations=phase.operations_whole or 0)
+            for one, phase in zip(seen.phases, phases, strict=True)
+        )
+        found = with_lost_reads(replace(seen, phases=named), 1000, (), phases)
+        assert found.outcome is outcome
 
 
 def with_last(workload: Workload, **fields: object) -> Workload:

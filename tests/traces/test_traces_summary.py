@@ -29,7 +29,7 @@ def test_the_golden_summary_is_read_with_its_values() -> None:
     assert (summary.records, summary.rocksdb_version) == (39, "7.8")
 
 
-@pytest.mark.parametrize("field", sorted(golden()))
+@pytest.mark.parametrize("field", sorted(golden().keys() - {"scan_lengths"}))
 def test_every_field_must_be_there_and_no_other(field: str) -> None:
     document = golden()
     del document[field]

@@ -1,6 +1,6 @@
 //! The values of a workload: what each write of each phase puts, as a function of its version.
 
-use crate::protocol::{Mix, Phase, Workload};
+use crate::protocol::{Mix, Operation, Phase, Workload};
 use crate::random::{mix, Sizes, ValuePool, Version};
 
 /// Sets the hash that a value's size is drawn with apart from the one that places its window.
@@ -62,8 +62,8 @@ impl Values {
     }
 }
 
-/// The threads of `phase` in the order of their numbers: its own, then those of its companions,
-/// each in turn.
+/// The threads of `phase` in the order of their numbers, as its tasks have it: its own, the writer
+/// of `readwhilewriting`, then those of its companions, each in turn.
 fn crews(workload: &Workload, phase: &Phase) -> Vec<Crew> {
     let sizes = |mix: Option<&Mix>| match mix.and_then(|mix| mix.value_sizes.as_ref()) {
         Some(sizes) => Sizes::new(sizes),
@@ -74,6 +74,13 @@ fn crews(workload: &Workload, phase: &Phase) -> Vec<Crew> {
         end,
         sizes: sizes(phase.mix.as_ref()),
     }];
+    if phase.operation == Some(Operation::ReadWhileWriting) {
+        end += 1;
+        crews.push(Crew {
+            end,
+            sizes: sizes(None),
+        });
+    }
     for companion in &phase.companions {
         end += companion.threads;
         crews.push(Crew {
@@ -125,6 +132,8 @@ mod tests {
                 {"name": "one", "kind": "load", "operation": "fillseq", "operations": 1},
                 {"name": "two", "kind": "measure", "mix": mix(20, 50), "operations": 1,
                  "threads": 2, "companions": [beside]},
+                {"name": "three", "kind": "measure", "operation": "readwhilewriting",
+                 "operations": 1, "threads": 2, "companions": [beside]},
             ],
         }))
         .unwrap()
@@ -145,6 +154,8 @@ mod tests {
             assert!(drawn.iter().all(|size| (20..=50).contains(size)));
             assert!((20..=50).all(|size| drawn.contains(&size)));
         }
+        assert!(sizes(2, 2).iter().all(|size| *size == 100));
+        assert!(sizes(2, 3).iter().all(|size| *size >= 300));
         for thread in 2..4 {
             assert!(sizes(1, thread)
                 .iter()

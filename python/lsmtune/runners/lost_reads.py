@@ -6,7 +6,7 @@ them, that sample cannot tell what was lost in the middle, but the reads in the 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from lsmtune.records.measurement import Measurement, Outcome, PhaseMeasurement, RunError
@@ -30,7 +30,9 @@ def with_lost_reads(
     """
     if measurement.outcome is not Outcome.OK or measurement.engine.name == _KEEPS_NOTHING:
         return measurement
-    phase = _first_lossy(measurement.phases, num, all_put=_put_all(before, num))
+    deleting = frozenset(phase.name for phase in phases if _may_delete(phase))
+    all_put = _put_all(before, num)
+    phase = _first_lossy(measurement.phases, num, deleting, all_put=all_put)
     phase = phase or _first_lossy_mix(measurement.phases, num, phases)
     if phase is None:
         return measurement
@@ -50,13 +52,13 @@ def _put_all(before: Sequence[Phase], num: int) -> bool:
 
 
 def _first_lossy(
-    phases: Sequence[PhaseMeasurement], num: int, *, all_put: bool
+    phases: Sequence[PhaseMeasurement], num: int, deleting: Collection[str], *, all_put: bool
 ) -> PhaseMeasurement | None:
     for phase in phases:
-        if phase.operation == _PUTS_EVERY_KEY:
-            all_put = all_put or phase.operations >= num
-        elif phase.operation in _DELETES:
+        if phase.operation in _DELETES or phase.name in deleting:
             all_put = False
+        elif phase.operation == _PUTS_EVERY_KEY:
+            all_put = all_put or phase.operations >= num
         elif all_put and phase.operation in _READS_WHAT_WAS_PUT and phase.keys_missing:
             return phase
     return None

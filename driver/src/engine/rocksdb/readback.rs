@@ -199,6 +199,7 @@ fn class(name: &str) -> String {
     match bare {
         "prefixhash" => "hashskiplist".into(),
         "hashlinkedlist" => "hashlinklist".into(),
+        "put" | "putv1" => "putoperator".into(),
         other => other.into(),
     }
 }
@@ -247,6 +248,9 @@ mod tests {
             ("fixed:8", "rocksdb.FixedPrefix.8"),
             ("capped:8", "rocksdb.CappedPrefix.8"),
             ("vector", "{id=VectorRepFactory;count=7;}"),
+            ("put", "PutOperator"),
+            ("put_v1", "PutOperator"),
+            ("PutOperator", "{id=PutOperator;}"),
             ("8M", "{capacity=8388608;id=lru_cache}"),
             ("{id=skip_list;lookahead=4}", "SkipListFactory:4"),
             ("{lookahead=0}", "SkipListFactory"),
@@ -282,6 +286,7 @@ mod tests {
             ("vector", "{id=HashSkipListRepFactory;bucket_count=7;}"),
             ("9M", "{capacity=8388608;id=lru_cache}"),
             ("{id=skip_list;lookahead=4}", "SkipListFactory"),
+            ("put", "UInt64AddOperator"),
             ("{nosuch=2}", "{size_ratio=2;}"),
             ("0.25", "0.26"),
         ] {

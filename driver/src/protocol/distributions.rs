@@ -1,0 +1,145 @@
+//! How keys, sizes and lengths are drawn; `docs/measuring.md` says what each means.
+
+use serde::{Deserialize, Serialize};
+
+/// How keys are chosen among those that exist.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "distribution", rename_all = "snake_case", deny_unknown_fields)]
+pub enum KeyDistribution {
+    /// All alike.
+    Uniform,
+    /// One after another, in the order of their numbers, and again.
+    Sequential,
+    /// The k-th key with a share of `1 / k^theta`.
+    Zipfian {
+        /// Exponent, above 0 and not 1.
+        theta: f64,
+    },
+    /// As YCSB scatters a Zipfian over the keys.
+    ScrambledZipfian {
+        /// Exponent, above 0 and not 1.
+        theta: f64,
+        /// Keys over which it is scattered; those not there yet are drawn again. `records` where
+        /// absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        items: Option<u64>,
+    },
+    /// The k-th newest key with a share of `1 / k^theta`.
+    Latest {
+        /// Exponent, above 0 and not 1.
+        theta: f64,
+    },
+    /// A share of the operations on a share of the keys, uniformly on either side.
+    Hotspot {
+        /// Share of the keys that are hot.
+        hot_data: f64,
+        /// Share of the operations that go there.
+        hot_operations: f64,
+    },
+    /// YCSB's exponential: `percentile` per cent of the operations on the newest `fraction` of keys.
+    Exponential {
+        /// Per cent of the operations.
+        percentile: f64,
+        /// Share of the keys.
+        fraction: f64,
+    },
+    /// The share of the first x ranks is `a x^b`, and a hash sends ranks to keys, however many there
+    /// are of either: db_bench's `key_dist_a`, `key_dist_b`.
+    Power {
+        /// Factor.
+        a: f64,
+        /// Exponent.
+        b: f64,
+        /// How many different random numbers ranks are made of: in db_bench, as many as there are
+        /// keys. Absent: as many as floats have digits for.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        grains: Option<u64>,
+    },
+    /// Key ranges, the hotness of which is the sum of two exponentials of their rank.
+    Ranges {
+        /// Ranges of equal width.
+        ranges: u64,
+        /// Of `a exp(b x) + c exp(d x)`.
+        a: f64,
+        /// See `a`.
+        b: f64,
+        /// See `a`.
+        c: f64,
+        /// See `a`.
+        d: f64,
+        /// Hotness within a range, as [`KeyDistribution::Power`]; uniform where absent.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key_a: Option<f64>,
+        /// See `key_a`.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key_b: Option<f64>,
+        /// As `grains` of [`KeyDistribution::Power`]: in db_bench, as many as a range has keys.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        key_grains: Option<u64>,
+    },
+}
+
+/// How sizes and lengths are drawn.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "distribution", rename_all = "snake_case", deny_unknown_fields)]
+pub enum SizeDistribution {
+    /// Always the same.
+    Constant {
+        /// That.
+        size: u64,
+    },
+    /// All alike.
+    Uniform {
+        /// Smallest.
+        low: u64,
+        /// Largest.
+        high: u64,
+    },
+    /// `low` most often, by YCSB's Zipfian.
+    Zipfian {
+        /// Smallest.
+        low: u64,
+        /// Largest.
+        high: u64,
+        /// Exponent, above 0 and not 1.
+        theta: f64,
+    },
+    /// Normal, conditioned on the bounds, rounded.
+    Normal {
+        /// Mean.
+        mean: f64,
+        /// Standard deviation.
+        sd: f64,
+        /// Smallest.
+        low: u64,
+        /// Largest.
+        high: u64,
+    },
+    /// Generalised Pareto, conditioned on the bounds, rounded down.
+    Pareto {
+        /// Location.
+        theta: f64,
+        /// Shape.
+        k: f64,
+        /// Scale.
+        sigma: f64,
+        /// Smallest.
+        low: u64,
+        /// Largest.
+        high: u64,
+    },
+    /// A row of fields as YCSB-cpp writes it: before name and value of each their length, 4 bytes.
+    Row {
+        /// How many.
+        fields: u64,
+        /// Bytes of the names of all fields together.
+        names_bytes: u64,
+        /// Bytes of the value of a field.
+        length: Box<SizeDistribution>,
+    },
+    /// Sizes with weights.
+    Table {
+        /// Pairs of size and weight.
+        sizes: Vec<(u64, f64)>,
+    },
+}

@@ -1,0 +1,257 @@
+//! What the driver says.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::error::ErrorReply;
+use super::phase_reply::PhaseReply;
+use super::workload::PhaseKind;
+use crate::engine::{Identity, LevelWork, OptionNotTaken};
+use crate::trace::inspect::TraceSummary;
+
+/// What the driver says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub enum Message {
+    /// Always first.
+    Hello {
+        /// [`PROTOCOL_VERSION`].
+        protocol_version: u32,
+        /// Version of the driver.
+        driver_version: String,
+    },
+    /// The engine accepted the options.
+    Opened {
+        /// What was opened.
+        engine: EngineReply,
+        /// Options whose effective value is not the requested one, or is not known.
+        options_not_taken: Vec<OptionReply>,
+    },
+    /// A phase begins.
+    PhaseStarted {
+        /// Position in the workload.
+        index: usize,
+        /// Name of the phase.
+        name: String,
+        /// What it is for.
+        kind: PhaseKind,
+    },
+    /// One step of the interval series.
+    Interval(Interval),
+    /// A slice is over, and the driver stops its whole process (SIGSTOP) until somebody continues
+    /// it (SIGCONT): only in runs with slices. A SIGCONT sent before the process has stopped is
+    /// lost, so wait for the stop first, or for the end of a run that was cancelled: it does not
+    /// stop any more. Everything counts from the start of the phase, without the time spent
+    /// stopped.
+    Paused {
+        /// Position of the phase in the workload.
+        index: usize,
+        /// Slices of the phase that are over; 0 when it has not begun.
+        slice: usize,
+        /// Operations so far, of the phase's own threads.
+        operations_total: u64,
+        /// Seconds so far.
+        elapsed_s: f64,
+        /// CPU seconds of the process so far.
+        cpu_s: f64,
+        /// Seconds stolen from the machine so far; `None` where the kernel does not say.
+        steal_s: Option<f64>,
+    },
+    /// A phase ended, drain included.
+    PhaseFinished {
+        /// Position in the workload.
+        index: usize,
+        /// What it observed.
+        phase: Box<PhaseReply>,
+    },
+    /// Flushes and compactions of a phase, known once the database is closed.
+    BackgroundWork {
+        /// Position in the workload.
+        index: usize,
+        /// Memtables written out.
+        flushes: Option<u64>,
+        /// Bytes they took.
+        flush_bytes: Option<u64>,
+        /// Compactions that rewrote data.
+        compactions: Option<u64>,
+        /// Bytes read by them.
+        compaction_read_bytes: Option<u64>,
+        /// Bytes written by them.
+        compaction_write_bytes: Option<u64>,
+        /// The compactions again, by output level, lowest first; levels without any are left out.
+        levels: Option<Vec<LevelReply>>,
+        /// Flushed and compacted bytes per user byte written.
+        write_amplification: Option<f64>,
+    },
+    /// The written keys were read back from the reopened database: after a run, a sample of them;
+    /// in answer to a check, all that were reported done.
+    Verified {
+        /// How many were checked.
+        keys_checked: u64,
+        /// Not there, or there although deleted.
+        keys_lost: u64,
+        /// There, with bytes that nobody wrote last.
+        keys_wrong: u64,
+        /// Only in answer to a check: keys after the reported ones that are there too, up to the
+        /// first that is not.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        keys_beyond: Option<u64>,
+        /// Seconds that reopening took.
+        reopen_s: f64,
+    },
+    /// Answer to a probe.
+    Probed {
+        /// What the library is.
+        engine: EngineReply,
+        /// Compression algorithms compiled in.
+        compressions: Vec<String>,
+        /// Every option that the engine knows, with its default.
+        options: Vec<OptionDefault>,
+    },
+    /// How far the answer to `inspect_trace` has come.
+    TraceProgress {
+        /// Bytes read.
+        bytes_read: u64,
+        /// Bytes of the file.
+        bytes_total: u64,
+        /// Records seen.
+        records: u64,
+        /// Seconds so far.
+        elapsed_s: f64,
+    },
+    /// Answer to `inspect_trace`.
+    TraceSummary(Box<TraceSummary>),
+    /// The last message of a run that worked.
+    Finished {
+        /// Always `ok`.
+        outcome: String,
+        /// Seconds from request to here.
+        elapsed_s: f64,
+        /// CPU seconds of the process.
+        cpu_s: f64,
+        /// Peak resident memory.
+        rss_bytes_max: u64,
+        /// Bytes of all files of the database.
+        database_bytes: u64,
+    },
+    /// The last message of a run that did not.
+    Failed {
+        /// How it ended.
+        outcome: Outcome,
+        /// Why.
+        error: ErrorReply,
+    },
+}
+
+/// How a run ended, as far as the driver can tell; the runner adds the outcomes of dead drivers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Outcome {
+    /// The request cannot be carried out.
+    Invalid,
+    /// The engine failed.
+    Crashed,
+    /// No space left on the device.
+    DiskFull,
+    /// The read-back found lost or wrong values.
+    DataLoss,
+    /// The tuner asked for it.
+    Cancelled,
+}
+
+/// Name, version and library of an engine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EngineReply {
+    /// Name of the engine.
+    pub name: String,
+    /// As the engine states it.
+    pub version: Option<String>,
+    /// What was loaded.
+    pub library: Option<PathBuf>,
+}
+
+impl From<Identity> for EngineReply {
+    fn from(identity: Identity) -> Self {
+        EngineReply {
+            name: identity.name,
+            version: identity.version,
+            library: identity.library,
+        }
+    }
+}
+
+/// An option that did not take.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OptionReply {
+    /// The option.
+    pub name: String,
+    /// What was asked for.
+    pub requested: String,
+    /// What is in force; `None` where the engine does not say.
+    pub effective: Option<String>,
+}
+
+impl From<OptionNotTaken> for OptionReply {
+    fn from(option: OptionNotTaken) -> Self {
+        OptionReply {
+            name: option.name,
+            requested: option.requested,
+            effective: option.effective,
+        }
+    }
+}
+
+/// Compactions of a phase into one level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LevelReply {
+    /// The level that they wrote to.
+    pub level: u32,
+    /// How many there were.
+    pub compactions: u64,
+    /// Bytes written by them.
+    pub compaction_write_bytes: u64,
+}
+
+impl From<(u32, LevelWork)> for LevelReply {
+    fn from((level, work): (u32, LevelWork)) -> Self {
+        LevelReply {
+            level,
+            compactions: work.compactions,
+            compaction_write_bytes: work.compaction_write_bytes,
+        }
+    }
+}
+
+/// An option and its default.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OptionDefault {
+    /// The option.
+    pub name: String,
+    /// Its default, as the engine writes it.
+    pub default: String,
+}
+
+/// One step of the interval series; `elapsed_s` is at its end.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Position of the phase in the workload.
+    pub index: usize,
+    /// Seconds since the phase began.
+    pub elapsed_s: f64,
+    /// Seconds since the previous step.
+    pub interval_s: f64,
+    /// Operations in this step.
+    pub operations: u64,
+    /// Operations since the phase began.
+    pub operations_total: u64,
+    /// Operations per second in this step.
+    pub throughput_ops_s: f64,
+    /// Resident memory at its end.
+    pub rss_bytes: u64,
+    /// CPU seconds of the process in this step.
+    pub cpu_s: f64,
+    /// Seconds stolen from the machine in this step, all cores together; `None` where the kernel
+    /// does not say.
+    pub steal_s: Option<f64>,
+}

@@ -1,0 +1,73 @@
+//! Operations that are drawn again and again.
+
+use serde::{Deserialize, Serialize};
+
+use super::distributions::{KeyDistribution, SizeDistribution};
+use super::workload::is_zero;
+
+/// What each thread draws again and again: an operation, a key, a size.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Mix {
+    /// Weights by operation.
+    pub operations: std::collections::BTreeMap<MixOperation, f64>,
+    /// Which of the existing keys.
+    pub keys: KeyDistribution,
+    /// Number of the first key that exists when the phase begins.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub first: u64,
+    /// How many exist.
+    pub records: u64,
+    /// Number of the first key that is inserted; `first + records` where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub insert_from: Option<u64>,
+    /// Entries of a scan; must be given where there are scans.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub scan_lengths: Option<SizeDistribution>,
+    /// Bytes of a value; `value_bytes` of the workload where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub value_sizes: Option<SizeDistribution>,
+    /// In which share of the draws the key decides the operation, always the same one of a key;
+    /// otherwise operation and key are drawn independently. Not where keys are inserted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation_by_key: Option<f64>,
+}
+
+impl Mix {
+    /// Whether the database is changed.
+    pub fn writes(&self) -> bool {
+        self.operations
+            .keys()
+            .any(|operation| !matches!(operation, MixOperation::Get | MixOperation::Scan))
+    }
+
+    /// Whether any operation takes a key that exists, of its own choice.
+    pub fn chooses_keys(&self) -> bool {
+        let none = [MixOperation::Insert, MixOperation::DeleteOldest];
+        self.operations.keys().any(|each| !none.contains(each))
+    }
+}
+
+/// One operation of a mix.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MixOperation {
+    /// Look a key up.
+    Get,
+    /// Write a key without looking.
+    Put,
+    /// Write the next new key.
+    Insert,
+    /// Look a row up and write it again; nothing is written where it is not there.
+    Update,
+    /// Look a row up, then update it.
+    ReadModifyWrite,
+    /// Open a cursor, seek, read entries.
+    Scan,
+    /// Delete a key.
+    Delete,
+    /// Delete the oldest key that no `delete_oldest` has deleted yet.
+    DeleteOldest,
+    /// Hand a key a merge operand: a whole new value. RocksDB, with `merge_operator=put`.
+    Merge,
+}

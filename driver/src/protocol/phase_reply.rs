@@ -1,0 +1,129 @@
+//! What a phase observed.
+
+use serde::{Deserialize, Serialize};
+
+use super::workload::{Operation, PhaseKind};
+use crate::trace::Damage;
+
+/// Latency of one operation type. Times in microseconds; the histogram counts nanoseconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LatencyReply {
+    /// Operations recorded.
+    pub count: u64,
+    /// Mean.
+    pub latency_us_mean: f64,
+    /// Median.
+    pub latency_us_p50: f64,
+    /// 95th percentile.
+    pub latency_us_p95: f64,
+    /// 99th percentile.
+    pub latency_us_p99: f64,
+    /// 99.9th percentile.
+    pub latency_us_p999: f64,
+    /// Largest.
+    pub latency_us_max: f64,
+    /// The whole histogram, HDR V2 compressed, in base64.
+    pub histogram_ns_base64: String,
+}
+
+/// What a phase observed. `None` means not known, never zero.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PhaseReply {
+    /// Name of the phase.
+    pub name: String,
+    /// What it was for.
+    pub kind: PhaseKind,
+    /// What its threads did.
+    pub operation: Option<Operation>,
+    /// Worker threads.
+    pub threads: usize,
+    /// Operations of all threads, the background writer's excluded.
+    pub operations: u64,
+    /// Seconds from the first operation to the end of the last.
+    pub elapsed_s: f64,
+    /// Seconds of flush and compaction after that, charged to the phase.
+    pub drain_s: f64,
+    /// `operations / elapsed_s`.
+    pub throughput_ops_s: f64,
+    /// `operations / (elapsed_s + drain_s)`.
+    pub sustained_throughput_ops_s: f64,
+    /// Whether the phase was cancelled before its size was reached.
+    pub cut_short: bool,
+    /// Mean latency of the phase's own operation type.
+    pub latency_us_mean: Option<f64>,
+    /// Median.
+    pub latency_us_p50: Option<f64>,
+    /// 95th percentile.
+    pub latency_us_p95: Option<f64>,
+    /// 99th percentile.
+    pub latency_us_p99: Option<f64>,
+    /// 99.9th percentile.
+    pub latency_us_p999: Option<f64>,
+    /// Largest.
+    pub latency_us_max: Option<f64>,
+    /// By operation type: `put`, `get`, `delete`, `next`, `seek`, those of a mix; of companions
+    /// with their name before.
+    pub latencies: std::collections::BTreeMap<String, LatencyReply>,
+    /// Gets and seeks that found their key.
+    pub keys_found: Option<u64>,
+    /// Gets and seeks that did not.
+    pub keys_missing: Option<u64>,
+    /// Key and value bytes handed to the engine.
+    pub user_bytes_written: u64,
+    /// Key and value bytes handed out by the engine.
+    pub user_bytes_read: u64,
+    /// Filled in by `background_work`, when the database has been closed.
+    pub write_amplification: Option<f64>,
+    /// Bytes read by system calls per user byte read, in phases that only read.
+    pub read_amplification: Option<f64>,
+    /// Bytes on disk per live user byte, the number of live keys being estimated.
+    pub space_amplification: Option<f64>,
+    /// Process CPU time, drain included, per operation.
+    pub cpu_us_per_operation: Option<f64>,
+    /// Seconds for which the engine held writers back. The engine's own clock goes on while the
+    /// process is stopped between slices.
+    pub stall_s: Option<f64>,
+    /// Seconds stolen from the machine during the phase, all cores together.
+    pub steal_s: Option<f64>,
+    /// Peak resident memory in this phase.
+    pub rss_bytes_max: u64,
+    /// Bytes of all files of the database at the end.
+    pub database_bytes: u64,
+    /// Table files of each level at the end, level 0 first; absent where not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub files_per_level: Option<Vec<u64>>,
+    /// Their bytes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub bytes_per_level: Option<Vec<u64>>,
+    /// Share of the pages of the database's files that the kernel held in memory when a measure
+    /// phase began that was to begin cold; absent elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub page_cache_cached_share: Option<f64>,
+    /// Blocks that the phase's own reads found in the engine's block cache; absent where not known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_cache_hits: Option<u64>,
+    /// Blocks that they had to read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub block_cache_misses: Option<u64>,
+    /// How many of the phase's operations were of which type, where it has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations_by_type: Option<std::collections::BTreeMap<String, u64>>,
+    /// What a replay could not perform; absent in other phases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<ReplayReply>,
+    /// Wall clock at the start.
+    pub started_unix_us: u64,
+    /// Wall clock at the end, drain included.
+    pub finished_unix_us: u64,
+}
+
+/// What a replay could not perform.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ReplayReply {
+    /// Entries of write batches that were left out, by type: `delete_range`, `put_entity`,
+    /// `blob_index`.
+    pub skipped: std::collections::BTreeMap<String, u64>,
+    /// Where and why the trace could not be read on. What came before was performed.
+    pub damage: Option<Damage>,
+}

@@ -1,0 +1,289 @@
+//! What a run does: phases over one database.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::distributions::SizeDistribution;
+use super::mix::Mix;
+use crate::engine::Durability;
+
+/// A list of phases over one database.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Workload {
+    /// Bytes of a key: an 8-byte big-endian number, then `0` characters.
+    pub key_bytes: usize,
+    /// Bytes of a value.
+    pub value_bytes: usize,
+    /// Compressed size of a value divided by its size.
+    pub compression_ratio: f64,
+    /// Number of keys in the key space.
+    pub num: u64,
+    /// What a crash may cost.
+    pub durability: Durability,
+    /// What the kernel holds of the database when a measure phase begins.
+    #[serde(default, skip_serializing_if = "is_warm")]
+    pub page_cache: PageCache,
+    /// What keys look like; db_bench's numbers where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub keys: Option<KeyFormat>,
+    /// Bytes of a key as a function of its number, at most `key_bytes`; only of db_bench's numbers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub key_sizes: Option<SizeDistribution>,
+    /// Databases open in this process; a key belongs to one of them.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub databases: usize,
+    /// Column families of each database; a key belongs to one of them.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub column_families: usize,
+    /// What happens, in order.
+    pub phases: Vec<Phase>,
+}
+
+/// What the kernel holds of the database's files when a measure phase begins. An engine that reads
+/// past the kernel's cache is told so by its own options.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PageCache {
+    /// What the phases before left there.
+    #[default]
+    Warm,
+    /// As little as can be: the database is closed, dropped from the cache, and opened again.
+    Cold,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
+fn is_warm(page_cache: &PageCache) -> bool {
+    *page_cache == PageCache::Warm
+}
+
+/// What a phase is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum PhaseKind {
+    /// Fill the database.
+    Load,
+    /// Flush, and wait for compactions.
+    Settle,
+    /// Run without being judged.
+    Warmup,
+    /// Run and be judged; writes are charged with their drain.
+    Measure,
+}
+
+/// One phase; `docs/measuring.md` says how it is executed and measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Phase {
+    /// Unique within the workload.
+    pub name: String,
+    /// What it is for.
+    pub kind: PhaseKind,
+    /// What each thread does: one of this, `mix` and `replay`; none of them in `settle`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Operation>,
+    /// Several operations, drawn again and again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mix: Option<Mix>,
+    /// The operations of a recorded trace.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replay: Option<Replay>,
+    /// Operations of each thread, as in db_bench.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations_per_thread: Option<u64>,
+    /// Operations of all threads together, as in YCSB; in place of `operations_per_thread`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operations: Option<u64>,
+    /// Seconds after which every thread stops.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub duration_s: Option<f64>,
+    /// Worker threads.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub threads: usize,
+    /// Open loop: operations started per second over all threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_ops_s: Option<f64>,
+    /// Open loop at a rate that changes with time; in place of `rate_ops_s`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate: Option<Rate>,
+    /// Threads that work beside those of the phase, for as long as it lasts.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub companions: Vec<Companion>,
+    /// Steps after each seek of `seekrandom`.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub seek_nexts: u64,
+}
+
+impl Phase {
+    /// Whether the database is changed.
+    pub fn writes(&self) -> bool {
+        self.operation.is_some_and(Operation::writes)
+            || self.mix.as_ref().is_some_and(Mix::writes)
+            || self.companions.iter().any(Companion::writes)
+    }
+
+    /// Operations of all threads together; `None` where something else ends the phase.
+    pub fn operations_whole(&self) -> Option<u64> {
+        let each = self.operations_per_thread;
+        let whole = each.map(|each| each.saturating_mul(self.threads as u64));
+        self.operations.or(whole)
+    }
+
+    /// Operations of one thread: of those of all together the first threads do one more where they
+    /// cannot be divided.
+    pub fn operations_of(&self, thread: usize) -> Option<u64> {
+        let (thread, threads) = (thread as u64, self.threads as u64);
+        let share = |whole: u64| whole / threads + u64::from(thread < whole % threads);
+        self.operations.map(share).or(self.operations_per_thread)
+    }
+}
+
+/// What keys look like.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "format", rename_all = "snake_case", deny_unknown_fields)]
+pub enum KeyFormat {
+    /// As YCSB builds them: `prefix`, then the number in decimal digits.
+    Ycsb {
+        /// What every key begins with.
+        prefix: String,
+        /// Digits at least, zeros before.
+        zero_padding: usize,
+        /// Whether the number is hashed first.
+        order: KeyPlacement,
+    },
+}
+
+/// Whether records that are inserted one after another are neighbours in key order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyPlacement {
+    /// They are.
+    Ordered,
+    /// They are not: the key holds a hash of the number.
+    Hashed,
+}
+
+/// A rate that changes with time, over all threads.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "shape", rename_all = "snake_case", deny_unknown_fields)]
+pub enum Rate {
+    /// `mean + amplitude sin(2 pi (t + offset) / period)`, never below 0.
+    Sine {
+        /// Operations per second.
+        mean_ops_s: f64,
+        /// At most the mean.
+        amplitude_ops_s: f64,
+        /// Seconds of a whole wave.
+        period_s: f64,
+        /// Seconds of the wave that are over when the phase begins.
+        #[serde(default)]
+        offset_s: f64,
+    },
+    /// One rate after another, and again from the first.
+    Steps {
+        /// Pairs of seconds and operations per second.
+        steps: Vec<(f64, f64)>,
+    },
+}
+
+/// A trace to perform.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replay {
+    /// File of the trace.
+    pub path: PathBuf,
+    /// Times its own pace; as fast as it goes where absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub speed: Option<f64>,
+}
+
+/// Threads that work beside a phase, for as long as it lasts; not counted in its operations.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Companion {
+    /// Unique within the phase; its latencies are filed as `name.type`.
+    pub name: String,
+    /// What each thread does: one of this and `mix`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub operation: Option<Operation>,
+    /// Several operations, drawn again and again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mix: Option<Mix>,
+    /// Its threads.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub threads: usize,
+    /// Open loop: operations started per second over its threads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rate_ops_s: Option<f64>,
+}
+
+impl Companion {
+    /// Whether the database is changed.
+    pub fn writes(&self) -> bool {
+        self.operation.is_some_and(Operation::writes) || self.mix.as_ref().is_some_and(Mix::writes)
+    }
+}
+
+fn one() -> usize {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
+fn is_one(threads: &usize) -> bool {
+    *threads == 1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
+pub(super) fn is_zero(nexts: &u64) -> bool {
+    *nexts == 0
+}
+
+/// What one thread of a phase repeats. Names and meaning are those of db_bench, which has
+/// `filluniquerandom` and no counterparts of it for reads and deletes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Operation {
+    /// Put keys 0, 1, 2 ...
+    FillSeq,
+    /// Put uniformly drawn keys.
+    FillRandom,
+    /// Put every key once, in random order.
+    FillUniqueRandom,
+    /// Put uniformly drawn keys into a loaded database.
+    Overwrite,
+    /// Step through the database in key order.
+    ReadSeq,
+    /// Get uniformly drawn keys.
+    ReadRandom,
+    /// Get every key once, in random order.
+    ReadUniqueRandom,
+    /// Get keys that were never written.
+    ReadMissing,
+    /// Get keys out of the first hundredth of the key space.
+    ReadHot,
+    /// Open a cursor, seek a uniformly drawn key, step `seek_nexts` times.
+    SeekRandom,
+    /// Delete uniformly drawn keys.
+    DeleteRandom,
+    /// Delete every key once, in random order.
+    DeleteUniqueRandom,
+    /// `ReadRandom` by the phase's threads while one more thread overwrites.
+    ReadWhileWriting,
+}
+
+impl Operation {
+    /// Whether the database is changed.
+    pub fn writes(self) -> bool {
+        matches!(
+            self,
+            Operation::FillSeq
+                | Operation::FillRandom
+                | Operation::FillUniqueRandom
+                | Operation::Overwrite
+                | Operation::DeleteRandom
+                | Operation::DeleteUniqueRandom
+                | Operation::ReadWhileWriting
+        )
+    }
+}
