@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import contextlib
 import os
 import signal
 import subprocess
@@ -207,7 +208,9 @@ def test_cores_hold_for_every_thread_of_the_engine(driver: Path, requests: Reque
     def on_message(_message: Message) -> None:
         for child in psutil.Process().children():
             for thread in child.threads():
-                seen.add(frozenset(os.sched_getaffinity(thread.id)))
+                # A thread may end between the two looks.
+                with contextlib.suppress(ProcessLookupError):
+                    seen.add(frozenset(os.sched_getaffinity(thread.id)))
 
     request = replace(requests[0], cpus=(core,), slices=0)
     assert NativeRunner(driver).run(request, on_message).outcome is Outcome.OK
