@@ -97,13 +97,14 @@ def _record(db_bench: str, given: argparse.Namespace, place: Path, trace: Path) 
     for command in ([db_bench, "--benchmarks=fillseq", *common], recorded):
         subprocess.run(command, check=True, capture_output=True)
     shutil.rmtree(place / "db")
-    return recorded
+    # The folder was for this run only.
+    return [word.replace(str(place), "DIR") for word in recorded]
 
 
 def _lsmtune(*arguments: str) -> Any:
     code = "import sys; from lsmtune.cli.main import main; sys.exit(main())"
     command = [sys.executable, "-c", code, *arguments]
-    found = subprocess.run(command, check=True, capture_output=True, text=True, env=os.environ)
+    found = subprocess.run(command, stdout=subprocess.PIPE, text=True, env=os.environ, check=True)
     return json.loads(found.stdout)
 
 
@@ -140,8 +141,9 @@ def _phase(document: Any) -> dict[str, Any]:
     phase = measurement["phases"][-1]
     hits, misses = phase["block_cache_hits"], phase["block_cache_misses"]
     names = ("operations", "operations_by_type", "elapsed_s", "keys_found", "keys_missing")
+    engine = measurement["engine"]
     return {
-        "engine": measurement["engine"],
+        "engine": engine | {"library": Path(engine["library"]).name},
         **{name: phase.get(name) for name in names},
         "block_cache_hits": hits,
         "block_cache_misses": misses,

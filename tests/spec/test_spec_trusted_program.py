@@ -59,6 +59,16 @@ def test_without_a_path_it_is_looked_for(tmp_path: Path) -> None:
             "study.yaml:6: objective.metric: rocksdb-db_bench cannot tell it; found",
         ),
         ("objective: {metric: throughput_ops_s}\n", "", "objective.metric: rocksdb-db_bench cann"),
+        (
+            "budget: {trials: 2}",
+            "budget: {trials: 2}\nconstraints: ['stall_s <= 1']",
+            "constraints: rocksdb-db_bench cannot tell it: stall_s <= 1; found 'stall_s'; allo",
+        ),
+        (
+            "budget: {trials: 2}",
+            "budget: {trials: 2}\nconstraints: ['fillrandom.write_amplification < 20']",
+            "found 'fillrandom.write_amplification'; allowed: ",
+        ),
         ("path: bin/db_bench", "command: [x]", "runner.command: stands beside program"),
         ("path: bin/db_bench", "results: {json_lines: stdout}", "runner.results: stands beside"),
         ("program: rocksdb-db_bench", "program: ", "runner"),
@@ -69,3 +79,16 @@ def test_what_cannot_be_is_one_line(tmp_path: Path, old: str, new: str, said: st
         load_spec(write(tmp_path, old, new))
     assert said in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_a_constraint_on_what_the_program_tells_is_taken(tmp_path: Path) -> None:
+    told = "constraints: ['db_bytes <= 1GiB', 'fillrandom.latency_us_p99 < 5000']"
+    spec = load_spec(write(tmp_path, "budget: {trials: 2}", f"budget: {{trials: 2}}\n{told}"))
+    assert len(spec.constraints) == 2
+
+
+def test_what_pick_asks_for_must_be_told_too(tmp_path: Path) -> None:
+    two = "objectives: [{metric: throughput_ops_s}, {metric: rss_bytes_max}]\n"
+    two += "pick: {best: throughput_ops_s, where: ['stall_s <= 1']}"
+    with pytest.raises(InputError, match=r"pick\.where: rocksdb-db_bench cannot tell it"):
+        load_spec(write(tmp_path, "objective: {metric: throughput_ops_s}", two))

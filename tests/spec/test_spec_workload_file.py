@@ -157,7 +157,18 @@ phases:
         ),
         (
             "{name: a, kind: measure, mix: {operations: {gte: 1}}, operations: 1}",
-            r"phases\[1\].mix.operations.gte",
+            r"phases\[1\].mix.operations.gte: found 'gte'",
+        ),
+        ("{name: a, kind: settle, threads: 4}", r"phases\[1\].threads: has no effect: a settle"),
+        ("{name: a, kind: settle, seek_nexts: 4}", r"phases\[1\].seek_nexts: has no effect: a s"),
+        (
+            "{name: a, kind: measure, mix: {operations: {get: 1}, value_sizes: 9}, operations: 1}",
+            r"phases\[1\].mix.value_sizes: has no effect: get writes no value",
+        ),
+        (
+            "{name: a, kind: measure, mix: {operations: {insert: 1}, keys: sequential}, "
+            "operations: 1}",
+            r"phases\[1\].mix.keys: has no effect: insert draws no key",
         ),
         (
             "{name: a, kind: measure, mix: {operations: {get: 0}}, operations: 1}",
@@ -290,3 +301,12 @@ def test_what_a_study_may_not_say_of_its_workload(tmp_path: Path, workload: str,
     with pytest.raises(InputError, match=told) as caught:
         parse_spec(STUDY.format(engine="leveldb", workload=workload), tmp_path / "study.yaml")
     assert "\n" not in str(caught.value)
+
+
+def test_the_length_of_keys_that_have_their_own_is_refused() -> None:
+    text = (
+        "version: 1\nname: x\nnum: 9\nkeys: {format: ycsb}\nkey_bytes: 20\nphases:\n"
+        "  - {name: load, kind: measure, operation: fillseq, operations_per_thread: 9}\n"
+    )
+    with pytest.raises(InputError, match=r"w\.yaml:5: key_bytes: has no effect: keys have their"):
+        parse_workload_file(text, Path("w.yaml"))

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from mixgraph_model import hottest, pareto_sizes, power_keys, range_keys
+from mixgraph_model import hottest, pareto_sizes, power_keys, range_keys, scattered
 
 from lsmtune.stats.fitting import fit_pareto, fit_sine
 from lsmtune.stats.goodness import (
@@ -19,16 +19,11 @@ from lsmtune.stats.goodness import (
     shares,
     total_variation,
 )
-from lsmtune.stats.key_hotness import (
-    SortedCurve,
-    fit_power_law,
-    fit_zipf,
-    power_groups,
-    uniform_groups,
-    zipf_groups,
-)
+from lsmtune.stats.key_groups import Grains, power_groups, uniform_groups, zipf_groups
+from lsmtune.stats.key_hotness import SortedCurve, fit_power_law, fit_zipf
 from lsmtune.stats.lru import hit_ratios
 from lsmtune.stats.range_hotness import fit_two_term_exponential
+from lsmtune.stats.written_keys import fit_by_key, reads_of_written
 
 ZIPPYDB_RANGES = (14.18, -2.917, 0.0164, -0.08082)
 ZIPPYDB_KEYS = (0.002312, 0.3467)
@@ -145,7 +140,7 @@ def test_db_benchs_power_law_comes_back_within_10_percent(
     true: tuple[float, float], seed: int
 ) -> None:
     keys = power_keys(np.random.default_rng(seed), 500_000, 200_000, *true)
-    fit = fit_power_law(*hottest(keys), len(keys), 200_000, grained=True)
+    fit = fit_power_law(*hottest(keys), len(keys), 200_000, grains=Grains.SHARED)
     assert (fit.a, fit.b) == pytest.approx(true, rel=0.1)
 
 
@@ -155,18 +150,45 @@ def test_db_benchs_power_law_within_ranges_comes_back_within_10_percent() -> Non
         np.random.default_rng(1), 1_000_000, num, ZIPPYDB_KEYS, ZIPPYDB_RANGES, ranges
     )
     counts = np.bincount(np.minimum(keys // (num // ranges), ranges - 1), minlength=ranges)
-    fit = fit_power_law(*hottest(keys), len(keys), num, counts, grained=True)
+    fit = fit_power_law(*hottest(keys), len(keys), num, counts, grains=Grains.SHARED)
     assert (fit.a, fit.b) == pytest.approx(ZIPPYDB_KEYS, rel=0.1)
 
 
+def folded_keys(seed: int, draws: int, num: int, a: float, b: float) -> np.ndarray:
+    """As the driver draws keys: by a power law of ranks, each of which goes to a key by a hash."""
+    rank = np.ceil((np.random.default_rng(seed).random(draws) / a) ** (1 / b))
+    return (scattered(rank) % np.uint64(num)).astype(np.int64)
+
+
+# Many more ranks than keys, about as many, and fewer.
+LAWS = [ZIPPYDB_KEYS, SOCIAL_KEYS, (0.01, 0.43), (0.004, 0.6)]
+
+
 @pytest.mark.parametrize("seed", SEEDS)
-@pytest.mark.parametrize(("b", "last"), [(0.35, 50_000), (0.7, 50_000), (0.6, 10_000)])
-def test_the_drivers_power_law_comes_back(b: float, last: int, seed: int) -> None:
-    u = np.random.default_rng(seed).random(400_000)
-    keys = np.ceil(u ** (1 / b) * last).astype(np.int64)
+@pytest.mark.parametrize("true", LAWS)
+def test_the_drivers_power_law_comes_back(true: tuple[float, float], seed: int) -> None:
+    keys = folded_keys(seed, 400_000, 50_000, *true)
     fit = fit_power_law(*hottest(keys), len(keys), 50_000)
-    assert fit.b == pytest.approx(b, rel=0.03)
-    assert fit.largest_rank == pytest.approx(last, rel=0.1)
+    assert (fit.a, fit.b) == pytest.approx(true, rel=0.1)
+
+
+@pytest.mark.parametrize("true", [*LAWS, (1e-5, 1.0), (0.3, 0.5)])
+def test_the_groups_of_a_folded_law_are_those_of_a_simulation(true: tuple[float, float]) -> None:
+    keys = folded_keys(3, 400_000, 50_000, *true)
+    at, drawn = hottest(keys)
+    curve = SortedCurve(len(keys), drawn[0] / at[0] * len(keys))
+    assert np.abs(curve.cumulative(*power_groups(*true, 50_000), at) - drawn).max() < 0.015
+
+
+def test_the_groups_of_grains_are_those_of_a_simulation() -> None:
+    keys = power_keys(np.random.default_rng(1), 400_000, 50_000, *ZIPPYDB_KEYS)
+    at, drawn = hottest(keys)
+    curve = SortedCurve(len(keys), drawn[0] / at[0] * len(keys))
+    of = {g: power_groups(*ZIPPYDB_KEYS, 50_000, grains=g) for g in Grains}
+    off = {g: np.abs(curve.cumulative(*groups, at) - drawn).max() for g, groups in of.items()}
+    assert off[Grains.EACH] < 0.015
+    # More than a third of the keys are never drawn.
+    assert off[Grains.NONE] > 0.1
 
 
 # A flat one is told worse: keys differ then by how many cold ranks chance gave them, too.
@@ -187,11 +209,11 @@ def test_the_sorted_curve_of_uniform_keys_is_that_of_a_simulation() -> None:
     assert np.abs(curve.cumulative(*uniform_groups(10_000), at) - drawn).max() < 0.01
 
 
-@given(st.floats(0.001, 0.5), st.floats(0.05, 1.0), st.integers(10, 10_000), st.integers(1, 20))
+@given(st.floats(0.001, 0.5), st.floats(0.05, 1.0), st.integers(20, 10_000), st.integers(1, 20))
 @settings(max_examples=50, deadline=None)
 def test_groups_add_up(a: float, b: float, keys: int, ranges: int) -> None:
-    for grained in (False, True):
-        width, each = power_groups(a, b, keys, [1.0] * ranges, grained=grained)
+    for grains in Grains:
+        width, each = power_groups(a, b, keys, [1.0] * ranges, grains=grains)
         assert (width * each).sum() == pytest.approx(1)
         assert width.sum() <= keys + 1e-6
     width, each = zipf_groups(0.99, 1e10, keys)
@@ -235,6 +257,25 @@ def test_hit_ratios_refuse_what_is_no_distribution() -> None:
         hit_ratios(np.array([2.0]), np.array([0.4]), [1], 10)
     with pytest.raises(ValueError, match="at least one"):
         hit_ratios(np.array([2.0]), np.array([0.5]), [0], 10)
+
+
+@pytest.mark.parametrize("by_key", [0.0, 0.4, 1.0])
+def test_reads_of_written_keys_are_those_of_a_simulation(by_key: float) -> None:
+    rng, draws, num, writes = np.random.default_rng(1), 100_000, 20_000, 0.2
+    keys = folded_keys(2, draws, num, *ZIPPYDB_KEYS)
+    of_key = rng.random(num) < writes
+    written = np.where(rng.random(draws) < by_key, of_key[keys], rng.random(draws) < writes)
+    first = np.full(num, draws)
+    np.minimum.at(first, keys[written], np.flatnonzero(written))
+    met = float((first[keys] < np.arange(draws))[~written].mean())
+    groups = power_groups(*ZIPPYDB_KEYS, num)
+    assert reads_of_written(*groups, writes, by_key, draws) == pytest.approx(met, abs=0.01)
+    assert fit_by_key(*groups, writes, draws, met) == pytest.approx(by_key, abs=0.03)
+
+
+def test_shares_of_writes_that_cannot_be_are_refused() -> None:
+    with pytest.raises(ValueError, match="writes 1"):
+        reads_of_written(np.array([1.0]), np.array([1.0]), 1.0, 0.0, 10)
 
 
 def test_distances_of_known_distributions() -> None:

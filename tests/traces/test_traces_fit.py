@@ -26,9 +26,10 @@ MIXGRAPH = Path(__file__).resolve().parents[3] / "shared/data/rocksdb/mixgraph-p
 
 
 def power(rng: np.random.Generator, count: int, keys: int, b: float) -> Whole:
-    """The driver's power law: ranks scattered over all keys."""
-    ranks = np.ceil(rng.random(count) ** (1 / b) * keys).astype(np.int64) - 1
-    return np.random.default_rng(99).permutation(keys)[ranks]
+    """The driver's power law: ranks, three times as many as keys, each with a key by chance."""
+    last = 3 * keys
+    ranks = np.ceil(rng.random(count) ** (1 / b) * last).astype(np.int64) - 1
+    return np.random.default_rng(99).integers(0, keys, last)[ranks]
 
 
 def in_ranges(rng: np.random.Generator, count: int, b: float) -> Whole:
@@ -121,6 +122,29 @@ def test_the_workload_loads_settles_and_runs_what_was_wished() -> None:
     assert run.mix is not None
     assert run.mix.value_sizes == Distribution.of("constant", size=55)
     assert (fit.workload.num, fit.workload.key_bytes) == (40_000, 48)
+
+
+@pytest.mark.parametrize(("own", "low", "high"), [(0.0, None, None), (0.6, 0.5, 0.7)])
+def test_keys_that_are_only_read_are_found(
+    own: float, low: float | None, high: float | None
+) -> None:
+    rng, writes = np.random.default_rng(1), 0.2
+    keys = power(rng, 100_000, RECORDS, 0.5)
+    of_key = rng.random(RECORDS) < writes
+    written = np.where(rng.random(len(keys)) < own, of_key[keys], rng.random(len(keys)) < writes)
+    first = np.full(RECORDS, len(keys))
+    np.minimum.at(first, keys[written], np.flatnonzero(written))
+    gets = first[keys][~written]
+    share = float((gets < np.flatnonzero(~written)).mean())
+    counts = {"get": len(gets), "put": len(keys) - len(gets)}
+    met = {"gets": share * len(gets), "share": share}
+    summary = said(keys, operations=counts) | {"gets_of_written": met}
+    fit = fit_trace(lambda _ranges, _number: trace_summary(summary), Wishes(records=RECORDS))
+    mix = fit.workload.phases[-1].mix
+    assert mix is not None
+    found = mix.operation_by_key
+    assert found is None if low is None else low < float(found or 0) < float(high or 1)
+    assert {part.name: part.fits for part in fit.parts}["reads_of_written"]
 
 
 def test_records_are_said_to_be_guessed_and_cannot_be_fewer_than_were_seen() -> None:

@@ -189,6 +189,11 @@ def test_properties_that_cannot_be_meant(properties: dict[str, object], told: st
         make_workload("ycsb", properties, "-p")
 
 
+def test_a_name_that_is_mistyped_is_told_the_nearest() -> None:
+    with pytest.raises(InputError, match=r"found 'zipfain'.*did you mean zipfian\?$"):
+        make_workload("ycsb", {"requestdistribution": "zipfain"}, "-p")
+
+
 def test_what_has_no_effect_is_said_and_not_dropped_silently() -> None:
     text = "table=t\nreadallfields=false\nhotspotdatafraction=0.3\nlmdb.mapsize=1\nrecordcount=9\n"
     stated = state_workload("ycsb", {}, "-w", parse_properties(text, "a.txt"))
@@ -279,3 +284,57 @@ def test_the_contest_is_one_load_and_three_runs_on_one_database() -> None:
     assert {phase.operations for phase in whole.phases} == {2_000_000}
     with pytest.raises(InputError, match="readproportion: has no effect in contest"):
         make_workload("contest", {"readproportion": 1}, "-w")
+
+
+def test_what_a_named_workload_says_itself_decides_what_has_an_effect() -> None:
+    stated = state_workload("ycsb-a", {"zipfian_const": "0.7"}, "-w")
+    assert stated.notes == ()
+    assert stated.given == {"zipfian_const": "0.7"}
+    assert dict(phases(stated.workload)[3].keys.parameters)["theta"] == 0.7
+    (note,) = state_workload("ycsb-d", {"zipfian_const": "0.7"}, "-w").notes
+    assert note.endswith("has no effect: requestdistribution is latest, not zipfian")
+
+
+@pytest.mark.parametrize(
+    ("properties", "why"),
+    [
+        ({"maxscanlength": 9}, "maxscanlength: has no effect: scanproportion is 0"),
+        ({"scanlengthdistribution": "zipfian"}, "scanlengthdistribution: has no effect: scanpro"),
+        ({"minfieldlength": 9}, "minfieldlength: has no effect: fieldlengthdistribution is con"),
+        ({"fieldlengthhistogram": "x"}, "fieldlengthhistogram: has no effect: fieldlengthdis"),
+        (
+            {"readproportion": 0, "updateproportion": 0, "insertproportion": 1}
+            | {"requestdistribution": "latest"},
+            "requestdistribution: has no effect: inserts alone choose no record",
+        ),
+        ({"readproportion": 0.2}, "proportions add up to 0.25: each counts as its part of that"),
+    ],
+)
+def test_properties_without_an_effect_beside_others(
+    properties: dict[str, object], why: str
+) -> None:
+    (note,) = state_workload("ycsb", properties, "-w").notes
+    assert note.startswith(f"-w: {why}")
+
+
+def test_two_flags_do_not_silently_disagree() -> None:
+    set_by_flag = properties_of([], {"recordcount": "10"})
+    with pytest.raises(InputError, match=r"^-w: recordcount: says something else than -p, 10"):
+        state_workload("ycsb", {"recordcount": "20"}, "-w", set_by_flag)
+    assert state_workload("ycsb", {"recordcount": "10"}, "-w", set_by_flag).workload.num == 10
+    in_file = parse_properties("recordcount=10", "w.txt")
+    assert state_workload("ycsb", {"recordcount": "20"}, "-w", in_file).workload.num == 20
+
+
+def test_an_error_has_the_name_under_which_a_property_was_given() -> None:
+    with pytest.raises(InputError, match=r"^w\.txt:1: limit\.ops: found 'abc'"):
+        state_workload("ycsb", {}, "-w", parse_properties("limit.ops=abc", "w.txt"))
+
+
+def test_a_value_that_another_line_replaces_is_said() -> None:
+    text = "recordcount=10\nleveldb.cache_size=1\nrecordcount=20\nleveldb.cache_size=2\n"
+    stated = state_workload("ycsb", {}, "-w", parse_properties(text, "w.txt"))
+    assert stated.notes == (
+        "w.txt:3: recordcount: replaces the value of line 1",
+        "w.txt:4: leveldb.cache_size: replaces the value of line 2",
+    )

@@ -82,7 +82,8 @@ class Mix:
     """What each thread of a phase draws again and again: an operation, a key, a size.
 
     `operations` are names and weights, in order. Key numbers `first` to `first + records - 1` exist
-    when the phase begins; inserts go on from `insert_from` (`first + records` where None).
+    when the phase begins; inserts go on from `insert_from` (`first + records` where None). In a
+    share `operation_by_key` of the draws the key decides the operation, always the same one.
     """
 
     operations: tuple[tuple[str, float], ...]
@@ -92,6 +93,7 @@ class Mix:
     insert_from: int | None = None
     scan_lengths: Distribution | None = None
     value_sizes: Distribution | None = None
+    operation_by_key: float | None = None
 
 
 @dataclass(frozen=True)

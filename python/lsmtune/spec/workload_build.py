@@ -40,8 +40,13 @@ _CHOOSE = frozenset({"get", "put", "update", "read_modify_write", "scan", "delet
 _SIZES_OF_A_PHASE = ("operations", "operations_per_thread", "duration_s")
 _SETTLE_HAS_NO = (
     *("operation", "mix", "replay", *_SIZES_OF_A_PHASE),
-    *("rate_ops_s", "rate", "companions"),
+    *("rate_ops_s", "rate", "companions", "seek_nexts"),
 )
+
+
+_ONLY_WAITS = "has no effect: a settle phase only waits"
+# Operations that write a value of a size that is drawn.
+_WRITE = frozenset({"put", "insert", "update", "read_modify_write", "merge"})
 
 
 def build_workload(model: WorkloadFileModel, source: str, folder: Path) -> Workload:
@@ -94,7 +99,9 @@ class _Builder:
         if kind is PhaseKind.SETTLE:
             for name in _SETTLE_HAS_NO:
                 if getattr(model, name):
-                    self._refuse(f"{field}.{name}", why="has no effect: a settle phase only waits")
+                    self._refuse(f"{field}.{name}", why=_ONLY_WAITS)
+            if model.threads != 1:
+                self._refuse(f"{field}.threads", found=model.threads, why=_ONLY_WAITS)
             return Phase(model.name, kind)
         self._check_doing(model, field)
         self._check_size(model, field)
@@ -150,11 +157,15 @@ class _Builder:
         if not records and names & _CHOOSE and "insert" not in names:
             why = f"is 0, and {min(names & _CHOOSE)} needs a key"
             self._refuse(f"{field}.records", why=why, allowed="a load before it, or more than 0")
+        self._check_used(model, names, field)
         if ("scan" in names) != (model.scan_lengths is not None):
             why = "missing" if "scan" in names else "has no effect without scan"
             self._refuse(f"{field}.scan_lengths", why=why, allowed="entries of a scan, beside scan")
         if model.insert_from is not None and "insert" not in names:
             self._refuse(f"{field}.insert_from", why="has no effect without insert")
+        if model.operation_by_key is not None and not names <= _CHOOSE:
+            why = f"stands beside {min(names - _CHOOSE)}, which takes no key that was drawn"
+            self._refuse(f"{field}.operation_by_key", why=why)
         return Mix(
             operations=operations,
             records=records,
@@ -163,7 +174,17 @@ class _Builder:
             insert_from=model.insert_from,
             scan_lengths=self._sizes(model.scan_lengths, f"{field}.scan_lengths"),
             value_sizes=self._values(model, field),
+            operation_by_key=model.operation_by_key,
         )
+
+    def _check_used(self, model: MixModel, names: set[str], field: str) -> None:
+        """Distributions that none of the operations `names` draws from."""
+        keys = key_distribution(model.keys, self._source, f"{field}.keys")
+        if keys != Distribution("uniform") and not names & _CHOOSE:
+            self._refuse(f"{field}.keys", why=f"has no effect: {', '.join(names)} draws no key")
+        if model.value_sizes is not None and not names & _WRITE:
+            why = f"has no effect: {', '.join(names)} writes no value"
+            self._refuse(f"{field}.value_sizes", why=why)
 
     def _sizes(self, stated: object, field: str) -> Distribution | None:
         return None if stated is None else size_distribution(stated, self._source, field)
@@ -227,6 +248,9 @@ def _key_sizes(model: WorkloadFileModel, source: str) -> Distribution | None:
 def _key_bytes(model: WorkloadFileModel, sizes: Distribution | None, source: str) -> int:
     """The length of a key: the one that most have with `keys`, the largest with `key_sizes`."""
     if model.keys is not None:
+        if model.key_bytes is not None:
+            why = "has no effect: keys have their own length"
+            raise InputError(source, "key_bytes", found=model.key_bytes, why=why)
         digits = len(str(model.num)) if model.keys.order == KeyOrder.ORDERED.value else _HASH_DIGITS
         return len(model.keys.prefix.encode()) + max(digits, model.keys.zero_padding)
     found = model.key_bytes

@@ -91,6 +91,12 @@ class MixModel(StrictModel):
     value_sizes: SizeDistribution = Field(
         default=None, description=f"bytes of a value: {', '.join(SIZE_DISTRIBUTIONS)}"
     )
+    operation_by_key: float | None = Field(
+        default=None,
+        gt=0,
+        le=1,
+        description="share of the draws in which the key decides the operation, always the same",
+    )
 
 
 class ReplayModel(StrictModel):

@@ -1,9 +1,6 @@
 """How hot keys are, by a law of their rank, fitted to a curve of counts: pure functions.
 
-The power law is that of Z. Cao and others, "Characterizing, modeling, and benchmarking RocksDB
-key-value workloads at Facebook", FAST 2020: the x hottest ranks draw a share of a * x^b. Programs
-differ in what becomes of ranks beyond the last key. The driver has none of them: the law is
-conditioned on the keys there are. db_bench's `mixgraph` scatters all ranks onto keys by a hash.
+`key_groups.py` has the laws, and says what each key draws.
 
 What is fitted is not the law itself but what a trace of so many accesses shows of it: keys sorted
 by their counts, and counts scattered as Poisson's. Far down, where a few accesses decide which key
@@ -21,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, special
 
 from lsmtune.stats.goodness import shares
+from lsmtune.stats.key_groups import Grains, power_groups, power_shares, zipf_groups
 
 Array = NDArray[np.float64]
 
@@ -29,128 +27,31 @@ _TINY = 1e-300
 # beside the scatter of a count of up to 10,000, which is 1 %.
 _STEP = 1.02
 _SMALLEST = 1e-3
-_RANKS_APART = 1.05
 _FEWEST_POINTS = 3
 _HOTTEST_SHARE = 0.5
-# More of them on one key are less likely than one in a hundred million.
-_GRAINS = 12
-_EXACT_RANKS = 100
-# Up to so many ranges are modelled one by one, and those of about the same share beyond.
-_RANGES_EACH, _SHARES_APART = 64, 1.1
 
 
 @dataclass(frozen=True)
 class PowerLaw:
     """Ranks of which the x hottest draw a share of a * x^b, up to the rank where that is 1.
 
-    `grained` as in `power_groups`; `log_likelihood` is that of the curve it was fitted to.
+    `grains` as in `power_groups`; `log_likelihood` is that of the curve it was fitted to.
     """
 
     a: float
     b: float
-    grained: bool
+    grains: Grains
     log_likelihood: float
 
     def distribution(self, ranks: ArrayLike) -> Array:
         """The share of the hottest `ranks` (n,), each."""
-        return _power(np.asarray(ranks, dtype=np.float64), self.a, self.b)
+        return power_shares(ranks, self.a, self.b)
 
     @property
     def largest_rank(self) -> float:
         """The rank at which the share of all hotter ones is 1; infinite where no float holds it."""
         exponent = -math.log(self.a) / self.b
         return math.exp(exponent) if exponent < 700 else math.inf
-
-
-def power_groups(
-    a: float, b: float, keys: int, range_shares: ArrayLike = (1.0,), *, grained: bool = False
-) -> tuple[Array, Array]:
-    """Keys alike, and what each of them draws: (groups,) numbers of keys, (groups,) shares.
-
-    `keys` keys are divided evenly over ranges, which draw `range_shares` (ranges,); within each
-    the power law holds. `grained`: as db_bench draws keys. One of `keys` random numbers decides
-    range and rank, and the remainder that decides the rank has as many values as a range has keys:
-    every rank that comes up at all then has at least the share of one of them.
-    Raises ValueError as `goodness.shares` does.
-    """
-    ranges = shares(range_shares)
-    each_range = max(keys // len(ranges), 1)
-    alike, many = _alike(ranges)
-    if not grained:
-        width, each = _whole(*_conditioned(a, b, each_range))
-        drawn = (alike[:, None] * each[None, :]).ravel()
-        return (many[:, None] * width[None, :]).ravel(), drawn
-    several, number, lone = _grains(a, b, each_range)
-    widths, shares_of = [], []
-    for share, ranges_alike in zip(alike, many, strict=True):
-        grains = max(min(float(each_range), keys * float(share)), 1.0)
-        width, each = _whole(*_grained(several, number, lone, each_range, grains))
-        widths.append(ranges_alike * width)
-        shares_of.append(share * each)
-    return np.concatenate(widths), np.concatenate(shares_of)
-
-
-def _alike(ranges: Array) -> tuple[Array, Array]:
-    """Shares that stand for those of many ranges, and of how many each does."""
-    used = ranges[ranges > 0]
-    if len(used) <= _RANGES_EACH:
-        return used, np.ones(len(used))
-    group = np.unique(np.round(np.log(used) / math.log(_SHARES_APART)), return_inverse=True)[1]
-    many = np.bincount(group)
-    return np.bincount(group, used) / many, many.astype(np.float64)
-
-
-def _whole(width: Array, each: Array) -> tuple[Array, Array]:
-    """Scaled to add up to 1, which rounding and conditioning leave to be done."""
-    return width, each / float((each * width).sum())
-
-
-def _conditioned(a: float, b: float, keys: int) -> tuple[Array, Array]:
-    """Every key has a rank of its own; those behind the rank where the share is 1 have none."""
-    edges = _rank_edges(keys)
-    width = np.diff(edges)
-    return width, np.diff(_power(edges, a, b)) / width
-
-
-def _grains(a: float, b: float, keys: int) -> tuple[Array, Array, float]:
-    """How many of `keys` random numbers lead to the same rank, and to how many ranks so many do.
-
-    And how many numbers lead to a rank of their own, or to one that few share with them.
-    """
-    # The share of rank x is about a b x^(b-1): from this rank on it is less than one number's.
-    log_hot = math.log(a * b * keys) / (1.0 - b) if b < 1.0 else math.inf
-    hot = keys if log_hot >= math.log(keys) else max(math.ceil(math.exp(log_hot)), 1)
-    ranks = np.arange(0, hot + 1)
-    numbers = np.diff(np.floor(keys * _power(ranks.astype(np.float64), a, b)))
-    several, width = np.unique(numbers[numbers > 0], return_counts=True)
-    return several, width.astype(np.float64), max(keys - float(numbers.sum()), 0.0)
-
-
-def _grained(
-    several: Array, ranks: Array, lone: float, keys: int, grains: float
-) -> tuple[Array, Array]:
-    """`ranks` ranks of `several` random numbers each; `lone` others fall on keys by chance.
-
-    Of all numbers only `grains` come up, where those are fewer than `keys`.
-    """
-    part = grains / keys
-    # Onto a key fall so many of the lone ones: Poisson's, of the mean number per key.
-    counts = np.arange(_GRAINS)
-    mean = max(lone * part / keys, _TINY)
-    chance = np.exp(counts * math.log(mean) - mean - special.gammaln(counts + 1))
-    hot_each = (several[:, None] * part + counts) / grains
-    cold = max(keys - float(ranks.sum()), 0.0) * chance[1:]
-    return (
-        np.concatenate([(ranks[:, None] * chance).ravel(), cold]),
-        np.concatenate([hot_each.ravel(), counts[1:] / grains]),
-    )
-
-
-def uniform_groups(keys: int, range_shares: ArrayLike = (1.0,)) -> tuple[Array, Array]:
-    """The same where all keys of a range are equally hot."""
-    ranges = shares(range_shares)
-    each = max(keys // len(ranges), 1)
-    return np.full(len(ranges), float(each)), ranges / each
 
 
 class SortedCurve:
@@ -196,41 +97,30 @@ def fit_power_law(
     keys: int,
     range_shares: ArrayLike = (1.0,),
     *,
-    grained: bool = False,
+    grains: Grains = Grains.NONE,
 ) -> PowerLaw:
     """The most likely a and b, where the hottest `ranks` (n,) keys drew `cumulative` (n,) shares.
 
-    `total` accesses went to `keys` keys in ranges that drew `range_shares` (ranges,); `grained` as
-    in `power_groups`. The shares
-    between two ranks are taken as a multinomial sample. Raises ValueError for fewer than three
-    ranks, ranks or shares that do not increase, and more ranks than keys.
+    `total` accesses went to `keys` keys in ranges that drew `range_shares` (ranges,); `grains` as
+    in `power_groups`. The shares between two ranks are taken as a multinomial sample. Raises
+    ValueError for fewer than three ranks, ranks or shares that do not increase, and more ranks than
+    keys.
     """
     at, drawn = _checked(ranks, cumulative, keys)
-    if grained:
+    if grains is not Grains.NONE:
         at, drawn = _hottest(at, drawn)
     ranges = shares(range_shares)
     first = min(max(drawn[0] / at[0] / float(ranges.max()), 1e-9), 0.5)
-    each_range = max(keys // len(ranges), 1)
-
-    def law(point: Array) -> tuple[float, float]:
-        b, second = math.exp(float(point[0])), float(point[1])
-        return (math.exp(second) if grained else _factor(b, second, each_range)), b
 
     def groups(point: Array) -> tuple[Array, Array] | None:
-        a, b = law(point)
-        if a > 1.0 or b > 1.0:
+        log_b, log_a = (float(value) for value in point)
+        if log_a > 0.0 or log_b > 0.0:
             return None  # the first rank would draw everything, or colder ranks more
-        return power_groups(a, b, keys, ranges, grained=grained)
+        return power_groups(math.exp(log_a), math.exp(log_b), keys, ranges, grains=grains)
 
-    second = math.log(first) if grained else 0.0
-    starts = [(math.log(b), second) for b in (0.15, 0.35, 0.7)]
+    starts = [(math.log(b), math.log(first)) for b in (0.15, 0.35, 0.7)]
     point, loss = _fitted(at, drawn, total, groups, starts)
-    return PowerLaw(*law(point), grained, -loss)
-
-
-def _factor(b: float, log_part: float, keys: int) -> float:
-    """The a for which ranks end with a part of the keys: a conditioned law says no more by it."""
-    return math.exp(-b * max(math.log(keys) - abs(log_part), 0.0))
+    return PowerLaw(math.exp(point[1]), math.exp(point[0]), grains, -loss)
 
 
 def _fitted(
@@ -281,42 +171,6 @@ def _hottest(at: Array, drawn: Array) -> tuple[Array, Array]:
 def _grid(low: float, high: float) -> Array:
     steps = math.ceil(math.log(high / low) / math.log(_STEP))
     return np.asarray(low * _STEP ** np.arange(steps + 1))
-
-
-def _rank_edges(keys: int) -> Array:
-    """0, then every rank at first, and ranks ever further apart, up to `keys`."""
-    steps = math.ceil(math.log(max(keys, 2)) / math.log(_RANKS_APART))
-    edges = np.unique(np.round(_RANKS_APART ** np.arange(steps + 1)))
-    return np.concatenate([[0.0], edges[edges < keys], [float(keys)]])
-
-
-def _power(ranks: Array, a: float, b: float) -> Array:
-    return np.asarray(np.minimum(a * np.maximum(ranks, 0.0) ** b, 1.0))
-
-
-def zipf_groups(theta: float, items: float, keys: int) -> tuple[Array, Array]:
-    """The same for YCSB's scrambled Zipfian: `items` ranks, scattered onto `keys` keys by a hash.
-
-    Rank k draws a share that goes as 1 / k^theta. Raises ValueError for a theta that is 1 or not
-    above 0, and fewer items than keys.
-    """
-    if theta <= 0 or theta == 1 or items < keys:
-        raise ValueError(f"theta {theta:g}, {items:g} items of {keys} keys")
-    edges = _rank_edges(keys)
-    below = _zipf_sum(edges, theta)
-    whole = float(_zipf_sum(np.array([float(items)]), theta)[0])
-    width = np.diff(edges)
-    each = np.diff(below) / whole / width
-    return _whole(width, each + (1.0 - (below[1:] + below[:-1]) / 2 / whole) / keys)
-
-
-def _zipf_sum(ranks: Array, theta: float) -> Array:
-    """The sum of k^-theta for k up to each of `ranks`: the first exactly, then by the integral."""
-    exact = np.concatenate([[0.0], np.cumsum(np.arange(1, _EXACT_RANKS + 1) ** -theta)])
-    at = np.minimum(ranks, _EXACT_RANKS).astype(np.int64)
-    far = np.maximum(ranks, _EXACT_RANKS) + 0.5
-    near = _EXACT_RANKS + 0.5
-    return np.asarray(exact[at] + (far ** (1 - theta) - near ** (1 - theta)) / (1 - theta))
 
 
 def fit_zipf(

@@ -11,6 +11,7 @@ from lsmtune.traces.rates import RateFit
 from lsmtune.traces.sizes import SizeFit
 from lsmtune.traces.summary import TraceSummary
 from lsmtune.traces.wishes import Wishes
+from lsmtune.traces.written import WrittenFit
 
 _NAME = "trace"
 _VALUE_BYTES_UNKNOWN = 100
@@ -27,6 +28,7 @@ class Found:
     rate: RateFit
     records: int
     key_bytes: float
+    written: WrittenFit
 
 
 def build_workload(summary: TraceSummary, wishes: Wishes, found: Found) -> Workload:
@@ -44,6 +46,7 @@ def build_workload(summary: TraceSummary, wishes: Wishes, found: Found) -> Workl
         keys=found.keys.distribution,
         scan_lengths=scans if "scan" in found.operations else None,
         value_sizes=values,
+        operation_by_key=found.written.by_key,
     )
     inserts = Mix((("insert", 1.0),), records=0, value_sizes=loaded)
     run = Phase(

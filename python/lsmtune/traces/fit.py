@@ -20,6 +20,7 @@ from lsmtune.traces.rates import fit_rate
 from lsmtune.traces.sizes import fit_sizes
 from lsmtune.traces.summary import TraceSummary
 from lsmtune.traces.wishes import Wishes
+from lsmtune.traces.written import fit_written
 
 _FEWEST_OPERATIONS = 1000
 # The search for db_bench's steps draws points; the same ones for the same trace.
@@ -83,9 +84,11 @@ def fit_trace(ask: Ask, wishes: Wishes) -> TraceFit:
         fit_rate(summary),
         records,
         sizes.mean,
+        fit_written(summary, operations, keys),
     )
     fitted = [found.key_sizes.part] + ([] if found.values is None else [found.values.part])
-    parts = (mix, *fitted, *keys.parts, found.rate.part)
+    written = [] if found.written.part is None else [found.written.part]
+    parts = (mix, *fitted, *keys.parts, *written, found.rate.part)
     warnings = (*doubts, *_unknown(summary, wishes, found), *(w for p in parts for w in p.warnings))
     db_bench = mixgraph_flags(summary, found) if numbers else {}
     return TraceFit(summary, build_workload(summary, wishes, found), parts, warnings, db_bench)

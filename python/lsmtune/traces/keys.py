@@ -8,22 +8,15 @@ that the hit rate of a block cache needs both.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from lsmtune.records.workload import Distribution
 from lsmtune.stats.goodness import shares, total_variation
-from lsmtune.stats.key_hotness import (
-    PowerLaw,
-    SortedCurve,
-    fit_power_law,
-    fit_zipf,
-    power_groups,
-    uniform_groups,
-    zipf_groups,
-)
+from lsmtune.stats.key_groups import Grains, power_groups, uniform_groups, zipf_groups
+from lsmtune.stats.key_hotness import PowerLaw, SortedCurve, fit_power_law, fit_zipf
 from lsmtune.stats.lru import hit_ratios
 from lsmtune.stats.range_hotness import TwoTermExponential, fit_two_term_exponential
 from lsmtune.traces.part import FittedPart
@@ -88,13 +81,17 @@ def fit_keys(
         records,
         np.asarray(ranges, dtype=np.float64),
     )
-    candidates = [_sequential(seen)] if _is_sequential(summary) else _candidates(seen, rng)
+    ranges_law, power = _as_db_bench(seen, rng)
+    candidates = [_sequential(seen)]
+    if not _is_sequential(summary):
+        candidates = _candidates(seen, rng) + _mixgraphs(seen, ranges_law, power, rng)
+        candidates += _range_candidates(seen, power, rng) if seen.has_ranges else []
     best = candidates[0]
     for candidate in candidates[1:]:
         if seen.distance(candidate) < seen.distance(best) - _BETTER:
             best = candidate
     parts = (_hotness_part(best, seen), _range_part(best, seen), *_hit_parts(best, summary))
-    return KeyFit(best.distribution, parts, best.groups, *_as_db_bench(seen, rng))
+    return KeyFit(best.distribution, parts, best.groups, ranges_law, power)
 
 
 class _Seen:
@@ -174,18 +171,29 @@ def _candidates(seen: _Seen, rng: np.random.Generator) -> list[_Candidate]:
     a, b = rounded(power.a), rounded(power.b)
     hot = power_groups(a, b, seen.records)
     zipf = zipf_groups(theta, YCSB_RANKS, seen.records)
-    found = [
+    return [
         _uniform(seen),
         _Candidate(scrambled, zipf, _scattered(zipf, seen, rng)),
         _Candidate(Distribution.of("power", a=a, b=b), hot, _scattered(hot, seen, rng)),
     ]
-    return found + (_range_candidates(seen, rng) if seen.has_ranges else [])
 
 
-def _range_candidates(seen: _Seen, rng: np.random.Generator) -> list[_Candidate]:
+def _mixgraphs(
+    seen: _Seen, ranges: TwoTermExponential | None, power: PowerLaw, rng: np.random.Generator
+) -> list[_Candidate]:
+    """What db_bench's mixgraph draws, by the same parameters."""
+    if ranges is not None:
+        return [_grained_ranges(seen, replace(ranges, stepped=False), power)]
+    a, b = rounded(power.a), rounded(power.b)
+    groups = power_groups(a, b, seen.records, grains=Grains.EACH)
+    of = Distribution.of("power", a=a, b=b, grains=seen.records)
+    return [_Candidate(of, groups, _scattered(groups, seen, rng))]
+
+
+def _range_candidates(seen: _Seen, power: PowerLaw, rng: np.random.Generator) -> list[_Candidate]:
     """Ranges of different hotness, with keys alike in each, and with a power law in each."""
     fit = fit_two_term_exponential(seen.counted, rng)
-    of = {"ranges": fit.ranges} | {n: rounded(getattr(fit, n)) for n in "abcd"}
+    of = _range_parameters(fit)
     observed = shares(seen.counted)
     law = fit_power_law(seen.at, seen.drawn, seen.accesses, seen.records, observed)
     a, b = rounded(law.a), rounded(law.b)
@@ -193,20 +201,34 @@ def _range_candidates(seen: _Seen, rng: np.random.Generator) -> list[_Candidate]
     hot = power_groups(a, b, seen.records, fit.shares())
     return [
         _Candidate(Distribution.of("ranges", **of), alike, fit.shares()),
+        _grained_ranges(seen, fit, power),
         _Candidate(Distribution.of("ranges", **of, key_a=a, key_b=b), hot, fit.shares()),
     ]
 
 
+def _grained_ranges(seen: _Seen, ranges: TwoTermExponential, power: PowerLaw) -> _Candidate:
+    """A power law in each range, of as many random numbers as the range has keys."""
+    a, b = rounded(power.a), rounded(power.b)
+    within = {"key_a": a, "key_b": b, "key_grains": max(seen.records // ranges.ranges, 1)}
+    groups = power_groups(a, b, seen.records, ranges.shares(), grains=Grains.EACH)
+    of = Distribution.of("ranges", **_range_parameters(ranges), **within)
+    return _Candidate(of, groups, ranges.shares())
+
+
+def _range_parameters(ranges: TwoTermExponential) -> dict[str, float]:
+    return {"ranges": ranges.ranges} | {n: rounded(getattr(ranges, n)) for n in "abcd"}
+
+
 def _as_db_bench(
     seen: _Seen, rng: np.random.Generator
-) -> tuple[TwoTermExponential | None, PowerLaw | None]:
+) -> tuple[TwoTermExponential | None, PowerLaw]:
     """The parameters with which db_bench's mixgraph would have made the trace."""
     curve = (seen.at, seen.drawn, seen.accesses, seen.records)
     if not seen.has_ranges or total_variation(seen.counted, _even(seen)) <= RANGES_LIMIT:
-        return None, fit_power_law(*curve, grained=True)
+        return None, fit_power_law(*curve, grains=Grains.SHARED)
     smooth = fit_two_term_exponential(seen.counted, rng)
     stepped = fit_two_term_exponential(seen.counted, rng, stepped=True)
-    law = fit_power_law(*curve, shares(seen.counted), grained=True)
+    law = fit_power_law(*curve, shares(seen.counted), grains=Grains.SHARED)
     return max(smooth, stepped, key=lambda fit: fit.log_likelihood), law
 
 

@@ -76,6 +76,8 @@ def _mix(mix: Mix) -> str:
     parts = [shares]
     if any(name not in ("insert", "delete_oldest") for name, _ in mix.operations):
         parts.append(f"keys {_distribution(mix.keys)} of {mix.records:,}")
+    if mix.operation_by_key is not None:
+        parts.append(f"the key decides the operation in {100 * mix.operation_by_key:.4g} %")
     if mix.scan_lengths is not None:
         parts.append(f"scans {_distribution(mix.scan_lengths)}")
     if mix.value_sizes is not None:

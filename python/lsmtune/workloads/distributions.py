@@ -75,12 +75,13 @@ KEY_DISTRIBUTIONS: Mapping[str, Mapping[str, Part]] = {
     "latest": {"theta": _THETA},
     "hotspot": {"hot_data": _FRACTION, "hot_operations": _FRACTION},
     "exponential": {"percentile": _PER_CENT, "fraction": _ABOVE_ZERO},
-    "power": {"a": _ABOVE_ZERO, "b": _ABOVE_ZERO},
+    "power": {"a": _ABOVE_ZERO, "b": _ABOVE_ZERO, "grains": _SOME},
     "ranges": {
         "ranges": _COUNT,
         **dict.fromkeys("abcd", _ANY),
         "key_a": _OPTIONAL,
         "key_b": _OPTIONAL,
+        "key_grains": _SOME,
     },
 }
 SIZE_DISTRIBUTIONS: Mapping[str, Mapping[str, Part]] = {
@@ -224,5 +225,8 @@ def _check(name: str, given: Mapping[str, ParameterOf], source: str, field: str)
         missing = "key_b" if "key_a" in given else "key_a"
         why = "missing beside the other of key_a and key_b"
         raise InputError(source, f"{field}.{missing}", why=why)
+    if "key_grains" in given and "key_a" not in given:
+        why = "given without key_a and key_b"
+        raise InputError(source, f"{field}.key_grains", why=why)
     if name == "ranges" and not any(given.get(part) for part in "ac"):
         raise InputError(source, f"{field}.a", why="a and c are 0", allowed="one of them above 0")

@@ -62,6 +62,10 @@ def what_is_lost(workload: Workload) -> tuple[str, ...]:
         lines.append("an update is a GET and a PUT")
     if "merge" in mixed:
         lines.append("a merge is a PUT")
+    if workload.key_sizes is not None:
+        lines.append(f"all keys have {workload.key_bytes} bytes, the longest")
+    if workload.databases > 1 or workload.column_families > 1:
+        lines.append("all keys are in one database without column families")
     if any(phase.threads > 1 for phase in workload.phases):
         lines.append("ekvsb performs all tasks with one thread")
     if any(phase.is_open_loop for phase in workload.phases):

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from lsmtune.errors import InputError
+from lsmtune.errors import InputError, nearest_name
 from lsmtune.units import UnitError, option_value, parse_bytes, parse_duration
 
 ParameterValue = int | float | str | bool | None
@@ -18,7 +18,10 @@ _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 
 @dataclass(frozen=True)
 class WorkloadParameter:
-    """One parameter of a workload: `default` None means "not set", which `description` explains."""
+    """One parameter of a workload: `default` None means "not set", which `description` explains.
+
+    `names` are those of which a value is one, where it is a name.
+    """
 
     name: str
     description: str
@@ -26,6 +29,7 @@ class WorkloadParameter:
     unit: str
     allowed: str
     read: Reader
+    names: tuple[str, ...] = ()
 
     def parse(self, value: object, source: str) -> ParameterValue:
         """`value` read and checked. Raises `InputError` naming `source` and this parameter."""
@@ -40,7 +44,10 @@ class WorkloadParameter:
                 nearest=error.nearest,
             ) from None
         except ValueError:
-            raise InputError(source, self.name, found=value, allowed=self.allowed) from None
+            nearest = nearest_name(str(value), self.names)
+            raise InputError(
+                source, self.name, found=value, allowed=self.allowed, nearest=nearest
+            ) from None
 
 
 def read_number(value: object) -> int | float:
@@ -154,7 +161,8 @@ def choice_parameter(
     name: str, description: str, default: str, names: tuple[str, ...]
 ) -> WorkloadParameter:
     """One of `names`."""
-    return WorkloadParameter(name, description, default, "", ", ".join(names), read_one_of(names))
+    allowed = ", ".join(names)
+    return WorkloadParameter(name, description, default, "", allowed, read_one_of(names), names)
 
 
 def fraction_parameter(name: str, description: str, default: float) -> WorkloadParameter:

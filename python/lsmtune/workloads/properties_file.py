@@ -17,6 +17,7 @@ from pathlib import Path
 from lsmtune.errors import InputError
 
 FILE_BYTES_MAX = 2**20
+SETTING = "-p"  # the source of what the command line sets
 _COMMENTS = ("#", "!")
 _BLANKS = " \t\f"
 # A name ends at the first separator that no backslash stands before.
@@ -27,11 +28,15 @@ _ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 
 @dataclass(frozen=True)
 class Property:
-    """A property's value, and where it was given: `file` and `line`, or `-p` and None."""
+    """A property's value, and where it was given: `file` and `line`, or SETTING and None.
+
+    `hidden_line` is where the same file gave another value before.
+    """
 
     value: str
     source: str
     line: int | None = None
+    hidden_line: int | None = None
 
     @property
     def where(self) -> str:
@@ -59,7 +64,9 @@ def parse_properties(text: str, source: str) -> dict[str, Property]:
             where = f"{source}:{number}"
             raise InputError(where, found=line, why="is no property", allowed="name=value")
         name, value = (_unescaped(part).strip() for part in match.groups())
-        found[name] = Property(value, source, number)
+        before = found.get(name)
+        hidden = None if before is None or before.value == value else before.line
+        found[name] = Property(value, source, number, hidden)
     return found
 
 
@@ -68,7 +75,7 @@ def properties_of(files: Sequence[Path], settings: Mapping[str, str]) -> dict[st
     found: dict[str, Property] = {}
     for path in files:
         found |= read_properties(path)
-    return found | {name: Property(value, "-p") for name, value in settings.items()}
+    return found | {name: Property(value, SETTING) for name, value in settings.items()}
 
 
 def _logical_lines(text: str) -> list[tuple[int, str]]:

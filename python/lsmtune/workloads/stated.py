@@ -13,9 +13,9 @@ from lsmtune.errors import InputError
 from lsmtune.records.workload import Workload
 from lsmtune.workloads.family import WorkloadFamily
 from lsmtune.workloads.make import complete_parameters, find_family, ignored_parameters
-from lsmtune.workloads.properties_file import Properties, Property
-from lsmtune.workloads.ycsb import without_effect
-from lsmtune.workloads.ycsb_properties import RECORDS
+from lsmtune.workloads.properties_file import SETTING, Properties, Property
+from lsmtune.workloads.ycsb_effect import proportions_remark, without_effect
+from lsmtune.workloads.ycsb_properties import ALIASES, RECORDS
 
 ENGINE_PREFIXES = ("leveldb.", "rocksdb.")
 _OTHER_PREFIXES = ("basic.", "basicdb.", "lmdb.", "sqlite.", "wiredtiger.")
@@ -51,16 +51,19 @@ def state_workload(
         parameters = {**parameters, "durability": "sync"}
         notes.append(f"{sync.where}: {_SYNC}: read as durability: sync")
         del engine[_SYNC]
+    _refuse_disagreement(own, parameters, source)
     given = {**{key: found.value for key, found in own.items()}, **parameters}
     try:
         complete = complete_parameters(name, given, source)
         workload = family.build(complete, source)
     except InputError as error:
         raise _at_its_place(error, own, parameters) from None
-    ignored = (*ignored_parameters(name, given, source), *without_effect(given))
+    ignored = (*ignored_parameters(name, given, source), *without_effect(given, complete))
     for key, why in ignored:
         where = own[key].where if key in own and key not in parameters else source
         notes.append(f"{where}: {key}: has no effect: {why}")
+    remark = proportions_remark(given, complete)
+    notes += [f"{source}: {remark}"] if remark else []
     without = {*dict(ignored), "workload"}
     effective = {key: value for key, value in given.items() if key not in without}
     return Stated(workload, complete, effective, engine, tuple(notes))
@@ -74,6 +77,8 @@ def _split(
     engine: dict[str, Property] = {}
     notes: list[str] = []
     for name, found in properties.items():
+        if found.hidden_line is not None:
+            notes.append(f"{found.where}: {name}: replaces the value of line {found.hidden_line}")
         if name.startswith(ENGINE_PREFIXES):
             engine[name] = found
         elif name.startswith(_OTHER_PREFIXES):
@@ -86,15 +91,27 @@ def _split(
     return own, engine, notes
 
 
+def _refuse_disagreement(
+    own: Mapping[str, Property], parameters: Mapping[str, object], source: str
+) -> None:
+    """Files are there to be changed by flags; one flag does not silently change another."""
+    for key, value in parameters.items():
+        if key in own and own[key].source == SETTING and own[key].value != str(value):
+            why = f"says something else than {SETTING}, {own[key].value}"
+            raise InputError(source, key, found=value, why=why, allowed="one of the two")
+
+
 def _at_its_place(
     error: InputError, own: Properties, parameters: Mapping[str, object]
 ) -> InputError:
-    """`error` with the place of the property that it is of."""
-    if error.field in parameters or error.field not in own:
+    """`error` with the place of the property that it is of, and the name that it has there."""
+    names = (error.field, *(name for name, of in ALIASES.items() if of == error.field))
+    stated = [name for name in names if name in own and name not in parameters]
+    if error.field in parameters or not stated:
         return error
     return InputError(
-        own[error.field].where,
-        error.field,
+        own[stated[0]].where,
+        stated[0],
         found=error.found,
         allowed=error.allowed,
         nearest=error.nearest,

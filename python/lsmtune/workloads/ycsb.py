@@ -41,15 +41,6 @@ _EXPECTED_TWICE = (
     2  # both programs expect up to twice the inserts; CoreWorkload.java, "fudge factor"
 )
 
-# Properties that only one request distribution looks at.
-_OF_REQUESTS = {
-    "zipfian_const": "zipfian",
-    "hotspotdatafraction": "hotspot",
-    "hotspotopnfraction": "hotspot",
-    "exponential.percentile": "exponential",
-    "exponential.frac": "exponential",
-}
-
 
 def prepare_properties(given: Mapping[str, object], source: str) -> dict[str, object]:
     """What was given under the names of YCSB_PARAMETERS.
@@ -208,7 +199,7 @@ def _run_mix(given: Given, source: str) -> Mix:
     return Mix(
         operations=operations,
         records=loaded,
-        keys=_requests(given, loaded),
+        keys=_requests(given, loaded) if names.keys() - {"insert"} else Distribution("uniform"),
         first=start,
         insert_from=new_from if "insert" in names and new_from != start + loaded else None,
         scan_lengths=_scan_lengths(given, source) if "scan" in names else None,
@@ -257,13 +248,3 @@ def _scan_lengths(given: Given, source: str) -> Distribution:
     if given["scanlengthdistribution"] == "zipfian":
         return Distribution.of("zipfian", low=low, high=high, theta=_SCAN_THETA)
     return Distribution.of("uniform", low=low, high=high)
-
-
-def without_effect(given: Mapping[str, object]) -> tuple[tuple[str, str], ...]:
-    """Properties in `given` that its other properties leave without an effect, and why."""
-    requests = str(given.get("requestdistribution", "uniform"))
-    return tuple(
-        (name, f"requestdistribution is {requests}, not {of}")
-        for name, of in _OF_REQUESTS.items()
-        if name in given and requests != of
-    )
