@@ -27,7 +27,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from driver_side import DriverSide, phase_of, read_workload
+from driver_side import DriverSide, lookups_found, phase_of, read_workload
 from engines_alike import ENGINE_OPTIONS, different_options, ycsb_cpp_properties
 from ycsb_cpp_peer import YcsbCpp, lookups
 
@@ -143,7 +143,7 @@ class Bench:
             measurement = self.driver.run(workload, base, directory, seed, LOAD_SEED)
         phase = phase_of(measurement, PhaseKind.LOAD if row.name == LOAD else PhaseKind.MEASURE)
         row.driver.throughput_ops_s.append(phase.throughput_ops_s)
-        row.driver.found.append(phase.keys_found)
+        row.driver.found.append(lookups_found(phase))
         row.driver.missing.append(phase.keys_missing)
         row.driver.database_bytes.append(measurement.database_bytes or 0)
 

@@ -115,3 +115,15 @@ def phase_of(measurement: Measurement, kind: PhaseKind) -> PhaseMeasurement:
     """The one phase of `kind`."""
     (found,) = (phase for phase in measurement.phases if phase.kind == kind.value)
     return found
+
+
+def lookups_found(phase: PhaseMeasurement) -> int | None:
+    """Keys that lookups of `phase` found, counted as YCSB-cpp does; None of a load.
+
+    The driver counts a read-modify-write once, which looks its key up twice, and a scan, of which
+    YCSB-cpp does not say what it found. None was missing where this is used.
+    """
+    if phase.keys_found is None:
+        return None
+    by_type = phase.operations_by_type or {}
+    return phase.keys_found + by_type.get("read_modify_write", 0) - by_type.get("scan", 0)

@@ -156,6 +156,35 @@ def test_flags_without_effect_on_logs_are_refused(lsmtune: Lsmtune, home: Path) 
     assert said.status == 2
     assert "--metric: has no effect beside --from-logs" in said.err
     assert lsmtune("contest", "--from-logs").status == 2
+    for flag in ("--rounds", "--seed"):
+        said = lsmtune("contest", "--from-logs", *logs(home), flag, "3")
+        assert said.err == f"lsmtune: {flag}: has no effect beside --from-logs\n"
+    said = lsmtune("contest", "--show-rules", "a=default")
+    assert (said.status, said.out) == (2, "")
+    assert "FILE" in said.err
+    assert "has no effect beside --show-rules" in said.err
+
+
+@pytest.mark.usefixtures("fake_driver")
+def test_where_nothing_can_be_written_is_said_before_anything_runs(
+    lsmtune: Lsmtune, home: Path
+) -> None:
+    (home / "board.html").mkdir()
+    (home / "file").write_text("")
+    for place, why in (("board.html", "is a directory"), ("file/board.md", "is no folder")):
+        said = lsmtune(*CONTEST, "a=default", "b=write_buffer_size=4MiB", "--output", place)
+        assert said.status == 2
+        assert why in said.err
+        assert "run 1" not in said.err
+
+
+def test_logs_of_runs_of_different_sizes_are_warned_of(lsmtune: Lsmtune, home: Path) -> None:
+    (home / "a.txt").write_text(log_text(load_a=1000.0))
+    (home / "b.txt").write_text(log_text(load_a=9000.0))
+    said = lsmtune("contest", "--from-logs", "a.txt", "b.txt", "--output", "board.md")
+    assert said.status == 0
+    assert "warning: load-a: 90,000 operations in b.txt and 10,000 in a.txt" in said.err
+    assert "90,000 operations in b.txt" in (home / "board.md").read_text()
 
 
 @pytest.mark.engine

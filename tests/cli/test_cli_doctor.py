@@ -335,3 +335,23 @@ def test_a_real_engine_is_calibrated_by_both_methods(
     assert [method["method"] for method in methods] == ["slices", "whole"]
     assert all("sustained_throughput_ops_s" in method["metrics"] for method in methods)
     assert list(home.iterdir()) == []
+
+
+@pytest.mark.usefixtures("fake_driver")
+class TestMerges:
+    """A workload that merges is treated as by every other command."""
+
+    def test_they_are_refused_where_the_engine_has_none(self, lsmtune: Any) -> None:
+        said = lsmtune("doctor", "--engine", "leveldb", "--workload", "up2x", "--calibrate", "9s")
+        assert said.status == 2
+        assert "--workload: up2x merges, which leveldb cannot; allowed: rocksdb" in said.err
+
+    def test_they_come_with_their_operator(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        from lsmtune.cli import engine_choice
+        from lsmtune.cli.doctor import _Given
+        from lsmtune.records.engine import EngineIdentity
+
+        engine = EngineIdentity("rocksdb")
+        monkeypatch.setattr(engine_choice, "chosen_engine", lambda *_: (engine, ()))
+        given = _Given("rocksdb", None, "up2x", None, None, None, None, None)
+        assert given.request("9s").config.options == {"merge_operator": "put"}

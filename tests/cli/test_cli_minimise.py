@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from lsmtune.cli import engine_choice, verification
+from lsmtune.cli import engine_choice, minimisation, verification
 from lsmtune.cli.minimisation import MinimisationObserver, PairedSteps, told_apart
 from lsmtune.cli.verification import Verification, display_plan
 from lsmtune.engines.options.presets import preset
@@ -26,6 +26,7 @@ from lsmtune.records.measurement import Measurement, Outcome
 from lsmtune.records.objective import Objective
 from lsmtune.records.request import LIMITS_DEFAULT, RunRequest
 from lsmtune.records.verdict import VerdictOutcome
+from lsmtune.runners import native
 from lsmtune.runners.messages import Message
 from lsmtune.storage.folder import StudyFolder
 from lsmtune.storage.measurements import Role, StoredMeasurement
@@ -52,12 +53,18 @@ def speed(options: dict[str, object]) -> float:
     return 1e5 * factor * (1.2 if options.get("max_background_jobs") == 6 else 1.0)
 
 
+def use(monkeypatch: pytest.MonkeyPatch, runner: KillableRunner) -> None:
+    """`runner` in place of lsmtune's driver: of `minimise`, and of `verify`."""
+    monkeypatch.setattr(minimisation, "NativeRunner", lambda _driver: runner)
+    monkeypatch.setattr(native, "NativeRunner", lambda _driver: runner)
+
+
 @pytest.fixture
 def runner(fake_driver: Path, monkeypatch: pytest.MonkeyPatch) -> KillableRunner:
     """It answers for a RocksDB 10.2.1, in place of the driver."""
     runner = KillableRunner(speed=speed, noise=0.005, engine=ROCKSDB)
     monkeypatch.setattr(engine_choice, "chosen_engine", lambda *_arguments: (ROCKSDB, ()))
-    monkeypatch.setattr(verification, "NativeRunner", lambda _driver: runner)
+    use(monkeypatch, runner)
     assert fake_driver.is_file()
     return runner
 
@@ -314,7 +321,7 @@ class TestResume:
     ) -> None:
         stopped = Interrupting(speed=speed, noise=0.005, engine=ROCKSDB)
         stopped.at = at
-        monkeypatch.setattr(verification, "NativeRunner", lambda _driver: stopped)
+        use(monkeypatch, stopped)
         said = lsmtune(*ROCKS, "default", CANDIDATE, "--dir", "kept", "--json")
         assert said.status == 130, said.err
         known = said.json()
@@ -336,7 +343,7 @@ class TestResume:
     ) -> None:
         stopped = Interrupting(speed=runner.speed, engine=ROCKSDB)
         stopped.at = 48
-        monkeypatch.setattr(verification, "NativeRunner", lambda _driver: stopped)
+        use(monkeypatch, stopped)
         said = lsmtune(*ROCKS, "default", CANDIDATE)
         assert said.status == 130
         assert "max_write_buffer_number" in said.out

@@ -64,7 +64,7 @@ def test_another_plan_in_the_same_folder_is_refused(lsmtune: Lsmtune) -> None:
     assert lsmtune(*SWEEP, *AXES, "--repeat", "1").status == 0
     said = lsmtune(*SWEEP, *AXES, "--repeat", "1", "-w", "key_bytes=20")
     assert said.status == 2
-    assert "sweep.lsmtune holds runs of another plan, which cannot be compared" in said.err
+    assert "sweep.lsmtune: holds runs of another plan, which cannot be compared" in said.err
     assert "--dir DIR" in said.err
 
 

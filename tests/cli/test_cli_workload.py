@@ -152,6 +152,8 @@ def test_column_families_and_merges_are_of_rocksdb(home: Path) -> None:
         choose_workload("ycsb-a", ["column_families=2"], None, None, "leveldb")
     choice = choose_workload("up2x", None, None, None, "rocksdb")
     assert choice.config(Config(), "rocksdb", "-o").options == {"merge_operator": "put"}
+    written = Config({"merge_operator": "PutOperator"})  # as an OPTIONS file has it
+    assert choice.config(written, "rocksdb", "-o") == written
     with pytest.raises(InputError, match="merge_operator: found 'uint64add'; allowed: put"):
         choice.config(Config({"merge_operator": "uint64add"}), "rocksdb", "-o")
 
@@ -183,3 +185,15 @@ def test_bench_takes_properties(lsmtune: Lsmtune, files: Path, fake_driver: Path
     assert said.json()["measurements"][0]["workload"] == "ycsb"
     assert "leveldb.block_size: has no effect on memory" in said.err
     assert files.is_dir()
+
+
+def test_a_trace_that_is_not_there_is_said_before_a_database_is_loaded(
+    lsmtune: Lsmtune, home: Path
+) -> None:
+    (home / "again.yaml").write_text(
+        "version: 1\nname: again\nnum: 9\nphases:\n"
+        "  - {name: run, kind: measure, replay: {path: gone.trace}}\n"
+    )
+    said = lsmtune("bench", "--engine", "memory", "--workload", "again.yaml")
+    assert said.status == 2
+    assert "phase run replays what is no file; found 'gone.trace'" in said.err

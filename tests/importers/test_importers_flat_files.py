@@ -140,3 +140,17 @@ def test_a_value_that_means_something_else_to_ycsb_is_refused() -> None:
 @pytest.mark.parametrize("flag", ["disable_wal", "sync"])
 def test_durability_belongs_to_the_workload(flag: str) -> None:
     assert "durability" in notes_of(config(f"--{flag}=1", "db_bench", "rocksdb"))
+
+
+def test_what_a_properties_file_says_in_vain_is_named() -> None:
+    text = (
+        "leveldb.compression=snapy\nleveldb.format=row\nleveldb.destroy=true\nleveldb.dbname=/x\n"
+        "leveldb.cache_size=1\nleveldb.cache_size=2\nnothing\n"
+    )
+    notes = config(text, "properties").notes
+    assert [note.split(":", 1)[1] for note in notes] == [
+        "1: leveldb.compression: snapy means none to YCSB-cpp; written as such",
+        "2: leveldb.format: left out: a record is one value, as with format=single",
+        "6: leveldb.cache_size: replaces the value of line 5",
+        "7: left out: no property, for want of a =: nothing",
+    ]

@@ -19,7 +19,7 @@ from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.records.config import Config
 from lsmtune.records.measurement import Outcome
 from lsmtune.records.objective import Direction, Objective
-from lsmtune.storage.folder import StudyFolder, default_folder
+from lsmtune.storage.folder import StudyFolder, default_folder, write_whole
 from lsmtune.storage.measurements import Role
 
 NOBODY = 65534
@@ -228,3 +228,18 @@ def test_a_folder_that_is_not_named_in_utf_8_is_not_made(tmp_path: Path) -> None
     with pytest.raises(InputError, match="allowed: a path in UTF-8"):
         create(tmp_path / "\udcff")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_cannot_be_written_whole_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    path = tmp_path / "report.html"
+    write_whole(path, "before")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space"):
+        write_whole(path, "after")
+    assert path.read_text() == "before"
+    assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]

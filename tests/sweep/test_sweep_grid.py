@@ -69,8 +69,21 @@ def test_workloads_of_other_families_and_of_files_are_cells_too(tmp_path: Path) 
     cells = cells_of(sweep)
     assert [cell.cell.workload.num for cell in cells] == [300, 300, 500, 500]
     assert cells[2].cell.name == "mine, readproportion=0.5"
-    (note,) = cells[2].notes
+    told, note = cells[2].notes
     assert "leveldb.cache_size: an engine's property has no effect in a sweep" in note
+    assert "proportions add up to 0.55" in told
+
+
+def test_an_axis_without_an_effect_is_told_why() -> None:
+    for name, values, why in (
+        ("maxscanlength", (10, 100), "has no effect: scanproportion is 0"),
+        ("table", ("a", "b"), "has no effect: an engine has no tables"),
+    ):
+        sweep = sweep_of(
+            workloads=(SweepWorkload("ycsb-a"),), axes=(axis(name, *values),), parameters={}
+        )
+        with pytest.raises(InputError, match=f"axes.workload.{name}: {why}; found"):
+            cells_of(sweep)
 
 
 @pytest.mark.parametrize(

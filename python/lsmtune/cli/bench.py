@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
@@ -20,8 +20,7 @@ from lsmtune.cli.bench_runners import (
     ProgramOption,
     RunnerOption,
     all_arms,
-    native_arm,
-    program_arm,
+    one_arm,
     turns,
 )
 from lsmtune.cli.flags import (
@@ -46,7 +45,6 @@ from lsmtune.cli.flags import (
 )
 from lsmtune.cli.workload_choice import PropertiesOption, PropertyOption, choose_workload
 from lsmtune.engines.page_cache import with_page_cache
-from lsmtune.errors import InputError
 from lsmtune.programs.performing import NATIVE
 from lsmtune.records.config import Config
 from lsmtune.records.measurement import Measurement, Outcome
@@ -117,18 +115,7 @@ def _bench(
     if asked.runner == ALL:
         _compare(bench, all_arms(engine, library, chosen), as_json=as_json)
         return
-    if asked.runner == NATIVE:
-        arm = native_arm(engine, library)
-    else:
-        _refuse_library(library, asked)
-        arm = program_arm(asked, engine, chosen)
-    measure_one(bench, arm, as_json=as_json)
-
-
-def _refuse_library(library: Path | None, asked: Asked) -> None:
-    if library is not None:
-        why = f"{asked.runner} carries an engine of its own"
-        raise InputError("--library", found=str(library), why=why, allowed="--program PATH")
+    measure_one(bench, one_arm(asked, engine, library, chosen), as_json=as_json)
 
 
 def _doubtful(bench: Bench, arm: Arm) -> list[str]:
@@ -168,7 +155,10 @@ def _compare(bench: Bench, arms: Arms, *, as_json: bool) -> None:
     native = arms.arms[0]
     warnings = [line for arm in arms.arms for line in arm.warnings]
     warnings += [*build_warnings(arms.arms), *_doubtful(bench, native)]
-    measured = measure(bench, arms.arms)
+    settling = _Settling(native)
+    measured = measure(bench, arms.arms, settling.after)
+    warnings += settling.warnings()
+    settled = settling.found
     missing = list(arms.missing)
     for name, runs in list(measured.items()):
         error = runs[-1].error
@@ -176,18 +166,51 @@ def _compare(bench: Bench, arms: Arms, *, as_json: bool) -> None:
             missing.append(Missing(name, error.message))
             del measured[name]
     if as_json:
-        typer.echo(json.dumps(compare_document(arms, measured, warnings, missing), indent=2))
+        typer.echo(
+            json.dumps(compare_document(arms, measured, settled, warnings, missing), indent=2)
+        )
     else:
-        _print(compare_view(arms, measured, warnings, missing))
+        _print(compare_view(arms, measured, settled, warnings, missing))
     for measurement in (run for runs in measured.values() for run in runs):
         if measurement.outcome is not Outcome.OK:
             raise failure(measurement, COMMAND)
 
 
-def measure(bench: Bench, arms: Sequence[Arm]) -> dict[str, list[Measurement]]:
+@dataclass
+class _Settling:
+    """Settles what each run left by lsmtune's own driver, `native`, and keeps its bytes."""
+
+    native: Arm
+    found: dict[str, list[int]] = field(default_factory=dict)
+    why_not: dict[str, str] = field(default_factory=dict)
+
+    def after(self, arm: Arm, request: RunRequest, measurement: Measurement) -> None:
+        """Settles the database of a run that ended well, while it is there."""
+        from lsmtune.cli.bench_settled import settled_bytes
+
+        if measurement.outcome is not Outcome.OK:
+            return
+        size, why = settled_bytes(self.native.runner, self.native.engine, request)
+        if size is None:
+            self.why_not[arm.name] = why
+        else:
+            self.found.setdefault(arm.name, []).append(size)
+
+    def warnings(self) -> list[str]:
+        """Whose databases could not be settled, and why."""
+        lead = "lsmtune's driver could not settle the database of"
+        return [f"{lead} {name}: {why}" for name, why in self.why_not.items()]
+
+
+def measure(
+    bench: Bench,
+    arms: Sequence[Arm],
+    after: Callable[[Arm, RunRequest, Measurement], None] | None = None,
+) -> dict[str, list[Measurement]]:
     """One Measurement per seed and runner, the runners in turns.
 
-    A runner ends at a measurement that is `invalid`, as all others of it would be.
+    A runner ends at a measurement that is `invalid`, as all others of it would be. `after` is
+    called after each run, while its folder is there.
     """
     from lsmtune.cli.live import bench_display
     from lsmtune.cli.run_progress import RunProgress
@@ -215,7 +238,10 @@ def measure(bench: Bench, arms: Sequence[Arm]) -> dict[str, list[Measurement]]:
                     request = RunRequest(
                         now.engine, bench.config, bench.workload, seed, directory, bench.limits
                     )
-                    found[now.name].append(now.runner.run(request, progress.message))
+                    measurement = now.runner.run(request, progress.message)
+                    found[now.name].append(measurement)
+                    if after is not None:
+                        after(now, request, measurement)
             if all(_is_over(runs) for runs in found.values()):
                 break
     return found

@@ -18,13 +18,18 @@ from lsmtune.records.engine import Build, EngineIdentity
 from lsmtune.records.measurement import Measurement, Outcome, PhaseMeasurement
 from lsmtune.records.workload import PhaseKind
 from lsmtune.storage.codec import encode
+from lsmtune.units import format_bytes
 
 METRICS = (
     *("throughput_ops_s", "sustained_throughput_ops_s", "elapsed_s", "latency_us_p50"),
     *("latency_us_p99", "latency_us_max", "cpu_us_per_operation", "rss_bytes_max"),
     *("database_bytes", "keys_found", "keys_missing"),
 )
+_DATABASE = "database"
+SETTLED = "settled_database_bytes"
 ByRunner = Mapping[str, Sequence[Measurement]]
+# Bytes of the database that each run of a runner left, once lsmtune's driver has settled it.
+Settled = Mapping[str, Sequence[int]]
 
 
 @dataclass(frozen=True)
@@ -42,23 +47,36 @@ class Figure:
     ratio_to_native: float | None
 
 
-def figures(measured: ByRunner) -> tuple[Figure, ...]:
-    """Each of METRICS for each measure phase and runner; runs that did not end well count not."""
+def figures(measured: ByRunner, settled: Settled) -> tuple[Figure, ...]:
+    """Each of METRICS for each measure phase and runner; runs that did not end well count not.
+
+    The bytes of the `settled` database are with the last phase.
+    """
     found: list[Figure] = []
-    for phase in _phase_names(measured):
+    names = _phase_names(measured)
+    for phase in names:
         for metric in METRICS:
-            medians = {name: _median(runs, phase, metric) for name, runs in measured.items()}
-            own = medians.get(NATIVE)
-            for name, runs in measured.items():
-                value = medians[name]
-                ratio = value / own if value is not None and own else None
-                count = len(_values(runs, phase, metric))
-                found.append(Figure(phase, name, metric, count, value, ratio))
+            values = {name: _values(runs, phase, metric) for name, runs in measured.items()}
+            found += _figures(phase, metric, values)
+    if names and settled:
+        found += _figures(names[-1], SETTLED, {name: settled.get(name, ()) for name in measured})
     return tuple(found)
 
 
+def _figures(phase: str, metric: str, values: Mapping[str, Sequence[float]]) -> Iterator[Figure]:
+    medians = {name: statistics.median(each) if each else None for name, each in values.items()}
+    own = medians.get(NATIVE)
+    for name, value in medians.items():
+        ratio = value / own if value is not None and own else None
+        yield Figure(phase, name, metric, len(values[name]), value, ratio)
+
+
 def compare_document(
-    arms: Arms, measured: ByRunner, warnings: Sequence[str], missing: Sequence[Missing]
+    arms: Arms,
+    measured: ByRunner,
+    settled: Settled,
+    warnings: Sequence[str],
+    missing: Sequence[Missing],
 ) -> dict[str, object]:
     """What `bench --runner all --json` prints."""
     return {
@@ -68,18 +86,23 @@ def compare_document(
                 "engine": encode(_engine(arm, measured.get(arm.name, ()))),
                 "note": arm.note,
                 "measurements": [encode(run) for run in measured.get(arm.name, ())],
+                SETTLED: list(settled.get(arm.name, ())),
             }
             for arm in arms.arms
             if arm.name in measured
         ],
-        "comparison": [encode(figure) for figure in figures(measured)],
+        "comparison": [encode(figure) for figure in figures(measured, settled)],
         "missing": [encode(each) for each in missing],
         "warnings": list(warnings),
     }
 
 
 def compare_view(
-    arms: Arms, measured: ByRunner, warnings: Sequence[str], missing: Sequence[Missing]
+    arms: Arms,
+    measured: ByRunner,
+    settled: Settled,
+    warnings: Sequence[str],
+    missing: Sequence[Missing],
 ) -> RenderableType:
     """The same for people: a table for each measure phase, one column for each runner."""
     shown = [arm for arm in arms.arms if arm.name in measured]
@@ -88,8 +111,10 @@ def compare_view(
         engine = _engine(arm, measured[arm.name])
         said = f"; {arm.note}" if arm.note else ""
         parts.append(Text(f"{arm.name}: {_named(engine)}{said}"))
-    for phase in _phase_names(measured):
-        parts += [Text(""), Text(phase, style="bold"), _table(phase, shown, measured)]
+    names = _phase_names(measured)
+    for phase in names:
+        last = settled if phase == names[-1] else {}
+        parts += [Text(""), Text(phase, style="bold"), _table(phase, shown, measured, last)]
     runs = max((len(found) for found in measured.values()), default=0)
     if runs > 1:
         parts.append(Text(f"medians of {runs} runs each, taken in turns", style="dim"))
@@ -146,7 +171,7 @@ def _median(runs: Sequence[Measurement], phase: str, metric: str) -> float | Non
     return statistics.median(values) if values else None
 
 
-def _table(phase: str, arms: Sequence[Arm], measured: ByRunner) -> Table:
+def _table(phase: str, arms: Sequence[Arm], measured: ByRunner, settled: Settled) -> Table:
     table = Table(box=None, pad_edge=False)
     table.add_column("")
     for arm in arms:
@@ -163,8 +188,16 @@ def _table(phase: str, arms: Sequence[Arm], measured: ByRunner) -> Table:
         if any(columns):
             cells = [row.shown(statistics.median(c)) if c else NOT_KNOWN for c in columns]
             table.add_row(row.label, *cells)
+        if settled and row.label == _DATABASE:
+            table.add_row(f"{_DATABASE}, settled", *_settled_cells(arms, settled))
     table.add_row("burst by native's", *_ratios(phase, arms, measured))
     return table
+
+
+def _settled_cells(arms: Sequence[Arm], settled: Settled) -> Iterator[str]:
+    for arm in arms:
+        values = settled.get(arm.name, ())
+        yield format_bytes(round(statistics.median(values))) if values else NOT_KNOWN
 
 
 def _ratios(phase: str, arms: Sequence[Arm], measured: ByRunner) -> Iterator[str]:

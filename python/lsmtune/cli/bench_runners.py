@@ -36,6 +36,15 @@ RunnerOption = Annotated[
         autocompletion=_names,
     ),
 ]
+OneRunnerOption = Annotated[
+    str,
+    typer.Option(
+        RUNNER_FLAG,
+        metavar="NAME",
+        help="native (lsmtune's driver), rocksdb-db_bench, leveldb-db_bench, ycsb-cpp or ekvsb.",
+        autocompletion=lambda: [NATIVE, *PROGRAM_INFOS],
+    ),
+]
 ProgramOption = Annotated[
     Path | None,
     typer.Option(PROGRAM_FLAG, metavar="PATH", help="The program of --runner, if not on PATH."),
@@ -58,11 +67,14 @@ class Asked:
     program: Path | None = None
     arguments: tuple[str, ...] = ()
 
-    def check(self) -> None:
-        """Raises InputError for a runner that is none, and for flags that go with no program."""
-        if self.runner not in _names():
-            nearest = nearest_name(self.runner, _names())
-            allowed = ", ".join(_names())
+    def check(self, *, several: bool = True) -> None:
+        """Raises InputError for a runner that is none, and for flags that go with no program.
+
+        `several`: whether it may be all of them.
+        """
+        names = [name for name in _names() if several or name != ALL]
+        if self.runner not in names:
+            nearest, allowed = nearest_name(self.runner, names), ", ".join(names)
             raise InputError(RUNNER_FLAG, found=self.runner, allowed=allowed, nearest=nearest)
         if self.runner in (NATIVE, ALL):
             stray = PROGRAM_FLAG if self.program is not None else ""
@@ -132,6 +144,19 @@ def program_arm(asked: Asked, engine: str, workload: Workload) -> Arm:
         identity = EngineIdentity(engine, said.version, str(found.path), said.build)
     runner = ProgramRunner(program, found, asked.arguments)
     return Arm(program.name, runner, identity, warnings, program.info.note)
+
+
+def one_arm(asked: Asked, engine: str, library: Path | None, workload: Workload) -> Arm:
+    """The one runner that `asked` names: lsmtune's driver, or a program.
+
+    Raises what `native_arm` and `program_arm` raise, and InputError for a library beside a program.
+    """
+    if asked.runner == NATIVE:
+        return native_arm(engine, library)
+    if library is not None:
+        why = f"{asked.runner} carries an engine of its own"
+        raise InputError("--library", found=str(library), why=why, allowed="--program PATH")
+    return program_arm(asked, engine, workload)
 
 
 def all_arms(engine: str, library: Path | None, workload: Workload) -> Arms:

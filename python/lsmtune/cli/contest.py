@@ -36,6 +36,7 @@ WORKLOAD_DEFAULT = "contest"
 ROUNDS_DEFAULT = 5
 METRIC_DEFAULT = "sustained_throughput_ops_s"
 _FROM_LOGS = "--from-logs"
+_SHOW_RULES = "--show-rules"
 _CONFIDENCE_LOW, _CONFIDENCE_HIGH = 0.5, 0.9999
 EPILOG = "\n\n".join(
     (
@@ -60,6 +61,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _contest(
+    context: typer.Context,
     files: Annotated[
         list[str] | None,
         typer.Argument(
@@ -94,7 +96,7 @@ def _contest(
         typer.Option("--rules", metavar="FILE", help="Rules (YAML) in place of the built-in ones."),
     ] = None,
     show_rules: Annotated[
-        bool, typer.Option("--show-rules", help="Print the rules, and run nothing.")
+        bool, typer.Option(_SHOW_RULES, help="Print the rules, and run nothing.")
     ] = False,
     from_logs: Annotated[
         bool, typer.Option(_FROM_LOGS, help="Rank existing logs of YCSB-cpp, and run nothing.")
@@ -139,11 +141,12 @@ def _contest(
     for path in output or ():
         check_output(path, "--output")
     if show_rules:
+        _refuse_without_effect(context, _SHOW_RULES, ("show_rules", "rules", "engine", "as_json"))
         _show_rules(rules, engine, as_json)
         return
     if from_logs:
-        given = {"--engine": engine, "--library": library, "--rules": rules, "--metric": metric}
-        _refuse_without_effect({**given, "--dir": directory, "-w": workload_set})
+        used = ("files", "from_logs", "confidence", "output", "as_json")
+        _refuse_without_effect(context, _FROM_LOGS, used)
         _tell(_from_logs(files or (), share), output or (), as_json)
         return
     plan = ContestPlan(
@@ -169,14 +172,21 @@ def _from_logs(texts: Sequence[str], confidence: float) -> Leaderboard:
 
     if not texts:
         raise InputError(COMMAND, "FILE", why="is missing", allowed="logs of YCSB-cpp")
-    return leaderboard_of_logs(log_files(texts), confidence=confidence)
+    board = leaderboard_of_logs(log_files(texts), confidence=confidence)
+    for warning in board.warnings:
+        typer.echo(f"lsmtune: warning: {warning}", err=True)
+    return board
 
 
-def _refuse_without_effect(given: dict[str, object]) -> None:
-    for flag, value in given.items():
-        if value is not None:
-            why = f"has no effect beside {_FROM_LOGS}"
-            raise InputError(flag, why=why)
+def _refuse_without_effect(context: typer.Context, switch: str, used: Sequence[str]) -> None:
+    """Raises InputError for what was given beside `switch` and is not among `used`."""
+    for parameter in context.command.params:
+        name = parameter.name or ""
+        source = context.get_parameter_source(name)
+        if name in used or source is None or source.name != "COMMANDLINE":
+            continue
+        flag = "FILE" if name == "files" else parameter.opts[0]
+        raise InputError(flag, why=f"has no effect beside {switch}")
 
 
 def _confidence(text: str) -> float:

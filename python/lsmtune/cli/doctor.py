@@ -28,8 +28,8 @@ from lsmtune.cli.flags import (
     duration_of,
     limits_of,
     whole_number,
-    workload_of,
 )
+from lsmtune.cli.workload_choice import choose_workload
 from lsmtune.engines.names import STUDY_ENGINES
 from lsmtune.engines.page_cache import with_page_cache
 from lsmtune.errors import ExitStatus, InputError, nearest_name
@@ -162,8 +162,10 @@ class _Given:
         if self.engine not in STUDY_ENGINES:
             nearest = nearest_name(self.engine, STUDY_ENGINES)
             raise InputError("--engine", found=self.engine, allowed=allowed, nearest=nearest)
-        chosen = workload_of(self.workload or WORKLOAD_DEFAULT, self.workload_set)
-        config = config_of(self.option)
+        workload = self.workload or WORKLOAD_DEFAULT
+        choice = choose_workload(workload, self.workload_set, None, None, self.engine)
+        chosen = choice.workload
+        config = choice.config(config_of(self.option), self.engine, OPTION_FLAG)
         config = with_page_cache(config, self.engine, chosen.page_cache, WORKLOAD_FLAG)
         limits = limits_of(
             DEADLINE_DEFAULT, self.memory or MEMORY_DEFAULT, self.disk or DISK_DEFAULT

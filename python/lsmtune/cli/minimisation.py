@@ -42,6 +42,7 @@ from lsmtune.records.engine import EngineIdentity
 from lsmtune.records.goal import Goal
 from lsmtune.records.measurement import Outcome
 from lsmtune.records.verdict import Verdict, VerdictOutcome
+from lsmtune.runners.native import NativeRunner
 from lsmtune.space.values import same_value
 from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.storage.measurements import Role, StoredMeasurement
@@ -114,7 +115,7 @@ def minimised(
     `allowed` are the unsafe options that the user lets run. The time budget of `verification`
     begins now.
     """
-    with measuring(verification, path, driver, observer, stop) as measurer:
+    with measuring(verification, path, NativeRunner(driver), observer, stop) as measurer:
         steps = PairedSteps(verification, allowed, measurer, observer)
         result = minimise(
             verification.baseline,

@@ -153,11 +153,14 @@ def check_pairs(plan: ProofPlan, options: int) -> None:
         raise InputError(PAIRS_FLAG, found=plan.pairs, allowed=allowed)
 
 
-def check_method(plan: ProofPlan, workload: Workload) -> None:
-    """Raises InputError for a method that lsmtune's driver cannot do with this workload."""
+def check_method(plan: ProofPlan, workload: Workload, *, native: bool = True) -> None:
+    """Raises InputError for a method that the runner cannot do with this workload.
+
+    `native`: lsmtune's own driver performs the runs.
+    """
     from lsmtune.proof.method import refusal
 
-    why = refusal(plan.method, [workload], native=True)
+    why = refusal(plan.method, [workload], native=native)
     if why and plan.method is not None:
         raise InputError("--method", found=plan.method.value, why=why)
 

@@ -27,7 +27,7 @@ from lsmtune.records.objective import Direction, Objective
 from lsmtune.records.request import Limits
 from lsmtune.records.verdict import Verdict, VerdictOutcome
 from lsmtune.records.workload import Workload
-from lsmtune.runners.native import NativeRunner
+from lsmtune.runners.base import Runner
 from lsmtune.storage.codec import encode
 from lsmtune.storage.folder import StudyFolder
 from lsmtune.storage.measurements import Role, StoredMeasurement
@@ -151,14 +151,13 @@ def verification_display(verification: Verification) -> Iterator[VerificationObs
 def measuring(
     verification: Verification,
     path: Path,
-    driver: Path,
+    runner: Runner,
     observer: TuneProgress,
     stop: threading.Event,
 ) -> Iterator[Measurer]:
     """What performs the runs, and keeps them in the folder at `path`."""
     with StudyFolder.create_or_resume(path, Description(verification)) as folder:
         folder.sweep_leftovers()
-        runner = NativeRunner(driver)
         yield Measurer(
             folder,
             runner,
@@ -175,12 +174,12 @@ def measuring(
 def proved(
     verification: Verification,
     path: Path,
-    driver: Path,
+    runner: Runner,
     observer: VerificationObserver,
     stop: threading.Event,
 ) -> Survived | None:
     """Carries out the proof, its runs kept in the folder at `path`; None when interrupted."""
-    with measuring(verification, path, driver, observer, stop) as measurer:
+    with measuring(verification, path, runner, observer, stop) as measurer:
         verdict = prove(
             verification.baseline,
             verification.candidate,

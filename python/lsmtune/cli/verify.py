@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from lsmtune.cli.bench_runners import Asked, OneRunnerOption, ProgramOption
 from lsmtune.cli.flags import (
     DEADLINE_DEFAULT,
     DISK_DEFAULT,
@@ -55,6 +56,8 @@ from lsmtune.cli.workload_choice import (
     choose_workload,
 )
 from lsmtune.errors import ExitStatus, InputError, nearest_name
+from lsmtune.programs.performing import NATIVE
+from lsmtune.programs.registry import PROGRAM_INFOS
 from lsmtune.records.objective import METRICS, Objective, default_direction
 from lsmtune.records.totals import TOTAL_METRICS
 from lsmtune.records.verdict import VerdictOutcome
@@ -63,7 +66,9 @@ from lsmtune.records.workload import PhaseKind, Workload
 if TYPE_CHECKING:
     from lsmtune.cli.verification import Verification
     from lsmtune.proof.crash_test import Survived
+    from lsmtune.proof.paired import ProofPlan
     from lsmtune.records.config import Config
+    from lsmtune.runners.base import Runner
 
 COMMAND = "verify"
 DEFAULT = "default"
@@ -75,6 +80,8 @@ EPILOG = "\n\n".join(
         "--candidate write_buffer_size=64KiB --budget 3m",
         "lsmtune verify default OPTIONS-000007 --engine rocksdb --workload readrandom "
         "--smallest-effect 3%",
+        "lsmtune verify --engine rocksdb --workload fillrandom --candidate write_buffer_size=1MiB "
+        "--runner rocksdb-db_bench --metric throughput_ops_s",
         "It ends as soon as the verdict is clear; --dir DIR keeps the runs, and the same command "
         "goes on from them, also with more --pairs.",
         "What is proved better is killed once in the middle of a load, to see what its database "
@@ -114,31 +121,36 @@ def _verify(
     deadline: DeadlineOption = DEADLINE_DEFAULT,
     memory: MemoryOption = MEMORY_DEFAULT,
     disk: DiskOption = DISK_DEFAULT,
+    runner: OneRunnerOption = NATIVE,
+    program: ProgramOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Prove one configuration against another on paired, fresh runs."""
-    from lsmtune.cli.engine_choice import chosen_engine
+    from lsmtune.cli.bench_runners import one_arm
     from lsmtune.cli.verification import Verification, judged
-    from lsmtune.runners.driver_binary import find_driver
 
     started_s = time.monotonic()
+    asked = Asked(runner, program)
+    asked.check(several=False)
     plan = plan_of(pairs, confidence, smallest_effect, method, budget)
     choice = choose_workload(workload, workload_set, properties, property_set, engine)
     chosen, limits = choice.workload, limits_of(deadline, memory, disk)
-    check_method(plan, chosen)
+    check_method(plan, chosen, native=asked.runner == NATIVE)
     sources = named(COMMAND, configs or (), baseline, candidate)
     before, after = arms_of(sources, engine, choice)
     objective = objective_of(metric, phase, chosen)
-    driver = find_driver()
-    identity, warnings = chosen_engine(engine, library, driver)
+    arm = one_arm(asked, engine, library, chosen)
+    if asked.runner != NATIVE:
+        PROGRAM_INFOS[asked.runner].check_told(metric, phase, chosen, "--metric")
     verification = Verification(
-        identity, chosen, objective, limits, before, after, seed, plan, not no_crash_test
+        arm.engine, chosen, objective, limits, before, after, seed, plan, not no_crash_test
     )
     refused, doubtful = judged(verification, allow_unsafe or ())
-    for warning in (*warnings, *doubtful):
+    doubtful += _whole_runs(asked, plan)
+    for warning in (*arm.warnings, *doubtful):
         typer.echo(f"lsmtune: warning: {warning}", err=True)
     found = _refusal(verification, refused) if refused else None
-    found = found or _prove(verification.after(time.monotonic() - started_s), driver, directory)
+    found = found or _prove(verification.after(time.monotonic() - started_s), arm.runner, directory)
     if as_json:
         document = _document(verification, found, refused, doubtful)
         typer.echo(json.dumps(document, indent=2))
@@ -146,6 +158,15 @@ def _verify(
         typer.echo(_text(verification, found, refused, doubtful))
     if found.verdict.outcome is not VerdictOutcome.BETTER:
         raise typer.Exit(ExitStatus.NOT_BETTER)
+
+
+def _whole_runs(asked: Asked, plan: ProofPlan) -> list[str]:
+    """What to know of a proof by a program, unless the user asked for what it does."""
+    from lsmtune.proof.method import slices_unusable
+
+    if asked.runner == NATIVE or plan.method is not None:
+        return []
+    return [f"the pairs are of whole runs: {slices_unusable((), native=False)}"]
 
 
 def named(
@@ -215,7 +236,7 @@ def _refusal(verification: Verification, refused: Sequence[str]) -> Survived:
     return Survived(not_proven(verification.objective, verification.plan.confidence, why))
 
 
-def _prove(verification: Verification, driver: Path, directory: Path | None) -> Survived:
+def _prove(verification: Verification, runner: Runner, directory: Path | None) -> Survived:
     """The verdict; raises typer.Exit when interrupted before it stood."""
     from lsmtune.cli.interrupt import stop_on_interrupt
     from lsmtune.cli.verification import proved, verification_display
@@ -225,7 +246,7 @@ def _prove(verification: Verification, driver: Path, directory: Path | None) -> 
         verification_display(verification) as observer,
         stop_on_interrupt(observer.warning) as stop,
     ):
-        found = proved(verification, path, driver, observer, stop)
+        found = proved(verification, path, runner, observer, stop)
     if found is None:
         kept = "nothing was kept" if directory is None else f"the runs are kept in {directory}"
         typer.echo(f"lsmtune: interrupted; {kept}", err=True)

@@ -1,4 +1,4 @@
-"""`lsmtune workload`: list, show, import and export workloads."""
+"""`lsmtune workload`: list, show, import, export and sum up workloads."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from lsmtune.cli import workload_summary
 from lsmtune.cli.files import check_file, write_file
 from lsmtune.cli.flags import (
     JsonOption,
@@ -81,6 +82,7 @@ def register(app: typer.Typer) -> None:
     group.command("show", epilog=SHOW_EPILOG)(_show)
     group.command("import", epilog=IMPORT_EPILOG)(_import)
     group.command("export", epilog=EXPORT_EPILOG)(_export)
+    workload_summary.register(group)
     if importlib.util.find_spec(TRACE_MODULE) is not None:
         module = importlib.import_module(TRACE_MODULE)
         add: Callable[[typer.Typer], None] = module.register_trace_commands

@@ -84,10 +84,20 @@ def choose_workload(
     stated = stated_workload(name, texts, properties)
     _say(stated.notes)
     check_workload(stated.workload, engine, "--workload")
+    _check_traces(stated.workload)
     options = _options(stated.engine, engine)
     where = dict.fromkeys(found.source for found in stated.engine.values())
     fields = _fields(name, stated)
     return Choice(stated.workload, fields, options, ",".join(where))
+
+
+def _check_traces(workload: Workload) -> None:
+    """What is not there is said before a database is loaded for it."""
+    for phase in workload.phases:
+        path = None if phase.replay is None else Path(phase.replay.path)
+        if path is not None and not path.is_file():
+            why = f"phase {phase.name} replays what is no file"
+            raise InputError("--workload", found=str(path), why=why, allowed="a trace of RocksDB")
 
 
 def _fields(name: str, stated: Stated) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from lsmtune.contest.entry import Entry
-from lsmtune.contest.logs import LogFile, scores_of_logs
+from lsmtune.contest.logs import LogFile, scores_of_logs, warnings_of_logs
 from lsmtune.contest.rules import Broken, Rules, broken_rules
 from lsmtune.contest.scores import Failed, scores_of_runs
 from lsmtune.contest.standings import CONFIDENCE, standings_of
@@ -123,4 +123,5 @@ def leaderboard_of_logs(files: Sequence[LogFile], *, confidence: float = CONFIDE
     """The leaderboard of logs of YCSB-cpp. Raises InputError as `scores_of_logs` does."""
     scores = scores_of_logs(files)
     standings = standings_of(scores, confidence)
-    return Leaderboard(scores.metric, scores.direction, standings)
+    warnings = tuple(warnings_of_logs(files))
+    return Leaderboard(scores.metric, scores.direction, standings, warnings=warnings)

@@ -17,6 +17,8 @@ from lsmtune.records.objective import Direction
 # `No5_Team1_4`, `team-round3`, `sst.r2`: the round is the number after the last separator.
 _ROUND = re.compile(r"(?P<team>.+)[._-](?:round|run|r)?(?P<round>\d{1,6})", re.ASCII)
 _METRIC = "throughput_ops_s"
+# What does not divide by the number of threads is left out by some versions of YCSB-cpp.
+_OPERATIONS_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True)
@@ -94,10 +96,32 @@ def scores_of_logs(files: Sequence[LogFile]) -> Scores:
             raise InputError(str(file.path), found=", ".join(found), allowed=allowed)
     teams = list(dict.fromkeys(file.team for file in files))
     values = {
-        phase: {team: tuple(read[team, number][phase] for number in rounds) for team in teams}
+        phase: {
+            team: tuple(read[team, number][phase].throughput_ops_s for number in rounds)
+            for team in teams
+        }
         for phase in phases
     }
     return Scores(_METRIC, Direction.MAXIMIZE, tuple(phases), tuple(teams), tuple(rounds), values)
+
+
+def warnings_of_logs(files: Sequence[LogFile]) -> list[str]:
+    """A line for each phase of which some logs have another number of operations than the first.
+
+    It may be a run of another size, or one that ended by the clock. Raises as `scores_of_logs`.
+    """
+    read = [(file.path, _phases(file.path)) for file in files]
+    lines = []
+    for name, first in read[0][1].items():
+        for path, phases in read[1:]:
+            found = phases[name].operations
+            if abs(found - first.operations) > _OPERATIONS_TOLERANCE * first.operations:
+                lines.append(
+                    f"{name}: {found:,} operations in {path} and {first.operations:,} in "
+                    f"{read[0][0]}: rates of runs of different sizes are not of one contest"
+                )
+                break
+    return lines
 
 
 def _rounds(files: Sequence[LogFile]) -> list[int]:
@@ -117,16 +141,16 @@ def _rounds(files: Sequence[LogFile]) -> list[int]:
     return by_team[first]
 
 
-def _phases(path: Path) -> Mapping[str, float]:
-    """Throughput by phase, in order."""
-    found: dict[str, float] = {}
+def _phases(path: Path) -> Mapping[str, YcsbPhase]:
+    """What was printed of each phase, in order, by its name."""
+    found: dict[str, YcsbPhase] = {}
     for phase in parse_ycsb_log(read_text(path), str(path)).phases:
         name = _phase_name(phase)
         same = sum(other == name or other.startswith(f"{name}#") for other in found)
         if phase.throughput_ops_s <= 0:
             place = f"line {phase.line}"
             raise InputError(str(path), place, found=phase.throughput_ops_s, allowed="above 0")
-        found[f"{name}#{same + 1}" if same else name] = phase.throughput_ops_s
+        found[f"{name}#{same + 1}" if same else name] = phase
     return found
 
 

@@ -8,8 +8,10 @@ from lsmtune.records.workload import Workload
 
 _MERGE = "merge"
 _MERGE_OPERATOR = "merge_operator"
-# The operand of a merge is a whole new value, for RocksDB's PutOperator.
+# The operand of a merge is a whole new value, for RocksDB's PutOperator. An OPTIONS file has its
+# last name (utilities/merge_operators/put.cc, put_operators.h).
 _PUT = "put"
+_PUTS = (_PUT, "put_v1", "PutOperator")
 _WITH_ALL = "rocksdb"
 # LevelDB's C interface has neither merges nor column families (leveldb/c.h).
 _WITHOUT = frozenset({"leveldb"})
@@ -49,7 +51,7 @@ def with_merge_operator(
     if engine_name != _WITH_ALL or not merges(workload):
         return config
     given = config.options.get(_MERGE_OPERATOR, _PUT)
-    if option_text(given) != _PUT:
+    if option_text(given) not in _PUTS:
         allowed = f"{_PUT}: the workload's merges are whole new values"
         raise InputError(source, _MERGE_OPERATOR, found=option_text(given), allowed=allowed)
-    return Config({**config.options, _MERGE_OPERATOR: _PUT}, config.label)
+    return Config({**config.options, _MERGE_OPERATOR: given}, config.label)

@@ -27,7 +27,7 @@ from lsmtune.importers.base import (
 from lsmtune.importers.files import read_text
 from lsmtune.importers.rocksdb_options import read as read_options_file
 from lsmtune.records.config import OptionValue
-from lsmtune.workloads.properties_file import Properties, Property
+from lsmtune.workloads.properties_file import SETTING, Properties, Property
 
 NAME = "properties"
 ENGINES: Mapping[str, Mapping[str, Spelling]] = {
@@ -35,15 +35,24 @@ ENGINES: Mapping[str, Mapping[str, Spelling]] = {
     "rocksdb": ROCKSDB_PROPERTIES,
 }
 OPTIONS_FILE = "optionsfile"
-# Properties of YCSB-cpp that are not options of the engine.
-_OF_THE_PROGRAM = ("dbname", "format", "destroy", "mergeupdate", "env_uri", "fs_uri")
+_LEVELDB_COMPRESSION = ("snappy", "no", "none")
+# Where YCSB-cpp keeps its database, and whether it begins anew: nothing that is measured.
+_OF_THE_PROGRAM = ("dbname", "destroy")
+_OFF = ("", "0", "false")
+_FILE_SYSTEM = "runs are on this machine's own file system"
 _NOT_CARRIED = {
     "sync": "durability belongs to the workload (durability: sync)",
     "increase_parallelism": "not an option; start from the preset rocksdb-increase-parallelism",
     "optimize_level_style_compaction": "not an option; start from the preset "
     "rocksdb-optimize-level-style-compaction",
     "compressed_cache_size": "RocksDB 8.0 removed the compressed block cache",
+    "format": "a record is one value, as with format=single",
+    "mergeupdate": "an update reads the record and writes it",
+    "env_uri": _FILE_SYSTEM,
+    "fs_uri": _FILE_SYSTEM,
 }
+# Values with which a property of _NOT_CARRIED changes nothing.
+_PLAIN = {"format": ("single", "")}
 
 
 def recognises(text: str) -> bool:
@@ -60,8 +69,9 @@ def read(request: ImportRequest) -> ImportedConfig:
 
     Raises InputError for values that it would refuse, and when the engine is not clear.
     """
-    lines = _lines(request.text, request.source)
-    return _config(lines, _engine(lines, request), request)
+    notes = Notes(request.source)
+    lines = _lines(request.text, request.source, notes)
+    return _config(lines, _engine(lines, request), request, notes)
 
 
 def read_given(properties: Properties, engine: str) -> ImportedConfig:
@@ -76,13 +86,11 @@ def read_given(properties: Properties, engine: str) -> ImportedConfig:
         )
         return ImportedConfig(engine, {}, notes)
     places = [found.source for found in properties.values() if found.line is not None]
-    return _config(
-        properties, engine, ImportRequest("", Path(places[-1] if places else "-p"), engine)
-    )
+    request = ImportRequest("", Path(places[-1] if places else SETTING), engine)
+    return _config(properties, engine, request, Notes(request.source))
 
 
-def _config(lines: Properties, engine: str, request: ImportRequest) -> ImportedConfig:
-    notes = Notes(request.source)
+def _config(lines: Properties, engine: str, request: ImportRequest, notes: Notes) -> ImportedConfig:
     found = {
         name.removeprefix(f"{engine}."): line
         for name, line in lines.items()
@@ -98,12 +106,19 @@ def _config(lines: Properties, engine: str, request: ImportRequest) -> ImportedC
     return ImportedConfig(engine, _options(engine, found, notes), notes.taken())
 
 
-def _lines(text: str, source: str) -> dict[str, Property]:
+def _lines(text: str, source: str, notes: Notes) -> dict[str, Property]:
+    """The last property of each name; `notes` are told what was passed over for it."""
     found: dict[str, Property] = {}
     for number, line in enumerate(text.splitlines(), start=1):
-        name, equals, value = line.partition("=")
-        if equals and not line.startswith("#"):
-            found[name.strip()] = Property(value.strip(), source, number)
+        name, equals, value = (part.strip() for part in line.partition("="))
+        if line.startswith("#") or not line.strip():
+            continue
+        if not equals:
+            notes.add(number, "", f"left out: no property, for want of a =: {name[:80]}")
+            continue
+        if name in found and found[name].value != value:
+            notes.add(number, name, f"replaces the value of line {found[name].line}")
+        found[name] = Property(value, source, number)
     return found
 
 
@@ -130,6 +145,9 @@ def _options(engine: str, found: Properties, notes: Notes) -> dict[str, OptionVa
                 value = _value(engine, name, text, spelling)
             except ValueError as error:
                 raise InputError(line.where, place, found=text, allowed=str(error)) from None
+            if name == "compression" and engine == "leveldb" and text not in _LEVELDB_COMPRESSION:
+                told = f"{text} means none to YCSB-cpp; written as such"
+                notes.add(line.line, place, told, line.where)
             if value is None:
                 notes.add(line.line, place, f"{text} leaves the engine's default", line.where)
             else:
@@ -163,7 +181,7 @@ def _say_left_out(name: str, line: Property, place: str, known: list[str], notes
         hint = f" (like {nearest})" if nearest else ""
         text = f"left out: YCSB-cpp has no such property{hint}"
         notes.add(line.line, place, text, line.where)
-    elif line.value not in ("false", "0"):  # off, it changes nothing
+    elif line.value not in _PLAIN.get(name, _OFF):
         notes.add(line.line, place, f"left out: {_NOT_CARRIED[name]}", line.where)
 
 

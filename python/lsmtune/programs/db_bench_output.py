@@ -19,7 +19,16 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lsmtune.errors import InputError
+from lsmtune.programs.db_bench_grammar import (
+    DASHES,
+    NAME_AND_MICROS,
+    NUMBER,
+    RATE_AND_MESSAGE,
+    CommonLines,
+    another_program,
+    engine_version,
+    read_all,
+)
 from lsmtune.programs.db_bench_stats import (
     DatabaseStats,
     LevelFiles,
@@ -32,39 +41,34 @@ from lsmtune.programs.db_bench_stats import (
 from lsmtune.programs.histogram_output import TITLE, HistogramText, read_histogram
 from lsmtune.programs.text_lines import LineReader
 
-_N = r"-?[0-9]+(?:\.[0-9]+)?"
 _HEADER = re.compile(
     r"(?P<name>RocksDB|Date|CPU|CPUCache|Keys|Values|Values Distribution|Entries|Prefix"
     r"|Keys per prefix|RawSize|FileSize|Write rate|Read rate|Compression|Compression manager"
     r"|Compression sampling rate|Memtablerep|Perf Level|DB path): *(?P<value>.*?) *"
 )
-_WARNING = re.compile(r"WARNING: (?P<text>.*)")
 _ANNOUNCEMENT = re.compile(
     r"Initializing RocksDB Options from .*|Integrated BlobDB: .*|waitforcompaction\(.*\): .*"
     r"|flush memtable|\.\.\. .*|# .*|"
 )
 _SET_SEED = re.compile(r"Set seed to (?P<seed>\d+) because --seed was 0")
-_DASHES = re.compile(r"-{3,}")
 _BENCHMARK = re.compile(
-    rf"(?P<name>\S+) +: +(?P<micros>{_N}|-?nan|inf) micros/op (?P<rate>-?\d+) ops/sec"
-    rf"(?: (?P<seconds>{_N}) seconds (?P<operations>\d+) operations)?;"
-    rf"(?: +(?P<mb>{_N}|-?nan|inf) MB/s)?(?: (?P<message>.*))?"
+    rf"{NAME_AND_MICROS} (?P<rate>-?\d+) ops/sec"
+    rf"(?: (?P<seconds>{NUMBER}) seconds (?P<operations>\d+) operations)?;{RATE_AND_MESSAGE}"
 )
-_SKIPPED = re.compile(r"(?P<name>\S+) +: skipped \((?P<why>.*)\)")
 _FOUND = re.compile(r"\((?P<found>\d+) of (?P<tried>\d+) found\)\s*")
 _MIXGRAPH = re.compile(
     r"\( Gets:(?P<gets>\d+) Puts:(?P<puts>\d+) Seek:(?P<seeks>\d+), reads (?P<reads>\d+) "
-    rf"in (?P<found>\d+) found, avg size: (?P<value>{_N}|-?nan) value, (?P<scan>{_N}|-?nan) scan\)"
-    r"\s*"
+    rf"in (?P<found>\d+) found, avg size: (?P<value>{NUMBER}|-?nan) value, "
+    rf"(?P<scan>{NUMBER}|-?nan) scan\)\s*"
 )
 _PERF_CONTEXT = "PERF_CONTEXT:"
 _AVERAGE = re.compile(
     rf"(?P<name>\S+) \[AVG +(?P<runs>\d+) runs\] : (?P<rate>-?\d+) \(± (?P<half>-?\d+)\) ops/sec"
-    rf"(?:; {_N} ms/op)?(?:; +(?P<mb>{_N}) \(± (?P<mb_half>{_N})\) MB/sec)?"
+    rf"(?:; {NUMBER} ms/op)?(?:; +(?P<mb>{NUMBER}) \(± (?P<mb_half>{NUMBER})\) MB/sec)?"
 )
 _MEDIAN = re.compile(
     rf"(?P<name>\S+) \[MEDIAN (?P<runs>\d+) runs\] : (?P<rate>-?\d+) ops/sec"
-    rf"(?:; +(?P<mb>{_N}) MB/sec)?"
+    rf"(?:; +(?P<mb>{NUMBER}) MB/sec)?"
 )
 _INTERVAL95 = re.compile(r"\S+ \[CI95 \d+ runs\] : .*")
 _REPEATING = re.compile(r"(?P<what>Warming up|Running) benchmark (?:by running|for) \d+ times")
@@ -141,8 +145,7 @@ class DbBenchOutput:
     @property
     def version(self) -> str | None:
         """RocksDB's version; None where stderr, on which it is printed, is not in the text."""
-        text = self.headers.get("RocksDB")
-        return None if text is None else text.removeprefix("version").strip()
+        return engine_version(self.headers, "RocksDB")
 
     def result_of(self, name: str) -> BenchmarkResult | None:
         """The last benchmark `name` that was no warmup."""
@@ -157,15 +160,11 @@ def parse_db_bench(text: str, source: str) -> DbBenchOutput:
     neither a header nor a result: `text` is of another program then.
     """
     reader = _Reader(LineReader(text, source))
-    while reader.take_one():
-        pass
+    read_all(reader.take_one)
     output = reader.output()
     if not output.benchmarks and not output.headers.keys() & {"RocksDB", "Memtablerep"}:
-        raise InputError(
-            source,
-            found=text[:80],
-            allowed="output of RocksDB's db_bench, `fillseq : 2.5 micros/op 400000 ops/sec ...`",
-        )
+        allowed = "RocksDB's db_bench, `fillseq : 2.5 micros/op 400000 ops/sec ...`"
+        raise another_program(text, source, allowed)
     return output
 
 
@@ -174,30 +173,27 @@ class _Reader:
 
     def __init__(self, lines: LineReader) -> None:
         self._lines = lines
-        self._headers: dict[str, str] = {}
-        self._warnings: list[str] = []
+        self._common = CommonLines(lines, _HEADER)
         self._benchmarks: list[BenchmarkResult] = []
         self._averages: list[AverageResult] = []
-        self._skipped: dict[str, str] = {}
         self._seed: int | None = None
         self._stats: list[DatabaseStats] = []
         self._levels: tuple[LevelFiles, ...] = ()
         self._tickers: dict[str, Ticker] = {}
-        self._notes: list[str] = []
         self._warming_up = False
 
     def output(self) -> DbBenchOutput:
         return DbBenchOutput(
-            headers=self._headers,
-            warnings=tuple(self._warnings),
+            headers=self._common.headers,
+            warnings=tuple(self._common.warnings),
             benchmarks=tuple(self._benchmarks),
             averages=tuple(self._averages),
-            skipped=self._skipped,
+            skipped=self._common.skipped,
             seed=self._seed,
             stats=tuple(self._stats),
             levels=self._levels,
             tickers=self._tickers,
-            notes=tuple(self._notes),
+            notes=tuple(self._common.notes),
         )
 
     def take_one(self) -> bool:
@@ -215,22 +211,14 @@ class _Reader:
             self._tickers |= read_statistics(lines)
         elif lines.take_if(_LEVELS) is not None:
             self._levels = read_levels(lines)
-        elif not self._take_short():
-            text = lines.take().text.strip()
-            if text:
-                self._notes.append(text)
+        elif not self._common.take() and not self._take_short():
+            self._common.take_note()
         return True
 
     def _take_short(self) -> bool:
         """Reads a rule of one line."""
         take = self._lines.take_if
-        if (match := take(_WARNING)) is not None:
-            self._warnings.append(match["text"])
-        elif (match := take(_HEADER)) is not None:
-            self._headers[match["name"]] = match["value"]
-        elif (match := take(_SKIPPED)) is not None:
-            self._skipped[match["name"]] = match["why"]
-        elif (match := take(_SET_SEED)) is not None:
+        if (match := take(_SET_SEED)) is not None:
             self._seed = int(match["seed"])
         elif (match := take(_AVERAGE)) is not None:
             self._averages.append(_average(match, int(match["half"]), median=False))
@@ -239,7 +227,7 @@ class _Reader:
         elif (match := take(_REPEATING)) is not None:
             self._warming_up = match["what"] == "Warming up"
         else:
-            return any(take(rule) is not None for rule in (_ANNOUNCEMENT, _DASHES, _INTERVAL95))
+            return any(take(rule) is not None for rule in (_ANNOUNCEMENT, DASHES, _INTERVAL95))
         return True
 
     def _benchmark(self, line: re.Match[str]) -> BenchmarkResult:

@@ -6,7 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from lsmtune.errors import InputError
-from lsmtune.records.workload import Phase, Workload
+from lsmtune.records.objective import METRICS
+from lsmtune.records.workload import Phase, PhaseKind, Workload
 
 # What no program tells of a phase, because none waits for what it left to flush and compact, and
 # none counts what the engine did behind it.
@@ -52,3 +53,21 @@ class ProgramInfo:
     def untold(self, phase: Phase) -> frozenset[str]:
         """The metrics of `phase` that this program cannot tell."""
         return NEVER_TOLD | self.blind_to(phase)
+
+    def check_told(
+        self, metric: str, phase: str | None, workload: Workload, source: str, field: str = ""
+    ) -> None:
+        """Raises InputError where `metric` of a measure phase cannot be told.
+
+        `phase` None is the last one, as for an objective.
+        """
+        measured = [
+            each
+            for each in workload.phases
+            if each.kind is PhaseKind.MEASURE and phase in (None, each.name)
+        ]
+        if not measured or metric not in (untold := self.untold(measured[-1])):
+            return
+        told = ", ".join(each for each in METRICS if each not in untold)
+        why = f"{self.name} cannot tell it"
+        raise InputError(source, field, found=metric, why=why, allowed=told)

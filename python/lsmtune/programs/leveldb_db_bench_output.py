@@ -16,26 +16,27 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from lsmtune.errors import InputError
+from lsmtune.programs.db_bench_grammar import (
+    DASHES,
+    NAME_AND_MICROS,
+    RATE_AND_MESSAGE,
+    CommonLines,
+    another_program,
+    engine_version,
+    read_all,
+)
 from lsmtune.programs.histogram_output import TITLE, HistogramText, read_histogram
 from lsmtune.programs.text_lines import LineReader
 
-_N = r"-?[0-9]+(?:\.[0-9]+)?"
 _HEADER = re.compile(
     r"(?P<name>LevelDB|Date|CPU|CPUCache|Keys|Values|Entries|RawSize|FileSize): *(?P<value>.*?) *"
 )
-_WARNING = re.compile(r"WARNING: (?P<text>.*)")
-_BENCHMARK = re.compile(
-    rf"(?P<name>\S+) +: +(?P<micros>{_N}|-?nan|inf) micros/op;"
-    rf"(?: +(?P<mb>{_N}|-?nan|inf) MB/s)?(?: (?P<message>.*))?"
-)
-_SKIPPED = re.compile(r"(?P<name>\S+) +: skipped \((?P<why>.*)\)")
+_BENCHMARK = re.compile(rf"{NAME_AND_MICROS};{RATE_AND_MESSAGE}")
 _FOUND = re.compile(r"\((?P<found>\d+) of (?P<num>\d+) found\)")
 _UNKNOWN = re.compile(r"unknown benchmark '(?P<name>.*)'")
 _COMPARISONS = re.compile(r"Comparisons: \d+")
 _TITLE = re.compile(r" +Compactions")
 _HEADING = re.compile(r"Level  Files Size\(MB\) Time\(sec\) Read\(MB\) Write\(MB\)")
-_DASHES = re.compile(r"-{3,}")
 _LEVEL = re.compile(
     r" *(?P<level>\d+) +(?P<files>\d+) +(?P<size>\d+) +(?P<time>\d+) +(?P<read>\d+) +(?P<write>\d+)"
 )
@@ -101,8 +102,7 @@ class LeveldbDbBenchOutput:
     @property
     def version(self) -> str | None:
         """LevelDB's version; None where stderr, on which it is printed, is not in the text."""
-        text = self.headers.get("LevelDB")
-        return None if text is None else text.removeprefix("version").strip()
+        return engine_version(self.headers, "LevelDB")
 
     def result_of(self, name: str) -> BenchmarkResult | None:
         """The last benchmark `name`."""
@@ -117,15 +117,11 @@ def parse_leveldb_db_bench(text: str, source: str) -> LeveldbDbBenchOutput:
     neither a header nor a result: `text` is of another program then.
     """
     reader = _Reader(LineReader(text, source))
-    while reader.take_one():
-        pass
+    read_all(reader.take_one)
     output = reader.output()
     if not output.benchmarks and "LevelDB" not in output.headers:
-        raise InputError(
-            source,
-            found=text[:80],
-            allowed="output of LevelDB's db_bench, `fillseq : 2.874 micros/op; 38.5 MB/s`",
-        )
+        allowed = "LevelDB's db_bench, `fillseq : 2.874 micros/op; 38.5 MB/s`"
+        raise another_program(text, source, allowed)
     return output
 
 
@@ -134,25 +130,22 @@ class _Reader:
 
     def __init__(self, lines: LineReader) -> None:
         self._lines = lines
-        self._headers: dict[str, str] = {}
-        self._warnings: list[str] = []
+        self._common = CommonLines(lines, _HEADER)
         self._benchmarks: list[BenchmarkResult] = []
-        self._skipped: dict[str, str] = {}
         self._unknown: list[str] = []
         self._compactions: tuple[LevelCompactions, ...] = ()
         self._files: dict[int, dict[int, int]] = {}
-        self._notes: list[str] = []
 
     def output(self) -> LeveldbDbBenchOutput:
         return LeveldbDbBenchOutput(
-            headers=self._headers,
-            warnings=tuple(self._warnings),
+            headers=self._common.headers,
+            warnings=tuple(self._common.warnings),
             benchmarks=tuple(self._benchmarks),
-            skipped=self._skipped,
+            skipped=self._common.skipped,
             unknown=tuple(self._unknown),
             compactions=self._compactions,
             files=self._files,
-            notes=tuple(self._notes),
+            notes=tuple(self._common.notes),
         )
 
     def take_one(self) -> bool:
@@ -166,25 +159,17 @@ class _Reader:
             self._compactions = self._table()
         elif (match := lines.take_if(_FILES_LEVEL)) is not None:
             self._files[int(match["level"])] = self._level_files()
-        elif not self._take_short():
-            text = lines.take().text.strip()
-            if text:
-                self._notes.append(text)
+        elif not self._common.take() and not self._take_short():
+            self._common.take_note()
         return True
 
     def _take_short(self) -> bool:
         """Reads a rule of one line."""
         take = self._lines.take_if
-        if (match := take(_WARNING)) is not None:
-            self._warnings.append(match["text"])
-        elif (match := take(_HEADER)) is not None:
-            self._headers[match["name"]] = match["value"]
-        elif (match := take(_SKIPPED)) is not None:
-            self._skipped[match["name"]] = match["why"]
-        elif (match := take(_UNKNOWN)) is not None:
+        if (match := take(_UNKNOWN)) is not None:
             self._unknown.append(match["name"])
         else:
-            return any(take(rule) is not None for rule in (_PROGRESS, _DASHES, _COMPARISONS))
+            return any(take(rule) is not None for rule in (_PROGRESS, DASHES, _COMPARISONS))
         return True
 
     def _benchmark(self, line: re.Match[str]) -> BenchmarkResult:
@@ -203,7 +188,7 @@ class _Reader:
 
     def _table(self) -> tuple[LevelCompactions, ...]:
         self._lines.expect(_HEADING, "Level  Files Size(MB) Time(sec) Read(MB) Write(MB)")
-        self._lines.expect(_DASHES, "a line of dashes under the columns")
+        self._lines.expect(DASHES, "a line of dashes under the columns")
         found: list[LevelCompactions] = []
         names = ("level", "files", "size", "time", "read", "write")
         while (match := self._lines.take_if(_LEVEL)) is not None:

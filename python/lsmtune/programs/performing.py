@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from lsmtune.errors import InputError
-from lsmtune.records.workload import Durability, PageCache, Phase, PhaseKind, Workload
+from lsmtune.records.workload import (
+    Durability,
+    PageCache,
+    Phase,
+    PhaseKind,
+    SineRate,
+    Workload,
+)
 
 NATIVE = "native"
 
@@ -47,10 +54,14 @@ def check_durability(program: str, workload: Workload, can: Collection[Durabilit
         raise cannot(program, "durability", found=workload.durability.value, allowed=allowed)
 
 
-def check_closed_loop(program: str, workload: Workload) -> None:
-    """Refuses rates, replays and companions in every phase."""
+def check_closed_loop(program: str, workload: Workload, *, waves: bool = False) -> None:
+    """Refuses rates, replays and companions in every phase.
+
+    With `waves` it leaves the rate of a mix that is a sine to the caller.
+    """
     for phase in workload.phases:
-        if phase.is_open_loop:
+        wave = waves and phase.mix is not None and isinstance(phase.rate, SineRate)
+        if phase.is_open_loop and not wave:
             raise cannot(
                 program,
                 f"{phase.name}: rate",

@@ -3,15 +3,19 @@
 Facts from `tools/db_bench_tool.cc`, 7.8 to 11: `--num` is the number of keys, `--reads`,
 `--writes` and `--deletes` are operations of each thread, `--duration` whole seconds in place of
 them; seed 0 stands for the time of day; keys are a number of 8 bytes, big-endian, and zeros;
-benchmarks that fill want a database of their own; `filluniquerandom` runs in one thread.
+benchmarks that fill want a database of their own; `filluniquerandom` runs in one thread. A mix of
+gets, puts and scans is `mixgraph` (`mixgraph_call`), which inserts nothing: `fillseq` loads for it.
 """
 
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 
 from lsmtune.programs.db_bench_words import WRITES, benchmark_of
-from lsmtune.programs.info import ProgramInfo
+from lsmtune.programs.info import LATENCIES, ProgramInfo
+from lsmtune.programs.mixgraph_call import BENCHMARK as MIXGRAPH
+from lsmtune.programs.mixgraph_call import mixgraph_differences, mixgraph_flags
 from lsmtune.programs.performing import (
     cannot,
     check_closed_loop,
@@ -20,7 +24,7 @@ from lsmtune.programs.performing import (
     leading_settle,
     performing,
 )
-from lsmtune.records.workload import Durability, Phase, Workload
+from lsmtune.records.workload import Durability, Mix, Phase, Workload
 
 NAME = "rocksdb-db_bench"
 BENCHMARKS = (
@@ -29,6 +33,7 @@ BENCHMARKS = (
 )
 # What a settle phase is here: memtables to the disk, then waiting for compactions.
 SETTLE = ("flush", "waitforcompaction")
+_LOAD = "fillseq"
 _WITHOUT_DURATION = frozenset({"fillseq", "filluniquerandom", "readseq"})
 _COUNT_FLAG = {"deleterandom": "deletes"}
 
@@ -36,12 +41,27 @@ _COUNT_FLAG = {"deleterandom": "deletes"}
 def check(workload: Workload, _engine_name: str) -> None:
     """Raises InputError for the first thing in `workload` that db_bench cannot perform."""
     check_number_keys(NAME, workload)
-    check_closed_loop(NAME, workload)
+    check_closed_loop(NAME, workload, waves=True)
     check_durability(NAME, workload, tuple(Durability))
     if leading_settle(workload):
         raise cannot(NAME, "settle", why="nothing was written yet")
-    for index, phase in performing(workload):
-        _size_flags(phase, benchmark_of(NAME, phase, BENCHMARKS, first=index == 0))
+    for index, _ in performing(workload):
+        _phase_flags(workload, index)
+
+
+def benchmark(workload: Workload, index: int) -> str:
+    """The benchmark that performs phase `index`. Raises InputError where there is none."""
+    phase = workload.phases[index]
+    if phase.mix is None:
+        return benchmark_of(NAME, phase, BENCHMARKS, first=index == 0)
+    if not _is_load(phase.mix):
+        return MIXGRAPH
+    if index != 0 or phase.mix.first != 0 or phase.mix.insert_from not in (None, 0):
+        why = "mixgraph inserts nothing, and fillseq fills only an empty database, from 0 on"
+        raise cannot(NAME, f"{phase.name}: operations", found="insert", why=why)
+    if phase.is_open_loop:
+        raise cannot(NAME, f"{phase.name}: rate", why="fillseq holds no rate")
+    return _LOAD
 
 
 def arguments(
@@ -52,30 +72,56 @@ def arguments(
     `seed` is that of the run, of which each phase gets its own. `settle` adds a settle phase behind
     it; `report` is the file for the interval series, empty for none. Raises what `check` raises.
     """
-    phase = workload.phases[index]
-    benchmark = benchmark_of(NAME, phase, BENCHMARKS, first=index == 0)
-    benchmarks = ",".join((benchmark, *(SETTLE if settle else ())))
     flags = {
-        "benchmarks": benchmarks,
+        "benchmarks": ",".join((benchmark(workload, index), *(SETTLE if settle else ()))),
         "db": database,
         "use_existing_db": "false" if index == 0 else "true",
         "num": str(workload.num),
         "key_size": str(workload.key_bytes),
         "value_size": str(workload.value_bytes),
         "compression_ratio": repr(workload.compression_ratio),
-        "threads": str(phase.threads),
         "seed": str(phase_seed(seed, index)),
         "histogram": "true",
         "progress_reports": "false",
-        **_size_flags(phase, benchmark),
+        **_phase_flags(workload, index),
     }
-    if benchmark == "seekrandom":
-        flags["seek_nexts"] = str(phase.seek_nexts)
     if workload.durability is not Durability.WAL:
         flags |= {"sync": "true"} if workload.durability is Durability.SYNC else _NO_LOG
     if report:
         flags |= {"report_interval_seconds": "1", "report_file": report}
     return tuple(f"--{name}={value}" for name, value in flags.items())
+
+
+def differences(workload: Workload) -> tuple[str, ...]:
+    """What db_bench does otherwise than `workload`, which it can perform, says: a line each."""
+    found: list[str] = []
+    for index, phase in performing(workload):
+        if phase.mix is None:
+            continue
+        if benchmark(workload, index) == MIXGRAPH:
+            found += mixgraph_differences(workload, phase, phase.mix)
+            continue
+        sizes = phase.mix.value_sizes
+        if phase.threads > 1 or (sizes is not None and sizes.name != "constant"):
+            size = f"values of {workload.value_bytes} bytes each"
+            found.append(f"db_bench loads by fillseq ({phase.name}): one thread, {size}")
+    return tuple(found)
+
+
+def _phase_flags(workload: Workload, index: int) -> dict[str, str]:
+    """What phase `index` has of its own."""
+    phase, name = workload.phases[index], benchmark(workload, index)
+    threads = 1 if phase.mix is not None and name == _LOAD else phase.threads
+    flags = {"threads": str(threads), **_size_flags(replace(phase, threads=threads), name)}
+    if phase.mix is not None and name == MIXGRAPH:
+        flags |= mixgraph_flags(NAME, workload, phase, phase.mix)
+    if name == "seekrandom":
+        flags["seek_nexts"] = str(phase.seek_nexts)
+    return flags
+
+
+def _is_load(mix: Mix) -> bool:
+    return mix.records == 0 and {name for name, _ in mix.operations} == {"insert"}
 
 
 def phase_seed(seed: int, index: int) -> int:
@@ -119,10 +165,16 @@ def _duration_flags(phase: Phase, benchmark: str) -> dict[str, str]:
     return {"duration": str(int(duration_s))}
 
 
+def _blind_to(phase: Phase) -> frozenset[str]:
+    """Of a mix of several types, any latency of all of them together."""
+    return LATENCIES if phase.mix is not None and len(phase.mix.operations) > 1 else frozenset()
+
+
 INFO = ProgramInfo(
     name=NAME,
     engines=("rocksdb",),
     executables=("db_bench", "rocksdb_db_bench", "db_bench.rocksdb"),
     check=check,
+    blind_to=_blind_to,
     note="each phase is a process of its own, which opens the database again",
 )

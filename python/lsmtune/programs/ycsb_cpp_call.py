@@ -94,6 +94,9 @@ def _run(phase: Phase, mix: Mix) -> dict[str, str]:
         raise _cannot(phase, "insertstart", mix.first, "0: it chooses among records from 0 on")
     if mix.insert_from not in (None, mix.records):
         raise _cannot(phase, "insertcount", mix.records, f"recordcount, {mix.insert_from}")
+    if mix.operation_by_key:
+        allowed = "none: it draws operations and keys each by itself"
+        raise _cannot(phase, "operation_by_key", mix.operation_by_key, allowed)
     total = math.fsum(weight for _, weight in mix.operations)
     shares = {name: weight / total for name, weight in mix.operations}
     unknown = [name for name in shares if name not in _PROPORTIONS]

@@ -25,7 +25,7 @@ _NOT_METRICS = frozenset(
     {"name", "kind", "operation", "threads", "cut_short", "latencies", "intervals"}
     | {"started_unix_us", "finished_unix_us", "operations", "keys_found", "keys_missing"}
     | {"slices", "levels", "files_per_level", "bytes_per_level", "steal_s"}
-    | {"page_cache_cached_share", "operations_by_type"}
+    | {"page_cache_cached_share", "operations_by_type", "replay"}
 )
 PHASE_METRICS = tuple(f.name for f in fields(PhaseMeasurement) if f.name not in _NOT_METRICS)
 METRICS = (*PHASE_METRICS, *TOTAL_METRICS)

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from lsmtune.contest.leaderboard import Leaderboard
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.report import leaderboard_html, leaderboard_markdown
-from lsmtune.report.atomic import write_text
+from lsmtune.report.atomic import check_place, write_text
 from lsmtune.report.leaderboard_data import render_csv, render_json
 
 FORMATS: Mapping[str, Callable[[Leaderboard], str]] = MappingProxyType(
@@ -23,10 +23,11 @@ FORMATS: Mapping[str, Callable[[Leaderboard], str]] = MappingProxyType(
 
 
 def check_output(path: Path, flag: str) -> None:
-    """Raises InputError, naming `flag`, for a path whose suffix is that of no format."""
+    """Raises InputError, naming `flag` where the suffix is that of no format, for a bad place."""
     if path.suffix not in FORMATS:
         allowed, nearest = ", ".join(FORMATS), nearest_name(path.suffix, FORMATS)
         raise InputError(flag, found=str(path), allowed=f"a file {allowed}", nearest=nearest)
+    check_place(path)
 
 
 def write_leaderboard(board: Leaderboard, path: Path) -> Path:

@@ -72,9 +72,10 @@ class RoundsFolder:
         stored, now = self._store.fact(_PLAN), plan_facts(cells, parts)
         changed = [] if stored is None else changes(stored, now)
         if changed and any(row.measurement.outcome is Outcome.OK for row in self._store.all()):
+            where = f"{self.path} holds" if source else "holds"
             raise InputError(
                 source or str(self.path),
-                why=f"{self.path} holds runs of another plan, which cannot be compared: "
+                why=f"{where} runs of another plan, which cannot be compared: "
                 f"changed since: {', '.join(changed)}",
                 allowed="what it was begun with, or another folder (--dir DIR)",
             )

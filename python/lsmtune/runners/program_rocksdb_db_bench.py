@@ -12,11 +12,12 @@ from collections.abc import Callable
 from lsmtune.errors import InputError
 from lsmtune.programs import rocksdb_db_bench_call as call
 from lsmtune.programs.db_bench_output import BenchmarkResult, DbBenchOutput, parse_db_bench
-from lsmtune.programs.db_bench_words import TIMED_TYPE, benchmark_of
+from lsmtune.programs.db_bench_words import TIMED_TYPE
+from lsmtune.programs.mixgraph_call import BENCHMARK as MIXGRAPH
 from lsmtune.programs.performing import performing, settled_after
 from lsmtune.programs.report_interval_output import HEADING
 from lsmtune.records.engine import Build
-from lsmtune.records.measurement import Interval
+from lsmtune.records.measurement import Interval, Latency
 from lsmtune.records.request import RunRequest
 from lsmtune.records.workload import Phase, Workload
 from lsmtune.runners.native_run import DATABASE
@@ -37,12 +38,15 @@ OPTIONS = "OPTIONS"
 REPORT = "report.csv"
 _CACHE = "block_based_table_factory.block_cache"
 _ASSERTIONS = "Assertions are enabled"
+# What mixgraph calls the types of a mix; a seek goes on through its entries.
+_MIX_TYPES = {"read": "get", "write": "put", "seek": "scan"}
 
 
 def _plan(request: RunRequest, found: FoundProgram) -> Plan:
     workload = request.workload
     text = exported(call.NAME, "rocksdb-options", "rocksdb", request.config, found.version)
-    return Plan(tuple(_step(request, index, phase, text) for index, phase in performing(workload)))
+    steps = tuple(_step(request, index, phase, text) for index, phase in performing(workload))
+    return Plan(steps, call.differences(workload))
 
 
 def _step(request: RunRequest, index: int, phase: Phase, text: str) -> Step:
@@ -75,7 +79,7 @@ def _step(request: RunRequest, index: int, phase: Phase, text: str) -> Step:
 
 def _reader(workload: Workload, index: int, *, alone: bool) -> Callable[[StepOutput], Observed]:
     phase = workload.phases[index]
-    benchmark = benchmark_of(call.NAME, phase, call.BENCHMARKS, first=index == 0)
+    benchmark = call.benchmark(workload, index)
 
     def read(output: StepOutput) -> Observed:
         said = parse_db_bench(output.errors() + "\n" + output.text(), call.NAME)
@@ -91,26 +95,46 @@ def _reader(workload: Workload, index: int, *, alone: bool) -> Callable[[StepOut
 
 
 def _told(result: BenchmarkResult, phase: Phase) -> Told:
-    timed = TIMED_TYPE[result.name]
-    latency = latency_of(result.histograms[0]) if result.histograms else None
     if result.operations is None or result.elapsed_s is None:
         # Before RocksDB 7.0: seconds of all threads together by their operations, and their rate.
         allowed = "RocksDB 7.0 or newer, which prints seconds and operations"
         raise InputError(call.NAME, result.name, why="printed neither", allowed=allowed)
-    # What it says of keys is of one thread only.
-    keys: tuple[int | None, int | None] = (None, None)
-    if phase.threads == 1 and result.keys_found is not None and result.keys_tried is not None:
-        keys = (result.keys_found, result.keys_tried - result.keys_found)
+    latencies = _latencies(result, phase)
+    keys = _keys(result) if phase.threads == 1 else (None, None)
+    counts = {name: latency.count for name, latency in latencies.items()}
+    if phase.mix is None:
+        counts = {TIMED_TYPE[result.name]: result.operations}
     return Told(
         operations=result.operations,
         elapsed_s=result.elapsed_s,
         throughput_ops_s=float(result.throughput_ops_s),
-        latencies={} if latency is None else {timed: latency},
-        own_type=timed,
+        latencies=latencies,
+        own_type=next(iter(latencies)) if len(latencies) == 1 else None,
         keys_found=keys[0],
         keys_missing=keys[1],
-        operations_by_type={timed: result.operations},
+        operations_by_type=counts,
     )
+
+
+def _latencies(result: BenchmarkResult, phase: Phase) -> dict[str, Latency]:
+    """By lsmtune's types; mixgraph prints a histogram of each type that it performed."""
+    if phase.mix is None:
+        printed = {TIMED_TYPE[result.name]: result.histograms[0]} if result.histograms else {}
+    else:
+        types = _MIX_TYPES if result.name == MIXGRAPH else {"write": "insert"}
+        printed = {types[h.what]: h for h in result.histograms if h.what in types}
+    found = {name: latency_of(histogram) for name, histogram in printed.items()}
+    return {name: latency for name, latency in found.items() if latency is not None}
+
+
+def _keys(result: BenchmarkResult) -> tuple[int | None, int | None]:
+    """Keys found and missing; what db_bench says of them is of one thread only."""
+    if result.mixgraph is not None:
+        tried = result.mixgraph.gets + result.mixgraph.seeks
+        return result.mixgraph.found, tried - result.mixgraph.found
+    if result.keys_found is None or result.keys_tried is None:
+        return None, None
+    return result.keys_found, result.keys_tried - result.keys_found
 
 
 def _build(said: DbBenchOutput) -> Build:

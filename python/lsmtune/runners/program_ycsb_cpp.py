@@ -102,7 +102,7 @@ def _reader(index: int, phase: Phase) -> Callable[[StepOutput], Observed]:
 
 
 def _told(said: YcsbPhase, phase: Phase) -> Told:
-    """Reads that found nothing are `READ-FAILED`; those of a read-modify-write count as reads."""
+    """What found nothing is `READ-FAILED` or `UPDATE-FAILED`."""
     latencies = {
         _TYPE[name]: _latency(latency) for name, latency in said.by_type.items() if name in _TYPE
     }
@@ -111,18 +111,36 @@ def _told(said: YcsbPhase, phase: Phase) -> Told:
         kind = _TYPE.get(name.removesuffix(_FAILED))
         if kind is not None:
             counts[kind] = counts.get(kind, 0) + latency.count
-    read, missed = (said.by_type.get(name) for name in ("READ", f"READ{_FAILED}"))
-    reads = read is not None or missed is not None
+    found, missing = _lookups(said, phase)
     return Told(
         operations=said.operations,
         elapsed_s=said.elapsed_s,
         throughput_ops_s=said.throughput_ops_s,
         latencies=latencies,
         own_type=next(iter(latencies)) if len(latencies) == 1 else None,
-        keys_found=(read.count if read is not None else 0) if reads else None,
-        keys_missing=(missed.count if missed is not None else 0) if reads else None,
+        keys_found=found,
+        keys_missing=missing,
         operations_by_type=_by_type(counts, phase) or None,
     )
+
+
+def _lookups(said: YcsbPhase, phase: Phase) -> tuple[int | None, int | None]:
+    """Keys found and missing as lsmtune's driver counts them.
+
+    An update begins with a lookup, which counts. A read-modify-write counts once, and is a READ and
+    an UPDATE here, so that only reads are counted; beside updates of their own neither is known.
+    Nor is it where there are scans, which never fail, whatever they find.
+    """
+    named = {name for name, _ in phase.mix.operations} if phase.mix is not None else set()
+    if "scan" in named or {"update", "read_modify_write"} <= named:
+        return None, None
+    types = {"READ"} if "read_modify_write" in named else {"READ", "UPDATE"}
+    counts = {name: latency.count for name, latency in said.by_type.items()}
+    tried = [name for name in counts if name.removesuffix(_FAILED) in types]
+    if not tried:
+        return None, None
+    missing = sum(counts[name] for name in tried if name.endswith(_FAILED))
+    return sum(counts[name] for name in tried) - missing, missing
 
 
 def _by_type(counts: dict[str, int], phase: Phase) -> dict[str, int]:

@@ -31,6 +31,7 @@ from lsmtune.spec.goal import make_goal, make_workloads
 from lsmtune.spec.models import StudyModel
 from lsmtune.spec.program import (
     PROGRAM,
+    check_constraints_told,
     engine_of,
     make_command,
     make_program,
@@ -195,9 +196,11 @@ def _constraints(
     metrics = _metric_names(study, workloads)
     made: dict[str, Constraint] = {}
     for several, field in texts:
-        for constraint in make_constraints(
+        constraints = make_constraints(
             several, field, parts.engine, parts.space, given, metrics, source
-        ):
+        )
+        check_constraints_told(study, constraints, field, workloads, source)
+        for constraint in constraints:
             made.setdefault(constraint.text, constraint)
     return tuple(made.values())
 
@@ -210,6 +213,7 @@ def _pick_where(
     field = "pick.where"
     metrics = _metric_names(study, workloads)
     made = make_constraints(where, field, parts.engine, parts.space, given, metrics, source)
+    check_constraints_told(study, made, field, workloads, source)
     return outcome_only(made, field, source)
 
 

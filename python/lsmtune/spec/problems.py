@@ -72,7 +72,7 @@ def found_text(value: object) -> object:
 
 
 def _problem(detail: ErrorDetails, source: str, root: type[BaseModel]) -> InputError:
-    place = detail["loc"]
+    place = _without_key_mark(detail["loc"])
     field, kind, found = _dotted(_without_tag(place)), detail["type"], detail["input"]
     if kind in ("union_tag_not_found", "union_tag_invalid"):
         return _type_problem(field, found, source)
@@ -88,6 +88,11 @@ def _problem(detail: ErrorDetails, source: str, root: type[BaseModel]) -> InputE
     if "field" in context:
         field, found = f"{field}.{context['field']}", context["found"]
     return InputError(source, field, found=found_text(found), allowed=allowed, nearest=nearest)
+
+
+def _without_key_mark(place: tuple[int | str, ...]) -> tuple[int | str, ...]:
+    """Where a mapping's key is wrong, pydantic adds a part of its own."""
+    return place[:-1] if place and place[-1] == "[key]" else place
 
 
 def _type_problem(field: str, found: object, source: str) -> InputError:

@@ -19,10 +19,10 @@ from lsmtune.records.command import (
 )
 from lsmtune.records.config import Config
 from lsmtune.records.goal import Goal, WeightedWorkload
-from lsmtune.records.objective import METRICS, Objective
+from lsmtune.records.objective import SHORT_NAMES
 from lsmtune.records.program import ProgramSpec
 from lsmtune.records.workload import Phase, PhaseKind, Workload
-from lsmtune.space import Space
+from lsmtune.space import Constraint, Space
 from lsmtune.spec.models import ResultsModel, RunnerModel, StudyModel, TemplateModel
 
 # What stands for engine and workload where only the program knows them.
@@ -65,7 +65,8 @@ def make_program(
     for index, objective in enumerate(goal.objectives):
         field = f"objectives[{index}]" if goal.several else "objective"
         for weighted in workloads:
-            _check_told(info, objective, weighted.workload, f"{field}.metric", source)
+            metric, phase = objective.metric, objective.phase
+            info.check_told(metric, phase, weighted.workload, source, f"{field}.metric")
     place = None if model.path is None else path.parent.absolute() / Path(model.path).expanduser()
     return ProgramSpec(info.name, place, tuple(model.arguments))
 
@@ -92,19 +93,31 @@ def _check_performs(info: ProgramInfo, workload: Workload, engine: str, source: 
         ) from None
 
 
-def _check_told(
-    info: ProgramInfo, objective: Objective, workload: Workload, field: str, source: str
+def check_constraints_told(
+    study: StudyModel,
+    constraints: Sequence[Constraint],
+    field: str,
+    workloads: Sequence[WeightedWorkload],
+    source: str,
 ) -> None:
-    measured = [
-        phase
-        for phase in workload.phases
-        if phase.kind is PhaseKind.MEASURE and objective.phase in (None, phase.name)
-    ]
-    if not measured or objective.metric not in (untold := info.untold(measured[-1])):
+    """Raises InputError for a constraint of `field` on a metric that the program cannot tell.
+
+    It would never be met, nor broken. A metric may be one of a phase (`run.stall_s`).
+    """
+    if study.runner is None or study.runner.program is None:
         return
-    told = [metric for metric in METRICS if metric not in untold]
-    why = f"{info.name} cannot tell it"
-    raise InputError(source, field, found=objective.metric, why=why, allowed=", ".join(told))
+    info = info_named(study.runner.program, source, "runner.program")
+    for constraint in constraints:
+        for name in sorted(constraint.metric_names):
+            phase, _, metric = name.rpartition(".")
+            for weighted in workloads:
+                try:
+                    metric = SHORT_NAMES.get(metric, metric)
+                    info.check_told(metric, phase or None, weighted.workload, source, field)
+                except InputError as error:
+                    why = f"{error.why}: {constraint.text}"
+                    allowed = error.allowed
+                    raise InputError(source, field, found=name, why=why, allowed=allowed) from None
 
 
 def engine_of(study: StudyModel, source: str) -> str:

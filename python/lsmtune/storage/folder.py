@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -279,8 +279,13 @@ class StudyFolder:
 def write_whole(path: Path, text: str) -> None:
     """Replace `path` by `text`: a reader, or a kill, sees the old content or the new."""
     temporary = path.with_name(f"{path.name}.new")
-    with temporary.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    temporary.replace(path)
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        with suppress(OSError):  # what is told is why it could not be written
+            temporary.unlink()
+        raise

@@ -31,10 +31,10 @@ def first_refused(
     """The first cell of which the engine refuses the options, with what it said; None if none is.
 
     Each assignment of options is tried once with a single put, in a scratch folder under `parent`;
-    those of the cells named in `known` have run already. A cell without options has none to refuse.
+    those of the cells named in `known` have run already. The first is tried even where it has no
+    options, because a driver of another version refuses every request.
     """
     tried = {_options(cell) for cell in cells if cell.cell.name in known}
-    tried.add(())
     for cell in cells:
         if _options(cell) in tried or cancel.is_set():
             continue

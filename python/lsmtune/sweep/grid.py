@@ -176,4 +176,6 @@ def _refuse_twins(sweep: Sweep, cells: list[GridCell]) -> None:
             differs = [a != b for a, b in zip(twin.point, made.point, strict=True)].index(True)
             axis = sweep.axes[differs]
             found = f"{twin.values[differs]} and {made.values[differs]}"
-            raise sweep.error(axis.field, why="the same value twice", found=found)
+            idle = [note for note in made.notes if f": {axis.name}: has no effect: " in note]
+            why = idle[0].split(": ", 2)[2] if idle else "the same value twice"
+            raise sweep.error(axis.field, why=why, found=found)
