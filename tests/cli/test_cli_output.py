@@ -24,7 +24,7 @@ from lsmtune.records.measurement import Measurement, Outcome, RunError
 from lsmtune.records.objective import Objective
 from lsmtune.records.verdict import MetricRatio, Verdict, VerdictOutcome
 from lsmtune.records.workload import Phase, PhaseKind, Workload
-from lsmtune.runners.messages import PhaseFinished, parse_message
+from lsmtune.runners.messages import PhaseFinished, PhaseStarted, parse_message
 from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.storage.measurements import Role, StoredMeasurement
 from lsmtune.study.trials import TrialEnd
@@ -172,6 +172,17 @@ def test_the_bench_view_while_a_phase_runs_and_after() -> None:
     for message in MESSAGES[5:]:
         run.message(message)
     assert "100 %" in text_of(bench_view(run, "title"))
+
+
+@pytest.mark.parametrize("announced", [(("load", 0), ("settle", 1), ("read", 2)), (("read", 2),)])
+def test_a_run_on_a_database_that_was_settled_unasked(announced: tuple[tuple[str, int]]) -> None:
+    load = Phase("load", PhaseKind.LOAD, "fillseq", operations_per_thread=10)
+    read = Phase("read", PhaseKind.MEASURE, "readseq", operations_per_thread=10)
+    run = RunProgress(Workload("w", (load, read), num=10))
+    for name, index in announced:
+        run.message(PhaseStarted(index, name, "measure"))
+    assert [known.phase.name for known in run.phases] == ["load", "settle", "read"]
+    assert [known.started for known in run.phases] == [len(announced) > 1] * 2 + [True]
 
 
 def stored(role: Role, number: int, factor: float, outcome: Outcome) -> StoredMeasurement:

@@ -24,6 +24,7 @@ from lsmtune.workloads import make_workload
 Lsmtune = Callable[..., Any]
 WINNER = "rocksdb-gist-winner"
 SIX = ("--pairs", "6")
+ONE_PHASE = ("--workload", "fillrandom")  # the last one given counts
 UNSAFE = ("compaction_style", "disable_auto_compactions")
 ALLOW = [part for name in UNSAFE for part in ("--allow-unsafe", name)]
 
@@ -63,8 +64,22 @@ def test_a_refusal_as_json(lsmtune: Lsmtune, arguments: tuple[str, ...]) -> None
     assert document["verdict"]["pairs"] == 0
     assert len(document["refused"]) == 3
     assert document["warnings"] == []
+    (note,) = document["notes"]
+    assert note == (
+        "the last of several phases is judged, delete; --phase NAME judges another: put, get"
+    )
+    assert said.err == f"lsmtune: note: {note}\n"
     for reason in document["refused"]:
         assert reason in document["verdict"]["why"]
+
+
+@pytest.mark.parametrize("flags", [("--phase", "put"), ("--metric", "total_elapsed_s"), ONE_PHASE])
+def test_no_note_on_the_phase_where_none_was_chosen(
+    lsmtune: Lsmtune, arguments: tuple[str, ...], flags: tuple[str, ...]
+) -> None:
+    said = lsmtune("verify", *arguments, "--candidate", WINNER, *flags, "--json")
+    assert (said.status, said.err) == (3, "")
+    assert said.json()["notes"] == []
 
 
 def test_what_is_allowed_runs_and_every_output_warns(

@@ -9,7 +9,6 @@ from contest_parts import run, scores
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsmtune.contest.leaderboard import measured_phases
 from lsmtune.contest.scores import Scores, scores_of_runs
 from lsmtune.contest.standings import standings_of
 from lsmtune.errors import InputError
@@ -151,4 +150,4 @@ def test_phases_are_those_that_are_measured() -> None:
         Phase("settle", PhaseKind.SETTLE),
         Phase("get", PhaseKind.MEASURE, "readrandom", operations_per_thread=1),
     )
-    assert measured_phases(Workload("w", phases, 1)) == ["get"]
+    assert Workload("w", phases, 1).measured_phases == ["get"]

@@ -12,7 +12,7 @@ from lsmtune.databases.order import Order, order_of
 from lsmtune.databases.plan import load_plan
 from lsmtune.records.engine import EngineIdentity
 from lsmtune.records.request import SEED_MAX, Limits, Prepared, RunRequest
-from lsmtune.records.workload import Durability, PageCache, Phase, PhaseKind, Workload
+from lsmtune.records.workload import Durability, PageCache, Phase, PhaseKind, Replay, Workload
 
 WARMUP = replace(READ, name="warmup", kind=PhaseKind.WARMUP)
 FILL = Phase("fillrandom", PhaseKind.MEASURE, "fillrandom", operations_per_thread=100)
@@ -27,6 +27,12 @@ def order(request: RunRequest) -> Order:
 @pytest.mark.parametrize("workload", [phases(FILL), phases(SETTLE, FILL), phases(LOAD, SETTLE)])
 def test_a_workload_that_does_not_begin_with_a_load_or_is_nothing_else(workload: Workload) -> None:
     assert load_plan(workload) is None
+
+
+def test_what_a_trace_loads_has_no_ledger_and_what_it_measures_needs_none() -> None:
+    replayed = Phase("replay", PhaseKind.LOAD, replay=Replay("a.trace"))
+    assert load_plan(phases(LOAD, replayed, READ)) is None
+    assert load_plan(phases(LOAD, replace(replayed, kind=PhaseKind.MEASURE))) is not None
 
 
 def test_the_leading_phases_are_loaded_and_the_others_run() -> None:

@@ -8,7 +8,15 @@ import pytest
 
 from lsmtune.records.engine import EngineIdentity
 from lsmtune.records.measurement import Measurement, Outcome, PhaseMeasurement
-from lsmtune.records.workload import Companion, Mix, Phase, PhaseKind, StepRate, Workload
+from lsmtune.records.workload import (
+    Companion,
+    Mix,
+    Phase,
+    PhaseKind,
+    Replay,
+    StepRate,
+    Workload,
+)
 from lsmtune.runners.lost_reads import with_lost_reads
 from lsmtune.runners.pair import slices_obstacle
 from lsmtune.workloads import make_workload
@@ -114,5 +122,7 @@ def test_phases_that_go_by_the_clock_cannot_take_turns() -> None:
     assert slices_obstacle(workload) == ""
     assert "(rate_ops_s)" in slices_obstacle(with_last(workload, rate_ops_s=5.0))
     assert "at given times" in slices_obstacle(with_last(workload, rate=StepRate(((1.0, 5.0),))))
+    replayed = with_last(workload, mix=None, operations=None, replay=Replay("a.trace"))
+    assert "phase run replays a trace" in slices_obstacle(replayed)
     paced = Companion("scans", operation="readseq", rate_ops_s=1.0)
     assert "phase run starts" in slices_obstacle(with_last(workload, companions=(paced,)))

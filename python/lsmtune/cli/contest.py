@@ -54,6 +54,67 @@ EPILOG = "\n\n".join(
     )
 )
 
+FilesArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="FILE...",
+        help="What each team handed in; NAME=FILE names the team.",
+        show_default=False,
+    ),
+]
+EngineFlag = Annotated[
+    str | None,
+    typer.Option(
+        "--engine",
+        metavar="NAME",
+        help=f"{', '.join(ENGINE_NAMES)}; not needed where the files say it.",
+        autocompletion=lambda: list(ENGINE_NAMES),
+    ),
+]
+RoundsFlag = Annotated[
+    int,
+    typer.Option(
+        "--rounds",
+        metavar="N",
+        parser=whole_number("--rounds", 1, 1000),
+        help="Each team runs once in every round, on a fresh database.",
+    ),
+]
+RulesFlag = Annotated[
+    Path | None,
+    typer.Option("--rules", metavar="FILE", help="Rules (YAML) in place of the built-in ones."),
+]
+ShowRulesFlag = Annotated[bool, typer.Option(_SHOW_RULES, help="Print the rules, and run nothing.")]
+FromLogsFlag = Annotated[
+    bool, typer.Option(_FROM_LOGS, help="Rank existing logs of YCSB-cpp, and run nothing.")
+]
+MetricFlag = Annotated[
+    str | None,
+    typer.Option(
+        "--metric",
+        metavar="NAME",
+        help=f"What teams are ranked by in each phase; {METRIC_DEFAULT} if unset.",
+    ),
+]
+ConfidenceFlag = Annotated[
+    str,
+    typer.Option(
+        "--confidence", metavar="SHARE", help="That no separation of teams is wrong: 95%."
+    ),
+]
+DirectoryFlag = Annotated[
+    Path | None,
+    typer.Option("--dir", metavar="DIR", help="Keep the runs here, and go on from them."),
+]
+OutputFlag = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "--output",
+        metavar="FILE",
+        help="Write the leaderboard, as .html, .md, .json or .csv; again for each.",
+    ),
+]
+
 
 def register(app: typer.Typer) -> None:
     """Add the `contest` command to `app`."""
@@ -62,72 +123,20 @@ def register(app: typer.Typer) -> None:
 
 def _contest(
     context: typer.Context,
-    files: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="FILE...",
-            help="What each team handed in; NAME=FILE names the team.",
-            show_default=False,
-        ),
-    ] = None,
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            "--engine",
-            metavar="NAME",
-            help=f"{', '.join(ENGINE_NAMES)}; not needed where the files say it.",
-            autocompletion=lambda: list(ENGINE_NAMES),
-        ),
-    ] = None,
+    files: FilesArgument = None,
+    engine: EngineFlag = None,
     library: LibraryOption = None,
     workload: WorkloadOption = WORKLOAD_DEFAULT,
     workload_set: WorkloadSetOption = None,
-    rounds: Annotated[
-        int,
-        typer.Option(
-            "--rounds",
-            metavar="N",
-            parser=whole_number("--rounds", 1, 1000),
-            help="Each team runs once in every round, on a fresh database.",
-        ),
-    ] = ROUNDS_DEFAULT,
-    rules: Annotated[
-        Path | None,
-        typer.Option("--rules", metavar="FILE", help="Rules (YAML) in place of the built-in ones."),
-    ] = None,
-    show_rules: Annotated[
-        bool, typer.Option(_SHOW_RULES, help="Print the rules, and run nothing.")
-    ] = False,
-    from_logs: Annotated[
-        bool, typer.Option(_FROM_LOGS, help="Rank existing logs of YCSB-cpp, and run nothing.")
-    ] = False,
-    metric: Annotated[
-        str | None,
-        typer.Option(
-            "--metric",
-            metavar="NAME",
-            help=f"What teams are ranked by in each phase; {METRIC_DEFAULT} if unset.",
-        ),
-    ] = None,
-    confidence: Annotated[
-        str,
-        typer.Option(
-            "--confidence", metavar="SHARE", help="That no separation of teams is wrong: 95%."
-        ),
-    ] = CONFIDENCE_DEFAULT,
+    rounds: RoundsFlag = ROUNDS_DEFAULT,
+    rules: RulesFlag = None,
+    show_rules: ShowRulesFlag = False,
+    from_logs: FromLogsFlag = False,
+    metric: MetricFlag = None,
+    confidence: ConfidenceFlag = CONFIDENCE_DEFAULT,
     seed: SeedOption = 1,
-    directory: Annotated[
-        Path | None,
-        typer.Option("--dir", metavar="DIR", help="Keep the runs here, and go on from them."),
-    ] = None,
-    output: Annotated[
-        list[Path] | None,
-        typer.Option(
-            "--output",
-            metavar="FILE",
-            help="Write the leaderboard, as .html, .md, .json or .csv; again for each.",
-        ),
-    ] = None,
+    directory: DirectoryFlag = None,
+    output: OutputFlag = None,
     deadline: DeadlineOption = DEADLINE_DEFAULT,
     memory: MemoryOption = MEMORY_DEFAULT,
     disk: DiskOption = DISK_DEFAULT,
@@ -208,7 +217,7 @@ def _metric(name: str) -> str:
 
 def _show_rules(path: Path | None, engine: str | None, as_json: bool) -> None:
     """The rules file as it is, which is one to start from; with --json what it says."""
-    from lsmtune.contest.rules import built_in_text, load_rules, parse_rules
+    from lsmtune.contest.rules import BUILT_IN, built_in_text, load_rules, parse_rules
     from lsmtune.engines.names import ENGINE_KINDS, engine_kind
     from lsmtune.importers.files import read_text
 
@@ -221,7 +230,7 @@ def _show_rules(path: Path | None, engine: str | None, as_json: bool) -> None:
             load_rules(path, engine)
         typer.echo(read_text(path), nl=False)
         return
-    text, source = (built_in_text(), "built in") if path is None else (read_text(path), str(path))
+    text, source = (built_in_text(), BUILT_IN) if path is None else (read_text(path), str(path))
     documents = [
         {"engine": name, "rule": rule.name, "expression": rule.text, "about": rule.about}
         for name in names

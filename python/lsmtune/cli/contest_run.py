@@ -14,7 +14,7 @@ from lsmtune.cli.config_name import resolve_named
 from lsmtune.cli.engine_choice import chosen_engine
 from lsmtune.cli.flags import WORKLOAD_FLAG
 from lsmtune.cli.guard import doubts
-from lsmtune.cli.interrupt import stop_on_interrupt
+from lsmtune.cli.interrupt import interrupted, stop_on_interrupt
 from lsmtune.cli.live import bench_display, stderr_console
 from lsmtune.cli.run_progress import RunProgress
 from lsmtune.cli.verify import proof_folder
@@ -24,7 +24,7 @@ from lsmtune.contest.leaderboard import Leaderboard, cells_of, checked_entries, 
 from lsmtune.contest.rules import Rules, built_in_rules, load_rules
 from lsmtune.engines.names import ENGINE_NAMES
 from lsmtune.engines.page_cache import with_page_cache
-from lsmtune.errors import ExitStatus, InputError
+from lsmtune.errors import InputError
 from lsmtune.records.engine import EngineIdentity
 from lsmtune.records.request import Limits
 from lsmtune.records.workload import Workload
@@ -153,11 +153,9 @@ def _rounds(plan: ContestPlan, cells: Sequence[Cell], driver: Path) -> tuple[Cel
             stop,
             source=FILE,
         )
-        interrupted = stop.is_set() and len(runs) < len(cells) * plan.rounds
-    if interrupted:
-        kept = "nothing was kept" if plan.directory is None else f"runs are kept in {folder}"
-        typer.echo(f"lsmtune: interrupted; {kept}", err=True)
-        raise typer.Exit(ExitStatus.INTERRUPTED)
+        stopped = stop.is_set() and len(runs) < len(cells) * plan.rounds
+    if stopped:
+        raise interrupted(plan.directory)
     return runs
 
 

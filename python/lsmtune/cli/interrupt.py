@@ -6,7 +6,12 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from types import FrameType
+
+import typer
+
+from lsmtune.errors import ExitStatus
 
 # Ctrl-C, a polite kill, and a terminal that is closed: the same for all of them.
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
@@ -16,6 +21,13 @@ STOPPING = "stopping; the state is kept (Ctrl-C again to stop at once)"
 def obeyed() -> list[signal.Signals]:
     """Those of SIGNALS that the caller of the program did not have ignored, as `nohup` does."""
     return [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+
+
+def interrupted(directory: Path | None) -> typer.Exit:
+    """How a command ends that was stopped: says whether its runs are kept in a `directory`."""
+    kept = "nothing was kept" if directory is None else f"the runs are kept in {directory}"
+    typer.echo(f"lsmtune: interrupted; {kept}", err=True)
+    return typer.Exit(ExitStatus.INTERRUPTED)
 
 
 @contextmanager

@@ -48,7 +48,7 @@ from lsmtune.cli.proof_flags import (
     check_pairs,
     plan_of,
 )
-from lsmtune.cli.verify import arms_of, named, objective_of, proof_folder
+from lsmtune.cli.verify import arms_of, named, objective_of, phase_notes, proof_folder
 from lsmtune.cli.workload_choice import PropertiesOption, PropertyOption, choose_workload
 from lsmtune.errors import ExitStatus
 
@@ -144,7 +144,8 @@ def _minimise(
     refused, doubtful = judged(verification, allow_unsafe or ())
     for warning in (*warnings, *doubtful):
         typer.echo(f"lsmtune: warning: {warning}", err=True)
-    asked = Minimising(verification, same, tuple(refused), tuple(doubtful))
+    notes = tuple(phase_notes(objective, chosen))
+    asked = Minimising(verification, same, tuple(refused), tuple(doubtful), notes)
     if refused:
         found = _refused(asked)
     else:
@@ -195,12 +196,11 @@ def _tell(asked: Minimising, found: Minimised, *, as_json: bool) -> None:
 
 def _end(asked: Minimising, found: Minimised, directory: Path | None, output: Path | None) -> None:
     """Writes the file that is wanted; raises typer.Exit for anything but a proved gain."""
+    from lsmtune.cli.interrupt import interrupted
     from lsmtune.cli.minimise_view import exported
 
     if not found.result.complete:
-        kept = "nothing was kept" if directory is None else f"the runs are kept in {directory}"
-        typer.echo(f"lsmtune: interrupted; {kept}", err=True)
-        raise typer.Exit(ExitStatus.INTERRUPTED)
+        raise interrupted(directory)
     if not found.result.is_proven:
         raise typer.Exit(ExitStatus.NOT_BETTER)
     if output is not None:

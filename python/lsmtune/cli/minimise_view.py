@@ -30,13 +30,15 @@ from lsmtune.study.result import verdict_document
 class Minimising:
     """What was asked: the candidate is without the options in `same`, which change nothing.
 
-    `refused` says why the candidate was not run, `warnings` what must be known of either one.
+    `refused` says why the candidate was not run, `warnings` what must be known of either one,
+    `notes` what was chosen because the user did not say.
     """
 
     verification: Verification
     same: tuple[str, ...] = ()
     refused: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
 
 def document(asked: Minimising, found: Minimised) -> dict[str, object]:
@@ -57,6 +59,7 @@ def document(asked: Minimising, found: Minimised) -> dict[str, object]:
         "why": result.why,
         "refused": list(asked.refused),
         "warnings": list(asked.warnings),
+        "notes": list(asked.notes),
     }
 
 

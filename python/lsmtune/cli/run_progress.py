@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from dataclasses import dataclass, field
 
-from lsmtune.records.workload import Phase, Workload
+from lsmtune.records.workload import Phase, PhaseKind, Workload
 from lsmtune.runners.messages import IntervalPassed, Message, PhaseFinished, PhaseStarted
 
 _KEPT = 24
@@ -58,6 +58,7 @@ class RunProgress:
         """Takes one message of the driver."""
         match message:
             case PhaseStarted(index=index):
+                self._align(index, message.name)
                 self.phases[index].started = True
             case IntervalPassed(index=index):
                 phase = self.phases[index]
@@ -73,3 +74,17 @@ class RunProgress:
                 phase.rss_bytes = measured.rss_bytes_max
             case _:
                 pass
+
+    def _align(self, index: int, name: str) -> None:
+        """Makes room for a settle phase that the workload does not have, where there is one.
+
+        A database that is loaded once is settled whatever the workload says (`databases.plan`), and
+        the run on its copy does not announce what was done before.
+        """
+        names = [known.phase.name for known in self.phases]
+        if index < len(names) and names[index] == name:
+            return
+        place = names.index(name) if name in names else min(index, len(names))
+        missing = max(index - place + (name not in names), 1)
+        settle = Phase("settle", PhaseKind.SETTLE)
+        self.phases[place:place] = [PhaseProgress(settle) for _ in range(missing)]

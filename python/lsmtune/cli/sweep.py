@@ -89,7 +89,7 @@ DirectoryFlag = Annotated[
         help="Where the runs are kept; sweep.lsmtune, or beside FILE, unless given.",
     ),
 ]
-LimitFlag = Annotated[
+DeadlineFlag = Annotated[
     str | None,
     typer.Option("--deadline", metavar="TIME", help="A run is killed after this time."),
 ]
@@ -127,7 +127,7 @@ def _sweep(
     plan: Annotated[
         bool, typer.Option("--plan", help="Show the cells and the time left, and run nothing.")
     ] = False,
-    deadline: LimitFlag = None,
+    deadline: DeadlineFlag = None,
     memory: MemoryFlag = None,
     disk: DiskFlag = None,
     as_json: JsonOption = False,

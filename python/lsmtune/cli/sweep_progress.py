@@ -7,9 +7,8 @@ from collections.abc import Callable, Sequence
 from lsmtune.cli.output import failure
 from lsmtune.cli.run_progress import RunProgress
 from lsmtune.databases import CacheObserver, Preparation
-from lsmtune.databases.plan import load_plan
 from lsmtune.records.measurement import Measurement, Outcome
-from lsmtune.records.workload import PhaseKind, Workload
+from lsmtune.records.workload import PhaseKind
 from lsmtune.rounds import Cell, CellRun, RoundsObserver
 from lsmtune.runners.messages import Message
 from lsmtune.sweep.estimate import is_rough, left_s
@@ -28,15 +27,12 @@ class SweepProgress(RoundsObserver):
         rounds: int,
         before: Sequence[CellRun],
         say: Callable[[str], None],
-        *,
-        prepared: bool,
     ) -> None:
         self.run = RunProgress(cells[0].workload)
         self._names = [cell.name for cell in cells]
         self._rounds = rounds
         self._runs = list(before)
         self._say = say
-        self._prepared = prepared
         self._now = ""
         self._done, self._of = 0, 0
 
@@ -49,7 +45,7 @@ class SweepProgress(RoundsObserver):
     def run_started(self, cell: Cell, number: int) -> None:
         """A run begins."""
         self._now = f"round {number + 1}: {cell.name}"
-        self.run.restart(self._performed(cell.workload))
+        self.run.restart(cell.workload)
 
     def run_message(self, message: Message) -> None:
         """The driver said something."""
@@ -81,11 +77,6 @@ class SweepProgress(RoundsObserver):
             return ""
         about = "very roughly" if is_rough(self._names, self._runs) else "about"
         return f"; {about} {format_duration(round(seconds))} left"
-
-    def _performed(self, workload: Workload) -> Workload:
-        """The workload as it is performed on a copy, which may have a settle phase more."""
-        plan = load_plan(workload) if self._prepared else None
-        return workload if plan is None else plan.run
 
 
 class LoadTelling(CacheObserver):

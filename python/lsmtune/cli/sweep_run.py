@@ -43,7 +43,7 @@ def perform_sweep(
     runner, before = NativeRunner(driver), stored_runs(folder, cells)
     ours, size_bytes = [cell.cell for cell in cells], sweep.databases_bytes
     say = _say if not stderr_console().is_terminal else _quiet
-    progress = SweepProgress(ours, sweep.repeats, before, say, prepared=size_bytes > 0)
+    progress = SweepProgress(ours, sweep.repeats, before, say)
     databases = None
     if size_bytes:
         told = LoadTelling(progress, _say)

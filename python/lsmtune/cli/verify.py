@@ -61,7 +61,7 @@ from lsmtune.programs.registry import PROGRAM_INFOS
 from lsmtune.records.objective import METRICS, Objective, default_direction
 from lsmtune.records.totals import TOTAL_METRICS
 from lsmtune.records.verdict import VerdictOutcome
-from lsmtune.records.workload import PhaseKind, Workload
+from lsmtune.records.workload import Workload
 
 if TYPE_CHECKING:
     from lsmtune.cli.verification import Verification
@@ -147,12 +147,13 @@ def _verify(
     )
     refused, doubtful = judged(verification, allow_unsafe or ())
     doubtful += _whole_runs(asked, plan)
+    notes = phase_notes(objective, chosen)
     for warning in (*arm.warnings, *doubtful):
         typer.echo(f"lsmtune: warning: {warning}", err=True)
     found = _refusal(verification, refused) if refused else None
     found = found or _prove(verification.after(time.monotonic() - started_s), arm.runner, directory)
     if as_json:
-        document = _document(verification, found, refused, doubtful)
+        document = _document(verification, found, refused, doubtful) | {"notes": notes}
         typer.echo(json.dumps(document, indent=2))
     else:
         typer.echo(_text(verification, found, refused, doubtful))
@@ -217,7 +218,7 @@ def objective_of(metric: str, phase: str | None, workload: Workload) -> Objectiv
     if metric not in METRICS:
         nearest = nearest_name(metric, METRICS)
         raise InputError("--metric", found=metric, allowed=", ".join(METRICS), nearest=nearest)
-    measured = [p.name for p in workload.phases if p.kind is PhaseKind.MEASURE]
+    measured = workload.measured_phases
     if phase is not None and phase not in measured:
         nearest = nearest_name(phase, measured)
         raise InputError("--phase", found=phase, allowed=", ".join(measured), nearest=nearest)
@@ -225,6 +226,17 @@ def objective_of(metric: str, phase: str | None, workload: Workload) -> Objectiv
         why = f"has no effect: {metric} is of all phases"
         raise InputError("--phase", found=phase, why=why)
     return Objective(metric, default_direction(metric), phase)
+
+
+def phase_notes(objective: Objective, workload: Workload) -> list[str]:
+    """Which phase is judged, printed and returned, where there are several and none was named."""
+    *others, last = workload.measured_phases
+    if not others or objective.phase is not None or objective.metric in TOTAL_METRICS:
+        return []
+    names = ", ".join(others)
+    note = f"the last of several phases is judged, {last}; --phase NAME judges another: {names}"
+    typer.echo(f"lsmtune: note: {note}", err=True)
+    return [note]
 
 
 def _refusal(verification: Verification, refused: Sequence[str]) -> Survived:
@@ -238,7 +250,7 @@ def _refusal(verification: Verification, refused: Sequence[str]) -> Survived:
 
 def _prove(verification: Verification, runner: Runner, directory: Path | None) -> Survived:
     """The verdict; raises typer.Exit when interrupted before it stood."""
-    from lsmtune.cli.interrupt import stop_on_interrupt
+    from lsmtune.cli.interrupt import interrupted, stop_on_interrupt
     from lsmtune.cli.verification import proved, verification_display
 
     with (
@@ -248,9 +260,7 @@ def _prove(verification: Verification, runner: Runner, directory: Path | None) -
     ):
         found = proved(verification, path, runner, observer, stop)
     if found is None:
-        kept = "nothing was kept" if directory is None else f"the runs are kept in {directory}"
-        typer.echo(f"lsmtune: interrupted; {kept}", err=True)
-        raise typer.Exit(ExitStatus.INTERRUPTED)
+        raise interrupted(directory)
     return found
 
 

@@ -14,7 +14,7 @@ from lsmtune.contest.tables import Standings
 from lsmtune.records.config import OptionValue
 from lsmtune.records.engine import EngineIdentity
 from lsmtune.records.objective import Direction, default_direction
-from lsmtune.records.workload import PhaseKind, Workload
+from lsmtune.records.workload import Workload
 from lsmtune.rounds import Cell, CellRun
 
 
@@ -82,12 +82,6 @@ def cells_of(
     return tuple(Cell(entry.name, engine, entry.config, workload) for entry in entries)
 
 
-def measured_phases(workload: Workload) -> list[str]:
-    """The phases in which teams are ranked, each name once."""
-    measured = (phase.name for phase in workload.phases if phase.kind is PhaseKind.MEASURE)
-    return list(dict.fromkeys(measured))
-
-
 def leaderboard_of_runs(
     runs: Sequence[CellRun],
     entries: Sequence[Entry],
@@ -103,7 +97,7 @@ def leaderboard_of_runs(
     """The leaderboard of a contest's `runs`. Raises InputError as `scores_of_runs` does."""
     direction = default_direction(metric)
     teams = [entry.name for entry in checked.allowed]
-    scores, failed = scores_of_runs(runs, teams, measured_phases(workload), metric, direction)
+    scores, failed = scores_of_runs(runs, teams, workload.measured_phases, metric, direction)
     can_rank = bool(scores.teams and scores.rounds)
     return Leaderboard(
         metric,

@@ -32,6 +32,8 @@ class LoadPlan:
 def load_plan(workload: Workload) -> LoadPlan | None:
     """How `workload` is cut; None when it does not begin with a load, or is nothing else.
 
+    None as well where a trace loads it: the driver then has no ledger to leave for the copies.
+
     A load that is not settled at its end gets a settle phase there: a database with compactions
     to do would do other ones in each copy.
 
@@ -41,6 +43,8 @@ def load_plan(workload: Workload) -> LoadPlan | None:
     leading = tuple(takewhile(lambda phase: phase.kind in _PREPARING, workload.phases))
     rest = workload.phases[len(leading) :]
     if not rest or all(phase.kind is not PhaseKind.LOAD for phase in leading):
+        return None
+    if any(phase.replay is not None for phase in leading):
         return None
     if leading[-1].kind is not PhaseKind.SETTLE:
         leading = (*leading, _SETTLE)

@@ -36,6 +36,7 @@ SETTLE = ("flush", "waitforcompaction")
 _LOAD = "fillseq"
 _WITHOUT_DURATION = frozenset({"fillseq", "filluniquerandom", "readseq"})
 _COUNT_FLAG = {"deleterandom": "deletes"}
+_NO_LOG = {"disable_wal": "true"}
 
 
 def check(workload: Workload, _engine_name: str) -> None:
@@ -131,9 +132,6 @@ def phase_seed(seed: int, index: int) -> int:
     which another phase wrote. Thread n has the seed plus n, so that neighbours will not do either.
     """
     return random.Random(f"{seed} {index}").randrange(1, 2**62)
-
-
-_NO_LOG = {"disable_wal": "true"}
 
 
 def _size_flags(phase: Phase, benchmark: str) -> dict[str, str]:

@@ -34,8 +34,8 @@ def choose(
     What is `asked` for is taken; None leaves the choice, and then slices are taken where they can
     be: they let both runs see the same moments of the machine, which is most of its noise. They
     cannot be for a program that is not lsmtune's driver (not `native`), nor for `workloads` with a
-    rate, whose operations go on being due while the run is frozen, or with a cold page cache, which
-    two runs that are alive at once share.
+    rate, whose operations go on being due while the run is frozen, or with a replay, which the
+    driver does not cut, or with a cold page cache, which two runs that are alive at once share.
 
     Nor can they be where a side stalls: RocksDB's delayed writes have a rate, and what is due by it
     goes on growing while the process is frozen, as do its timers of stalls, so that a stall costs

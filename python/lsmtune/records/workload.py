@@ -199,3 +199,9 @@ class Workload:
     key_sizes: Distribution | None = None
     databases: int = 1
     column_families: int = 1
+
+    @property
+    def measured_phases(self) -> list[str]:
+        """The names of the measure phases in their order, each once."""
+        measured = (phase.name for phase in self.phases if phase.kind is PhaseKind.MEASURE)
+        return list(dict.fromkeys(measured))

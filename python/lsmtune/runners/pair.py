@@ -91,6 +91,8 @@ def slices_obstacle(workload: Workload) -> str:
                 f"phase {phase.name} starts operations {how}, "
                 "which a run that stands still would miss"
             )
+        if phase.replay is not None:
+            return f"phase {phase.name} replays a trace, which the driver does not cut into slices"
     return cold_obstacle(workload)
 
 

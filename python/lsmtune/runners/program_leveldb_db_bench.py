@@ -9,11 +9,9 @@ from lsmtune.programs import leveldb_db_bench_call as call
 from lsmtune.programs.db_bench_words import TIMED_TYPE, benchmark_of
 from lsmtune.programs.leveldb_db_bench_output import (
     BenchmarkResult,
-    LeveldbDbBenchOutput,
     parse_leveldb_db_bench,
 )
 from lsmtune.programs.performing import performing
-from lsmtune.records.engine import Build
 from lsmtune.records.request import RunRequest
 from lsmtune.records.workload import Phase, PhaseKind, Workload
 from lsmtune.runners.native_run import DATABASE
@@ -27,9 +25,8 @@ from lsmtune.runners.program import (
     StepOutput,
 )
 from lsmtune.runners.program_options import exported_flags
-from lsmtune.runners.program_phase import Told, latency_of, phase_measurement
+from lsmtune.runners.program_phase import Told, build_told, latency_of, phase_measurement
 
-_ASSERTIONS = "Assertions are enabled"
 NO_SETTLE = "LevelDB's db_bench cannot wait for compactions: reads start from a tree that is busy"
 
 
@@ -61,7 +58,7 @@ def _reader(workload: Workload, index: int) -> Callable[[StepOutput], Observed]:
             raise InputError(call.NAME, benchmark, why=why, found="; ".join(said.notes) or None)
         told = _told(result, workload, phase)
         measured = phase_measurement(phase, told, output, alone=True)
-        return Observed({index: measured}, said.warnings, said.version, _build(said))
+        return Observed({index: measured}, said.warnings, said.version, build_told(said.warnings))
 
     return read
 
@@ -84,14 +81,9 @@ def _told(result: BenchmarkResult, workload: Workload, phase: Phase) -> Told:
     )
 
 
-def _build(said: LeveldbDbBenchOutput) -> Build:
-    on = any(warning.startswith(_ASSERTIONS) for warning in said.warnings)
-    return Build.ASSERTIONS_ON if on else Build.RELEASE
-
-
 def _introduced(text: str) -> Observed:
     said = parse_leveldb_db_bench(text, call.NAME)
-    return Observed({}, said.warnings, said.version, _build(said))
+    return Observed({}, said.warnings, said.version, build_told(said.warnings))
 
 
 PROGRAM = Program(

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lsmtune.programs.histogram_output import HistogramText
+from lsmtune.records.engine import Build
 from lsmtune.records.measurement import Latency, PhaseMeasurement
 from lsmtune.records.workload import Phase
 from lsmtune.runners.program import StepOutput
+
+_ASSERTIONS = "Assertions are enabled"
 
 
 @dataclass(frozen=True)
@@ -65,6 +68,12 @@ def phase_measurement(
         cpu_us_per_operation=cpu_us,
         operations_by_type=told.operations_by_type,
     )
+
+
+def build_told(warnings: Iterable[str]) -> Build:
+    """The build of either db_bench, by the warnings that it printed."""
+    on = any(warning.startswith(_ASSERTIONS) for warning in warnings)
+    return Build.ASSERTIONS_ON if on else Build.RELEASE
 
 
 def latency_of(histogram: HistogramText) -> Latency | None:

@@ -11,12 +11,11 @@ from collections.abc import Callable
 
 from lsmtune.errors import InputError
 from lsmtune.programs import rocksdb_db_bench_call as call
-from lsmtune.programs.db_bench_output import BenchmarkResult, DbBenchOutput, parse_db_bench
+from lsmtune.programs.db_bench_output import BenchmarkResult, parse_db_bench
 from lsmtune.programs.db_bench_words import TIMED_TYPE
 from lsmtune.programs.mixgraph_call import BENCHMARK as MIXGRAPH
 from lsmtune.programs.performing import performing, settled_after
 from lsmtune.programs.report_interval_output import HEADING
-from lsmtune.records.engine import Build
 from lsmtune.records.measurement import Interval, Latency
 from lsmtune.records.request import RunRequest
 from lsmtune.records.workload import Phase, Workload
@@ -32,12 +31,11 @@ from lsmtune.runners.program import (
     StepOutput,
 )
 from lsmtune.runners.program_options import exported
-from lsmtune.runners.program_phase import Told, latency_of, phase_measurement
+from lsmtune.runners.program_phase import Told, build_told, latency_of, phase_measurement
 
 OPTIONS = "OPTIONS"
 REPORT = "report.csv"
 _CACHE = "block_based_table_factory.block_cache"
-_ASSERTIONS = "Assertions are enabled"
 # What mixgraph calls the types of a mix; a seek goes on through its entries.
 _MIX_TYPES = {"read": "get", "write": "put", "seek": "scan"}
 
@@ -89,7 +87,7 @@ def _reader(workload: Workload, index: int, *, alone: bool) -> Callable[[StepOut
             raise InputError(call.NAME, benchmark, why=why, found="; ".join(said.notes) or None)
         told = _told(result, phase)
         measured = phase_measurement(phase, told, output, alone=alone)
-        return Observed({index: measured}, said.warnings, said.version, _build(said))
+        return Observed({index: measured}, said.warnings, said.version, build_told(said.warnings))
 
     return read
 
@@ -137,11 +135,6 @@ def _keys(result: BenchmarkResult) -> tuple[int | None, int | None]:
     return result.keys_found, result.keys_tried - result.keys_found
 
 
-def _build(said: DbBenchOutput) -> Build:
-    on = any(warning.startswith(_ASSERTIONS) for warning in said.warnings)
-    return Build.ASSERTIONS_ON if on else Build.RELEASE
-
-
 def follow_report() -> Follow:
     """Reads the lines of `--report_file`; the program's memory at that moment is not in them."""
     done = 0
@@ -163,7 +156,7 @@ def follow_report() -> Follow:
 
 def _introduced(text: str) -> Observed:
     said = parse_db_bench(text, call.NAME)
-    return Observed({}, said.warnings, said.version, _build(said))
+    return Observed({}, said.warnings, said.version, build_told(said.warnings))
 
 
 PROGRAM = Program(

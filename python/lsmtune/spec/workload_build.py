@@ -42,9 +42,8 @@ _SETTLE_HAS_NO = (
     *("operation", "mix", "replay", *_SIZES_OF_A_PHASE),
     *("rate_ops_s", "rate", "companions", "seek_nexts"),
 )
-
-
 _ONLY_WAITS = "has no effect: a settle phase only waits"
+_WAYS_BESIDE = ("operation", "mix")
 # Operations that write a value of a size that is drawn.
 _WRITE = frozenset({"put", "insert", "update", "read_modify_write", "merge"})
 
@@ -228,9 +227,6 @@ class _Builder:
         self, field: str, *, found: object = None, why: str = "", allowed: str = ""
     ) -> NoReturn:
         raise InputError(self._source, field, found=found, why=why, allowed=allowed)
-
-
-_WAYS_BESIDE = ("operation", "mix")
 
 
 def _keys(model: KeysModel) -> YcsbKeys:

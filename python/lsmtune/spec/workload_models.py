@@ -21,7 +21,7 @@ from lsmtune.workloads.distributions import (
 )
 from lsmtune.workloads.parameters import KEY_BYTES_MAX, RATE_MAX, THREADS_MAX, VALUE_BYTES_MAX
 
-# As in `Operation` of driver/src/protocol.rs.
+# As in `Operation` of driver/src/protocol/workload.rs.
 OPERATIONS = (
     "fillseq",
     "fillrandom",

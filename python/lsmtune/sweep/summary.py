@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from lsmtune.records.engine import Build, EngineIdentity
 from lsmtune.records.measurement import Measurement, Outcome, PhaseMeasurement
-from lsmtune.records.workload import PhaseKind, Workload
+from lsmtune.records.workload import PhaseKind
 from lsmtune.rounds import CellRun
 from lsmtune.stats.mean import MeanInterval, geometric_mean_interval, mean_interval
 from lsmtune.stats.paired import MINIMUM_PAIRS, RatioInterval, paired_ratio
@@ -44,7 +44,7 @@ def summarise(
     tables = [
         _table(sweep, workload, phase, cells, done, rows)
         for workload in dict.fromkeys(cell.workload for cell in cells)
-        for phase in _phases(next(c.cell.workload for c in cells if c.workload == workload))
+        for phase in next(c.cell for c in cells if c.workload == workload).workload.measured_phases
     ]
     rounds = max((run.round + 1 for run in done), default=0)
     return SweepResult(
@@ -73,10 +73,6 @@ def _engine(asked: EngineIdentity, runs: Sequence[CellRun]) -> EngineIdentity:
     return EngineIdentity(said.name, said.version, asked.library, build)
 
 
-def _phases(workload: Workload) -> list[str]:
-    return [phase.name for phase in workload.phases if phase.kind is PhaseKind.MEASURE]
-
-
 def _phase(measurement: Measurement, name: str) -> PhaseMeasurement | None:
     measured = PhaseKind.MEASURE.value
     found = (p for p in measurement.phases if p.kind == measured and p.name == name)
@@ -93,7 +89,7 @@ def _rows(cells: Sequence[GridCell], runs: Sequence[CellRun]) -> Iterable[RunRow
         cell = by_name.get(run.cell)
         if cell is None:
             continue
-        for name in _phases(cell.cell.workload):
+        for name in cell.cell.workload.measured_phases:
             phase = _phase(run.measurement, name)
             yield RunRow(
                 workload=cell.workload,

@@ -10,10 +10,10 @@ from lsmtune.records.workload import Phase, PhaseKind, Replay, Workload
 
 
 def replay_workload(trace: Path, load: Workload, speed: float | None, threads: int) -> Workload:
-    """The load phases of `load`, or all of its phases as a load, settled; then the trace.
+    """The load phases of `load`, or its first phase as a load, settled; then the trace.
 
     `speed` 1 is the trace's own pace, None as fast as it goes. Raises InputError for a trace that
-    is not a file, and for a workload to load whose phases delete what they write.
+    is not a file.
     """
     if not trace.is_file():
         raise InputError(str(trace), why="no such file", allowed="a query trace of RocksDB")
