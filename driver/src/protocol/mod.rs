@@ -22,6 +22,7 @@ pub use request::{
     CheckRequest, Control, EngineRequest, InspectRequest, Prepared, ProbeRequest, Request,
     RunRequest,
 };
+pub(crate) use workload::{is_one, one};
 pub use workload::{
     Companion, KeyFormat, KeyPlacement, Operation, PageCache, Phase, PhaseKind, Rate, Replay,
     Workload,

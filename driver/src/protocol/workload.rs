@@ -225,12 +225,12 @@ impl Companion {
     }
 }
 
-fn one() -> usize {
+pub(crate) fn one() -> usize {
     1
 }
 
 #[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
-fn is_one(threads: &usize) -> bool {
+pub(crate) fn is_one(threads: &usize) -> bool {
     *threads == 1
 }
 

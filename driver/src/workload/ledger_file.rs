@@ -9,7 +9,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::protocol::{KeyFormat, SizeDistribution};
+use crate::protocol::{self, KeyFormat, SizeDistribution};
 
 use super::ledger::{Fate, Ledger};
 
@@ -35,10 +35,10 @@ pub struct Origins {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_sizes: Option<SizeDistribution>,
     /// Databases among which the keys are divided.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(default = "protocol::one", skip_serializing_if = "protocol::is_one")]
     pub databases: usize,
     /// Column families of each.
-    #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[serde(default = "protocol::one", skip_serializing_if = "protocol::is_one")]
     pub column_families: usize,
     /// Bytes of the values of the executed phases, where those are not `value_bytes`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -47,15 +47,6 @@ pub struct Origins {
     pub load_seed: u64,
     /// Phases that were executed.
     pub phases: usize,
-}
-
-fn one() -> usize {
-    1
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
-fn is_one(count: &usize) -> bool {
-    *count == 1
 }
 
 /// Why a file is no ledger for a run.

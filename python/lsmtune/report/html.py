@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import re
-from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,7 @@ from markupsafe import Markup
 import lsmtune
 from lsmtune.analysis import StudyAnalysis, analyse, read_study
 from lsmtune.analysis.tables import Arm, LatencyCurve
-from lsmtune.report import figures, text, trust_words
+from lsmtune.report import figures, pages, text, trust_words
 from lsmtune.report.anchor_figure import anchor_figure
 from lsmtune.report.atomic import write_text
 from lsmtune.report.headline import direction_words, headline
@@ -26,8 +25,6 @@ from lsmtune.report.sustained import level_tables, performance_label, performanc
 from lsmtune.report.words import importance_note, rank, rung_name, statistics_facts
 from lsmtune.storage.folder import StudyFolder
 from lsmtune.workloads.describe import mixed_phases
-
-_TEMPLATES = Path(__file__).parent / "templates"
 
 
 def write_report(folder: StudyFolder, output: Path) -> Path:
@@ -65,9 +62,9 @@ def render(analysis: StudyAnalysis) -> str:
             ),
             **_trust(analysis),
             version=lsmtune.__version__,
-            plotly=_plotly() if drawn else None,
-            style=_asset("report.css"),
-            script=_asset("report.js"),
+            plotly=pages.plotly() if drawn else None,
+            style=pages.asset("report.css"),
+            script=pages.asset("report.js"),
         )
     )
 
@@ -114,13 +111,7 @@ def _latency_rows(analysis: StudyAnalysis) -> list[tuple[str, dict[Arm, LatencyC
 
 
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = pages.environment()
     environment.filters.update(
         mixed_phases=mixed_phases,
         breakable=_breakable,
@@ -183,15 +174,3 @@ def _breakable(name: str) -> Markup:
 def _sort_key(value: float | None) -> Any:
     """What the page sorts a cell by; empty goes last."""
     return value if value is not None and math.isfinite(value) else ""
-
-
-def _asset(name: str) -> Markup:
-    """A style sheet or script of ours, which is not to be escaped."""
-    return Markup((_TEMPLATES / name).read_text(encoding="utf-8"))
-
-
-@cache
-def _plotly() -> Markup:
-    from plotly.offline import get_plotlyjs
-
-    return Markup(get_plotlyjs())

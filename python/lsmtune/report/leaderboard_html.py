@@ -2,25 +2,18 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import jinja2
-from markupsafe import Markup
-
 import lsmtune
 from lsmtune.contest.leaderboard import Leaderboard
 from lsmtune.report import leaderboard_words as words
-from lsmtune.report import text
+from lsmtune.report import pages, text
 from lsmtune.report.leaderboard_strip import Strip, strips
-
-_TEMPLATES = Path(__file__).parent / "templates"
 
 
 def render(board: Leaderboard) -> str:
     """The whole page."""
     standings = board.standings
     return (
-        _environment()
+        pages.environment()
         .get_template("leaderboard.html")
         .render(
             board=board,
@@ -38,7 +31,7 @@ def render(board: Leaderboard) -> str:
             ],
             entries=[(team, text.options_line(dict(o))) for team, o in board.options.items()],
             version=lsmtune.__version__,
-            style=_asset("report.css") + _asset("leaderboard.css"),
+            style=pages.asset("report.css") + pages.asset("leaderboard.css"),
         )
     )
 
@@ -58,18 +51,3 @@ def _phases(board: Leaderboard) -> list[tuple[words.Table, tuple[Strip, ...]]]:
         )
         for phase in standings.phases
     ]
-
-
-def _environment() -> jinja2.Environment:
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def _asset(name: str) -> Markup:
-    """A style sheet of ours, which is not to be escaped."""
-    return Markup((_TEMPLATES / name).read_text(encoding="utf-8"))

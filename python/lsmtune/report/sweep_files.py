@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import jinja2
-from markupsafe import Markup
-
 import lsmtune
-from lsmtune.report import text
+from lsmtune.report import pages, text
 from lsmtune.report.atomic import write_text
 from lsmtune.report.sweep_documents import cells_csv, json_text, markdown, runs_csv
 from lsmtune.report.sweep_figures import LINES_MAX, figures_of
 from lsmtune.report.sweep_words import columns_of, headline, how_to_read, ratio_columns_of
 from lsmtune.sweep.result import SweepResult
-
-_TEMPLATES = Path(__file__).parent / "templates"
 
 
 def write_sweep(result: SweepResult, folder: Path) -> tuple[Path, ...]:
@@ -35,16 +30,8 @@ def write_sweep(result: SweepResult, folder: Path) -> tuple[Path, ...]:
 
 def html(result: SweepResult) -> str:
     """One page that needs no network, and no script for its text."""
-    from plotly.offline import get_plotlyjs
-
     figures = figures_of(result)
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = pages.environment()
     environment.filters.update(count=text.count, outcome=text.outcome, seconds=text.seconds)
     environment.globals.update(columns_of=columns_of, ratio_columns_of=ratio_columns_of)
     return environment.get_template("sweep.html").render(
@@ -54,12 +41,7 @@ def html(result: SweepResult) -> str:
         figures=figures,
         lines_max=LINES_MAX,
         version=lsmtune.__version__,
-        plotly=Markup(get_plotlyjs()) if figures else None,
-        style=_asset("report.css"),
-        script=_asset("report.js"),
+        plotly=pages.plotly() if figures else None,
+        style=pages.asset("report.css"),
+        script=pages.asset("report.js"),
     )
-
-
-def _asset(name: str) -> Markup:
-    """A style sheet or script of ours, which is not to be escaped."""
-    return Markup((_TEMPLATES / name).read_text(encoding="utf-8"))

@@ -6,17 +6,15 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import jinja2
-from markupsafe import Markup
 
 import lsmtune
-from lsmtune.report import text
+from lsmtune.report import pages, text
 from lsmtune.report.atomic import write_text
 from lsmtune.report.trace_figures import trace_figures
 from lsmtune.traces.fit import TraceFit
 from lsmtune.traces.part import FittedPart
 from lsmtune.traces.summary import TraceSummary
 
-_TEMPLATES = Path(__file__).parent / "templates"
 _TITLES = {
     "rate": "Operations over time",
     "rate-fit": "The rate, and its model",
@@ -59,32 +57,15 @@ def trace_page(summary: TraceSummary, fit: TraceFit | None = None) -> str:
             fit=fit,
             titles={name: title for name, title in _TITLES.items() if name in figures},
             figures=figures,
-            plotly=_plotly() if figures else None,
-            style=_asset("report.css"),
-            script=_asset("report.js"),
+            plotly=pages.plotly() if figures else None,
+            style=pages.asset("report.css"),
+            script=pages.asset("report.js"),
             version=lsmtune.__version__,
         )
     )
 
 
 def _environment() -> jinja2.Environment:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    environment = pages.environment()
     environment.filters.update(count=text.count, seconds=text.seconds)
     return environment
-
-
-def _asset(name: str) -> Markup:
-    """A style sheet or script of ours, which is not to be escaped."""
-    return Markup((_TEMPLATES / name).read_text(encoding="utf-8"))
-
-
-def _plotly() -> Markup:
-    from plotly.offline import get_plotlyjs
-
-    return Markup(get_plotlyjs())

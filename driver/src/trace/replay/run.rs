@@ -190,7 +190,7 @@ pub fn run_replay(
             reader,
             lanes,
             speed: replay.speed,
-            records_max: records_max(phase),
+            records_max: phase.operations_whole().unwrap_or(u64::MAX),
             time: time.clone(),
             stop: &stop,
         };
@@ -205,12 +205,6 @@ pub fn run_replay(
         Ok::<_, ReplayError>((workers, dispatched.map_err(ReplayError::Trace)?))
     })?;
     Ok(observe(workers, dispatched))
-}
-
-fn records_max(phase: &Phase) -> u64 {
-    let each = phase.operations_per_thread;
-    let whole = each.map(|each| each.saturating_mul(phase.threads as u64));
-    phase.operations.or(whole).unwrap_or(u64::MAX)
 }
 
 fn watch(
