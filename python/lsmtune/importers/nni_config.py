@@ -20,7 +20,7 @@ from lsmtune.importers.documents import Document, field_name, json_document, yam
 from lsmtune.importers.files import read_text
 from lsmtune.importers.nni_space import add_space
 from lsmtune.importers.space_parts import SpaceParts
-from lsmtune.samplers import SAMPLERS
+from lsmtune.records.setting import SAMPLER_NAMES
 from lsmtune.units import format_duration
 
 NAME = "nni-config"
@@ -264,13 +264,13 @@ def _assessor(reading: _Reading) -> None:
 def _sampler_name(reading: _Reading, name: object, place: tuple[str, ...]) -> str:
     """The sampler, said where it is another; '' where none comes near."""
     key = str(name).lower()
-    if key in _TUNERS and _TUNERS[key] in SAMPLERS:
+    if key in _TUNERS and _TUNERS[key] in SAMPLER_NAMES:
         return _TUNERS[key]
     near = _NEAREST_TUNER.get(key) or _TUNERS.get(key, "")
-    if near in SAMPLERS:
+    if near in SAMPLER_NAMES:
         reading.note(place, f"{name} is not here; {near} comes nearest")
         return near
-    known = ", ".join(SAMPLERS)
+    known = ", ".join(SAMPLER_NAMES)
     closest = nearest_name(key, [*_TUNERS, *_NEAREST_TUNER])
     hint = f"; like {closest}" if closest else ""
     reading.note(place, f"left out: {name} is not here{hint}; samplers are {known}")

@@ -9,6 +9,21 @@ from types import MappingProxyType
 
 from lsmtune.errors import InputError, nearest_name
 
+# The samplers that a study file may name, as they are listed. What each is stands in `search/`.
+SAMPLER_NAMES = (
+    "tpe",
+    "forest",
+    "gp",
+    "cmaes",
+    "smac",
+    "nsga2",
+    "nsga3",
+    "random",
+    "sobol",
+    "grid",
+    "manual",
+)
+
 Reader = Callable[[object], object]
 
 

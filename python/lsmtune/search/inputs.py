@@ -21,8 +21,15 @@ from lsmtune.space import Constraint, ConstraintKind, Space, make_constraint, ma
 from lsmtune.spec.build_space import ready_spaces, space_parameters
 from lsmtune.spec.constraints import always_known, refuse_unknown
 from lsmtune.spec.document import Document
-from lsmtune.spec.fields import Option
-from lsmtune.spec.models import PrunerModel, RungsModel, SamplerModel, SpaceFields, StrictModel
+from lsmtune.spec.fields import Option, StrictModel
+from lsmtune.spec.models import (
+    PARAMETER_MODELS,
+    PrunerModel,
+    RungsModel,
+    SamplerModel,
+    SpaceFields,
+    StudyModel,
+)
 from lsmtune.spec.problems import first_problem
 
 SOURCE = "Search"
@@ -114,7 +121,7 @@ def read_arguments(
     try:
         model = _ArgumentsModel.model_validate(given)
     except ValidationError as error:
-        raise first_problem(error, document) from None
+        raise first_problem(error, document, StudyModel, PARAMETER_MODELS) from None
     engine = _engine(model.space.use)
     ready = ready_spaces(model.space, engine or "", SOURCE)
     fixed = {name: value for one in ready for name, value in one.fixed.items()}

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from lsmtune.records.config import OptionValue
+from lsmtune.records.request import LIMITS_DEFAULT
 from lsmtune.units import (
     BYTES_ALLOWED,
     UnitError,
+    format_bytes,
+    format_duration,
     is_size_text,
     option_text_allowed,
     option_value,
@@ -18,7 +21,6 @@ from lsmtune.units import (
     parse_duration,
     parse_share,
 )
-from lsmtune.workloads import FAMILIES, WORKLOAD_NAMES, WorkloadFamily
 
 WHOLE_ALLOWED = "a whole number, or a size such as 4MiB"
 DURATION_ALLOWED = "a time above 0, largest unit first (1h30m, 90s, 500ms), or a number of seconds"
@@ -50,14 +52,15 @@ _DURATION_SCHEMA = {
 _OPTION_SCHEMA = {"type": ["string", "number", "boolean"]}
 
 
-def _refused(allowed: str) -> PydanticCustomError:
+def refused(allowed: str) -> PydanticCustomError:
+    """What a validator raises for a value that is not one of what is `allowed`."""
     return PydanticCustomError("refused", "{allowed}", {"allowed": allowed})
 
 
 def _version(value: object) -> object:
     # To Python, and so to a Literal, `true` and `1.0` equal 1.
     if isinstance(value, bool | float):
-        raise _refused("1")
+        raise refused("1")
     return value
 
 
@@ -70,7 +73,7 @@ def _whole(value: object) -> object:
                 raise
             raise UnitError(value, WHOLE_ALLOWED, error.nearest) from None
     if isinstance(value, bool) or not isinstance(value, int):
-        raise _refused(WHOLE_ALLOWED)
+        raise refused(WHOLE_ALLOWED)
     return value
 
 
@@ -97,11 +100,11 @@ def _share(value: object) -> float:
 
 def _option(value: object) -> OptionValue:
     if not isinstance(value, str | int | float | bool):
-        raise _refused(OPTION_ALLOWED)
+        raise refused(OPTION_ALLOWED)
     if isinstance(value, str):
         allowed = option_text_allowed(value)
         if allowed:
-            raise _refused(allowed)
+            raise refused(allowed)
     return option_value(value)
 
 
@@ -118,7 +121,7 @@ def _config(value: object) -> object:
     if isinstance(value, str) and value.strip():
         return value
     if not isinstance(value, dict):
-        raise _refused(CONFIG_ALLOWED)
+        raise refused(CONFIG_ALLOWED)
     return {str(name): _named_option(str(name), item) for name, item in value.items()}
 
 
@@ -144,19 +147,9 @@ def space_parts(value: object) -> object:
     if isinstance(value, str | list):
         return {"use": value}
     if not isinstance(value, dict):
-        raise _refused("a mapping of option name to parameter, or the name of a ready space")
+        raise refused("a mapping of option name to parameter, or the name of a ready space")
     own = {key: item for key, item in value.items() if key not in SPACE_WORDS}
     return {**{key: value[key] for key in SPACE_WORDS if key in value}, "parameters": own}
-
-
-def _workload(value: object) -> object:
-    if not isinstance(value, dict):
-        raise _refused("a mapping of fields")
-    name = value.get("name")
-    if not isinstance(name, str) and "file" not in value:
-        context = {"allowed": ", ".join(WORKLOAD_NAMES), "field": "name", "found": name}
-        raise PydanticCustomError("refused", "{allowed}", context)
-    return value
 
 
 def special_schema(number: dict[str, Any]) -> dict[str, Any]:
@@ -171,58 +164,6 @@ def special_schema(number: dict[str, Any]) -> dict[str, Any]:
         "additionalProperties": False,
     }
     return {"anyOf": [number, weighted]}
-
-
-_WEIGHTED = {
-    "label": {"type": "string", "description": "what tells it apart; its name when not given"},
-    "weight": {"type": "number", "exclusiveMinimum": 0, "description": "its share; 1 unless given"},
-}
-
-
-def _workload_schema() -> dict[str, Any]:
-    """Families of the same parameters together; what else they check, only they know."""
-    groups: dict[tuple[str, ...], list[WorkloadFamily]] = {}
-    for family in FAMILIES.values():
-        names = (*family.parameters, *family.also, *family.ignored, *family.no_effect)
-        groups.setdefault(tuple(sorted(names)), []).append(family)
-    file = {"file": {"type": "string", "minLength": 1, "description": "a workload file"}}
-    return {
-        "anyOf": [
-            *(_families_schema(families) for families in groups.values()),
-            {
-                "type": "object",
-                "properties": {**file, **_parameters_schema(FAMILIES["ycsb"]), **_WEIGHTED},
-                "required": ["file"],
-                "additionalProperties": False,
-            },
-        ]
-    }
-
-
-def _families_schema(families: list[WorkloadFamily]) -> dict[str, Any]:
-    parameters: dict[str, Any] = {}
-    for family in families:
-        parameters |= _parameters_schema(family)
-    names = {"enum": [family.name for family in families]}
-    paths = {"type": ["string", "array"], "items": {"type": "string"}}
-    return {
-        "type": "object",
-        "properties": {"name": names, "properties": paths, **parameters, **_WEIGHTED},
-        "required": ["name"],
-        "additionalProperties": False,
-    }
-
-
-def _parameters_schema(family: WorkloadFamily) -> dict[str, Any]:
-    kinds = {"type": ["number", "string", "boolean"]}
-    others = (*family.also, *family.ignored)
-    return {name: dict(kinds) for name in others} | {
-        parameter.name: {
-            "description": f"{parameter.description}; {parameter.allowed}",
-            "type": ["number", "string"],
-        }
-        for parameter in family.parameters.values()
-    }
 
 
 Version = Annotated[Literal[1], BeforeValidator(_version)]
@@ -251,6 +192,26 @@ ConfigFields = Annotated[
     ),
 ]
 Names = Annotated[list[str], BeforeValidator(_names)]
-WorkloadFields = Annotated[
-    dict[str, Any], BeforeValidator(_workload), WithJsonSchema(_workload_schema())
-]
+
+
+class StrictModel(BaseModel):
+    """No unknown fields, no conversions between types, no change after reading."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+class LimitsModel(StrictModel):
+    """When a run is killed."""
+
+    deadline: Duration = Field(
+        default=LIMITS_DEFAULT.deadline_s,
+        description=f"time for one run; {format_duration(LIMITS_DEFAULT.deadline_s)}",
+    )
+    memory: Size = Field(
+        default=LIMITS_DEFAULT.memory_bytes,
+        description=f"resident memory of one run; {format_bytes(LIMITS_DEFAULT.memory_bytes)}",
+    )
+    disk: Size = Field(
+        default=LIMITS_DEFAULT.disk_bytes,
+        description=f"disk space of one run; {format_bytes(LIMITS_DEFAULT.disk_bytes)}",
+    )

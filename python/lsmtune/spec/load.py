@@ -11,7 +11,7 @@ from pydantic import ValidationError
 from lsmtune.errors import InputError
 from lsmtune.spec.build import build_spec
 from lsmtune.spec.document import Document, parse_document, read_text
-from lsmtune.spec.models import StudyModel
+from lsmtune.spec.models import PARAMETER_MODELS, StudyModel
 from lsmtune.spec.problems import first_problem
 from lsmtune.spec.spec import Spec
 from lsmtune.stats.sequential import pairs_at_least
@@ -64,7 +64,9 @@ def _spec_of(document: Document, path: Path, text: str) -> Spec:
     try:
         study = StudyModel.model_validate(document.data)
     except ValidationError as error:
-        raise _with_line(first_problem(error, document), document) from None
+        raise _with_line(
+            first_problem(error, document, StudyModel, PARAMETER_MODELS), document
+        ) from None
     try:
         return build_spec(study, document, path, text)
     except InputError as error:

@@ -19,7 +19,7 @@ from pydantic_core import CoreSchema
 
 from lsmtune.engines.names import STUDY_ENGINES
 from lsmtune.pruners import PRUNERS
-from lsmtune.records.request import LIMITS_DEFAULT, SEED_MAX, TRIALS_MAX
+from lsmtune.records.request import SEED_MAX, TRIALS_MAX
 from lsmtune.samplers import SAMPLERS
 from lsmtune.spec.fields import (
     CONFIG_ALLOWED,
@@ -27,25 +27,21 @@ from lsmtune.spec.fields import (
     WHOLE_SCHEMA,
     ConfigFields,
     Duration,
+    LimitsModel,
     Names,
     Option,
     Share,
     Size,
+    StrictModel,
     Version,
     When,
     Whole,
-    WorkloadFields,
     space_parts,
     special_parts,
     special_schema,
 )
-from lsmtune.units import SHARE_ALLOWED, format_bytes, format_duration
-
-
-class StrictModel(BaseModel):
-    """No unknown fields, no conversions between types, no change after reading."""
-
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+from lsmtune.spec.workload_name import WorkloadFields
+from lsmtune.units import SHARE_ALLOWED
 
 
 class EngineModel(StrictModel):
@@ -316,23 +312,6 @@ class RunnerModel(StrictModel):
     )
     metrics: list[str] = Field(
         default=[], description="metrics that it reports beside those of the objectives"
-    )
-
-
-class LimitsModel(StrictModel):
-    """When a run is killed."""
-
-    deadline: Duration = Field(
-        default=LIMITS_DEFAULT.deadline_s,
-        description=f"time for one run; {format_duration(LIMITS_DEFAULT.deadline_s)}",
-    )
-    memory: Size = Field(
-        default=LIMITS_DEFAULT.memory_bytes,
-        description=f"resident memory of one run; {format_bytes(LIMITS_DEFAULT.memory_bytes)}",
-    )
-    disk: Size = Field(
-        default=LIMITS_DEFAULT.disk_bytes,
-        description=f"disk space of one run; {format_bytes(LIMITS_DEFAULT.disk_bytes)}",
     )
 
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
@@ -10,7 +12,6 @@ from pydantic_core import ErrorDetails
 
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.spec.document import Document
-from lsmtune.spec.models import PARAMETER_MODELS, StudyModel
 from lsmtune.units import UnitError
 
 Place = tuple[int | str, ...]
@@ -47,15 +48,19 @@ class _AsWritten:
 
 
 def first_problem(
-    error: ValidationError, document: Document, root: type[BaseModel] = StudyModel
+    error: ValidationError,
+    document: Document,
+    root: type[BaseModel],
+    parameters: Mapping[str, type[BaseModel]] = MappingProxyType({}),
 ) -> InputError:
     """The problem nearest to the start of the file, as an `InputError` without its line.
 
-    `root` is the model that refused the file.
+    `root` is the model that refused the file; `parameters` are the models of a space's parameters
+    by their type.
     """
     details = error.errors(include_url=False)
     return min(
-        (_problem(detail, document.source, root) for detail in details),
+        (_problem(detail, document.source, root, parameters) for detail in details),
         key=lambda problem: document.lines.get(problem.field, 0),
     )
 
@@ -71,19 +76,26 @@ def found_text(value: object) -> object:
     return _AsWritten("a list") if isinstance(value, list) else value
 
 
-def _problem(detail: ErrorDetails, source: str, root: type[BaseModel]) -> InputError:
+def _problem(
+    detail: ErrorDetails,
+    source: str,
+    root: type[BaseModel],
+    parameters: Mapping[str, type[BaseModel]],
+) -> InputError:
     place = _without_key_mark(detail["loc"])
     field, kind, found = _dotted(_without_tag(place)), detail["type"], detail["input"]
     if kind in ("union_tag_not_found", "union_tag_invalid"):
-        return _type_problem(field, found, source)
+        return _type_problem(field, found, source, parameters)
     if kind == "missing":
-        return InputError(source, field, why="missing", allowed=_description(place, root))
+        return InputError(
+            source, field, why="missing", allowed=_description(place, root, parameters)
+        )
     if kind == "extra_forbidden":
-        known = list(_model(place[:-1], root).model_fields)
+        known = list(_model(place[:-1], root, parameters).model_fields)
         nearest = nearest_name(str(place[-1]), known)
         allowed = ", ".join(known)
         return InputError(source, field, why="unknown field", allowed=allowed, nearest=nearest)
-    allowed, nearest = _allowed(detail, root)
+    allowed, nearest = _allowed(detail, root, parameters)
     context = detail.get("ctx", {})
     if "field" in context:
         field, found = f"{field}.{context['field']}", context["found"]
@@ -95,9 +107,11 @@ def _without_key_mark(place: tuple[int | str, ...]) -> tuple[int | str, ...]:
     return place[:-1] if place and place[-1] == "[key]" else place
 
 
-def _type_problem(field: str, found: object, source: str) -> InputError:
+def _type_problem(
+    field: str, found: object, source: str, parameters: Mapping[str, type[BaseModel]]
+) -> InputError:
     """The problem of a parameter of which the `type` is absent or unknown."""
-    allowed = ", ".join(PARAMETER_MODELS)
+    allowed = ", ".join(parameters)
     if not isinstance(found, dict):
         return InputError(source, field, found=found_text(found), allowed="a mapping of fields")
     if "type" not in found:
@@ -108,11 +122,13 @@ def _type_problem(field: str, found: object, source: str) -> InputError:
         f"{field}.type",
         found=found_text(kind),
         allowed=allowed,
-        nearest=nearest_name(str(kind), PARAMETER_MODELS),
+        nearest=nearest_name(str(kind), parameters),
     )
 
 
-def _allowed(detail: ErrorDetails, root: type[BaseModel]) -> tuple[str, str]:
+def _allowed(
+    detail: ErrorDetails, root: type[BaseModel], parameters: Mapping[str, type[BaseModel]]
+) -> tuple[str, str]:
     """What is allowed, and the nearest right spelling if there is one."""
     kind, context = detail["type"], detail.get("ctx", {})
     unit_error = context.get("error")
@@ -129,7 +145,7 @@ def _allowed(detail: ErrorDetails, root: type[BaseModel]) -> tuple[str, str]:
     if kind in _BOUNDS:
         text, key = _BOUNDS[kind]
         return text.format(context[key]), ""
-    return _ALLOWED.get(kind) or _description(detail["loc"], root) or detail["msg"], ""
+    return _ALLOWED.get(kind) or _description(detail["loc"], root, parameters) or detail["msg"], ""
 
 
 _PARAMETERS = ("space", "parameters")
@@ -153,16 +169,20 @@ def _dotted(place: Place) -> str:
     return "".join(parts).removeprefix(".")
 
 
-def _description(place: Place, root: type[BaseModel]) -> str:
-    field = _model(place[:-1], root).model_fields.get(str(place[-1]))
+def _description(
+    place: Place, root: type[BaseModel], parameters: Mapping[str, type[BaseModel]]
+) -> str:
+    field = _model(place[:-1], root, parameters).model_fields.get(str(place[-1]))
     return (field.description if field is not None else None) or ""
 
 
-def _model(place: Place, root: type[BaseModel]) -> type[BaseModel]:
+def _model(
+    place: Place, root: type[BaseModel], parameters: Mapping[str, type[BaseModel]]
+) -> type[BaseModel]:
     """The innermost model at `place`."""
     model = root
     if place[:2] == _PARAMETERS and len(place) > 3:
-        model, place = PARAMETER_MODELS[str(place[3])], place[4:]
+        model, place = parameters[str(place[3])], place[4:]
     for part in place:
         field = model.model_fields.get(str(part))
         inner = _model_within(field.annotation) if field is not None else None

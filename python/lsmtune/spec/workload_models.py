@@ -12,8 +12,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from lsmtune.records.workload import Durability, KeyOrder, PageCache, PhaseKind
-from lsmtune.spec.fields import DURATION_ALLOWED, Duration, Size, Version, Whole
-from lsmtune.spec.models import StrictModel
+from lsmtune.spec.fields import DURATION_ALLOWED, Duration, Size, StrictModel, Version, Whole
 from lsmtune.workloads.distributions import (
     KEY_DISTRIBUTIONS,
     SIZE_DISTRIBUTIONS,

@@ -12,8 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from lsmtune.engines.names import ENGINE_NAMES
 from lsmtune.records.request import SEED_MAX
-from lsmtune.spec.fields import OPTION_ALLOWED, Option, Size, Version
-from lsmtune.spec.models import LimitsModel, StrictModel
+from lsmtune.spec.fields import OPTION_ALLOWED, LimitsModel, Option, Size, StrictModel, Version
 from lsmtune.sweep.plan import DATABASES_BYTES_DEFAULT
 from lsmtune.workloads import WORKLOAD_NAMES
 
