@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lsmtune.engines import libraries
+from lsmtune.engines.home import engines_folder
+from lsmtune.engines.install import RECIPES, Recipe
 from lsmtune.engines.registry import Registry
+from lsmtune.engines.steps import Progress
 
 
 @pytest.fixture
@@ -63,6 +67,34 @@ def test_a_library_of_another_engine_than_asked_for_is_not_registered(
     assert said.status == 2
     assert "is leveldb" in said.err
     assert Registry().entries() == ()
+
+
+@pytest.mark.engine
+def test_an_installed_library_that_lacks_what_its_recipe_promised_is_refused(
+    lsmtune: Any, driver: Path, leveldb_library: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A LevelDB was once built without snappy, and registered, and nobody was told."""
+    assert driver.is_file()
+
+    def fill(work: Path, _progress: Progress) -> Path:
+        return shutil.copyfile(leveldb_library, work / "libleveldb.so")
+
+    promised = ("snappy", "zstd")
+    monkeypatch.setitem(RECIPES, "leveldb", Recipe("leveldb-0", "a test", promised, fill))
+    said = lsmtune("engines", "install", "leveldb")
+    assert said.status == 1
+    assert said.out == ""
+    assert said.err.count("\n") == 1
+    assert "leveldb-0/libleveldb.so (a test) was made without zstd" in said.err
+    assert "next step: read the log" in said.err
+    assert Registry().entries() == ()
+    assert not (engines_folder() / "leveldb-0").exists()
+    monkeypatch.setitem(RECIPES, "leveldb", Recipe("leveldb-0", "a test", ("snappy",), fill))
+    assert lsmtune("engines", "install", "leveldb").status == 0
+    (entry,) = Registry().entries()
+    assert entry.library.compressions == ("none", "snappy")
+    assert lsmtune("engines", "install", "leveldb").status == 0
+    assert Registry().entries() == (entry,)
 
 
 @pytest.mark.usefixtures("fake_driver")

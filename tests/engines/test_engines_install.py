@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import io
 import os
 import platform
@@ -17,12 +18,18 @@ import pytest
 from engine_parts import compile_library
 
 from lsmtune.engines import install
+from lsmtune.engines.build import build_type
 from lsmtune.engines.home import engines_folder
 from lsmtune.engines.jar import extract_library
-from lsmtune.engines.source_tree import engine_of_tree, tree_version
+from lsmtune.engines.source_tree import (
+    build_leveldb_with_snappy,
+    engine_of_tree,
+    tree_version,
+)
 from lsmtune.engines.staging import MARKER, install_folder, installed
 from lsmtune.engines.steps import require_programs, run_step
 from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.records.engine import Build
 
 
 def quiet(_line: str) -> None:
@@ -51,6 +58,14 @@ def test_a_second_install_does_not_fill_again() -> None:
         raise AssertionError("filled twice")
 
     assert install_folder("x-1", "rocksdb", "test", refuse) == done
+
+
+def test_what_an_older_recipe_made_is_made_again_when_the_recipe_promises_more() -> None:
+    older = install_folder("x-1", "rocksdb", "test", fill)
+    assert older.compressions == ()
+    newer = install_folder("x-1", "rocksdb", "test", fill, compressions=("snappy",))
+    assert newer.compressions == ("snappy",)
+    assert installed("x-1") == newer
 
 
 def test_a_failed_install_leaves_nothing() -> None:
@@ -218,6 +233,56 @@ def test_a_small_tree_is_built_and_its_failure_reported(tmp_path: Path) -> None:
     with pytest.raises(LsmtuneError, match=r"building leveldb.*read the log"):
         install.add(folder, quiet)
     assert done.path.exists()
+
+
+SNAPPY_PROJECT = """
+cmake_minimum_required(VERSION 3.5)
+project(Snappy CXX)
+add_library(snappy snappy.cc)
+install(TARGETS snappy DESTINATION lib)
+install(FILES snappy.h DESTINATION include)
+"""
+# As LevelDB 1.22 looks for snappy and links it.
+LEVELDB_PROJECT = """
+cmake_minimum_required(VERSION 3.9)
+project(leveldb LANGUAGES C CXX)
+include(CheckLibraryExists)
+check_library_exists(snappy snappy_compress "" HAVE_SNAPPY)
+add_library(leveldb leveldb.cc)
+if(HAVE_SNAPPY)
+  target_compile_definitions(leveldb PRIVATE HAVE_SNAPPY)
+  target_link_libraries(leveldb snappy)
+endif()
+"""
+LEVELDB_SOURCE = """
+#ifdef HAVE_SNAPPY
+#include <snappy.h>
+#else
+extern "C" int snappy_compress() { return 0; }
+#endif
+extern "C" int leveldb_open() { return snappy_compress(); }
+"""
+
+
+def test_snappy_is_inside_leveldb_where_the_machine_has_none(tmp_path: Path) -> None:
+    """The C program that LevelDB's check links finds neither this snappy nor the C++ runtime."""
+    snappy = tmp_path / "snappy"
+    snappy.mkdir()
+    (snappy / "CMakeLists.txt").write_text(SNAPPY_PROJECT)
+    (snappy / "snappy.h").write_text('extern "C" int snappy_compress();\n')
+    # A C++ runtime is needed by whatever links it, and no other snappy gives this answer.
+    body = '#include <string>\n#include "snappy.h"\n'
+    body += "int snappy_compress() { return std::string(4711, 'x').size(); }\n"
+    (snappy / "snappy.cc").write_text(body)
+    leveldb = tree(tmp_path / "leveldb", "leveldb", "db.h", "")
+    (leveldb / "CMakeLists.txt").write_text(LEVELDB_PROJECT)
+    (leveldb / "leveldb.cc").write_text(LEVELDB_SOURCE)
+    work = tmp_path / "a home with spaces"
+    work.mkdir()
+    with (tmp_path / "log").open("w") as log:
+        library = build_leveldb_with_snappy(leveldb, snappy, work, log, quiet)
+    assert ctypes.CDLL(str(library)).leveldb_open() == 4711
+    assert build_type(library, "leveldb") is Build.RELEASE
 
 
 def is_running(pid: int) -> bool:

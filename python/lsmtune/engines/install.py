@@ -11,6 +11,7 @@ import hashlib
 import sys
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
+from dataclasses import dataclass
 from pathlib import Path
 
 import psutil
@@ -26,7 +27,7 @@ from lsmtune.engines.source_tree import (
     engine_of_tree,
     tree_version,
 )
-from lsmtune.engines.staging import Fetched, install_folder, installed
+from lsmtune.engines.staging import Fetched, install_folder
 from lsmtune.engines.steps import (
     Progress,
     kill_tree,
@@ -61,11 +62,14 @@ def install(name: str, progress: Progress) -> Fetched:
     fails, and then nothing is left half installed.
     """
     kind = engine_kind(name, "engines install")
-    folder, origin, fill = _RECIPES[kind.name]
-    present = installed(folder)
-    if present is not None:
-        return present
-    return install_folder(folder, kind.name, origin, lambda work: fill(work, progress))
+    recipe = RECIPES[kind.name]
+    return install_folder(
+        recipe.folder,
+        kind.name,
+        recipe.origin,
+        lambda work: recipe.fill(work, progress),
+        compressions=recipe.compressions,
+    )
 
 
 def add(path: Path, progress: Progress) -> Fetched:
@@ -143,20 +147,31 @@ def _short_hash(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-# Engine -> (folder, origin, how the folder is filled).
-_RECIPES: dict[str, tuple[str, str, Callable[[Path, Progress], Path]]] = {
-    "rocksdb": (
+@dataclass(frozen=True)
+class Recipe:
+    """How a release build is made: the compressions it promises, and what fills its folder."""
+
+    folder: str
+    origin: str
+    compressions: tuple[str, ...]
+    fill: Callable[[Path, Progress], Path]
+
+
+RECIPES = {
+    "rocksdb": Recipe(
         f"rocksdb-{ROCKSDB_VERSION}",
         f"rocksdbjni {ROCKSDB_VERSION} jar",
+        ("snappy", "zlib", "bzip2", "lz4", "lz4hc", "zstd"),
         _fetch_rocksdb,
     ),
-    "leveldb": (
+    "leveldb": Recipe(
         f"leveldb-{LEVELDB_VERSION}",
         f"crate leveldb-sys {_LEVELDB_CRATE_VERSION} sources",
+        ("snappy",),
         _fetch_leveldb,
     ),
 }
-INSTALLABLE = tuple(_RECIPES)
+INSTALLABLE = tuple(RECIPES)
 _KILL_AGAIN_S = 0.05
 
 

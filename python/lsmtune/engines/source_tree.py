@@ -21,6 +21,11 @@ _SNAPPY = (
     "-DCMAKE_POSITION_INDEPENDENT_CODE=ON",
     "-DCMAKE_INSTALL_LIBDIR=lib",
 )
+# LevelDB looks for these libraries by linking a C program. Such a program finds neither a library
+# outside the system's folders nor the C++ runtime that a static snappy needs, and LevelDB is then
+# built without snappy and says nothing. An answer that is given is not looked for: snappy is
+# linked or the build fails, and what else this machine has makes no difference.
+_LEVELDB_LIBRARIES = ("-DHAVE_SNAPPY=ON", "-DHAVE_CRC32C=OFF", "-DHAVE_TCMALLOC=OFF")
 _ROCKSDB = (
     "-DROCKSDB_BUILD_SHARED=ON",
     "-DFAIL_ON_WARNINGS=OFF",
@@ -91,9 +96,10 @@ def build_leveldb_with_snappy(
                 progress)  # fmt: skip
     flags = (
         *_LEVELDB,
-        f"-DCMAKE_PREFIX_PATH={prefix}",
-        # LevelDB of this age looks for the header and the library by the compiler's own search.
-        f"-DCMAKE_CXX_FLAGS=-I{prefix}/include -L{prefix}/lib",
+        *_LEVELDB_LIBRARIES,
+        # LevelDB of this age names the library and no folder.
+        f'-DCMAKE_CXX_FLAGS=-I"{prefix}/include"',
+        f'-DCMAKE_SHARED_LINKER_FLAGS=-L"{prefix}/lib"',
     )
     cmake_build("building leveldb", leveldb, work / "build", flags, "leveldb", log, progress)
     return _built_library(work / "build", ENGINE_KINDS["leveldb"])

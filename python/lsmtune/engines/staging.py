@@ -23,11 +23,16 @@ _RECORD = "installed.json"
 
 @dataclass(frozen=True)
 class Fetched:
-    """An engine library on disk that is ready to be probed and registered."""
+    """An engine library on disk that is ready to be probed and registered.
+
+    `compressions` are those that its recipe promises, by their short names; none for a library
+    that the user brought.
+    """
 
     path: Path
     engine_name: str
     origin: str
+    compressions: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -36,6 +41,7 @@ class _Record:
     origin: str
     file: str
     sha256: str
+    compressions: tuple[str, ...] = ()
 
 
 def installed(name: str) -> Fetched | None:
@@ -47,7 +53,9 @@ def installed(name: str) -> Fetched | None:
             return None
     except (OSError, ValueError, TypeError):
         return None
-    return Fetched(folder / record.file, record.engine_name, record.origin)
+    return Fetched(
+        folder / record.file, record.engine_name, record.origin, tuple(record.compressions)
+    )
 
 
 def install_folder(
@@ -56,9 +64,10 @@ def install_folder(
     origin: str,
     fill: Callable[[Path], Path],
     *,
+    compressions: tuple[str, ...] = (),
     again: bool = False,
 ) -> Fetched:
-    """The folder `name`, made by `fill` unless it is already there and whole.
+    """The folder `name`, made by `fill` unless it is already there, whole, and promises the same.
 
     `fill` gets an empty work folder and returns the library's path within it; only that file is
     kept. A second process that wants the same folder waits for the first. With `again` a folder
@@ -72,12 +81,12 @@ def install_folder(
     with (root / f".{name}.lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         present = installed(name)
-        if present is not None and not again:
+        if present is not None and present.compressions == compressions and not again:
             return present
         work, staging = root / f".work-{name}", root / f".staging-{name}"
         try:
             library = fill(_fresh(work))
-            _stage(_fresh(staging), library, engine_name, origin)
+            _stage(_fresh(staging), library, engine_name, origin, compressions)
             remove_owned(root / name)
             staging.rename(root / name)
         finally:
@@ -107,9 +116,11 @@ def _fresh(folder: Path) -> Path:
     return folder
 
 
-def _stage(staging: Path, library: Path, engine_name: str, origin: str) -> None:
+def _stage(
+    staging: Path, library: Path, engine_name: str, origin: str, compressions: tuple[str, ...]
+) -> None:
     kept = staging / library.name
     shutil.copyfile(library, kept)
-    record = _Record(engine_name, origin, kept.name, file_sha256(kept))
+    record = _Record(engine_name, origin, kept.name, file_sha256(kept), compressions)
     text = json.dumps(asdict(record), indent=2) + "\n"
     (staging / _RECORD).write_text(text, encoding="utf-8")
