@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from lsmtune.engines.build import build_type
+from lsmtune.driver.conversation import find_driver
 from lsmtune.engines.libraries import find_library
+from lsmtune.engines.library import build_type
 from lsmtune.errors import InputError
-from lsmtune.records.engine import Build
-from lsmtune.runners.driver_binary import find_driver
+from lsmtune.model.config import Build
 
 # A shell starts background jobs with SIGINT ignored, and nohup ignores SIGHUP. Programs inherit
 # that, and the tests that interrupt a command would wait for an answer that never comes.

@@ -20,13 +20,13 @@ from typer.main import get_command
 
 from lsmtune.cli.commands import COMMANDS, load_command
 from lsmtune.cli.main import PROGRAM, app
-from lsmtune.engines.options.spaces import READY_SPACES
-from lsmtune.importers import IMPORTERS
-from lsmtune.pruners import PRUNERS
-from lsmtune.records.setting import Setting
-from lsmtune.samplers import SAMPLERS
-from lsmtune.spec import parse_spec
-from lsmtune.study.defaults import engine_defaults
+from lsmtune.engines.importers import IMPORTERS
+from lsmtune.engines.ready import READY_SPACES
+from lsmtune.model.setting import Setting
+from lsmtune.search.pruners import PRUNERS
+from lsmtune.search.samplers import SAMPLERS
+from lsmtune.study.build import parse_spec
+from lsmtune.study.feasible import engine_defaults
 from lsmtune.study.start import outside
 
 ROOT = Path(__file__).resolve().parent.parent

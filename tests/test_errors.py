@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsmtune.errors import ExitStatus, InputError, LsmtuneError, nearest_name
-from lsmtune.records.measurement import RunError
+from lsmtune.model.measurement import RunError
 
 
 @given(st.text(), st.text(), st.text())

@@ -73,18 +73,18 @@ def test_a_module_imports_only_from_rooms_above_its_own(path: Path) -> None:
     assert violations(room_of(path), path.read_text(), rows) == []
 
 
-ROWS = {"errors": 1, "units": 1, "records": 2, "spec": 5, "storage": 5}
+ROWS = {"errors": 1, "units": 1, "model": 2, "proof": 5, "study": 5}
 
 
 @pytest.mark.parametrize(
     ("room", "source", "found"),
     [
-        ("records", "from lsmtune.errors import InputError", 0),
-        ("records", "from lsmtune.records.config import Config", 0),
-        ("records", "import lsmtune.spec.load", 1),
+        ("model", "from lsmtune.errors import InputError", 0),
+        ("model", "from lsmtune.model.config import Config", 0),
+        ("model", "import lsmtune.study.build", 1),
         ("errors", "from lsmtune import units", 1),
-        ("spec", "def late():\n    from lsmtune.storage import folder", 1),
-        ("spec", "import os, json\nfrom lsmtune.records import config", 0),
+        ("study", "def late():\n    from lsmtune.proof import verdict", 1),
+        ("study", "import os, json\nfrom lsmtune.model import config", 0),
     ],
 )
 def test_the_check_itself_sees_siblings_late_and_upward_imports(

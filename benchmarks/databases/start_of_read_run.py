@@ -22,17 +22,17 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from lsmtune.databases import CacheObserver, DatabaseCache, Preparation
-from lsmtune.databases.golden import goldens_in
+from lsmtune.driver.conversation import find_driver
+from lsmtune.driver.messages import Message
+from lsmtune.driver.native import NativeRunner
 from lsmtune.engines.libraries import find_library
-from lsmtune.records.config import Config
-from lsmtune.records.measurement import Measurement, Outcome
-from lsmtune.records.request import Limits, RunRequest
-from lsmtune.records.workload import Workload
-from lsmtune.runners.driver_binary import find_driver
-from lsmtune.runners.messages import Message
-from lsmtune.runners.native import NativeRunner
-from lsmtune.workloads import make_workload
+from lsmtune.experiment.database_files import goldens_in
+from lsmtune.experiment.databases import CacheObserver, DatabaseCache, Preparation
+from lsmtune.model.config import Config
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.request import Limits, RunRequest
+from lsmtune.model.workload import Workload
+from lsmtune.workloads.stated import make_workload
 
 ENGINES = ("rocksdb", "leveldb")
 TARGET_PER_CENT = 2.0

@@ -22,13 +22,12 @@ from pathlib import Path
 
 from db_bench_peer import LOADED, SHARED_OPTIONS, options_file, run_db_bench
 
-from lsmtune.records.config import Config
-from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.measurement import Outcome
-from lsmtune.records.request import Limits, RunRequest
-from lsmtune.records.workload import Phase, PhaseKind, Workload
-from lsmtune.runners.driver_binary import find_driver
-from lsmtune.runners.native import NativeRunner
+from lsmtune.driver.conversation import find_driver
+from lsmtune.driver.native import NativeRunner
+from lsmtune.model.config import Config, EngineIdentity
+from lsmtune.model.measurement import Outcome
+from lsmtune.model.request import Limits, RunRequest
+from lsmtune.model.workload import Phase, PhaseKind, Workload
 
 NAMES = ("fillrandom", "overwrite", "readrandom", "readseq", "seekrandom")
 LIMITS = Limits(deadline_s=600.0, memory_bytes=8 << 30, disk_bytes=40 << 30)

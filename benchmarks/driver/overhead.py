@@ -16,13 +16,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from lsmtune.records.config import Config
-from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.measurement import Outcome, PhaseMeasurement
-from lsmtune.records.request import Limits, RunRequest
-from lsmtune.records.workload import Phase, PhaseKind, Workload
-from lsmtune.runners.driver_binary import find_driver
-from lsmtune.runners.native import NativeRunner
+from lsmtune.driver.conversation import find_driver
+from lsmtune.driver.native import NativeRunner
+from lsmtune.model.config import Config, EngineIdentity
+from lsmtune.model.measurement import Outcome, PhaseMeasurement
+from lsmtune.model.request import Limits, RunRequest
+from lsmtune.model.workload import Phase, PhaseKind, Workload
 
 NAMES = (
     "fillseq",

@@ -30,11 +30,14 @@ from optuna.samplers import BaseSampler, NSGAIISampler, RandomSampler, TPESample
 from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial, TrialState
 
-from lsmtune.records.config import OptionValue
-from lsmtune.records.objective import Direction
-from lsmtune.samplers import OUTCOME, SAMPLERS, Searcher, check_settings
-from lsmtune.space import Range, Space, make_categorical, make_condition, make_number, make_space
-from lsmtune.storage.optuna_study import create_study, open_storage, quiet_optuna
+from lsmtune.experiment.folder import create_study, open_storage, quiet_optuna
+from lsmtune.model.config import OptionValue
+from lsmtune.model.goal import Direction
+from lsmtune.search.samplers import SAMPLERS, check_settings
+from lsmtune.search.searcher import OUTCOME, Searcher
+from lsmtune.space.parameter import make_categorical, make_condition, make_number
+from lsmtune.space.range import Range
+from lsmtune.space.space import Space, make_space
 
 MIB = 2**20
 SEED = 1

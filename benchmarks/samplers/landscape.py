@@ -27,9 +27,11 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from lsmtune.records.config import OptionValue
-from lsmtune.samplers.cube import Cube
-from lsmtune.space import Range, Space, make_categorical, make_condition, make_number, make_space
+from lsmtune.model.config import OptionValue
+from lsmtune.search.cube import Cube
+from lsmtune.space.parameter import make_categorical, make_condition, make_number
+from lsmtune.space.range import Range
+from lsmtune.space.space import Space, make_space
 
 FloatArray = npt.NDArray[np.float64]
 Columns = Mapping[str, FloatArray]

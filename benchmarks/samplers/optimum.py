@@ -16,8 +16,8 @@ import itertools
 import numpy as np
 from landscape import FloatArray, columns_of, make_landscape_space, throughput_ops_s
 
-from lsmtune.samplers.candidates import neighbours
-from lsmtune.samplers.cube import Cube, make_cube
+from lsmtune.search.cube import Cube, make_cube
+from lsmtune.search.history import neighbours
 
 BEAM = 20
 NEIGHBOURS = 20_000

@@ -22,9 +22,10 @@ import optuna
 from landscape import MIB, OPTIMUM_OPS_S, make_landscape_space, measured, throughput_of
 from optuna.trial import TrialState
 
-from lsmtune.records.config import OptionValue
-from lsmtune.records.objective import Direction
-from lsmtune.samplers import SAMPLERS, Searcher, check_settings
+from lsmtune.model.config import OptionValue
+from lsmtune.model.goal import Direction
+from lsmtune.search.samplers import SAMPLERS, check_settings
+from lsmtune.search.searcher import Searcher
 
 Values = Mapping[str, OptionValue]
 # What SMAC is told where a run failed: worse than any other, and finite, as its forest needs it.

@@ -22,17 +22,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lsmtune.cli.engine_choice import chosen_engine
-from lsmtune.records.config import Config
-from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.measurement import Measurement, Outcome
-from lsmtune.records.pairing import PairMethod, slices_for
-from lsmtune.records.request import Limits, RunRequest
-from lsmtune.records.workload import Workload
-from lsmtune.runners.driver_binary import find_driver
-from lsmtune.runners.native import NativeRunner
-from lsmtune.runners.pair import run_pair
-from lsmtune.workloads.make import make_workload
+from lsmtune.cli.choices import chosen_engine
+from lsmtune.driver.conversation import find_driver
+from lsmtune.driver.native import NativeRunner
+from lsmtune.driver.pair import run_pair
+from lsmtune.model.config import Config, EngineIdentity
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.request import Limits, PairMethod, RunRequest, slices_for
+from lsmtune.model.workload import Workload
+from lsmtune.workloads.stated import make_workload
 
 LIMITS = Limits(deadline_s=300.0, memory_bytes=8 << 30, disk_bytes=40 << 30)
 LONGER = 4

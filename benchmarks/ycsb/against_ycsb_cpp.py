@@ -31,12 +31,12 @@ from driver_side import DriverSide, lookups_found, phase_of, read_workload
 from engines_alike import ENGINE_OPTIONS, different_options, ycsb_cpp_properties
 from ycsb_cpp_peer import YcsbCpp, lookups
 
-from lsmtune.databases.clone import clone
-from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.workload import PhaseKind
-from lsmtune.runners.driver_binary import find_driver
-from lsmtune.runners.native import NativeRunner
-from lsmtune.stats.paired import paired_ratio
+from lsmtune.driver.conversation import find_driver
+from lsmtune.driver.native import NativeRunner
+from lsmtune.experiment.database_files import clone
+from lsmtune.model.config import EngineIdentity
+from lsmtune.model.workload import PhaseKind
+from lsmtune.stats.intervals import paired_ratio
 
 LOAD = "load"
 LETTERS = ("a", "b", "c", "d", "e", "f")

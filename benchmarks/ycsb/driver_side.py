@@ -8,15 +8,14 @@ from pathlib import Path
 
 from engines_alike import ENGINE_OPTIONS
 
-from lsmtune.databases.clone import clone
-from lsmtune.records.config import Config
-from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.measurement import Measurement, Outcome, PhaseMeasurement
-from lsmtune.records.request import Limits, Prepared, RunRequest
-from lsmtune.records.workload import Phase, PhaseKind, Workload
-from lsmtune.runners.native import NativeRunner
-from lsmtune.workloads.make import make_workload
-from lsmtune.workloads.properties_file import read_properties
+from lsmtune.driver.native import NativeRunner
+from lsmtune.engines.properties import read_properties
+from lsmtune.experiment.database_files import clone
+from lsmtune.model.config import Config, EngineIdentity
+from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
+from lsmtune.model.request import Limits, Prepared, RunRequest
+from lsmtune.model.workload import Phase, PhaseKind, Workload
+from lsmtune.workloads.stated import make_workload
 
 LIMITS = Limits(deadline_s=1800.0, memory_bytes=12 << 30, disk_bytes=40 << 30)
 _LOADED_PHASES = 2  # load, settle

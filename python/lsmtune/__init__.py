@@ -10,13 +10,11 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from lsmtune import trial as trial
+    from lsmtune import trial
     from lsmtune.errors import InputError as InputError
     from lsmtune.errors import LsmtuneError as LsmtuneError
-    from lsmtune.samplers import SpaceExhaustedError as SpaceExhaustedError
-    from lsmtune.search import FinishedTrial as FinishedTrial
-    from lsmtune.search import Search as Search
-    from lsmtune.search import Trial as Trial
+    from lsmtune.search.sampler import SpaceExhaustedError
+    from lsmtune.study.ask_and_tell import FinishedTrial, Search, Trial
 
 __version__ = "0.1.0"
 __all__ = [
@@ -32,12 +30,12 @@ __all__ = [
 
 # Where a name comes from; `trial` is a module itself.
 _MODULES = {
-    "FinishedTrial": "lsmtune.search",
+    "FinishedTrial": "lsmtune.study.ask_and_tell",
     "InputError": "lsmtune.errors",
     "LsmtuneError": "lsmtune.errors",
-    "Search": "lsmtune.search",
-    "SpaceExhaustedError": "lsmtune.samplers",
-    "Trial": "lsmtune.search",
+    "Search": "lsmtune.study.ask_and_tell",
+    "SpaceExhaustedError": "lsmtune.search.sampler",
+    "Trial": "lsmtune.study.ask_and_tell",
     "trial": "lsmtune.trial",
 }
 

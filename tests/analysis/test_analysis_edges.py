@@ -4,8 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmtune.analysis.edges import edges, proposed_range, side_of
-from lsmtune.space import Prior, Range, make_categorical, make_number
+from lsmtune.report.front import edges, proposed_range, side_of
+from lsmtune.space.parameter import make_categorical, make_number
+from lsmtune.space.prior import Prior
+from lsmtune.space.range import Range
 
 MIB = 2**20
 

@@ -10,7 +10,7 @@ from hdrh.histogram import HdrHistogram
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsmtune.analysis.hdr import Histogram, decode, merged
+from lsmtune.report.latencies import Histogram, decode, merged
 
 HIGHEST = 3_600_000_000_000
 VALUES = st.lists(st.integers(1, HIGHEST), min_size=1, max_size=60)

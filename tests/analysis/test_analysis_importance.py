@@ -8,20 +8,14 @@ from collections.abc import Callable, Mapping
 
 import pytest
 
-from lsmtune.analysis.encoding import ScoredTrial, encoded, encoding_of
-from lsmtune.analysis.importance import Method, importance
-from lsmtune.analysis.insight_tables import Importance, ImportanceRow
-from lsmtune.records.config import OptionValue
-from lsmtune.space import (
-    Parameter,
-    Prior,
-    Range,
-    Space,
-    make_categorical,
-    make_condition,
-    make_number,
-    make_space,
-)
+from lsmtune.model.config import OptionValue
+from lsmtune.report.importance import Method, importance
+from lsmtune.report.importance_methods import ScoredTrial, encoded, encoding_of
+from lsmtune.report.tables import Importance, ImportanceRow
+from lsmtune.space.parameter import Parameter, make_categorical, make_condition, make_number
+from lsmtune.space.prior import Prior
+from lsmtune.space.range import Range
+from lsmtune.space.space import Space, make_space
 
 METHODS = pytest.mark.parametrize("method", list(Method))
 Options = Mapping[str, OptionValue]

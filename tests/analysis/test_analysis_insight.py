@@ -10,14 +10,15 @@ import pytest
 from optuna.trial import TrialState
 from sample_study import STUDY, SampleStudy
 
-from lsmtune.analysis import StudyAnalysis, analyse, read_study
-from lsmtune.analysis.importance import Method
-from lsmtune.analysis.tables import GAIN, Place
-from lsmtune.records.config import Config, OptionValue
-from lsmtune.records.measurement import IntermediateReport, Measurement, Outcome
-from lsmtune.records.objective import Direction
-from lsmtune.samplers import PUT_BACK
-from lsmtune.storage.measurements import Role
+from lsmtune.experiment.store import Role
+from lsmtune.model.config import Config, OptionValue
+from lsmtune.model.goal import Direction
+from lsmtune.model.measurement import IntermediateReport, Measurement, Outcome
+from lsmtune.report.analysis import StudyAnalysis, analyse
+from lsmtune.report.importance import Method
+from lsmtune.report.source import read_study
+from lsmtune.report.tables import GAIN, Place
+from lsmtune.search.searcher import PUT_BACK
 from lsmtune.study.loop import REFUSED
 
 Make = Callable[[str], SampleStudy]

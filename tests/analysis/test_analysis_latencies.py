@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 from sample_study import STUDY, SampleStudy
 
-from lsmtune.analysis import analyse, read_study
-from lsmtune.records.measurement import Measurement
-from lsmtune.storage.measurements import Role
+from lsmtune.experiment.store import Role
+from lsmtune.model.measurement import Measurement
+from lsmtune.report.analysis import analyse
+from lsmtune.report.source import read_study
 
 
 def with_gets(run: Measurement) -> Measurement:

@@ -15,12 +15,13 @@ from sample_study import (
     with_option_not_taken,
 )
 
-from lsmtune.analysis import StudyAnalysis, analyse, read_study
-from lsmtune.analysis.tables import Arm, Severity, Status
-from lsmtune.records.config import Config, OptionValue
-from lsmtune.records.measurement import Measurement, Outcome
-from lsmtune.records.verdict import VerdictOutcome
-from lsmtune.storage.measurements import Role
+from lsmtune.experiment.store import Role
+from lsmtune.model.config import Config, OptionValue
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.verdict import VerdictOutcome
+from lsmtune.report.analysis import StudyAnalysis, analyse
+from lsmtune.report.source import read_study
+from lsmtune.report.tables import Arm, Severity, Status
 
 BEST: dict[str, OptionValue] = {
     "write_buffer_size": 8 << 20,

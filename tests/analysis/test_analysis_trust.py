@@ -9,21 +9,22 @@ from pathlib import Path
 import pytest
 from sample_study import STUDY, SampleStudy, fill, speed_of
 
-from lsmtune.analysis import StudyAnalysis, analyse, read_study
-from lsmtune.analysis.conditions import CACHED_SHARE_MAX, STEAL_SHARE_MAX, steal_share
-from lsmtune.analysis.repeats import RUNS_LEAST, repeat_rows
-from lsmtune.analysis.tables import Arm, Severity
-from lsmtune.analysis.trust_tables import Ended, NoiseSource
+from lsmtune.experiment.run_length import run_length
+from lsmtune.experiment.store import Role
+from lsmtune.model.codec import encode
+from lsmtune.model.config import OptionValue
+from lsmtune.model.measurement import LevelWork, Measurement, Outcome
+from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
+from lsmtune.model.workload import Durability
 from lsmtune.proof.crash_test import CrashOutcome, CrashTest
-from lsmtune.proof.run_length import run_length
-from lsmtune.records.config import OptionValue
-from lsmtune.records.measurement import LevelWork, Measurement, Outcome
-from lsmtune.records.verdict import MetricRatio, Verdict, VerdictOutcome
-from lsmtune.records.workload import Durability
+from lsmtune.report.analysis import StudyAnalysis, analyse
+from lsmtune.report.history import RUNS_LEAST, repeat_rows
+from lsmtune.report.source import read_study
+from lsmtune.report.tables import Arm, Severity
+from lsmtune.report.trust import CACHED_SHARE_MAX, STEAL_SHARE_MAX, steal_share
+from lsmtune.report.trust_tables import Ended, NoiseSource
 from lsmtune.stats.noise import noise_of
 from lsmtune.stats.sequential import pairs_at_least
-from lsmtune.storage.codec import encode
-from lsmtune.storage.measurements import Role
 
 OPTIONS: dict[str, OptionValue] = {
     "write_buffer_size": 8 << 20,

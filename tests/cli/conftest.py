@@ -15,7 +15,7 @@ import pytest
 from lsmtune.cli.main import main
 
 HERE = Path(__file__).parent
-FAKE = HERE.parent / "runners" / "fake_driver.py"
+FAKE = HERE.parent / "driver" / "fake_driver.py"
 GOLDEN = HERE.parents[1] / "protocol" / "golden"
 
 STUDY = """\

@@ -18,8 +18,8 @@ from pathlib import Path
 import psutil
 
 import lsmtune
-from lsmtune.runners.driver_binary import DRIVER_NAME
-from lsmtune.storage.folder import StudyFolder, default_folder
+from lsmtune.driver.conversation import DRIVER_NAME
+from lsmtune.experiment.folder import StudyFolder, default_folder
 
 # The environment reaches every driver that the tuner starts, and no other driver has this in it.
 TAG = "LSMTUNE_KILL_TEST"

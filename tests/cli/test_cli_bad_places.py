@@ -13,9 +13,9 @@ from typing import Any
 
 import pytest
 
-from lsmtune.cli import files
+from lsmtune.cli import output as files
+from lsmtune.driver import runner as run_directory
 from lsmtune.errors import InputError
-from lsmtune.runners import directory as run_directory
 
 Lsmtune = Callable[..., Any]
 BENCH = ("bench", "--engine", "memory", "--workload", "fillrandom", "-w", "num=1000")

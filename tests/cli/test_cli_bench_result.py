@@ -11,10 +11,10 @@ from rich.console import Console
 
 from lsmtune.cli import bench_result
 from lsmtune.cli.bench_result import bench_document, bench_view
-from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.measurement import LevelWork, Measurement, Outcome, PhaseMeasurement
-from lsmtune.records.workload import PageCache, Phase, PhaseKind, Workload
-from lsmtune.runners.messages import PhaseFinished, parse_message
+from lsmtune.driver.messages import PhaseFinished, parse_message
+from lsmtune.model.config import EngineIdentity
+from lsmtune.model.measurement import LevelWork, Measurement, Outcome, PhaseMeasurement
+from lsmtune.model.workload import PageCache, Phase, PhaseKind, Workload
 
 GOLDEN = Path(__file__).parents[2] / "protocol" / "golden" / "messages-run.jsonl"
 PHASE = next(

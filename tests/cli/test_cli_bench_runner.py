@@ -9,13 +9,13 @@ from typing import Any
 
 import pytest
 
-from lsmtune.cli import bench_runners
-from lsmtune.cli.bench_runners import Arm
-from lsmtune.records.engine import Build, EngineIdentity
-from lsmtune.runners.native import NativeRunner
+from lsmtune.cli import bench as bench_runners
+from lsmtune.cli.bench import Arm
+from lsmtune.driver.native import NativeRunner
+from lsmtune.model.config import Build, EngineIdentity
 
 Lsmtune = Callable[..., Any]
-RUNNERS = Path(__file__).parents[1] / "runners"
+RUNNERS = Path(__file__).parents[1] / "driver"
 BENCH = ("bench", "--workload", "fillrandom", "-w", "num=1000")
 ROCKSDB = (*BENCH, "--engine", "rocksdb")
 KINDS = {"rocksdb-db_bench": "db_bench", "leveldb-db_bench": "leveldb_db_bench", "ekvsb": "ekvsb"}

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from lsmtune.cli.config_name import resolve, resolve_named
-from lsmtune.engines.options.presets import PRESETS
+from lsmtune.cli.choices import resolve, resolve_named
+from lsmtune.engines.ready import PRESETS
 from lsmtune.errors import InputError
 
 OPTIONS = """\

@@ -20,9 +20,9 @@ from lsmtune.cli.engines import Listing
 from lsmtune.cli.findings import Finding, Level
 from lsmtune.engines.library import Library
 from lsmtune.machine.filesystem import Mount
-from lsmtune.records.engine import Build, EngineIdentity
-from lsmtune.records.measurement import Measurement, Outcome, RunError
-from lsmtune.records.request import RunRequest
+from lsmtune.model.config import Build, EngineIdentity
+from lsmtune.model.measurement import Measurement, Outcome, RunError
+from lsmtune.model.request import RunRequest
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "study"))
 
@@ -347,9 +347,9 @@ class TestMerges:
         assert "--workload: up2x merges, which leveldb cannot; allowed: rocksdb" in said.err
 
     def test_they_come_with_their_operator(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        from lsmtune.cli import engine_choice
+        from lsmtune.cli import choices as engine_choice
         from lsmtune.cli.doctor import _Given
-        from lsmtune.records.engine import EngineIdentity
+        from lsmtune.model.config import EngineIdentity
 
         engine = EngineIdentity("rocksdb")
         monkeypatch.setattr(engine_choice, "chosen_engine", lambda *_: (engine, ()))

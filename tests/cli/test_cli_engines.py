@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from lsmtune.engines import libraries
-from lsmtune.engines.home import engines_folder
 from lsmtune.engines.install import RECIPES, Recipe
-from lsmtune.engines.registry import Registry
+from lsmtune.engines.libraries import Registry
+from lsmtune.engines.library import engines_folder
 from lsmtune.engines.steps import Progress
 
 

@@ -8,14 +8,13 @@ from typing import Any
 import optuna
 import pytest
 
-from lsmtune.cli.config_name import parse_options, resolve
+from lsmtune.cli.choices import parse_options, resolve
 from lsmtune.errors import InputError
-from lsmtune.records.config import Config
-from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.measurement import Measurement, Outcome
-from lsmtune.spec import load_spec
-from lsmtune.storage.folder import StudyFolder, default_folder
-from lsmtune.storage.measurements import Role
+from lsmtune.experiment.folder import StudyFolder, default_folder
+from lsmtune.experiment.store import Role
+from lsmtune.model.config import Config, EngineIdentity
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.study.build import load_spec
 
 STUDY = """\
 version: 1

@@ -16,7 +16,7 @@ from lsmtune.cli.flags import (
     workload_of,
 )
 from lsmtune.errors import InputError
-from lsmtune.records.request import Limits
+from lsmtune.model.request import Limits
 
 
 def test_options_are_typed_and_keep_their_text_as_label() -> None:

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lsmtune.spec import load_spec
+from lsmtune.study.build import load_spec
 
 HERE = Path(__file__).parent
 GOOD = HERE.parent / "importers" / "good"

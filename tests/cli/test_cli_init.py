@@ -7,10 +7,11 @@ import typer
 from typer.testing import CliRunner
 
 from lsmtune.cli.init import register
-from lsmtune.engines.options.spaces import ready_space
+from lsmtune.engines.ready import ready_space
 from lsmtune.errors import InputError
-from lsmtune.spec import TEMPLATE_ENGINES, load_spec
-from lsmtune.workloads import WORKLOAD_NAMES
+from lsmtune.study.build import load_spec
+from lsmtune.study.template import TEMPLATE_ENGINES
+from lsmtune.workloads.stated import WORKLOAD_NAMES
 
 
 def init(*arguments: str | Path) -> str:

@@ -13,24 +13,24 @@ from typing import Any
 
 import pytest
 
-from lsmtune.cli import engine_choice, minimisation, verification
+from lsmtune.cli import choices as engine_choice
+from lsmtune.cli import minimisation, verification
 from lsmtune.cli.minimisation import MinimisationObserver, PairedSteps, told_apart
 from lsmtune.cli.verification import Verification, display_plan
-from lsmtune.engines.options.presets import preset
-from lsmtune.proof.measurer import Measurer
+from lsmtune.driver import native
+from lsmtune.driver.messages import Message
+from lsmtune.engines.ready import preset
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.measurer import Measurer
+from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.model.config import Build, Config, EngineIdentity
+from lsmtune.model.goal import Objective
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.request import LIMITS_DEFAULT, RunRequest
+from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.minimise import minimise
 from lsmtune.proof.paired import ProofPlan
-from lsmtune.records.config import Config
-from lsmtune.records.engine import Build, EngineIdentity
-from lsmtune.records.measurement import Measurement, Outcome
-from lsmtune.records.objective import Objective
-from lsmtune.records.request import LIMITS_DEFAULT, RunRequest
-from lsmtune.records.verdict import VerdictOutcome
-from lsmtune.runners import native
-from lsmtune.runners.messages import Message
-from lsmtune.storage.folder import StudyFolder
-from lsmtune.storage.measurements import Role, StoredMeasurement
-from lsmtune.workloads import make_workload
+from lsmtune.workloads.stated import make_workload
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "study"))
 

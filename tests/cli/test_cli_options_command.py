@@ -6,11 +6,10 @@ from typing import Any
 
 import pytest
 
-from lsmtune.cli.option_text import value_text
-from lsmtune.engines.names import ENGINE_KINDS
-from lsmtune.engines.options import option_catalogue
-from lsmtune.engines.options.presets import PRESETS
-from lsmtune.engines.options.spaces import READY_SPACES
+from lsmtune.cli.option_views import value_text
+from lsmtune.engines.catalogue import option_catalogue
+from lsmtune.engines.library import ENGINE_KINDS
+from lsmtune.engines.ready import PRESETS, READY_SPACES
 
 TABLE = "block_based_table_factory"
 

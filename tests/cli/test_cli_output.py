@@ -14,19 +14,16 @@ from rich.console import Console, RenderableType
 
 from lsmtune.cli.live import bench_view, sparkline, tune_view
 from lsmtune.cli.output import invalid, running_line, verdict_line, verdict_lines
-from lsmtune.cli.run_progress import RunProgress
-from lsmtune.cli.tune_progress import Plan, RunLine, TuneProgress
-from lsmtune.proof.place import Place
-from lsmtune.records.config import Config
-from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.goal import Goal, WeightedWorkload
-from lsmtune.records.measurement import Measurement, Outcome, RunError
-from lsmtune.records.objective import Objective
-from lsmtune.records.verdict import MetricRatio, Verdict, VerdictOutcome
-from lsmtune.records.workload import Phase, PhaseKind, Workload
-from lsmtune.runners.messages import PhaseFinished, PhaseStarted, parse_message
+from lsmtune.cli.tune_progress import Plan, RunLine, RunProgress, TuneProgress
+from lsmtune.driver.messages import PhaseFinished, PhaseStarted, parse_message
+from lsmtune.experiment.place import Place
+from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.model.config import Config, EngineIdentity
+from lsmtune.model.goal import Goal, Objective, WeightedWorkload
+from lsmtune.model.measurement import Measurement, Outcome, RunError
+from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
+from lsmtune.model.workload import Phase, PhaseKind, Workload
 from lsmtune.stats.sequential import pairs_at_least
-from lsmtune.storage.measurements import Role, StoredMeasurement
 from lsmtune.study.trials import TrialEnd
 
 Lsmtune = Callable[..., Any]

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from lsmtune.cli.counted_progress import counted_progress
+from lsmtune.cli.live import counted_progress
 
 Lsmtune = Callable[..., Any]
 

@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from lsmtune.errors import InputError
-from lsmtune.runners.program_find import find_program
-from lsmtune.runners.program_registry import PROGRAMS
+from lsmtune.programs.find import find_program
+from lsmtune.programs.registry import PROGRAMS
 
 Lsmtune = Callable[..., Any]
 STUDY = """\

@@ -8,18 +8,17 @@ from typing import Any
 
 import pytest
 
-from lsmtune.cli import engine_choice
+from lsmtune.cli import choices as engine_choice
 from lsmtune.cli.guard import doubts
 from lsmtune.cli.verify import objective_of
-from lsmtune.engines.options.presets import preset
+from lsmtune.engines.ready import preset
 from lsmtune.errors import InputError
-from lsmtune.records.config import Config
-from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.objective import Direction
-from lsmtune.records.request import LIMITS_DEFAULT, Limits
-from lsmtune.records.totals import TOTAL_METRICS
-from lsmtune.records.workload import Durability
-from lsmtune.workloads import make_workload
+from lsmtune.model.config import Config, EngineIdentity
+from lsmtune.model.goal import Direction
+from lsmtune.model.measurement import TOTAL_METRICS
+from lsmtune.model.request import LIMITS_DEFAULT, Limits
+from lsmtune.model.workload import Durability
+from lsmtune.workloads.stated import make_workload
 
 Lsmtune = Callable[..., Any]
 WINNER = "rocksdb-gist-winner"

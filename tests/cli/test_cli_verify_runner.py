@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 Lsmtune = Callable[..., Any]
-FAKE = Path(__file__).parents[1] / "runners" / "fake_trusted.py"
+FAKE = Path(__file__).parents[1] / "driver" / "fake_trusted.py"
 VERIFY = ("verify", "--engine", "rocksdb", "--workload", "fillrandom", "-w", "num=1000")
 ONE = (*VERIFY, "--runner", "rocksdb-db_bench", "--candidate", "write_buffer_size=1MiB")
 BURST = ("--metric", "throughput_ops_s")

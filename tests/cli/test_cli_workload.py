@@ -9,12 +9,12 @@ from typing import Any
 
 import pytest
 
-from lsmtune.cli.workload_choice import choose_workload
+from lsmtune.cli.choices import choose_workload
 from lsmtune.errors import InputError
-from lsmtune.records.config import Config
-from lsmtune.spec import load_spec
-from lsmtune.spec.workload_file import load_workload_file
-from lsmtune.workloads import WORKLOAD_NAMES, make_workload
+from lsmtune.model.config import Config
+from lsmtune.study.build import load_spec
+from lsmtune.workloads.file import load_workload_file
+from lsmtune.workloads.stated import WORKLOAD_NAMES, make_workload
 
 Lsmtune = Callable[..., Any]
 WORKLOAD = "recordcount=100\noperationcount=50\nreadproportion=1\nupdateproportion=0\n"

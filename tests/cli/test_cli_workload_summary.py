@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from lsmtune.programs.ekvsb_summary import summary_of_phase
-from lsmtune.records.measurement import Latency, PhaseMeasurement
+from lsmtune.model.measurement import Latency, PhaseMeasurement
+from lsmtune.programs.ekvsb_output import summary_of_phase
 
 Lsmtune = Callable[..., Any]
 

@@ -10,8 +10,8 @@ import pytest
 from killed_tuner import KilledTuner, moments, stored_rows, tagged_environment
 from optuna.trial import FrozenTrial, TrialState
 
-from lsmtune.storage.folder import StudyFolder
-from lsmtune.storage.measurements import Role
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.store import Role
 
 KILLS = 20
 TRIALS = 24

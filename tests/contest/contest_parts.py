@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from lsmtune.contest.scores import Scores
-from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.measurement import Measurement, Outcome, PhaseMeasurement, RunError
-from lsmtune.records.objective import Direction
-from lsmtune.rounds import CellRun
+from lsmtune.experiment.contest_scores import Scores
+from lsmtune.experiment.rounds_store import CellRun
+from lsmtune.model.config import EngineIdentity
+from lsmtune.model.goal import Direction
+from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, RunError
 
 RESULTS = Path(__file__).parents[3] / "shared" / "data" / "dku-contest" / "results"
 PROPERTIES = RESULTS.parent / "properties"

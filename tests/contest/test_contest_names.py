@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from contest_parts import log_text
 
-from lsmtune.contest.entry import all_named, named
-from lsmtune.contest.logs import log_files, scores_of_logs
 from lsmtune.errors import InputError
+from lsmtune.experiment.contest import all_named, named
+from lsmtune.experiment.contest_scores import log_files, scores_of_logs
 
 
 @pytest.fixture(autouse=True)

@@ -8,12 +8,11 @@ from __future__ import annotations
 import pytest
 from contest_parts import PROPERTIES, TEAMS, contest_logs
 
-from lsmtune.contest.logs import log_files, scores_of_logs
-from lsmtune.contest.rules import broken_rules, built_in_rules
-from lsmtune.contest.standings import standings_of
-from lsmtune.contest.tables import Standings
-from lsmtune.importers import read_config
-from lsmtune.records.config import Config
+from lsmtune.engines.importers import read_config
+from lsmtune.experiment.contest import broken_rules, built_in_rules
+from lsmtune.experiment.contest_scores import log_files, scores_of_logs
+from lsmtune.experiment.standings import Standings, standings_of
+from lsmtune.model.config import Config
 
 PHASES = ("load-a", "run-a", "run-b", "run-d")
 # In the order of TEAMS.

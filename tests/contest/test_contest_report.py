@@ -12,20 +12,14 @@ import pytest
 from contest_parts import ENGINE, run
 from rich.console import Console
 
-from lsmtune.cli.contest_view import leaderboard_view
-from lsmtune.contest.entry import Entry
-from lsmtune.contest.leaderboard import (
-    Leaderboard,
-    checked_entries,
-    leaderboard_of_runs,
-)
-from lsmtune.contest.rules import built_in_rules
+from lsmtune.cli.contest_run import leaderboard_view
 from lsmtune.errors import InputError
-from lsmtune.records.config import Config
-from lsmtune.records.measurement import Outcome
-from lsmtune.records.workload import Phase, PhaseKind, Workload
-from lsmtune.report.leaderboard_formats import FORMATS, check_output, write_leaderboard
-from lsmtune.report.leaderboard_strip import strips
+from lsmtune.experiment.contest import Entry, built_in_rules
+from lsmtune.experiment.standings import Leaderboard, checked_entries, leaderboard_of_runs
+from lsmtune.model.config import Config
+from lsmtune.model.measurement import Outcome
+from lsmtune.model.workload import Phase, PhaseKind, Workload
+from lsmtune.report.leaderboard import FORMATS, check_output, strips, write_leaderboard
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "report"))
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lsmtune.contest.rules import (
+from lsmtune.errors import InputError
+from lsmtune.experiment.contest import (
     Rules,
     broken_rules,
     built_in_rules,
@@ -14,8 +15,7 @@ from lsmtune.contest.rules import (
     load_rules,
     parse_rules,
 )
-from lsmtune.errors import InputError
-from lsmtune.records.config import Config, OptionValue
+from lsmtune.model.config import Config, OptionValue
 
 MIB, GIB = 2**20, 2**30
 CACHE = "block_based_table_factory.block_cache"

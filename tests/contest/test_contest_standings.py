@@ -9,13 +9,13 @@ from contest_parts import run, scores
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsmtune.contest.scores import Scores, scores_of_runs
-from lsmtune.contest.standings import standings_of
 from lsmtune.errors import InputError
-from lsmtune.records.measurement import Outcome
-from lsmtune.records.objective import Direction
-from lsmtune.records.workload import Phase, PhaseKind, Workload
-from lsmtune.rounds import CellRun
+from lsmtune.experiment.contest_scores import Scores, scores_of_runs
+from lsmtune.experiment.rounds_store import CellRun
+from lsmtune.experiment.standings import standings_of
+from lsmtune.model.goal import Direction
+from lsmtune.model.measurement import Outcome
+from lsmtune.model.workload import Phase, PhaseKind, Workload
 
 UP = Direction.MAXIMIZE
 METRIC = "throughput_ops_s"

@@ -9,13 +9,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from lsmtune.databases.fingerprint import database_files
-from lsmtune.records.config import Config, OptionValue
-from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.measurement import Measurement, Outcome, PhaseMeasurement, RunError
-from lsmtune.records.request import Limits, RunRequest
-from lsmtune.records.workload import Durability, Phase, PhaseKind, Workload
-from lsmtune.runners.messages import Message
+from lsmtune.driver.messages import Message
+from lsmtune.experiment.database_files import database_files
+from lsmtune.model.config import Config, EngineIdentity, OptionValue
+from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, RunError
+from lsmtune.model.request import Limits, RunRequest
+from lsmtune.model.workload import Durability, Phase, PhaseKind, Workload
 
 LOAD = Phase("load", PhaseKind.LOAD, "filluniquerandom", operations_per_thread=100)
 SETTLE = Phase("settle", PhaseKind.SETTLE)

@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 from database_parts import LOAD, READ, SETTLED, FakeRunner, Requests, contents, phases
 
-from lsmtune.databases import CacheObserver, DatabaseCache, Preparation
-from lsmtune.databases.golden import find_golden, goldens_in
 from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.records.config import Config
-from lsmtune.records.measurement import Measurement, Outcome
-from lsmtune.records.request import Limits, Prepared, RunRequest
-from lsmtune.records.workload import Workload
-from lsmtune.storage.marker import MARKER, is_owned
+from lsmtune.experiment.database_files import find_golden, goldens_in
+from lsmtune.experiment.databases import CacheObserver, DatabaseCache, Preparation
+from lsmtune.experiment.files import MARKER, is_owned
+from lsmtune.model.config import Config
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.request import Limits, Prepared, RunRequest
+from lsmtune.model.workload import Workload
 
 SIZE_BYTES = 1 << 30
 KEPT = {"000007.sst", "000009.sst", "CURRENT", "IDENTITY", "MANIFEST-000005", "000010.log"}

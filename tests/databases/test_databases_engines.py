@@ -12,15 +12,14 @@ from pathlib import Path
 import pytest
 from database_parts import Requests, contents
 
-from lsmtune.databases import DatabaseCache
-from lsmtune.databases.golden import Golden, goldens_in
-from lsmtune.records.config import Config, OptionValue
-from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.measurement import Measurement, Outcome
-from lsmtune.records.request import Limits, RunRequest
-from lsmtune.records.workload import Workload
-from lsmtune.runners.native import NativeRunner
-from lsmtune.workloads import make_workload
+from lsmtune.driver.native import NativeRunner
+from lsmtune.experiment.database_files import Golden, goldens_in
+from lsmtune.experiment.databases import DatabaseCache
+from lsmtune.model.config import Config, EngineIdentity, OptionValue
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.request import Limits, RunRequest
+from lsmtune.model.workload import Workload
+from lsmtune.workloads.stated import make_workload
 
 pytestmark = pytest.mark.engine
 

@@ -7,12 +7,11 @@ from pathlib import Path
 import pytest
 from database_parts import LOAD, READ, READS, SETTLE, Requests, phases
 
-from lsmtune.databases.key import LibraryDigests
-from lsmtune.databases.order import Order, order_of
-from lsmtune.databases.plan import load_plan
-from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.request import SEED_MAX, Limits, Prepared, RunRequest
-from lsmtune.records.workload import Durability, PageCache, Phase, PhaseKind, Replay, Workload
+from lsmtune.experiment.database_files import Order, order_of
+from lsmtune.experiment.database_key import LibraryDigests, load_plan
+from lsmtune.model.config import EngineIdentity
+from lsmtune.model.request import SEED_MAX, Limits, Prepared, RunRequest
+from lsmtune.model.workload import Durability, PageCache, Phase, PhaseKind, Replay, Workload
 
 WARMUP = replace(READ, name="warmup", kind=PhaseKind.WARMUP)
 FILL = Phase("fillrandom", PhaseKind.MEASURE, "fillrandom", operations_per_thread=100)

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 from database_parts import FakeRunner, Requests, contents
 
-from lsmtune.databases import DatabaseCache
-from lsmtune.databases.golden import goldens_in
-from lsmtune.storage.marker import MARKER
+from lsmtune.experiment.database_files import goldens_in
+from lsmtune.experiment.databases import DatabaseCache
+from lsmtune.experiment.files import MARKER
 
 SIZE_BYTES = 45_000  # of one golden database, and not of two
 # What Python's audit hooks call the steps that change something on the disk.

@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmtune.databases.layout import split
-from lsmtune.engines.options import option_catalogue
+from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.errors import InputError
-from lsmtune.records.config import Config, OptionValue
+from lsmtune.experiment.database_key import split
+from lsmtune.model.config import Config, OptionValue
 
 CATALOGUE = option_catalogue("rocksdb")
 SOME = st.dictionaries(st.sampled_from([*CATALOGUE, "an_option_of_a_fork"]), st.integers(0, 9))

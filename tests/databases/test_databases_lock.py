@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from database_parts import FakeRunner, Requests, contents
 
-from lsmtune.databases import DatabaseCache
-from lsmtune.databases.lock import GoldenLock, lock_path, try_lock, wait_for_lock
-from lsmtune.records.request import Limits
+from lsmtune.experiment.database_files import GoldenLock, lock_path, try_lock, wait_for_lock
+from lsmtune.experiment.databases import DatabaseCache
+from lsmtune.model.request import Limits
 
 
 def locked(golden: Path) -> GoldenLock:

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 from database_parts import LIMITS, Requests
 
-from lsmtune.databases.key import LibraryDigests
-from lsmtune.databases.order import order_of
+from lsmtune.experiment.database_files import order_of
+from lsmtune.experiment.database_key import LibraryDigests
+from lsmtune.model.workload import Workload
 from lsmtune.proof.crash_test import load_of
-from lsmtune.records.workload import Workload
-from lsmtune.workloads import make_workload
+from lsmtune.workloads.stated import make_workload
 
 
 def digest(make_request: Requests, workload: Workload) -> str:

@@ -7,12 +7,10 @@ from pathlib import Path
 import pytest
 from database_parts import TABLE_BYTES, FakeRunner, Requests, contents
 
-from lsmtune.databases import CacheObserver, DatabaseCache, Preparation
-from lsmtune.databases.eviction import make_room, sweep
-from lsmtune.databases.golden import goldens_in, remove_golden
-from lsmtune.databases.lock import lock_path, try_lock
 from lsmtune.errors import LsmtuneError
-from lsmtune.storage.marker import MARKER, claim
+from lsmtune.experiment.database_files import goldens_in, lock_path, remove_golden, try_lock
+from lsmtune.experiment.databases import CacheObserver, DatabaseCache, Preparation, make_room, sweep
+from lsmtune.experiment.files import MARKER, claim
 
 GOLDEN_BYTES = 2 * TABLE_BYTES + 6 * 4096  # two tables, five small files and the ledger
 LAYOUTS = (1 << 20, 2 << 20, 3 << 20)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from lsmtune.engines.distribution import distribution_libraries
-from lsmtune.engines.names import ENGINE_KINDS
+from lsmtune.engines.libraries import distribution_libraries
+from lsmtune.engines.library import ENGINE_KINDS
 
 # A library with the engine's entry point and methods that check themselves with assertions.
 _SOURCE = """

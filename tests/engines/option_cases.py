@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from lsmtune.engines.options import OptionInfo
-from lsmtune.records.config import OptionValue
+from lsmtune.engines.catalogue import OptionInfo
+from lsmtune.model.config import OptionValue
 from lsmtune.space.expression import Expression, make_expression
-from lsmtune.space.values import same_value
+from lsmtune.space.parameter import same_value
 
 Catalogue = Mapping[str, OptionInfo]
 Values = dict[str, OptionValue]

@@ -8,12 +8,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from lsmtune.records.config import Config, OptionValue
-from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.measurement import Outcome
-from lsmtune.records.request import Limits, RunRequest
-from lsmtune.records.workload import Phase, PhaseKind, Workload
-from lsmtune.runners.native import NativeRunner
+from lsmtune.driver.native import NativeRunner
+from lsmtune.model.config import Config, EngineIdentity, OptionValue
+from lsmtune.model.measurement import Outcome
+from lsmtune.model.request import Limits, RunRequest
+from lsmtune.model.workload import Phase, PhaseKind, Workload
 
 LIMITS = Limits(deadline_s=60.0, memory_bytes=4 * 2**30, disk_bytes=8 * 2**30)
 NUM = 50

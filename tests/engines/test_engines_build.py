@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from engine_parts import compile_library, distribution_library
 
-from lsmtune.engines.build import build_type, detect_engine
+from lsmtune.engines.library import build_type, detect_engine
 from lsmtune.errors import InputError
-from lsmtune.records.engine import Build
+from lsmtune.model.config import Build
 
 
 @pytest.mark.engine

@@ -14,8 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsmtune.engines.exporters import EXPORTERS, export
-from lsmtune.engines.leveldb_options import LEVELDB_OPTIONS
-from lsmtune.engines.rocksdb_catalogue import (
+from lsmtune.engines.option_names import (
+    LEVELDB_OPTIONS,
     TABLE_OPTION,
     TABLE_SECTION,
     CatalogueOption,
@@ -23,7 +23,7 @@ from lsmtune.engines.rocksdb_catalogue import (
     split_structure,
 )
 from lsmtune.errors import InputError
-from lsmtune.records.config import OptionValue
+from lsmtune.model.config import OptionValue
 
 OPTIONS, NEWEST = catalogue()
 

@@ -18,18 +18,16 @@ import pytest
 from engine_parts import compile_library
 
 from lsmtune.engines import install
-from lsmtune.engines.build import build_type
-from lsmtune.engines.home import engines_folder
-from lsmtune.engines.jar import extract_library
-from lsmtune.engines.source_tree import (
+from lsmtune.engines.install import (
     build_leveldb_with_snappy,
     engine_of_tree,
+    extract_library,
     tree_version,
 )
-from lsmtune.engines.staging import MARKER, install_folder, installed
-from lsmtune.engines.steps import require_programs, run_step
+from lsmtune.engines.library import build_type, engines_folder
+from lsmtune.engines.steps import MARKER, install_folder, installed, require_programs, run_step
 from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.records.engine import Build
+from lsmtune.model.config import Build
 
 
 def quiet(_line: str) -> None:

@@ -9,10 +9,10 @@ from engine_parts import distribution_library
 from option_cases import values_of
 from option_runs import Opener
 
-from lsmtune.engines.leveldb_options import LEVELDB_OPTIONS
-from lsmtune.engines.options import option_catalogue
-from lsmtune.records.config import OptionValue
-from lsmtune.runners.native import probe
+from lsmtune.driver.native import probe
+from lsmtune.engines.catalogue import option_catalogue
+from lsmtune.engines.option_names import LEVELDB_OPTIONS
+from lsmtune.model.config import OptionValue
 
 CATALOGUE = option_catalogue("leveldb")
 VERSION = "1.22"

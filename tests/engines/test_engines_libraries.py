@@ -12,19 +12,19 @@ import pytest
 from engine_parts import compile_library
 
 from lsmtune.engines import libraries
-from lsmtune.engines.distribution import parse_loader_cache
 from lsmtune.engines.libraries import (
+    FileState,
     Library,
+    Registry,
     find_library,
     library_warnings,
     list_libraries,
+    parse_loader_cache,
     registry_warnings,
 )
-from lsmtune.engines.library import version_key
-from lsmtune.engines.names import ENGINE_KINDS, EngineKind
-from lsmtune.engines.registry import FileState, Registry
+from lsmtune.engines.library import ENGINE_KINDS, EngineKind, version_key
 from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.records.engine import Build, EngineIdentity
+from lsmtune.model.config import Build, EngineIdentity
 
 
 def library(

@@ -10,16 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lsmtune.driver.native import NativeRunner
+from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.engines.memory_model import SLACK, memory_model
-from lsmtune.engines.memory_parts import StoredData
-from lsmtune.engines.options import option_catalogue
+from lsmtune.engines.memory_options import StoredData
 from lsmtune.errors import InputError
-from lsmtune.records.config import Config, OptionValue
-from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.measurement import Measurement, Outcome
-from lsmtune.records.request import Limits, RunRequest
-from lsmtune.records.workload import Phase, PhaseKind, Workload
-from lsmtune.runners.native import NativeRunner
+from lsmtune.model.config import Config, EngineIdentity, OptionValue
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.request import Limits, RunRequest
+from lsmtune.model.workload import Phase, PhaseKind, Workload
 
 MIB = 2**20
 TABLE = "block_based_table_factory"

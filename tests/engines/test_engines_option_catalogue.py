@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lsmtune.engines.options import OptionInfo, option_catalogue
-from lsmtune.engines.options.info import parse_catalogue
-from lsmtune.engines.rocksdb_catalogue import (
+from lsmtune.engines.catalogue import OptionInfo, option_catalogue, parse_catalogue
+from lsmtune.engines.option_names import (
     CF_SECTION,
     DB_SECTION,
     TABLE_OPTION,
@@ -17,7 +16,7 @@ from lsmtune.engines.rocksdb_catalogue import (
     split_structure,
 )
 from lsmtune.errors import InputError
-from lsmtune.records.config import OptionValue, option_text
+from lsmtune.model.config import OptionValue, option_text
 from lsmtune.space.expression import make_expression
 
 CATALOGUE = option_catalogue("rocksdb")

@@ -15,12 +15,12 @@ from engine_parts import distribution_library
 from option_cases import Case, Rules, batches, cases_of, rules_of, settle
 from option_runs import DIRECT, LIMITS, TINY, has_direct_io
 
-from lsmtune.engines.options import option_catalogue
-from lsmtune.engines.rocksdb_catalogue import split_structure
-from lsmtune.records.config import Config, OptionValue, option_text
-from lsmtune.records.measurement import Measurement, Outcome
-from lsmtune.records.request import RunRequest
-from lsmtune.runners.native import NativeRunner, probe
+from lsmtune.driver.native import NativeRunner, probe
+from lsmtune.engines.catalogue import option_catalogue
+from lsmtune.engines.option_names import split_structure
+from lsmtune.model.config import Config, OptionValue, option_text
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.request import RunRequest
 
 pytestmark = pytest.mark.engine
 

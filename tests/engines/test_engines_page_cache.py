@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lsmtune.engines.page_cache import with_page_cache
+from lsmtune.engines.workload_options import with_page_cache
 from lsmtune.errors import InputError
-from lsmtune.records.config import Config
-from lsmtune.records.workload import PageCache
+from lsmtune.model.config import Config
+from lsmtune.model.workload import PageCache
 
 GIVEN = Config({"write_buffer_size": 1 << 20}, "mine")
 

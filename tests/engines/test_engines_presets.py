@@ -10,12 +10,11 @@ import pytest
 from engine_parts import distribution_library
 from option_runs import Opener
 
-from lsmtune.engines.options import option_catalogue
-from lsmtune.engines.options.presets import PRESETS, Preset, parse_presets, preset
-from lsmtune.engines.options.spaces import ready_space
+from lsmtune.engines.catalogue import option_catalogue
+from lsmtune.engines.ready import PRESETS, Preset, parse_presets, preset, ready_space
 from lsmtune.errors import InputError
-from lsmtune.records.workload import Durability
-from lsmtune.spec.safety import unsafe_option
+from lsmtune.model.workload import Durability
+from lsmtune.study.safety import unsafe_option
 
 GIST = Path(__file__).parents[3] / "shared" / "data" / "seed-results" / "optuna-gist-summary.json"
 WINNER = "rocksdb-gist-winner"

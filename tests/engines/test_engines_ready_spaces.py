@@ -10,13 +10,15 @@ import pytest
 from engine_parts import distribution_library
 from option_runs import Opener
 
-from lsmtune.engines.options import option_catalogue
-from lsmtune.engines.options.spaces import READY_SPACES, ReadySpace, parse_spaces, ready_space
+from lsmtune.engines.catalogue import option_catalogue
+from lsmtune.engines.ready import READY_SPACES, ReadySpace, parse_spaces, ready_space
 from lsmtune.errors import InputError
-from lsmtune.records.config import OptionValue
-from lsmtune.records.workload import Durability
-from lsmtune.space import Constraint, ConstraintKind, Parameter, make_constraint, make_space
-from lsmtune.spec.safety import unsafe_option
+from lsmtune.model.config import OptionValue
+from lsmtune.model.workload import Durability
+from lsmtune.space.constraint import Constraint, ConstraintKind, make_constraint
+from lsmtune.space.parameter import Parameter
+from lsmtune.space.space import make_space
+from lsmtune.study.safety import unsafe_option
 
 NAMES = (
     *(f"leveldb-{kind}" for kind in ("basic", "contest", "full")),

@@ -7,15 +7,16 @@ from pathlib import Path
 
 import pytest
 
+from lsmtune.engines.importers import read_config
 from lsmtune.engines.memory_model import memory_model
-from lsmtune.engines.options.presets import preset
-from lsmtune.importers import read_config
-from lsmtune.records.config import OptionValue
-from lsmtune.records.objective import Direction
-from lsmtune.records.workload import Durability
-from lsmtune.spec import DataRungs, Spec, load_spec
-from lsmtune.spec.safety import unsafe_uses
+from lsmtune.engines.ready import preset
+from lsmtune.model.config import OptionValue
+from lsmtune.model.goal import Direction
+from lsmtune.model.workload import Durability
+from lsmtune.study.build import load_spec
 from lsmtune.study.feasible import Feasibility
+from lsmtune.study.safety import unsafe_uses
+from lsmtune.study.spec import DataRungs, Spec
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "optuna-gist-rocksdb"

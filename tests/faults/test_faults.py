@@ -24,8 +24,8 @@ import psutil
 import pytest
 
 import lsmtune
-from lsmtune.storage.folder import StudyFolder, default_folder
-from lsmtune.storage.measurements import Role, StoredMeasurement
+from lsmtune.experiment.folder import StudyFolder, default_folder
+from lsmtune.experiment.store import Role, StoredMeasurement
 
 pytestmark = pytest.mark.engine
 

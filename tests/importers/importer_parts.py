@@ -6,13 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lsmtune.importers import (
-    Imported,
-    ImportedConfig,
-    ImportedStudy,
-    ImportRequest,
-    import_text,
-)
+from lsmtune.engines.importers import import_text
+from lsmtune.engines.importers.base import Imported, ImportedConfig, ImportedStudy, ImportRequest
 
 HERE = Path(__file__).parent
 GOOD = HERE / "good"

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 from importer_parts import BAD
 
+from lsmtune.engines.importers import IMPORTERS, import_file, read_config
+from lsmtune.engines.importers.base import FILE_BYTES_MAX, ImportedConfig
 from lsmtune.errors import ExitStatus, InputError
-from lsmtune.importers import IMPORTERS, ImportedConfig, import_file, read_config
-from lsmtune.importers.files import FILE_BYTES_MAX
 
 DETECT = "detect"
 FILES = sorted(p for p in BAD.glob("*/*") if p.suffix != ".expected")

@@ -16,15 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from importer_parts import GOOD
 
+from lsmtune.engines.importers import IMPORTERS, chosen_format, import_file
+from lsmtune.engines.importers.base import Imported, ImportedConfig, ImportRequest
 from lsmtune.errors import InputError
-from lsmtune.importers import (
-    IMPORTERS,
-    Imported,
-    ImportedConfig,
-    ImportRequest,
-    chosen_format,
-    import_file,
-)
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import pytest
 from importer_parts import collected, config, notes_of
 
 from lsmtune.engines.exporters import export
+from lsmtune.engines.importers import read_config
 from lsmtune.errors import InputError
-from lsmtune.importers import read_config
-from lsmtune.records.config import OptionValue
+from lsmtune.model.config import OptionValue
 
 TABLE = "block_based_table_factory"
 

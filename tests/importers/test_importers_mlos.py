@@ -8,8 +8,10 @@ from typing import Any
 import pytest
 from importer_parts import collected, notes_of, study
 
-from lsmtune.importers import ImportedStudy, import_file
-from lsmtune.space import Prior, Range
+from lsmtune.engines.importers import import_file
+from lsmtune.engines.importers.base import ImportedStudy
+from lsmtune.space.prior import Prior
+from lsmtune.space.range import Range
 
 
 def imported(engine: str | None = None, **fields: Any) -> ImportedStudy:

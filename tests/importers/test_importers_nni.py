@@ -11,11 +11,12 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from importer_parts import collected, notes_of, study
 
-from lsmtune.engines.options import option_catalogue
+from lsmtune.engines.catalogue import option_catalogue
+from lsmtune.engines.importers import import_file, import_text, nni_config
+from lsmtune.engines.importers.base import ImportedStudy, ImportRequest
 from lsmtune.errors import InputError
-from lsmtune.importers import ImportedStudy, ImportRequest, import_file, import_text, nni_config
-from lsmtune.samplers import SAMPLERS
-from lsmtune.space import Prior
+from lsmtune.search.samplers import SAMPLERS
+from lsmtune.space.prior import Prior
 
 
 def space_of(*values: Any, kind: str, name: str = "a") -> dict[str, Any]:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 from lsmtune.engines.exporters import export
+from lsmtune.engines.importers import read_config
+from lsmtune.engines.importers.properties import read_given
+from lsmtune.engines.properties import Property, properties_of
 from lsmtune.errors import InputError
-from lsmtune.importers import read_config
-from lsmtune.importers.properties import read_given
-from lsmtune.workloads.properties_file import Property, properties_of
 
 
 @pytest.mark.parametrize(("engine", "option"), [("leveldb", "none"), ("rocksdb", "kNoCompression")])

@@ -8,8 +8,8 @@ import yaml
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lsmtune.importers.render import render_options, render_study
-from lsmtune.spec.document import parse_document
+from lsmtune.model.files import parse_document
+from lsmtune.study.template import render_options, render_study
 from lsmtune.units import parse_bytes
 
 WORDS = st.text(

@@ -10,9 +10,10 @@ import pytest
 from importer_parts import GOOD, collected, config, notes_of
 
 from lsmtune.engines.exporters import export
-from lsmtune.engines.rocksdb_catalogue import catalogue
-from lsmtune.importers import ImportedConfig, import_file, read_config
-from lsmtune.records.config import OptionValue
+from lsmtune.engines.importers import import_file, read_config
+from lsmtune.engines.importers.base import ImportedConfig
+from lsmtune.engines.option_names import catalogue
+from lsmtune.model.config import OptionValue
 
 TABLE = "block_based_table_factory"
 

@@ -13,13 +13,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from importer_parts import config
 
+from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.engines.exporters import EXPORTERS, export
-from lsmtune.engines.options import option_catalogue
-from lsmtune.engines.options.spaces import READY_SPACES
+from lsmtune.engines.importers import IMPORTERS
+from lsmtune.engines.ready import READY_SPACES
 from lsmtune.errors import InputError
-from lsmtune.importers import IMPORTERS
-from lsmtune.records.config import OptionValue
-from lsmtune.space import Parameter, Space, make_space
+from lsmtune.model.config import OptionValue
+from lsmtune.space.parameter import Parameter
+from lsmtune.space.space import Space, make_space
 
 SAID = [(name, engine) for name, f in EXPORTERS.items() for engine in f.engines]
 SEEDS = range(15)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from fake_root import put
 
-from lsmtune.machine import cpu
-from lsmtune.machine.pressure import RESOURCES, waiting_share
+from lsmtune.machine import host as cpu
+from lsmtune.machine.host import RESOURCES, waiting_share
 
 
 def test_an_empty_machine_tells_nothing(tmp_path: Path) -> None:

@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from fake_root import put
 
-from lsmtune.machine.filesystem import free_bytes, mount_of
-from lsmtune.machine.page_cache import cached_share, page_cache_use
+from lsmtune.machine.filesystem import cached_share, free_bytes, mount_of, page_cache_use
 
 LINES = (
     "1 0 8:1 / / rw,relatime - ext4 /dev/root rw,data=journal",

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fake_root import put
 
-from lsmtune.machine.limits import MemoryLimit, cpu_limit, memory_limit
+from lsmtune.machine.cgroup import MemoryLimit, cpu_limit, memory_limit
 
 
 def test_the_least_limit_of_version_2_counts(tmp_path: Path) -> None:

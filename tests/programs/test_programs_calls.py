@@ -10,16 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsmtune.errors import InputError
-from lsmtune.programs import (
-    ekvsb_call,
-    leveldb_db_bench_call,
-    rocksdb_db_bench_call,
-    ycsb_cpp_call,
-)
-from lsmtune.programs.recognise import recognised, stated_version
-from lsmtune.programs.refused_flags import gflags_known, refused_flag
-from lsmtune.programs.registry import PROGRAM_INFOS, info_named
-from lsmtune.records.workload import (
+from lsmtune.model.workload import (
     Companion,
     Distribution,
     Durability,
@@ -32,6 +23,13 @@ from lsmtune.records.workload import (
     Workload,
     YcsbKeys,
 )
+from lsmtune.programs import ekvsb as ekvsb_call
+from lsmtune.programs import leveldb_db_bench as leveldb_db_bench_call
+from lsmtune.programs import rocksdb_db_bench as rocksdb_db_bench_call
+from lsmtune.programs import ycsb_cpp as ycsb_cpp_call
+from lsmtune.programs.find import recognised, stated_version
+from lsmtune.programs.output import gflags_known, refused_flag
+from lsmtune.programs.registry import PROGRAM_INFOS, info_named
 
 LOAD = Phase("load", PhaseKind.LOAD, "fillrandom", operations_per_thread=1000)
 SETTLE = Phase("settle", PhaseKind.SETTLE)

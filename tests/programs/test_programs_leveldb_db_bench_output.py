@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from program_parts import PEER_OUTPUT, files_of, golden, refusal
 
 from lsmtune.errors import InputError
-from lsmtune.programs.leveldb_db_bench_output import BenchmarkResult, parse_leveldb_db_bench
+from lsmtune.programs.leveldb_db_bench import BenchmarkResult, parse_leveldb_db_bench
 
 TEXT = golden("leveldb-1.22.txt")
 

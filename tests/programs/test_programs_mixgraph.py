@@ -10,23 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsmtune.errors import InputError
-from lsmtune.programs.rocksdb_db_bench_call import (
-    INFO,
-    arguments,
-    benchmark,
-    check,
-    differences,
-)
-from lsmtune.records.workload import (
-    Distribution,
-    Mix,
-    Phase,
-    PhaseKind,
-    SineRate,
-    StepRate,
-    Workload,
-)
-from lsmtune.workloads.make import make_workload
+from lsmtune.model.workload import Distribution, Mix, Phase, PhaseKind, SineRate, StepRate, Workload
+from lsmtune.programs.rocksdb_db_bench import INFO, arguments, benchmark, check, differences
+from lsmtune.workloads.stated import make_workload
 
 ZIPPYDB = make_workload("zippydb", {"num": 3000, "operations": 2000}, "test")
 GRAPH = make_workload("social-graph", {"num": 3000, "operations": 2000}, "test")

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from program_parts import PEER_OUTPUT, files_of, golden, refusal
 
 from lsmtune.errors import InputError
-from lsmtune.programs.db_bench_output import parse_db_bench
-from lsmtune.programs.report_interval_output import ReportStep, parse_report
+from lsmtune.programs.rocksdb_db_bench_output import ReportStep, parse_db_bench, parse_report
 
 TEXT = golden("rocksdb-7.8.3.txt")
 

@@ -8,19 +8,18 @@ from pathlib import Path
 
 from fake_runner import ENGINE, MIB, FakeRunner
 
-from lsmtune.proof.measurer import Databases, Measurer
+from lsmtune.driver.messages import Message
+from lsmtune.driver.runner import Runner
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.measurer import Databases, Measurer
+from lsmtune.experiment.place import Place
+from lsmtune.experiment.store import StoredMeasurement
+from lsmtune.model.config import Config
+from lsmtune.model.goal import Direction, Goal, Objective
+from lsmtune.model.request import LIMITS_DEFAULT
+from lsmtune.model.verdict import Verdict
+from lsmtune.model.workload import Phase, PhaseKind, Workload
 from lsmtune.proof.paired import ProofPlan, prove
-from lsmtune.proof.place import Place
-from lsmtune.records.config import Config
-from lsmtune.records.goal import Goal
-from lsmtune.records.objective import Direction, Objective
-from lsmtune.records.request import LIMITS_DEFAULT
-from lsmtune.records.verdict import Verdict
-from lsmtune.records.workload import Phase, PhaseKind, Workload
-from lsmtune.runners.base import Runner
-from lsmtune.runners.messages import Message
-from lsmtune.storage.folder import StudyFolder
-from lsmtune.storage.measurements import StoredMeasurement
 
 BASELINE = Config({}, "default")
 CANDIDATE = Config({"write_buffer_size": 8 * MIB}, "x#1")

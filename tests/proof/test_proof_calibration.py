@@ -15,25 +15,26 @@ import pytest
 from fake_runner import ENGINE, FakeRunner, phase
 from study_parts import Recorder, make_spec
 
-from lsmtune.proof.calibration import Calibration, MetricNoise, calibrate, metric_noise
-from lsmtune.proof.measurer import Measurer
-from lsmtune.proof.provable import (
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.measurer import Measurer
+from lsmtune.experiment.place import Stream, derive_seed
+from lsmtune.experiment.store import Role
+from lsmtune.model.codec import decode, encode
+from lsmtune.model.config import Config
+from lsmtune.model.goal import Direction, Goal, Objective
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.request import PairMethod, RunRequest
+from lsmtune.proof.calibration import (
+    Calibration,
+    MetricNoise,
+    calibrate,
+    metric_noise,
     pairs_for,
     pairs_within,
     seconds_for,
     smallest_effect,
 )
-from lsmtune.proof.seeds import Stream, derive_seed
-from lsmtune.records.config import Config
-from lsmtune.records.goal import Goal
-from lsmtune.records.measurement import Measurement, Outcome
-from lsmtune.records.objective import Direction, Objective
-from lsmtune.records.pairing import PairMethod
-from lsmtune.records.request import RunRequest
 from lsmtune.stats.sequential import pairs_at_least, sequential_ratio
-from lsmtune.storage.codec import decode, encode
-from lsmtune.storage.folder import StudyFolder
-from lsmtune.storage.measurements import Role
 
 BASELINE = Config({}, "default")
 SUSTAINED, DRAIN = "sustained_throughput_ops_s", "drain_s"

@@ -14,7 +14,15 @@ from hypothesis import strategies as st
 from killable_runner import KillableRunner, left
 from proof_parts import BASELINE, CANDIDATE, WORKLOAD, Recorder, measurer_of, open_folder, proved
 
+from lsmtune.driver.native import CrashCheck, KilledRun, NativeRunner
 from lsmtune.errors import InputError
+from lsmtune.experiment.measurer import Measurer
+from lsmtune.experiment.store import Role
+from lsmtune.model.config import Config, EngineIdentity
+from lsmtune.model.measurement import Outcome
+from lsmtune.model.request import LIMITS_DEFAULT, Limits
+from lsmtune.model.verdict import Verdict, VerdictOutcome
+from lsmtune.model.workload import Durability, PhaseKind
 from lsmtune.proof.crash_test import (
     LOAD_BYTES,
     LOAD_S,
@@ -26,16 +34,6 @@ from lsmtune.proof.crash_test import (
     load_of,
     survived,
 )
-from lsmtune.proof.measurer import Measurer
-from lsmtune.records.config import Config
-from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.measurement import Outcome
-from lsmtune.records.request import LIMITS_DEFAULT, Limits
-from lsmtune.records.verdict import Verdict, VerdictOutcome
-from lsmtune.records.workload import Durability, PhaseKind
-from lsmtune.runners.crash_check import CrashCheck, KilledRun
-from lsmtune.runners.native import NativeRunner
-from lsmtune.storage.measurements import Role
 
 
 def fake_test(

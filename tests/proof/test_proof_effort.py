@@ -7,10 +7,9 @@ import math
 import numpy as np
 import pytest
 
-from lsmtune.proof.effort import Effort, effort
-from lsmtune.proof.verdict import Tally, judge
-from lsmtune.records.objective import Objective
-from lsmtune.records.verdict import Verdict, VerdictOutcome
+from lsmtune.model.goal import Objective
+from lsmtune.model.verdict import Verdict, VerdictOutcome
+from lsmtune.proof.verdict import Effort, Tally, effort, judge
 from lsmtune.stats.noise import pairs_needed
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from proof_parts import Recorder
 
-from lsmtune.databases import Preparation
-from lsmtune.proof.loaded import LoadTelling
+from lsmtune.experiment.databases import Preparation
+from lsmtune.experiment.measurer import LoadTelling
 
 
 def test_what_is_wrong_with_every_database_of_a_search_is_said_once() -> None:

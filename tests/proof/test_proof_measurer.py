@@ -11,14 +11,12 @@ import pytest
 from fake_runner import FakeRunner
 from proof_parts import BASELINE, CANDIDATE, Recorder, measurer_of, open_folder
 
-from lsmtune.proof.measurer import Measurer
-from lsmtune.proof.place import Arm, Place
-from lsmtune.proof.seeds import load_seed
-from lsmtune.records.measurement import Outcome
-from lsmtune.records.pairing import PairMethod
-from lsmtune.records.request import RunRequest
-from lsmtune.storage.folder import StudyFolder
-from lsmtune.storage.measurements import Role
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.measurer import Measurer
+from lsmtune.experiment.place import Arm, Place, load_seed
+from lsmtune.experiment.store import Role
+from lsmtune.model.measurement import Outcome
+from lsmtune.model.request import PairMethod, RunRequest
 
 FIRST: Arm = (CANDIDATE, Place(Role.PROOF_CANDIDATE, 0, pair=0))
 SECOND: Arm = (BASELINE, Place(Role.PROOF_BASELINE, 0, pair=0))

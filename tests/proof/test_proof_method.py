@@ -20,20 +20,18 @@ from proof_parts import (
     proved,
 )
 
-from lsmtune.proof import measurer as measurer_room
+from lsmtune.driver.native import NativeRunner
+from lsmtune.experiment import measurer as measurer_room
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.model.config import EngineIdentity
+from lsmtune.model.goal import Goal, Objective
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.request import PairMethod, RunRequest
+from lsmtune.model.verdict import VerdictOutcome
+from lsmtune.model.workload import PageCache, Phase, Workload
 from lsmtune.proof.calibration import calibrate
-from lsmtune.proof.method import choose, refusal, stalled_share
 from lsmtune.proof.paired import ProofPlan
-from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.goal import Goal
-from lsmtune.records.measurement import Measurement, Outcome
-from lsmtune.records.objective import Objective
-from lsmtune.records.pairing import PairMethod
-from lsmtune.records.request import RunRequest
-from lsmtune.records.verdict import VerdictOutcome
-from lsmtune.records.workload import PageCache, Phase, Workload
-from lsmtune.runners.native import NativeRunner
-from lsmtune.storage.folder import StudyFolder
+from lsmtune.proof.pairs import choose, refusal, stalled_share
 
 WHOLE, SLICES, DUET = PairMethod.WHOLE, PairMethod.SLICES, PairMethod.DUET
 RATED = replace(PHASE, rate_ops_s=1000.0)

@@ -10,6 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lsmtune.model.config import Config
+from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.proof.minimise import (
     Comparison,
     Kind,
@@ -21,8 +23,6 @@ from lsmtune.proof.minimise import (
     steps_of,
     without,
 )
-from lsmtune.records.config import Config
-from lsmtune.records.verdict import Verdict, VerdictOutcome
 
 PROVABLE = 0.03  # log effects from here on are proven, as by a proof without noise
 

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from fake_runner import ENGINE, phase
 
-from lsmtune.proof.others import REPORTED, Others, other_ratios
-from lsmtune.records.goal import Goal
-from lsmtune.records.measurement import Measurement, Outcome, PhaseMeasurement
-from lsmtune.records.objective import METRICS, Direction, Objective
+from lsmtune.model.goal import METRICS, Direction, Goal, Objective
+from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
+from lsmtune.proof.verdict import REPORTED, Others, other_ratios
 from lsmtune.stats.sequential import pairs_at_least, sequential_ratio
 
 GOAL = Goal((Objective(),))

@@ -20,16 +20,15 @@ from proof_parts import (
 )
 
 from lsmtune.errors import InputError
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.place import Stream, candidate_first, derive_seed
+from lsmtune.experiment.store import Role
+from lsmtune.model.config import Config
+from lsmtune.model.goal import Direction, Goal, Objective
+from lsmtune.model.measurement import Measurement, Outcome, Verification
+from lsmtune.model.request import RunRequest
+from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.paired import ProofPlan
-from lsmtune.proof.seeds import Stream, candidate_first, derive_seed
-from lsmtune.records.config import Config
-from lsmtune.records.goal import Goal
-from lsmtune.records.measurement import Measurement, Outcome, Verification
-from lsmtune.records.objective import Direction, Objective
-from lsmtune.records.request import RunRequest
-from lsmtune.records.verdict import VerdictOutcome
-from lsmtune.storage.folder import StudyFolder
-from lsmtune.storage.measurements import Role
 
 A, B = Role.PROOF_BASELINE, Role.PROOF_CANDIDATE
 

@@ -10,14 +10,8 @@ from fake_runner import ENGINE, phase
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmtune.proof.run_length import factor_wanted, run_length, scaled_num
-from lsmtune.records.measurement import (
-    Interval,
-    LevelWork,
-    Measurement,
-    Outcome,
-    PhaseMeasurement,
-)
+from lsmtune.experiment.run_length import factor_wanted, run_length, scaled_num
+from lsmtune.model.measurement import Interval, LevelWork, Measurement, Outcome, PhaseMeasurement
 
 LONG = replace(
     phase(1e5),

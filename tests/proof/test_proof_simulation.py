@@ -13,16 +13,15 @@ import pytest
 from fake_runner import ENGINE, phase
 from proof_parts import BASELINE, CANDIDATE, WORKLOAD, Recorder
 
+from lsmtune.experiment.place import Arm
+from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.model.goal import Goal, Objective
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.request import PairMethod
+from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof import paired
-from lsmtune.proof.effort import Effort
 from lsmtune.proof.paired import ProofPlan, prove
-from lsmtune.proof.place import Arm
-from lsmtune.records.goal import Goal
-from lsmtune.records.measurement import Measurement, Outcome
-from lsmtune.records.objective import Objective
-from lsmtune.records.pairing import PairMethod
-from lsmtune.records.verdict import VerdictOutcome
-from lsmtune.storage.measurements import Role, StoredMeasurement
+from lsmtune.proof.verdict import Effort
 
 PROOFS = 200
 PAIRS = 12

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lsmtune.model.goal import Direction, Objective
+from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.verdict import Tally, bounds_of, judge, not_proven
-from lsmtune.records.objective import Direction, Objective
-from lsmtune.records.verdict import VerdictOutcome
 from lsmtune.stats.sequential import sequential_ratio
 
 FASTER = Objective("throughput_ops_s", Direction.MAXIMIZE)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from jsonschema import Draft202012Validator
 
-from lsmtune.runners.process import CANCEL_LINE
+from lsmtune.driver.process import CANCEL_LINE
 
 PROTOCOL = Path(__file__).parents[2] / "protocol"
 REQUESTS = sorted((PROTOCOL / "golden").glob("request-*.json"))

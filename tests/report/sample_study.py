@@ -10,9 +10,10 @@ from pathlib import Path
 from hdrh.histogram import HdrHistogram
 from optuna.trial import TrialState, create_trial
 
-from lsmtune.records.config import Config, OptionValue, option_text
-from lsmtune.records.engine import Build, EngineIdentity
-from lsmtune.records.measurement import (
+from lsmtune.experiment.folder import StudyFolder, default_folder
+from lsmtune.experiment.store import Role
+from lsmtune.model.config import Build, Config, EngineIdentity, OptionValue, option_text
+from lsmtune.model.measurement import (
     Interval,
     Latency,
     Measurement,
@@ -22,11 +23,10 @@ from lsmtune.records.measurement import (
     RunError,
     Verification,
 )
-from lsmtune.records.verdict import Verdict, VerdictOutcome
-from lsmtune.samplers import OUTCOME
-from lsmtune.spec import Spec, load_spec
-from lsmtune.storage.folder import StudyFolder, default_folder
-from lsmtune.storage.measurements import Role
+from lsmtune.model.verdict import Verdict, VerdictOutcome
+from lsmtune.search.searcher import OUTCOME
+from lsmtune.study.build import load_spec
+from lsmtune.study.spec import Spec
 
 ROCKSDB = EngineIdentity("rocksdb", "10.2.1", "/opt/lsmtune/librocksdb.so", Build.RELEASE)
 LEVELDB = EngineIdentity("leveldb", "1.23", "/usr/lib/libleveldb.so.1d", Build.ASSERTIONS_ON)

@@ -15,11 +15,10 @@ from hypothesis import strategies as st
 from page import read
 from sample_study import LEVELDB, ROCKSDB, STUDY, histogram_base64
 
-from lsmtune.analysis import StudyRecords, analyse
-from lsmtune.analysis.source import study_records
-from lsmtune.records.config import Config
-from lsmtune.records.goal import Goal, Pick
-from lsmtune.records.measurement import (
+from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.model.config import Config
+from lsmtune.model.goal import METRICS, Goal, Objective, Pick, default_direction
+from lsmtune.model.measurement import (
     Interval,
     Latency,
     LevelWork,
@@ -29,12 +28,15 @@ from lsmtune.records.measurement import (
     PhaseMeasurement,
     RunError,
 )
-from lsmtune.records.objective import METRICS, Objective, default_direction
-from lsmtune.records.pairing import PairMethod
-from lsmtune.records.verdict import MetricRatio, Verdict, VerdictOutcome
-from lsmtune.report import csv_, html, json_, markdown
-from lsmtune.spec import DataRungs, PrunerSpec, Spec, TimeRungs, parse_spec
-from lsmtune.storage.measurements import Role, StoredMeasurement
+from lsmtune.model.request import PairMethod
+from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
+from lsmtune.report import formats as csv_
+from lsmtune.report import formats as json_
+from lsmtune.report import html, markdown
+from lsmtune.report.analysis import analyse
+from lsmtune.report.source import StudyRecords, study_records
+from lsmtune.study.build import parse_spec
+from lsmtune.study.spec import DataRungs, PrunerSpec, Spec, TimeRungs
 
 HISTOGRAMS = ["", "broken", histogram_base64([]), histogram_base64([900, 2000, 2000])]
 NUMBER = st.floats(allow_nan=True, allow_infinity=True) | st.sampled_from([0.0, 1.0, -1.0, 1e-9])
@@ -185,7 +187,7 @@ def test_every_format_renders(made: StudyRecords) -> None:
     for attributes, text in page.scripts:
         if attributes.get("id") == "figures":
             json.loads(text, parse_constant=_refuse)
-    json.loads(json_.render(analysis), parse_constant=_refuse)
+    json.loads(json_.render_json_(analysis), parse_constant=_refuse)
     assert markdown.render(analysis).startswith("# ")
     rows = list(csv.reader(io.StringIO(csv_.render(analysis), newline="")))
     assert len(rows) == 1 + len(made.measurements)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from lsmtune.cli.report import register
 from lsmtune.errors import InputError
-from lsmtune.records.measurement import Outcome
+from lsmtune.model.measurement import Outcome
 from lsmtune.report.formats import FORMATS, write_as
 
 

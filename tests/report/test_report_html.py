@@ -10,10 +10,10 @@ from page import Page, read
 from sample_study import LEVELDB_STUDY, SampleStudy, fill, finished
 
 from lsmtune.errors import InputError
-from lsmtune.records.measurement import Outcome
-from lsmtune.records.verdict import VerdictOutcome
+from lsmtune.experiment.store import Role
+from lsmtune.model.measurement import Outcome
+from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.report.html import write_report
-from lsmtune.storage.measurements import Role
 
 SECTIONS = (
     *("verdict", "deploy", "machine", "history", "pairs", "latency", "slices", "trials"),

@@ -11,16 +11,19 @@ import pytest
 from page import Page, read
 from sample_study import STUDY, SampleStudy, fill, speed_of
 
-from lsmtune.analysis import StudyAnalysis, analyse, read_study
-from lsmtune.analysis.importance import Method
-from lsmtune.analysis.insight_tables import RungRow
-from lsmtune.analysis.tables import Censored
-from lsmtune.records.measurement import Outcome
-from lsmtune.records.verdict import MetricRatio, Verdict, VerdictOutcome
-from lsmtune.report import csv_, html, json_, markdown, text
-from lsmtune.report.plotting import MARK_PRUNED
-from lsmtune.report.words import rung_name
-from lsmtune.storage.measurements import Role
+from lsmtune.experiment.store import Role
+from lsmtune.model.measurement import Outcome
+from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
+from lsmtune.report import formats as csv_
+from lsmtune.report import formats as json_
+from lsmtune.report import html, markdown
+from lsmtune.report import words as text
+from lsmtune.report.analysis import StudyAnalysis, analyse
+from lsmtune.report.figures import MARK_PRUNED
+from lsmtune.report.importance import Method
+from lsmtune.report.sentences import rung_name
+from lsmtune.report.source import read_study
+from lsmtune.report.tables import Censored, RungRow
 
 PRUNED = STUDY.replace(
     "budget:",
@@ -135,7 +138,7 @@ def test_statistics_are_in_every_text(pruned: StudyAnalysis) -> None:
     lines = markdown.render(pruned).splitlines()
     assert "| finished without pruning | 24 |" in lines
     assert any(line.startswith("| rung 1, after 1s | ") for line in lines)
-    document = json.loads(json_.render(pruned))["statistics"]
+    document = json.loads(json_.render_json_(pruned))["statistics"]
     assert (document["finished"], document["pruned"], document["without_pruning"]) == (30, 6, 24)
     assert document["broken"] == {"rss_bytes_max <= 300MiB": 1}
 
@@ -184,7 +187,7 @@ def test_too_few_trials_are_said_and_drawn_nowhere(tmp_path: Path) -> None:
     assert "No figures: it needs at least 20 trials with a value, and there are 6" in page.text
     assert "importance-0" not in figures_of(page)
     assert "Not assessed" in read(html.render(without)).text
-    assert json.loads(json_.render(without))["importances"] == []
+    assert json.loads(json_.render_json_(without))["importances"] == []
 
 
 def test_a_front_is_drawn_and_listed(several: StudyAnalysis) -> None:
@@ -202,7 +205,7 @@ def test_a_front_is_drawn_and_listed(several: StudyAnalysis) -> None:
     assert "0.80\u00d7" in page.text
     assert "# Front" in markdown.render(several)
     assert "## Each metric by itself" in markdown.render(several)
-    document = json.loads(json_.render(several))
+    document = json.loads(json_.render_json_(several))
     assert len(document["front"]["rows"]) == count
     assert document["metric"] == "gain"
 
@@ -210,7 +213,7 @@ def test_a_front_is_drawn_and_listed(several: StudyAnalysis) -> None:
 def test_one_objective_has_no_front(pruned: StudyAnalysis) -> None:
     page = read(html.render(pruned))
     assert "front" not in page.ids
-    assert json.loads(json_.render(pruned))["front"] is None
+    assert json.loads(json_.render_json_(pruned))["front"] is None
     assert "# Front" not in markdown.render(pruned)
 
 

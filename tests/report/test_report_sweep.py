@@ -17,11 +17,21 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "sweep"))
 from sweep_parts import axis, cells_of, failed, runs_of, sweep_of
 
 from lsmtune.errors import InputError
-from lsmtune.report.sweep_documents import cells_csv, document, json_text, markdown, runs_csv
+from lsmtune.experiment.sweep import AxisKind
+from lsmtune.experiment.sweep_tables import SweepResult, summarise
+from lsmtune.report.sweep import (
+    cells_csv,
+    columns_of,
+    document,
+    how_to_read,
+    html,
+    json_text,
+    markdown,
+    ratio_columns_of,
+    runs_csv,
+    write_sweep,
+)
 from lsmtune.report.sweep_figures import figures_of
-from lsmtune.report.sweep_files import html, write_sweep
-from lsmtune.report.sweep_words import columns_of, how_to_read, ratio_columns_of
-from lsmtune.sweep import AxisKind, SweepResult, summarise
 
 SWEEP = sweep_of()
 CELLS = cells_of(SWEEP)

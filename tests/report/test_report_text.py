@@ -2,9 +2,9 @@ from __future__ import annotations
 
 import pytest
 
-from lsmtune.records.verdict import Verdict, VerdictOutcome
-from lsmtune.report import text
-from lsmtune.report.interval_bar import interval_bar
+from lsmtune.model.verdict import Verdict, VerdictOutcome
+from lsmtune.report import words as text
+from lsmtune.report.html import interval_bar
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,22 @@ import pytest
 from page import Page, read
 from sample_study import SampleStudy, finished
 
-from lsmtune.analysis import StudyAnalysis, analyse, read_study
-from lsmtune.analysis.tables import PairRow, Told, TrialRow, TrialRun
-from lsmtune.analysis.trust_tables import (
+from lsmtune.experiment import store as schema
+from lsmtune.experiment.store import Role
+from lsmtune.model.config import OptionValue
+from lsmtune.model.measurement import LevelWork, Outcome
+from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
+from lsmtune.model.workload import Durability
+from lsmtune.proof.crash_test import CrashOutcome, CrashTest
+from lsmtune.report import formats as csv_
+from lsmtune.report import formats as json_
+from lsmtune.report import html, markdown
+from lsmtune.report import sentences as trust_words
+from lsmtune.report import words as text
+from lsmtune.report.analysis import StudyAnalysis, analyse
+from lsmtune.report.source import read_study
+from lsmtune.report.tables import PairRow, Told, TrialRow, TrialRun
+from lsmtune.report.trust_tables import (
     AnchorPoint,
     AnchorSegment,
     AnchorSeries,
@@ -27,14 +40,6 @@ from lsmtune.analysis.trust_tables import (
     NoiseSource,
     ProofFacts,
 )
-from lsmtune.proof.crash_test import CrashOutcome, CrashTest
-from lsmtune.records.config import OptionValue
-from lsmtune.records.measurement import LevelWork, Outcome
-from lsmtune.records.verdict import MetricRatio, Verdict, VerdictOutcome
-from lsmtune.records.workload import Durability
-from lsmtune.report import csv_, html, json_, markdown, text, trust_words
-from lsmtune.storage import schema
-from lsmtune.storage.measurements import Role
 
 OPTIONS: dict[str, OptionValue] = {
     "write_buffer_size": 8 << 20,
@@ -173,7 +178,7 @@ def test_markdown_tells_the_same(drifted: StudyAnalysis) -> None:
 
 
 def test_json_and_csv_have_new_keys_beside_the_old(drifted: StudyAnalysis) -> None:
-    document = json.loads(json_.render(drifted))
+    document = json.loads(json_.render_json_(drifted))
     assert {"anchors", "noise", "proof", "performance", "levels", "conditions"} <= set(document)
     assert document["format_version"] == 1
     assert document["crash_test"] is None
@@ -388,7 +393,7 @@ def test_a_folder_of_an_older_lsmtune_has_a_report(tmp_path: Path, version: int)
     assert "in alternating order" in page.text
     assert "It stopped" not in page.text
     assert "## Burst and sustained" in markdown.render(found)
-    assert len(json.loads(json_.render(found))["runs"]) == len(rows)
+    assert len(json.loads(json_.render_json_(found))["runs"]) == len(rows)
 
 
 _NEWER = ("memory_limited_by", "paired_by")

@@ -8,12 +8,12 @@ from pathlib import Path
 
 from fake_runner import ENGINE, MIB, FakeRunner
 
-from lsmtune.records.config import Config
-from lsmtune.records.request import LIMITS_DEFAULT
-from lsmtune.records.workload import Phase, PhaseKind, Workload
-from lsmtune.rounds import Cell, CellRun, RoundsObserver, perform
-from lsmtune.rounds.perform import Databases
-from lsmtune.runners.base import Runner
+from lsmtune.driver.runner import Runner
+from lsmtune.experiment.rounds import Databases, RoundsObserver, perform
+from lsmtune.experiment.rounds_store import Cell, CellRun
+from lsmtune.model.config import Config
+from lsmtune.model.request import LIMITS_DEFAULT
+from lsmtune.model.workload import Phase, PhaseKind, Workload
 
 PHASE = Phase("fillrandom", PhaseKind.MEASURE, "fillrandom", operations_per_thread=1000)
 WORKLOAD = Workload("fillrandom", (PHASE,), num=1000)

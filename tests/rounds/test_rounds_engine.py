@@ -7,15 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from lsmtune.databases import CacheObserver, DatabaseCache
-from lsmtune.records.config import Config
-from lsmtune.records.engine import Build, EngineIdentity
-from lsmtune.records.measurement import Outcome
-from lsmtune.records.request import LIMITS_DEFAULT
-from lsmtune.records.workload import Workload
-from lsmtune.rounds import Cell, RoundsObserver, perform
-from lsmtune.runners.native import NativeRunner
-from lsmtune.workloads import make_workload
+from lsmtune.driver.native import NativeRunner
+from lsmtune.experiment.databases import CacheObserver, DatabaseCache
+from lsmtune.experiment.rounds import RoundsObserver, perform
+from lsmtune.experiment.rounds_store import Cell
+from lsmtune.model.config import Build, Config, EngineIdentity
+from lsmtune.model.measurement import Outcome
+from lsmtune.model.request import LIMITS_DEFAULT
+from lsmtune.model.workload import Workload
+from lsmtune.workloads.stated import make_workload
 
 pytestmark = pytest.mark.engine
 

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from rounds_parts import CELLS, cell
 from scipy.stats import chisquare
 
-from lsmtune.records.request import SEED_MAX
-from lsmtune.rounds.order import LOADS, load_seed, run_seed, shuffled
+from lsmtune.experiment.rounds import LOADS, load_seed, run_seed, shuffled
+from lsmtune.model.request import SEED_MAX
 
 
 @given(seed=st.integers(0, SEED_MAX), number=st.integers(0, 1000), data=st.data())

@@ -10,12 +10,11 @@ from fake_runner import ENGINE, FakeRunner, Refusing
 from rounds_parts import CELLS, Recorder, cell, run_rounds
 
 from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.records.measurement import Outcome
-from lsmtune.records.request import RunRequest
-from lsmtune.rounds import read_rounds
-from lsmtune.rounds.cell import of_cell
-from lsmtune.rounds.order import load_seed, shuffled
-from lsmtune.storage.marker import MARKER, claim
+from lsmtune.experiment.files import MARKER, claim
+from lsmtune.experiment.rounds import load_seed, shuffled
+from lsmtune.experiment.rounds_store import of_cell, read_rounds
+from lsmtune.model.measurement import Outcome
+from lsmtune.model.request import RunRequest
 
 
 def test_each_round_has_every_cell_once_on_one_seed_in_an_order_of_its_own(tmp_path: Path) -> None:

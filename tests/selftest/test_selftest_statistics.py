@@ -15,7 +15,7 @@ import psutil
 import pytest
 
 from lsmtune.errors import LsmtuneError
-from lsmtune.records.verdict import VerdictOutcome
+from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.selftest import simulate as simulation
 from lsmtune.selftest.detectors import (
     ANCHOR_CASES,
@@ -41,7 +41,7 @@ from lsmtune.selftest.rates import rate
 from lsmtune.selftest.scenarios import QUIET, SCENARIOS, Scenario, random_walk
 from lsmtune.selftest.simulate import Simulated, check_skipping, looks_at_all, simulate
 from lsmtune.selftest.summary import broken_promises, summarise
-from lsmtune.stats.paired import paired_ratio
+from lsmtune.stats.intervals import paired_ratio
 
 STUDIES = 200
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}

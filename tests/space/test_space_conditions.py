@@ -9,8 +9,10 @@ from hypothesis import strategies as st
 from optuna.samplers import RandomSampler
 
 from lsmtune.errors import InputError
-from lsmtune.records.config import OptionValue
-from lsmtune.space import Condition, Parameter, Range, make_categorical, make_number, make_space
+from lsmtune.model.config import OptionValue
+from lsmtune.space.parameter import Condition, Parameter, make_categorical, make_number
+from lsmtune.space.range import Range
+from lsmtune.space.space import make_space
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lsmtune.errors import InputError
-from lsmtune.space import Constraint, ConstraintKind, make_constraint
+from lsmtune.space.constraint import Constraint, ConstraintKind, make_constraint
 
 OPTIONS = (
     "write_buffer_size",

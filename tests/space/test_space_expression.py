@@ -12,8 +12,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from lsmtune.errors import InputError
-from lsmtune.records.config import OptionValue
-from lsmtune.space import Expression, make_expression
+from lsmtune.model.config import OptionValue
+from lsmtune.space.expression import Expression, make_expression
 
 Values = Mapping[str, OptionValue]
 

@@ -10,8 +10,10 @@ from optuna.distributions import IntDistribution
 from optuna.samplers import RandomSampler
 
 from lsmtune.errors import InputError
-from lsmtune.records.config import OptionValue
-from lsmtune.space import Parameter, Range, Space, make_categorical, make_number, make_space
+from lsmtune.model.config import OptionValue
+from lsmtune.space.parameter import Parameter, make_categorical, make_number
+from lsmtune.space.range import Range
+from lsmtune.space.space import Space, make_space
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 

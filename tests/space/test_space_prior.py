@@ -15,17 +15,11 @@ from optuna.samplers import RandomSampler
 from scipy import stats
 
 from lsmtune.errors import InputError
-from lsmtune.records.config import OptionValue
-from lsmtune.space import (
-    Condition,
-    Parameter,
-    Prior,
-    Range,
-    make_categorical,
-    make_number,
-    make_prior,
-    make_space,
-)
+from lsmtune.model.config import OptionValue
+from lsmtune.space.parameter import Condition, Parameter, make_categorical, make_number
+from lsmtune.space.prior import Prior, make_prior
+from lsmtune.space.range import Range
+from lsmtune.space.space import make_space
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 

@@ -10,20 +10,27 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from mixgraph_model import hottest, pareto_sizes, power_keys, range_keys, scattered
 
-from lsmtune.stats.fitting import fit_pareto, fit_sine
-from lsmtune.stats.goodness import (
+from lsmtune.stats.fitting import (
     explained_share,
+    fit_pareto,
+    fit_sine,
     ks_distance,
     quantiles,
     relative_error,
     shares,
     total_variation,
 )
-from lsmtune.stats.key_groups import Grains, power_groups, uniform_groups, zipf_groups
-from lsmtune.stats.key_hotness import SortedCurve, fit_power_law, fit_zipf
-from lsmtune.stats.lru import hit_ratios
-from lsmtune.stats.range_hotness import fit_two_term_exponential
-from lsmtune.stats.written_keys import fit_by_key, reads_of_written
+from lsmtune.stats.key_hotness import (
+    Grains,
+    SortedCurve,
+    fit_power_law,
+    fit_zipf,
+    hit_ratios,
+    power_groups,
+    uniform_groups,
+    zipf_groups,
+)
+from lsmtune.stats.range_hotness import fit_by_key, fit_two_term_exponential, reads_of_written
 
 ZIPPYDB_RANGES = (14.18, -2.917, 0.0164, -0.08082)
 ZIPPYDB_KEYS = (0.002312, 0.3467)

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lsmtune.stats.interaction import interaction
+from lsmtune.stats.pareto import interaction
 
 
 def product(*sizes: int, seed: int = 1) -> NDArray[np.float64]:

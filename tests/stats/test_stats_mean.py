@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from lsmtune.stats.mean import geometric_mean_interval, mean_interval
+from lsmtune.stats.intervals import geometric_mean_interval, mean_interval
 
 some = st.lists(st.floats(0.01, 1e9), min_size=2, max_size=12)
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from lsmtune.stats.paired import paired_ratio
+from lsmtune.stats.intervals import paired_ratio
 
 positive = st.floats(min_value=1e-3, max_value=1e9)
 two_sides = st.integers(2, 12).flatmap(

@@ -12,14 +12,15 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 from scipy import stats
 
-from lsmtune.stats.holm import holm_adjusted
-from lsmtune.stats.outliers import grubbs, outliers
+from lsmtune.stats.intervals import holm_adjusted
 from lsmtune.stats.ranks import (
     Matrix,
     Relation,
     adjusted_p_values,
     better_in_total,
+    grubbs,
     mean_interval,
+    outliers,
     proved_better,
     rank_intervals,
     ranks,

@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lsmtune.stats.paired import RatioInterval
+from lsmtune.stats.intervals import RatioInterval
 from lsmtune.stats.sequential import (
     evidence,
     evidence_of_more,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from lsmtune.stats.stationarity import stationarity
+from lsmtune.stats.noise import stationarity
 
 RUNS = 1500
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from lsmtune.records.config import OptionValue
-from lsmtune.records.engine import Build, EngineIdentity
-from lsmtune.records.measurement import (
+from lsmtune.model.config import Build, EngineIdentity, OptionValue
+from lsmtune.model.goal import Direction, Objective
+from lsmtune.model.measurement import (
     Interval,
     Latency,
     Measurement,
@@ -16,8 +16,7 @@ from lsmtune.records.measurement import (
     RunError,
     Verification,
 )
-from lsmtune.records.objective import Direction, Objective
-from lsmtune.records.workload import Phase, PhaseKind, Workload
+from lsmtune.model.workload import Phase, PhaseKind, Workload
 
 ENGINE = EngineIdentity("rocksdb", "10.2.1", "/opt/librocksdb.so", Build.RELEASE)
 

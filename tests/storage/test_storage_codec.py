@@ -7,11 +7,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from storage_parts import measurement
 
-from lsmtune.records.config import Config
-from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.measurement import Latency, Measurement, Outcome, PhaseMeasurement
-from lsmtune.records.verdict import Verdict, VerdictOutcome
-from lsmtune.storage.codec import decode, encode
+from lsmtune.model.codec import decode, encode
+from lsmtune.model.config import Config, EngineIdentity
+from lsmtune.model.measurement import Latency, Measurement, Outcome, PhaseMeasurement
+from lsmtune.model.verdict import Verdict, VerdictOutcome
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
 st.register_type_strategy(float, finite)

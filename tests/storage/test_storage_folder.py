@@ -16,11 +16,11 @@ import pytest
 from storage_parts import Description, measurement
 
 from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.records.config import Config
-from lsmtune.records.measurement import Outcome
-from lsmtune.records.objective import Direction, Objective
-from lsmtune.storage.folder import StudyFolder, default_folder, write_whole
-from lsmtune.storage.measurements import Role
+from lsmtune.experiment.folder import StudyFolder, default_folder, write_whole
+from lsmtune.experiment.store import Role
+from lsmtune.model.config import Config
+from lsmtune.model.goal import Direction, Objective
+from lsmtune.model.measurement import Outcome
 
 NOBODY = 65534
 
@@ -108,7 +108,7 @@ def test_two_tuners_refuse_each_other_in_one_and_in_two_processes(tmp_path: Path
             [
                 sys.executable,
                 "-c",
-                "import sys, pathlib; from lsmtune.storage.lock import FolderLock\n"
+                "import sys, pathlib; from lsmtune.experiment.files import FolderLock\n"
                 "try: FolderLock(pathlib.Path(sys.argv[1]))\n"
                 "except Exception as error: print(error)",
                 str(tmp_path / "s"),

@@ -10,12 +10,11 @@ import pytest
 from storage_parts import measurement
 
 from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.records.config import Config
-from lsmtune.records.measurement import Outcome
-from lsmtune.records.verdict import Verdict, VerdictOutcome
-from lsmtune.storage.codec import encode
-from lsmtune.storage.measurements import MeasurementStore, Role
-from lsmtune.storage.schema import _MIGRATIONS
+from lsmtune.experiment.store import _MIGRATIONS, MeasurementStore, Role
+from lsmtune.model.codec import encode
+from lsmtune.model.config import Config
+from lsmtune.model.measurement import Outcome
+from lsmtune.model.verdict import Verdict, VerdictOutcome
 
 
 @pytest.fixture

@@ -11,8 +11,14 @@ from pathlib import Path
 import pytest
 
 from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.storage.marker import MARKER, claim, is_owned
-from lsmtune.storage.scratch import remove_owned, run_directory, sweep_leftovers
+from lsmtune.experiment.files import (
+    MARKER,
+    claim,
+    is_owned,
+    remove_owned,
+    run_directory,
+    sweep_leftovers,
+)
 
 
 def leftover(parent: Path, name: str = "run-old") -> Path:

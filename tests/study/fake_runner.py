@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from lsmtune.records.engine import Build, EngineIdentity
-from lsmtune.records.measurement import Measurement, Outcome, PhaseMeasurement, RunError
-from lsmtune.records.request import RunRequest
-from lsmtune.runners.messages import Hello, Message
+from lsmtune.driver.messages import Hello, Message
+from lsmtune.model.config import Build, EngineIdentity
+from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, RunError
+from lsmtune.model.request import RunRequest
 
 ENGINE = EngineIdentity("memory", "1.0", None, Build.RELEASE)
 MIB = 1 << 20

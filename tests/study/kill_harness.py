@@ -21,8 +21,8 @@ from pathlib import Path
 from fake_runner import ENGINE, MIB, FakeRunner
 from study_parts import make_spec
 
-from lsmtune.storage.folder import StudyFolder
-from lsmtune.storage.measurements import StoredMeasurement
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.study.loop import tune
 from lsmtune.study.observer import NullObserver
 

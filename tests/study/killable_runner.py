@@ -10,10 +10,10 @@ from pathlib import Path
 
 from fake_runner import FakeRunner
 
-from lsmtune.records.config import Config
-from lsmtune.records.measurement import Outcome
-from lsmtune.records.request import RunRequest
-from lsmtune.runners.crash_check import CrashCheck, KilledRun
+from lsmtune.driver.native import CrashCheck, KilledRun
+from lsmtune.model.config import Config
+from lsmtune.model.measurement import Outcome
+from lsmtune.model.request import RunRequest
 
 
 def left(lost: int = 0, wrong: int = 0, outcome: Outcome | None = None) -> CrashCheck:

@@ -7,17 +7,17 @@ from pathlib import Path
 
 from fake_runner import ENGINE, FakeRunner
 
-from lsmtune.proof.place import Place
-from lsmtune.records.config import Config
-from lsmtune.records.workload import Workload
-from lsmtune.runners.base import Runner
-from lsmtune.runners.messages import Message
-from lsmtune.spec import Spec, parse_spec
-from lsmtune.storage.folder import StudyFolder
-from lsmtune.storage.measurements import StoredMeasurement
+from lsmtune.driver.messages import Message
+from lsmtune.driver.runner import Runner
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.place import Place
+from lsmtune.experiment.store import StoredMeasurement
+from lsmtune.model.config import Config
+from lsmtune.model.workload import Workload
+from lsmtune.study.build import parse_spec
 from lsmtune.study.loop import tune
-from lsmtune.study.observer import NullObserver
-from lsmtune.study.result import TuneResult
+from lsmtune.study.observer import NullObserver, TuneResult
+from lsmtune.study.spec import Spec
 from lsmtune.study.trials import TrialEnd
 
 STUDY = """\

@@ -10,11 +10,11 @@ from fake_runner import MIB, FakeRunner
 from optuna.trial import FrozenTrial
 from study_parts import make_spec, tuned
 
-from lsmtune.analysis import read_study
-from lsmtune.samplers import Searcher
-from lsmtune.samplers.mirror import CONSTRAINT_PREFIX
-from lsmtune.spec import Spec
-from lsmtune.storage.folder import StudyFolder
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.report.source import read_study
+from lsmtune.search.mirror import CONSTRAINT_PREFIX
+from lsmtune.search.searcher import Searcher
+from lsmtune.study.spec import Spec
 
 LARGE = "constraints: [write_buffer_size >= 12MiB]"
 SMALL = "constraints: [write_buffer_size <= 4MiB]"

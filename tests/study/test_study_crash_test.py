@@ -10,12 +10,12 @@ from fake_runner import FakeRunner
 from killable_runner import KillableRunner, left
 from study_parts import Recorder, make_spec, tuned
 
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.store import Role
+from lsmtune.model.measurement import Outcome
+from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.crash_test import CrashOutcome
-from lsmtune.records.measurement import Outcome
-from lsmtune.records.verdict import VerdictOutcome
-from lsmtune.storage.folder import StudyFolder
-from lsmtune.storage.measurements import Role
-from lsmtune.study.result import TuneResult
+from lsmtune.study.observer import TuneResult
 
 
 def result_of(path: Path, runner: FakeRunner, observer: Recorder | None = None) -> TuneResult:

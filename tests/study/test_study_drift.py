@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmtune.records.measurement import Outcome
+from lsmtune.model.measurement import Outcome
 from lsmtune.study import drift
 from lsmtune.study.drift import Drift, drift_of
 from lsmtune.study.stored import Round

@@ -8,13 +8,11 @@ from collections.abc import Sequence
 import pytest
 from optuna.trial import TrialState
 
-from lsmtune.records.config import Config
-from lsmtune.records.goal import Goal
-from lsmtune.records.measurement import Outcome
-from lsmtune.records.objective import Direction, Objective
+from lsmtune.model.config import Config
+from lsmtune.model.goal import Direction, Goal, Objective
+from lsmtune.model.measurement import Outcome
 from lsmtune.study import drift
-from lsmtune.study.judging import Judgement, judge
-from lsmtune.study.seen import Seen
+from lsmtune.study.judging import Judgement, Seen, judge
 from lsmtune.study.stored import Round, TrialRounds
 
 GOAL = Goal((Objective("throughput_ops_s"),))

@@ -16,9 +16,9 @@ from optuna.trial import FrozenTrial, TrialState
 from study_parts import make_spec
 
 import lsmtune
-from lsmtune.space import Space
-from lsmtune.storage.folder import StudyFolder
-from lsmtune.storage.measurements import Role, StoredMeasurement
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.space.space import Space
 
 
 def killed_study(home: Path, *, kills: int, seed: int, trials: int, pairs: int) -> dict[str, Any]:

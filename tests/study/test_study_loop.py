@@ -11,13 +11,13 @@ from optuna.trial import TrialState
 from study_parts import Recorder, make_spec, stored, tuned
 
 from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.proof.seeds import Stream, derive_seed
-from lsmtune.records.measurement import Outcome
-from lsmtune.records.request import RunRequest
-from lsmtune.records.verdict import VerdictOutcome
-from lsmtune.storage import scratch
-from lsmtune.storage.folder import StudyFolder
-from lsmtune.storage.measurements import Role, StoredMeasurement
+from lsmtune.experiment import files as scratch
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.place import Stream, derive_seed
+from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.model.measurement import Outcome
+from lsmtune.model.request import RunRequest
+from lsmtune.model.verdict import VerdictOutcome
 
 
 def states(folder: Path) -> Counter[TrialState]:

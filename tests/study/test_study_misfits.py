@@ -10,9 +10,10 @@ from fake_runner import MIB, FakeRunner
 from study_parts import Recorder, make_spec, tuned
 
 from lsmtune.errors import LsmtuneError
-from lsmtune.records.config import OptionValue
-from lsmtune.spec import Spec, parse_spec
+from lsmtune.model.config import OptionValue
+from lsmtune.study.build import parse_spec
 from lsmtune.study.feasible import Feasibility
+from lsmtune.study.spec import Spec
 
 STUDY = """\
 version: 1

@@ -10,17 +10,16 @@ import pytest
 from fake_runner import MIB, FakeRunner
 from study_parts import Recorder, make_spec, stored, tuned
 
-from lsmtune.analysis import read_study
-from lsmtune.analysis.runs import best_trial
-from lsmtune.proof.place import Place
-from lsmtune.records.config import Config
-from lsmtune.records.measurement import Measurement, Outcome
-from lsmtune.records.request import RunRequest
-from lsmtune.records.workload import Workload
-from lsmtune.spec import Spec
-from lsmtune.storage.folder import StudyFolder
-from lsmtune.storage.measurements import Role, StoredMeasurement
-from lsmtune.study.result import TuneResult
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.place import Place
+from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.model.config import Config
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.request import RunRequest
+from lsmtune.model.workload import Workload
+from lsmtune.report.source import best_trial, read_study
+from lsmtune.study.observer import TuneResult
+from lsmtune.study.spec import Spec
 
 ANCHORS = "{calibration: 0, anchors: 2, repeats: 1}"
 REPEATS = "{calibration: 0, anchors: 0, repeats: 3}"

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmtune.study.racing import PRIOR_LOG_SD, Race, Standing, run_log_sd
+from lsmtune.study.judging import PRIOR_LOG_SD, Race, Standing, run_log_sd
 
 
 def race(means: list[float], runs: list[int] | None = None, log_sd: float = 0.1) -> Race:

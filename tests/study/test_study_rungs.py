@@ -4,11 +4,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.measurement import Interval, Measurement, Outcome
-from lsmtune.spec import DataRungs, TimeRungs
-from lsmtune.study.rungs import Report, TimeReports, rung_workloads, smaller, time_reports
-from lsmtune.workloads import make_workload
+from lsmtune.model.config import EngineIdentity
+from lsmtune.model.measurement import Interval, Measurement, Outcome
+from lsmtune.study.spec import DataRungs, TimeRungs
+from lsmtune.study.stored import Report, TimeReports, rung_workloads, smaller, time_reports
+from lsmtune.workloads.stated import make_workload
 
 
 def intervals(*steps: tuple[float, int]) -> tuple[Interval, ...]:

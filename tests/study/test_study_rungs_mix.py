@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmtune.records.workload import Companion, Mix
+from lsmtune.model.workload import Companion, Mix
 from lsmtune.study.feasible import _facts
-from lsmtune.study.rungs import smaller
-from lsmtune.workloads import make_workload
+from lsmtune.study.stored import smaller
+from lsmtune.workloads.stated import make_workload
 
 
 def test_a_tenth_of_a_workload_of_ycsb() -> None:

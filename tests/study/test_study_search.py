@@ -13,15 +13,16 @@ from fake_runner import MIB, FakeRunner
 from optuna.trial import TrialState
 from study_parts import Recorder, stored, tuned
 
-from lsmtune.analysis import read_study
+from lsmtune.driver.messages import IntervalPassed, Message, PhaseStarted
 from lsmtune.errors import InputError
-from lsmtune.records.measurement import Interval, Measurement, Outcome
-from lsmtune.records.request import RunRequest
-from lsmtune.runners.messages import IntervalPassed, Message, PhaseStarted
-from lsmtune.spec import Spec, parse_spec
-from lsmtune.storage.folder import StudyFolder
-from lsmtune.storage.measurements import Role
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.store import Role
+from lsmtune.model.measurement import Interval, Measurement, Outcome
+from lsmtune.model.request import RunRequest
+from lsmtune.report.source import read_study
+from lsmtune.study.build import parse_spec
 from lsmtune.study.loop import REFUSED
+from lsmtune.study.spec import Spec
 
 STUDY = """\
 version: 1

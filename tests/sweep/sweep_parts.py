@@ -6,11 +6,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lsmtune.records.engine import Build, EngineIdentity
-from lsmtune.records.measurement import Measurement, Outcome, PhaseMeasurement, RunError
-from lsmtune.records.workload import PhaseKind
-from lsmtune.rounds import CellRun
-from lsmtune.sweep import Axis, AxisKind, GridCell, Sweep, SweepWorkload, grid
+from lsmtune.experiment.rounds_store import CellRun
+from lsmtune.experiment.sweep import Axis, AxisKind, Sweep, SweepWorkload
+from lsmtune.experiment.sweep_grid import GridCell, grid
+from lsmtune.model.config import Build, EngineIdentity
+from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, RunError
+from lsmtune.model.workload import PhaseKind
 
 ENGINE = EngineIdentity("leveldb", "1.22", "/lib.so", Build.RELEASE)
 

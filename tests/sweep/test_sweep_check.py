@@ -8,9 +8,9 @@ from pathlib import Path
 from fake_runner import FakeRunner, Refusing
 from sweep_parts import axis, cells_of, sweep_of
 
-from lsmtune.records.request import LIMITS_DEFAULT
-from lsmtune.sweep import AxisKind, SweepWorkload
-from lsmtune.sweep.check import first_refused
+from lsmtune.experiment.sweep import AxisKind, SweepWorkload
+from lsmtune.experiment.sweep_grid import first_refused
+from lsmtune.model.request import LIMITS_DEFAULT
 
 SWEEP = sweep_of(
     workloads=(SweepWorkload("fillseq"), SweepWorkload("readrandom")),

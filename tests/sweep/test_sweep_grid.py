@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sweep_parts import axis, cells_of, sweep_of
 
 from lsmtune.errors import InputError
-from lsmtune.sweep import Axis, AxisKind, SweepWorkload
+from lsmtune.experiment.sweep import Axis, AxisKind, SweepWorkload
 
 OPTION = AxisKind.OPTION
 

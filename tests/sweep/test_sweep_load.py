@@ -10,17 +10,17 @@ import pytest
 from sweep_parts import cells_of
 
 from lsmtune.errors import InputError
-from lsmtune.records.request import Limits
-from lsmtune.spec.document import parse_document
-from lsmtune.sweep import (
+from lsmtune.experiment.sweep import (
     BUILT_IN,
     AxisKind,
     built_in,
+    built_in_text,
     load_sweep,
     parse_sweep,
     sweep_json_schema,
 )
-from lsmtune.sweep.load import built_in_text
+from lsmtune.model.files import parse_document
+from lsmtune.model.request import Limits
 
 PATH = Path("sweep.yaml")
 WHOLE = """\

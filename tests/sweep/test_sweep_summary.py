@@ -7,11 +7,12 @@ from dataclasses import replace
 import pytest
 from sweep_parts import axis, by_size, cells_of, failed, run_of, runs_of, sweep_of
 
-from lsmtune.records.measurement import Outcome
-from lsmtune.rounds import CellRun
-from lsmtune.stats.paired import paired_ratio
-from lsmtune.sweep import GridCell, SweepWorkload, summarise
-from lsmtune.sweep.estimate import is_rough, left_s, written_bytes
+from lsmtune.experiment.rounds_store import CellRun
+from lsmtune.experiment.sweep import SweepWorkload
+from lsmtune.experiment.sweep_grid import GridCell, is_rough, left_s, written_bytes
+from lsmtune.experiment.sweep_tables import summarise
+from lsmtune.model.measurement import Outcome
+from lsmtune.stats.intervals import paired_ratio
 
 SWEEP = sweep_of()
 CELLS = cells_of(SWEEP)

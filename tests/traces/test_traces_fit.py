@@ -12,13 +12,12 @@ from numpy.typing import NDArray
 from trace_parts import reuse, said
 
 from lsmtune.errors import InputError
-from lsmtune.records.workload import Distribution, PhaseKind, SineRate, StepRate
-from lsmtune.runners.reading import ProtocolError
-from lsmtune.traces import TraceFit, Wishes, fit_trace, trace_summary
-from lsmtune.traces.ranges import count_ranges
-from lsmtune.traces.rates import fit_rate
-from lsmtune.traces.sizes import TABLE_ROWS, fit_sizes
-from lsmtune.traces.summary import Histogram, KeyRange
+from lsmtune.model.reading import ProtocolError
+from lsmtune.model.workload import Distribution, PhaseKind, SineRate, StepRate
+from lsmtune.traces.fit import TraceFit, Wishes, fit_trace
+from lsmtune.traces.keys import count_ranges
+from lsmtune.traces.sizes import TABLE_ROWS, fit_rate, fit_sizes
+from lsmtune.traces.summary import Histogram, KeyRange, trace_summary
 
 Whole = NDArray[np.int64]
 RECORDS = 30_000

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from lsmtune.records.measurement import TraceDamage
-from lsmtune.runners.reading import ProtocolError
-from lsmtune.traces import trace_summary
+from lsmtune.model.measurement import TraceDamage
+from lsmtune.model.reading import ProtocolError
+from lsmtune.traces.summary import trace_summary
 
 GOLDEN = Path(__file__).parents[2] / "protocol" / "golden" / "messages-inspect.jsonl"
 

@@ -5,13 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsmtune.errors import InputError
-from lsmtune.records.workload import Durability, PhaseKind
-from lsmtune.workloads import (
-    NAMED_WORKLOADS,
-    WORKLOAD_PARAMETERS,
-    complete_parameters,
-    make_workload,
-)
+from lsmtune.model.workload import Durability, PhaseKind
+from lsmtune.workloads.db_bench import NAMED_WORKLOADS
+from lsmtune.workloads.parameter import WORKLOAD_PARAMETERS
+from lsmtune.workloads.stated import complete_parameters, make_workload
 
 FILLS = ("fillseq", "fillrandom")
 

@@ -11,11 +11,10 @@ from pathlib import Path
 import pytest
 
 from lsmtune.errors import InputError
-from lsmtune.records.workload import Distribution, Workload
-from lsmtune.stats.distinct import DistinctCounter
-from lsmtune.workloads import make_workload
-from lsmtune.workloads.ekvsb import Task, imported_workload, read_tasks
-from lsmtune.workloads.ekvsb_export import lines_of, tasks_of
+from lsmtune.model.workload import Distribution, Workload
+from lsmtune.stats.pareto import DistinctCounter
+from lsmtune.workloads.ekvsb import Task, imported_workload, lines_of, read_tasks, tasks_of
+from lsmtune.workloads.stated import make_workload
 
 
 def written(path: Path, tasks: list[object]) -> Path:

@@ -6,16 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from lsmtune.importers.properties import read_given
-from lsmtune.records.config import Config
-from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.measurement import Measurement, Outcome
-from lsmtune.records.request import LIMITS_DEFAULT, RunRequest
-from lsmtune.records.workload import Workload
-from lsmtune.runners.native import NativeRunner
-from lsmtune.workloads import make_workload
-from lsmtune.workloads.properties_file import properties_of
-from lsmtune.workloads.stated import state_workload
+from lsmtune.driver.native import NativeRunner
+from lsmtune.engines.importers.properties import read_given
+from lsmtune.engines.properties import properties_of
+from lsmtune.model.config import Config, EngineIdentity
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.request import LIMITS_DEFAULT, RunRequest
+from lsmtune.model.workload import Workload
+from lsmtune.workloads.stated import make_workload, state_workload
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 WORKLOADS = sorted([*DATA.glob("ycsb-cpp/workloads/*"), *DATA.glob("dku-contest/workloads/*")])

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lsmtune.spec.workload_file import parse_workload_file
-from lsmtune.spec.workload_models import MIX_OPERATIONS, MixModel, PhaseModel, WorkloadFileModel
-from lsmtune.workloads import WORKLOAD_NAMES
 from lsmtune.workloads.distributions import KEY_DISTRIBUTIONS, SIZE_DISTRIBUTIONS
+from lsmtune.workloads.file import parse_workload_file
+from lsmtune.workloads.file_models import MIX_OPERATIONS, MixModel, PhaseModel, WorkloadFileModel
+from lsmtune.workloads.stated import WORKLOAD_NAMES
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "workloads.md").read_text()
 FILES = re.findall(r"^```workload\n(.*?)^```$", PAGE, re.M | re.S)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lsmtune.records.workload import (
+from lsmtune.model.workload import (
     Companion,
     Distribution,
     Mix,
@@ -15,7 +15,7 @@ from lsmtune.records.workload import (
     StepRate,
 )
 from lsmtune.workloads.distributions import distribution_document
-from lsmtune.workloads.parts_document import doing_document
+from lsmtune.workloads.file import doing_document
 
 MEASURE = PhaseKind.MEASURE
 SCANS = Mix((("scan", 1.0),), records=9, scan_lengths=Distribution.of("constant", size=3))

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from lsmtune.errors import InputError
-from lsmtune.records.workload import Distribution, SineRate
-from lsmtune.workloads import FAMILIES, make_workload
+from lsmtune.model.workload import Distribution, SineRate
+from lsmtune.workloads.stated import FAMILIES, make_workload
 
 PUBLISHED = Path(__file__).resolve().parents[3] / "shared/data/rocksdb/mixgraph-params.json"
 NAMES = ("zippydb", "udb", "up2x", "social-graph")

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lsmtune.engines.properties import parse_properties, properties_of, read_properties
 from lsmtune.errors import InputError
-from lsmtune.workloads.properties_file import parse_properties, properties_of, read_properties
 
 
 def values(text: str) -> dict[str, str]:

@@ -8,15 +8,16 @@ from statistics import fmean
 import pytest
 
 from lsmtune.errors import InputError
-from lsmtune.records.workload import Distribution
+from lsmtune.model.workload import Distribution
 from lsmtune.workloads.distributions import (
     KEY_DISTRIBUTIONS,
     distribution_document,
     key_distribution,
+    largest_size,
+    mean_size,
     size_distribution,
 )
 from lsmtune.workloads.draw import size_chooser
-from lsmtune.workloads.sizes import largest_size, mean_size
 
 CASES = [
     Distribution.of("constant", size=7),

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from lsmtune.engines.properties import Property, parse_properties, properties_of
 from lsmtune.errors import InputError
-from lsmtune.records.workload import (
+from lsmtune.model.workload import (
     Distribution,
     Durability,
     KeyOrder,
@@ -17,10 +18,8 @@ from lsmtune.records.workload import (
     Workload,
     YcsbKeys,
 )
-from lsmtune.workloads import make_workload
-from lsmtune.workloads.properties_file import Property, parse_properties, properties_of
-from lsmtune.workloads.stated import state_workload
-from lsmtune.workloads.ycsb_export import properties_text
+from lsmtune.workloads.stated import make_workload, state_workload
+from lsmtune.workloads.ycsb import properties_text
 
 DATA = Path(__file__).resolve().parents[3] / "shared" / "data"
 WORKLOAD_FILES = sorted([*DATA.glob("ycsb-cpp/workloads/*"), *DATA.glob("dku-contest/workloads/*")])

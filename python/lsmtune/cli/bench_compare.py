@@ -1,24 +1,90 @@
-"""What `bench --runner all` says at its end: the runners side by side, and their ratios to ours."""
+"""The bytes of a database once it has settled, whichever program wrote it.
+
+What a program leaves behind cannot be compared: files that are obsolete and not yet removed, logs,
+and a tree that was still being compacted. So lsmtune's driver opens each database that a comparison
+has made, its own too, with the same options, writes memtables out, and waits for compactions.
+"""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from pathlib import Path
 
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from lsmtune.cli.bench import Arm, Arms, Missing
 from lsmtune.cli.bench_result import ROWS
-from lsmtune.cli.bench_runners import Arm, Arms, Missing
 from lsmtune.cli.output import NOT_KNOWN, failure_line
-from lsmtune.programs.performing import NATIVE
-from lsmtune.records.engine import Build, EngineIdentity
-from lsmtune.records.measurement import Measurement, Outcome, PhaseMeasurement
-from lsmtune.records.workload import PhaseKind
-from lsmtune.storage.codec import encode
+from lsmtune.driver.native_run import DATABASE
+from lsmtune.driver.runner import Runner
+from lsmtune.model.codec import encode
+from lsmtune.model.config import Build, EngineIdentity
+from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
+from lsmtune.model.request import Prepared, RunRequest
+from lsmtune.model.workload import PageCache, Phase, PhaseKind, Workload
+from lsmtune.programs.output import NATIVE
 from lsmtune.units import format_bytes
+
+_SETTLE = Phase("settle", PhaseKind.SETTLE)
+# The driver waits until nothing is due; what a first flush makes due, the second waits for.
+_TWICE = (_SETTLE, replace(_SETTLE, name="settle-again"))
+
+
+def settled_bytes(
+    driver: Runner, engine: EngineIdentity, request: RunRequest
+) -> tuple[int | None, str]:
+    """Bytes of the database that the run of `request` left, settled by `driver` on `engine`.
+
+    None, and why in one line, where the driver cannot: another version of the engine, a library
+    without a compression. The database is no longer in the folder of `request` then. Raises
+    InputError where the driver cannot be used.
+    """
+    if request.workload.databases != 1:
+        return None, "several databases"
+    nothing = Workload(
+        "settle",
+        (_SETTLE,),
+        num=1,
+        durability=request.workload.durability,
+        page_cache=PageCache.WARM,
+        column_families=request.workload.column_families,
+    )
+    asked = replace(request, engine=engine, workload=nothing, verify_keys=0, load_seed=None)
+    # The driver opens only what an earlier run prepared: one on an empty database notes that there
+    # is nothing to expect, and that is given for this one.
+    ledger = request.directory / "settled-ledger"
+    first = _run(driver, replace(asked, save_ledger=ledger), "settled-nothing")
+    if first.outcome is not Outcome.OK:
+        return None, _why(first)
+    again = replace(asked, workload=replace(nothing, phases=_TWICE), prepared=Prepared(ledger, 1))
+    found = _run(driver, again, "settled", request.directory / DATABASE)
+    if found.outcome is not Outcome.OK:
+        return None, _why(found)
+    return found.database_bytes, ""
+
+
+def _run(
+    driver: Runner, request: RunRequest, name: str, database: Path | None = None
+) -> Measurement:
+    """`request` in a folder of its own below that of the run, with `database` moved into it."""
+    folder = request.directory / name
+    folder.mkdir()
+    if database is not None:
+        database.rename(folder / DATABASE)
+    return driver.run(replace(request, directory=folder))
+
+
+def _why(measurement: Measurement) -> str:
+    error = measurement.error
+    return measurement.outcome.value if error is None else error.message
+
+
+# ----------
+# What `bench --runner all` says at its end: the runners side by side, and their ratios to ours.
 
 METRICS = (
     *("throughput_ops_s", "sustained_throughput_ops_s", "elapsed_s", "latency_us_p50"),

@@ -10,22 +10,22 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lsmtune.analysis.conditions import conditions_of
-from lsmtune.analysis.performance import level_numbers, middle, tree_depth
-from lsmtune.analysis.repeats import RepeatRow, repeat_rows
-from lsmtune.analysis.run_notices import condition_notices
-from lsmtune.analysis.trust_tables import Conditions
 from lsmtune.cli.output import NOT_KNOWN, failure_line
-from lsmtune.machine.cpu import cores_present
-from lsmtune.proof.run_length import factor_wanted, run_length, scaled_num
-from lsmtune.records.engine import Build
-from lsmtune.records.measurement import Measurement, Outcome, PhaseMeasurement
-from lsmtune.records.workload import PhaseKind, Workload
-from lsmtune.report.text import deviation
-from lsmtune.report.trust_words import condition_facts
-from lsmtune.storage.codec import encode
+from lsmtune.experiment.run_length import factor_wanted, run_length, scaled_num
+from lsmtune.machine.host import cores_present
+from lsmtune.model.codec import encode
+from lsmtune.model.config import Build
+from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
+from lsmtune.model.workload import PhaseKind, Workload
+from lsmtune.report.history import RepeatRow, repeat_rows
+from lsmtune.report.notices import condition_notices
+from lsmtune.report.proof import level_numbers, middle, tree_depth
+from lsmtune.report.sentences import condition_facts
+from lsmtune.report.trust import conditions_of
+from lsmtune.report.trust_tables import Conditions
+from lsmtune.report.words import deviation
 from lsmtune.units import format_bytes, format_duration
-from lsmtune.workloads import size_flags
+from lsmtune.workloads.stated import size_flags
 
 # What most people ask of a run, and so of its noise.
 _NOISE_SHOWN = (

@@ -25,11 +25,11 @@ from lsmtune.cli.flags import (
     whole_number,
 )
 from lsmtune.cli.proof_flags import CONFIDENCE_DEFAULT, share_of
-from lsmtune.engines.names import ENGINE_NAMES
+from lsmtune.engines.library import ENGINE_NAMES
 from lsmtune.errors import InputError, LsmtuneError, nearest_name
 
 if TYPE_CHECKING:
-    from lsmtune.contest.leaderboard import Leaderboard
+    from lsmtune.experiment.standings import Leaderboard
 
 COMMAND = "contest"
 WORKLOAD_DEFAULT = "contest"
@@ -144,7 +144,7 @@ def _contest(
 ) -> None:
     """Rank configurations of several teams, phase by phase and in total."""
     from lsmtune.cli.contest_run import ContestPlan, held
-    from lsmtune.report.leaderboard_formats import check_output
+    from lsmtune.report.leaderboard import check_output
 
     share = _confidence(confidence)
     for path in output or ():
@@ -176,8 +176,8 @@ def _contest(
 
 
 def _from_logs(texts: Sequence[str], confidence: float) -> Leaderboard:
-    from lsmtune.contest.leaderboard import leaderboard_of_logs
-    from lsmtune.contest.logs import log_files
+    from lsmtune.experiment.contest_scores import log_files
+    from lsmtune.experiment.standings import leaderboard_of_logs
 
     if not texts:
         raise InputError(COMMAND, "FILE", why="is missing", allowed="logs of YCSB-cpp")
@@ -207,7 +207,7 @@ def _confidence(text: str) -> float:
 
 
 def _metric(name: str) -> str:
-    from lsmtune.contest.scores import SCORE_METRICS
+    from lsmtune.experiment.contest_scores import SCORE_METRICS
 
     if name not in SCORE_METRICS:
         nearest = nearest_name(name, SCORE_METRICS)
@@ -217,9 +217,9 @@ def _metric(name: str) -> str:
 
 def _show_rules(path: Path | None, engine: str | None, as_json: bool) -> None:
     """The rules file as it is, which is one to start from; with --json what it says."""
-    from lsmtune.contest.rules import BUILT_IN, built_in_text, load_rules, parse_rules
-    from lsmtune.engines.names import ENGINE_KINDS, engine_kind
-    from lsmtune.importers.files import read_text
+    from lsmtune.engines.importers.base import read_text
+    from lsmtune.engines.library import ENGINE_KINDS, engine_kind
+    from lsmtune.experiment.contest import BUILT_IN, built_in_text, load_rules, parse_rules
 
     names = [engine_kind(engine, "--engine").name] if engine is not None else list(ENGINE_KINDS)
     if not as_json and path is None:
@@ -245,9 +245,8 @@ def _tell(board: Leaderboard, outputs: Sequence[Path], as_json: bool) -> None:
 
     from rich.console import Console
 
-    from lsmtune.cli.contest_view import leaderboard_view
-    from lsmtune.report.leaderboard_data import document
-    from lsmtune.report.leaderboard_formats import write_leaderboard
+    from lsmtune.cli.contest_run import leaderboard_view
+    from lsmtune.report.leaderboard import document, write_leaderboard
 
     for path in outputs:
         write_leaderboard(board, path)

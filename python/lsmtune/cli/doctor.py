@@ -13,6 +13,7 @@ import typer
 from rich.console import Console
 from rich.text import Text
 
+from lsmtune.cli.choices import choose_workload
 from lsmtune.cli.findings import Finding, Level, examine
 from lsmtune.cli.flags import (
     DEADLINE_DEFAULT,
@@ -29,12 +30,11 @@ from lsmtune.cli.flags import (
     limits_of,
     whole_number,
 )
-from lsmtune.cli.workload_choice import choose_workload
-from lsmtune.engines.names import STUDY_ENGINES
-from lsmtune.engines.page_cache import with_page_cache
+from lsmtune.engines.library import STUDY_ENGINES
+from lsmtune.engines.workload_options import with_page_cache
 from lsmtune.errors import ExitStatus, InputError, nearest_name
-from lsmtune.records.request import SEED_MAX
-from lsmtune.workloads import WORKLOAD_NAMES
+from lsmtune.model.request import SEED_MAX
+from lsmtune.workloads.stated import WORKLOAD_NAMES
 
 if TYPE_CHECKING:
     from lsmtune.cli.calibration import CalibrationRequest
@@ -153,8 +153,8 @@ class _Given:
     def request(self, time: str) -> CalibrationRequest:
         """What is to be calibrated. Raises InputError."""
         from lsmtune.cli.calibration import CalibrationRequest
-        from lsmtune.cli.engine_choice import chosen_engine
-        from lsmtune.runners.driver_binary import find_driver
+        from lsmtune.cli.choices import chosen_engine
+        from lsmtune.driver.conversation import find_driver
 
         time_s, allowed = duration_of(CALIBRATE_FLAG, time), ", ".join(STUDY_ENGINES)
         if self.engine is None:
@@ -201,9 +201,13 @@ def _calibrated(asked: CalibrationRequest, directory: Path, *, quiet: bool) -> d
 
     Raises typer.Exit when interrupted.
     """
-    from lsmtune.cli.calibration import calibrated, calibration_display
-    from lsmtune.cli.calibration_view import calibration_document, calibration_view
-    from lsmtune.cli.interrupt import stop_on_interrupt
+    from lsmtune.cli.calibration import (
+        calibrated,
+        calibration_display,
+        calibration_document,
+        calibration_view,
+    )
+    from lsmtune.cli.output import stop_on_interrupt
 
     for warning in asked.warnings:
         typer.echo(f"lsmtune: warning: {warning}", err=True)

@@ -12,18 +12,18 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from lsmtune.cli.probing import register_fetched, with_facts
+from lsmtune.cli.choices import register_fetched, with_facts
+from lsmtune.driver.conversation import find_driver
 from lsmtune.engines.install import INSTALLABLE, add, install_all
 from lsmtune.engines.libraries import (
-    Library,
+    Registry,
     find_library,
     library_warnings,
     list_libraries,
     registry_warnings,
 )
-from lsmtune.engines.registry import Registry
+from lsmtune.engines.library import Library
 from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.runners.driver_binary import find_driver
 
 _JSON = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from lsmtune.cli.config_name import ALLOWED, resolve_named
-from lsmtune.cli.files import write_file
+from lsmtune.cli.choices import ALLOWED, resolve_named
+from lsmtune.cli.output import write_file
 from lsmtune.engines.exporters import EXPORTERS, export
-from lsmtune.engines.names import ENGINE_KINDS, engine_kind
+from lsmtune.engines.library import ENGINE_KINDS, engine_kind
 from lsmtune.errors import InputError
 
 

@@ -12,17 +12,14 @@ from pathlib import Path
 import psutil
 
 from lsmtune.cli import engines as engine_list
+from lsmtune.driver.conversation import find_driver
 from lsmtune.engines.libraries import library_warnings
-from lsmtune.engines.names import ENGINE_KINDS
+from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.errors import InputError
-from lsmtune.machine import cpu
-from lsmtune.machine.cgroup import memory_group_obstacle
-from lsmtune.machine.filesystem import Mount, free_bytes, mount_of
-from lsmtune.machine.kernel_files import ROOT
-from lsmtune.machine.limits import cpu_limit, memory_limit
-from lsmtune.machine.page_cache import page_cache_use
-from lsmtune.machine.pressure import waiting_share
-from lsmtune.runners.driver_binary import find_driver
+from lsmtune.machine import host as cpu
+from lsmtune.machine.cgroup import cpu_limit, memory_group_obstacle, memory_limit
+from lsmtune.machine.filesystem import Mount, free_bytes, mount_of, page_cache_use
+from lsmtune.machine.host import ROOT, waiting_share
 from lsmtune.units import format_bytes
 
 # A study of the default sizes writes a few GiB; two runs may be on the disk at once.

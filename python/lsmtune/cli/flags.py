@@ -8,11 +8,12 @@ from typing import Annotated
 
 import typer
 
-from lsmtune.engines.names import ENGINE_NAMES
+from lsmtune.engines.library import ENGINE_NAMES
+from lsmtune.engines.properties import Properties
 from lsmtune.errors import InputError, nearest_name
-from lsmtune.records.config import Config, OptionValue
-from lsmtune.records.request import LIMITS_DEFAULT, SEED_MAX, TRIALS_MAX, Limits
-from lsmtune.records.workload import Workload
+from lsmtune.model.config import Config, OptionValue
+from lsmtune.model.request import LIMITS_DEFAULT, SEED_MAX, TRIALS_MAX, Limits
+from lsmtune.model.workload import Workload
 from lsmtune.units import (
     UnitError,
     format_bytes,
@@ -22,9 +23,7 @@ from lsmtune.units import (
     parse_bytes,
     parse_duration,
 )
-from lsmtune.workloads import FAMILIES, WORKLOAD_NAMES
-from lsmtune.workloads.properties_file import Properties
-from lsmtune.workloads.stated import Stated, state_workload
+from lsmtune.workloads.stated import FAMILIES, WORKLOAD_NAMES, Stated, state_workload
 
 DEADLINE_DEFAULT = format_duration(LIMITS_DEFAULT.deadline_s)
 MEMORY_DEFAULT = format_bytes(LIMITS_DEFAULT.memory_bytes)
@@ -185,7 +184,7 @@ def stated_workload(
         nearest = nearest_name(name, WORKLOAD_NAMES)
         allowed = f"{', '.join(WORKLOAD_NAMES)}; or a file"
         raise InputError("--workload", found=name, allowed=allowed, nearest=nearest)
-    from lsmtune.spec.workload_fields import workload_from_file
+    from lsmtune.workloads.study_fields import workload_from_file
 
     return workload_from_file(Path(name), parameters, WORKLOAD_FLAG, properties)
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from lsmtune.engines.catalogue import option_catalogue
+from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.memory_model import MemoryModel, memory_model
-from lsmtune.engines.names import ENGINE_KINDS
-from lsmtune.engines.options import option_catalogue
-from lsmtune.records.config import Config, option_text
-from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.request import Limits
-from lsmtune.records.workload import Durability
-from lsmtune.spec.safety import UnsafeUse, check_allowance, unsafe_uses
+from lsmtune.model.config import Config, EngineIdentity, option_text
+from lsmtune.model.request import Limits
+from lsmtune.model.workload import Durability
+from lsmtune.study.safety import UnsafeUse, check_allowance, unsafe_uses
 from lsmtune.units import format_bytes
 
 ALLOW_FLAG = "--allow-unsafe"

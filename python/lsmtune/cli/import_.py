@@ -1,4 +1,8 @@
-"""`lsmtune import`: what other programs wrote, as options or as a study file."""
+"""A baseline for an imported study of a program, which has no defaults of its own.
+
+The study needs a point of its space to compare with. What the file says is taken where the space
+holds it; the rest is the middle of each range, and the first choice.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,6 @@ from typing import Annotated, Any
 
 import typer
 
-from lsmtune.cli.files import write_file
 from lsmtune.cli.flags import (
     BudgetOption,
     JsonOption,
@@ -19,19 +22,17 @@ from lsmtune.cli.flags import (
     duration_of,
 )
 from lsmtune.cli.import_study import Role, Wanted, engine_of, make_study
-from lsmtune.engines.names import engine_kind
+from lsmtune.cli.output import write_file
+from lsmtune.engines.importers import IMPORTERS, chosen_format
+from lsmtune.engines.importers.base import Imported, ImportedConfig, ImportRequest, read_text
+from lsmtune.engines.library import engine_kind
 from lsmtune.errors import InputError, nearest_name
-from lsmtune.importers import (
-    IMPORTERS,
-    Imported,
-    ImportedConfig,
-    ImportRequest,
-    chosen_format,
-)
-from lsmtune.importers.files import read_text
-from lsmtune.importers.render import render_options, render_study
-from lsmtune.spec import parse_spec
-from lsmtune.workloads import WORKLOAD_NAMES
+from lsmtune.study.build import parse_spec
+from lsmtune.study.template import render_options, render_study
+from lsmtune.workloads.stated import WORKLOAD_NAMES
+
+# ----------
+# `lsmtune import`: what other programs wrote, as options or as a study file.
 
 COMMAND = "import"
 DEFAULT_OUTPUT = "study.yaml"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shlex
 from collections.abc import Mapping, Sequence
@@ -10,17 +11,40 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
-from lsmtune.cli.flags import WORKLOAD_FLAG, assignments, workload_of
-from lsmtune.cli.import_baseline import program_baseline
-from lsmtune.engines.names import ENGINE_KINDS
-from lsmtune.engines.options.spaces import ready_space
+from optuna.distributions import (
+    BaseDistribution,
+    CategoricalDistribution,
+    FloatDistribution,
+    IntDistribution,
+)
+from optuna.trial import FixedTrial
+from pydantic import ValidationError
+
+from lsmtune.cli.flags import (
+    WORKLOAD_FLAG,
+    assignments,
+    workload_of,
+)
+from lsmtune.engines.importers.base import (
+    ENGINE_FLAG,
+    Imported,
+    ImportedConfig,
+    ImportedStudy,
+)
+from lsmtune.engines.importers.names import find_option
+from lsmtune.engines.importers.nni_config import METRIC
+from lsmtune.engines.library import ENGINE_KINDS
+from lsmtune.engines.ready import ready_space
 from lsmtune.errors import InputError
-from lsmtune.importers import Imported, ImportedConfig, ImportedStudy
-from lsmtune.importers.base import ENGINE_FLAG
-from lsmtune.importers.names import find_option
-from lsmtune.importers.nni_config import METRIC
-from lsmtune.records.config import OptionValue
-from lsmtune.spec.safety import flattened, unsafe_option
+from lsmtune.model.config import OptionValue
+from lsmtune.model.fields import space_parts
+from lsmtune.model.files import parse_document
+from lsmtune.space.parameter import Parameter
+from lsmtune.space.space import Space, make_space
+from lsmtune.study.build_space import space_parameters
+from lsmtune.study.models import SpaceModel
+from lsmtune.study.safety import flattened, unsafe_option
+from lsmtune.study.template import render_study
 
 DEFAULT_WORKLOAD = "fillrandom"
 DEFAULT_TRIALS = 100
@@ -280,3 +304,62 @@ def _values(raw: Mapping[str, Any]) -> dict[str, list[OptionValue]]:
         ]
         found.setdefault(name, []).extend(values)
     return found
+
+
+def program_baseline(raw: Mapping[str, Any]) -> tuple[dict[str, OptionValue], dict[str, str]]:
+    """A point of the space of the study `raw`, and by parameter why a stated value is not in it.
+
+    A space that cannot be read gives no more than was stated: the study will not load, and says
+    why. Raises InputError for a space that contradicts itself.
+    """
+    stated = raw.get("baseline", {})
+    values: dict[str, OptionValue] = {}
+    replaced: dict[str, str] = {}
+    try:
+        space = _space_of(raw)
+    except ValidationError:
+        return dict(stated), {}
+    for parameter in space.evaluation_order:
+        if not all(condition.holds(values) for condition in parameter.conditions):
+            continue
+        value = stated.get(parameter.name)
+        if value is None or not parameter.contains(value):
+            taken = _nearest(parameter, value)
+            if value is not None:
+                replaced[parameter.name] = f"{taken} in place of {value}, which is not in the space"
+            value = taken
+        values[parameter.name] = value
+    return values, replaced
+
+
+def _space_of(raw: Mapping[str, Any]) -> Space:
+    document = parse_document(render_study({"space": raw["space"]}), "study.yaml")
+    model = SpaceModel.model_validate(space_parts(document.data["space"]))
+    return make_space(space_parameters(model, [], {}, document), document.source)
+
+
+def _nearest(parameter: Parameter, value: OptionValue | None) -> OptionValue:
+    """The bin nearest to `value` where there are bins to choose from, else the middle."""
+    bins = [] if parameter.numbers is None else parameter.numbers.binned
+    near = [number for number in bins if parameter.contains(number)]
+    if isinstance(value, int | float) and near:
+        return min(near, key=lambda number: abs(number - value))
+    variables = {
+        variable: 1.0 if variable == parameter.selector else _middle(distribution)
+        for variable, distribution in parameter.distributions().items()
+    }
+    # A selector of 1 picks the range, not a special value.
+    return parameter.suggest(FixedTrial(variables))
+
+
+def _middle(distribution: BaseDistribution) -> Any:
+    """The middle of a distribution, on its scale and its steps."""
+    if isinstance(distribution, CategoricalDistribution):
+        return distribution.choices[0]
+    if not isinstance(distribution, FloatDistribution | IntDistribution):
+        raise TypeError(f"no middle of {distribution}")
+    low, high, step = distribution.low, distribution.high, distribution.step
+    middle = math.sqrt(low * high) if distribution.log else (low + high) / 2
+    if step is not None:
+        middle = low + math.floor((middle - low) / step) * step
+    return int(middle) if isinstance(distribution, IntDistribution) else middle

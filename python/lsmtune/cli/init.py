@@ -8,22 +8,18 @@ from typing import Annotated, Any
 
 import typer
 
-from lsmtune.cli.files import write_file
+from lsmtune.cli.choices import Choice, PropertiesOption, PropertyOption, choose_workload
 from lsmtune.cli.flags import (
     WorkloadOption,
     WorkloadSetOption,
     duration_of,
 )
-from lsmtune.cli.workload_choice import (
-    Choice,
-    PropertiesOption,
-    PropertyOption,
-    choose_workload,
-)
-from lsmtune.engines.options.spaces import READY_SPACES, ready_space
+from lsmtune.cli.output import write_file
+from lsmtune.engines.ready import READY_SPACES, ready_space
 from lsmtune.errors import InputError, nearest_name
-from lsmtune.samplers import SAMPLERS, sampler_kind
-from lsmtune.spec import TEMPLATE_ENGINES, parse_spec, study_text
+from lsmtune.search.samplers import SAMPLERS, sampler_kind
+from lsmtune.study.build import parse_spec
+from lsmtune.study.template import TEMPLATE_ENGINES, study_text
 
 DEFAULT_WORKLOAD = "fillrandom"
 

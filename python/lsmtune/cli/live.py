@@ -6,20 +6,29 @@ All of this goes to stderr: stdout is for results.
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from lsmtune.cli.run_progress import PhaseProgress, RunProgress
-from lsmtune.cli.tune_progress import Plan, RunLine, TuneProgress, number, shown_value
-from lsmtune.proof.measurer import Clock
-from lsmtune.records.workload import PhaseKind
+from lsmtune.cli.tune_progress import (
+    PhaseProgress,
+    Plan,
+    RunLine,
+    RunProgress,
+    TuneProgress,
+    number,
+    shown_value,
+)
+from lsmtune.experiment.measurer import Clock
+from lsmtune.model.workload import PhaseKind
 from lsmtune.units import format_bytes, format_duration
 
 _REFRESHES_PER_S = 4
@@ -194,3 +203,48 @@ def _print_line(plan: Plan) -> Callable[[RunLine], None]:
 
 def _print(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
+
+
+# ----------
+# A progress bar for work of which the number of steps is known, once it takes a while.
+
+SILENT_S = 2.0
+
+
+@contextmanager
+def counted_progress(
+    label: str,
+    *,
+    console: Console | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[Callable[[int, int], None]]:
+    """What is yielded is told how many steps of how many are done; it shows them on stderr.
+
+    Nothing is shown in the first two seconds, nor where stderr is no terminal.
+    """
+    console = console or Console(stderr=True)
+    progress = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=console,
+        transient=True,
+    )
+    task, started_s = progress.add_task(label, total=None), clock()
+
+    def on_progress(done: int, of: int) -> None:
+        progress.update(task, completed=done, total=of)
+        if console.is_terminal and clock() - started_s >= SILENT_S:
+            progress.start()  # starting it again changes nothing
+
+    try:
+        yield on_progress
+    finally:
+        # One that was not started would end with an empty line all the same.
+        if progress.live.is_started:
+            progress.stop()
+
+
+# ----------
+# What one run is doing now, for displays: fed with the driver's messages.

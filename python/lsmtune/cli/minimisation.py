@@ -20,10 +20,16 @@ from lsmtune.cli.verification import (
     measuring,
     refuse_invalid,
 )
-from lsmtune.engines.names import ENGINE_KINDS
-from lsmtune.engines.options import catalogue_defaults, option_catalogue
+from lsmtune.driver.native import NativeRunner
+from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
+from lsmtune.engines.library import ENGINE_KINDS
+from lsmtune.experiment.measurer import Measurer
+from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.model.config import Config, EngineIdentity, OptionValue
+from lsmtune.model.goal import Goal
+from lsmtune.model.measurement import Outcome
+from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.proof.crash_test import CrashTest
-from lsmtune.proof.measurer import Measurer
 from lsmtune.proof.minimise import (
     Comparison,
     Kind,
@@ -37,15 +43,8 @@ from lsmtune.proof.minimise import (
 from lsmtune.proof.paired import prove
 from lsmtune.proof.pairs import Pair, Side, measurements, stored_pairs
 from lsmtune.proof.verdict import not_proven
-from lsmtune.records.config import Config, OptionValue
-from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.goal import Goal
-from lsmtune.records.measurement import Outcome
-from lsmtune.records.verdict import Verdict, VerdictOutcome
-from lsmtune.runners.native import NativeRunner
-from lsmtune.space.values import same_value
+from lsmtune.space.parameter import same_value
 from lsmtune.stats.sequential import pairs_at_least
-from lsmtune.storage.measurements import Role, StoredMeasurement
 from lsmtune.units import format_duration
 
 

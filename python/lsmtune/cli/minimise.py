@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lsmtune.cli.files import check_file, write_file
+from lsmtune.cli.choices import PropertiesOption, PropertyOption, choose_workload
 from lsmtune.cli.flags import (
     DEADLINE_DEFAULT,
     DISK_DEFAULT,
@@ -27,6 +27,7 @@ from lsmtune.cli.flags import (
     WorkloadSetOption,
     limits_of,
 )
+from lsmtune.cli.output import check_file, write_file
 from lsmtune.cli.proof_flags import (
     AUTO,
     CONFIDENCE_DEFAULT,
@@ -49,7 +50,6 @@ from lsmtune.cli.proof_flags import (
     plan_of,
 )
 from lsmtune.cli.verify import arms_of, named, objective_of, phase_notes, proof_folder
-from lsmtune.cli.workload_choice import PropertiesOption, PropertyOption, choose_workload
 from lsmtune.errors import ExitStatus
 
 if TYPE_CHECKING:
@@ -116,12 +116,12 @@ def _minimise(
     as_json: JsonOption = False,
 ) -> None:
     """Find the fewest options that keep a configuration's gain."""
-    from lsmtune.cli.engine_choice import chosen_engine
+    from lsmtune.cli.choices import chosen_engine
     from lsmtune.cli.minimisation import told_apart
     from lsmtune.cli.minimise_view import Minimising, format_for
     from lsmtune.cli.verification import Verification, judged
+    from lsmtune.driver.conversation import find_driver
     from lsmtune.proof.minimise import differing_options
-    from lsmtune.runners.driver_binary import find_driver
 
     started_s = time.monotonic()
     plan = plan_of(pairs, confidence, smallest_effect, method, budget)
@@ -168,8 +168,8 @@ def _carry_out(
     verification: Verification, allowed: Sequence[str], driver: Path, directory: Path | None
 ) -> Minimised:
     """Runs the steps with their display; Ctrl-C stops them in order."""
-    from lsmtune.cli.interrupt import stop_on_interrupt
     from lsmtune.cli.minimisation import minimisation_display, minimised
+    from lsmtune.cli.output import stop_on_interrupt
 
     with (
         proof_folder(directory) as path,
@@ -196,8 +196,8 @@ def _tell(asked: Minimising, found: Minimised, *, as_json: bool) -> None:
 
 def _end(asked: Minimising, found: Minimised, directory: Path | None, output: Path | None) -> None:
     """Writes the file that is wanted; raises typer.Exit for anything but a proved gain."""
-    from lsmtune.cli.interrupt import interrupted
     from lsmtune.cli.minimise_view import exported
+    from lsmtune.cli.output import interrupted
 
     if not found.result.complete:
         raise interrupted(directory)

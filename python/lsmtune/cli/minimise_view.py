@@ -14,16 +14,17 @@ from lsmtune.cli.output import NOT_KNOWN, digits, verdict_line, verdict_lines
 from lsmtune.cli.tune_result import value_text
 from lsmtune.cli.verification import Verification
 from lsmtune.cli.verify import OPT_IN, config_document
-from lsmtune.engines.exporters import EXPORTERS, ExportFormat, export
-from lsmtune.engines.names import ENGINE_KINDS
-from lsmtune.engines.options import catalogue_defaults
+from lsmtune.engines.catalogue import catalogue_defaults
+from lsmtune.engines.exporters import EXPORTERS, export
+from lsmtune.engines.exporters.spelling import ExportFormat
+from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.errors import InputError
+from lsmtune.model.codec import encode
+from lsmtune.model.config import Config, OptionValue, option_text
+from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.proof.crash_test import crash_line
 from lsmtune.proof.minimise import OptionEffect
-from lsmtune.records.config import Config, OptionValue, option_text
-from lsmtune.records.verdict import Verdict, VerdictOutcome
-from lsmtune.storage.codec import encode
-from lsmtune.study.result import verdict_document
+from lsmtune.study.observer import verdict_document
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,6 @@ import typer
 from rich.console import Console, RenderableType
 
 from lsmtune.cli.flags import JsonOption
-from lsmtune.cli.option_text import value_text
 from lsmtune.cli.option_views import (
     option_view,
     options_table,
@@ -20,13 +19,13 @@ from lsmtune.cli.option_views import (
     presets_table,
     space_view,
     spaces_table,
+    value_text,
 )
-from lsmtune.engines.names import ENGINE_KINDS, engine_kind
-from lsmtune.engines.options import OptionInfo, option_catalogue
-from lsmtune.engines.options.presets import PRESETS, Preset
-from lsmtune.engines.options.spaces import READY_SPACES, ReadySpace
+from lsmtune.engines.catalogue import OptionInfo, option_catalogue
+from lsmtune.engines.library import ENGINE_KINDS, engine_kind
+from lsmtune.engines.ready import PRESETS, READY_SPACES, Preset, ReadySpace
 from lsmtune.errors import InputError, nearest_name
-from lsmtune.space import Parameter
+from lsmtune.space.parameter import Parameter
 
 COMMAND = "options"
 EPILOG = "\n\n".join(

@@ -9,9 +9,9 @@ import typer
 
 from lsmtune.cli.flags import duration_of, whole_number
 from lsmtune.errors import InputError, nearest_name
-from lsmtune.records.objective import METRICS, Objective
-from lsmtune.records.pairing import PairMethod
-from lsmtune.records.workload import Workload
+from lsmtune.model.goal import METRICS, Objective
+from lsmtune.model.request import PairMethod
+from lsmtune.model.workload import Workload
 from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.units import UnitError, parse_share
 
@@ -158,7 +158,7 @@ def check_method(plan: ProofPlan, workload: Workload, *, native: bool = True) ->
 
     `native`: lsmtune's own driver performs the runs.
     """
-    from lsmtune.proof.method import refusal
+    from lsmtune.proof.pairs import refusal
 
     why = refusal(plan.method, [workload], native=native)
     if why and plan.method is not None:

@@ -10,12 +10,12 @@ from typing import Annotated
 
 import typer
 
-from lsmtune.analysis.importance import Method
-from lsmtune.cli.counted_progress import counted_progress
+from lsmtune.cli.live import counted_progress
 from lsmtune.errors import InputError, nearest_name
+from lsmtune.experiment.folder import StudyFolder, default_folder
 from lsmtune.report.formats import FORMATS, WrittenReport, write_as
-from lsmtune.report.headline import headline
-from lsmtune.storage.folder import StudyFolder, default_folder
+from lsmtune.report.importance import Method
+from lsmtune.report.sentences import headline
 
 METHODS: Mapping[str, Method | None] = MappingProxyType(
     {**{method.value: method for method in Method}, "none": None}

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lsmtune.cli.counted_progress import counted_progress
 from lsmtune.cli.flags import JsonOption, whole_number
+from lsmtune.cli.live import counted_progress
 from lsmtune.errors import ExitStatus
-from lsmtune.records.request import SEED_MAX
+from lsmtune.model.request import SEED_MAX
 
 if TYPE_CHECKING:
     from lsmtune.selftest.document import Report

@@ -11,14 +11,16 @@ import typer
 
 from lsmtune.cli.flags import JsonOption, LibraryOption, OptionSetOption, whole_number
 from lsmtune.errors import ExitStatus, LsmtuneError
-from lsmtune.records.request import SEED_MAX
+from lsmtune.model.request import SEED_MAX
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lsmtune.records.engine import EngineIdentity
-    from lsmtune.rounds import CellRun
-    from lsmtune.sweep import GridCell, Sweep, SweepResult
+    from lsmtune.experiment.rounds_store import CellRun
+    from lsmtune.experiment.sweep import Sweep
+    from lsmtune.experiment.sweep_grid import GridCell
+    from lsmtune.experiment.sweep_tables import SweepResult
+    from lsmtune.model.config import EngineIdentity
 
 COMMAND = "sweep"
 EPILOG = "\n\n".join(
@@ -133,11 +135,11 @@ def _sweep(
     as_json: JsonOption = False,
 ) -> None:
     """Measure a grid of workload parameters and option values."""
-    from lsmtune.cli.engine_choice import chosen_engine
-    from lsmtune.cli.sweep_flags import Given, default_folder, sweep_of
-    from lsmtune.cli.sweep_run import perform_sweep
-    from lsmtune.runners.driver_binary import find_driver
-    from lsmtune.sweep import grid, summarise
+    from lsmtune.cli.choices import chosen_engine
+    from lsmtune.cli.sweep_run import Given, default_folder, perform_sweep, sweep_of
+    from lsmtune.driver.conversation import find_driver
+    from lsmtune.experiment.sweep_grid import grid
+    from lsmtune.experiment.sweep_tables import summarise
 
     given = Given(
         file=file,
@@ -184,9 +186,9 @@ def _doubts(sweep: Sweep, identity: EngineIdentity, cells: Sequence[GridCell]) -
 
 def _conditions(cells: Sequence[GridCell], runs: Sequence[CellRun]) -> list[str]:
     """What of the machine makes the figures say less than they seem to."""
-    from lsmtune.analysis.conditions import conditions_of
-    from lsmtune.analysis.run_notices import condition_notices
-    from lsmtune.machine.cpu import cores_present
+    from lsmtune.machine.host import cores_present
+    from lsmtune.report.notices import condition_notices
+    from lsmtune.report.trust import conditions_of
 
     caches = {cell.cell.name: cell.cell.workload.page_cache for cell in cells}
     performed = [(run.measurement, caches[run.cell]) for run in runs if run.cell in caches]
@@ -208,8 +210,7 @@ def _show_plan(sweep: Sweep, cells: Sequence[GridCell], folder: Path, as_json: b
 def _tell(result: SweepResult, folder: Path, as_json: bool) -> None:
     """Write the files of the result and print it."""
     from lsmtune.cli.sweep_view import result_view
-    from lsmtune.report.sweep_documents import document
-    from lsmtune.report.sweep_files import write_sweep
+    from lsmtune.report.sweep import document, write_sweep
 
     if not result.runs:
         return

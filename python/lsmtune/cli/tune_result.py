@@ -5,27 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from lsmtune.analysis.front import front
-from lsmtune.analysis.notices import notices
-from lsmtune.analysis.source import StudyRecords, read_study
-from lsmtune.analysis.tables import Severity
 from lsmtune.cli.output import verdict_lines
 from lsmtune.cli.tune_progress import shown_value
-from lsmtune.engines.exporters import EXPORTERS, ExportFormat, export
-from lsmtune.engines.names import ENGINE_KINDS
-from lsmtune.engines.options import catalogue_defaults, option_catalogue
+from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
+from lsmtune.engines.exporters import EXPORTERS, export
+from lsmtune.engines.exporters.spelling import ExportFormat
+from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.store import Role
+from lsmtune.model.config import Config, EngineIdentity, OptionValue
+from lsmtune.model.measurement import Outcome
+from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.crash_test import crash_line
-from lsmtune.records.config import Config, OptionValue
-from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.measurement import Outcome
-from lsmtune.records.verdict import VerdictOutcome
-from lsmtune.report.text import option
-from lsmtune.space.values import same_value
-from lsmtune.spec import Spec
-from lsmtune.storage.folder import StudyFolder
-from lsmtune.storage.measurements import Role
-from lsmtune.study.result import TuneResult, result_document
+from lsmtune.report.front import front
+from lsmtune.report.notices import notices
+from lsmtune.report.source import StudyRecords, read_study
+from lsmtune.report.tables import Severity
+from lsmtune.report.words import option
+from lsmtune.space.parameter import same_value
+from lsmtune.study.observer import TuneResult, result_document
+from lsmtune.study.spec import Spec
 
 REPORT = "report.html"
 PARAMETERS = "parameters.json"

@@ -15,22 +15,19 @@ from lsmtune.cli.live import tune_display
 from lsmtune.cli.output import invalid
 from lsmtune.cli.proof_flags import NO_CRASH_TEST_FLAG
 from lsmtune.cli.tune_progress import Plan, TuneProgress
+from lsmtune.driver.runner import Runner
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.measurer import Measurer, loaded_databases
+from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.model.codec import encode
+from lsmtune.model.config import Config, EngineIdentity
+from lsmtune.model.goal import Direction, Goal, Objective, WeightedWorkload
+from lsmtune.model.measurement import Outcome
+from lsmtune.model.request import Limits
+from lsmtune.model.verdict import Verdict, VerdictOutcome
+from lsmtune.model.workload import Workload
 from lsmtune.proof.crash_test import CrashOutcome, CrashTest, Survived, survived
-from lsmtune.proof.loaded import loaded_databases
-from lsmtune.proof.measurer import Measurer
 from lsmtune.proof.paired import ProofPlan, prove
-from lsmtune.records.config import Config
-from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.goal import Goal, WeightedWorkload
-from lsmtune.records.measurement import Outcome
-from lsmtune.records.objective import Direction, Objective
-from lsmtune.records.request import Limits
-from lsmtune.records.verdict import Verdict, VerdictOutcome
-from lsmtune.records.workload import Workload
-from lsmtune.runners.base import Runner
-from lsmtune.storage.codec import encode
-from lsmtune.storage.folder import StudyFolder
-from lsmtune.storage.measurements import Role, StoredMeasurement
 
 # What loaded databases may take beside the runs of a proof; one that does not fit is not kept.
 DATABASES_BYTES = 20 << 30
@@ -82,7 +79,7 @@ def _doubts(asked: Verification, source: str) -> Doubts:
 
 @dataclass(frozen=True)
 class Description:
-    """A Verification as `storage.comparable.StudyDescription`: a study that searches nothing.
+    """A Verification as `experiment.folder.StudyDescription`: a study that searches nothing.
 
     The two configurations are not part of it: one folder may hold the proofs of many, and
     `stored_pairs` tells them apart.

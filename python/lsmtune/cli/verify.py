@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from lsmtune.cli.bench_runners import Asked, OneRunnerOption, ProgramOption
+from lsmtune.cli.bench import Asked, OneRunnerOption, ProgramOption
+from lsmtune.cli.choices import Choice, PropertiesOption, PropertyOption, choose_workload
 from lsmtune.cli.flags import (
     DEADLINE_DEFAULT,
     DISK_DEFAULT,
@@ -49,26 +50,20 @@ from lsmtune.cli.proof_flags import (
     check_method,
     plan_of,
 )
-from lsmtune.cli.workload_choice import (
-    Choice,
-    PropertiesOption,
-    PropertyOption,
-    choose_workload,
-)
 from lsmtune.errors import ExitStatus, InputError, nearest_name
-from lsmtune.programs.performing import NATIVE
+from lsmtune.model.goal import METRICS, Objective, default_direction
+from lsmtune.model.measurement import TOTAL_METRICS
+from lsmtune.model.verdict import VerdictOutcome
+from lsmtune.model.workload import Workload
+from lsmtune.programs.output import NATIVE
 from lsmtune.programs.registry import PROGRAM_INFOS
-from lsmtune.records.objective import METRICS, Objective, default_direction
-from lsmtune.records.totals import TOTAL_METRICS
-from lsmtune.records.verdict import VerdictOutcome
-from lsmtune.records.workload import Workload
 
 if TYPE_CHECKING:
     from lsmtune.cli.verification import Verification
+    from lsmtune.driver.runner import Runner
+    from lsmtune.model.config import Config
     from lsmtune.proof.crash_test import Survived
     from lsmtune.proof.paired import ProofPlan
-    from lsmtune.records.config import Config
-    from lsmtune.runners.base import Runner
 
 COMMAND = "verify"
 DEFAULT = "default"
@@ -126,7 +121,7 @@ def _verify(
     as_json: JsonOption = False,
 ) -> None:
     """Prove one configuration against another on paired, fresh runs."""
-    from lsmtune.cli.bench_runners import one_arm
+    from lsmtune.cli.bench import one_arm
     from lsmtune.cli.verification import Verification, judged
 
     started_s = time.monotonic()
@@ -163,7 +158,7 @@ def _verify(
 
 def _whole_runs(asked: Asked, plan: ProofPlan) -> list[str]:
     """What to know of a proof by a program, unless the user asked for what it does."""
-    from lsmtune.proof.method import slices_unusable
+    from lsmtune.proof.pairs import slices_unusable
 
     if asked.runner == NATIVE or plan.method is not None:
         return []
@@ -198,8 +193,8 @@ def arms_of(sources: Mapping[str, str], engine: str, choice: Choice) -> tuple[Co
 
     Raises InputError for one that is no configuration of `engine`.
     """
-    from lsmtune.cli.config_name import resolve
-    from lsmtune.engines.page_cache import with_page_cache
+    from lsmtune.cli.choices import resolve
+    from lsmtune.engines.workload_options import with_page_cache
 
     baseline, candidate = (
         with_page_cache(
@@ -250,7 +245,7 @@ def _refusal(verification: Verification, refused: Sequence[str]) -> Survived:
 
 def _prove(verification: Verification, runner: Runner, directory: Path | None) -> Survived:
     """The verdict; raises typer.Exit when interrupted before it stood."""
-    from lsmtune.cli.interrupt import interrupted, stop_on_interrupt
+    from lsmtune.cli.output import interrupted, stop_on_interrupt
     from lsmtune.cli.verification import proved, verification_display
 
     with (
@@ -267,8 +262,7 @@ def _prove(verification: Verification, runner: Runner, directory: Path | None) -
 @contextmanager
 def proof_folder(directory: Path | None) -> Iterator[Path]:
     """`directory`, or one of our own here that is removed afterwards."""
-    from lsmtune.storage.scratch import run_directory
-    from lsmtune.storage.trouble import explained
+    from lsmtune.experiment.files import explained, run_directory
 
     if directory is not None:
         yield directory
@@ -299,8 +293,8 @@ def _text(
 def _document(
     verification: Verification, found: Survived, refused: Sequence[str], warnings: Sequence[str]
 ) -> dict[str, object]:
-    from lsmtune.storage.codec import encode
-    from lsmtune.study.result import verdict_document
+    from lsmtune.model.codec import encode
+    from lsmtune.study.observer import verdict_document
 
     return {
         "baseline": config_document(verification.baseline),

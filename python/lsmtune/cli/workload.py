@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lsmtune.cli import workload_summary
-from lsmtune.cli.files import check_file, write_file
+from lsmtune.cli import workload_trace_view as workload_summary
+from lsmtune.cli.choices import PROPERTY_FLAG, PropertiesOption, PropertyOption
 from lsmtune.cli.flags import (
     JsonOption,
     SeedOption,
@@ -20,13 +20,13 @@ from lsmtune.cli.flags import (
     assignments,
     stated_workload,
 )
-from lsmtune.cli.workload_choice import PROPERTY_FLAG, PropertiesOption, PropertyOption
+from lsmtune.cli.output import check_file, write_file
+from lsmtune.engines.properties import properties_of
 from lsmtune.errors import InputError, nearest_name
-from lsmtune.workloads import FAMILIES, WORKLOAD_NAMES
-from lsmtune.workloads.properties_file import properties_of
+from lsmtune.workloads.stated import FAMILIES, WORKLOAD_NAMES
 
 if TYPE_CHECKING:
-    from lsmtune.records.workload import Workload
+    from lsmtune.model.workload import Workload
     from lsmtune.workloads.stated import Stated
 
 COMMAND = "workload"
@@ -109,7 +109,7 @@ def _show(
     as_json: JsonOption = False,
 ) -> None:
     """Show a workload: its phases, its parameters, and where its figures are from."""
-    from lsmtune.cli.workload_view import show_document, show_lines
+    from lsmtune.cli.workload_trace_view import show_document, show_lines
 
     stated = _stated(name, workload_set, properties, property_set)
     family = FAMILIES.get(name)
@@ -131,7 +131,7 @@ def _import(
     as_json: JsonOption = False,
 ) -> None:
     """Read a workload of another program into a workload file."""
-    from lsmtune.spec.workload_text import workload_document, workload_text
+    from lsmtune.workloads.file import workload_document, workload_text
 
     _check_out(out, force)
     format_name = _one_of(format_name, IMPORTS) if format_name else _format_of(file)
@@ -198,14 +198,14 @@ def _parts(stated: Stated, format_name: str, seed: int) -> tuple[Iterable[str], 
     """The text in parts, and what it cannot say."""
     workload = stated.workload
     if format_name == YAML:
-        from lsmtune.spec.workload_text import workload_text
+        from lsmtune.workloads.file import workload_text
 
         return [workload_text(workload, (f"Written by lsmtune: {workload.name}",))], ()
     if format_name == YCSB:
-        from lsmtune.workloads.ycsb_export import properties_text
+        from lsmtune.workloads.ycsb import properties_text
 
         return [properties_text(workload.name, stated.parameters, "workload export")], ()
-    from lsmtune.workloads.ekvsb_export import lines_of, what_is_lost
+    from lsmtune.workloads.ekvsb import lines_of, what_is_lost
 
     return lines_of(workload, seed, "workload export"), what_is_lost(workload)
 

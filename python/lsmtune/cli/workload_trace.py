@@ -33,8 +33,7 @@ from lsmtune.cli.flags import (
 from lsmtune.errors import InputError, LsmtuneError
 
 if TYPE_CHECKING:
-    from lsmtune.traces.ask import OnProgress
-    from lsmtune.traces.summary import TraceSummary
+    from lsmtune.traces.summary import OnProgress, TraceSummary
 
 INSPECT, FIT, REPLAY = "inspect", "fit", "replay"
 CLOSED, RECORDED = "closed", "recorded"
@@ -102,17 +101,17 @@ def _inspect(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a trace holds: operations, sizes, hot keys, reuse, and how they change."""
-    from lsmtune.cli.files import check_file
+    from lsmtune.cli.output import check_file
     from lsmtune.cli.workload_trace_view import summary_document, summary_lines
-    from lsmtune.runners.driver_binary import find_driver
-    from lsmtune.traces.ask import inspect_trace
+    from lsmtune.driver.conversation import find_driver
+    from lsmtune.traces.summary import inspect_trace
 
     if html is not None:
         check_file(html)
     with _progress() as on_progress:
         summary = inspect_trace(find_driver(), trace, ranges=ranges, on_progress=on_progress)
     if html is not None:
-        from lsmtune.report.trace_page import write_trace_page
+        from lsmtune.report.trace import write_trace_page
 
         write_trace_page(summary, html)
     if as_json:
@@ -151,9 +150,10 @@ def _fit(
 ) -> None:
     """Write a small workload whose run is like a trace, and say how well it fits."""
     from lsmtune.cli.workload_trace_view import fit_document, fit_lines
-    from lsmtune.report.trace_page import write_trace_page
-    from lsmtune.runners.driver_binary import find_driver
-    from lsmtune.traces import Wishes, fit_trace, inspect_trace
+    from lsmtune.driver.conversation import find_driver
+    from lsmtune.report.trace import write_trace_page
+    from lsmtune.traces.fit import Wishes, fit_trace
+    from lsmtune.traces.summary import inspect_trace
 
     _check_files(out, html, force=force)
     if rate not in RATES:
@@ -208,11 +208,10 @@ def _replay(
     as_json: JsonOption = False,
 ) -> None:
     """Load a database, settle it, and perform the operations of a trace on it."""
-    from lsmtune.cli.bench import Bench, measure_one
-    from lsmtune.cli.bench_runners import native_arm
+    from lsmtune.cli.bench import Bench, measure_one, native_arm
     from lsmtune.cli.flags import stated_workload
-    from lsmtune.engines.page_cache import with_page_cache
-    from lsmtune.traces.replay import replay_workload
+    from lsmtune.engines.workload_options import with_page_cache
+    from lsmtune.traces.fit import replay_workload
 
     if speed is not None and not 0 < speed < float("inf"):
         raise InputError("--speed", found=speed, allowed="a number above 0")
@@ -226,7 +225,7 @@ def _replay(
 
 
 def _check_files(out: Path, html: Path | None, *, force: bool) -> None:
-    from lsmtune.cli.files import check_file
+    from lsmtune.cli.output import check_file
 
     check_file(out)
     if out.is_file() and not force:
@@ -237,16 +236,16 @@ def _check_files(out: Path, html: Path | None, *, force: bool) -> None:
 
 
 def _write_workload(out: Path, trace: Path, workload: Any, warnings: tuple[str, ...]) -> None:
-    from lsmtune.cli.files import write_file
-    from lsmtune.spec.workload_text import workload_text
+    from lsmtune.cli.output import write_file
+    from lsmtune.workloads.file import workload_text
 
     write_file(out, workload_text(workload, (f"Fitted by lsmtune to {trace}", *warnings)))
 
 
 @contextmanager
 def _progress() -> Iterator[OnProgress]:
-    from lsmtune.cli.counted_progress import counted_progress
-    from lsmtune.runners.messages import TraceProgress
+    from lsmtune.cli.live import counted_progress
+    from lsmtune.driver.messages import TraceProgress
 
     with counted_progress("trace, bytes") as counted:
 

@@ -1,1 +1,1 @@
-"""Engine libraries: where they are, how they were built, how to get one; config exporters."""
+"""Engines: their options, their libraries, their memory, and option files in and out."""

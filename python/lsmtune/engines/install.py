@@ -1,41 +1,217 @@
-"""Get an engine library: install a known release, or take what the user names.
-
-Nothing here loads a library: the command line probes what these functions return and
-registers it. `python -m lsmtune.engines.install NAME...` only fetches, so that a set-up can
-fetch while the driver is still being compiled.
-"""
+"""The engine library inside a `rocksdbjni` jar: RocksDB's releases for Java carry one."""
 
 from __future__ import annotations
 
 import hashlib
+import platform
+import re
+import shutil
 import sys
+import zipfile
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
+from typing import IO
 
 import psutil
 
-from lsmtune.engines.build import detect_engine
-from lsmtune.engines.home import logs_folder
-from lsmtune.engines.jar import extract_library
-from lsmtune.engines.library import file_sha256
-from lsmtune.engines.names import ENGINE_KINDS, engine_kind
-from lsmtune.engines.source_tree import (
-    build_leveldb_with_snappy,
-    build_tree,
-    engine_of_tree,
-    tree_version,
+from lsmtune.engines.library import (
+    ENGINE_KINDS,
+    EngineKind,
+    detect_engine,
+    engine_kind,
+    file_sha256,
+    logs_folder,
 )
-from lsmtune.engines.staging import Fetched, install_folder
 from lsmtune.engines.steps import (
+    Fetched,
     Progress,
+    install_folder,
     kill_tree,
     open_log,
+    processors,
     require_programs,
     run_step,
 )
 from lsmtune.errors import InputError, LsmtuneError
+
+# Names inside the jar, by `platform.machine()`. They need glibc; the musl builds in the jar of
+# all platforms have names of their own.
+_MEMBERS = {
+    "x86_64": "librocksdbjni-linux64.so",
+    "aarch64": "librocksdbjni-linux-aarch64.so",
+    "ppc64le": "librocksdbjni-linux-ppc64le.so",
+    "s390x": "librocksdbjni-linux-s390x.so",
+    "riscv64": "librocksdbjni-linux-riscv64.so",
+}
+
+
+def extract_library(jar: Path, folder: Path, source: str) -> Path:
+    """Copy this machine's engine library out of `jar` into `folder`; returns the new file.
+
+    Raises InputError, naming `source`, when the file is no jar or holds none for this machine.
+    """
+    machine = platform.machine()
+    wanted = _MEMBERS.get(machine)
+    try:
+        with zipfile.ZipFile(jar) as archive:
+            libraries = [n for n in archive.namelist() if n.endswith(".so")]
+            if wanted is None or wanted not in libraries:
+                why = f"holds no RocksDB library for {machine}"
+                allowed = wanted or "a machine among " + ", ".join(_MEMBERS)
+                raise InputError(
+                    source, found=", ".join(libraries) or str(jar), why=why, allowed=allowed
+                )
+            target = folder / wanted
+            with archive.open(wanted) as inside, target.open("wb") as outside:
+                shutil.copyfileobj(inside, outside)
+            return target
+    except zipfile.BadZipFile as error:
+        raise InputError(source, found=str(jar), why=f"not a jar ({error})") from error
+    except OSError as error:
+        raise InputError(source, found=str(jar), why=str(error.strerror)) from error
+
+
+# ----------
+# Engine libraries built in release mode from a source tree, with cmake.
+
+# Both engines and snappy ask for cmake versions whose rules cmake 4 dropped.
+_ANY_CMAKE = "-DCMAKE_POLICY_VERSION_MINIMUM=3.5"
+_RELEASE = "-DCMAKE_BUILD_TYPE=Release"
+
+_LEVELDB = ("-DBUILD_SHARED_LIBS=ON", "-DLEVELDB_BUILD_TESTS=OFF", "-DLEVELDB_BUILD_BENCHMARKS=OFF")
+_SNAPPY = (
+    "-DBUILD_SHARED_LIBS=OFF",
+    "-DSNAPPY_BUILD_TESTS=OFF",
+    "-DCMAKE_POSITION_INDEPENDENT_CODE=ON",
+    "-DCMAKE_INSTALL_LIBDIR=lib",
+)
+# LevelDB looks for these libraries by linking a C program. Such a program finds neither a library
+# outside the system's folders nor the C++ runtime that a static snappy needs, and LevelDB is then
+# built without snappy and says nothing. An answer that is given is not looked for: snappy is
+# linked or the build fails, and what else this machine has makes no difference.
+_LEVELDB_LIBRARIES = ("-DHAVE_SNAPPY=ON", "-DHAVE_CRC32C=OFF", "-DHAVE_TCMALLOC=OFF")
+_ROCKSDB = (
+    "-DROCKSDB_BUILD_SHARED=ON",
+    "-DFAIL_ON_WARNINGS=OFF",
+    "-DWITH_GFLAGS=OFF",
+    "-DWITH_TESTS=OFF",
+    "-DWITH_TOOLS=OFF",
+    "-DWITH_CORE_TOOLS=OFF",
+    "-DWITH_BENCHMARK_TOOLS=OFF",
+)
+# RocksDB stops when a compression it was told to use has no header, so each is asked for only
+# where its header is: cmake option -> header.
+_ROCKSDB_COMPRESSIONS = {
+    "WITH_SNAPPY": "snappy.h",
+    "WITH_LZ4": "lz4.h",
+    "WITH_ZSTD": "zstd.h",
+    "WITH_ZLIB": "zlib.h",
+    "WITH_BZ2": "bzlib.h",
+}
+_HEADER_FOLDERS = (Path("/usr/include"), Path("/usr/local/include"))
+
+
+def engine_of_tree(tree: Path) -> EngineKind | None:
+    """The engine whose source tree this is, by its C header; None when it is neither's."""
+    for kind in ENGINE_KINDS.values():
+        if (tree / "include" / kind.name / "c.h").is_file() and (tree / "CMakeLists.txt").is_file():
+            return kind
+    return None
+
+
+def tree_version(tree: Path, kind: EngineKind) -> str:
+    """The version that the tree's headers state, or `unknown`."""
+    header = tree / "include" / kind.name / ("version.h" if kind.name == "rocksdb" else "db.h")
+    if not header.is_file():
+        return "unknown"
+    text = header.read_text(encoding="utf-8", errors="replace")
+    if kind.name == "rocksdb":
+        numbers = [re.search(rf"ROCKSDB_{p} (\d+)", text) for p in ("MAJOR", "MINOR", "PATCH")]
+    else:
+        numbers = [re.search(rf"k{p}Version = (\d+)", text) for p in ("Major", "Minor")]
+    return ".".join(n.group(1) for n in numbers if n) or "unknown"
+
+
+def build_tree(tree: Path, kind: EngineKind, work: Path, log: IO[str], progress: Progress) -> Path:
+    """Build the tree's shared library in `work`; returns its path. The tree is not written to.
+
+    RocksDB takes about 20 processor-minutes, LevelDB one. Raises LsmtuneError when a program is
+    missing or fails.
+    """
+    require_programs(("cmake", "c++"), f"to build {kind.name} from sources")
+    if kind.name == "rocksdb":
+        progress("building RocksDB takes about 20 processor-minutes")
+        flags, target = (*_ROCKSDB, *_compression_flags()), "rocksdb-shared"
+    else:
+        flags, target = _LEVELDB, "leveldb"
+    cmake_build(f"building {kind.name} {tree_version(tree, kind)}", tree, work / "build", flags,
+                target, log, progress)  # fmt: skip
+    return _built_library(work / "build", kind)
+
+
+def build_leveldb_with_snappy(
+    leveldb: Path, snappy: Path, work: Path, log: IO[str], progress: Progress
+) -> Path:
+    """Build LevelDB with this snappy inside, so that it compresses wherever it is loaded."""
+    require_programs(("cmake", "c++"), "to build leveldb from sources")
+    prefix = work / "prefix"
+    install = f"-DCMAKE_INSTALL_PREFIX={prefix}"
+    cmake_build("building snappy", snappy, work / "snappy", (*_SNAPPY, install), "install", log,
+                progress)  # fmt: skip
+    flags = (
+        *_LEVELDB,
+        *_LEVELDB_LIBRARIES,
+        # LevelDB of this age names the library and no folder.
+        f'-DCMAKE_CXX_FLAGS=-I"{prefix}/include"',
+        f'-DCMAKE_SHARED_LINKER_FLAGS=-L"{prefix}/lib"',
+    )
+    cmake_build("building leveldb", leveldb, work / "build", flags, "leveldb", log, progress)
+    return _built_library(work / "build", ENGINE_KINDS["leveldb"])
+
+
+def cmake_build(
+    what: str,
+    tree: Path,
+    build: Path,
+    flags: tuple[str, ...],
+    target: str,
+    log: IO[str],
+    progress: Progress,
+) -> None:
+    """Configure `tree` in release mode in the folder `build` and build `target` there."""
+    configure = ["cmake", "-S", str(tree), "-B", str(build), _RELEASE, _ANY_CMAKE, *flags]
+    run_step(f"{what}: configuring", configure, log, progress)
+    make = ["cmake", "--build", str(build), "--target", target, "--parallel", str(processors())]
+    run_step(what, make, log, progress)
+
+
+def _compression_flags() -> list[str]:
+    def has(header: str) -> bool:
+        return any((folder / header).is_file() for folder in _HEADER_FOLDERS)
+
+    return [
+        f"-D{option}={'ON' if has(header) else 'OFF'}"
+        for option, header in _ROCKSDB_COMPRESSIONS.items()
+    ]
+
+
+def _built_library(build: Path, kind: EngineKind) -> Path:
+    for path in sorted(build.glob(f"{kind.soname_stem}.so*")):
+        if path.is_file():
+            # The file behind the version links, under the plain name.
+            plain = build / f"{kind.soname_stem}.so"
+            return plain if plain.is_file() else path
+    raise LsmtuneError(f"the build of {kind.name} ended without {kind.soname_stem}.so in {build}")
+
+
+# ----------
+# Get an engine library: install a known release, or take what the user names.
+#
+# Nothing here loads a library: the command line probes what these functions return and
+# registers it. `python -m lsmtune.engines.install NAME...` only fetches, so that a set-up can
+# fetch while the driver is still being compiled.
 
 ROCKSDB_VERSION = "10.2.1"
 _ROCKSDB_ARTIFACT = f"org.rocksdb:rocksdbjni:{ROCKSDB_VERSION}:jar:linux64"

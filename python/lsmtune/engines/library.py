@@ -1,13 +1,89 @@
-"""An engine library: a file that can be loaded, and what is known of it."""
+"""The engines that are loaded from a library, and what tells their libraries apart."""
 
 from __future__ import annotations
 
 import hashlib
+import os
+import platform
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
-from lsmtune.records.engine import EngineIdentity
+import platformdirs
+from elftools.common.exceptions import ELFError
+from elftools.elf.elffile import ELFFile
+from elftools.elf.hash import GNUHashSection
+from elftools.elf.sections import SymbolTableSection
+
+from lsmtune.errors import InputError, nearest_name
+from lsmtune.model.config import Build, EngineIdentity
+
+
+@dataclass(frozen=True)
+class EngineKind:
+    """What lsmtune must know of an engine to recognise its library.
+
+    `entry_point` is a C function that every version exports; `namespace` is the C++ namespace
+    of its classes; `soname_stem` is the part of the file name before `.so`.
+    """
+
+    name: str
+    entry_point: str
+    namespace: str
+    soname_stem: str
+
+
+ENGINE_KINDS = {
+    kind.name: kind
+    for kind in (
+        EngineKind("rocksdb", "rocksdb_open", "rocksdb", "librocksdb"),
+        EngineKind("leveldb", "leveldb_open", "leveldb", "libleveldb"),
+    )
+}
+
+# Engines that are part of the driver: nothing to install, nothing to register.
+BUILT_IN_ENGINES = ("memory", "noop")
+
+ENGINE_NAMES = (*ENGINE_KINDS, *BUILT_IN_ENGINES)
+
+# `noop` stores nothing, so a study of it would compare nothing.
+STUDY_ENGINES = tuple(name for name in ENGINE_NAMES if name != "noop")
+
+
+def engine_kind(name: str, source: str = "engine") -> EngineKind:
+    """The engine called `name`. Raises InputError, naming `source`, for any other name."""
+    kind = ENGINE_KINDS.get(name)
+    if kind is None:
+        allowed = ", ".join(ENGINE_KINDS)
+        nearest = nearest_name(name, ENGINE_KINDS)
+        raise InputError(source, found=name, allowed=allowed, nearest=nearest)
+    return kind
+
+
+# ----------
+# Where lsmtune keeps what outlives a study: engine libraries, their registry, build logs.
+
+
+def lsmtune_home() -> Path:
+    """The folder named by LSMTUNE_HOME, else the platform's folder for user data. Not created."""
+    chosen = os.environ.get("LSMTUNE_HOME")
+    if chosen:
+        return Path(chosen).expanduser().absolute()
+    return platformdirs.user_data_path("lsmtune")
+
+
+def engines_folder() -> Path:
+    """Where engine libraries and their registry live. Not created."""
+    return lsmtune_home() / "engines"
+
+
+def logs_folder() -> Path:
+    """Where the logs of downloads and builds are kept. Not created."""
+    return lsmtune_home() / "logs"
+
+
+# ----------
+# An engine library: a file that can be loaded, and what is known of it.
 
 
 @dataclass(frozen=True)
@@ -34,3 +110,105 @@ def file_sha256(path: Path) -> str:
     """The SHA-256 of a file's bytes, in hexadecimal."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# ----------
+# What an engine library's ELF file tells: which engine it is, for which machine, which build.
+#
+# How a release build is told from one with assertions: an assertion that is compiled in leaves
+# the signature of the function around it (`__PRETTY_FUNCTION__`, for example
+# `void leveldb::Slice::remove_prefix(size_t)`) among the read-only strings, and nothing else in
+# either engine does. Signatures inside the engine's own namespace, counted in real libraries:
+#
+#     rocksdbjni 10.2.1, linux64 and linux-aarch64 (release)      0
+#     Debian 12 librocksdb.so.7.8 (assertions on)              2516
+#     LevelDB 1.22, CMAKE_BUILD_TYPE=Release                      0
+#     Debian 12 libleveldb.so.1d, 1.23 (assertions on)          126
+#
+# That `__assert_fail` is imported tells nothing: the release rocksdbjni imports it too, for the
+# compression libraries inside it.
+
+# Fewer than this could be a stray string of a fork (a log line that quotes a signature); both
+# builds with assertions on have more than a hundred.
+_SIGNATURES_OF_AN_ASSERTIONS_BUILD = 20
+
+_MACHINES = {
+    "EM_X86_64": "x86_64",
+    "EM_AARCH64": "aarch64",
+    "EM_PPC64": "ppc64le",
+    "EM_S390": "s390x",
+    "EM_RISCV": "riscv64",
+}
+
+
+def build_type(path: Path, engine_name: str) -> Build:
+    """How the library at `path` was compiled; UNKNOWN when the file does not tell.
+
+    Raises OSError when the file cannot be read.
+    """
+    kind = ENGINE_KINDS.get(engine_name)
+    if kind is None:
+        return Build.UNKNOWN
+    try:
+        with path.open("rb") as file:
+            elf = ELFFile(file)
+            signatures = _count_signatures(elf, kind)
+            if signatures >= _SIGNATURES_OF_AN_ASSERTIONS_BUILD:
+                return Build.ASSERTIONS_ON
+            if signatures == 0 and _exports(elf, kind.entry_point):
+                return Build.RELEASE
+    except (ELFError, UnicodeDecodeError):
+        return Build.UNKNOWN
+    return Build.UNKNOWN
+
+
+def detect_engine(path: Path, source: str) -> EngineKind:
+    """The engine whose C interface the shared library at `path` exports.
+
+    Raises InputError, naming `source`, when the file is missing, is no ELF file, is for another
+    machine, or exports no known engine's C interface.
+    """
+    if not path.is_file():
+        why = "no such file" if not path.exists() else "not a file"
+        raise InputError(source, found=str(path), why=why)
+    try:
+        with path.open("rb") as file:
+            elf = ELFFile(file)
+            machine = _MACHINES.get(elf["e_machine"], str(elf["e_machine"]))
+            exported = {k for k in ENGINE_KINDS if _exports(elf, ENGINE_KINDS[k].entry_point)}
+    except PermissionError as error:
+        raise InputError(source, found=str(path), why="cannot be read") from error
+    except (ELFError, UnicodeDecodeError) as error:
+        why = f"not a shared library (no ELF file: {error})"
+        raise InputError(source, found=str(path), why=why) from error
+    if machine != platform.machine():
+        why = f"built for {machine}, but this machine is {platform.machine()}"
+        raise InputError(source, found=str(path), why=why)
+    for kind in ENGINE_KINDS.values():
+        if kind.name in exported:
+            return kind
+    allowed = "a library that exports " + " or ".join(k.entry_point for k in ENGINE_KINDS.values())
+    raise InputError(source, found=str(path), why="not an engine library", allowed=allowed)
+
+
+def _exports(elf: ELFFile, name: str) -> bool:
+    """Whether the library defines `name` for others to call."""
+    # The hash table holds defined symbols only and is found at once; walking the tens of
+    # thousands of dynamic symbols of RocksDB takes most of a second.
+    hashed = elf.get_section_by_name(".gnu.hash")
+    if isinstance(hashed, GNUHashSection):
+        return hashed.get_symbol(name) is not None
+    table = elf.get_section_by_name(".dynsym")
+    if not isinstance(table, SymbolTableSection):
+        return False
+    return any(s["st_shndx"] != "SHN_UNDEF" for s in table.get_symbol_by_name(name) or ())
+
+
+def _count_signatures(elf: ELFFile, kind: EngineKind) -> int:
+    """Distinct read-only strings that are the signature of a function in the engine's namespace."""
+    section = elf.get_section_by_name(".rodata")
+    if section is None:
+        return 0
+    signature = re.compile(rb"(?:[ -~]* )?[*&]*" + kind.namespace.encode() + rb"::[ -~]*\([ -~]*\)")
+    strings = {text for text in section.data().split(b"\0") if signature.match(text)}
+    return len(strings)

@@ -42,8 +42,7 @@ import math
 from dataclasses import dataclass
 
 from lsmtune.engines.library import version_key
-from lsmtune.engines.memory_options import ModelOptions
-from lsmtune.engines.memory_parts import StoredData, clipped
+from lsmtune.engines.memory_options import ModelOptions, StoredData, clipped
 from lsmtune.errors import InputError
 
 _KIB, _MIB, _GIB = 2**10, 2**20, 2**30

@@ -1,11 +1,8 @@
-"""A control group of its own for a run, so that the kernel holds it below a memory limit.
+"""Where the control groups of this process are: its own, and those above it.
 
-Made where this process may make one: version 1 below its own group; version 2 below the nearest
-group that gives its children the memory controller, which is never its own unless that is the
-root, because a group with processes in it may not (Linux kernel documentation,
-`admin-guide/cgroup-v2.rst`, "No Internal Process Constraint").
-
-A group counts page cache too, but the kernel drops that before it kills anything.
+Version 1 has a hierarchy per controller, version 2 one for all (Linux kernel documentation,
+`admin-guide/cgroup-v1/` and `admin-guide/cgroup-v2.rst`). They are looked for where systemd and
+container engines mount them, below /sys/fs/cgroup.
 """
 
 from __future__ import annotations
@@ -22,9 +19,99 @@ from pathlib import Path
 from types import TracebackType
 
 from lsmtune.errors import LsmtuneError
-from lsmtune.machine.group_folders import groups_v1, groups_v2
-from lsmtune.machine.kernel_files import ROOT, field_of, text_of
-from lsmtune.machine.limits import memory_limit
+from lsmtune.machine.host import ROOT, field_of, number_of, text_of
+
+_TOP = "sys/fs/cgroup"
+
+
+def groups_v1(controller: str, root: Path) -> list[Path]:
+    """Folders of this process's groups of version 1, its own first, then those above it."""
+    for controllers, path in _lines(root):
+        if controller in controllers.split(","):
+            return _upwards(root / _TOP / controllers, path)
+    return []
+
+
+def groups_v2(root: Path) -> list[Path]:
+    """Folders of this process's groups of version 2, its own first, then those above it."""
+    for controllers, path in _lines(root):
+        if controllers == "":
+            return _upwards(root / _TOP, path)
+    return []
+
+
+def _lines(root: Path) -> list[tuple[str, str]]:
+    """Controllers and path of each line `number:controllers:path` of cgroups(7)."""
+    lines = (text_of(root / "proc/self/cgroup") or "").splitlines()
+    parts = [line.split(":", 2) for line in lines]
+    return [(part[1], part[2]) for part in parts if len(part) == 3]
+
+
+def _upwards(top: Path, path: str) -> list[Path]:
+    """The group at `path` below `top` and all above it.
+
+    Inside a container the path may be that of the host, which cannot be seen here, or lead above
+    the top: the top folder is then the container's own group.
+    """
+    group = Path(path).relative_to("/") if path.startswith("/") else Path(path)
+    if ".." in group.parts or not (top / group).is_dir():
+        return [top]
+    return [top / part for part in (group, *group.parents)]
+
+
+# ----------
+# What the control groups of this process allow it: memory and processor time.
+
+# Version 1 has no word for "no limit"; it shows the largest page-aligned number.
+_NO_LIMIT_BYTES = 2**60
+
+
+@dataclass(frozen=True)
+class MemoryLimit:
+    """The limit that binds this process, and what its group uses of it, page cache included."""
+
+    limit_bytes: int
+    usage_bytes: int | None
+
+
+def memory_limit(root: Path = ROOT) -> MemoryLimit | None:
+    """The least memory limit of this process's control groups, versions 1 and 2; None for none."""
+    names = ("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")
+    found = []
+    for folders, (limit, usage) in zip(
+        (groups_v2(root), groups_v1("memory", root)), names, strict=True
+    ):
+        for folder in folders:
+            limit_bytes = number_of(folder / limit)
+            if limit_bytes is not None and limit_bytes < _NO_LIMIT_BYTES:
+                found.append(MemoryLimit(limit_bytes, number_of(folder / usage)))
+    return min(found, key=lambda each: each.limit_bytes, default=None)
+
+
+def cpu_limit(root: Path = ROOT) -> float | None:
+    """The least processor quota of this process's control groups, in processors."""
+    found = []
+    for folder in groups_v2(root):
+        words = (text_of(folder / "cpu.max") or "").split()
+        if len(words) == 2 and words[0].isdecimal():
+            found.append(int(words[0]) / int(words[1]))
+    for folder in groups_v1("cpu", root):
+        quota = number_of(folder / "cpu.cfs_quota_us")
+        period = number_of(folder / "cpu.cfs_period_us")
+        if quota is not None and quota > 0 and period:
+            found.append(quota / period)
+    return min(found, default=None)
+
+
+# ----------
+# A control group of its own for a run, so that the kernel holds it below a memory limit.
+#
+# Made where this process may make one: version 1 below its own group; version 2 below the nearest
+# group that gives its children the memory controller, which is never its own unless that is the
+# root, because a group with processes in it may not (Linux kernel documentation,
+# `admin-guide/cgroup-v2.rst`, "No Internal Process Constraint").
+#
+# A group counts page cache too, but the kernel drops that before it kills anything.
 
 PREFIX = "lsmtune-"
 _NAME = re.compile(rf"{PREFIX}(\d+)-\d+")

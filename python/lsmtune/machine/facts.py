@@ -7,16 +7,16 @@ from pathlib import Path
 
 import psutil
 
-from lsmtune.machine.cpu import (
+from lsmtune.machine.cgroup import cpu_limit, memory_limit
+from lsmtune.machine.filesystem import mount_of
+from lsmtune.machine.host import (
+    ROOT,
     clock_source,
     cores_present,
     governors,
     load_average,
     processor_name,
 )
-from lsmtune.machine.filesystem import mount_of
-from lsmtune.machine.kernel_files import ROOT
-from lsmtune.machine.limits import cpu_limit, memory_limit
 from lsmtune.units import format_bytes
 
 

@@ -1,1 +1,1 @@
-"""Programs that people trust: how each is called, and what it prints. No process starts here."""
+"""Other programs that perform runs: db_bench, YCSB-cpp, ekvsb, or any command."""

@@ -16,8 +16,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from lsmtune.programs.histogram_output import TITLE, HistogramText, read_histogram
-from lsmtune.programs.text_lines import Line, LineReader
+from lsmtune.programs.db_bench import TITLE, HistogramText, read_histogram
+from lsmtune.programs.output import Line, LineReader
 
 _STATS = re.compile(r"\*\* (?P<what>.+?) (?:\[(?P<family>[^\]]*)\] )?\*\*")
 _DASHES = re.compile(r"-{3,}")

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from lsmtune.errors import InputError
-from lsmtune.programs.text_lines import Line, LineReader
+from lsmtune.programs.output import Line, LineReader
 
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"
 _STATUS = re.compile(

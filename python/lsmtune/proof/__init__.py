@@ -1,1 +1,1 @@
-"""Paired, interleaved verification and its verdict."""
+"""Proof: pairs, verdicts, calibration, the crash test, and the fewest options that keep a gain."""

@@ -15,21 +15,19 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
 
+from lsmtune.driver.native import CrashCheck, KilledRun
 from lsmtune.errors import InputError
-from lsmtune.proof.measurer import Measurer
-from lsmtune.proof.observer import RunObserver
-from lsmtune.proof.place import Place
-from lsmtune.proof.seeds import Stream, derive_seed
-from lsmtune.records.config import Config
-from lsmtune.records.measurement import Outcome
-from lsmtune.records.request import Limits, RunRequest
-from lsmtune.records.verdict import Verdict, VerdictOutcome
-from lsmtune.records.workload import Durability, PageCache, Phase, PhaseKind, Workload
-from lsmtune.runners.crash_check import CrashCheck, KilledRun
-from lsmtune.storage.codec import decode, encode
-from lsmtune.storage.measurements import MeasurementStore, Role
-from lsmtune.workloads.parameters import KEY_BYTES_MIN
-from lsmtune.workloads.sizes import mean_key_bytes
+from lsmtune.experiment.measurer import Measurer
+from lsmtune.experiment.place import Place, RunObserver, Stream, derive_seed
+from lsmtune.experiment.store import MeasurementStore, Role
+from lsmtune.model.codec import decode, encode
+from lsmtune.model.config import Config
+from lsmtune.model.measurement import Outcome
+from lsmtune.model.request import Limits, RunRequest
+from lsmtune.model.verdict import Verdict, VerdictOutcome
+from lsmtune.model.workload import Durability, PageCache, Phase, PhaseKind, Workload
+from lsmtune.workloads.distributions import mean_key_bytes
+from lsmtune.workloads.parameter import KEY_BYTES_MIN
 
 WHAT_IT_IS = "process crash; a power loss is not simulated"
 

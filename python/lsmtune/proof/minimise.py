@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol
 
-from lsmtune.records.config import Config, OptionValue, option_text
-from lsmtune.records.verdict import Verdict, VerdictOutcome
+from lsmtune.model.config import Config, OptionValue, option_text
+from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.stats.sequential import pairs_at_least
 
 

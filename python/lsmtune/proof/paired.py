@@ -7,22 +7,29 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from lsmtune.proof.effort import Effort, effort
-from lsmtune.proof.measurer import Measurer
-from lsmtune.proof.method import Choice, choose, slices_of
-from lsmtune.proof.observer import ProofObserver
-from lsmtune.proof.others import Others, other_ratios
-from lsmtune.proof.pairs import Pair, Side, failed, measurements, next_number, stored_pairs
-from lsmtune.proof.place import Arm, Place
-from lsmtune.proof.seeds import Stream, candidate_first, derive_seed
-from lsmtune.proof.tally import complete_pairs, notes_on, tally_of
-from lsmtune.proof.verdict import Tally, judge
-from lsmtune.records.config import Config
-from lsmtune.records.goal import Goal
-from lsmtune.records.pairing import PairMethod
-from lsmtune.records.verdict import Verdict, VerdictOutcome
+from lsmtune.experiment.measurer import Measurer
+from lsmtune.experiment.place import Arm, Place, ProofObserver, Stream, candidate_first, derive_seed
+from lsmtune.experiment.store import Role
+from lsmtune.model.config import Config
+from lsmtune.model.goal import Goal
+from lsmtune.model.request import PairMethod
+from lsmtune.model.verdict import Verdict, VerdictOutcome
+from lsmtune.proof.pairs import (
+    Choice,
+    Pair,
+    Side,
+    choose,
+    complete_pairs,
+    failed,
+    measurements,
+    next_number,
+    notes_on,
+    slices_of,
+    stored_pairs,
+    tally_of,
+)
+from lsmtune.proof.verdict import Effort, Others, Tally, effort, judge, other_ratios
 from lsmtune.stats.sequential import pairs_at_least
-from lsmtune.storage.measurements import Role
 
 PAIRS_DEFAULT = 30
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from lsmtune.records.config import Config
-from lsmtune.records.goal import outcome_of
-from lsmtune.records.measurement import Measurement, Outcome
-from lsmtune.records.pairing import PairMethod
-from lsmtune.storage.measurements import MeasurementStore, Role, StoredMeasurement
+from lsmtune.driver.pair import cold_obstacle, slices_obstacle
+from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
+from lsmtune.model.config import Config
+from lsmtune.model.goal import Goal, outcome_of
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.request import PairMethod, slices_for
+from lsmtune.model.workload import Workload
+from lsmtune.proof.verdict import Tally
 
 Side = Sequence[StoredMeasurement]
 
@@ -83,3 +86,208 @@ def measurements(side: Side) -> list[Measurement]:
 def failed(side: Side) -> bool:
     """Whether a run of the side did not end well."""
     return outcome_of(measurements(side)) is not Outcome.OK
+
+
+# ----------
+# What the pairs of a proof come to: values, failures, and what else must be said of them.
+
+# A baseline that fails now and then is bad luck, and its pair is run again; one that fails more
+# often than this is no baseline.
+FAILURES_TOLERATED = 2
+
+
+def complete_pairs(pairs: Sequence[Pair], goal: Goal) -> list[Pair]:
+    """The pairs of which both sides have a value."""
+    return [
+        pair
+        for pair in pairs
+        if _value(goal, pair.baseline) is not None and _value(goal, pair.candidate) is not None
+    ]
+
+
+def tally_of(pairs: Sequence[Pair], goal: Goal) -> Tally:
+    """The values of the complete pairs, and the failures of the others."""
+    complete = complete_pairs(pairs, goal)
+    values = [(_value(goal, pair.baseline), _value(goal, pair.candidate)) for pair in complete]
+    failures = len(pairs) - len(complete)
+    failure = next((pair for pair in pairs if _candidate_failed(pair, goal)), None)
+    disqualified = "" if failure is None else _failure_text(failure, goal)
+    if failures > FAILURES_TOLERATED and not disqualified:
+        last = next(
+            (_ended(pair.baseline) for pair in reversed(pairs) if failed(pair.baseline)), ""
+        )
+        disqualified = f"the baseline failed in {failures} pairs: a run of it ended {last}"
+    runs = [run.measurement for pair in pairs for run in pair.candidate]
+    return Tally(
+        baseline=[baseline for baseline, _ in values if baseline is not None],
+        candidate=[candidate for _, candidate in values if candidate is not None],
+        failed=failures,
+        disqualified=disqualified,
+        data_lost=any(run.outcome is Outcome.DATA_LOSS for run in runs),
+    )
+
+
+def notes_on(pairs: Sequence[Pair]) -> list[str]:
+    """What a reader of the verdict must know of the runs it stands on, a line each."""
+    lines = []
+    stalled = sum(any(_stalled(run.measurement) for run in pair.runs) for pair in pairs)
+    if stalled:
+        lines.append(
+            f"a run stalled in {stalled} of {len(pairs)} pairs, and in slices a stall costs less "
+            "than it should: prove it again with whole runs (method whole)"
+        )
+    runs = [run.measurement for pair in pairs for run in pair.runs]
+    unverified = sum(_wrote(run) and _unverified(run) for run in runs)
+    if unverified:
+        lines.append(
+            f"{unverified} of {len(runs)} runs wrote keys of which none was read back: nothing "
+            "shows that their data is right"
+        )
+    return lines
+
+
+def _value(goal: Goal, side: Side) -> float | None:
+    return goal.value(measurements(side))
+
+
+def _candidate_failed(pair: Pair, goal: Goal) -> bool:
+    """Whether a run of the candidate failed, or did not observe what it is judged by.
+
+    Where the baseline failed, the candidate may not have run all workloads.
+    """
+    if failed(pair.candidate):
+        return True
+    return not failed(pair.baseline) and _value(goal, pair.candidate) is None
+
+
+def _failure_text(pair: Pair, goal: Goal) -> str:
+    """How the candidate of `pair` failed, and whether the baseline did no better."""
+    alike = _value(goal, pair.baseline) is None
+    if failed(pair.candidate):
+        whose = (
+            "a run of the baseline and one of the candidate" if alike else "a run of the candidate"
+        )
+        return f"{whose} ended {_ended(pair.candidate)}"
+    if alike:
+        return f"no run of either configuration observed {goal.metric}"
+    return f"a run of the candidate did not observe {goal.metric}"
+
+
+def _ended(side: Side) -> str:
+    """How the run of `side` ended that failed."""
+    run = next(run for run in measurements(side) if run.outcome is not Outcome.OK)
+    return run.outcome.value + (f" ({run.error.message})" if run.error else "")
+
+
+def _stalled(run: Measurement) -> bool:
+    in_slices = run.paired_by == PairMethod.SLICES.value
+    return in_slices and (stalled_share(run) or 0.0) > STALL_TOLERATED
+
+
+def _wrote(run: Measurement) -> bool:
+    return run.outcome is Outcome.OK and any(phase.user_bytes_written for phase in run.phases)
+
+
+def _unverified(run: Measurement) -> bool:
+    return run.verification is None or run.verification.keys_checked == 0
+
+
+# ----------
+# How the two runs of a pair share the machine: chosen in one place, for reasons that are told.
+
+# The share of a measure phase that a run may have stalled for slices to be believed.
+STALL_TOLERATED = 0.01
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A method, and why it is not the one that would be taken else; empty where it is."""
+
+    method: PairMethod
+    why: str = ""
+
+
+def choose(
+    asked: PairMethod | None,
+    workloads: Sequence[Workload],
+    *,
+    native: bool,
+    scout: Sequence[Measurement] = (),
+) -> Choice:
+    """The method of a proof.
+
+    What is `asked` for is taken; None leaves the choice, and then slices are taken where they can
+    be: they let both runs see the same moments of the machine, which is most of its noise. They
+    cannot be for a program that is not lsmtune's driver (not `native`), nor for `workloads` with a
+    rate, whose operations go on being due while the run is frozen, or with a replay, which the
+    driver does not cut, or with a cold page cache, which two runs that are alive at once share.
+
+    Nor can they be where a side stalls: RocksDB's delayed writes have a rate, and what is due by it
+    goes on growing while the process is frozen, as do its timers of stalls, so that a stall costs
+    less than it should (`db/write_controller.cc`). `scout` holds all runs of the first pair that
+    was run in slices, once there is one: when one of them stalled for more than `STALL_TOLERATED`
+    of its time, whole runs are taken from there on. That would be said as well if its sides were
+    swapped, and its ratio is not looked at, so that the pair may be left out.
+
+    LevelDB does not say whether it stalled, and None is no evidence of it. Its slowdown is a sleep
+    of 1 ms in each write while level 0 has 8 files or more, and a wait for a compaction at 12
+    (`MakeRoomForWrite` in `db/db_impl.cc`); the driver freezes itself between operations, so that
+    both are charged in full. What remains is that the kernel goes on writing the files of a frozen
+    run to the disk: a side that writes more to it, by compactions, then looks slightly better than
+    alone. `whole` can be asked for.
+    """
+    if asked is not None:
+        return Choice(asked)
+    unusable = slices_unusable(workloads, native=native)
+    if unusable:
+        return Choice(PairMethod.WHOLE, unusable)
+    worst = max((stalled_share(run) or 0.0 for run in scout), default=0.0)
+    if worst > STALL_TOLERATED:
+        return Choice(
+            PairMethod.WHOLE,
+            f"a run stalled for {worst:.1%} of its time, which goes on while it is frozen between "
+            "slices: the pairs are made of whole runs, and the one in slices does not count",
+        )
+    return Choice(PairMethod.SLICES)
+
+
+def refusal(asked: PairMethod | None, workloads: Sequence[Workload], *, native: bool) -> str:
+    """Why the method that a user asked for cannot be used, in one line; empty when it can."""
+    if asked is PairMethod.SLICES:
+        return slices_unusable(workloads, native=native)
+    if asked is PairMethod.DUET and not native:
+        return "a program that is not lsmtune's own driver is not kept to half of the cores"
+    if asked is PairMethod.DUET:
+        return next(filter(None, map(cold_obstacle, workloads)), "")
+    return ""
+
+
+def slices_unusable(workloads: Sequence[Workload], *, native: bool) -> str:
+    """Why runs of `workloads` cannot take turns in slices, in one line; empty when they can."""
+    if not native:
+        return "a program that is not lsmtune's own driver cannot be stopped and continued"
+    return next(filter(None, map(slices_obstacle, workloads)), "")
+
+
+def slices_of(first: Sequence[Measurement]) -> int:
+    """How many slices suit the measure phases, which took as long as in the runs of a `first` pair.
+
+    0, which leaves it to the runner, before anything is known of that. All runs of a pair count
+    alike, so that the number does not depend on which side is which.
+    """
+    phases = [phase for run in first for phase in run.phases]
+    lengths_s = [phase.elapsed_s for phase in phases if phase.kind == "measure"]
+    return slices_for(max(lengths_s)) if lengths_s else 0
+
+
+def stalled_share(run: Measurement) -> float | None:
+    """The share of its measure phases for which a run stalled; None where that is not known.
+
+    A run that did not end well says nothing.
+    """
+    measured = [phase for phase in run.phases if phase.kind == "measure"]
+    stalls_s = [phase.stall_s for phase in measured if phase.stall_s is not None]
+    elapsed_s = sum(phase.elapsed_s for phase in measured)
+    if run.outcome is not Outcome.OK or not stalls_s or elapsed_s <= 0:
+        return None
+    return sum(stalls_s) / elapsed_s

@@ -1,16 +1,185 @@
-"""From the values of pairs to a Verdict: pure functions."""
+"""The ratios of all metrics beside the one that decides, with intervals that hold together."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
-from lsmtune.records.objective import Direction
-from lsmtune.records.verdict import Verdict, VerdictOutcome
-from lsmtune.stats.paired import MINIMUM_PAIRS, RatioInterval
+from lsmtune.model.goal import METRICS, Direction, Goal, Objective, default_direction
+from lsmtune.model.measurement import TOTAL_METRICS, Measurement
+from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
+from lsmtune.stats.intervals import MINIMUM_PAIRS, RatioInterval
+from lsmtune.stats.noise import detectable_effect, noise_of, pairs_needed
 from lsmtune.stats.sequential import pairs_at_least, sequential_ratio
+from lsmtune.units import format_duration
+
+# What a user of an engine pays with, in the order in which it is shown. Counts and bytes of
+# flushes and compactions, which explain these, are left to the report.
+REPORTED = (
+    "sustained_throughput_ops_s",
+    "throughput_ops_s",
+    "drain_s",
+    "latency_us_p50",
+    "latency_us_p99",
+    "write_amplification",
+    "read_amplification",
+    "space_amplification",
+    "cpu_us_per_operation",
+    "rss_bytes_max",
+    "database_bytes",
+)
+
+Runs = Sequence[Measurement]  # of one side of one pair: one per workload
+
+
+@dataclass(frozen=True)
+class Others:
+    """`ratios` of metrics, each at the confidence `each`; None where there are none."""
+
+    ratios: tuple[MetricRatio, ...] = ()
+    each: float | None = None
+
+
+def other_ratios(
+    goal: Goal, baselines: Sequence[Runs], candidates: Sequence[Runs], confidence: float
+) -> Others:
+    """Every metric that was observed but the one that decides; objectives of several come first.
+
+    Element i of both sides is of the same pair. All intervals together hold at `confidence`: with m
+    of them, each is at 1 - (1 - confidence) / m (C. E. Bonferroni, 1936; O. J. Dunn, Journal of the
+    American Statistical Association 56, 1961). m counts every metric that some run observed, also
+    those that have no ratio because a value is not above zero, so that it does not depend on the
+    values. Several workloads have the weighted geometric mean of their values.
+    """
+    runs = [run for side in (*baselines, *candidates) for run in side]
+    objectives = _objectives(goal, runs)
+    sides = {o: (_values(goal, o, baselines), _values(goal, o, candidates)) for o in objectives}
+    observed = [o for o, both in sides.items() if any(v is not None for s in both for v in s)]
+    if not observed:
+        return Others()
+    each = 1.0 - (1.0 - confidence) / len(observed)
+    own = goal.objectives if goal.several else ()
+    # Which way a number is better that a program made up, nobody said.
+    directions = [o.direction.value if o in own or o.metric in METRICS else "" for o in observed]
+    ratios = [_ratio(o, d, *sides[o], each) for o, d in zip(observed, directions, strict=True)]
+    kept = [r for o, r in zip(observed, ratios, strict=True) if o in own or r.ratio is not None]
+    return Others(tuple(kept), each)
+
+
+def _objectives(goal: Goal, runs: Runs) -> list[Objective]:
+    """What may be shown: objectives of several, then metrics of the phase that is judged."""
+    phase = goal.objectives[0].phase
+    several_phases = any(sum(p.kind == "measure" for p in run.phases) > 1 for run in runs)
+    own = list(goal.objectives) if goal.several else []
+    known = [Objective(name, default_direction(name), phase) for name in REPORTED]
+    if several_phases:
+        known += [Objective(name, Direction.MINIMIZE) for name in TOTAL_METRICS]
+    programs = dict.fromkeys(name for run in runs for name in run.reported)
+    known += [Objective(name, Direction.MINIMIZE) for name in programs]
+    shown = {objective.label for objective in goal.objectives}
+    return own + [objective for objective in known if objective.label not in shown]
+
+
+def _values(goal: Goal, objective: Objective, sides: Sequence[Runs]) -> list[float | None]:
+    alone = Goal((objective,), goal.shares)
+    return [alone.value(side) for side in sides]
+
+
+def _ratio(
+    objective: Objective,
+    direction: str,
+    baseline: Sequence[float | None],
+    candidate: Sequence[float | None],
+    confidence: float,
+) -> MetricRatio:
+    found = MetricRatio(objective.label, direction)
+    base = [value for value in baseline if value is not None and value > 0]
+    other = [value for value in candidate if value is not None and value > 0]
+    if len(base) < max(len(baseline), MINIMUM_PAIRS) or len(other) < len(candidate):
+        return found
+    interval = sequential_ratio(base, other, confidence)
+    low, high = bounds_of(interval)
+    return replace(found, ratio=interval.ratio, ratio_low=low, ratio_high=high)
+
+
+# ----------
+# What it would take to prove what was not proven: pairs and time, from what the pairs showed.
+
+# The largest number of pairs that can be asked for; above it the advice is another one.
+PAIRS_MAX = 1000
+
+
+@dataclass(frozen=True)
+class Effort:
+    """About `pairs` pairs in all, None where that cannot be told, and the same in words."""
+
+    pairs: int | None = None
+    text: str = ""
+
+
+def effort(verdict: Verdict, smallest_effect: float | None, pair_s: float | None) -> Effort:
+    """What a proof that ended in `verdict`, not proven, would have taken.
+
+    The difference to prove is the one that was seen, or `smallest_effect` e where that is larger:
+    then to show that there is none. It is proven in four of five proofs of so many pairs, if the
+    noise stays what it was. A difference that was seen by chance is smaller in truth, so that this
+    is a lower estimate. `pair_s` seconds go into a pair.
+    """
+    least = pairs_at_least(verdict.confidence)
+    if verdict.pairs < MINIMUM_PAIRS:
+        return Effort(least, _least(verdict, least, pair_s))
+    if verdict.ratio is None:
+        return Effort()
+    both = zip(verdict.candidate_values, verdict.baseline_values, strict=True)
+    log_sd = noise_of([candidate / baseline for candidate, baseline in both]).log_sd
+    seen = math.exp(abs(math.log(verdict.ratio))) - 1.0
+    wanted = max(seen, smallest_effect or 0.0)
+    if log_sd == 0.0 or wanted == 0.0:
+        return Effort()
+    pairs = max(pairs_needed(wanted, log_sd, verdict.confidence), least, verdict.pairs + 1)
+    if pairs == least:
+        return Effort(pairs, _least(verdict, least, pair_s))
+    shown = ""
+    if verdict.pairs >= least:
+        detectable = detectable_effect(verdict.pairs, log_sd, verdict.confidence)
+        shown = f"{verdict.pairs} pairs show a difference of {_percent(detectable)}; "
+    return Effort(pairs, shown + _wanted(wanted, pairs, verdict, pair_s, smallest_effect))
+
+
+def _least(verdict: Verdict, least: int, pair_s: float | None) -> str:
+    more = least - verdict.pairs
+    return f"at least {least} pairs, {more} more{_time(more, pair_s)}"
+
+
+def _wanted(
+    wanted: float,
+    pairs: int,
+    verdict: Verdict,
+    pair_s: float | None,
+    smallest_effect: float | None,
+) -> str:
+    many = f"at this noise a difference of {_percent(wanted)} takes about {pairs:,} pairs"
+    if pairs <= PAIRS_MAX:
+        more = pairs - verdict.pairs
+        return f"{many}, {more} more{_time(more, pair_s)}"
+    advice = "make the runs longer, or the machine quieter"
+    if smallest_effect is None:
+        advice = f"say what is too small to matter (smallest effect), {advice}"
+    return f"{many}: {advice}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
+
+
+def _time(pairs: int, pair_s: float | None) -> str:
+    return "" if pair_s is None else f" (about {format_duration(round(pairs * pair_s))})"
+
+
+# ----------
+# From the values of pairs to a Verdict: pure functions.
 
 
 class Judged(Protocol):

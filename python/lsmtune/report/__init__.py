@@ -1,1 +1,1 @@
-"""Reports of a stored study: HTML, Markdown, JSON, CSV. Computes no statistics."""
+"""Reports of what an experiment measured: tables, sentences and figures, in every format."""

@@ -1,9 +1,10 @@
-"""The HTML report: one self-contained file that needs no network, and no script for its text."""
+"""Where the marks of the verdict's bar go: geometry only."""
 
 from __future__ import annotations
 
 import math
 import re
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,20 +12,71 @@ import jinja2
 from markupsafe import Markup
 
 import lsmtune
-from lsmtune.analysis import StudyAnalysis, analyse, read_study
-from lsmtune.analysis.tables import Arm, LatencyCurve
-from lsmtune.report import figures, pages, text, trust_words
-from lsmtune.report.anchor_figure import anchor_figure
-from lsmtune.report.atomic import write_text
-from lsmtune.report.headline import direction_words, headline
-from lsmtune.report.insight_figures import front_figure, importance_figure
-from lsmtune.report.interval_bar import interval_bar
-from lsmtune.report.plotting import Figure
-from lsmtune.report.slice_figure import slice_figure
-from lsmtune.report.sustained import level_tables, performance_label, performance_tables
-from lsmtune.report.words import importance_note, rank, rung_name, statistics_facts
-from lsmtune.storage.folder import StudyFolder
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.model.verdict import Verdict
+from lsmtune.report import figures, pages
+from lsmtune.report import sentences as trust_words
+from lsmtune.report import words as text
+from lsmtune.report.analysis import StudyAnalysis, analyse
+from lsmtune.report.figures import Figure
+from lsmtune.report.insight_figures import (
+    anchor_figure,
+    front_figure,
+    importance_figure,
+    slice_figure,
+)
+from lsmtune.report.pages import write_text
+from lsmtune.report.sentences import (
+    direction_words,
+    headline,
+    importance_note,
+    level_tables,
+    performance_label,
+    performance_tables,
+    rank,
+    rung_name,
+    statistics_facts,
+)
+from lsmtune.report.source import read_study
+from lsmtune.report.tables import Arm, LatencyCurve
 from lsmtune.workloads.describe import mixed_phases
+
+_MARGIN = 0.18  # of the span, on either side, so that no mark touches an end
+
+
+@dataclass(frozen=True)
+class IntervalBar:
+    """Positions in percent of the bar's width; `one` is where the ratio is 1."""
+
+    one: float
+    low: float
+    high: float
+    ratio: float
+
+    @property
+    def width(self) -> float:
+        """Width of the interval."""
+        return self.high - self.low
+
+
+def interval_bar(verdict: Verdict | None) -> IntervalBar | None:
+    """The bar on a log scale of ratios, or None without a finite interval above zero."""
+    if verdict is None:
+        return None
+    ratios = (1.0, verdict.ratio_low, verdict.ratio_high, verdict.ratio)
+    known = [r for r in ratios if r is not None and math.isfinite(r) and r > 0]
+    if len(known) < len(ratios):
+        return None
+    logs = [math.log(r) for r in known]
+    span = max(max(logs) - min(logs), 0.02)
+    start = min(logs) - _MARGIN * span
+    whole = max(logs) - min(logs) + 2 * _MARGIN * span
+    one, low, high, ratio = (round(100 * (place - start) / whole, 2) for place in logs)
+    return IntervalBar(one, low, high, ratio)
+
+
+# ----------
+# The HTML report: one self-contained file that needs no network, and no script for its text.
 
 
 def write_report(folder: StudyFolder, output: Path) -> Path:

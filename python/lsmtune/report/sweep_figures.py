@@ -5,10 +5,16 @@ from __future__ import annotations
 from html import escape
 from typing import Any
 
-from lsmtune.report.plotting import Figure, finite
-from lsmtune.stats.mean import MeanInterval
-from lsmtune.sweep.metrics import RATE_MB, SUSTAINED_MB
-from lsmtune.sweep.result import AxisRow, CellSummary, SweepResult, Table
+from lsmtune.experiment.sweep_tables import (
+    RATE_MB,
+    SUSTAINED_MB,
+    AxisRow,
+    CellSummary,
+    SweepResult,
+    Table,
+)
+from lsmtune.report.figures import Figure, finite
+from lsmtune.stats.intervals import MeanInterval
 
 _COLORS = ("--tuned", "--info", "--warn", "--bad", "--muted", "--ink")
 _DASHES = ("solid", "dash", "dot", "dashdot")

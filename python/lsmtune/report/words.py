@@ -1,76 +1,209 @@
-"""Sentences that the page and the Markdown report share."""
+"""Numbers, units and metrics as people read them."""
 
 from __future__ import annotations
 
-from lsmtune.analysis.insight_tables import Importance, RungRow, Statistics
-from lsmtune.analysis.tables import Censored
-from lsmtune.report import text
+import math
+from datetime import UTC, datetime
 
-_QUESTIONS = {
-    "ped-anova": "how much each parameter tells the best trials from all trials",
-    "fanova": "which share of the variance each parameter explains by itself",
+from lsmtune.model.config import OptionValue, option_text
+from lsmtune.model.goal import METRICS
+from lsmtune.report.tables import GAIN, Censored
+from lsmtune.units import UnitError, format_bytes, format_duration, parse_bytes
+
+_LABELS = {
+    "sustained_throughput_ops_s": "sustained throughput",
+    "throughput_ops_s": "throughput",
+    "cpu_us_per_operation": "CPU time per operation",
+    "rss_bytes_max": "peak resident memory",
+    "database_bytes": "database size",
+    GAIN: "gain over the baseline",
 }
-_METHODS = {"ped-anova": "PED-ANOVA", "fanova": "fANOVA"}
+_PERCENTILES = {"p50": "median", "p95": "p95", "p99": "p99", "p999": "p99.9"}
+_UNITS = ("_ops_s", "_us_per_operation", "_bytes", "_us", "_s")
+_PRODUCT = " * "  # in the metric of a goal with several objectives
+_NOT_KNOWN = "\N{EN DASH}"
+_TIMES = "\N{MULTIPLICATION SIGN}"
 
 
-def method_name(found: Importance) -> str:
-    """`PED-ANOVA` or `fANOVA`."""
-    return _METHODS.get(found.method, found.method)
+def metric_label(metric: str) -> str:
+    """`latency_us_p99` as `p99 latency`: without the unit, which `quantity` shows.
+
+    Also of an objective's label, `readrandom.latency_us_p99`, and of a product of several.
+    """
+    if _PRODUCT in metric:
+        return "weighted objectives"
+    phase, name = _phase_and_metric(metric)
+    if phase:
+        return f"{metric_label(name)} of {phase}"
+    if metric in _LABELS:
+        return _LABELS[metric]
+    if metric.startswith("latency_us_"):
+        statistic = metric.removeprefix("latency_us_")
+        return f"{_PERCENTILES.get(statistic, statistic)} latency"
+    for unit in _UNITS:
+        metric = metric.removesuffix(unit)
+    return metric.replace("_", " ")
 
 
-def importance_note(found: Importance) -> str:
-    """What the table of importance says, and what it does not."""
-    head = f"{method_name(found)}: {_QUESTIONS.get(found.method, 'importance')}"
-    if found.why:
-        return f"{head}. No figures: it {_needs(found.why)}."
-    counted = text.count(found.trials, "trial")
-    if found.trials_without_value:
-        counted += f" and {found.trials_without_value:,} without a value, as worse than those"
-    return (
-        f"{head}, over {counted}. The interval holds the middle {text.percent(found.interval)} of "
-        f"{found.resamples} resamples of the trials. A variable of random numbers came to "
-        f"{text.share(found.chance)}: what is not above that in nearly every resample is not "
-        "told from chance."
-    )
+def _phase_and_metric(label: str) -> tuple[str, str]:
+    """The phase that an objective's label begins with, if any, and the metric."""
+    phase, _, metric = label.rpartition(".")
+    return (phase, metric) if metric in METRICS else ("", label)
 
 
-def _needs(why: str) -> str:
-    return why if why.startswith("needs") else f"cannot be had, as {why}"
+def metric_unit(metric: str) -> str:
+    """The unit in which `quantity` and the axes show `metric`; empty for plain numbers."""
+    metric = _phase_and_metric(metric)[1]
+    if metric.endswith("_ops_s"):
+        return "ops/s"
+    if "_us" in metric:
+        return "µs"
+    if "bytes" in metric:
+        return "bytes"
+    return "s" if metric.endswith("_s") else ""
 
 
-def rank(low: int, high: int) -> str:
-    """`1`, or `2 to 5`."""
-    return str(low) if low == high else f"{low} to {high}"
+def quantity(metric: str, value: float | None) -> str:
+    """`value` of `metric` with its unit."""
+    if value is None or not math.isfinite(value):
+        return _NOT_KNOWN
+    if metric == GAIN:
+        return ratio(value)
+    unit = metric_unit(metric)
+    if unit == "bytes":
+        return format_bytes(round(value))
+    if unit == "µs":
+        return duration_us(value)
+    return f"{number(value)} {unit}".strip()
 
 
-def statistics_facts(found: Statistics) -> list[tuple[str, str]]:
-    """The counts and the budget, as name and value."""
-    facts = [
-        ("finished", f"{found.finished:,}"),
-        ("complete", f"{found.complete:,}"),
-        ("pruned", f"{found.pruned:,}"),
-        ("failed", f"{found.failed:,}"),
-        ("finished without pruning", f"{found.without_pruning:,}"),
-        ("put back", f"{found.put_back:,}"),
-    ]
-    facts.append(("refused before a run", f"{sum(found.refused.values()):,}"))
-    facts += [(f"refused: {reason}", f"{count:,}") for reason, count in found.refused.items()]
-    facts += [(f"broke {broken}", f"{count:,}") for broken, count in found.broken.items()]
-    facts.append(("time", _of_budget(text.seconds(found.spent_s), found)))
-    if found.budget_trials is not None:
-        facts.append(("trials of the budget", f"{found.finished:,} of {found.budget_trials:,}"))
-    return facts
+def number(value: float | None) -> str:
+    """Three or four digits that matter: `1,234,567`, `12.3`, `0.0012`."""
+    if value is None or not math.isfinite(value):
+        return _NOT_KNOWN
+    if value == int(value) or abs(value) >= 1000:
+        return f"{value:,.0f}"
+    return f"{value:.4g}"
 
 
-def _of_budget(spent: str, found: Statistics) -> str:
-    if found.budget_s is None:
-        return spent
-    used = text.share(found.spent_s / found.budget_s) if found.budget_s > 0 else ""
-    return f"{spent} of {text.seconds(found.budget_s)} ({used})"
+def ratio(value: float | None) -> str:
+    """A ratio with its sign; three decimals close to 1, where two do not tell better from equal."""
+    if value is None or not math.isfinite(value):
+        return _NOT_KNOWN
+    if abs(value) >= 100:
+        return f"{value:,.0f}{_TIMES}"
+    digits = 3 if 0.95 < value < 1.05 else 2
+    return f"{value:.{digits}f}{_TIMES}"
 
 
-def rung_name(row: RungRow) -> str:
-    """`rung 1, after 2s`, `rung 0, at 5,000 keys`, `step 3`."""
-    if row.at_s is None and row.at_keys is None:
-        return f"step {row.rung:,}"
-    return f"rung {row.rung}, {text.reached(Censored(row.rung, row.at_s, row.at_keys))}"
+def plain_ratio(value: float | None) -> str:
+    """A ratio without its sign: `0.81`, `1.013`."""
+    return ratio(value).removesuffix(_TIMES)
+
+
+def deviation(fraction: float | None) -> str:
+    """A deviation or an effect in per cent: `0.0321` as `3.2 %`, `0.25` as `25 %`."""
+    if fraction is None or not math.isfinite(fraction):
+        return _NOT_KNOWN
+    if 0 < fraction < 1e-4:
+        return "< 0.01 %"
+    return f"{100 * fraction:.2g} %" if fraction < 0.995 else f"{100 * fraction:,.0f} %"
+
+
+def spread(fraction: float | None) -> str:
+    """Half of a range over its middle: `±4.1 %`."""
+    return "" if fraction is None else f"±{deviation(fraction)}"
+
+
+def sentence(told: str) -> str:
+    """`told` with a capital."""
+    return told[:1].upper() + told[1:]
+
+
+def duration_us(value: float | None) -> str:
+    """Microseconds in the unit that keeps the number short."""
+    if value is None or not math.isfinite(value):
+        return _NOT_KNOWN
+    if value >= 1e6:
+        return f"{number(value / 1e6)} s"
+    return f"{number(value / 1e3)} ms" if value >= 1e3 else f"{number(value)} µs"
+
+
+def percent(fraction: float) -> str:
+    """`0.95` as `95 %`."""
+    return f"{100 * fraction:.4g} %"
+
+
+def share(fraction: float) -> str:
+    """A measured share in whole percent: `0.123` as `12 %`, and less than one as `< 1 %`."""
+    if not math.isfinite(fraction):
+        return _NOT_KNOWN
+    return "< 1 %" if 0 < fraction < 0.005 else f"{100 * fraction:.0f} %"
+
+
+def reached(censored: Censored | None) -> str:
+    """Where a pruned trial was stopped: `after 2s`, `at 5,000 keys`, `at step 3`."""
+    if censored is None:
+        return ""
+    if censored.reached_keys is not None:
+        return f"at {number(censored.reached_keys)} keys"
+    if censored.reached_s is None:
+        return f"at step {censored.rung:,}"
+    return f"after {seconds(censored.reached_s)}"
+
+
+def option(value: OptionValue | None, unit: str = "") -> str:
+    """An option's value as an engine reads it; a size in short form where that loses nothing."""
+    if value is None:
+        return _NOT_KNOWN
+    if unit == "bytes" and isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        short = format_bytes(value)
+        return short if _loses_nothing(short, value) else option_text(value)
+    return option_text(value)
+
+
+def option_told(value: OptionValue | None, unit: str = "") -> str:
+    """As `option`, with about how much it is beside a size that has no short form."""
+    told = option(value, unit)
+    odd = unit == "bytes" and isinstance(value, int) and told == str(value) and value >= 1024
+    return f"{told} (~{format_bytes(value)})" if odd and isinstance(value, int) else told
+
+
+def _loses_nothing(short: str, value: int) -> bool:
+    try:
+        return parse_bytes(short) == value
+    except UnitError:  # rounded: `7.18MiB` is no whole number of bytes
+        return False
+
+
+def options_line(options: dict[str, OptionValue]) -> str:
+    """`name=value, name=value`; `default` when there are none."""
+    return ", ".join(f"{name}={option_text(value)}" for name, value in options.items()) or "default"
+
+
+def moment(unix_s: float | None) -> str:
+    """A time in UTC, to the minute."""
+    if unix_s is None:
+        return _NOT_KNOWN
+    return datetime.fromtimestamp(unix_s, UTC).strftime("%Y-%m-%d %H:%M UTC")
+
+
+def count(many: int, noun: str) -> str:
+    """`1 pair`, `5 pairs`."""
+    return f"{many:,} {noun}" if many == 1 else f"{many:,} {noun}s"
+
+
+def outcome(name: str) -> str:
+    """`out_of_memory` as `out of memory`."""
+    return name.replace("_", " ")
+
+
+def seconds(elapsed_s: float | None) -> str:
+    """A duration."""
+    known = elapsed_s is not None and math.isfinite(elapsed_s) and elapsed_s >= 0
+    return format_duration(elapsed_s) if known and elapsed_s is not None else _NOT_KNOWN
+
+
+def size(size_bytes: int) -> str:
+    """A number of bytes."""
+    return format_bytes(size_bytes)

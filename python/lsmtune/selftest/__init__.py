@@ -1,1 +1,1 @@
-"""Simulations that show how often a verdict of lsmtune is wrong."""
+"""Simulations that show how often a verdict is wrong."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import special
 
-from lsmtune.records.verdict import VerdictOutcome
+from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.selftest.playing import Look, Pairs
 
 # Two pairs have an interval, but scripts tend to wait for three.

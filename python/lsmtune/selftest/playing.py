@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lsmtune.proof.seeds import candidate_first
+from lsmtune.experiment.place import candidate_first
+from lsmtune.model.goal import Objective
+from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.verdict import Tally, judge
-from lsmtune.records.objective import Objective
-from lsmtune.records.verdict import VerdictOutcome
 from lsmtune.selftest.scenarios import Logs, Scenario
 from lsmtune.stats.sequential import evidence_of_more
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lsmtune.records.verdict import VerdictOutcome
+from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.selftest.playing import Look
 from lsmtune.selftest.rates import Rate, rate_of
 from lsmtune.selftest.scenarios import Scenario

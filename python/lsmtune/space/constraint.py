@@ -8,7 +8,7 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from lsmtune.errors import InputError, nearest_name
-from lsmtune.records.config import OptionValue
+from lsmtune.model.config import OptionValue
 from lsmtune.space.expression import Expression, make_expression
 
 

@@ -1,15 +1,6 @@
-"""Expressions over options, facts and metrics: `write_buffer_size * 4 + block_cache <= 1GiB`.
+"""What the operators and functions of an expression do, each checked for kind and size.
 
-| part | written |
-|---|---|
-| values | numbers, sizes (`1GiB`, `4 MiB`), `"text"`, `true`, `false`, names (also dotted ones) |
-| arithmetic | `+ - * / // % **` |
-| functions | `min(a, b)`, `max(a, b)` of two or more, `abs(a)`, `ceil(a)`, `floor(a)`, `log2(a)` |
-| conditions | `< <= > >= == !=`, chains (`a <= b <= c`), `and`, `or`, `not` |
-
-Numbers, texts and truths do not mix: `"a" < 3` and `true + 1` are errors. What is nested too deep,
-and numbers beyond 1e100, are refused, so no expression can take long or much memory. Values are
-computed by the library simpleeval, which walks the syntax tree and never calls Python's `eval`.
+A value is a *number*, a *text* or a *truth*. `true` is no number here, though Python says so.
 """
 
 from __future__ import annotations
@@ -22,9 +13,9 @@ from dataclasses import field as dataclass_field
 from simpleeval import InvalidExpression, NameNotDefined, SimpleEval
 
 from lsmtune.errors import InputError
-from lsmtune.records.config import OptionValue, option_text
-from lsmtune.space.expression_check import checked_tree, unguarded
-from lsmtune.space.expression_operations import (
+from lsmtune.model.config import OptionValue, option_text
+from lsmtune.space.expression_parse import checked_tree, read_text, unguarded
+from lsmtune.space.expression_values import (
     FUNCTION_VALUES,
     FUNCTIONS,
     NUMBER,
@@ -34,7 +25,21 @@ from lsmtune.space.expression_operations import (
     breach,
     truth,
 )
-from lsmtune.space.expression_text import read_text
+
+# ----------
+# Expressions over options, facts and metrics: `write_buffer_size * 4 + block_cache <= 1GiB`.
+#
+# | part | written |
+# |---|---|
+# | values | numbers, sizes (`1GiB`, `4 MiB`), `"text"`, `true`, `false`, names (also dotted ones) |
+# | arithmetic | `+ - * / // % **` |
+# | functions | `min(a, b)`, `max(a, b)` of two or more, `abs(a)`, `ceil(a)`, `floor(a)`, `log2(a)`
+# | | conditions | `< <= > >= == !=`, chains (`a <= b <= c`), `and`, `or`, `not` |
+#
+# Numbers, texts and truths do not mix: `"a" < 3` and `true + 1` are errors. What is nested too
+# deep, and numbers beyond 1e100, are refused, so no expression can take long or much memory.
+# Values are computed by the library simpleeval, which walks the syntax tree and never calls
+# Python's `eval`.
 
 _TEXT_SHOWN = 100
 

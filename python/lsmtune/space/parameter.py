@@ -1,8 +1,9 @@
-"""A Parameter: one tunable engine option, checked when it is made, and its Optuna variables."""
+"""What an option's name looks like, and when two option values are the same value."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,12 +11,133 @@ from optuna.distributions import BaseDistribution, CategoricalDistribution, Floa
 from optuna.trial import BaseTrial
 
 from lsmtune.errors import InputError
-from lsmtune.records.config import OptionValue
-from lsmtune.space.condition import Condition
+from lsmtune.model.config import OptionValue, option_text
 from lsmtune.space.prior import Prior, PriorScale, check_prior
 from lsmtune.space.range import Number, Range, make_range
-from lsmtune.space.special import Special, make_specials, selected, selector_of
-from lsmtune.space.values import OPTION_NAME_ALLOWED, is_option_name, same_value
+
+OPTION_NAME_ALLOWED = "letters, digits and _, nested names joined by dots"
+_PART = r"[A-Za-z_][A-Za-z0-9_]*"
+_OPTION_NAME = re.compile(rf"{_PART}(\.{_PART})*", re.ASCII)
+
+
+def is_option_name(name: str) -> bool:
+    """Whether `name` can be an option of an engine; `?` and `/` are left to Optuna variables."""
+    return _OPTION_NAME.fullmatch(name) is not None
+
+
+def same_value(one: OptionValue, other: OptionValue) -> bool:
+    """Whether an engine would read both as the same value: `1` and `1.0`, `true` and `"true"`.
+
+    `1` and `true` count as the same too: Optuna looks choices up with Python's equality.
+    """
+    return one == other or option_text(one) == option_text(other)
+
+
+# ----------
+# A Condition: a parameter is active only while another one has one of the given values.
+
+
+@dataclass(frozen=True)
+class Condition:
+    """True while the parameter `name` is active and has one of `values`."""
+
+    name: str
+    values: tuple[OptionValue, ...]
+
+    def holds(self, active: Mapping[str, OptionValue]) -> bool:
+        """Whether the condition holds among the `active` parameters' values."""
+        return self.name in active and any(
+            same_value(active[self.name], value) for value in self.values
+        )
+
+
+def make_condition(
+    name: str, values: OptionValue | list[OptionValue], source: str, field: str
+) -> Condition:
+    """A checked condition. Raises `InputError` for an empty list and for repeated values."""
+    listed = tuple(values) if isinstance(values, list) else (values,)
+    if not listed:
+        raise InputError(source, field, why="is empty", allowed="at least one value")
+    for index, value in enumerate(listed):
+        if any(same_value(value, earlier) for earlier in listed[:index]):
+            raise InputError(source, field, why="the same value twice", found=value)
+    return Condition(name, listed)
+
+
+# ----------
+# Special values: values outside a range that have a meaning of their own (`-1`: no limit).
+#
+# A parameter with special values has a second variable in Optuna, its *selector*, named `<name>?`:
+# a float in [0, 1] that is cut into shares, one per special value (in the order of the file, each
+# as wide as its weight) and the last for the range. A uniform draw picks each special value with
+# exactly its weight, which no categorical of Optuna can do, and TPE learns which share does well.
+# The range's own variable is suggested only when the selector picks it, so a special value leaves
+# no observation that means nothing.
+
+DEFAULT_WEIGHT_TOTAL = 0.2  # shared by the special values that state no weight of their own
+
+
+@dataclass(frozen=True)
+class Special:
+    """A value outside the range, drawn with probability `weight` before anything is known."""
+
+    value: Number
+    weight: float
+
+
+def selected(specials: tuple[Special, ...], selector: float) -> Special | None:
+    """The special value whose share holds `selector`, or None for the range's share."""
+    upper = 0.0
+    for special in specials:
+        upper += special.weight
+        if selector < upper:
+            return special
+    return None
+
+
+def selector_of(specials: tuple[Special, ...], value: Number) -> float:
+    """The middle of the share of `value`; of the range's share when `value` is not special."""
+    lower = 0.0
+    for special in specials:
+        if special.value == value:
+            return lower + special.weight / 2
+        lower += special.weight
+    return (lower + 1.0) / 2
+
+
+def make_specials(
+    given: list[tuple[Number, float | None]], numbers: Range, source: str, field: str
+) -> tuple[Special, ...]:
+    """Checked special values; those without a weight share `DEFAULT_WEIGHT_TOTAL` evenly.
+
+    Raises `InputError` for a value inside the range, repeated values, and weights that leave the
+    range no share.
+    """
+    unweighted = sum(1 for _, weight in given if weight is None)
+    specials: list[Special] = []
+    for index, (value, weight) in enumerate(given):
+        place = f"{field}[{index}]"
+        if numbers.low <= value <= numbers.high:
+            outside = f"values outside {numbers.low} to {numbers.high}"
+            raise InputError(
+                source, place, why="a special value inside the range", found=value, allowed=outside
+            )
+        if any(special.value == value for special in specials):
+            raise InputError(source, place, why="the same special value twice", found=value)
+        if weight is not None and not 0 < weight < 1:
+            raise InputError(
+                source, f"{place}.weight", found=weight, allowed="a number between 0 and 1"
+            )
+        specials.append(Special(value, weight or DEFAULT_WEIGHT_TOTAL / unweighted))
+    total = sum(special.weight for special in specials)
+    if total >= 1:
+        why = f"the weights leave nothing for the range: their sum is {total:g}"
+        raise InputError(source, field, why=why, allowed="a sum of less than 1")
+    return tuple(specials)
+
+
+# ----------
+# A Parameter: one tunable engine option, checked when it is made, and its Optuna variables.
 
 _SELECTOR = FloatDistribution(0.0, 1.0)
 _QUANTILE = FloatDistribution(0.0, 1.0)

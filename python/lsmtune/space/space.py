@@ -1,17 +1,37 @@
-"""A Space: parameters with conditions, in an order in which each can be evaluated."""
+"""Optuna's notes on studies made and loaded, kept out of the terminal."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from optuna.distributions import BaseDistribution
 from optuna.trial import BaseTrial
 
 from lsmtune.errors import InputError, nearest_name
-from lsmtune.records.config import OptionValue, option_text
-from lsmtune.space.condition import Condition
-from lsmtune.space.parameter import Parameter
+from lsmtune.model.config import OptionValue, option_text
+from lsmtune.space.parameter import Condition, Parameter
+
+
+@contextmanager
+def quiet_optuna() -> Iterator[None]:
+    """Let Optuna warn but not chat, for as long as needed.
+
+    The level goes back to what the embedding program had set.
+    """
+    logger = logging.getLogger("optuna")
+    level = logger.level
+    logger.setLevel(logging.WARNING)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+
+
+# ----------
+# A Space: parameters with conditions, in an order in which each can be evaluated.
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,8 @@
-"""How hot keys are, by a law of their rank, fitted to a curve of counts: pure functions.
+"""How often a cache of a given size would hit, from how hot keys are: pure functions.
 
-`key_groups.py` has the laws, and says what each key draws.
-
-What is fitted is not the law itself but what a trace of so many accesses shows of it: keys sorted
-by their counts, and counts scattered as Poisson's. Far down, where a few accesses decide which key
-comes first, the two have little in common.
+H. Che, Y. Tung, Z. Wang, "Hierarchical web caching systems: modeling, design and experimental
+results", IEEE JSAC 20, 2002: in a cache that drops what was used longest ago, a key stays for about
+the same number of accesses T, whichever it is, and T is the one for which the cache is full.
 """
 
 from __future__ import annotations
@@ -12,15 +10,271 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from enum import Enum
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import optimize, special
 
-from lsmtune.stats.goodness import shares
-from lsmtune.stats.key_groups import Grains, power_groups, power_shares, zipf_groups
+from lsmtune.stats.fitting import shares
 
 Array = NDArray[np.float64]
+
+
+def hit_ratios(keys: Array, each: Array, capacities: Sequence[float], accesses: float) -> Array:
+    """The share of hits (n,) of caches that hold `capacities` (n,) keys and begin empty.
+
+    `keys` (m,) keys draw a share of `each` (m,) each, independently; there are `accesses` of them,
+    so that even the largest cache misses what is asked for the first time. Raises ValueError for
+    shares that do not add up to 1 within a thousandth, and a capacity or `accesses` below 1.
+    """
+    whole = float((keys * each).sum())
+    if abs(whole - 1.0) > 1e-3:
+        raise ValueError(f"shares add up to {whole:g}")
+    if accesses < 1 or min(capacities, default=1) < 1:
+        raise ValueError("allowed: at least one access, and room for at least one key")
+    return np.array([_hits(keys, each, float(room), accesses) for room in capacities])
+
+
+def _hits(keys: Array, each: Array, room: float, accesses: float) -> float:
+    stay = _characteristic_accesses(keys, each, room, accesses)
+    # A key is hit when it was asked for in the last `stay` accesses, or since the beginning.
+    missed = -np.expm1(-each * stay)
+    drawn = np.where(each > 0, each, 1.0)
+    since_beginning = stay - missed / drawn
+    hit = (since_beginning + (accesses - stay) * missed) / accesses
+    return float((keys * each * hit).sum())
+
+
+def _characteristic_accesses(keys: Array, each: Array, room: float, accesses: float) -> float:
+    """Accesses after which an idle key is dropped; all of them where nothing is ever dropped."""
+
+    def filled(stay: float) -> float:
+        return float((keys * -np.expm1(-each * stay)).sum()) - room
+
+    if filled(accesses) <= 0:
+        return accesses
+    return float(optimize.brentq(filled, 0.0, accesses, xtol=1e-3))
+
+
+# ----------
+# Keys that are alike, and how hot they are, by a law of ranks: pure functions.
+#
+# The power law is that of Z. Cao and others, "Characterizing, modeling, and benchmarking RocksDB
+# key-value workloads at Facebook", FAST 2020: the x hottest ranks draw a share of a * x^b, up to
+# the rank where that is 1. As in db_bench's `mixgraph` (`PowerCdfInversion` and `DistGetKeyID` of
+# tools/db_bench_tool.cc) a hash sends each rank to a key, however many there are of either.
+
+_RANKS_APART = 1.05
+# More of them on one key are less likely than one in a hundred million.
+_GRAINS = 12
+_EXACT_RANKS = 100
+# Up to so many ranges are modelled one by one, and those of about the same share beyond.
+_RANGES_EACH, _SHARES_APART = 64, 1.1
+# Ranks that draw so many times the mean of a key have a key each: few of them meet on one.
+_HOT = 20.0
+# Steps of the shares of all other ranks, and up to how many the sum of those on a key goes.
+_STEPS, _STEPS_MOST = 2048, 16384
+# Beyond this rank no two draws are of the same.
+_FAR_RANK = 1e15
+_UNLIKELY = 1e-12
+
+
+class Grains(Enum):
+    """How many different random numbers the ranks of a range are made of."""
+
+    NONE = "as many as it takes for every rank to come up"
+    EACH = "as many as the range has keys"
+    SHARED = "as many as there are keys in all, divided by how hot ranges are: db_bench's"
+
+
+def power_groups(
+    a: float,
+    b: float,
+    keys: int,
+    range_shares: ArrayLike = (1.0,),
+    *,
+    grains: Grains = Grains.NONE,
+) -> tuple[Array, Array]:
+    """Keys alike, and what each of them draws: (groups,) numbers of keys, (groups,) shares.
+
+    `keys` keys are divided evenly over ranges, which draw `range_shares` (ranges,); within each
+    the power law holds. With `grains` every rank that comes up at all has at least the share of one
+    random number. db_bench's decides range and rank; the remainder that decides the rank has as
+    many values as a range has keys. Raises ValueError as `goodness.shares` does.
+    """
+    ranges = shares(range_shares)
+    each_range = max(keys // len(ranges), 1)
+    alike, many = _alike(ranges)
+    if grains is Grains.SHARED:
+        several, number, lone = _grains(a, b, each_range)
+        parts = [
+            _whole(*_grained(several, number, lone, each_range, max(min(each_range, n), 1.0)))
+            for n in (keys * alike).tolist()
+        ]
+    else:
+        one = _folded(a, b, each_range)
+        if grains is Grains.EACH:
+            one = _grained(*_grains(a, b, each_range), each_range, float(each_range))
+        parts = [_whole(*one)] * len(alike)
+    widths = [ranges_alike * width for ranges_alike, (width, _) in zip(many, parts, strict=True)]
+    drawn = [share * each for share, (_, each) in zip(alike, parts, strict=True)]
+    return np.concatenate(widths), np.concatenate(drawn)
+
+
+def _alike(ranges: Array) -> tuple[Array, Array]:
+    """Shares that stand for those of many ranges, and of how many each does."""
+    used = ranges[ranges > 0]
+    if len(used) <= _RANGES_EACH:
+        return used, np.ones(len(used))
+    group = np.unique(np.round(np.log(used) / math.log(_SHARES_APART)), return_inverse=True)[1]
+    many = np.bincount(group)
+    return np.bincount(group, used) / many, many.astype(np.float64)
+
+
+def _whole(width: Array, each: Array) -> tuple[Array, Array]:
+    """Scaled to add up to 1, which rounding leaves to be done."""
+    return width, each / float((each * width).sum())
+
+
+def _folded(a: float, b: float, keys: int) -> tuple[Array, Array]:
+    """The first ranks on a key each; on every key, those and the rest, what chance sends there."""
+    last = math.exp(min(-math.log(a) / b, math.log(_FAR_RANK)))
+    # The share of rank x is about a b x^(b-1).
+    log_hot = math.log(max(a * b * keys / _HOT, 1.0)) / (1.0 - b) if b < 1.0 else 0.0
+    hot = max(math.floor(min(math.exp(min(log_hot, 700.0)), last, keys)), 1)
+    edges = _rank_edges(hot)
+    width = np.diff(edges)
+    each = np.diff(power_shares(edges, a, b)) / width
+    rest = 1.0 - float(power_shares([float(hot)], a, b)[0])
+    if rest <= 0.0:
+        return width, each
+    steps = math.ceil(math.log(max(last / hot, 1.0)) / math.log(_RANKS_APART))
+    far = np.minimum(hot * _RANKS_APART ** np.arange(steps + 1), max(last, hot))
+    ranks, drawn = np.diff(far), np.diff(power_shares(far, a, b))
+    chance, of_mean = _fallen(ranks / keys, drawn / ranks * keys)
+    cold = max(keys - hot, 0)
+    mean = rest / keys
+    return np.concatenate([width, cold * chance]), np.concatenate([each + mean, of_mean / keys])
+
+
+def _fallen(ranks: Array, each: Array) -> tuple[Array, Array]:
+    """What a key draws onto which, in the mean, `ranks` (n,) ranks of `each` (n,) fall by chance.
+
+    (m,) chances and (m,) sums, `each` at most `_HOT`. The sum of Poisson's numbers of steps has the
+    product of their characteristic functions.
+    """
+    step = _HOT / _STEPS
+    # Of those below a step so many fall on each key that chance does not count.
+    small = each < step
+    at = np.where(small, 0.0, np.minimum(each, _HOT) / step)
+    low = np.floor(at).astype(np.int64)
+    weights = np.bincount(low, ranks * (low + 1 - at), _STEPS_MOST)
+    weights += np.bincount(low + 1, ranks * (at - low), _STEPS_MOST)
+    weights[0] = 0.0
+    spectrum = np.fft.rfft(weights)
+    chance = np.maximum(np.fft.irfft(np.exp(spectrum - spectrum[0]), _STEPS_MOST), 0.0)
+    likely = np.flatnonzero(chance > _UNLIKELY)
+    sums = likely * step + float((ranks * each)[small].sum())
+    return _together(np.asarray(chance[likely]), np.asarray(sums, dtype=np.float64))
+
+
+def _together(many: Array, each: Array) -> tuple[Array, Array]:
+    """`many` (n,) that draw `each` (n,), put together where they draw about the same."""
+    logs = np.round(np.log(np.maximum(each, _UNLIKELY)) / math.log(_RANKS_APART))
+    group = np.unique(logs, return_inverse=True)[1]
+    whole = np.bincount(group, many).astype(np.float64)
+    return whole, np.bincount(group, many * each) / whole
+
+
+def _grains(a: float, b: float, keys: int) -> tuple[Array, Array, float]:
+    """How many of `keys` random numbers lead to the same rank, and to how many ranks so many do.
+
+    And how many numbers lead to a rank of their own, or to one that few share with them.
+    """
+    # The share of rank x is about a b x^(b-1): from this rank on it is less than one number's.
+    log_hot = math.log(a * b * keys) / (1.0 - b) if b < 1.0 else math.inf
+    hot = keys if log_hot >= math.log(keys) else max(math.ceil(math.exp(log_hot)), 1)
+    ranks = np.arange(0, hot + 1)
+    numbers = np.diff(np.floor(keys * power_shares(ranks.astype(np.float64), a, b)))
+    several, width = np.unique(numbers[numbers > 0], return_counts=True)
+    return several, width.astype(np.float64), max(keys - float(numbers.sum()), 0.0)
+
+
+def _grained(
+    several: Array, ranks: Array, lone: float, keys: int, grains: float
+) -> tuple[Array, Array]:
+    """`ranks` ranks of `several` random numbers each; `lone` others fall on keys by chance.
+
+    Of all numbers only `grains` come up, where those are fewer than `keys`.
+    """
+    part = grains / keys
+    # Onto a key fall so many of the lone ones: Poisson's, of the mean number per key.
+    counts = np.arange(_GRAINS)
+    mean = max(lone * part / keys, _TINY)
+    chance = np.exp(counts * math.log(mean) - mean - special.gammaln(counts + 1))
+    hot_each = (several[:, None] * part + counts) / grains
+    cold = max(keys - float(ranks.sum()), 0.0) * chance[1:]
+    return (
+        np.concatenate([(ranks[:, None] * chance).ravel(), cold]),
+        np.concatenate([hot_each.ravel(), counts[1:] / grains]),
+    )
+
+
+def uniform_groups(keys: int, range_shares: ArrayLike = (1.0,)) -> tuple[Array, Array]:
+    """The same where all keys of a range are equally hot."""
+    ranges = shares(range_shares)
+    each = max(keys // len(ranges), 1)
+    return np.full(len(ranges), float(each)), ranges / each
+
+
+def zipf_groups(theta: float, items: float, keys: int) -> tuple[Array, Array]:
+    """The same for YCSB's scrambled Zipfian: `items` ranks, scattered onto `keys` keys by a hash.
+
+    Rank k draws a share that goes as 1 / k^theta. Raises ValueError for a theta that is 1 or not
+    above 0, and fewer items than keys.
+    """
+    if theta <= 0 or theta == 1 or items < keys:
+        raise ValueError(f"theta {theta:g}, {items:g} items of {keys} keys")
+    edges = _rank_edges(keys)
+    below = _zipf_sum(edges, theta)
+    whole = float(_zipf_sum(np.array([float(items)]), theta)[0])
+    width = np.diff(edges)
+    each = np.diff(below) / whole / width
+    return _whole(width, each + (1.0 - (below[1:] + below[:-1]) / 2 / whole) / keys)
+
+
+def _zipf_sum(ranks: Array, theta: float) -> Array:
+    """The sum of k^-theta for k up to each of `ranks`: the first exactly, then by the integral."""
+    exact = np.concatenate([[0.0], np.cumsum(np.arange(1, _EXACT_RANKS + 1) ** -theta)])
+    at = np.minimum(ranks, _EXACT_RANKS).astype(np.int64)
+    far = np.maximum(ranks, _EXACT_RANKS) + 0.5
+    near = _EXACT_RANKS + 0.5
+    return np.asarray(exact[at] + (far ** (1 - theta) - near ** (1 - theta)) / (1 - theta))
+
+
+def _rank_edges(keys: int) -> Array:
+    """0, then every rank at first, and ranks ever further apart, up to `keys`."""
+    steps = math.ceil(math.log(max(keys, 2)) / math.log(_RANKS_APART))
+    edges = np.unique(np.round(_RANKS_APART ** np.arange(steps + 1)))
+    return np.concatenate([[0.0], edges[edges < keys], [float(keys)]])
+
+
+def power_shares(ranks: ArrayLike, a: float, b: float) -> Array:
+    """What the first `ranks` (n,) ranks draw, each: a * x^b, up to the rank where that is 1."""
+    return np.asarray(
+        np.minimum(a * np.maximum(np.asarray(ranks, dtype=np.float64), 0.0) ** b, 1.0)
+    )
+
+
+# ----------
+# How hot keys are, by a law of their rank, fitted to a curve of counts: pure functions.
+#
+# `key_groups.py` has the laws, and says what each key draws.
+#
+# What is fitted is not the law itself but what a trace of so many accesses shows of it: keys sorted
+# by their counts, and counts scattered as Poisson's. Far down, where a few accesses decide which
+# key comes first, the two have little in common.
 
 _TINY = 1e-300
 # Expected counts, and the counts that they are compared with, lie on grids whose steps are small

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import optimize
 
-from lsmtune.stats.paired import RatioInterval, log_ratios_of
+from lsmtune.stats.intervals import RatioInterval, log_ratios_of
 
 # The slopes of the bets. One of s wins most where effect / variance of the log ratios is about s,
 # so that these serve pairs whose ratios scatter by 30 % as well as by 0.3 %.

@@ -1,1 +1,1 @@
-"""The loop of a study: ask, run, store, tell; resume; it ends in a proof."""
+"""A study: its file, the loop that searches and proves, and ask-and-tell from Python."""

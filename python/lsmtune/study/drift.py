@@ -1,14 +1,4 @@
-"""Drift: what the anchors of a study say of its machine, and what that makes of trials' values.
-
-An anchor is a run of the baseline. Their series, in the order in which they were stored, is cut
-into segments within which the machine was the same (`stats.changepoint`), one series for each
-objective. A trial is judged relative to the anchors of its own segment: its value times the level
-of the first segment, over the level of its own; so that a trial that ran while a neighbour took
-half of the machine is not a bad one. Within one segment values are left as they are.
-
-Where in the gap between two anchors the machine changed is not known: a run in the gap belongs to
-neither segment. Pure functions.
-"""
+"""Tells of changes of the machine, each once."""
 
 from __future__ import annotations
 
@@ -21,6 +11,26 @@ from statistics import fmean, median
 
 from lsmtune.stats.changepoint import segments
 from lsmtune.study.stored import Round
+
+# ----------
+# What a study that goes on remembers of its runs: rounds, not whole measurements.
+
+# The share of the time of a search that anchors may take. With one anchor after every ten trials
+# it is a tenth; trials that are shorter than the baseline would make it more.
+ANCHOR_SHARE_MAX = 0.15
+
+
+# ----------
+# Drift: what the anchors of a study say of its machine, and what that makes of trials' values.
+#
+# An anchor is a run of the baseline. Their series, in the order in which they were stored, is cut
+# into segments within which the machine was the same (`stats.changepoint`), one series for each
+# objective. A trial is judged relative to the anchors of its own segment: its value times the level
+# of the first segment, over the level of its own; so that a trial that ran while a neighbour took
+# half of the machine is not a bad one. Within one segment values are left as they are.
+#
+# Where in the gap between two anchors the machine changed is not known: a run in the gap belongs to
+# neither segment. Pure functions.
 
 
 @dataclass(frozen=True)

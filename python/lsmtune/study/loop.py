@@ -9,45 +9,52 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from lsmtune.driver.runner import Runner
 from lsmtune.errors import InputError
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.measurer import Clock, Measurer, loaded_databases
+from lsmtune.experiment.place import Place, Stream, derive_seed
+from lsmtune.experiment.store import OF_BASELINE, Role, StoredMeasurement
+from lsmtune.model.config import EngineIdentity, OptionValue
+from lsmtune.model.measurement import Outcome
+from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.proof.crash_test import CrashTest, Survived, survived
-from lsmtune.proof.loaded import loaded_databases
-from lsmtune.proof.measurer import Clock, Measurer
 from lsmtune.proof.paired import ProofPlan, prove
 from lsmtune.proof.pairs import stored_sides
-from lsmtune.proof.place import Place
-from lsmtune.proof.seeds import Stream, derive_seed
 from lsmtune.proof.verdict import not_proven
-from lsmtune.pruners import make_pruner
-from lsmtune.records.config import OptionValue
-from lsmtune.records.engine import EngineIdentity
-from lsmtune.records.measurement import Outcome
-from lsmtune.records.verdict import Verdict, VerdictOutcome
-from lsmtune.runners.base import Runner
-from lsmtune.samplers import Searcher, SpaceExhaustedError
-from lsmtune.spec import Spec, place_of
+from lsmtune.search.pruners import make_pruner
+from lsmtune.search.sampler import SpaceExhaustedError
+from lsmtune.search.searcher import Searcher
 from lsmtune.stats.sequential import pairs_at_least
-from lsmtune.storage.folder import StudyFolder
-from lsmtune.storage.measurements import OF_BASELINE, Role, StoredMeasurement
-from lsmtune.study.again import Again
-from lsmtune.study.baseline import Baseline, stored_baseline
-from lsmtune.study.budget import PAIRS_KEPT, SearchBudget
-from lsmtune.study.calibrated import calibrate_study
-from lsmtune.study.changes import ChangeTeller
-from lsmtune.study.defaults import engine_defaults
-from lsmtune.study.feasible import Feasibility
-from lsmtune.study.judging import Judgement
-from lsmtune.study.observer import TuneObserver
-from lsmtune.study.progress import BestTrial, Progress
-from lsmtune.study.refusal import unknown_option, without_baseline, without_mean
-from lsmtune.study.result import TuneResult, result_document
-from lsmtune.study.seen import Seen
+from lsmtune.study.build import place_of
+from lsmtune.study.feasible import (
+    Feasibility,
+    engine_defaults,
+    unknown_option,
+    without_baseline,
+    without_mean,
+)
+from lsmtune.study.judging import Judgement, Seen
+from lsmtune.study.observer import (
+    BestTrial,
+    ChangeTeller,
+    Progress,
+    TuneObserver,
+    TuneResult,
+    result_document,
+)
+from lsmtune.study.spec import Spec
 from lsmtune.study.start import (
+    PAIRS_KEPT,
+    Baseline,
+    SearchBudget,
     baseline_config,
+    calibrate_study,
     candidate_config,
     is_baseline,
     outside,
     starting_points,
+    stored_baseline,
 )
 from lsmtune.study.stored import (
     TrialRuns,
@@ -56,8 +63,7 @@ from lsmtune.study.stored import (
     trial_rounds,
     trial_runs,
 )
-from lsmtune.study.trial_run import TrialPlan, TrialRunner
-from lsmtune.study.trials import Trials
+from lsmtune.study.trials import Again, TrialPlan, TrialRunner, Trials
 
 _NO_PICK = "no trial met what pick.where asks of it"
 _NO_PRODUCT = "no trial has values above 0 of every objective that the pick weighs"

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
 
+from lsmtune.driver.messages import Message
+from lsmtune.experiment.place import Place, ProofObserver
+from lsmtune.experiment.store import StoredMeasurement
+from lsmtune.model.codec import encode
+from lsmtune.model.config import Config
+from lsmtune.model.goal import Goal
+from lsmtune.model.measurement import Outcome
+from lsmtune.model.verdict import Verdict
+from lsmtune.model.workload import Workload
 from lsmtune.proof.calibration import Calibration
-from lsmtune.proof.observer import ProofObserver
-from lsmtune.proof.place import Place
-from lsmtune.records.config import Config
-from lsmtune.records.verdict import Verdict
-from lsmtune.records.workload import Workload
-from lsmtune.runners.messages import Message
-from lsmtune.spec import Spec
-from lsmtune.storage.measurements import StoredMeasurement
+from lsmtune.proof.crash_test import CrashTest
+from lsmtune.study.drift import Change
+from lsmtune.study.judging import Judgement
+from lsmtune.study.spec import Spec
 from lsmtune.study.trials import TrialEnd
-
-if TYPE_CHECKING:
-    from lsmtune.study.result import TuneResult
 
 
 class TuneObserver(ProofObserver, Protocol):
@@ -95,3 +99,199 @@ class NullObserver:
 
     def warning(self, text: str) -> None:
         """Ignored."""
+
+
+# ----------
+# What the search has come to: counts, times, and the best trial.
+
+
+@dataclass(frozen=True)
+class BestTrial:
+    """The trial that is best by all that is known of it.
+
+    `value` of the goal is the mean of its `runs`, and `values` are those of the objectives.
+    """
+
+    number: int
+    value: float
+    values: tuple[float, ...]
+    config: Config
+    runs: int = 1
+
+
+class Progress:
+    """What a Judgement says of the search; `baseline_wall_s` is what one of its rounds cost."""
+
+    def __init__(self, judgement: Judgement, baseline_wall_s: float | None = None) -> None:
+        trials = judgement.trials.values()
+        self.counts = Counter(trial.end.outcome.value for trial in trials)
+        # Constraints on outcomes, by their text.
+        self.broken = Counter(
+            text for trial in trials for text, by in trial.end.violations.items() if by > 0
+        )
+        # A trial that ended early says nothing about how long one that goes well will take.
+        walls_s = [trial.wall_s for trial in trials if trial.end.outcome is Outcome.OK]
+        self.trial_walls_s = walls_s if baseline_wall_s is None else [baseline_wall_s, *walls_s]
+        self.best = _best(judgement)
+
+    def trials(self) -> int:
+        """How many trials ended."""
+        return self.counts.total()
+
+
+def _best(judgement: Judgement) -> BestTrial | None:
+    if judgement.best is None:
+        return None
+    trial = judgement.trials[judgement.best]
+    value = judgement.value(trial)
+    if value is None or trial.end.values is None:
+        return None
+    return BestTrial(trial.number, value, trial.end.values, trial.config, trial.runs)
+
+
+# ----------
+# What a study found, and its form in `result.json`.
+
+FORMAT_VERSION = 1
+CORRECTION = "bonferroni"  # of the intervals of a verdict's other metrics
+
+
+@dataclass(frozen=True)
+class TuneResult:
+    """How a call of `tune` ended.
+
+    `best` is the configuration of the trial with the best value, whatever the verdict says of it.
+    `best_values` and `baseline_values` have each objective's value by its label. `counts` holds the
+    number of trials by outcome, `refused` that of configurations that constraints spared a run, by
+    reason, both over all sessions. An interrupted study has no verdict yet, and goes on when it is
+    tuned again. `crash_test` is None where the best was not proved better.
+    """
+
+    baseline: Config
+    baseline_value: float | None = None
+    best: Config | None = None
+    best_trial: int | None = None
+    best_value: float | None = None
+    best_values: Mapping[str, float] = field(default_factory=dict)
+    baseline_values: Mapping[str, float] = field(default_factory=dict)
+    verdict: Verdict | None = None
+    crash_test: CrashTest | None = None
+    counts: Mapping[str, int] = field(default_factory=dict)
+    refused: Mapping[str, int] = field(default_factory=dict)
+    interrupted: bool = False
+    spent_s: float = 0.0
+
+    @property
+    def trials(self) -> int:
+        """How many trials were run, however they ended."""
+        return sum(self.counts.values())
+
+
+def result_document(result: TuneResult) -> dict[str, object]:
+    """`result` with stable keys and JSON values only."""
+    return {
+        "format_version": FORMAT_VERSION,
+        "verdict": None if result.verdict is None else verdict_document(result.verdict),
+        "crash_test": encode(result.crash_test),
+        "best": None
+        if result.best is None
+        else {
+            "trial": result.best_trial,
+            "value": result.best_value,
+            "values": dict(result.best_values),
+            "label": result.best.label,
+            "options": dict(result.best.options),
+        },
+        "baseline": {
+            "value": result.baseline_value,
+            "values": dict(result.baseline_values),
+            "label": result.baseline.label,
+            "options": dict(result.baseline.options),
+        },
+        "trials": result.trials,
+        "outcomes": dict(sorted(result.counts.items())),
+        "refused": dict(result.refused),
+        "spent_s": result.spent_s,
+        "interrupted": result.interrupted,
+    }
+
+
+def verdict_document(verdict: Verdict) -> dict[str, object]:
+    """`verdict` with stable keys and JSON values only.
+
+    The intervals of `others` are at `confidence_each`, so that all of them hold at `confidence`.
+    """
+    return {
+        "outcome": verdict.outcome.value,
+        "metric": verdict.metric,
+        "direction": verdict.direction,
+        "ratio": verdict.ratio,
+        "ratio_low": verdict.ratio_low,
+        "ratio_high": verdict.ratio_high,
+        "confidence": verdict.confidence,
+        "pairs": verdict.pairs,
+        "pairs_failed": verdict.pairs_failed,
+        "pairs_wanted": verdict.pairs_wanted,
+        "method": verdict.method,
+        "baseline_values": list(verdict.baseline_values),
+        "candidate_values": list(verdict.candidate_values),
+        "why": verdict.why,
+        "what_it_takes": verdict.what_it_takes,
+        "notes": list(verdict.notes),
+        "confidence_each": verdict.confidence_each,
+        "correction": None if verdict.confidence_each is None else CORRECTION,
+        "others": [
+            {
+                "metric": other.metric,
+                "direction": other.direction,
+                "ratio": other.ratio,
+                "ratio_low": other.ratio_low,
+                "ratio_high": other.ratio_high,
+            }
+            for other in verdict.others
+        ],
+    }
+
+
+class ChangeTeller:
+    """Remembers which changes the user knows of; those of earlier sessions were told then."""
+
+    def __init__(self, goal: Goal, observer: TuneObserver) -> None:
+        self._goal = goal
+        self._observer = observer
+        self._known: set[tuple[int, int]] = set()
+
+    def known(self, judgement: Judgement) -> None:
+        """All these changes were told."""
+        self._known |= {(change.before, change.after) for change in judgement.drift.changes()}
+
+    def tell(self, judgement: Judgement) -> None:
+        """Tell of those that are new."""
+        for change in judgement.drift.changes():
+            if (change.before, change.after) not in self._known:
+                self._observer.warning(self._text(change, judgement))
+        self.known(judgement)
+
+    def _text(self, change: Change, judgement: Judgement) -> str:
+        label = self._goal.objectives[change.objective].label
+        again = [
+            number
+            for number in judgement.unplaced()
+            if change.before < judgement.trials[number].first < change.after
+        ]
+        where = _where(change, judgement)
+        runs = "1 trial is" if len(again) == 1 else f"{len(again)} trials are"
+        rest = f"; {runs} run again" if again else ""
+        return (
+            f"the machine changed {where}: {label} of the baseline is {change.ratio:.2f} of what "
+            f"it was before{rest}"
+        )
+
+
+def _where(change: Change, judgement: Judgement) -> str:
+    """Between which trials: the last before, and the first after the change."""
+    trials = judgement.trials.values()
+    before = [trial.number for trial in trials if trial.first < change.before]
+    after = [trial.number for trial in trials if trial.first > change.after]
+    start = f"trial {before[-1]}" if before else "the baseline"
+    return f"between {start} and trial {after[0]}" if after else f"after {start}"

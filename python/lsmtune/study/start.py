@@ -1,11 +1,228 @@
-"""The configurations that a study compares, made from its Spec."""
+"""What options have that a configuration leaves alone, in the engine that is measured."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from lsmtune.records.config import Config, OptionValue
-from lsmtune.spec import Spec
+from lsmtune.experiment.measurer import Measurer
+from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.model.config import Config, OptionValue
+from lsmtune.model.goal import Goal
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.proof.calibration import Calibration, calibrate, smallest_effect
+from lsmtune.study.observer import TuneObserver
+from lsmtune.study.spec import Spec
+from lsmtune.units import format_duration
+
+# ----------
+# The baseline of a study: measured once under every workload, before the search.
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """The newest run that ended well under each workload, in the order of the workloads."""
+
+    runs: tuple[StoredMeasurement, ...]
+
+    @property
+    def measurements(self) -> list[Measurement]:
+        """What they observed."""
+        return [run.measurement for run in self.runs]
+
+    @property
+    def wall_s(self) -> float:
+        """Seconds that they cost together."""
+        return sum(run.wall_s for run in self.runs)
+
+
+def stored_baseline(rows: Sequence[StoredMeasurement], goal: Goal, workloads: int) -> Baseline:
+    """What is stored of the baseline; workloads beyond the last of its runs are still to be run."""
+    newest = {
+        row.workload: row
+        for row in rows
+        if row.measurement.outcome is Outcome.OK and _observed(goal, row.measurement)
+    }
+    runs: list[StoredMeasurement] = []
+    for workload in range(workloads):
+        if workload not in newest:
+            break
+        runs.append(newest[workload])
+    return Baseline(tuple(runs))
+
+
+def _observed(goal: Goal, measurement: Measurement) -> bool:
+    return all(objective.value(measurement) is not None for objective in goal.objectives)
+
+
+# ----------
+# When the search ends: trials, or time less what the proof will need. Pure.
+
+# The proof's runs may be slower than the median run of the search; an estimate that is too short
+# would cost the proof its last pairs.
+RESERVE_FACTOR = 1.2
+
+# Pairs for which the search leaves time, where the proof may take so many. A proof ends as soon as
+# it is clear, and most are with fewer: ten show a difference of about one and a half times the
+# scatter of their ratios. What is left of the budget then is given back; a gain that is smaller
+# than that gets the rest of the budget, and ends as not proven with what it would take.
+PAIRS_KEPT = 10
+
+# Of a short budget the proof is kept half, or the pairs without which it can prove nothing.
+SHARE_KEPT = 0.5
+PAIRS_KEPT_LEAST = 6
+
+# A trial slower than this many median runs is a bad one, whatever it would come to in the end.
+PATIENCE_FACTOR = 5.0
+
+
+@dataclass(frozen=True)
+class SearchBudget:
+    """At most `trials` trials, and `time_s` seconds for search and proof together; None: no end.
+
+    `pairs` is the number of pairs that are kept for the proof, of two runs each.
+    """
+
+    trials: int | None
+    time_s: float | None
+    pairs: int
+
+    def reserve_s(self, run_walls_s: Sequence[float]) -> float:
+        """Seconds to keep for the proof, given what each run so far took (at least one)."""
+        pair_s = 2 * statistics.median(run_walls_s) * RESERVE_FACTOR
+        kept = self.pairs
+        if self.time_s is not None and pair_s > 0:
+            fitting = max(PAIRS_KEPT_LEAST, int(SHARE_KEPT * self.time_s / pair_s))
+            kept = min(kept, fitting)
+        return kept * pair_s
+
+    def trials_end(self, trials: int) -> str:
+        """Why no other trial may begin after so many, in one line; empty when one may."""
+        ended = self.trials is not None and trials >= self.trials
+        return f"{trials} trials done" if ended else ""
+
+    def time_ends(self, spent_s: float, run_walls_s: Sequence[float]) -> str:
+        """Why no other run may begin, in one line; empty when one may."""
+        if self.holds(statistics.median(run_walls_s), spent_s, run_walls_s):
+            return ""
+        left_s = max(0.0, (self.time_s or 0.0) - spent_s)
+        return f"{format_duration(left_s)} of the time budget are left, kept for the proof"
+
+    def holds(self, run_s: float, spent_s: float, run_walls_s: Sequence[float]) -> bool:
+        """Whether a run of `run_s` seconds leaves enough for the proof."""
+        return self.time_s is None or spent_s + run_s + self.reserve_s(run_walls_s) <= self.time_s
+
+    def longest_run_s(self, spent_s: float, run_walls_s: Sequence[float]) -> float:
+        """Seconds after which a trial is ended, so that one that hangs cannot eat the budget.
+
+        What is left for the search, but at least `PATIENCE_FACTOR` median runs: a trial must not
+        be judged by how late it came.
+        """
+        if self.time_s is None:
+            return math.inf
+        left_s = self.time_s - spent_s - self.reserve_s(run_walls_s)
+        return max(left_s, PATIENCE_FACTOR * statistics.median(run_walls_s))
+
+    def too_short(self, run_walls_s: Sequence[float]) -> str:
+        """A warning when the time budget allows no search at all, else empty."""
+        if self.time_s is None:
+            return ""
+        run_s, reserve_s = statistics.median(run_walls_s), self.reserve_s(run_walls_s)
+        if sum(run_walls_s) + run_s + reserve_s <= self.time_s:
+            return ""
+        return (
+            f"a time budget of {format_duration(self.time_s)} leaves nothing for the search: a run "
+            f"takes {format_duration(run_s)} and the proof needs {format_duration(reserve_s)}; "
+            "raise the budget or make the workload smaller"
+        )
+
+
+# ----------
+# The calibration at the start of a study: how many pairs, and what they say in one line.
+
+# Of the time budget: enough to know the noise, and most of it left for what the study is for.
+SHARE_MAX = 0.1
+
+
+def calibrate_study(
+    spec: Spec,
+    baseline: Config,
+    measurer: Measurer,
+    observer: TuneObserver,
+    *,
+    round_s: float,
+    searched: bool,
+) -> Calibration | None:
+    """Run the calibration, or what is missing of it; None where the study has none.
+
+    `round_s` is what one run of the baseline under all workloads took. A study that has `searched`
+    already gets no more of it. The calibration takes at most `SHARE_MAX` of the time budget.
+    """
+    wanted = spec.noise.calibration_pairs
+    rows = measurer.folder.measurements.of(Role.CALIBRATION)
+    left_s = None
+    if spec.budget.time_s is not None:
+        left_s = SHARE_MAX * spec.budget.time_s - sum(row.wall_s for row in rows)
+    pairs = 0 if searched else wanted
+    if left_s is not None and left_s < 2 * round_s:
+        pairs = 0
+    if not pairs and not rows:
+        if wanted and not searched:
+            observer.warning(_none(2 * round_s))
+        return None
+    found = calibrate(
+        baseline,
+        spec.goal,
+        measurer,
+        observer,
+        study_seed=spec.seed,
+        pairs=pairs,
+        method=spec.proof.method,
+        deadline_s=left_s,
+    )
+    if not measurer.stop.is_set():
+        observer.calibrated(found, calibration_line(found, spec))
+    return found
+
+
+def calibration_line(found: Calibration, spec: Spec) -> str:
+    """What a calibration says of this study's metric and proof, in one line."""
+    wanted = spec.noise.calibration_pairs
+    of = "" if found.pairs >= wanted else f" (of {wanted}, as time allowed)"
+    noise = found.metrics.get(spec.goal.metric)
+    if noise is None:
+        return f"calibration: {found.pairs} pairs{of}, too few to say how noisy the machine is"
+    text = (
+        f"calibration: {found.pairs} pairs by {found.method.value}{of}: {spec.goal.metric} varies "
+        f"by {_per_cent(noise.run_log_sd)} from run to run"
+    )
+    seconds = found.seconds_per_pair or 0.0
+    effect = smallest_effect(
+        found, spec.goal.metric, spec.proof.pairs * seconds, spec.proof.confidence
+    )
+    if effect is None:
+        return text
+    return (
+        f"{text}; a proof of {spec.proof.pairs} pairs can show a difference of {_per_cent(effect)}"
+    )
+
+
+def _per_cent(share: float) -> str:
+    """Two digits that matter: `3.2 %`, `57 %`, `571 %`."""
+    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:,.0f} %"
+
+
+def _none(pair_s: float) -> str:
+    return (
+        f"no calibration: a pair of runs takes {format_duration(pair_s)}, more than "
+        f"{100 * SHARE_MAX:.0f} % of the time budget"
+    )
+
+
+# ----------
+# The configurations that a study compares, made from its Spec.
 
 Defaults = Mapping[str, OptionValue]
 

@@ -1,31 +1,240 @@
-"""Trials: proposed by the Searcher, kept on the disk, put back when they were cut off.
-
-The Searcher works in memory; the disk has one transaction when a trial begins, with all that the
-sampler chose, and one when it ends. The order of commits lets a kill at any moment neither lose a
-completed trial nor count it twice: its measurements are stored first, under the trial's number, and
-then the trial is told. What a kill can leave is a running trial, with some or all of its
-measurements; `recover` finishes or puts back each of them.
-"""
+"""Runs beside a trial's first one: its repeats, and the anchors, each under every workload."""
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from optuna.trial import FrozenTrial, TrialState
 
+from lsmtune.driver.messages import IntervalPassed, Message, PhaseStarted, Reported
 from lsmtune.errors import LsmtuneError
-from lsmtune.records.config import OptionValue
-from lsmtune.records.measurement import Outcome
-from lsmtune.samplers import OUTCOME, PUT_BACK, Searcher, TrialJudgement
-from lsmtune.samplers.draw import draw_of
-from lsmtune.samplers.mirror import with_violations
-from lsmtune.samplers.searcher import state_of
-from lsmtune.space import Space
-from lsmtune.storage.folder import StudyFolder
-from lsmtune.storage.trouble import explained
+from lsmtune.experiment.files import explained
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.measurer import Measurer
+from lsmtune.experiment.place import Place, Stream, derive_seed
+from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.model.config import Config, OptionValue
+from lsmtune.model.measurement import Outcome
+from lsmtune.search.draw import draw_of
+from lsmtune.search.mirror import TrialJudgement, with_violations
+from lsmtune.search.searcher import OUTCOME, PUT_BACK, Searcher, state_of
+from lsmtune.space.space import Space
+from lsmtune.study.spec import DataRungs, Spec, TimeRungs
+from lsmtune.study.stored import TimeReports, TrialRuns, rung_workloads
+
+# Repeats of one trial that seeds are reserved for; the study file allows up to 100 (spec.models),
+# of which twice as many and one more can come.
+_REPEATS_RESERVED = 1000
+
+
+class Again:
+    """Performs rounds; a round that was cut off is gone on with where it was left.
+
+    Rows of such rounds that the folder holds are given to `leave`.
+    """
+
+    def __init__(self, spec: Spec, measurer: Measurer) -> None:
+        self._spec = spec
+        self._measurer = measurer
+        self._left: dict[tuple[Role, int | None, int], list[StoredMeasurement]] = {}
+
+    def leave(self, rows: Sequence[StoredMeasurement]) -> None:
+        """These runs of one round are stored, and all ended well."""
+        first = rows[0]
+        if len(rows) < len(self._spec.workloads):
+            self._left[first.role, first.trial, first.repeat] = list(rows)
+
+    def left_trial(self) -> int | None:
+        """The trial of which a repeat is to be finished."""
+        return next((trial for role, trial, _ in self._left if role is Role.TRIAL), None)
+
+    def left_anchor(self) -> bool:
+        """Whether an anchor is to be finished."""
+        return any(role is Role.ANCHOR for role, _, _ in self._left)
+
+    def trial(
+        self, number: int, repeat: int, config: Config, deadline_s: float
+    ) -> list[StoredMeasurement] | None:
+        """Run number `repeat` of a trial, from 1, on a seed of its own; None when interrupted."""
+        index = number * _REPEATS_RESERVED + repeat
+        seed = derive_seed(self._spec.seed, Stream.REPEAT, index)
+        place = Place(Role.TRIAL, number, trial=number, repeat=repeat)
+        return self._round(place, config, seed, deadline_s)
+
+    def anchor(
+        self, number: int, config: Config, deadline_s: float
+    ) -> list[StoredMeasurement] | None:
+        """Anchor `number`, from 0, on a seed of its own; None when interrupted."""
+        seed = derive_seed(self._spec.seed, Stream.ANCHOR, number)
+        return self._round(Place(Role.ANCHOR, number, repeat=number), config, seed, deadline_s)
+
+    def _round(
+        self, place: Place, config: Config, seed: int, deadline_s: float
+    ) -> list[StoredMeasurement] | None:
+        """One run per workload, up to one that does not end well."""
+        runs = self._left.get((place.role, place.trial, place.repeat), [])
+        for workload in range(len(runs), len(self._spec.workloads)):
+            if self._measurer.stop.is_set():
+                return None
+            at = Place(place.role, place.index, place.trial, workload=workload, repeat=place.repeat)
+            run = self._measurer.measure(config, seed, at, deadline_s=deadline_s)
+            if run is None:
+                return None
+            runs.append(run)
+            if run.measurement.outcome is not Outcome.OK:
+                break
+        self._left.pop((place.role, place.trial, place.repeat), None)
+        return runs
+
+
+# ----------
+# The runs of one trial: smaller ones, then one per workload; ended early where it is pruned.
+
+
+@dataclass(frozen=True)
+class TrialPlan:
+    """One trial to run, the `index`th of its study; each run is killed after `deadline_s` seconds.
+
+    `scale` is what values that a pruner is told are multiplied by, because the machine is not as
+    fast as it was in the beginning.
+    """
+
+    number: int
+    index: int
+    config: Config
+    seed: int
+    deadline_s: float
+    scale: float = 1.0
+
+    def place(self, role: Role, workload: int, rung: int | None = None) -> Place:
+        """Where a run of this trial belongs."""
+        return Place(role, self.index, trial=self.number, workload=workload, rung=rung)
+
+    def within(self, deadline_s: float) -> TrialPlan:
+        """The same trial with runs of at most `deadline_s`."""
+        return replace(self, deadline_s=min(self.deadline_s, deadline_s))
+
+
+class TrialRunner:
+    """Runs trials of `spec`, and asks the pruner at every rung."""
+
+    def __init__(self, spec: Spec, measurer: Measurer, trials: Trials) -> None:
+        self._spec = spec
+        self._measurer = measurer
+        self._trials = trials
+
+    def run(self, plan: TrialPlan) -> TrialRuns | None:
+        """All runs of a trial; None when it was interrupted.
+
+        A trial that is pruned between two sizes has only runs of rungs, each of which ended well.
+        """
+        rungs = None if self._spec.pruner is None else self._spec.pruner.rungs
+        if isinstance(rungs, DataRungs):
+            return self._run_sizes(plan, rungs)
+        metric = self._spec.objective.metric
+        prune = None if rungs is None else Watch(plan, self._trials, rungs, metric)
+        trial = TrialRuns(plan.number)
+        return self._run_full(trial, plan, prune)
+
+    def _run_sizes(self, plan: TrialPlan, rungs: DataRungs) -> TrialRuns | None:
+        trial = TrialRuns(plan.number)
+        deadlines_s = rungs.deadlines_s or [plan.deadline_s] * len(rungs.num)
+        for rung in range(len(rungs.num) - 1):
+            runs = self._run_size(plan.within(deadlines_s[rung]), rungs, rung)
+            if runs is None:
+                return None
+            trial.rungs[rung] = runs
+            value = self._spec.goal.value([run.measurement for run in runs])
+            if value is None:
+                return trial
+            if self._trials.report(trial.number, rungs.step(rung), value * plan.scale):
+                return trial
+        return self._run_full(trial, plan.within(deadlines_s[-1]), None)
+
+    def _run_size(
+        self, plan: TrialPlan, rungs: DataRungs, rung: int
+    ) -> list[StoredMeasurement] | None:
+        """The runs of one size, up to one that fails; None when interrupted."""
+        runs: list[StoredMeasurement] = []
+        for workload, weighted in enumerate(self._spec.workloads):
+            if self._measurer.stop.is_set():
+                return None
+            run = self._measurer.measure(
+                plan.config,
+                plan.seed,
+                plan.place(Role.RUNG, workload, rung),
+                deadline_s=plan.deadline_s,
+                workload=rung_workloads(rungs, weighted.workload)[rung],
+            )
+            if run is None:
+                return None
+            runs.append(run)
+            if run.measurement.outcome is not Outcome.OK:
+                break
+        return runs
+
+    def _run_full(
+        self, trial: TrialRuns, plan: TrialPlan, prune: Callable[[Message], bool] | None
+    ) -> TrialRuns | None:
+        """One run per workload, up to one that does not end well; None when interrupted."""
+        for workload in range(self._measurer.workloads):
+            if self._measurer.stop.is_set():
+                return None
+            run = self._measurer.measure(
+                plan.config,
+                plan.seed,
+                plan.place(Role.TRIAL, workload),
+                deadline_s=plan.deadline_s,
+                prune=prune,
+            )
+            if run is None:
+                return None
+            trial.runs.append(run)
+            if run.measurement.outcome is not Outcome.OK:
+                break
+        return trial
+
+
+class Watch:
+    """Follows one run, and says when the pruner wants it to end."""
+
+    def __init__(self, plan: TrialPlan, trials: Trials, rungs: TimeRungs, metric: str) -> None:
+        self._number = plan.number
+        self._scale = plan.scale
+        self._metric = metric
+        self._trials = trials
+        self._reports = TimeReports(rungs)
+        self._measuring = False
+
+    def __call__(self, message: Message) -> bool:
+        """Whether the run is to end now that the driver, or a program, has said `message`."""
+        if isinstance(message, Reported) and self._metric in message.metrics:
+            value = message.metrics[self._metric]
+            return self._report(message.step, value)
+        if isinstance(message, PhaseStarted):
+            self._measuring = message.kind == "measure"
+        if not self._measuring or not isinstance(message, IntervalPassed):
+            return False
+        report = self._reports.take(message.interval())
+        if report is None:
+            return False
+        return self._report(report.step, report.value)
+
+    def _report(self, step: int, value: float) -> bool:
+        return self._trials.report(self._number, step, value * self._scale)
+
+
+# ----------
+# Trials: proposed by the Searcher, kept on the disk, put back when they were cut off.
+#
+# The Searcher works in memory; the disk has one transaction when a trial begins, with all that the
+# sampler chose, and one when it ends. The order of commits lets a kill at any moment neither lose a
+# completed trial nor count it twice: its measurements are stored first, under the trial's number,
+# and then the trial is told. What a kill can leave is a running trial, with some or all of its
+# measurements; `recover` finishes or puts back each of them.
 
 RETRY_OF = "retry_of"
 START = "start"

@@ -1,28 +1,137 @@
-"""Which keys are asked for: the distribution that a workload draws from, fitted to a trace.
-
-Two things are looked at: how hot keys are, by the share of the hottest x, whichever they are; and
-how hot neighbours are together, by ranges of the key space. A block of a table holds neighbours, so
-that the hit rate of a block cache needs both.
-"""
+"""Into how many equal ranges the keys of a trace fall, and what went to each of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from lsmtune.records.workload import Distribution
-from lsmtune.stats.goodness import shares, total_variation
-from lsmtune.stats.key_groups import Grains, power_groups, uniform_groups, zipf_groups
-from lsmtune.stats.key_hotness import PowerLaw, SortedCurve, fit_power_law, fit_zipf
-from lsmtune.stats.lru import hit_ratios
-from lsmtune.stats.range_hotness import TwoTermExponential, fit_two_term_exponential
-from lsmtune.traces.part import FittedPart
-from lsmtune.traces.summary import TraceSummary
+from lsmtune.model.workload import Distribution
+from lsmtune.stats.fitting import shares, total_variation
+from lsmtune.stats.key_hotness import (
+    Grains,
+    PowerLaw,
+    SortedCurve,
+    fit_power_law,
+    fit_zipf,
+    hit_ratios,
+    power_groups,
+    uniform_groups,
+    zipf_groups,
+)
+from lsmtune.stats.range_hotness import (
+    TwoTermExponential,
+    fit_by_key,
+    fit_two_term_exponential,
+    reads_of_written,
+)
+from lsmtune.traces.sizes import FittedPart
+from lsmtune.traces.summary import KeyRange, TraceSummary
 
 Array = NDArray[np.float64]
+
+RANGES_FEWEST, RANGES_MOST = 4, 128
+# How much closer more ranges have to come, for the keys to fall into so many: where the true number
+# has been passed, others come closer only by chance.
+_CLOSER = 1.1
+# Below this the logarithm of a part's accesses is noise: more ranges would follow it.
+_PARTS_ACCESSES = 20
+
+
+def has_db_bench_numbers(summary: TraceSummary) -> bool:
+    """Whether keys look like db_bench's: of 8 bytes or more, and numbers in the first 8.
+
+    Such numbers, the highest byte first, begin with zeros in all but absurdly large databases.
+    """
+    space = summary.key_space
+    prefix = bytes.fromhex(space.common_prefix_hex)
+    sizes = summary.key_sizes.values()
+    return 0 < len(prefix) < 8 and not any(prefix) and all(size.min >= 8 for size in sizes)
+
+
+def count_ranges(parts: Sequence[KeyRange]) -> int:
+    """The number of equal ranges, 4 to 128, within which parts of the key space are alike.
+
+    Found by the logarithms of the parts' accesses and their medians, which single hot keys do not
+    move. 1 where no number of ranges tells parts apart.
+    """
+    accesses = np.array([part.accesses for part in parts])
+    if len(accesses) < 2 * RANGES_MOST or accesses.sum() < _PARTS_ACCESSES * len(accesses):
+        return 1
+    logs = np.log(accesses + 1.0)
+    numbers: list[int] = [1, *range(RANGES_FEWEST, RANGES_MOST + 1)]
+    left = np.array([_left_over(logs, number) for number in numbers])
+    enough: int = int(np.argmax(left <= _CLOSER * left.min()))
+    return numbers[enough]
+
+
+def _left_over(logs: Array, ranges: int) -> float:
+    """The mean distance of parts to the median of their range."""
+    middle = (np.arange(len(logs)) + 0.5) / len(logs)
+    of_range = np.minimum((middle * ranges).astype(np.int64), ranges - 1)
+    # Parts that a border cuts belong to two ranges, and say nothing of either.
+    place = middle * ranges % 1.0
+    inside = (place * len(logs) / ranges > 1.0) & ((1.0 - place) * len(logs) / ranges > 1.0)
+    medians = np.array([np.median(logs[of_range == number]) for number in range(ranges)])
+    return float(np.abs(logs - medians[of_range])[inside].mean())
+
+
+# ----------
+# Whether the keys that a trace reads are those that it writes.
+#
+# It decides how many reads an engine answers from its memtables, and so what is left for its cache.
+
+LIMIT = 0.03
+# So near to it, independence is as good, and simpler.
+_NEAR = 0.01
+_WRITES = ("put", "merge", "delete")
+
+
+@dataclass(frozen=True)
+class WrittenFit:
+    """In which share of the draws the key decides the operation; None: operation and key are
+    drawn independently."""
+
+    by_key: float | None = None
+    part: FittedPart | None = None
+
+
+def fit_written(summary: TraceSummary, operations: Mapping[str, float], keys: KeyFit) -> WrittenFit:
+    """By the share of the trace's gets that meet a key which the trace has written before."""
+    writes = sum(operations.get(name, 0.0) for name in _WRITES)
+    seen = summary.gets_of_written.share
+    if seen is None or not 0.0 < writes < 1.0 or keys.distribution.name == "sequential":
+        return WrittenFit()
+    width, each = keys.groups
+    each = each / float((width * each).sum())
+    accesses = float(summary.hotness["all"].accesses)
+    by_key = None
+    words = "operations and keys drawn independently"
+    found = reads_of_written(width, each, writes, 0.0, accesses)
+    if found > seen + _NEAR:
+        by_key = rounded(fit_by_key(width, each, writes, accesses, seen))
+        found = reads_of_written(width, each, writes, by_key, accesses)
+        words = f"the key decides the operation in {100 * by_key:.4g} % of the draws"
+    off = abs(found - seen)
+    warnings: tuple[str, ...] = ()
+    if off > LIMIT:
+        warnings = (
+            f"reads of written keys: {100 * seen:.1f} % of the trace's gets meet a key that it has "
+            f"written before, {100 * found:.1f} % of the model's",
+        )
+    distances = (("share_difference", off),)
+    return WrittenFit(by_key, FittedPart("reads_of_written", words, distances, LIMIT, warnings))
+
+
+# ----------
+# Which keys are asked for: the distribution that a workload draws from, fitted to a trace.
+#
+# Two things are looked at: how hot keys are, by the share of the hottest x, whichever they are; and
+# how hot neighbours are together, by ranges of the key space. A block of a table holds neighbours,
+# so that the hit rate of a block cache needs both.
+
 Groups = tuple[Array, Array]
 
 CURVE_LIMIT, RANGES_LIMIT, HITS_LIMIT = 0.05, 0.05, 0.03

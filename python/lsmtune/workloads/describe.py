@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lsmtune.records.workload import (
+from lsmtune.model.workload import (
     Companion,
     Distribution,
     Mix,

@@ -6,12 +6,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from statistics import NormalDist, fmean
 from typing import Any
 
 from lsmtune.errors import InputError, nearest_name
-from lsmtune.records.workload import Distribution, Number, ParameterOf
+from lsmtune.model.workload import Distribution, Number, ParameterOf, Workload
 from lsmtune.units import UnitError
 from lsmtune.workloads.parameter import COUNT_MAX, read_count, read_fraction, read_number, read_size
 
@@ -230,3 +232,142 @@ def _check(name: str, given: Mapping[str, ParameterOf], source: str, field: str)
         raise InputError(source, f"{field}.key_grains", why=why)
     if name == "ranges" and not any(given.get(part) for part in "ac"):
         raise InputError(source, f"{field}.a", why="a and c are 0", allowed="one of them above 0")
+
+
+# ----------
+# The mean and the largest of what a distribution of sizes draws.
+#
+# Means are what memory models, reports and advice go by. They are exact where there is a closed
+# form, and taken over quantiles where there is none.
+
+_QUANTILES = 4096
+_SUMMED = 1000  # ranks whose terms are summed one by one; an integral takes the rest
+
+
+def mean_size(distribution: Distribution) -> float:
+    """The mean size that `distribution` draws. Raises KeyError for one that is not of sizes."""
+    return _MEANS[distribution.name](dict(distribution.parameters))
+
+
+def largest_size(distribution: Distribution) -> int:
+    """The largest size that `distribution` can draw."""
+    given = dict(distribution.parameters)
+    match distribution.name:
+        case "constant":
+            return int(_number(given, "size"))
+        case "table":
+            return max(int(size) for size, _ in _pairs(given))
+        case "row":
+            fields, length = _row(given)
+            return int(_number(given, "names_bytes")) + fields * (8 + largest_size(length))
+    return int(_number(given, "high"))
+
+
+def mean_key_bytes(workload: Workload) -> float:
+    """The mean length of a key."""
+    return (
+        float(workload.key_bytes) if workload.key_sizes is None else mean_size(workload.key_sizes)
+    )
+
+
+def data_bytes(workload: Workload) -> int:
+    """Bytes of the keys and values of `num` records."""
+    return round(workload.num * (mean_key_bytes(workload) + workload.value_bytes))
+
+
+Given = Mapping[str, ParameterOf]
+
+
+def _number(given: Given, name: str) -> float:
+    value = given[name]
+    if not isinstance(value, int | float):
+        raise TypeError(f"{name} is {value!r}")
+    return float(value)
+
+
+def _row(given: Given) -> tuple[int, Distribution]:
+    length = given["length"]
+    if not isinstance(length, Distribution):
+        raise TypeError(f"length is {length!r}")
+    return int(_number(given, "fields")), length
+
+
+def _pairs(given: Given) -> tuple[tuple[Number, Number], ...]:
+    pairs = given["sizes"]
+    if not isinstance(pairs, tuple):
+        raise TypeError(f"sizes is {pairs!r}")
+    return pairs
+
+
+def _mean_of_row(given: Given) -> float:
+    """Before name and value of each field stand 4 bytes with their lengths, as in YCSB-cpp."""
+    fields, length = _row(given)
+    return _number(given, "names_bytes") + fields * (8 + mean_size(length))
+
+
+def _mean_of_table(given: Given) -> float:
+    pairs = _pairs(given)
+    return math.fsum(size * weight for size, weight in pairs) / math.fsum(w for _, w in pairs)
+
+
+def _power_sum(count: int, exponent: float) -> float:
+    """The sum of i^exponent for i from 1 to `count`, by the midpoint rule beyond _SUMMED."""
+    head = math.fsum(float(i) ** exponent for i in range(1, min(count, _SUMMED) + 1))
+    if count <= _SUMMED:
+        return head
+    low, high = _SUMMED + 0.5, count + 0.5
+    if exponent == -1:
+        return head + math.log(high / low)
+    upper, lower = (math.pow(x, exponent + 1) for x in (high, low))
+    return head + (upper - lower) / (exponent + 1)
+
+
+def _mean_of_zipfian(given: Given) -> float:
+    low, theta = _number(given, "low"), _number(given, "theta")
+    count = int(_number(given, "high") - low) + 1
+    return low - 1 + _power_sum(count, 1 - theta) / _power_sum(count, -theta)
+
+
+def _over_quantiles(
+    quantile: Callable[[float], float], share_low: float, share_high: float
+) -> float:
+    """The mean of what lies between two shares of a distribution."""
+    step = (share_high - share_low) / _QUANTILES
+    return fmean(quantile(share_low + (i + 0.5) * step) for i in range(_QUANTILES))
+
+
+def _mean_of_normal(given: Given) -> float:
+    normal = NormalDist(_number(given, "mean"), _number(given, "sd"))
+    low, high = _number(given, "low"), _number(given, "high")
+    return _over_quantiles(normal.inv_cdf, normal.cdf(low), normal.cdf(high))
+
+
+def _mean_of_pareto(given: Given) -> float:
+    """Of the generalised Pareto distribution: F(x) = 1 - (1 + k (x - theta) / sigma)^(-1 / k)."""
+    theta, k, sigma = (_number(given, name) for name in ("theta", "k", "sigma"))
+
+    def share_above(x: float) -> float:
+        if x <= theta:
+            return 1.0
+        if k == 0:
+            return math.exp(-(x - theta) / sigma)
+        return math.pow(max(0.0, 1 + k * (x - theta) / sigma), -1 / k)
+
+    def quantile(share: float) -> float:
+        if k == 0:
+            return theta - sigma * math.log1p(-share)
+        return theta + sigma * (math.pow(1 - share, -k) - 1) / k
+
+    low, high = _number(given, "low"), _number(given, "high")
+    return _over_quantiles(quantile, 1 - share_above(low), 1 - share_above(high))
+
+
+_MEANS: dict[str, Callable[[Given], float]] = {
+    "constant": lambda given: _number(given, "size"),
+    "uniform": lambda given: (_number(given, "low") + _number(given, "high")) / 2,
+    "zipfian": _mean_of_zipfian,
+    "normal": _mean_of_normal,
+    "pareto": _mean_of_pareto,
+    "row": _mean_of_row,
+    "table": _mean_of_table,
+}

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 from lsmtune.errors import InputError, nearest_name
+from lsmtune.model.workload import Durability, PageCache, Workload
 from lsmtune.units import UnitError, option_value, parse_bytes, parse_duration
 
 ParameterValue = int | float | str | bool | None
@@ -176,3 +178,127 @@ def positive_parameter(
     """A number above 0, at most `high`."""
     allowed = f"a number above 0, at most {high:.12g}"
     return WorkloadParameter(name, description, default, unit, allowed, read_positive(high))
+
+
+# ----------
+# The parameters of the db_bench-like workloads, and those that every family has.
+#
+# Names and meanings are those of RocksDB's db_bench where it has one (`num`, `reads`, `threads`,
+# `seek_nexts`); sizes are per thread, as there.
+
+# A key starts with the key's number, 8 bytes big-endian, as in db_bench.
+KEY_BYTES_MIN = 8
+KEY_BYTES_MAX = 65535
+VALUE_BYTES_MAX = 2**20
+THREADS_MAX = 1024
+RATE_MAX = 1e9
+LOAD_OPERATIONS = ("filluniquerandom", "fillseq", "fillrandom")
+
+
+def compression_parameter(default: float) -> WorkloadParameter:
+    """`compression_ratio` with `default`."""
+    about = "compressed size of a value divided by its size"
+    return positive_parameter("compression_ratio", about, default, 1.0)
+
+
+DURATION = WorkloadParameter(
+    name="duration_s",
+    description="length of the measure phase, in place of its number of operations",
+    default=None,
+    unit="s",
+    allowed="a duration above 0 (90s, 5m)",
+    read=read_positive_duration,
+)
+DURABILITY = choice_parameter(
+    "durability",
+    "sync: each write is synced; wal: each write is logged; none: no write-ahead log",
+    Durability.WAL.value,
+    tuple(durability.value for durability in Durability),
+)
+PAGE_CACHE = choice_parameter(
+    "page_cache",
+    "of the database when measuring begins: warm: as it is; cold: empty; direct: not used",
+    PageCache.WARM.value,
+    tuple(cache.value for cache in PageCache),
+)
+RATE = positive_parameter(
+    "rate_ops_s",
+    "open loop: operations per second over all threads; closed loop when not set",
+    None,
+    RATE_MAX,
+    unit="ops/s",
+)
+# Every family but the db_bench-like ones has these as well.
+DATABASES = count_parameter("databases", "databases in one process, which share the keys", 1, 1, 64)
+COLUMN_FAMILIES = count_parameter(
+    "column_families", "column families of each database, which share its keys", 1, 1, 256
+)
+_PARAMETERS = (
+    count_parameter(
+        "num", "keys in the key space; a write phase does this many per thread", 1_000_000, 1
+    ),
+    count_parameter("reads", "reads per thread; num when not set", None, 1),
+    size_parameter("key_bytes", "bytes of a key", 16, KEY_BYTES_MIN, KEY_BYTES_MAX),
+    size_parameter("value_bytes", "bytes of a value", 100, 1, VALUE_BYTES_MAX),
+    compression_parameter(0.5),
+    count_parameter("threads", "threads of the measure phase", 1, 1, THREADS_MAX),
+    DURATION,
+    DURABILITY,
+    PAGE_CACHE,
+    RATE,
+    count_parameter("seek_nexts", "entries read after each seek", 0, 0, 1_000_000),
+    count_parameter(
+        "warmup_operations", "operations per thread before measuring; 0: no warmup phase", 0, 0
+    ),
+    choice_parameter(
+        "load",
+        "how the database is filled first; filluniquerandom: each key once, in random order",
+        LOAD_OPERATIONS[0],
+        LOAD_OPERATIONS,
+    ),
+)
+
+WORKLOAD_PARAMETERS = {parameter.name: parameter for parameter in _PARAMETERS}
+
+
+# ----------
+# What a family of workloads is: a name, its parameters, and how phases are made of them.
+
+Given = Mapping[str, Any]
+Build = Callable[[Given, str], Workload]
+Prepare = Callable[[Mapping[str, object], str], dict[str, object]]
+
+
+@dataclass(frozen=True)
+class Figure:
+    """A figure that a family stands on: what it is, its value, and who says so.
+
+    `source` is empty for what nobody has published: `value` is then what stands in for it.
+    """
+
+    name: str
+    value: str
+    source: str = ""
+
+
+@dataclass(frozen=True)
+class WorkloadFamily:
+    """Workloads of one name that differ in parameters.
+
+    `build` takes every parameter, typed, and the source that errors name. `no_effect` maps the
+    parameters that the family refuses to the reason; `ignored` those that it accepts and has no
+    use for, which the user is told. `prepare` turns what was given, names of `also` included, into
+    the names of `parameters`, and raises InputError for what cannot stand together. `sizes` are the
+    parameters that grow with the workload: first the one that says how many keys there are.
+    """
+
+    name: str
+    description: str
+    parameters: Mapping[str, WorkloadParameter]
+    build: Build
+    no_effect: Mapping[str, str] = field(default_factory=dict)
+    ignored: Mapping[str, str] = field(default_factory=dict)
+    also: frozenset[str] = frozenset()
+    prepare: Prepare = lambda given, _source: dict(given)
+    figures: tuple[Figure, ...] = ()
+    sizes: tuple[str, ...] = ("num",)

@@ -1,21 +1,130 @@
-"""A workload as it was stated: by name, parameters and properties, with what is to be said of it.
-
-Properties may be of YCSB or of an engine: the files that YCSB-cpp is called with hold both.
-"""
+"""The families of workloads by name, in the order in which they are listed."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lsmtune.errors import InputError
-from lsmtune.records.workload import Workload
-from lsmtune.workloads.family import WorkloadFamily
-from lsmtune.workloads.make import complete_parameters, find_family, ignored_parameters
-from lsmtune.workloads.properties_file import SETTING, Properties, Property
-from lsmtune.workloads.ycsb_effect import proportions_remark, without_effect
-from lsmtune.workloads.ycsb_properties import ALIASES, RECORDS
+from lsmtune.engines.properties import SETTING, Properties, Property
+from lsmtune.errors import InputError, nearest_name
+from lsmtune.model.workload import Workload
+from lsmtune.workloads.db_bench import DB_BENCH_FAMILIES
+from lsmtune.workloads.parameter import WorkloadFamily
+from lsmtune.workloads.production import PRODUCTION_FAMILIES
+from lsmtune.workloads.ycsb import CONTEST, YCSB_FAMILIES
+from lsmtune.workloads.ycsb_properties import ALIASES, RECORDS, proportions_remark, without_effect
+
+_FAMILIES = (
+    *DB_BENCH_FAMILIES,
+    *YCSB_FAMILIES,
+    CONTEST,
+    *PRODUCTION_FAMILIES,
+)
+
+FAMILIES = {family.name: family for family in _FAMILIES}
+WORKLOAD_NAMES = tuple(FAMILIES)
+
+
+# ----------
+# From a workload's name and parameters to its phases, whatever its family.
+
+
+def make_workload(name: str, parameters: Mapping[str, object], source: str) -> Workload:
+    """The workload `name`; `parameters` not given take their defaults.
+
+    Values may be text as a command line gives it. Raises `InputError` that names `source` and the
+    field: an unknown name, a value out of bounds, a parameter without effect in this workload.
+    """
+    return find_family(name, source).build(complete_parameters(name, parameters, source), source)
+
+
+def complete_parameters(name: str, parameters: Mapping[str, object], source: str) -> dict[str, Any]:
+    """Every parameter that has an effect in the workload `name`, typed, defaults filled in.
+
+    Raises `InputError` as `make_workload` does.
+    """
+    family = find_family(name, source)
+    _check_names(family, parameters, source)
+    prepared = family.prepare(parameters, source)
+    complete: dict[str, Any] = {p.name: p.default for p in family.parameters.values()}
+    for key, value in prepared.items():
+        complete[key] = family.parameters[key].parse(value, source)
+    return complete
+
+
+def ignored_parameters(
+    name: str, parameters: Mapping[str, object], source: str
+) -> tuple[tuple[str, str], ...]:
+    """The parameters given that have no effect, each with the reason, in the order given."""
+    family = find_family(name, source)
+    return tuple((key, family.ignored[key]) for key in parameters if key in family.ignored)
+
+
+def find_family(name: str, source: str, field: str = "name") -> WorkloadFamily:
+    """The family `name`. Raises `InputError` with the nearest name for one that is none."""
+    if name not in FAMILIES:
+        raise InputError(
+            source,
+            field,
+            found=name,
+            allowed=", ".join(FAMILIES),
+            nearest=nearest_name(name, FAMILIES),
+        )
+    return FAMILIES[name]
+
+
+def _check_names(family: WorkloadFamily, parameters: Mapping[str, object], source: str) -> None:
+    for key in parameters:
+        if key in family.no_effect:
+            why = f"has no effect in {family.name}: {family.no_effect[key]}"
+            raise InputError(source, key, why=why)
+        if key not in {*family.parameters, *family.ignored, *family.also}:
+            raise InputError(
+                source,
+                key,
+                why="unknown workload parameter",
+                allowed=", ".join(family.parameters),
+                nearest=nearest_name(key, [*family.parameters, *family.also, *family.ignored]),
+            )
+
+
+# ----------
+# What to set for a workload of another size, in the words of its family.
+
+_NUM = ("num",)
+
+
+def sizes_for(workload: Workload, num: int) -> dict[str, int]:
+    """The parameters that give `workload` `num` keys, and its operations in proportion.
+
+    Of a workload file, whose fields have no such names, `num` alone.
+    """
+    family = FAMILIES.get(workload.name)
+    keys, *others = _NUM if family is None else family.sizes
+    factor = num / workload.num
+    last = workload.phases[-1].operations
+    if last is None:
+        return {keys: num}
+    return {keys: num, **{name: _rounded(last * factor) for name in others}}
+
+
+def size_flags(workload: Workload, num: int) -> str:
+    """The same as a command line has it: `-w recordcount=N -w operationcount=M`."""
+    return " ".join(f"-w {name}={value}" for name, value in sizes_for(workload, num).items())
+
+
+def _rounded(wanted: float) -> int:
+    """Up to two digits."""
+    unit = int(10 ** max(0, len(str(math.ceil(wanted))) - 2))
+    return math.ceil(round(wanted / unit, 6)) * unit
+
+
+# ----------
+# A workload as it was stated: by name, parameters and properties, with what is to be said of it.
+#
+# Properties may be of YCSB or of an engine: the files that YCSB-cpp is called with hold both.
 
 ENGINE_PREFIXES = ("leveldb.", "rocksdb.")
 _OTHER_PREFIXES = ("basic.", "basicdb.", "lmdb.", "sqlite.", "wiredtiger.")

@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from lsmtune.errors import InputError
-from lsmtune.records.workload import (
+from lsmtune.model.workload import (
     Distribution,
     Durability,
     KeyOrder,
@@ -23,11 +25,18 @@ from lsmtune.records.workload import (
     Workload,
     YcsbKeys,
 )
-from lsmtune.workloads.family import Given
-from lsmtune.workloads.parameters import VALUE_BYTES_MAX
-from lsmtune.workloads.sizes import largest_size, mean_size
+from lsmtune.workloads.distributions import largest_size, mean_size
+from lsmtune.workloads.parameter import VALUE_BYTES_MAX, Given, WorkloadFamily
 from lsmtune.workloads.ycsb_properties import (
     ALIASES,
+    ALSO,
+    DATA_PROPERTIES,
+    IGNORED,
+    OPERATIONS,
+    OWN_PARAMETERS,
+    RECORDS,
+    REFUSED,
+    THREADS,
     WORKLOAD_CLASSES,
     YCSB_PARAMETERS,
 )
@@ -248,3 +257,171 @@ def _scan_lengths(given: Given, source: str) -> Distribution:
     if given["scanlengthdistribution"] == "zipfian":
         return Distribution.of("zipfian", low=low, high=high, theta=_SCAN_THETA)
     return Distribution.of("uniform", low=low, high=high)
+
+
+# ----------
+# The workloads of YCSB by name: the core workload as such, and its six settings A to F.
+
+# As in the files workloads/workloada to workloadf of both programs; their counts are YCSB-cpp's.
+_CORE: Mapping[str, tuple[str, Mapping[str, Any]]] = {
+    "a": (
+        "update heavy: half reads, half updates",
+        {"readproportion": 0.5, "updateproportion": 0.5},
+    ),
+    "b": ("read mostly: 95 % reads, 5 % updates", {}),
+    "c": ("read only", {"readproportion": 1.0, "updateproportion": 0.0}),
+    "d": (
+        "read latest: 95 % reads of new records, 5 % inserts",
+        {"updateproportion": 0.0, "insertproportion": 0.05, "requestdistribution": "latest"},
+    ),
+    "e": (
+        "short ranges: 95 % scans of up to 100 records, 5 % inserts",
+        {
+            "readproportion": 0.0,
+            "updateproportion": 0.0,
+            "scanproportion": 0.95,
+            "insertproportion": 0.05,
+            "maxscanlength": 100,
+        },
+    ),
+    "f": (
+        "read-modify-write: half reads, half reads that write back",
+        {"readproportion": 0.5, "updateproportion": 0.0, "readmodifywriteproportion": 0.5},
+    ),
+}
+
+
+def core_properties(letter: str) -> dict[str, Any]:
+    """The properties by which core workload `letter`, `a` to `f`, differs from the defaults."""
+    return {"requestdistribution": "zipfian", **_CORE[letter][1]}
+
+
+def ycsb_family(name: str, description: str, defaults: Mapping[str, Any]) -> WorkloadFamily:
+    """A family of the core workload whose properties have other `defaults`."""
+    return WorkloadFamily(
+        name=name,
+        description=description,
+        parameters={
+            key: replace(parameter, default=defaults.get(key, parameter.default))
+            for key, parameter in YCSB_PARAMETERS.items()
+        },
+        build=partial(ycsb_workload, name),
+        no_effect=REFUSED,
+        ignored=IGNORED,
+        also=ALSO,
+        prepare=prepare_properties,
+        sizes=("recordcount", "operationcount"),
+    )
+
+
+YCSB_FAMILIES = (
+    ycsb_family(NAME, "YCSB's core workload, by its own properties", {}),
+    *(
+        ycsb_family(
+            f"{NAME}-{letter}",
+            f"YCSB's workload {letter.upper()}, {about}",
+            core_properties(letter),
+        )
+        for letter, (about, _) in _CORE.items()
+    ),
+)
+
+
+# ----------
+# A workload of YCSB as a file of its properties, which both YCSB and YCSB-cpp read.
+
+_ALWAYS = (
+    "recordcount",
+    "operationcount",
+    "readproportion",
+    "updateproportion",
+    "scanproportion",
+    "insertproportion",
+    "readmodifywriteproportion",
+    "requestdistribution",
+)
+# YCSB-cpp has another name for it; each program passes over the other's.
+_ALSO = {"fieldlengthdistribution": "field_len_dist", "target": "limit.ops"}
+
+
+def properties_text(name: str, parameters: Mapping[str, Any], source: str) -> str:
+    """The file's text for the `parameters` of workload `name`.
+
+    Raises InputError for a workload that is not load and run of YCSB, and for parameters that are
+    not YCSB's.
+    """
+    if not YCSB_PARAMETERS.keys() <= parameters.keys():
+        allowed = "a workload of YCSB; --format yaml for all"
+        why = "is not one load and one run of YCSB"
+        raise InputError(source, found=name, why=why, allowed=allowed)
+    own = {parameter.name: parameter.default for parameter in OWN_PARAMETERS}
+    for key, default in own.items():
+        if parameters[key] != default:
+            allowed = f"{default}, without which YCSB cannot say it; --format yaml for all"
+            raise InputError(source, key, found=parameters[key], allowed=allowed)
+    lines = [f"# {name}, written by lsmtune", f"workload={WORKLOAD_CLASSES[0]}", ""]
+    for key, parameter in YCSB_PARAMETERS.items():
+        value = parameters[key]
+        if key in own or (key not in _ALWAYS and value == parameter.default):
+            continue
+        lines.append(f"{key}={_text(value)}")
+        if key in _ALSO:
+            lines.append(f"{_ALSO[key]}={_text(value)}")
+    return "\n".join(lines) + "\n"
+
+
+def _text(value: object) -> str:
+    if isinstance(value, float) and value == int(value):
+        return str(int(value))  # both programs read the target with a reader of whole numbers
+    return str(value)
+
+
+# ----------
+# The workload of the DKU tuning contest: YCSB's Load A, Run A, Run B and Run D, one after another.
+#
+# From DKU-StarLab/leveldb-study, `tuning/`: one database of 2,000,000 records through all four,
+# with 2,000,000 operations in each run. Every one of them is measured, the load as well.
+
+CONTEST_NAME = "contest"
+RUNS = ("a", "b", "d")
+_COUNT = 2_000_000
+_PARAMETERS = (
+    replace(RECORDS, default=_COUNT),
+    replace(OPERATIONS, default=_COUNT, description="operations of each run, over all threads"),
+    THREADS,
+    *DATA_PROPERTIES,
+    *OWN_PARAMETERS,
+)
+
+
+def _build(given: Given, source: str) -> Workload:
+    defaults = {name: parameter.default for name, parameter in YCSB_PARAMETERS.items()}
+    data = {**defaults, **given}
+    load = Phase(
+        "load-a",
+        PhaseKind.MEASURE,
+        mix=load_mix(data, source),
+        operations=data["recordcount"],
+        threads=data["threadcount"],
+    )
+    runs = [
+        run_phase(f"run-{letter}", {**data, **core_properties(letter)}, source) for letter in RUNS
+    ]
+    return ycsb_data(CONTEST_NAME, (load, *runs), data, source)
+
+
+CONTEST = WorkloadFamily(
+    name=CONTEST_NAME,
+    description="Load A, Run A, Run B and Run D of YCSB on one database, all measured",
+    parameters={parameter.name: parameter for parameter in _PARAMETERS},
+    build=_build,
+    no_effect={
+        name: "its four phases have properties of their own"
+        for name in YCSB_PARAMETERS
+        if name not in {parameter.name for parameter in _PARAMETERS}
+    },
+    ignored=IGNORED,
+    also=ALSO,
+    prepare=prepare_properties,
+    sizes=("recordcount", "operationcount"),
+)

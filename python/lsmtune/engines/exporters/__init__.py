@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lsmtune.engines.exporters import db_bench, properties, rocksdb_options
-from lsmtune.engines.exporters.base import ExportFormat, ExportRequest
+from lsmtune.engines.exporters.spelling import ExportFormat, ExportRequest
 from lsmtune.errors import InputError, nearest_name
-from lsmtune.records.config import OptionValue
+from lsmtune.model.config import OptionValue
 
 EXPORTERS: dict[str, ExportFormat] = {
     exporter.name: exporter

@@ -9,20 +9,31 @@ from __future__ import annotations
 import shlex
 from collections.abc import Mapping
 
-from lsmtune.engines.exporters.base import SOURCE, ExportFormat, ExportRequest
-from lsmtune.engines.exporters.rocksdb_words import (
+from lsmtune.engines.exporters.spelling import (
     CHECKSUM,
     COMPACTION_PRIORITY,
     COMPACTION_STYLE,
     COMPRESSION_IN_DB_BENCH,
     RIBBON,
+    SOURCE,
+    ExportFormat,
+    ExportRequest,
+    Spelling,
+    boolean,
+    decimal,
     filter_bits,
+    number,
+    word,
 )
-from lsmtune.engines.exporters.spelling import Spelling, boolean, decimal, number, word
-from lsmtune.engines.leveldb_options import check_leveldb_options
-from lsmtune.engines.rocksdb_catalogue import TABLE_OPTION, CatalogueOption, Setting, settings
+from lsmtune.engines.option_names import (
+    TABLE_OPTION,
+    CatalogueOption,
+    Setting,
+    check_leveldb_options,
+    settings,
+)
 from lsmtune.errors import InputError
-from lsmtune.records.config import OptionValue, option_text
+from lsmtune.model.config import OptionValue, option_text
 
 Flags = dict[str, str]
 

@@ -9,19 +9,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lsmtune.engines.exporters.base import SOURCE, ExportFormat, ExportRequest
-from lsmtune.engines.exporters.rocksdb_words import (
+from lsmtune.engines.exporters.spelling import (
     BLOOM,
     COMPACTION_PRIORITY,
     COMPRESSION_IN_YCSB,
+    SOURCE,
+    ExportFormat,
+    ExportRequest,
+    Spelling,
+    boolean,
     filter_bits,
     filter_policy,
+    number,
+    word,
 )
-from lsmtune.engines.exporters.spelling import Spelling, boolean, number, word
-from lsmtune.engines.leveldb_options import check_leveldb_options
-from lsmtune.engines.rocksdb_catalogue import TABLE_OPTION, settings
+from lsmtune.engines.option_names import TABLE_OPTION, check_leveldb_options, settings
 from lsmtune.errors import InputError
-from lsmtune.records.config import OptionValue, option_text
+from lsmtune.model.config import OptionValue, option_text
 
 _INT_MAX = 2**31 - 1
 _LONG_MAX = 2**63 - 1

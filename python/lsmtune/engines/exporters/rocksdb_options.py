@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lsmtune.engines.exporters.base import SOURCE, ExportFormat, ExportRequest
-from lsmtune.engines.rocksdb_catalogue import (
+from lsmtune.engines.exporters.spelling import SOURCE, ExportFormat, ExportRequest
+from lsmtune.engines.option_names import (
     CF_SECTION,
     DB_SECTION,
     TABLE_OPTION,

@@ -1,17 +1,89 @@
-"""How another program spells an option and its values, in both directions.
+"""RocksDB's enumerations and small grammars, in the spelling of db_bench and YCSB-cpp.
 
-Exporters say values with it, importers read them with it: one table serves both, so that what is
-written can be read back.
+Sources: `tools/db_bench_tool.cc` (flags as text or as the enumeration's number),
+`include/rocksdb/{options,advanced_options,table}.h` (the numbers).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from lsmtune.engines.exporters.base import SOURCE, one_of, truth, whole_number
 from lsmtune.errors import InputError
-from lsmtune.records.config import OptionValue
+from lsmtune.model.config import OptionValue
+
+COMPRESSION_IN_DB_BENCH = {
+    "kNoCompression": "none",
+    "kSnappyCompression": "snappy",
+    "kZlibCompression": "zlib",
+    "kBZip2Compression": "bzip2",
+    "kLZ4Compression": "lz4",
+    "kLZ4HCCompression": "lz4hc",
+    "kXpressCompression": "xpress",
+    "kZSTD": "zstd",
+}
+COMPRESSION_IN_YCSB = {**COMPRESSION_IN_DB_BENCH, "kNoCompression": "no"}
+COMPACTION_STYLE = {
+    "kCompactionStyleLevel": "0",
+    "kCompactionStyleUniversal": "1",
+    "kCompactionStyleFIFO": "2",
+    "kCompactionStyleNone": "3",
+}
+COMPACTION_PRIORITY = {
+    "kByCompensatedSize": "0",
+    "kOldestLargestSeqFirst": "1",
+    "kOldestSmallestSeqFirst": "2",
+    "kMinOverlappingRatio": "3",
+    "kRoundRobin": "4",
+}
+CHECKSUM = {
+    "kNoChecksum": "0",
+    "kCRC32c": "1",
+    "kxxHash": "2",
+    "kxxHash64": "3",
+    "kXXH3": "4",
+}
+
+
+BLOOM, RIBBON = "bloom", "ribbon"
+_FILTER_NAMES = {BLOOM: "bloomfilter", RIBBON: "ribbonfilter"}
+_FILTER_KINDS = {name: kind for kind, name in _FILTER_NAMES.items()}
+# The part after the bits: whether Bloom filters are of the old kind (read by no version since
+# 7.0), and the level above which Ribbon filters are Bloom filters (include/rocksdb/filter_policy.h
+# has 0 when nothing is said).
+_FILTER_TAILS = {BLOOM: ("", "false"), RIBBON: ("", "0")}
+FILTER_ALLOWED = "nullptr, bloomfilter:BITS, ribbonfilter:BITS with whole BITS"
+
+
+def filter_bits(name: str, text: str) -> tuple[str, int]:
+    """Kind (`bloom`, `ribbon`) and bits per key of a filter policy; 0 bits for `nullptr`.
+
+    Raises InputError, naming `name`, for any other policy and for a fraction of a bit, which
+    the flags and properties of both programs do not take.
+    """
+    if text == "nullptr":
+        return BLOOM, 0
+    kind, _, rest = text.partition(":")
+    bits, _, tail = rest.partition(":")
+    known = _FILTER_KINDS.get(kind)
+    if known is None or not bits.isdigit() or int(bits) == 0 or tail not in _FILTER_TAILS[known]:
+        raise InputError(SOURCE, name, found=text, allowed=FILTER_ALLOWED)
+    return known, int(bits)
+
+
+def filter_policy(kind: str, bits: int) -> str:
+    """The policy's text, as RocksDB reads it; the inverse of `filter_bits`."""
+    if bits == 0:
+        return "nullptr"
+    return f"{_FILTER_NAMES[kind]}:{bits}"
+
+
+# ----------
+# How another program spells an option and its values, in both directions.
+#
+# Exporters say values with it, importers read them with it: one table serves both, so that what is
+# written can be read back.
 
 # What gflags and RocksDB take for a truth.
 _TRUTHS = {
@@ -99,3 +171,61 @@ def word(name: str, known: Mapping[str, str]) -> Spelling:
         return back[text.lower()]
 
     return Spelling(name, lambda option, text: one_of(option, text, known), read)
+
+
+# ----------
+# What an export format is, and what the formats share.
+
+SOURCE = "export"
+
+# Suffixes that RocksDB's own option parser takes for whole numbers, all binary.
+_SUFFIX_SHIFT = {"k": 10, "m": 20, "g": 30, "t": 40}
+
+
+@dataclass(frozen=True)
+class ExportRequest:
+    """What to export. `label` says where the Config came from; `version` is the engine's."""
+
+    engine_name: str
+    options: Mapping[str, OptionValue]
+    version: str | None = None
+    label: str = "default"
+
+    def title(self) -> str:
+        """One line for a comment."""
+        engine = " ".join(filter(None, (self.engine_name, self.version)))
+        return " ".join(f"Written by lsmtune: {engine}, configuration {self.label}".split())
+
+
+@dataclass(frozen=True)
+class ExportFormat:
+    """A format: its name on the command line, the engines it serves, the default file name."""
+
+    name: str
+    engines: tuple[str, ...]
+    file_name: str
+    write: Callable[[ExportRequest], str]
+
+
+def whole_number(name: str, text: str) -> int:
+    """`text` as an integer; suffixes K, M, G, T are binary. InputError naming `name` if not."""
+    found = re.fullmatch(r"(-?\d+)([kmgtKMGT]?)", text)
+    if found is None:
+        raise InputError(SOURCE, name, found=text, allowed="a whole number")
+    number, suffix = int(found.group(1)), found.group(2).lower()
+    return number << _SUFFIX_SHIFT[suffix] if suffix else number
+
+
+def truth(name: str, text: str) -> str:
+    """`text` as `true` or `false`. InputError naming `name` when it is neither (nor 0, 1)."""
+    known = {"true": "true", "1": "true", "false": "false", "0": "false"}
+    if text.lower() not in known:
+        raise InputError(SOURCE, name, found=text, allowed="true, false")
+    return known[text.lower()]
+
+
+def one_of(name: str, text: str, known: Mapping[str, str]) -> str:
+    """What `text` is called in the other program. InputError naming `name` when not known."""
+    if text not in known:
+        raise InputError(SOURCE, name, found=text, allowed=", ".join(known))
+    return known[text]

@@ -1,0 +1,1 @@
+"""lsmtune's driver: its process, its messages, and two drivers in turns."""

@@ -1,0 +1,394 @@
+"""Reads that missed a key which had been put: data loss, even if later phases hide it.
+
+The driver reads a sample of keys back at the end of a run. Where a workload ends by deleting all of
+them, that sample cannot tell what was lost in the middle, but the reads in the middle can.
+"""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TypeVar
+
+from lsmtune.driver.messages import (
+    BackgroundWork,
+    Failed,
+    Finished,
+    Hello,
+    IntervalPassed,
+    Message,
+    Opened,
+    Paused,
+    PhaseFinished,
+    PhaseStarted,
+    Probed,
+    Verified,
+)
+from lsmtune.driver.watch import Ending
+from lsmtune.model.config import EngineIdentity
+from lsmtune.model.measurement import (
+    Interval,
+    Measurement,
+    OptionNotTaken,
+    Outcome,
+    PhaseMeasurement,
+    RunError,
+    Slice,
+    Verification,
+)
+from lsmtune.model.reading import ProtocolError
+from lsmtune.model.request import RunRequest
+from lsmtune.model.workload import Phase
+from lsmtune.units import format_bytes
+
+_PUTS_EVERY_KEY = "filluniquerandom"
+_PUT_EVERY_KEY = frozenset({_PUTS_EVERY_KEY, "fillseq"})
+_DELETES = frozenset({"deleterandom", "deleteuniquerandom"})
+_READS_WHAT_WAS_PUT = frozenset({"readrandom", "readhot", "readuniquerandom"})
+_DELETES_IN_MIX = frozenset({"delete", "delete_oldest"})
+_KEEPS_NOTHING = "noop"  # the engine that stores no data
+
+
+def with_lost_reads(
+    measurement: Measurement, num: int, before: Sequence[Phase] = (), phases: Sequence[Phase] = ()
+) -> Measurement:
+    """`measurement` of a workload over `num` keys, as `data_loss` if reads missed what was put.
+
+    `before` are the phases of the workload that an earlier run executed on the database, `phases`
+    all of them, without which nothing is known of what a mix read.
+    """
+    if measurement.outcome is not Outcome.OK or measurement.engine.name == _KEEPS_NOTHING:
+        return measurement
+    deleting = frozenset(phase.name for phase in phases if _may_delete(phase))
+    all_put = _put_all(before, num)
+    phase = _first_lossy(measurement.phases, num, deleting, all_put=all_put)
+    phase = phase or _first_lossy_mix(measurement.phases, num, phases)
+    if phase is None:
+        return measurement
+    message = (
+        f"{phase.keys_missing} of {phase.operations} keys that were put not found in {phase.name}"
+    )
+    error = RunError(Outcome.DATA_LOSS.value, message)
+    return replace(measurement, outcome=Outcome.DATA_LOSS, error=error)
+
+
+def _put_all(before: Sequence[Phase], num: int) -> bool:
+    puts = [phase for phase in before if phase.operation == _PUTS_EVERY_KEY]
+    return any(
+        phase.duration_s is None and (phase.operations_per_thread or 0) * phase.threads >= num
+        for phase in puts
+    )
+
+
+def _first_lossy(
+    phases: Sequence[PhaseMeasurement], num: int, deleting: Collection[str], *, all_put: bool
+) -> PhaseMeasurement | None:
+    for phase in phases:
+        if phase.operation in _DELETES or phase.name in deleting:
+            all_put = False
+        elif phase.operation == _PUTS_EVERY_KEY:
+            all_put = all_put or phase.operations >= num
+        elif all_put and phase.operation in _READS_WHAT_WAS_PUT and phase.keys_missing:
+            return phase
+    return None
+
+
+def _first_lossy_mix(
+    measured: Sequence[PhaseMeasurement], num: int, phases: Sequence[Phase]
+) -> PhaseMeasurement | None:
+    """The first phase whose mix missed keys among records that phases before it had all put.
+
+    A mix chooses only among records that were there or that it has inserted itself.
+    """
+    by_name = {phase.name: phase for phase in measured}
+    sure = 0
+    for phase in phases:
+        if _may_delete(phase):
+            return None
+        mix, found = phase.mix, by_name.get(phase.name)
+        # Numbers between the records and the first insert belong to nobody.
+        whole = mix is not None and mix.insert_from is None and mix.first + mix.records <= sure
+        if whole and found is not None and found.keys_missing:
+            return found
+        sure = max(sure, _surely_put(phase, num, sure))
+    return None
+
+
+def _surely_put(phase: Phase, num: int, sure: int) -> int:
+    """How many records from number 0 on `phase` leaves for certain, where `sure` were there."""
+    done, mix = phase.operations_whole, phase.mix
+    if done is None or phase.duration_s is not None:
+        return 0
+    if mix is None:
+        return num if phase.operation in _PUT_EVERY_KEY and done >= num else 0
+    alone = [name for name, _ in mix.operations] == ["insert"]
+    follows = mix.first == 0 and mix.records <= sure and mix.insert_from is None
+    return mix.records + done if alone and follows else 0
+
+
+def _may_delete(phase: Phase) -> bool:
+    mixes = (phase.mix, *(companion.mix for companion in phase.companions))
+    operations = (phase.operation, *(companion.operation for companion in phase.companions))
+    if phase.replay is not None or any(operation in _DELETES for operation in operations):
+        return True
+    return any(
+        name in _DELETES_IN_MIX for mix in mixes if mix is not None for name, _ in mix.operations
+    )
+
+
+# ----------
+# What the end of a run means: its outcome, and one line that says why.
+
+_TAIL_LINES = 3
+_TAIL_CHARACTERS = 400
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """The outcome of a run, why it is not `ok`, and what else is worth saying."""
+
+    outcome: Outcome
+    error: RunError | None = None
+    warnings: tuple[str, ...] = ()
+
+
+def judge(
+    last: Finished | Failed | None,
+    ending: Ending,
+    place: str,
+    log_tail: str,
+    memory_limit_bytes: int | None = None,
+) -> Judgement:
+    """How a run ended.
+
+    `last` is the driver's last message, if it came to that; `place` says where the run was;
+    `log_tail` is the end of what engine and driver printed. The driver's own last word counts
+    most, then what lsmtune did to it, then how it died. The error of a run that died has the
+    whole `log_tail` in `found`. `memory_limit_bytes` is that of a control group in which the kernel
+    killed something for want of memory, None where it did not.
+    """
+    if isinstance(last, Finished):
+        return Judgement(Outcome.OK, warnings=_after_last(ending))
+    if isinstance(last, Failed):
+        # A cancelled driver that has said so does not take the time to close its engine.
+        cancelled = last.outcome is Outcome.CANCELLED
+        return Judgement(last.outcome, last.error, () if cancelled else _after_last(ending))
+    if ending.outcome is not None:
+        return Judgement(
+            ending.outcome, RunError(ending.outcome.value, f"{ending.why}, {place}"), ()
+        )
+    if ending.exit_status == -signal.SIGKILL and memory_limit_bytes is not None:
+        limit = format_bytes(memory_limit_bytes)
+        why = f"killed by the kernel, over the limit of {limit} of its control group, {place}"
+        return died(Outcome.OUT_OF_MEMORY, why, log_tail)
+    return judge_death(ending.exit_status, place, log_tail)
+
+
+def judge_death(exit_status: int, place: str, log_tail: str) -> Judgement:
+    """What it means that a process died by itself with `exit_status`, negative for a signal."""
+    if exit_status == -signal.SIGKILL:
+        why = f"killed by the kernel, likely out of memory, {place}"
+        return died(Outcome.OUT_OF_MEMORY, why, log_tail)
+    return died(Outcome.CRASHED, f"{_death(exit_status)} {place}", log_tail)
+
+
+def misspoke(why: str, place: str, log_tail: str) -> Judgement:
+    """The driver broke the protocol: whatever it goes on to do, nothing it says can be used."""
+    return died(Outcome.CRASHED, f"the driver broke the protocol {place}: {why}", log_tail)
+
+
+def died(outcome: Outcome, why: str, log_tail: str) -> Judgement:
+    """A process that ended early: `why`, and the last of what it printed."""
+    if not log_tail:
+        return Judgement(outcome, RunError(outcome.value, why))
+    last_lines = " | ".join(log_tail.splitlines()[-_TAIL_LINES:])[-_TAIL_CHARACTERS:]
+    message = f"{why}; its last output: {last_lines}"
+    return Judgement(outcome, RunError(outcome.value, message, found=log_tail))
+
+
+def _after_last(ending: Ending) -> tuple[str, ...]:
+    if ending.outlived:
+        return ("the driver did not exit after its last message and was killed",)
+    if ending.exit_status < 0:
+        return (f"the driver was {_death(ending.exit_status)} after its last message",)
+    return ()
+
+
+def _death(exit_status: int) -> str:
+    if exit_status >= 0:
+        return f"exited with status {exit_status} before it had finished,"
+    try:
+        return f"killed by {signal.Signals(-exit_status).name}"
+    except ValueError:
+        return f"killed by signal {-exit_status}"
+
+
+# ----------
+# The messages of one run, put together into a Measurement.
+
+T = TypeVar("T")
+
+
+class Collector:
+    """Takes messages in the order in which they come; keeps everything said so far."""
+
+    def __init__(self) -> None:
+        self.probed: Probed | None = None
+        self.last: Finished | Failed | None = None
+        self.verified: Verified | None = None
+        self._hello: Hello | None = None
+        self._engine: Opened | None = None
+        self._running: PhaseStarted | None = None
+        self._phases: dict[int, PhaseMeasurement] = {}
+        self._intervals: dict[int, list[Interval]] = {}
+        self._pauses: dict[int, list[Paused]] = {}
+
+    def take(self, message: Message) -> None:
+        """Adds `message`. Raises ProtocolError for one that cannot come here."""
+        if self._hello is None and not isinstance(message, Hello):
+            raise ProtocolError(f"the first message is {_named(message)}; allowed: hello")
+        if self.last is not None:
+            raise ProtocolError(f"{_named(message)} after the last message")
+        match message:
+            case Hello():
+                self._hello = message
+            case Opened():
+                self._engine = message
+            case PhaseStarted(index=index):
+                self._running = message
+                self._intervals[index], self._pauses[index] = [], []
+            case IntervalPassed(index=index):
+                self._of_phase(index, self._intervals, message).append(message.interval())
+            case Paused(index=index):
+                self._of_phase(index, self._pauses, message).append(message)
+            case PhaseFinished(index=index, phase=phase):
+                intervals = self._of_phase(index, self._intervals, message)
+                slices = slices_between(self._pauses[index])
+                self._phases[index] = replace(phase, intervals=tuple(intervals), slices=slices)
+                self._running = None
+            case BackgroundWork(index=index):
+                phase = self._of_phase(index, self._phases, message)
+                self._phases[index] = _with_background_work(phase, message)
+            case Verified():
+                self.verified = message
+            case Probed():
+                self.probed = message
+            case Finished() | Failed():
+                self.last = message
+
+    def _of_phase(self, index: int, known: dict[int, T], message: Message) -> T:
+        if index not in known:
+            raise ProtocolError(f"{_named(message)}.index: found {index}, a phase never announced")
+        return known[index]
+
+    @property
+    def phase(self) -> int:
+        """Number of the phase that began last; -1 before the first."""
+        return max(self._intervals, default=-1)
+
+    @property
+    def place(self) -> str:
+        """Where the run is, for error texts."""
+        if self._running is not None:
+            return f"in phase {self._running.name}"
+        if self._engine is None:
+            return "while opening the engine"
+        return "after its last phase" if self._phases else "before its first phase"
+
+    def measurement(
+        self,
+        request: RunRequest,
+        outcome: Outcome,
+        *,
+        started_unix_s: float,
+        elapsed_s: float,
+        error: RunError | None = None,
+        warnings: Sequence[str] = (),
+        memory_limited_by: str = "",
+    ) -> Measurement:
+        """Everything observed; `elapsed_s` is the runner's own, spawn to reaped."""
+        finished = self.last if isinstance(self.last, Finished) else None
+        return Measurement(
+            outcome=outcome,
+            engine=self._identity(request.engine),
+            options=request.config.engine_options(),
+            workload=request.workload.name,
+            seed=request.seed,
+            started_unix_s=started_unix_s,
+            elapsed_s=elapsed_s,
+            phases=tuple(self._phases[index] for index in sorted(self._phases)),
+            options_not_taken=self._options_not_taken(),
+            verification=self._verification(),
+            cpu_s=finished.cpu_s if finished else None,
+            rss_bytes_max=finished.rss_bytes_max if finished else None,
+            database_bytes=finished.database_bytes if finished else None,
+            intervals_unfinished=self._unfinished(),
+            error=error,
+            warnings=tuple(warnings),
+            memory_limited_by=memory_limited_by,
+        )
+
+    def _identity(self, asked: EngineIdentity) -> EngineIdentity:
+        if self._engine is None:
+            return asked
+        said = self._engine.engine
+        return EngineIdentity(said.name, said.version or asked.version, said.library, asked.build)
+
+    def _options_not_taken(self) -> tuple[OptionNotTaken, ...]:
+        return self._engine.options_not_taken if self._engine else ()
+
+    def _verification(self) -> Verification | None:
+        said = self.verified
+        if said is None:
+            return None
+        return Verification(said.keys_checked, said.keys_lost, said.keys_wrong, said.reopen_s)
+
+    def _unfinished(self) -> tuple[Interval, ...]:
+        return tuple(
+            step
+            for index in sorted(self._intervals)
+            if index not in self._phases
+            for step in self._intervals[index]
+        )
+
+
+def slices_between(pauses: Sequence[Paused]) -> tuple[Slice, ...]:
+    """The slices of one phase, each alone, from the pauses of that phase in their order.
+
+    Pauses count from the start of the phase, and only some of them end a slice: the others are at
+    the start of the phase and before what is left to flush and compact.
+    """
+    return tuple(
+        Slice(
+            elapsed_s=after.elapsed_s - before.elapsed_s,
+            operations=after.operations_total - before.operations_total,
+            cpu_s=after.cpu_s - before.cpu_s,
+            steal_s=_difference(after.steal_s, before.steal_s),
+        )
+        for before, after in pairwise(pauses)
+        if after.slice > before.slice
+    )
+
+
+def _difference(after: float | None, before: float | None) -> float | None:
+    return None if after is None or before is None else after - before
+
+
+def _with_background_work(phase: PhaseMeasurement, work: BackgroundWork) -> PhaseMeasurement:
+    known = work.write_amplification
+    return replace(
+        phase,
+        flushes=work.flushes,
+        flush_bytes=work.flush_bytes,
+        compactions=work.compactions,
+        compaction_read_bytes=work.compaction_read_bytes,
+        compaction_write_bytes=work.compaction_write_bytes,
+        levels=work.levels,
+        write_amplification=phase.write_amplification if known is None else known,
+    )
+
+
+def _named(message: Message) -> str:
+    return type(message).__name__

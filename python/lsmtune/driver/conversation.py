@@ -1,0 +1,282 @@
+"""Where the driver's binary is."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from enum import Enum
+from pathlib import Path
+from types import TracebackType
+
+from lsmtune.driver.collect import Collector, Judgement, judge, misspoke
+from lsmtune.driver.messages import Failed, Finished, Message, Paused, parse_message
+from lsmtune.driver.process import ChildProcess, Stopwatch
+from lsmtune.driver.requests import Json
+from lsmtune.driver.watch import TICK_S, Clock, Ending, Watch
+from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.machine.cgroup import MemoryGroup
+from lsmtune.model.config import EngineIdentity
+from lsmtune.model.measurement import Outcome
+from lsmtune.model.reading import ProtocolError
+from lsmtune.model.request import Limits
+
+DRIVER_NAME = "lsmtune-driver"
+VARIABLE = "LSMTUNE_DRIVER"
+
+
+def find_driver(
+    environment: Mapping[str, str] = os.environ, interpreter: Path | None = None
+) -> Path:
+    """The driver to run, as an absolute path.
+
+    Looked for in: the environment variable LSMTUNE_DRIVER (nothing else is tried when it is set),
+    beside the Python `interpreter`, the files of the installed package, PATH. Raises InputError
+    that lists the places tried and says what to do.
+    """
+    explicit = environment.get(VARIABLE)
+    if explicit:
+        return _explicit(Path(explicit))
+    tried = []
+    for place, candidate in _candidates(environment, interpreter or Path(sys.executable)):
+        if candidate is not None and _runnable(candidate):
+            return candidate.absolute()
+        tried.append(place)
+    raise InputError(
+        DRIVER_NAME,
+        why=f"not found; tried {', '.join(tried)}; "
+        f"`make setup` builds and installs it, or set {VARIABLE} to its path",
+    )
+
+
+def _explicit(path: Path) -> Path:
+    if not _runnable(path):
+        raise InputError(
+            "environment",
+            VARIABLE,
+            found=str(path),
+            allowed="the path of an executable file",
+            why="`make setup` builds the driver",
+        )
+    return path.absolute()
+
+
+def _candidates(
+    environment: Mapping[str, str], interpreter: Path
+) -> Iterator[tuple[str, Path | None]]:
+    beside = interpreter.parent / DRIVER_NAME
+    yield str(beside), beside
+    yield "the installed package lsmtune", _packaged()
+    search_path = environment.get("PATH", "")
+    found = shutil.which(DRIVER_NAME, path=search_path)
+    yield f"PATH ({search_path or 'empty'})", Path(found) if found else None
+
+
+def _packaged() -> Path | None:
+    try:
+        files = importlib.metadata.files("lsmtune") or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    return next((Path(str(f.locate())) for f in files if f.name == DRIVER_NAME), None)
+
+
+def _runnable(path: Path) -> bool:
+    return path.is_file() and os.access(path, os.X_OK)
+
+
+# ----------
+# One conversation with one driver process: request in, messages out, and how it ended.
+
+ENGINE_LOG = "engine.log"
+
+OnMessage = Callable[[Message], None]
+
+
+class _State(Enum):
+    WAITING = "waiting"  # for its request
+    RUNNING = "running"
+    PAUSING = "pausing"
+    FROZEN = "frozen"
+
+
+class Conversation:
+    """A driver process that is handed `document`, in steps; every message goes to `collector`.
+
+    A context manager: when it is left, the process and its whole group are gone. `clock` is a
+    monotonic clock in seconds; time during which the driver is frozen counts for nothing. `cpus`
+    are the cores that it may use, all when empty. `group` holds it to a memory limit; without one,
+    or when the kernel refuses to put it there (`group_refused` says why), its resident memory is
+    watched. Not thread-safe.
+    """
+
+    def __init__(
+        self,
+        driver: Path,
+        document: Json,
+        directory: Path,
+        limits: Limits,
+        collector: Collector,
+        *,
+        on_message: OnMessage | None = None,
+        cancel: threading.Event | None = None,
+        clock: Clock = time.monotonic,
+        cpus: Sequence[int] = (),
+        group: MemoryGroup | None = None,
+    ) -> None:
+        """Starts the driver, which waits for its request. Raises InputError if it cannot."""
+        self._document = document
+        self._collector = collector
+        self._on_message = on_message
+        self._state = _State.WAITING
+        self._running_time = Stopwatch(clock)
+        self._running_time.start()
+        self._child = ChildProcess([str(driver)], directory / ENGINE_LOG, cpus)
+        self.group_refused = ""
+        try:
+            self.group = self._joined(group)
+        except BaseException:
+            self._child.close()
+            raise
+        self._running_time.stop()
+        self._watch = Watch(
+            *(self._child, directory, limits, self._take, cancel, self._running_time),
+            watch_memory=self.group is None,
+        )
+
+    def _joined(self, group: MemoryGroup | None) -> MemoryGroup | None:
+        """The group, with the driver in it before it has done anything."""
+        if group is None:
+            return None
+        try:
+            group.add(self._child.pid)
+        except ProcessLookupError:
+            return group  # it has ended already, and the first step will say so
+        except LsmtuneError as error:
+            self.group_refused = str(error)
+            return None
+        return group
+
+    def __enter__(self) -> Conversation:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._child.close()
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the driver was started, without those in which it was frozen."""
+        return self._running_time()
+
+    @property
+    def messages_fd(self) -> int | None:
+        """What can be read when the driver has said something; None once it never will again."""
+        return self._child.messages_fd
+
+    @property
+    def pausing(self) -> bool:
+        """Whether the driver has said that it stops itself, and has not done it yet."""
+        return self._state is _State.PAUSING
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the driver stands still until `proceed`: stopped, or without its request."""
+        return self._state in (_State.WAITING, _State.FROZEN)
+
+    def proceed(self) -> None:
+        """Lets a frozen driver run. Raises ValueError for one that is not frozen."""
+        if not self.frozen:
+            raise ValueError("a driver that is not frozen was to proceed")
+        self._running_time.start()
+        if self._state is _State.FROZEN:
+            self._child.resume()
+        else:
+            self._child.send(json.dumps(self._document, allow_nan=False))
+        self._state = _State.RUNNING
+
+    def step(self, timeout_s: float) -> Judgement | None:
+        """Takes what the driver says within `timeout_s`; how it ended, once it is gone.
+
+        Raises what `on_message` raises, and InputError for a driver of another version.
+        """
+        try:
+            ending = self._watch.step(timeout_s)
+        except ProtocolError as error:
+            self._child.reap()
+            return misspoke(str(error), self._collector.place, self._child.log_tail())
+        if ending is not None:
+            return self._judge(ending)
+        if self.pausing and self._child.stopped():
+            self._running_time.stop()
+            self._state = _State.FROZEN
+        return None
+
+    def end(self, outcome: Outcome, why: str) -> Judgement:
+        """Kills the driver, frozen or not, for a reason of the caller's."""
+        return self._judge(self._watch.end(outcome, why))
+
+    def kill(self) -> None:
+        """Kills the driver (SIGKILL); the steps that follow take what it had said, and its end."""
+        self._child.kill()
+
+    def _take(self, line: bytes) -> bool:
+        message = parse_message(line)
+        self._collector.take(message)
+        if isinstance(message, Paused):
+            self._state = _State.PAUSING
+        if self._on_message is not None:
+            self._on_message(message)
+        return isinstance(message, Finished | Failed)
+
+    def _judge(self, ending: Ending) -> Judgement:
+        self._running_time.stop()
+        collector, group = self._collector, self.group
+        return judge(
+            *(collector.last, ending, collector.place, self._child.log_tail()),
+            memory_limit_bytes=group.limit_bytes if group and group.oom_kills() else None,
+        )
+
+
+def converse(
+    driver: Path,
+    document: Json,
+    directory: Path,
+    limits: Limits,
+    collector: Collector,
+    cancel: threading.Event | None = None,
+) -> Judgement:
+    """One conversation from its beginning to its end, with a driver that never stops itself.
+
+    When it returns or raises, the process and its whole group are gone.
+    """
+    with Conversation(
+        driver, document, directory, limits, collector, cancel=cancel
+    ) as conversation:
+        conversation.proceed()
+        while True:
+            judgement = conversation.step(TICK_S)
+            if judgement is not None:
+                return judgement
+
+
+def check_library(engine: EngineIdentity) -> None:
+    """Raises InputError unless the engine's library, where it has one, is a readable file."""
+    if engine.library is None:
+        return
+    path = Path(engine.library)
+    if not path.is_file() or not os.access(path, os.R_OK):
+        raise InputError(
+            "--library",
+            found=engine.library,
+            allowed=f"a {engine.name} library that can be read",
+            why="no such file" if not path.exists() else "cannot be read",
+        )

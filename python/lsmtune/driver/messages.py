@@ -1,0 +1,327 @@
+"""The messages of the driver, typed; `protocol/message.schema.json` is their schema.
+
+One line of JSON is one message. `parse_message` is the only place that reads them.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+from lsmtune.errors import InputError, nearest_name
+from lsmtune.model.measurement import (
+    Interval,
+    LevelWork,
+    OptionNotTaken,
+    Outcome,
+    PhaseMeasurement,
+    RunError,
+    Verification,
+)
+from lsmtune.model.reading import ProtocolError, read
+
+PROTOCOL_VERSION = 3
+
+# Flush and compaction work is read from the engine's log after the database was closed: it comes
+# in a `background_work` message of its own, intervals and pauses in theirs.
+_NOT_IN_PHASE = frozenset(
+    {"intervals", "slices", "flushes", "flush_bytes"}
+    | {"compactions", "compaction_read_bytes", "compaction_write_bytes", "levels"}
+)
+# What is left out where it is not known, or not asked for.
+_OPTIONAL_IN_PHASE = frozenset(
+    {
+        "files_per_level",
+        "bytes_per_level",
+        "page_cache_cached_share",
+        "block_cache_hits",
+        "block_cache_misses",
+        "operations_by_type",
+        "replay",
+    }
+)
+
+
+class ProtocolVersionError(InputError):
+    """Driver and tuner speak different versions: the user has to rebuild one of them."""
+
+
+@dataclass(frozen=True)
+class Hello:
+    """The first message."""
+
+    protocol_version: int
+    driver_version: str
+
+
+@dataclass(frozen=True)
+class EngineReport:
+    """The engine as it said itself."""
+
+    name: str
+    version: str | None
+    library: str | None
+
+
+@dataclass(frozen=True)
+class Opened:
+    """The database is open with the options of the request, but for those not taken."""
+
+    engine: EngineReport
+    options_not_taken: tuple[OptionNotTaken, ...]
+
+
+@dataclass(frozen=True)
+class PhaseStarted:
+    """Phase number `index` of the request begins."""
+
+    index: int
+    name: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class IntervalPassed(Interval):
+    """One step of the interval series of phase `index`."""
+
+    index: int = field(kw_only=True)
+
+    def interval(self) -> Interval:
+        """The step without its phase."""
+        return Interval(
+            self.elapsed_s,
+            self.interval_s,
+            self.operations,
+            self.operations_total,
+            self.throughput_ops_s,
+            self.rss_bytes,
+            self.cpu_s,
+            self.steal_s,
+        )
+
+
+@dataclass(frozen=True)
+class Paused:
+    """The driver is about to stop its whole process, until it is continued.
+
+    `slice` slices of phase `index` are over. The other figures are those of the phase from its
+    start to here, without the time for which the driver was stopped.
+    """
+
+    index: int
+    slice: int
+    operations_total: int
+    elapsed_s: float
+    cpu_s: float
+    steal_s: float | None
+
+
+@dataclass(frozen=True)
+class PhaseFinished:
+    """What phase `index` observed, without intervals and background work."""
+
+    index: int
+    phase: PhaseMeasurement
+
+
+@dataclass(frozen=True)
+class BackgroundWork:
+    """Flush and compaction work during phase `index`; None where the engine cannot tell."""
+
+    index: int
+    flushes: int | None
+    flush_bytes: int | None
+    compactions: int | None
+    compaction_read_bytes: int | None
+    compaction_write_bytes: int | None
+    write_amplification: float | None
+    levels: tuple[LevelWork, ...] | None = None
+
+
+@dataclass(frozen=True)
+class Verified(Verification):
+    """The read-back of written keys: of a sample after a run, of all that count in a check.
+
+    `keys_beyond`, in a check only: keys that are there although they were not reported done.
+    """
+
+    keys_beyond: int | None = None
+
+
+@dataclass(frozen=True)
+class ProbedOption:
+    """An option that the engine knows, and its default as text."""
+
+    name: str
+    default: str
+
+
+@dataclass(frozen=True)
+class Probed:
+    """What a library is: the answer to a `probe` request."""
+
+    engine: EngineReport
+    compressions: tuple[str, ...]
+    options: tuple[ProbedOption, ...]
+
+
+@dataclass(frozen=True)
+class TraceProgress:
+    """How far the inspection of a trace has come."""
+
+    bytes_read: int
+    bytes_total: int
+    records: int
+    elapsed_s: float
+
+
+@dataclass(frozen=True)
+class TraceInspected:
+    """What a trace holds: the answer to an `inspect_trace` request, which `traces/` reads."""
+
+    document: Mapping[str, object]
+
+
+@dataclass(frozen=True)
+class Finished:
+    """The last message of a run that ended well."""
+
+    outcome: Outcome
+    elapsed_s: float
+    cpu_s: float
+    rss_bytes_max: int
+    database_bytes: int
+
+
+@dataclass(frozen=True)
+class Failed:
+    """The last message of a run that did not."""
+
+    outcome: Outcome
+    error: RunError
+
+
+@dataclass(frozen=True)
+class Reported:
+    """Intermediate values that a program of the user's own gave at a `step`; not the driver's."""
+
+    step: int
+    metrics: Mapping[str, float]
+
+
+Message = (
+    Hello
+    | Opened
+    | PhaseStarted
+    | IntervalPassed
+    | Paused
+    | PhaseFinished
+    | BackgroundWork
+    | Verified
+    | Probed
+    | Reported
+    | TraceProgress
+    | TraceInspected
+    | Finished
+    | Failed
+)
+
+_KINDS: dict[str, type[Message]] = {
+    "hello": Hello,
+    "opened": Opened,
+    "phase_started": PhaseStarted,
+    "interval": IntervalPassed,
+    "paused": Paused,
+    "phase_finished": PhaseFinished,
+    "background_work": BackgroundWork,
+    "verified": Verified,
+    "probed": Probed,
+    "trace_progress": TraceProgress,
+    "trace_summary": TraceInspected,
+    "finished": Finished,
+    "failed": Failed,
+}
+
+_OPTIONAL: Mapping[type[Message], frozenset[str]] = {Verified: frozenset({"keys_beyond"})}
+
+
+def parse_message(line: bytes | str) -> Message:
+    """One line of the driver as a message.
+
+    Raises ProtocolError that names the field, ProtocolVersionError for a `hello` of another
+    version.
+    """
+    data = _object(line)
+    name = data.pop("type", None)
+    kind = _KINDS.get(name) if isinstance(name, str) else None
+    if kind is None:
+        near = nearest_name(name, _KINDS) if isinstance(name, str) else ""
+        hint = f"; did you mean {near}?" if near else ""
+        raise ProtocolError(f"message.type: found {name!r}; allowed: {', '.join(_KINDS)}{hint}")
+    if kind is Hello:
+        _check_version(data.get("protocol_version"))
+    if kind is PhaseFinished:
+        message: Message = _phase_finished(data)
+    elif kind is TraceInspected:
+        message = TraceInspected(data)
+    else:
+        message = read(kind, data, str(name), optional=_OPTIONAL.get(kind, frozenset()))
+    _check_outcome(message)
+    return message
+
+
+def _object(line: bytes | str) -> dict[str, object]:
+    try:
+        data = json.loads(line, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        shown = repr(line[:80])
+        raise ProtocolError(f"message: not a line of JSON ({error}): {shown}") from error
+    if not isinstance(data, dict):
+        raise ProtocolError(f"message: found {str(data)[:80]}; allowed: an object")
+    return data
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _check_version(found: object) -> None:
+    # Before the other fields are looked at: another version may well have others.
+    if found != PROTOCOL_VERSION or isinstance(found, bool):
+        raise ProtocolVersionError(
+            "lsmtune-driver",
+            "protocol_version",
+            found=found,
+            allowed=str(PROTOCOL_VERSION),
+            why="driver and tuner are of different versions; `make setup` builds both",
+        )
+
+
+def _phase_finished(data: dict[str, object]) -> PhaseFinished:
+    where = "phase_finished"
+    if "phase" not in data:
+        raise ProtocolError(f"{where}.phase: missing field")
+    phase = data.pop("phase")
+    index = read(_Index, data, where).index
+    return PhaseFinished(
+        index,
+        read(
+            *(PhaseMeasurement, phase, f"{where}.phase"),
+            omit=_NOT_IN_PHASE,
+            optional=_OPTIONAL_IN_PHASE,
+        ),
+    )
+
+
+@dataclass(frozen=True)
+class _Index:
+    index: int
+
+
+def _check_outcome(message: Message) -> None:
+    if isinstance(message, Finished) and message.outcome is not Outcome.OK:
+        raise ProtocolError(f"finished.outcome: found {message.outcome.value!r}; allowed: ok")
+    if isinstance(message, Failed) and message.outcome is Outcome.OK:
+        raise ProtocolError("failed.outcome: found 'ok'; allowed: any other outcome")

@@ -1,0 +1,299 @@
+"""One run of the driver, from what it needs to its Measurement, in steps that others can mix."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lsmtune.driver.collect import Collector, Judgement
+from lsmtune.driver.conversation import Conversation, OnMessage, check_library, converse
+from lsmtune.driver.messages import IntervalPassed, Message, PhaseFinished
+from lsmtune.driver.native_run import DATABASE, MakeMemoryGroup, NativeRun
+from lsmtune.driver.requests import check_request, probe_request, run_request
+from lsmtune.driver.runner import check_directory, check_free_space
+from lsmtune.driver.watch import TICK_S, Clock
+from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.machine.cgroup import memory_group
+from lsmtune.model.config import EngineIdentity
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.request import Limits, RunRequest
+from lsmtune.model.workload import PhaseKind
+
+# ----------
+# The native runner: one `lsmtune-driver` process per run, and one per library that is probed.
+
+# How often to look whether a driver that said so has stopped: a tenth of a millisecond is long for
+# that, and short beside a slice.
+PAUSE_TICK_S = 0.0002
+
+PROBE_LIMITS = Limits(deadline_s=60.0, memory_bytes=4 << 30, disk_bytes=1 << 30)
+
+
+class NativeRunner:
+    """Performs runs with the driver binary at `driver`; see `base.Runner` for its obligations.
+
+    Where this machine allows it, a run is held to its memory limit by a control group of its own
+    (`make_memory_group`), and elsewhere its resident memory is watched. The group's limit counts
+    the page cache of the run's files too; the kernel drops that before it kills anything, so that a
+    run near its limit reads more from the device than one that is only watched.
+    """
+
+    def __init__(
+        self,
+        driver: Path,
+        *,
+        clock: Clock = time.monotonic,
+        wall_clock: Clock = time.time,
+        make_memory_group: MakeMemoryGroup = memory_group,
+    ) -> None:
+        self._driver = driver
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._make_memory_group = make_memory_group
+
+    def run(
+        self,
+        request: RunRequest,
+        on_message: OnMessage | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Measurement:
+        """One run; the database is `request.directory / "db"`.
+
+        A run with slices goes on at once after each of them. Raises InputError when the driver, the
+        library, the cores or the folder cannot be used, and when the driver is of another protocol
+        version; LsmtuneError when the disk has no space for a run.
+        """
+        with self.start(request, on_message, cancel) as run:
+            while run.measurement is None:
+                if run.frozen:
+                    run.proceed()
+                run.step(PAUSE_TICK_S if run.pausing else TICK_S)
+            return run.measurement
+
+    def start(
+        self,
+        request: RunRequest,
+        on_message: OnMessage | None = None,
+        cancel: threading.Event | None = None,
+    ) -> NativeRun:
+        """The same run, for the caller to move on step by step. Raises the same."""
+        return NativeRun(
+            self._driver,
+            request,
+            on_message,
+            cancel,
+            clock=self._clock,
+            wall_clock=self._wall_clock,
+            make_memory_group=self._make_memory_group,
+        )
+
+    def kill_in_load(
+        self,
+        request: RunRequest,
+        after_operations: int,
+        cancel: threading.Event | None = None,
+        *,
+        after_s: float = math.inf,
+    ) -> KilledRun:
+        """The run is killed in the middle of its first phase; see `crash_check.kill_in_load`."""
+        return kill_in_load(self._driver, request, after_operations, cancel, after_s=after_s)
+
+    def check_after_crash(
+        self, request: RunRequest, acknowledged: int, cancel: threading.Event | None = None
+    ) -> CrashCheck:
+        """What is left of the killed run; see `crash_check.check_after_crash`."""
+        return check_after_crash(self._driver, request, acknowledged, cancel)
+
+
+@dataclass(frozen=True)
+class ProbeResult:
+    """What a library is: `options` pairs each option that the engine knows with its default."""
+
+    identity: EngineIdentity
+    compressions: tuple[str, ...]
+    options: tuple[tuple[str, str], ...]
+
+
+def probe(
+    driver: Path,
+    engine_name: str,
+    library: Path | None,
+    directory: Path,
+    limits: Limits = PROBE_LIMITS,
+) -> ProbeResult:
+    """What `library` is as an engine `engine_name`; the driver may write into `directory`.
+
+    Raises InputError when it is not that engine, LsmtuneError when the probe failed otherwise.
+    """
+    asked = EngineIdentity(engine_name, library=None if library is None else str(library))
+    check_library(asked)
+    check_directory(directory)
+    collector = Collector()
+    document = probe_request(asked, directory)
+    judgement = converse(driver, document, directory, limits, collector)
+    probed = collector.probed
+    if judgement.outcome is not Outcome.OK or probed is None:
+        raise _failure(asked, judgement)
+    said = probed.engine
+    return ProbeResult(
+        EngineIdentity(said.name, said.version, said.library),
+        probed.compressions,
+        tuple((option.name, option.default) for option in probed.options),
+    )
+
+
+def _failure(asked: EngineIdentity, judgement: Judgement) -> LsmtuneError:
+    why = judgement.error.message if judgement.error else "the driver said nothing about it"
+    source = asked.library or asked.name
+    if judgement.outcome is Outcome.INVALID:
+        return InputError(source, why=why)
+    return LsmtuneError(f"{source}: probing it as {asked.name} failed: {why}")
+
+
+# How often the load says how far it is: what it did since it last said so need not be there.
+KILL_INTERVAL_MS = 20
+
+
+@dataclass(frozen=True)
+class KilledRun:
+    """A run that was killed in its load phase, after it had reported `acknowledged` operations.
+
+    `outcome` is None then; when the run ended before it could be killed, it says how, and `message`
+    why.
+    """
+
+    acknowledged: int
+    directory: Path
+    outcome: Outcome | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class CrashCheck:
+    """Whether the reported keys were found in the database that a killed driver left.
+
+    `opened`: whether the engine opened it again. `keys_wrong` are there with another value,
+    `keys_beyond` are there although they had not been reported. `outcome` is `ok` when every
+    reported key has its value, `data_loss` when one has not, and otherwise says what kept them from
+    being looked at; `message` is one line about it.
+    """
+
+    keys_checked: int
+    keys_lost: int
+    keys_wrong: int
+    opened: bool
+    message: str
+    outcome: Outcome
+    keys_beyond: int = 0
+
+
+def kill_in_load(
+    driver: Path,
+    request: RunRequest,
+    after_operations: int,
+    cancel: threading.Event | None = None,
+    *,
+    after_s: float = math.inf,
+) -> KilledRun:
+    """Runs `request` and kills it (SIGKILL) in its first phase, a load, or at the end of that.
+
+    It is killed as soon as it has reported `after_operations` operations, or when it was running
+    for `after_s` seconds; what it had reported by its death counts. Raises ValueError unless the
+    first phase is a load, and what `NativeRunner.run` raises.
+    """
+    if request.workload.phases[0].kind is not PhaseKind.LOAD:
+        raise ValueError(f"the first phase of {request.workload.name} is not a load")
+    check_library(request.engine)
+    check_directory(request.directory)
+    check_free_space(request.directory)
+    request = replace(request, interval_ms=KILL_INTERVAL_MS, slices=0)
+    load = _Load(after_operations)
+    with Conversation(
+        driver,
+        run_request(request, request.directory / DATABASE),
+        request.directory,
+        request.limits,
+        Collector(),
+        on_message=load.hear,
+        cancel=cancel,
+        cpus=request.cpus,
+    ) as conversation:
+        conversation.proceed()
+        judgement, killed = None, False
+        while judgement is None:
+            judgement = conversation.step(TICK_S)
+            enough = load.far_enough or conversation.elapsed_s >= after_s
+            if enough and judgement is None:
+                conversation.kill()
+                killed = True
+    if killed:
+        return KilledRun(load.acknowledged, request.directory)
+    message = _message(judgement)
+    return KilledRun(load.acknowledged, request.directory, judgement.outcome, message)
+
+
+def check_after_crash(
+    driver: Path,
+    request: RunRequest,
+    acknowledged: int,
+    cancel: threading.Event | None = None,
+) -> CrashCheck:
+    """Whether the database of `request`, in its directory, holds the `acknowledged` operations.
+
+    The first phase of the workload has one thread, and fills keys in an order that follows from the
+    seed. Raises InputError for another one, for an engine that keeps nothing on the disk, and when
+    driver, library or folder cannot be used.
+    """
+    check_library(request.engine)
+    check_directory(request.directory)
+    collector = Collector()
+    document = check_request(request, request.directory / DATABASE, acknowledged)
+    judgement = converse(
+        driver, document, request.directory, request.limits, collector, cancel=cancel
+    )
+    error = judgement.error
+    if judgement.outcome is Outcome.INVALID and error is not None:
+        raise InputError(
+            f"crash check of {request.workload.name}",
+            error.field or "",
+            found=error.found,
+            allowed=error.allowed or "",
+            why="" if error.allowed else error.message,
+        )
+    seen = collector.verified
+    return CrashCheck(
+        keys_checked=seen.keys_checked if seen else 0,
+        keys_lost=seen.keys_lost if seen else 0,
+        keys_wrong=seen.keys_wrong if seen else 0,
+        keys_beyond=(seen.keys_beyond or 0) if seen else 0,
+        opened=seen is not None,
+        outcome=judgement.outcome,
+        message=_message(judgement) or f"all {acknowledged} reported keys are there",
+    )
+
+
+class _Load:
+    """How far the load is, by its own words."""
+
+    def __init__(self, after_operations: int) -> None:
+        self.acknowledged = 0
+        self._after_operations = after_operations
+        self._over = False
+
+    def hear(self, message: Message) -> None:
+        if isinstance(message, IntervalPassed) and message.index == 0:
+            self.acknowledged = message.operations_total
+        elif isinstance(message, PhaseFinished) and message.index == 0:
+            self.acknowledged = message.phase.operations
+            self._over = True
+
+    @property
+    def far_enough(self) -> bool:
+        return self._over or self.acknowledged >= self._after_operations
+
+
+def _message(judgement: Judgement) -> str:
+    return judgement.error.message if judgement.error else ""

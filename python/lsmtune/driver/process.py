@@ -1,0 +1,313 @@
+"""Resident memory of processes, as the kernel counts it."""
+
+from __future__ import annotations
+
+import errno
+import os
+import selectors
+import signal
+import subprocess
+import time
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import TracebackType
+
+import psutil
+
+from lsmtune.driver.watch import Clock
+from lsmtune.errors import InputError
+from lsmtune.model.reading import ProtocolError
+
+
+def resident_bytes(pid: int) -> int:
+    """Resident memory of process `pid`; 0 when it has ended."""
+    try:
+        return int(psutil.Process(pid).memory_info().rss)
+    except (psutil.NoSuchProcess, psutil.ZombieProcess):
+        return 0
+
+
+def resident_bytes_of_all(processes: Iterable[psutil.Process], limit: int) -> int:
+    """Resident memory of `processes` together, each page counted once where it matters.
+
+    Processes share pages (a fork shares all of them), and the sum of what each has resident is
+    too much. The exact figure is the sum of proportional set sizes (PSS in the kernel's
+    `/proc/PID/smaps_rollup`), which takes the kernel long: it is asked for only when the sum is
+    above `limit`.
+    """
+    processes = list(processes)
+    resident = sum(resident_bytes(process.pid) for process in processes)
+    if resident <= limit or len(processes) == 1:
+        return resident
+    return sum(_proportional_bytes(process) for process in processes)
+
+
+def _proportional_bytes(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_full_info().pss)
+    except psutil.NoSuchProcess:
+        return 0
+    except psutil.AccessDenied:  # of another user: what is resident is all that is known
+        return resident_bytes(process.pid)
+
+
+# ----------
+# A clock that stands still when it is told to: the time that a run itself took.
+
+
+class Stopwatch:
+    """Seconds of `clock` between each `start` and the `stop` after it, added up; a `Clock` too.
+
+    It stands at first. Starting one that runs, or stopping one that stands, changes nothing.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._before_s = 0.0
+        self._started_s: float | None = None
+
+    def start(self) -> None:
+        """Goes on."""
+        if self._started_s is None:
+            self._started_s = self._clock()
+
+    def stop(self) -> None:
+        """Stands still."""
+        self._before_s, self._started_s = self(), None
+
+    def __call__(self) -> float:
+        """Seconds so far."""
+        running_s = 0.0 if self._started_s is None else self._clock() - self._started_s
+        return self._before_s + running_s
+
+
+# ----------
+# One child process with a pipe of its own for messages, which never outlives its owner.
+#
+# What engines print on stdout and stderr goes to a log file. The child leads a session of its own,
+# so that Ctrl-C in the terminal does not reach it and its whole group can be killed. It keeps its
+# stdin open: end of file there tells it that its parent is gone.
+
+LOG_TAIL_BYTES = 4096
+_CHUNK_BYTES = 1 << 16
+_CHUNKS_PER_READ = 16  # a child that never stops talking must not keep us from its deadline
+_EXIT_POLL_S = 0.005
+_LINE_BYTES_MAX = 64 << 20  # far above any message; bounds our memory against a garbage writer
+CANCEL_LINE = '{"command":"cancel"}'
+
+
+class ChildProcess:
+    """A child started with `command` plus `--output-fd N`, and the lines that it writes to N.
+
+    A context manager: on the way out the child's process group is killed and the child reaped.
+    Not thread-safe; each run has its own.
+    """
+
+    def __init__(self, command: Sequence[str], log: Path, cpus: Sequence[int] = ()) -> None:
+        """Starts the child on the cores `cpus`, all when empty; `log` is created or emptied.
+
+        Raises InputError if it cannot.
+        """
+        self._log = log
+        self._buffer = b""
+        self._unsent = b""
+        self._eof = False
+        self._read_fd, write_fd = os.pipe()
+        try:
+            with _pinned(cpus):
+                self._popen = _spawn(command, write_fd, log)
+        except BaseException:
+            os.close(self._read_fd)
+            raise
+        finally:
+            os.close(write_fd)
+        os.set_blocking(self._read_fd, False)
+        os.set_blocking(self._stdin_fd, False)
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(self._read_fd, selectors.EVENT_READ)
+
+    def __enter__(self) -> ChildProcess:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Kills the group, reaps the child, and lets the pipes go."""
+        try:
+            self.kill()
+        finally:
+            self._popen.wait()
+            self._selector.close()
+            os.close(self._read_fd)
+            if self._popen.stdin is not None:
+                self._popen.stdin.close()
+
+    @property
+    def pid(self) -> int:
+        """Process id; also that of its group."""
+        return self._popen.pid
+
+    @property
+    def messages_fd(self) -> int | None:
+        """What can be read when the child has said something; None once it never will again."""
+        return None if self._eof else self._read_fd
+
+    @property
+    def _stdin_fd(self) -> int:
+        if self._popen.stdin is None:
+            raise ValueError("the child was started without a stdin pipe")
+        return self._popen.stdin.fileno()
+
+    def send(self, line: str) -> None:
+        """Queues `line` for the child's stdin; `flush` and `lines` pass it on without blocking."""
+        self._unsent += line.encode() + b"\n"
+        self.flush()
+
+    def flush(self) -> None:
+        """Writes what the child's stdin takes now. A child that is gone is not an error here."""
+        try:
+            while self._unsent:
+                self._unsent = self._unsent[os.write(self._stdin_fd, self._unsent) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self._unsent = b""
+
+    def lines(self, timeout_s: float) -> tuple[list[bytes], bool]:
+        """Whole lines that arrive within `timeout_s`, and whether more is waiting to be read.
+
+        Returns as soon as there is something. After end of file it waits for the exit of the
+        child, so it can be called in a loop without spinning. Raises ProtocolError for a line of
+        absurd length.
+        """
+        self.flush()
+        if self._eof:
+            if not self.exited():
+                time.sleep(min(timeout_s, _EXIT_POLL_S))  # an exit follows soon
+            return [], False
+        if not self._selector.select(timeout_s):
+            return [], False
+        more = self._fill()
+        *whole, self._buffer = self._buffer.split(b"\n")
+        if len(self._buffer) > _LINE_BYTES_MAX:
+            raise ProtocolError(f"message: a line of more than {_LINE_BYTES_MAX} bytes")
+        if self._eof and self._buffer:
+            whole.append(self._buffer)
+            self._buffer = b""
+        return [line for line in whole if line.strip()], more
+
+    def _fill(self) -> bool:
+        chunks = []
+        try:
+            for _ in range(_CHUNKS_PER_READ):
+                chunk = os.read(self._read_fd, _CHUNK_BYTES)
+                if not chunk:
+                    self._eof = True
+                    self._selector.unregister(self._read_fd)
+                    return False
+                chunks.append(chunk)
+        except BlockingIOError:
+            return False
+        finally:
+            self._buffer += b"".join(chunks)
+        return True
+
+    def ask_to_stop(self) -> None:
+        """Cancels the run in the driver's own words."""
+        self.send(CANCEL_LINE)
+
+    def resident_bytes(self, _limit: int) -> int:
+        """Resident memory of the driver, which starts no other process."""
+        return resident_bytes(self.pid)
+
+    def exited(self) -> bool:
+        """Whether the child has ended. It stays a zombie, so its id cannot be another's yet."""
+        return has_ended(self._popen.pid)
+
+    def stopped(self) -> bool:
+        """Whether the kernel has stopped every thread of the child (SIGSTOP).
+
+        A continuation that is sent before would be lost, and the child never wake up.
+        """
+        flags = os.WEXITED | os.WSTOPPED | os.WNOHANG | os.WNOWAIT
+        seen = os.waitid(os.P_PID, self._popen.pid, flags)
+        return seen is not None and seen.si_code == os.CLD_STOPPED
+
+    def resume(self) -> None:
+        """Continues a stopped child. One that is gone is not an error here."""
+        with suppress(ProcessLookupError):
+            os.kill(self._popen.pid, signal.SIGCONT)
+
+    def kill(self) -> None:
+        """Kills the whole process group, whatever its state."""
+        if self._popen.returncode is not None:
+            return  # reaped: the id may already be another's
+        with suppress(ProcessLookupError):
+            os.killpg(self._popen.pid, signal.SIGKILL)
+
+    def reap(self) -> int:
+        """Kills what is left of the group; the child's exit status, negative for a signal."""
+        self.kill()
+        return self._popen.wait()
+
+    def log_tail(self) -> str:
+        """The end of what the child printed on stdout and stderr."""
+        return tail_of(self._log)
+
+
+@contextmanager
+def _pinned(cpus: Sequence[int]) -> Iterator[None]:
+    """This thread on the cores `cpus`: a child inherits them, so that it was never on others."""
+    if not cpus:
+        yield
+        return
+    before = os.sched_getaffinity(0)  # of this thread, not of the process
+    os.sched_setaffinity(0, cpus)
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+def _spawn(command: Sequence[str], write_fd: int, log: Path) -> subprocess.Popen[bytes]:
+    try:
+        with log.open("wb") as output:
+            return subprocess.Popen(
+                [*command, "--output-fd", str(write_fd)],
+                stdin=subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                bufsize=0,
+                pass_fds=(write_fd,),
+                start_new_session=True,
+            )
+    except OSError as error:
+        hint = "; `make setup` builds the driver" if error.errno == errno.ENOEXEC else ""
+        raise not_started(command[0], error, hint) from error
+
+
+def not_started(program: str, error: OSError, hint: str = "") -> InputError:
+    """The error for a program, or another file named by `error`, that cannot be used."""
+    what = program if error.filename in (None, program) else str(error.filename)
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return InputError(what, why=f"cannot be used: {reason}{hint}")
+
+
+def tail_of(log: Path) -> str:
+    """The last LOG_TAIL_BYTES of a file that a child printed to."""
+    with log.open("rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - LOG_TAIL_BYTES))
+        return file.read(LOG_TAIL_BYTES).decode(errors="replace").strip()
+
+
+def has_ended(pid: int) -> bool:
+    """Whether the child `pid` has ended; it is not reaped by asking."""
+    flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+    return os.waitid(os.P_PID, pid, flags) is not None

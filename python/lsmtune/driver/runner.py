@@ -1,0 +1,98 @@
+"""The contract of a Runner: what `study` and `proof` may rely on, whichever one it is."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Protocol
+
+from lsmtune.driver.messages import Message
+from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.model.measurement import Measurement
+from lsmtune.model.request import RunRequest
+from lsmtune.units import format_bytes
+
+
+class Runner(Protocol):
+    """A way to perform one run.
+
+    Obligations: `run` never raises for what an engine does, it says so in the outcome; it raises
+    `LsmtuneError` only for what the user can mend (no driver, no library, no space). When it
+    returns or raises, no process of the run is left. Whatever the run had observed until it ended,
+    however it ended, is in the Measurement. Runs in several threads do not disturb each other.
+    """
+
+    def run(
+        self,
+        request: RunRequest,
+        on_message: Callable[[Message], None] | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Measurement:
+        """Performs `request`.
+
+        `on_message` is called in this thread with each message as it arrives; what it raises ends
+        the run and is raised again. Setting `cancel` ends the run as `cancelled`.
+        """
+        ...
+
+
+# ----------
+# Whether a run can be made in a directory; what is wrong with it, the user can mend.
+
+# With less free space an engine cannot even be opened reliably: RocksDB preallocates its log.
+FREE_BYTES_MIN = 64 << 20
+
+
+def check_directory(directory: Path) -> None:
+    """Raises InputError unless a run can write into `directory`."""
+    if not directory.is_dir() or not os.access(directory, os.W_OK | os.X_OK):
+        raise InputError(str(directory), why="runs need a folder here that can be written to")
+
+
+def check_free_space(directory: Path) -> None:
+    """Raises LsmtuneError when the disk of `directory` has too little space for any run."""
+    # Not an outcome: whatever configuration came next would meet the same disk.
+    free_bytes = shutil.disk_usage(directory).free
+    if free_bytes < FREE_BYTES_MIN:
+        raise LsmtuneError(
+            f"{directory}: {format_bytes(free_bytes)} free, and a run needs at least "
+            f"{format_bytes(FREE_BYTES_MIN)}; free some space and repeat the command"
+        )
+
+
+def usable_cores() -> tuple[int, ...]:
+    """The cores that this process may use, by number."""
+    return tuple(sorted(os.sched_getaffinity(0)))
+
+
+def check_cores(cpus: Sequence[int]) -> None:
+    """Raises InputError unless this process may use each of `cpus`."""
+    usable = usable_cores()
+    missing = sorted(set(cpus) - set(usable))
+    if missing:
+        raise InputError(
+            "cores of a run",
+            found=_listed(missing),
+            allowed=f"cores that lsmtune may use on this machine: {_listed(usable)}",
+        )
+
+
+def halves(cores: Sequence[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Two equal shares of `cores`, the first ones first; an odd one is in neither.
+
+    Raises LsmtuneError for fewer than two.
+    """
+    size = len(cores) // 2
+    if size == 0:
+        raise LsmtuneError(
+            "two runs at once need a core each, and lsmtune may use only "
+            f"{_listed(cores)}; pair runs in slices, or one after the other"
+        )
+    return tuple(cores[:size]), tuple(cores[size : 2 * size])
+
+
+def _listed(cores: Sequence[int]) -> str:
+    return ", ".join(map(str, cores))

@@ -1,0 +1,380 @@
+"""What the data files of this folder have in common: reading, and checking an entry."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import resources
+from types import MappingProxyType
+from typing import Annotated, Any, Literal, TypeVar
+
+import yaml
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+
+from lsmtune.engines.library import ENGINE_KINDS, engine_kind, version_key
+from lsmtune.errors import InputError, nearest_name
+from lsmtune.model.config import OptionValue
+from lsmtune.space.parameter import (
+    Condition,
+    Parameter,
+    is_option_name,
+    make_categorical,
+    make_number,
+    same_value,
+)
+from lsmtune.space.range import Range
+from lsmtune.units import UnitError, option_value
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+def read_data(file_name: str) -> str:
+    """The text of a data file beside this module."""
+    data = resources.files("lsmtune.engines") / "options" / file_name
+    return data.read_text(encoding="utf-8")
+
+
+def entries(text: str, source: str) -> dict[str, Any]:
+    """The named entries in `text` (YAML). Raises InputError, naming `source`, for anything else."""
+    try:
+        document = yaml.load(text, Loader=_Loader)
+    except yaml.YAMLError as error:
+        raise InputError(source, why=f"not YAML: {error}") from error
+    if not isinstance(document, dict) or not document:
+        raise InputError(source, allowed="a mapping from names to their attributes")
+    return {str(name): entry for name, entry in document.items()}
+
+
+class _Loader(yaml.CSafeLoader):
+    """The safe loader, which takes a key that is given twice for the mistake that it is."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        keys = [self.construct_object(key, deep=True) for key, _ in node.value]
+        for index, key in enumerate(keys):
+            if key in keys[:index]:
+                raise yaml.MarkedYAMLError(problem=f"{key} twice", problem_mark=node.start_mark)
+        return super().construct_mapping(node, deep)
+
+
+def checked(model: type[Model], raw: object, name: str, source: str) -> Model:
+    """The entry `name` as a `model`. Raises InputError for the first thing that is wrong in it."""
+    try:
+        return model.model_validate(raw)
+    except ValidationError as error:
+        problem = error.errors()[0]
+        place = ".".join([name, *(str(part) for part in problem["loc"])])
+        found = problem["input"] if isinstance(problem["input"], str | int | float) else None
+        raise InputError(source, place, found=found, why=problem["msg"]) from None
+
+
+def _typed(value: object) -> object:
+    if not isinstance(value, str):
+        return value
+    try:
+        return option_value(value)
+    except UnitError as error:
+        raise ValueError(str(error)) from error
+
+
+# An option's value as people write it: `4MiB` is a number of bytes.
+Value = Annotated[bool | int | float | str, BeforeValidator(_typed)]
+Number = Annotated[int | float, BeforeValidator(_typed)]
+
+
+# ----------
+# An OptionInfo: all that the catalogue knows of one engine option, and its Parameter.
+#
+# The catalogues are data files beside this module, one per engine: a mapping from an option's name
+# to its attributes, in the order in which they are listed to people. Sizes may be written with
+# units (`64KiB`). `parse_catalogue` checks everything that later code relies on, so that a slip in
+# a data file is one clear line and not a strange search.
+
+
+OptionType = Literal["int", "float", "bool", "enum", "text"]
+Scope = Literal["db", "column_family", "table"]
+Effect = Literal["layout", "runtime"]
+Unit = Literal["", "bytes", "bits", "s", "ms", "us", "bytes/s", "%"]
+ScalesWith = Literal["", "data", "memory", "cores"]
+Risk = Literal["durability", "data_loss", "space", "memory", "correctness"]
+
+
+@dataclass(frozen=True)
+class OptionInfo:
+    """One option of an engine.
+
+    `default` is the engine's own in the newest version that the catalogue knows, None when the
+    engine has none that can be said as a value; `older_defaults` holds, oldest first, the last
+    version with another default and that default. `low` to `high` (in `unit`) is the range worth
+    searching, not all that the engine takes; numbers only. `specials` are values outside it that
+    mean something of their own, with that meaning. `choices` are the values worth searching of
+    an enumeration or a text, `choices_since` the first version of those that came later than the
+    option. `condition`: the option does something only while each named option has one of the
+    values. `constraint`: expressions over option names that must hold, or the engine refuses
+    the options or changes them; `older_constraint` holds, oldest first, the last version with
+    other ones and those. `effect` is `layout` where the files of a loaded and settled database
+    depend on the option, else `runtime`. `since` and `until` are the first and last version with
+    the option, empty when it is older than the oldest version covered, or still there.
+    """
+
+    name: str
+    type: OptionType
+    default: OptionValue | None
+    unit: Unit
+    low: int | float | None
+    high: int | float | None
+    log: bool
+    step: int | float | None
+    choices: tuple[OptionValue, ...]
+    specials: tuple[tuple[int | float, str], ...]
+    condition: Mapping[str, tuple[OptionValue, ...]]
+    constraint: tuple[str, ...]
+    scope: Scope
+    effect: Effect
+    mutable: bool
+    scales_with: ScalesWith
+    risk: tuple[Risk, ...]
+    since: str
+    until: str
+    trade_off: str
+    source: str
+    older_defaults: tuple[tuple[str, OptionValue], ...] = ()
+    choices_since: Mapping[str, str] = field(default_factory=dict)
+    older_constraint: tuple[tuple[str, tuple[str, ...]], ...] = ()
+
+    @property
+    def searchable(self) -> bool:
+        """Whether the option has values that a search can try."""
+        return self.low is not None or bool(self.choices)
+
+    def exists_in(self, version: str) -> bool:
+        """Whether the engine's `version` (`10.2.1`) has the option."""
+        asked = version_key(version)
+        if self.since and asked < version_key(self.since):
+            return False
+        return not self.until or asked[: len(version_key(self.until))] <= version_key(self.until)
+
+    def default_in(self, version: str) -> OptionValue | None:
+        """The engine's default in `version`, which must have the option."""
+        asked = version_key(version)
+        for last, value in self.older_defaults:
+            if asked[: len(version_key(last))] <= version_key(last):
+                return value
+        return self.default
+
+    def constraint_in(self, version: str) -> tuple[str, ...]:
+        """The constraints of the engine's `version`."""
+        asked = version_key(version)
+        for last, texts in self.older_constraint:
+            if asked[: len(version_key(last))] <= version_key(last):
+                return texts
+        return self.constraint
+
+    def choices_in(self, version: str) -> tuple[OptionValue, ...]:
+        """The `choices` that `version` has."""
+        asked = version_key(version)
+        return tuple(
+            choice
+            for choice in self.choices
+            if asked >= version_key(self.choices_since.get(str(choice)))
+        )
+
+    def parameter(self) -> Parameter:
+        """The option as a Parameter over its sensible range.
+
+        Raises InputError when it has none (`searchable` is false), and what `make_number` and
+        `make_categorical` raise.
+        """
+        source = "option catalogue"
+        conditions = [Condition(name, values) for name, values in self.condition.items()]
+        if self.low is not None and self.high is not None:
+            return make_number(
+                self.name,
+                Range(self.low, self.high, self.log, self.step, integer=self.type == "int"),
+                source,
+                unit="bytes" if self.unit == "bytes" else "",
+                specials=[(value, None) for value, _ in self.specials],
+                conditions=conditions,
+                default=self.default,
+            )
+        if not self.choices:
+            raise InputError(source, self.name, why="has no values to search", allowed="a value")
+        return make_categorical(
+            self.name, self.choices, source, conditions=conditions, default=self.default
+        )
+
+
+@functools.cache
+def option_catalogue(engine: str) -> Mapping[str, OptionInfo]:
+    """Option name -> OptionInfo, in the order of the data file.
+
+    Raises InputError for a name that is no engine with a catalogue.
+    """
+    file_name = f"{engine_kind(engine).name}.yaml"
+    return parse_catalogue(read_data(file_name), file_name)
+
+
+def parse_catalogue(text: str, source: str) -> Mapping[str, OptionInfo]:
+    """The catalogue in `text` (YAML).
+
+    Raises InputError, naming `source` and the field, for the first thing that is wrong.
+    """
+    catalogue = {name: _info(name, raw, source) for name, raw in entries(text, source).items()}
+    for info in catalogue.values():
+        _check_condition(info, catalogue, source)
+        if info.searchable:
+            _check_parameter(info, source)
+    return MappingProxyType(catalogue)
+
+
+def _listed(value: object) -> object:
+    return value if isinstance(value, list) else [value]
+
+
+def _version(value: object) -> object:
+    if not isinstance(value, str) or re.fullmatch(r"\d+\.\d+(\.\d+)?", value) is None:
+        raise ValueError("allowed: a version in quotes, such as '8.4'")
+    return value
+
+
+_Values = Annotated[list[Value], Field(min_length=1), BeforeValidator(_listed)]
+_Version = Annotated[str, BeforeValidator(_version)]
+_Sentence = Annotated[str, Field(min_length=20, pattern=r"^\S.*\.$")]
+
+
+class _Entry(BaseModel):
+    """One entry of a data file; fields are those of OptionInfo, most of them optional."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    type: OptionType
+    default: Value | None = None
+    older_defaults: dict[_Version, Value] = Field(default_factory=dict)
+    unit: Unit = ""
+    low: Number | None = None
+    high: Number | None = None
+    log: bool = False
+    step: Number | None = None
+    choices: list[Value] = Field(default_factory=list)
+    choices_since: dict[str, _Version] = Field(default_factory=dict)
+    specials: dict[Number, str] = Field(default_factory=dict)
+    condition: dict[str, _Values] = Field(default_factory=dict)
+    constraint: list[str] = Field(default_factory=list)
+    older_constraint: dict[_Version, list[str]] = Field(default_factory=dict)
+    scope: Scope
+    effect: Effect
+    mutable: bool = False
+    scales_with: ScalesWith = ""
+    risk: list[Risk] = Field(default_factory=list)
+    since: _Version = ""
+    until: _Version = ""
+    trade_off: _Sentence
+    source: Annotated[str, Field(min_length=1)]
+
+
+def _info(name: str, raw: object, source: str) -> OptionInfo:
+    if not is_option_name(name):
+        raise InputError(source, name, why="not an option's name")
+    entry = checked(_Entry, raw, name, source)
+    _check_shape(entry, name, source)
+    return OptionInfo(
+        name=name,
+        type=entry.type,
+        default=entry.default,
+        unit=entry.unit,
+        low=entry.low,
+        high=entry.high,
+        log=entry.log,
+        step=entry.step,
+        choices=(False, True) if entry.type == "bool" else tuple(entry.choices),
+        specials=tuple(entry.specials.items()),
+        condition=MappingProxyType({k: tuple(v) for k, v in entry.condition.items()}),
+        constraint=tuple(entry.constraint),
+        scope=entry.scope,
+        effect=entry.effect,
+        mutable=entry.mutable,
+        scales_with=entry.scales_with,
+        risk=tuple(entry.risk),
+        since=entry.since,
+        until=entry.until,
+        trade_off=entry.trade_off,
+        source=entry.source,
+        older_defaults=tuple(entry.older_defaults.items()),
+        choices_since=MappingProxyType(entry.choices_since),
+        older_constraint=tuple((k, tuple(v)) for k, v in entry.older_constraint.items()),
+    )
+
+
+def _check_shape(entry: _Entry, name: str, source: str) -> None:
+    """What a type needs and what it must not have."""
+    is_number = entry.type in ("int", "float")
+    has_range = entry.low is not None and entry.high is not None
+    if is_number != has_range:
+        allowed = "low and high for int and float, and for them alone"
+        raise InputError(source, f"{name}.low", found=entry.low, allowed=allowed)
+    if not is_number and (entry.specials or entry.log or entry.step is not None):
+        allowed = "specials, log and step for int and float only"
+        raise InputError(source, name, found=entry.type, allowed=allowed)
+    if bool(entry.choices) != (entry.type == "enum") and entry.type != "text":
+        allowed = "choices for enum, and for enum and text alone"
+        raise InputError(source, f"{name}.choices", found=entry.type, allowed=allowed)
+    for choice in entry.choices_since:
+        if choice not in map(str, entry.choices):
+            nearest = nearest_name(choice, map(str, entry.choices))
+            raise InputError(source, f"{name}.choices_since", found=choice, nearest=nearest)
+    for part in ("older_defaults", "older_constraint"):
+        versions = [version_key(version) for version in getattr(entry, part)]
+        if versions != sorted(versions):
+            raise InputError(source, f"{name}.{part}", allowed="versions, oldest first")
+
+
+def _check_condition(info: OptionInfo, catalogue: Mapping[str, OptionInfo], source: str) -> None:
+    for name, values in info.condition.items():
+        field = f"{info.name}.condition.{name}"
+        other = catalogue.get(name)
+        if other is None or other is info:
+            nearest = nearest_name(name, catalogue)
+            raise InputError(source, field, why="no such other option", nearest=nearest)
+        for value in values:
+            if not other.choices:
+                allowed = "an option with choices"
+                raise InputError(source, field, found=name, allowed=allowed)
+            if not any(same_value(value, choice) for choice in other.choices):
+                allowed = ", ".join(map(str, other.choices))
+                raise InputError(source, field, found=value, allowed=allowed)
+
+
+def _check_parameter(info: OptionInfo, source: str) -> None:
+    try:
+        parameter = info.parameter()
+    except InputError as error:
+        field = error.field.removeprefix("space.")
+        raise InputError(
+            source, field, found=error.found, allowed=error.allowed, why=error.why
+        ) from error
+    for _, older in info.older_defaults:
+        if not parameter.contains(older):
+            field = f"{info.name}.older_defaults"
+            raise InputError(source, field, found=older, allowed=parameter.describe())
+
+
+# ----------
+# The defaults of an engine's options, for all who ask what an option has that nothing sets.
+
+
+@functools.cache
+def catalogue_defaults(engine: str | None, version: str | None = None) -> Mapping[str, OptionValue]:
+    """Option to default, of the options of `version` of which the catalogue knows one.
+
+    None stands for the newest version that the catalogue knows. Empty for an engine without a
+    catalogue.
+    """
+    if engine is None or engine not in ENGINE_KINDS:
+        return MappingProxyType({})
+    found = {
+        name: info.default if version is None else info.default_in(version)
+        for name, info in option_catalogue(engine).items()
+        if version is None or info.exists_in(version)
+    }
+    return MappingProxyType({name: value for name, value in found.items() if value is not None})

@@ -1,0 +1,108 @@
+"""Importers: what other programs wrote, as a Config or as fields of a study file.
+
+A new format is one file here and one line in `IMPORTERS`. What a format says and lsmtune cannot is
+in the `notes` of what is imported, one line each; what is wrong in a file is an InputError.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+from lsmtune.engines.importers import (
+    db_bench,
+    mlos,
+    nni_config,
+    nni_space,
+    properties,
+    rocksdb_log,
+    rocksdb_options,
+)
+from lsmtune.engines.importers.base import (
+    Imported,
+    ImportedConfig,
+    ImportedStudy,
+    ImportFormat,
+    ImportRequest,
+    read_text,
+)
+from lsmtune.errors import InputError, nearest_name
+
+# In the order in which a file is offered to them: what is told apart with certainty comes first.
+IMPORTERS: Mapping[str, ImportFormat] = MappingProxyType(
+    {
+        format_.name: format_
+        for format_ in (
+            nni_space.FORMAT,
+            mlos.FORMAT,
+            rocksdb_options.FORMAT,
+            rocksdb_log.FORMAT,
+            properties.FORMAT,
+            nni_config.FORMAT,
+            db_bench.FORMAT,
+        )
+    }
+)
+FORMAT_FLAG = "--format"
+
+
+def import_text(request: ImportRequest, format_name: str | None = None) -> Imported:
+    """What the file of `request` says; its format is found out unless `format_name` gives it.
+
+    Raises InputError for an unknown format, a file that is in none, and what is wrong in it.
+    """
+    return chosen_format(request.text, request.path, format_name).read(request)
+
+
+def import_file(
+    path: Path,
+    format_name: str | None = None,
+    *,
+    engine: str | None = None,
+    keep_defaults: bool = False,
+) -> Imported:
+    """As `import_text`, of the file at `path`; raises InputError when it cannot be read."""
+    request = ImportRequest(read_text(path), path, engine, keep_defaults)
+    return import_text(request, format_name)
+
+
+def read_config(path: Path, engine: str | None = None) -> ImportedConfig:
+    """The configuration that the option file at `path` holds.
+
+    Raises InputError for a file that is none, or of another engine than `engine`.
+    """
+    imported = import_file(path, engine=engine)
+    if not isinstance(imported, ImportedConfig):
+        allowed = "an option file: OPTIONS, LOG, .properties or flags of db_bench"
+        raise InputError(str(path), why="holds a space and no configuration", allowed=allowed)
+    return imported
+
+
+def chosen_format(text: str, path: Path, format_name: str | None = None) -> ImportFormat:
+    """The format `format_name`, or the one that recognises `text`. Raises InputError for none."""
+    if format_name is not None:
+        if format_name not in IMPORTERS:
+            nearest = nearest_name(format_name, IMPORTERS)
+            allowed = ", ".join(IMPORTERS)
+            raise InputError(FORMAT_FLAG, found=format_name, allowed=allowed, nearest=nearest)
+        return IMPORTERS[format_name]
+    for format_ in IMPORTERS.values():
+        if format_.recognises(text):
+            return format_
+    allowed = "; ".join(f.summary for f in IMPORTERS.values())
+    raise InputError(str(path), why="is in no format that can be imported", allowed=allowed)
+
+
+__all__ = [
+    "IMPORTERS",
+    "ImportFormat",
+    "ImportRequest",
+    "Imported",
+    "ImportedConfig",
+    "ImportedStudy",
+    "chosen_format",
+    "import_file",
+    "import_text",
+    "read_config",
+]

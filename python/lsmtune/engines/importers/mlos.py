@@ -1,0 +1,293 @@
+"""Tunable parameters of MLOS (`mlos_bench`), JSON with comments.
+
+What the fields mean is MLOS's `optimizers/convert_configspace.py` and, for what it hands on,
+ConfigSpace 1.2: special values without weights have a half of the draws between them; the sum of
+the weights and `range_weight` is taken as 1; `quantization_bins` are so many values evenly spread
+over the range, on its scale, both ends among them; `mu` and `sigma` of a normal distribution are
+in the parameter's own unit and cut off at the range, `beta` spans the range. On a log scale
+ConfigSpace takes log(mu) for the mean and |log(low + sigma)| for the deviation of the logarithm,
+and refuses bounds that are not above 0.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from lsmtune.engines.importers.base import (
+    ImportedStudy,
+    ImportFormat,
+    ImportRequest,
+    Notes,
+    json_document,
+    without_comments,
+)
+from lsmtune.engines.importers.names import Found
+from lsmtune.engines.importers.space_parts import Number, Numbers, Path, SpaceParts
+from lsmtune.errors import nearest_name
+from lsmtune.model.config import OptionValue
+
+NAME = "mlos"
+SPECIAL_SHARE = 0.5  # of the draws, for special values without weights
+
+_COMMON = ("description", "meta", "type", "default")
+_NUMERIC = (
+    "range",
+    "log",
+    "quantization_bins",
+    "distribution",
+    "special",
+    "special_weights",
+    "range_weight",
+)
+_FIELDS = {
+    "int": (*_COMMON, *_NUMERIC),
+    "float": (*_COMMON, *_NUMERIC),
+    "categorical": (*_COMMON, "values", "values_weights"),
+}
+_GROUP_FIELDS = ("description", "cost", "params")
+_DISTRIBUTIONS = {"uniform": (), "normal": ("mu", "sigma"), "beta": ("alpha", "beta")}
+
+
+def recognises(text: str) -> bool:
+    """Whether it is a JSON object of groups with `params`."""
+    if not text.lstrip().startswith(("{", "/")) or '"params"' not in text:
+        return False
+    try:
+        data = json.loads(without_comments(text))
+    except (ValueError, RecursionError):
+        return False
+    return isinstance(data, dict) and any(
+        isinstance(group, dict) and isinstance(group.get("params"), dict) for group in data.values()
+    )
+
+
+def read(request: ImportRequest) -> ImportedStudy:
+    """The space, and the defaults as `baseline`. Raises InputError for what MLOS would refuse."""
+    document = json_document(request.text, request.source)
+    notes = Notes(request.source)
+    parts = SpaceParts(document, notes, request.engine)
+    defaults: dict[str, OptionValue] = {}
+    for name, group in document.data.items():
+        if not name.startswith("$"):
+            defaults |= _group(parts, name, group)
+    study = parts.fields()
+    baseline = {name: value for name, value in defaults.items() if name in parts.space}
+    return ImportedStudy(study | {"baseline": baseline}, notes.taken(), parts.comments)
+
+
+def _group(parts: SpaceParts, name: str, group: object) -> dict[str, OptionValue]:
+    if not isinstance(group, dict):
+        raise parts.document.error((name,), found=group, allowed="an object with cost and params")
+    _check_fields(parts, (name,), group, _GROUP_FIELDS)
+    params = group.get("params")
+    if not isinstance(params, dict) or not params:
+        raise parts.document.error(
+            (name, "params"), found=params, allowed="an object of parameters"
+        )
+    cost = group.get("cost", 0)
+    if isinstance(cost, bool) or not isinstance(cost, int | float):
+        raise parts.document.error((name, "cost"), found=cost, allowed="a number")
+    if cost:
+        text = f"left out: every run has a database of its own, at the same cost (was {cost})"
+        parts.note((name, "cost"), text)
+    found: dict[str, OptionValue] = {}
+    for parameter, spec in params.items():
+        found |= _parameter(parts, (name, "params", parameter), parameter, spec)
+    return found
+
+
+def _check_fields(
+    parts: SpaceParts, path: Path, fields: Mapping[str, Any], known: tuple[str, ...]
+) -> None:
+    for name in fields:
+        if name not in known:
+            nearest = nearest_name(name, known)
+            allowed = ", ".join(known)
+            why = "no such field"
+            raise parts.document.error((*path, name), why=why, allowed=allowed, nearest=nearest)
+
+
+def _parameter(parts: SpaceParts, path: Path, name: str, spec: object) -> dict[str, OptionValue]:
+    """Adds one parameter; its default by the name that it has here."""
+    if not isinstance(spec, dict) or spec.get("type") not in _FIELDS:
+        found = spec.get("type") if isinstance(spec, dict) else spec
+        nearest = nearest_name(str(found), _FIELDS)
+        allowed = ", ".join(_FIELDS)
+        raise parts.document.error((*path, "type"), found=found, allowed=allowed, nearest=nearest)
+    _check_fields(parts, path, spec, _FIELDS[spec["type"]])
+    for needed in ("default", "values" if spec["type"] == "categorical" else "range"):
+        if needed not in spec:
+            raise parts.document.error((*path, needed), why="is missing")
+    option = parts.find(path, name)
+    if option is None:
+        return {}
+    if spec.get("meta"):
+        said = ", ".join(f"{key} {value}" for key, value in spec["meta"].items())
+        parts.note((*path, "meta"), f"left out: {said}")
+    if isinstance(spec.get("description"), str):
+        parts.comments[f"space.{option.option.name}"] = " ".join(spec["description"].split())
+    if spec["type"] == "categorical":
+        _add_categorical(parts, path, option, spec)
+    else:
+        parts.add_numbers(path, option, _numbers(parts, path, spec))
+    return _default(parts, path, option, spec["default"])
+
+
+def _default(parts: SpaceParts, path: Path, option: Found, value: object) -> dict[str, OptionValue]:
+    if not isinstance(value, str | int | float | bool):
+        raise parts.document.error((*path, "default"), found=value, allowed="one value")
+    taken = parts.choice((*path, "default"), option, value)
+    return {} if taken is None else {option.option.name: taken}
+
+
+def _add_categorical(parts: SpaceParts, path: Path, option: Found, spec: Mapping[str, Any]) -> None:
+    values, weights = spec["values"], spec.get("values_weights")
+    if not isinstance(values, list) or not values:
+        raise parts.document.error((*path, "values"), found=values, allowed="a list of values")
+    if weights is not None:
+        _check_weights(parts, (*path, "values_weights"), weights, len(values))
+        if len(set(weights)) > 1:
+            text = "left out: choices are equally likely before anything is known"
+            parts.note((*path, "values_weights"), text)
+    parts.add_choices((*path, "values"), option, values)
+
+
+def _check_weights(parts: SpaceParts, path: Path, weights: object, count: int) -> None:
+    listed = weights if isinstance(weights, list) else []
+    if len(listed) != count or not all(_is_number(w) and w >= 0 for w in listed):
+        raise parts.document.error(path, found=weights, allowed=f"{count} numbers from 0")
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _numbers(parts: SpaceParts, path: Path, spec: Mapping[str, Any]) -> Numbers:
+    bounds, integer = spec["range"], spec["type"] == "int"
+    kind = int if integer else int | float
+    if (
+        not isinstance(bounds, list)
+        or len(bounds) != 2
+        or not all(_is_number(bound) and isinstance(bound, kind) for bound in bounds)
+        or bounds[0] >= bounds[1]
+    ):
+        allowed = f"two {'whole ' if integer else ''}numbers in order"
+        raise parts.document.error((*path, "range"), found=bounds, allowed=allowed)
+    bins = spec.get("quantization_bins")
+    if bins is not None and (isinstance(bins, bool) or not isinstance(bins, int) or bins < 2):
+        place = (*path, "quantization_bins")
+        raise parts.document.error(place, found=bins, allowed="a whole number from 2")
+    log = _truth(parts, (*path, "log"), spec.get("log", False))
+    if log and bounds[0] <= 0:
+        text = f"left out: a log scale cannot hold {bounds[0]}, in MLOS's optimizers either"
+        parts.note((*path, "log"), text)
+        log = False
+    prior = _prior(parts, (*path, "distribution"), spec, bounds, log)
+    return Numbers(
+        bounds[0],
+        bounds[1],
+        integer=integer,
+        # A prior takes the place of the log scale, unless that is where the bins are.
+        log=log and (prior is None or bins is not None),
+        bins=bins,
+        specials=_specials(parts, path, spec, integer),
+        prior=prior,
+    )
+
+
+def _truth(parts: SpaceParts, path: Path, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise parts.document.error(path, found=value, allowed="true, false")
+    return value
+
+
+def _specials(
+    parts: SpaceParts, path: Path, spec: Mapping[str, Any], integer: bool
+) -> tuple[tuple[Number, float], ...]:
+    values, weights = spec.get("special", []), spec.get("special_weights")
+    if not isinstance(values, list):
+        raise parts.document.error((*path, "special"), found=values, allowed="a list of values")
+    shares = _shares(parts, path, spec, len(values), weights)
+    found: list[tuple[Number, float]] = []
+    for index, (value, share) in enumerate(zip(values, shares, strict=True)):
+        here = (*path, "special", index)
+        whole = isinstance(value, int) or not integer
+        if not _is_number(value) or not whole:
+            parts.note(here, f"left out: {value} is not a {'whole ' if integer else ''}number")
+        elif spec["range"][0] <= value <= spec["range"][1]:
+            parts.note(here, f"left out: {value} lies within the range, and is drawn from there")
+        elif share <= 0:
+            parts.note(here, f"left out: {value} has no weight, and would never be drawn")
+        elif any(value == earlier for earlier, _ in found):
+            parts.note(here, f"{value} is there already, and listed once")
+        else:
+            found.append((value, float(f"{share:.6g}")))
+    return tuple(found)
+
+
+def _shares(
+    parts: SpaceParts, path: Path, spec: Mapping[str, Any], count: int, weights: Any
+) -> list[float]:
+    """The probability of each special value."""
+    of_range = spec.get("range_weight")
+    if weights is None and of_range is None:
+        return [SPECIAL_SHARE / count] * count if count else []
+    if weights is None or of_range is None:
+        missing = "special_weights" if weights is None else "range_weight"
+        why = "is missing: special_weights and range_weight go together"
+        raise parts.document.error((*path, missing), why=why)
+    _check_weights(parts, (*path, "special_weights"), weights, count)
+    _check_weights(parts, (*path, "range_weight"), [of_range], 1)
+    total = sum(weights) + of_range
+    if of_range == 0 or total <= 0:
+        text = "0 cannot be said: the special values have a half of the draws"
+        parts.note((*path, "range_weight"), text)
+        return [SPECIAL_SHARE / count] * count
+    return [weight / total for weight in weights]
+
+
+def _prior(
+    parts: SpaceParts, path: Path, spec: Mapping[str, Any], bounds: list[Number], log: bool
+) -> dict[str, Any] | None:
+    given = spec.get("distribution")
+    if given is None:
+        return None
+    kind = given.get("type") if isinstance(given, dict) else given
+    if not isinstance(given, dict) or kind not in _DISTRIBUTIONS:
+        allowed = ", ".join(_DISTRIBUTIONS)
+        raise parts.document.error((*path, "type"), found=kind, allowed=allowed)
+    needed, settings = _DISTRIBUTIONS[kind], given.get("params") or {}
+    for name in needed:
+        if not _is_number(settings.get(name)) or (name != "mu" and settings[name] <= 0):
+            allowed = "a number" if name == "mu" else "a number above 0"
+            place = (*path, "params", name)
+            raise parts.document.error(place, found=settings.get(name), allowed=allowed)
+    if kind == "uniform":
+        return None
+    if kind == "beta" and log:
+        parts.note(path, "left out: here a beta spans the range itself, not its logarithm")
+        return None
+    if kind == "beta":
+        return {"distribution": "beta", "alpha": settings["alpha"], "beta": settings["beta"]}
+    return _normal(parts, path, settings, bounds, log)
+
+
+def _normal(
+    parts: SpaceParts, path: Path, settings: Mapping[str, Any], bounds: list[Number], log: bool
+) -> dict[str, Any] | None:
+    mean, sd = settings["mu"], settings["sigma"]
+    if not log:
+        return {"distribution": "normal", "mean": mean, "sd": sd}
+    sd_of_log = abs(math.log(bounds[0] + sd))
+    if mean <= 0 or sd_of_log == 0:
+        text = "left out: on a log scale mu has to be above 0, in MLOS's optimizers too"
+        parts.note(path, text)
+        return None
+    prior = {"mean": float(f"{math.log(mean):.6g}"), "sd": float(f"{sd_of_log:.6g}")}
+    return {"distribution": "lognormal", **prior}
+
+
+FORMAT = ImportFormat(NAME, "tunable parameters of MLOS", recognises, read)

@@ -1,0 +1,108 @@
+"""Which option of an engine a foreign name means: the option itself, or a flag of its db_bench."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+
+from lsmtune.engines.catalogue import OptionInfo, option_catalogue
+from lsmtune.engines.exporters.db_bench import LEVELDB_FLAGS, ROCKSDB_FLAGS, same_name_flag
+from lsmtune.engines.exporters.spelling import Spelling
+from lsmtune.engines.option_names import (
+    LEVELDB_OPTIONS,
+    TABLE_OPTION,
+    TABLE_SECTION,
+    catalogue,
+    written_options,
+)
+from lsmtune.errors import nearest_name
+
+
+@dataclass(frozen=True)
+class KnownOption:
+    """An option of an engine as importers need it; `info` where the catalogue describes it.
+
+    `type` is `int`, `float`, `bool`, or empty for a word, a text and what is not known.
+    """
+
+    name: str
+    type: str = ""
+    info: OptionInfo | None = None
+
+    @property
+    def in_bytes(self) -> bool:
+        """Whether its values are sizes."""
+        return self.info is not None and self.info.unit == "bytes"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a foreign name means: an option, and the spelling of its values where that differs."""
+
+    option: KnownOption
+    spelling: Spelling | None = None
+
+
+@functools.cache
+def known_options(engine: str) -> Mapping[str, KnownOption]:
+    """Every option of `engine` that has a name here, dotted where it is nested."""
+    known = (
+        dict(_rocksdb()) if engine == "rocksdb" else {n: KnownOption(n) for n in LEVELDB_OPTIONS}
+    )
+    for name, info in option_catalogue(engine).items():
+        kind = info.type if info.type in ("int", "float", "bool") else ""
+        known[name] = KnownOption(name, kind, info)
+    return MappingProxyType(known)
+
+
+def _rocksdb() -> Mapping[str, KnownOption]:
+    found: dict[str, KnownOption] = {}
+    for option in written_options().values():
+        prefix = f"{TABLE_OPTION}." if option.section == TABLE_SECTION else ""
+        name = prefix + option.name
+        found[name] = KnownOption(name, _type_of(option.default or ""))
+        for field in option.fields():
+            found[f"{name}.{field}"] = KnownOption(f"{name}.{field}")
+    return found
+
+
+def _type_of(default: str) -> str:
+    if default in ("true", "false"):
+        return "bool"
+    if default.removeprefix("-").isdigit():
+        return "int"
+    return "float" if default.replace(".", "", 1).isdigit() else ""
+
+
+@functools.cache
+def flags(engine: str) -> Mapping[str, Found]:
+    """The flags of the engine's db_bench that stand for an option, by their name."""
+    known = known_options(engine)
+    if engine == "leveldb":
+        return {s.name: Found(known[name], s) for name, s in LEVELDB_FLAGS.items()}
+    found: dict[str, Found] = {}
+    for option in catalogue()[0].values():
+        spelling = same_name_flag(option)
+        prefix = f"{TABLE_OPTION}." if option.section == TABLE_SECTION else ""
+        if spelling is not None:
+            found[option.name] = Found(known[prefix + option.name], spelling)
+    found |= {s.name: Found(known[name], s) for name, s in ROCKSDB_FLAGS.items()}
+    return MappingProxyType(found)
+
+
+def find_option(engine: str, name: str) -> Found | None:
+    """The option that `name` means: by its own name, a db_bench flag, or the end of its name."""
+    known = known_options(engine)
+    if name in known:
+        return Found(known[name])
+    if name in flags(engine):
+        return flags(engine)[name]
+    ends = [option for option in known.values() if option.name.rpartition(".")[2] == name]
+    return Found(ends[0]) if len(ends) == 1 else None
+
+
+def nearest_option(engine: str, name: str) -> str:
+    """The option most like `name`, or an empty string."""
+    return nearest_name(name, known_options(engine))

@@ -1,0 +1,278 @@
+"""Collects the parameters of a foreign space as fields of a study file.
+
+With an engine, names and values become those of its options: a name may be the option's own, the
+end of it, or a flag of the engine's db_bench. Without one they belong to a program of the user's
+and are kept, but for characters that a name cannot have here.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from lsmtune.engines.importers.base import Document, Notes, field_name
+from lsmtune.engines.importers.names import Found, KnownOption, find_option, nearest_option
+from lsmtune.model.command import RUN_PLACEHOLDERS
+from lsmtune.model.config import OptionValue, option_text
+from lsmtune.space.parameter import is_option_name, same_value
+
+Number = int | float
+Path = tuple[str | int, ...]
+
+# Belongs to the workload here, whatever the spelling.
+_DURABILITY = frozenset({"disable_wal", "disablewal", "disable_write_ahead_log", "sync"})
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """A range as the foreign space means it; `specials` are (value, weight) outside it.
+
+    `prior` is a study file's field `prior`. Integers only when `integer`. `open_ended` says that
+    the bounds are the importer's choice, because the foreign space has none.
+    """
+
+    low: Number
+    high: Number
+    integer: bool
+    log: bool = False
+    step: Number | None = None
+    bins: int | None = None
+    specials: tuple[tuple[Number, float], ...] = ()
+    prior: Mapping[str, Any] | None = None
+    open_ended: bool = False
+
+
+@dataclass
+class SpaceParts:
+    """What becomes `space` and `options` of a study file; `engine` is None for a program's own."""
+
+    document: Document
+    notes: Notes
+    engine: str | None
+    space: dict[str, dict[str, Any]] = field(default_factory=dict)
+    options: dict[str, OptionValue] = field(default_factory=dict)
+    comments: dict[str, str] = field(default_factory=dict)
+    _nested: dict[str, str] = field(default_factory=dict)
+
+    def fields(self) -> dict[str, Any]:
+        """`space` and, where there are constants, `options`.
+
+        Raises InputError when there is nothing to search.
+        """
+        if not self.space:
+            said = f" ({self.notes.lines[0][1]})" if self.notes.lines else ""
+            raise self.document.error((), why=f"has no parameter to search{said}")
+        return {"space": self.space} | ({"options": self.options} if self.options else {})
+
+    def note(self, path: Path, text: str) -> None:
+        """Say `text` of the field at `path`."""
+        self.notes.add(self.document.line(*path), field_name(*path), text)
+
+    def find(self, path: Path, name: str, derived: str | None = None) -> Found | None:
+        """The option that `name` means, said where it is not its own name; None when left out.
+
+        `derived` is the name to take for a program's own parameter, in place of `name`.
+        """
+        if self.engine is None:
+            return self._own(path, derived or name)
+        if name.lower() in _DURABILITY:
+            self.note(path, "left out: durability belongs to the workload")
+            return None
+        found = find_option(self.engine, name)
+        if found is None:
+            nearest = nearest_option(self.engine, name)
+            hint = f" (like {nearest})" if nearest else ""
+            self.note(path, f"left out: no option of {self.engine}{hint}")
+            return None
+        if found.option.name in self.space or found.option.name in self.options:
+            self.note(path, f"left out: {found.option.name} is there already")
+            return None
+        if found.option.name != name:
+            self.note(path, f"named {found.option.name}, the option of {self.engine}")
+        return found
+
+    def also_active(self, path: Path, name: str, spec: object, when: Mapping[str, Any]) -> bool:
+        """Whether an option of another branch is this one too; it is then active in both.
+
+        Only an engine's options: a program's own parameters have a name for each branch.
+        """
+        if self.engine is None:
+            return False
+        found = find_option(self.engine, name)
+        option = "" if found is None else found.option.name
+        same = bool(option) and self._nested.setdefault(option, _said(spec)) == _said(spec)
+        if not same or option not in self.space:
+            return False
+        parents = self.space[option].get("when", {})
+        if parents.keys() != when.keys():
+            return False
+        ((parent, value),) = when.items()
+        listed = parents[parent] if isinstance(parents[parent], list) else [parents[parent]]
+        self.space[option]["when"] = {parent: [*listed, value]}
+        self.note(path, f"{option} is active while {parent} is {_shown(value)}, too")
+        return True
+
+    def _own(self, path: Path, name: str) -> Found | None:
+        plain = name
+        if not is_option_name(plain):
+            plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
+            plain = plain if plain[:1].isalpha() or plain.startswith("_") else f"_{plain}"
+            self.note(path, f"named {plain}: a name has letters, digits and _")
+        if plain in RUN_PLACEHOLDERS:
+            self.note(path, f"named {plain}_: {plain} is lsmtune's own word in a command")
+            plain += "_"
+        if plain in self.space or plain in self.options:
+            raise self.document.error(path, found=plain, why="a second parameter of this name")
+        return Found(KnownOption(plain))
+
+    def add_numbers(
+        self, path: Path, found: Found, numbers: Numbers, when: Mapping[str, Any] | None = None
+    ) -> None:
+        """The parameter `found` with a range of numbers, or a constant where it is one."""
+        option = found.option
+        if option.type == "bool":
+            self._add_truths(path, found, numbers, when)
+            return
+        if option.type == "int" and not numbers.integer:
+            numbers = self._whole(path, numbers)
+        if numbers.open_ended:
+            numbers = _above(numbers, option)
+            self.note(path, f"has no bounds; cut off at {numbers.low} and {numbers.high}")
+        if numbers.low > numbers.high:
+            self.note(path, "left out: no whole number lies in its range")
+        elif numbers.low == numbers.high and not numbers.specials:
+            self.add_constant(path, option.name, numbers.low, when)
+        elif numbers.low == numbers.high:
+            values = sorted({numbers.low, *(value for value, _ in numbers.specials)})
+            self.add_choices(path, Found(option), values, when)
+        else:
+            self.space[option.name] = _raw(numbers, option) | _when(when)
+
+    def _add_truths(
+        self, path: Path, found: Found, numbers: Numbers, when: Mapping[str, Any] | None
+    ) -> None:
+        if (numbers.low, numbers.high) != (0, 1):
+            self.note(path, f"left out: {found.option.name} is true or false")
+            return
+        self.add_choices(path, Found(found.option), [False, True], when)
+
+    def _whole(self, path: Path, numbers: Numbers) -> Numbers:
+        """`numbers` as integers: what the engine would make of the fractions."""
+        step = numbers.step
+        if step is not None and (step != int(step) or numbers.low != int(numbers.low)):
+            self.note(path, f"its step of {step} is left out: the engine takes whole numbers")
+            step = None
+        elif step is None and numbers.bins is None:
+            self.note(path, "searched in whole numbers, as the engine takes them")
+        return replace(
+            numbers,
+            low=math.ceil(numbers.low),
+            high=math.floor(numbers.high),
+            integer=True,
+            step=None if step is None else int(step),
+            specials=tuple((int(v), w) for v, w in numbers.specials if v == int(v)),
+        )
+
+    def add_choices(
+        self,
+        path: Path,
+        found: Found,
+        values: Sequence[object],
+        when: Mapping[str, Any] | None = None,
+    ) -> None:
+        """The parameter `found` with a list of values, or a constant where only one is left."""
+        choices: list[OptionValue] = []
+        for index, value in enumerate(values):
+            choice = self.choice(path, found, value)
+            if choice is None:
+                continue
+            if any(same_value(choice, earlier) for earlier in choices):
+                self.note((*path, index), f"{_shown(value)} is there already, and listed once")
+            else:
+                choices.append(choice)
+        if not choices:
+            self.note(path, "left out: no value is left")
+        elif len(choices) == 1:
+            self.add_constant(path, found.option.name, choices[0], when)
+        else:
+            self.space[found.option.name] = {"type": "categorical", "choices": choices} | _when(
+                when
+            )
+
+    def choice(self, path: Path, found: Found, value: object) -> OptionValue | None:
+        """`value` as the option takes it, None (said) where it cannot be one."""
+        if not isinstance(value, str | int | float | bool):
+            self.note(path, f"the value {_shown(value)} is left out: not text, a number or a truth")
+            return None
+        if isinstance(value, str) and (not value.strip() or not value.isprintable()):
+            self.note(path, f"the value {value!r} is left out: no text that can be written")
+            return None
+        if found.spelling is not None and not isinstance(value, bool):
+            try:
+                return found.spelling.read(option_text(value))
+            except ValueError as error:
+                text = f"the value {_shown(value)} is left out; allowed: {error}"
+                self.note(path, text)
+                return None
+        if found.option.type == "bool" and value in (0, 1):
+            return bool(value)
+        if isinstance(value, float) and value.is_integer() and found.option.type == "int":
+            return int(value)
+        return value
+
+    def add_constant(
+        self, path: Path, name: str, value: OptionValue, when: Mapping[str, Any] | None = None
+    ) -> None:
+        """An option with one value: nothing to search, so it goes under `options`."""
+        if when:
+            self.note(path, f"left out: {name} has one value, {_shown(value)}, and a condition")
+            return
+        self.options[name] = value
+        self.note(path, f"has one value, {_shown(value)}: under options, not searched")
+
+
+def _above(numbers: Numbers, option: KnownOption) -> Numbers:
+    """`numbers` cut off at the lowest value worth a search, where the engine may refuse others."""
+    if option.info is None or option.info.low is None or numbers.low >= option.info.low:
+        return numbers
+    low = option.info.low
+    if numbers.step is not None:
+        low = math.ceil(low / numbers.step) * numbers.step
+    return replace(numbers, low=low)
+
+
+def _raw(numbers: Numbers, option: KnownOption) -> dict[str, Any]:
+    raw: dict[str, Any] = {"type": "int" if numbers.integer else "float"}
+    plain = int if numbers.integer else float
+    raw |= {"low": plain(numbers.low), "high": plain(numbers.high)}
+    if numbers.log:
+        raw["log"] = True
+    if numbers.bins is not None:
+        raw["bins"] = numbers.bins
+    elif numbers.step is not None and not (numbers.integer and numbers.step == 1):
+        raw["step"] = plain(numbers.step)
+    if option.in_bytes and numbers.integer:
+        raw["unit"] = "bytes"
+    if numbers.specials:
+        raw["special"] = [
+            {"value": plain(value), "weight": weight} for value, weight in numbers.specials
+        ]
+    if numbers.prior is not None:
+        raw["prior"] = dict(numbers.prior)
+    return raw
+
+
+def _said(spec: object) -> str:
+    return json.dumps(spec, sort_keys=True, default=str)
+
+
+def _when(when: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {"when": dict(when)} if when else {}
+
+
+def _shown(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -1,0 +1,224 @@
+"""LevelDB's options, in lsmtune's spelling: the setters of `leveldb/c.h`."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from importlib import resources
+from types import MappingProxyType
+
+from lsmtune.engines.catalogue import option_catalogue
+from lsmtune.errors import InputError, nearest_name
+from lsmtune.model.config import OptionValue, option_text
+
+# `cache_size` and `filter_bits` stand for the objects that LevelDB takes in their place (an LRU
+# cache of that many bytes, a Bloom filter of that many bits per key).
+LEVELDB_OPTIONS = (
+    "block_restart_interval",
+    "block_size",
+    "cache_size",
+    "compression",
+    "create_if_missing",
+    "error_if_exists",
+    "filter_bits",
+    "max_file_size",
+    "max_open_files",
+    "paranoid_checks",
+    "write_buffer_size",
+)
+
+
+def check_leveldb_options(names: Iterable[str], source: str) -> None:
+    """Raises InputError, naming `source` and the option, for a name that LevelDB lacks."""
+    for name in names:
+        if name not in LEVELDB_OPTIONS:
+            nearest = nearest_name(name, LEVELDB_OPTIONS)
+            allowed = ", ".join(LEVELDB_OPTIONS)
+            why = "no such LevelDB option"
+            raise InputError(source, name, why=why, allowed=allowed, nearest=nearest)
+
+
+# ----------
+# RocksDB's options: which section of an OPTIONS file each belongs to, and what it looks like.
+#
+# The data, `catalogues/rocksdb.json`, is made by `scripts/rocksdb_catalogue.py` from the OPTIONS
+# files that RocksDB 7.8.3 and 10.2.1 themselves wrote, and from `db_bench --help` of 7.8.3. Options
+# of other versions, those that RocksDB reads and never writes, and the parts of objects such as
+# `memtable_factory` come from `options/rocksdb.yaml`.
+
+DB_SECTION = "DBOptions"
+CF_SECTION = "CFOptions"
+TABLE_SECTION = "TableOptions/BlockBasedTable"
+TABLE_OPTION = "block_based_table_factory"
+
+
+_SECTIONS = {"db": DB_SECTION, "column_family": CF_SECTION, "table": TABLE_SECTION}
+
+
+@dataclass(frozen=True)
+class CatalogueOption:
+    """One option: its section, and its default as text by RocksDB version.
+
+    A default is None for an option that RocksDB reads but never writes (`block_cache`). `parts`
+    are the options of an object (`memtable_factory`) that its default does not show.
+    `db_bench_type` is the type of the db_bench flag of the same name, if there is one.
+    """
+
+    name: str
+    section: str
+    defaults: Mapping[str, str | None]
+    db_bench_type: str | None = None
+    parts: tuple[str, ...] = ()
+
+    @property
+    def default(self) -> str | None:
+        """The default in the newest version that has the option."""
+        return next(reversed(list(self.defaults.values())), None)
+
+    def default_of(self, version: str) -> str | None:
+        """The default in `version`; None when that version lacks the option or never writes it."""
+        return self.defaults.get(version)
+
+    def fields(self) -> tuple[str, ...]:
+        """Names of the fields when the option is a structure (`{size_ratio=1;...}`)."""
+        if self.default is None or not self.default.startswith("{"):
+            return self.parts
+        return tuple(dict.fromkeys([*split_structure(self.default), *self.parts]))
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One value for one place: an option, or a field of an option that is a structure."""
+
+    option: CatalogueOption
+    field: str | None
+    value: str
+
+    @property
+    def name(self) -> str:
+        """As lsmtune spells it: `block_based_table_factory.block_size`."""
+        prefix = f"{TABLE_OPTION}." if self.option.section == TABLE_SECTION else ""
+        return prefix + self.option.name + (f".{self.field}" if self.field else "")
+
+
+@functools.cache
+def catalogue() -> tuple[Mapping[str, CatalogueOption], str]:
+    """Option name -> option, and the newest version in the catalogue."""
+    data = resources.files("lsmtune.engines") / "catalogues" / "rocksdb.json"
+    document = json.loads(data.read_text(encoding="utf-8"))
+    options = {
+        name: CatalogueOption(
+            name=name,
+            section=entry["section"],
+            defaults=entry["defaults"],
+            db_bench_type=entry.get("db_bench_type"),
+        )
+        for name, entry in document["options"].items()
+    }
+    return options, document["versions"][-1]
+
+
+@functools.cache
+def written_options() -> Mapping[str, CatalogueOption]:
+    """Every option that can be written: those of `catalogue`, and those of the option catalogue."""
+    options = dict(catalogue()[0])
+    for name, info in option_catalogue("rocksdb").items():
+        head, _, part = name.removeprefix(f"{TABLE_OPTION}.").partition(".")
+        known = options.get(head) or CatalogueOption(head, _SECTIONS[info.scope], {})
+        if part and part not in known.fields():
+            known = dataclasses.replace(known, parts=(*known.parts, part))
+        options[head] = known
+    return MappingProxyType(options)
+
+
+def split_structure(text: str) -> dict[str, str]:
+    """`{a=1;b={c=2;};}` -> {"a": "1", "b": "{c=2;}"}. Raises ValueError when it is not that."""
+    inner = text.strip()
+    if inner.startswith("{") and inner.endswith("}"):
+        inner = inner[1:-1]
+    parts, depth, start = [], 0, 0
+    for place, letter in enumerate(inner):
+        depth += {"{": 1, "}": -1}.get(letter, 0)
+        if letter == ";" and depth == 0:
+            parts.append(inner[start:place])
+            start = place + 1
+    parts.append(inner[start:])
+    if depth != 0:
+        raise ValueError("unbalanced braces")
+    found: dict[str, str] = {}
+    for part in parts:
+        if not part.strip():
+            continue
+        name, equals, value = part.partition("=")
+        if not equals or not name.strip():
+            raise ValueError(f"{part.strip()!r} is not name=value")
+        found[name.strip()] = value.strip()
+    return found
+
+
+def settings(options: Mapping[str, OptionValue], source: str) -> tuple[Setting, ...]:
+    """Every option of a Config located in the catalogue, structures taken apart.
+
+    Raises InputError, naming `source` and the option, for an unknown option, a malformed value,
+    and one that is given twice.
+    """
+    found: dict[str, Setting] = {}
+    for name, value in options.items():
+        text = option_text(value)
+        if re.search(r"[#\\\n\r]", text):
+            allowed = "text without #, \\ and line ends"
+            raise InputError(source, name, found=text, allowed=allowed)
+        for setting in _settings_of(name, text, source):
+            if setting.name in found:
+                raise InputError(source, setting.name, why="given twice, whole and by its fields")
+            found[setting.name] = setting
+    return tuple(found.values())
+
+
+def _settings_of(name: str, text: str, source: str) -> list[Setting]:
+    if name == TABLE_OPTION:
+        parts = _parts(text, name, source)
+        return [s for n, v in parts.items() for s in _settings_of(f"{name}.{n}", v, source)]
+    option, field = _locate(name, source)
+    if field is None and option.fields() and text.startswith("{"):
+        fields = _parts(text, name, source)
+        return [s for f, v in fields.items() for s in _settings_of(f"{name}.{f}", v, source)]
+    return [Setting(option, field, text)]
+
+
+def _parts(text: str, name: str, source: str) -> dict[str, str]:
+    try:
+        return split_structure(text)
+    except ValueError as error:
+        raise InputError(
+            source, name, found=text, why=str(error), allowed="{name=value;...}"
+        ) from error
+
+
+def _locate(name: str, source: str) -> tuple[CatalogueOption, str | None]:
+    in_table = name.startswith(f"{TABLE_OPTION}.")
+    head, _, field = name.removeprefix(f"{TABLE_OPTION}.").partition(".")
+    option = written_options().get(head)
+    if option is None or in_table != (option.section == TABLE_SECTION):
+        raise InputError(source, name, why="no such RocksDB option", nearest=_nearest(name))
+    if not field:
+        return option, None
+    if field not in option.fields():
+        allowed = ", ".join(option.fields()) or f"{head} has no fields"
+        nearest = nearest_name(field, option.fields())
+        raise InputError(source, name, found=field, allowed=allowed, nearest=nearest)
+    return option, field
+
+
+def _nearest(name: str) -> str:
+    spelled = {
+        o.name: f"{TABLE_OPTION}.{o.name}" if o.section == TABLE_SECTION else o.name
+        for o in written_options().values()
+    }
+    # The table's prefix forgotten, or put where it does not belong, is the commonest slip.
+    exact = spelled.get(name.removeprefix(f"{TABLE_OPTION}."))
+    return exact or nearest_name(name, spelled.values())

@@ -1,0 +1,248 @@
+"""Presets: named configurations with their source, each the options that it sets.
+
+The data is `presets.yaml`. Options hold what the engine can be told by name and value; what a
+preset does beyond that, and what it costs, is in its notes.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Annotated
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from lsmtune.engines.catalogue import (
+    Number,
+    OptionInfo,
+    Value,
+    checked,
+    entries,
+    option_catalogue,
+    read_data,
+)
+from lsmtune.engines.library import engine_kind
+from lsmtune.errors import InputError, nearest_name
+from lsmtune.model.config import OptionValue
+from lsmtune.space.parameter import Parameter, is_option_name, same_value
+
+_FILE = "presets.yaml"
+
+
+@dataclass(frozen=True)
+class Preset:
+    """A named configuration of `engine`: `options` is what differs from the engine's defaults.
+
+    `source` says where the values are from, `notes` what cannot be said in options and what the
+    user should know before using them.
+    """
+
+    name: str
+    engine: str
+    options: Mapping[str, OptionValue]
+    summary: str
+    source: str
+    notes: tuple[str, ...]
+
+
+class _Entry(BaseModel):
+    """One entry of the data file."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    engine: str
+    summary: Annotated[str, Field(min_length=10)]
+    source: Annotated[str, Field(min_length=10)]
+    options: dict[str, Value]
+    notes: list[str] = Field(default_factory=list)
+
+
+def parse_presets(text: str, source: str) -> Mapping[str, Preset]:
+    """The presets in `text` (YAML) by name, in their order.
+
+    Raises InputError, naming `source` and the preset, for the first entry that is not right.
+    """
+    found = {name: _preset(name, raw, source) for name, raw in entries(text, source).items()}
+    return MappingProxyType(found)
+
+
+def _preset(name: str, raw: object, source: str) -> Preset:
+    entry = checked(_Entry, raw, name, source)
+    engine = engine_kind(entry.engine, source).name
+    if not name.startswith(f"{engine}-"):
+        raise InputError(source, name, allowed=f"a name that begins with {engine}-")
+    for option in entry.options:
+        if not is_option_name(option):
+            raise InputError(source, f"{name}.options", found=option, why="not an option's name")
+    options = MappingProxyType(entry.options)
+    return Preset(name, engine, options, entry.summary, entry.source, tuple(entry.notes))
+
+
+# Every preset by name, in the order of the data file.
+PRESETS: Mapping[str, Preset] = parse_presets(read_data(_FILE), _FILE)
+
+
+def preset(name: str, source: str = "preset", field: str = "") -> Preset:
+    """The preset `name`. Raises InputError, naming `source` and `field`, for any other name."""
+    if name not in PRESETS:
+        nearest = nearest_name(name, PRESETS)
+        allowed = "those of `lsmtune options --presets`"
+        why = "no such preset"
+        raise InputError(source, field, found=name, why=why, allowed=allowed, nearest=nearest)
+    return PRESETS[name]
+
+
+# ----------
+# Ready spaces: named sets of parameters to search, taken from the option catalogues by name.
+#
+# The data is `spaces.yaml`. A parameter has the catalogue's range, choices and condition unless the
+# space states its own; a space has the constraints of its options in the catalogue, and those that
+# it adds. Where a condition names an option that the space holds still, it is settled here.
+
+_SPACES_FILE = "spaces.yaml"
+
+
+@dataclass(frozen=True)
+class ReadySpace:
+    """A space of `engine` to use by name.
+
+    `constraints` are expressions over option names, where an option outside the space has its
+    default or the value in `fixed`: options that every configuration of the space sets beside its
+    parameters. `unsafe` are the options whose values a study has to allow one by one.
+    """
+
+    name: str
+    engine: str
+    parameters: tuple[Parameter, ...]
+    constraints: tuple[str, ...]
+    fixed: Mapping[str, OptionValue]
+    summary: str
+    unsafe: tuple[str, ...] = ()
+
+
+class _Narrowed(BaseModel):
+    """What a space changes of a catalogue option."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    low: Number | None = None
+    high: Number | None = None
+    step: Number | None = None
+    log: bool | None = None
+    choices: Annotated[list[Value], Field(min_length=2)] | None = None
+    specials: dict[Number, str] | None = None
+
+
+class _SpacesEntry(BaseModel):
+    """One entry of the data file; with `leaves_out`, a space has every option but those."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+    engine: str
+    summary: Annotated[str, Field(min_length=10)]
+    leaves_out: dict[str, str] | None = None
+    parameters: dict[str, _Narrowed | None] = Field(default_factory=dict)
+    constraints: list[str] = Field(default_factory=list)
+    fixed: dict[str, Value] = Field(default_factory=dict)
+    unsafe: list[str] = Field(default_factory=list)
+
+
+def parse_spaces(text: str, source: str) -> Mapping[str, ReadySpace]:
+    """The ready spaces in `text` (YAML) by name, in their order.
+
+    Raises InputError, naming `source` and the space, for the first entry that is not right.
+    """
+    found = {name: _space(name, raw, source) for name, raw in entries(text, source).items()}
+    return MappingProxyType(found)
+
+
+def _space(name: str, raw: object, source: str) -> ReadySpace:
+    entry = checked(_SpacesEntry, raw, name, source)
+    engine = engine_kind(entry.engine, source).name
+    if not name.startswith(f"{engine}-"):
+        raise InputError(source, name, allowed=f"a name that begins with {engine}-")
+    infos = _infos(name, entry, option_catalogue(engine), source)
+    constraints = [text for info in infos for text in info.constraint] + entry.constraints
+    return ReadySpace(
+        name=name,
+        engine=engine,
+        parameters=tuple(info.parameter() for info in infos),
+        constraints=tuple(dict.fromkeys(constraints)),
+        fixed=MappingProxyType(entry.fixed),
+        summary=entry.summary,
+        unsafe=tuple(entry.unsafe),
+    )
+
+
+def _infos(
+    name: str, entry: _SpacesEntry, catalogue: Mapping[str, OptionInfo], source: str
+) -> list[OptionInfo]:
+    """The options of the space, as it narrows them, with the conditions that are left open."""
+    named = [*entry.parameters, *entry.fixed, *(entry.leaves_out or ())]
+    for option in named:
+        if option not in catalogue:
+            nearest = nearest_name(option, catalogue)
+            raise InputError(source, name, found=option, why="no such option", nearest=nearest)
+    chosen = {n: _narrowed(catalogue[n], own) for n, own in entry.parameters.items()}
+    if entry.leaves_out is not None:
+        left_out = {*entry.fixed, *entry.leaves_out}
+        rest = [n for n, i in catalogue.items() if _everywhere(i) and n not in left_out]
+        chosen = {n: chosen.get(n) or _narrowed(catalogue[n], None) for n in rest}
+    still = {n: info.default for n, info in catalogue.items()} | entry.fixed
+    settled = {n: _settled(info, chosen, still) for n, info in chosen.items()}
+    for option, info in settled.items():
+        if info is None and option in entry.parameters:
+            raise InputError(source, f"{name}.{option}", why="its condition never holds here")
+    return [info for info in settled.values() if info is not None]
+
+
+def _everywhere(info: OptionInfo) -> bool:
+    """Whether every version that the catalogue covers has the option, with values to try."""
+    values = info.low is not None or len(_old_choices(info)) > 1
+    return values and not info.since and not info.until
+
+
+def _old_choices(info: OptionInfo) -> tuple[OptionValue, ...]:
+    """The choices that every version with the option has."""
+    return tuple(choice for choice in info.choices if str(choice) not in info.choices_since)
+
+
+def _narrowed(info: OptionInfo, own: _Narrowed | None) -> OptionInfo:
+    """`info` with what the space states; else without the choices that only newer versions have."""
+    changes = {} if own is None else own.model_dump(exclude_none=True)
+    changes["choices"] = tuple(changes.get("choices") or _old_choices(info))
+    if "specials" in changes:
+        changes["specials"] = tuple(changes["specials"].items())
+    return dataclasses.replace(info, **changes)
+
+
+def _settled(
+    info: OptionInfo, chosen: Mapping[str, OptionInfo], still: Mapping[str, OptionValue | None]
+) -> OptionInfo | None:
+    """`info` with the conditions that a search decides; None when one of them can never hold."""
+    left: dict[str, tuple[OptionValue, ...]] = {}
+    for parent, values in info.condition.items():
+        searched = parent in chosen
+        possible = chosen[parent].choices if searched else (still[parent],)
+        met = tuple(v for v in values if any(p is not None and same_value(p, v) for p in possible))
+        if not met:
+            return None
+        if searched:
+            left[parent] = met
+    return dataclasses.replace(info, condition=MappingProxyType(left))
+
+
+# Every ready space by name, in the order of the data file.
+READY_SPACES: Mapping[str, ReadySpace] = parse_spaces(read_data(_SPACES_FILE), _SPACES_FILE)
+
+
+def ready_space(name: str, source: str, field: str) -> ReadySpace:
+    """The space `name`. Raises InputError, naming `source` and `field`, for any other name."""
+    if name not in READY_SPACES:
+        nearest = nearest_name(name, READY_SPACES)
+        allowed = ", ".join(READY_SPACES)
+        why = "no such ready space"
+        raise InputError(source, field, found=name, why=why, allowed=allowed, nearest=nearest)
+    return READY_SPACES[name]

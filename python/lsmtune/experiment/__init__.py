@@ -1,0 +1,1 @@
+"""An experiment: its folder, its store, the measurer, loaded databases, and schedules of runs."""

@@ -1,0 +1,466 @@
+"""Writing so that what was written outlives a power failure."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import hashlib
+import json
+import os
+import re
+import shutil
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from types import TracebackType
+
+from lsmtune.driver.native_run import DATABASE
+from lsmtune.engines.library import ENGINE_KINDS
+from lsmtune.experiment.database_key import (
+    Digest,
+    GoldenKey,
+    LoadPlan,
+    golden_key,
+    load_plan,
+    load_seed_of,
+    split,
+)
+from lsmtune.experiment.files import is_owned, remove_owned
+from lsmtune.model.codec import decode
+from lsmtune.model.config import Config
+from lsmtune.model.measurement import PhaseMeasurement
+from lsmtune.model.request import Prepared, RunRequest
+
+
+def write(path: Path, text: str) -> None:
+    """Make the file `path` of `text`, and wait for the disk. Raises OSError."""
+    with path.open("w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk. Raises OSError."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+# ----------
+# The fingerprint of a closed database: its files, and how they lie in the levels of its tree.
+
+# What an engine makes anew whenever it opens a database: its lock, and its log of events.
+_MADE_ANEW = re.compile(r"LOCK|LOG(\.old.*)?")
+
+
+@dataclass(frozen=True)
+class FileFact:
+    """One file of a database: `blake2b` is the digest of its bytes, in hexadecimal."""
+
+    name: str
+    bytes: int
+    blake2b: str
+
+
+@dataclass(frozen=True)
+class Fingerprint:
+    """The files of a database, by name; files and bytes of each level, None where not known."""
+
+    files: tuple[FileFact, ...]
+    files_per_level: tuple[int, ...] | None
+    bytes_per_level: tuple[int, ...] | None
+
+
+def database_files(database: Path) -> list[Path]:
+    """The files that make up the closed `database`, by name.
+
+    Left out are those that an engine makes anew at each opening, and folders: RocksDB's `archive`
+    holds logs that nothing needs any more. Raises OSError.
+    """
+    return sorted(
+        entry
+        for entry in database.iterdir()
+        if entry.is_file() and not entry.is_symlink() and not _MADE_ANEW.fullmatch(entry.name)
+    )
+
+
+def take_fingerprint(database: Path, settled: PhaseMeasurement | None) -> Fingerprint:
+    """The fingerprint of `database`; `settled` is what was measured last. Raises OSError."""
+    return Fingerprint(
+        tuple(
+            FileFact(file.name, file.stat().st_size, _blake2b(file))
+            for file in database_files(database)
+        ),
+        settled.files_per_level if settled else None,
+        settled.bytes_per_level if settled else None,
+    )
+
+
+def difference(database: Path, fingerprint: Fingerprint, *, checksums: bool) -> str:
+    """What of `database` is not as in `fingerprint`, in words; empty when nothing is.
+
+    Names and sizes are compared, and every byte with `checksums`. Raises OSError.
+    """
+    noted = {fact.name: fact for fact in fingerprint.files}
+    found = {file.name: file for file in database_files(database)}
+    for name in sorted(noted.keys() | found.keys()):
+        if name not in found:
+            return f"{name} is missing"
+        if name not in noted:
+            return f"{name} was added"
+        size = found[name].stat().st_size
+        if size != noted[name].bytes:
+            return f"{name} has {size} bytes instead of {noted[name].bytes}"
+        if checksums and _blake2b(found[name]) != noted[name].blake2b:
+            return f"the content of {name} was changed"
+    return ""
+
+
+def _blake2b(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+
+
+# ----------
+# Copies of a closed database that share its tables.
+#
+# Tables are hard-linked, everything else is copied. That is what RocksDB's own checkpoint does
+# (`rocksdb/utilities/checkpoint.h`: "SST and blob files are hard linked [...] other required files
+# (like MANIFEST) are always copied"); but a checkpoint is made by an open database, and opening the
+# golden one would write a new MANIFEST, log and OPTIONS file into it. The database here is closed,
+# all its data in tables, and so the same set of files can be taken without the engine.
+#
+# Neither engine writes to a table once it is complete: they open it to read, and delete it. LevelDB
+# calls a table "immutable and persistent" (`leveldb/table.h`). RocksDB had two exceptions, neither
+# of which is met here: `write_global_seqno` of ingested files, deprecated since 5.16
+# (`rocksdb/options.h`), and deletion at a limited rate, which shortens a file only while it has one
+# link (`file/delete_scheduler.cc`). A manifest and a log may be gone on with
+# (`reuse_manifest_on_open`, `recycle_log_file_num`, LevelDB's `reuse_logs`), and are copied for
+# that.
+
+TABLE_SUFFIXES = frozenset({".sst", ".ldb", ".blob"})
+# No links between these two places: another file system, one without links, too many links of one
+# file, or a kernel that refuses links to files of others.
+_NO_LINK = frozenset(
+    {errno.EXDEV, errno.EOPNOTSUPP, errno.ENOSYS, errno.EMLINK, errno.EPERM, errno.EACCES}
+)
+
+
+def clone(database: Path, to: Path) -> str:
+    """Make a copy of the closed `database` in the new folder `to`.
+
+    Returns why tables were copied and not linked, empty when they were linked. Raises OSError.
+    """
+    to.mkdir()
+    why = ""
+    for file in database_files(database):
+        target = to / file.name
+        if file.suffix in TABLE_SUFFIXES and not why:
+            why = _link(file, target)
+            if not why:
+                continue
+        shutil.copyfile(file, target)
+    return why
+
+
+def _link(file: Path, target: Path) -> str:
+    try:
+        target.hardlink_to(file)
+    except OSError as error:
+        if error.errno not in _NO_LINK:
+            raise
+        return f"tables were copied, not linked: {error.strerror}"
+    return ""
+
+
+# ----------
+# One process at a time works on a golden database: a lock file beside it, locked by the kernel.
+
+LOCK_SUFFIX = ".lock"
+_RETRY_S = 0.05
+
+Clock = Callable[[], float]
+
+
+class GoldenLock:
+    """A lock that is held, until `release`, the end of the context, or the end of the process.
+
+    The lock is the kernel's (`flock`), not the file: what a killed process left behind locks
+    nothing. It is exclusive among processes, and among the threads of one.
+    """
+
+    def __init__(self, path: Path, descriptor: int) -> None:
+        """For `try_lock`."""
+        self._path = path
+        self._descriptor = descriptor
+
+    def forget(self) -> None:
+        """Delete the lock file, still holding the lock: nothing is there that it would guard."""
+        self._path.unlink(missing_ok=True)
+
+    def release(self) -> None:
+        """Let the next one in. May be called more than once."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+    def __enter__(self) -> GoldenLock:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+def lock_path(golden: Path) -> Path:
+    """The lock file of the golden database at `golden`."""
+    return golden.with_name(golden.name + LOCK_SUFFIX)
+
+
+def try_lock(golden: Path) -> GoldenLock | None:
+    """The lock of the golden database at `golden`, which need not exist; None when it is held."""
+    path = lock_path(golden)
+    while True:
+        # Not inheritable (Python's default), so that a driver that outlives us holds none.
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(descriptor)
+            return None
+        if _is_at(path, descriptor):
+            return GoldenLock(path, descriptor)
+        # Its last holder deleted the file between our opening and our locking it: whoever comes
+        # next would lock another file of this name.
+        os.close(descriptor)
+
+
+def wait_for_lock(
+    golden: Path,
+    cancel: threading.Event | None,
+    patience_s: float,
+    clock: Clock = time.monotonic,
+) -> GoldenLock | None:
+    """As `try_lock`, waiting for it; None after `patience_s` seconds, and once `cancel` is set."""
+    until = clock() + patience_s
+    never = threading.Event()
+    while True:
+        lock = try_lock(golden)
+        if lock is not None or clock() >= until:
+            return lock
+        if (cancel or never).wait(_RETRY_S):
+            return None
+
+
+def _is_at(path: Path, descriptor: int) -> bool:
+    try:
+        return os.path.samestat(path.stat(), os.fstat(descriptor))
+    except FileNotFoundError:
+        return False
+
+
+# ----------
+# Golden databases on the disk: where they are, what they hold, how one is removed.
+#
+# databases/                the cache; marked as ours
+#   <digest>.lock           held by whoever works on the golden database of that digest
+#   <digest>.*.building/    one that is being made; left behind, it is nothing
+#   <digest>/
+#     .lsmtune-owned        the marker, written first
+#     db/                   the closed database, tables read-only
+#     ledger                what the load noted of the keys it wrote
+#     golden.json           the key in full, the fingerprint, when it was made
+#     ready                 written last; its time is that of the last use
+#
+# A kill or a power failure at any moment leaves a golden database whole or without `ready`. It is
+# made under another name, synced, and renamed; it is unmade by deleting `ready` before all else.
+
+
+LEDGER = "ledger"
+FACTS = "golden.json"
+READY = "ready"
+BUILDING = ".building"
+_NAME = re.compile(rf"([0-9a-f]{{64}})(\.\w+{re.escape(BUILDING)}|{re.escape(LOCK_SUFFIX)})?")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What `golden.json` says beside the key.
+
+    `disk_bytes` is the space that the files take on the disk.
+    """
+
+    fingerprint: Fingerprint
+    disk_bytes: int
+    loaded_s: float
+    built_unix_s: float
+
+
+@dataclass(frozen=True)
+class Golden:
+    """A whole golden database."""
+
+    path: Path
+    facts: Facts
+
+    @property
+    def database(self) -> Path:
+        """The closed database."""
+        return self.path / DATABASE
+
+    @property
+    def ledger(self) -> Path:
+        """What was written into it."""
+        return self.path / LEDGER
+
+    def used_unix_ns(self) -> int:
+        """When it was last used. Raises OSError."""
+        return (self.path / READY).stat().st_mtime_ns
+
+    def note_use(self, unix_s: float) -> None:
+        """Remember that it was used at `unix_s`. Raises OSError."""
+        os.utime(self.path / READY, (unix_s, unix_s))
+
+    def damage(self, *, checksums: bool) -> str:
+        """What became of its files since it was made, in words; empty when nothing did."""
+        try:
+            if not self.ledger.is_file():
+                return f"{LEDGER} is missing"
+            return difference(self.database, self.facts.fingerprint, checksums=checksums)
+        except OSError as error:
+            return f"cannot be read: {error.strerror}"
+
+
+def golden_path(directory: Path, key: GoldenKey) -> Path:
+    """Where the golden database of `key` belongs in the cache `directory`."""
+    return directory / key.digest
+
+
+def building_paths(golden: Path) -> list[Path]:
+    """Where the golden database at `golden` is being made, or was. Raises OSError."""
+    return sorted(golden.parent.glob(f"{golden.name}.*{BUILDING}"))
+
+
+def names_in(directory: Path) -> list[Path]:
+    """The places of golden databases of which anything is in `directory`. Raises OSError."""
+    matches = (_NAME.fullmatch(entry.name) for entry in directory.iterdir())
+    return [directory / digest for digest in sorted({m[1] for m in matches if m})]
+
+
+def find_golden(path: Path) -> Golden | None:
+    """The golden database at `path`; None when there is no whole one. Raises OSError."""
+    if not (is_owned(path) and (path / READY).is_file()):
+        return None
+    try:
+        stored = json.loads((path / FACTS).read_text(encoding="utf-8"))
+        return Golden(path, decode(Facts, stored))
+    except (FileNotFoundError, ValueError, TypeError):
+        # Damaged: the next one who needs it makes it again.
+        return None
+
+
+def is_strange(path: Path) -> bool:
+    """Whether something that is not ours is at `path`, where a golden database belongs."""
+    if path.is_symlink() or (path.exists() and not path.is_dir()):
+        return True
+    return path.is_dir() and not is_owned(path) and any(path.iterdir())
+
+
+def remove_golden(path: Path) -> None:
+    """Delete the golden database at `path`, or what is left of it; its lock must be held.
+
+    Raises OSError, and LsmtuneError for a folder without our marker.
+    """
+    with contextlib.suppress(FileNotFoundError):
+        if is_owned(path):
+            (path / READY).unlink()
+            sync(path)
+    remove_remains(path)
+
+
+def remove_remains(path: Path) -> None:
+    """Delete a marked folder, or an empty one, which a kill before the marker leaves."""
+    if path.is_dir() and not path.is_symlink() and not any(path.iterdir()):
+        path.rmdir()
+        return
+    remove_owned(path)
+
+
+def goldens_in(directory: Path) -> Iterator[Golden]:
+    """The whole golden databases in the cache `directory`. Raises OSError."""
+    for path in names_in(directory):
+        golden = find_golden(path)
+        if golden is not None:
+            yield golden
+
+
+@dataclass(frozen=True)
+class Order:
+    """A request that can start from a copy of the golden database of `key`.
+
+    `layout` has the options that this is loaded with.
+    """
+
+    request: RunRequest
+    plan: LoadPlan
+    layout: Config
+    load_seed: int
+    key: GoldenKey
+
+    def load_request(self, directory: Path) -> RunRequest:
+        """The run that loads the golden database, in the folder `directory`."""
+        return replace(
+            self.request,
+            config=self.layout,
+            workload=self.plan.load,
+            seed=self.load_seed,
+            directory=directory,
+            trial=None,
+            cpus=(),
+            slices=0,
+            load_seed=self.load_seed,
+            prepared=None,
+            save_ledger=directory / LEDGER,
+        )
+
+    def run_request(self) -> RunRequest:
+        """The run on a copy, which lies in the folder of the request with the ledger beside it."""
+        return replace(
+            self.request,
+            workload=self.plan.run,
+            load_seed=self.load_seed,
+            prepared=Prepared(self.request.directory / LEDGER, self.plan.phases),
+        )
+
+
+def order_of(request: RunRequest, library: Digest) -> Order | None:
+    """What `request` needs of a golden database; None when there can be none for it.
+
+    That is so when the workload does not begin with a load, or is nothing else, or has several
+    databases; when the engine keeps no files, or cannot be told from another build; and when the
+    request has a database or leaves a ledger itself. `library` gives the digest of a library file.
+    """
+    engine, plan = request.engine, load_plan(request.workload)
+    if plan is None or request.prepared is not None or request.save_ledger is not None:
+        return None
+    if request.workload.databases > 1:
+        return None  # each has a folder of its own; a copy is of one database
+    if engine.name not in ENGINE_KINDS or (engine.library is None and engine.version is None):
+        return None
+    layout = split(request.config, engine.name).layout
+    load_seed = load_seed_of(request, plan.load)
+    try:
+        key = golden_key(request, layout, plan.load, load_seed, library)
+    except OSError:
+        return None  # no such library: the run itself says so
+    return Order(request, plan, layout, load_seed, key)

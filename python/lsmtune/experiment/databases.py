@@ -1,0 +1,428 @@
+"""What a DatabaseCache says while it works: callbacks, which the command line may show."""
+
+from __future__ import annotations
+
+import json
+import math
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Set
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lsmtune.driver.messages import Message
+from lsmtune.driver.native_run import DATABASE
+from lsmtune.driver.runner import Runner
+from lsmtune.errors import InputError
+from lsmtune.experiment.database_files import (
+    BUILDING,
+    FACTS,
+    LEDGER,
+    READY,
+    TABLE_SUFFIXES,
+    Clock,
+    Facts,
+    Golden,
+    Order,
+    building_paths,
+    clone,
+    database_files,
+    find_golden,
+    golden_path,
+    goldens_in,
+    is_strange,
+    names_in,
+    order_of,
+    remove_golden,
+    remove_remains,
+    sync,
+    take_fingerprint,
+    try_lock,
+    wait_for_lock,
+    write,
+)
+from lsmtune.experiment.database_key import GoldenKey, LibraryDigests
+from lsmtune.experiment.files import MARKER, claim, explained, is_owned, not_ours
+from lsmtune.model.codec import encode
+from lsmtune.model.config import Config, OptionValue
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.request import Limits, RunRequest
+from lsmtune.model.workload import Workload
+from lsmtune.units import format_bytes
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What was done for one run whose workload begins with a load.
+
+    `prepared`: the run starts from a database that is there; otherwise it loads its own. In
+    seconds: `loaded_s`, loading the golden database, None when none was loaded; `copied_s`,
+    checking and copying it. `note` says what is out of the ordinary, empty when nothing is.
+    """
+
+    prepared: bool
+    loaded_s: float | None = None
+    copied_s: float = 0.0
+    note: str = ""
+
+
+class CacheObserver:
+    """Told, in the thread of `prepare`, what it does. Does nothing; override what is wanted."""
+
+    def database_loading(self, load: Workload, layout: Config) -> None:
+        """A golden database is about to be loaded with the options of `layout`."""
+
+    def load_message(self, message: Message) -> None:
+        """The driver that loads a golden database said `message`."""
+
+    def run_prepared(self, preparation: Preparation) -> None:
+        """`prepare` is about to return."""
+
+
+# ----------
+# How old a golden database may become before a run on a copy of it is another run.
+#
+# RocksDB compacts files that have reached an age (`ttl`, `periodic_compaction_seconds`;
+# rocksdb/advanced_options.h). In a copy of an old database all files would have reached it at once,
+# and the run would rewrite the whole tree, which none on a freshly loaded database does.
+
+_AGE_OPTIONS = ("ttl", "periodic_compaction_seconds")
+# What block-based tables get where neither option is set (rocksdb/advanced_options.h).
+_TTL_DEFAULT_S = 30 * 24 * 3600.0
+# Old enough for a long study, and far from the age even for a run of many hours.
+_SHARE = 0.25
+
+
+def age_max_s(config: Config, engine: str) -> float:
+    """The greatest age, in seconds, of a golden database for runs with `config`."""
+    if engine != "rocksdb":
+        return math.inf
+    ages_s = [_seconds(config.options.get(name, 0)) for name in _AGE_OPTIONS]
+    return _SHARE * min([age_s for age_s in ages_s if age_s > 0] + [_TTL_DEFAULT_S])
+
+
+def _seconds(value: OptionValue) -> float:
+    """The value of an option in seconds; 0 when it is off, or no number, which the engine says."""
+    return float(value) if isinstance(value, int | float) else 0.0
+
+
+# ----------
+# Making a golden database: a folder of its own, everything in it synced, then its name.
+
+_TABLE_MODE = 0o444
+
+
+def begin_building(golden: Path) -> Path:
+    """A fresh marked folder in which the golden database at `golden` is made.
+
+    Its name was never used before: the driver of a tuner that was killed may write on for a moment,
+    by the names of its files. Raises OSError.
+    """
+    building = Path(tempfile.mkdtemp(prefix=f"{golden.name}.", suffix=BUILDING, dir=golden.parent))
+    claim(building, "golden database")
+    return building
+
+
+def tidy_building(building: Path) -> int:
+    """Protect and sync the database that was loaded in `building`, and drop what is not of it.
+
+    Returns the space that it takes on the disk, in bytes. Raises OSError.
+    """
+    database, ledger = building / DATABASE, building / LEDGER
+    _drop_others(building, {MARKER, DATABASE, LEDGER})
+    files = database_files(database)
+    _drop_others(database, {file.name for file in files})
+    for file in files:
+        if file.suffix in TABLE_SUFFIXES:
+            file.chmod(_TABLE_MODE)
+    for path in (*files, ledger, database):
+        sync(path)
+    # Only now: a file takes its space on the disk when it is synced.
+    return sum(_disk_bytes(path) for path in (*files, ledger))
+
+
+def publish(building: Path, golden: Path, key: GoldenKey, facts: Facts) -> Golden:
+    """Make the tidy database in `building`, of `key`, the golden one at `golden`.
+
+    Nothing is in use before. Raises OSError.
+    """
+    document = {"key": key.document, **encode(facts)}
+    write(building / FACTS, json.dumps(document, indent=1) + "\n")
+    sync(building)
+    write(building / READY, "")
+    sync(building)
+    building.rename(golden)
+    sync(golden.parent)
+    return Golden(golden, facts)
+
+
+def _drop_others(folder: Path, kept: Set[str]) -> None:
+    """Delete the files in `folder` other than `kept`."""
+    for entry in folder.iterdir():
+        if entry.name not in kept and not entry.is_dir():
+            entry.unlink()
+
+
+def _disk_bytes(path: Path) -> int:
+    # st_blocks counts units of 512 bytes, whatever the file system's own are (stat(2)).
+    return path.stat().st_blocks * 512
+
+
+# ----------
+# Keeping the golden databases within their space, and the cache free of what kills left.
+
+# A run on a copy may write the whole database again before it deletes the old tables, and the load
+# of the next one may be as large: a cache must not be why either of them finds the disk full.
+_FREE_FACTOR = 2
+
+FreeBytes = Callable[[Path], int]
+
+
+def disk_free_bytes(path: Path) -> int:
+    """The free space of the disk of `path`. Raises OSError."""
+    return shutil.disk_usage(path).free
+
+
+def make_room(
+    directory: Path, new_bytes: int, size_bytes: int, free: FreeBytes = disk_free_bytes
+) -> str:
+    """Make `new_bytes`, on the disk already, fit into the cache `directory` of `size_bytes`.
+
+    Returns why they do not fit, empty when they do. For that, twice as much must stay `free` on
+    the disk. Golden databases are removed, the one whose last use is longest ago first, but none
+    that someone works on. Copies that runs made keep their tables until those runs end. Raises
+    OSError and LsmtuneError.
+    """
+    room = f"the {format_bytes(size_bytes)} for loaded databases"
+    if new_bytes > size_bytes:
+        return f"{format_bytes(new_bytes)} do not fit into {room}"
+    goldens = sorted(goldens_in(directory), key=_used_unix_ns)
+    taken_bytes = sum(golden.facts.disk_bytes for golden in goldens)
+
+    def lacking() -> str:
+        if taken_bytes + new_bytes > size_bytes:
+            return f"{room} are in use"
+        free_bytes = free(directory)
+        if free_bytes < _FREE_FACTOR * new_bytes:
+            return f"the disk has only {format_bytes(free_bytes)} free"
+        return ""
+
+    for golden in goldens:
+        if not lacking():
+            return ""
+        lock = try_lock(golden.path)
+        if lock is not None:
+            with lock:
+                remove_golden(golden.path)
+                lock.forget()
+            taken_bytes -= golden.facts.disk_bytes
+    return lacking()
+
+
+def sweep(directory: Path) -> list[Path]:
+    """Remove from `directory` what was never finished, or half removed; returns their places.
+
+    Nothing is touched that is whole, that someone works on, or that is not ours. Raises OSError
+    and LsmtuneError.
+    """
+    swept = []
+    for path in names_in(directory):
+        lock = try_lock(path)
+        if lock is None:
+            continue
+        with lock:
+            for building in building_paths(path):
+                swept += _removed(building)
+            if find_golden(path) is None:
+                swept += _removed(path)
+                lock.forget()
+    return swept
+
+
+def _removed(path: Path) -> list[Path]:
+    if not path.exists() or is_strange(path):
+        return []
+    remove_golden(path)
+    return [path]
+
+
+def _used_unix_ns(golden: Golden) -> int:
+    try:
+        return golden.used_unix_ns()
+    except FileNotFoundError:  # another tuner has removed it meanwhile
+        return 0
+
+
+# ----------
+# The cache: load a database once, then start every run that can from a copy of it.
+#
+# What a golden database is loaded with: the options that it depends on (`layout.py`), and the
+# engine's defaults for all others. So it is the same one for every configuration of that layout,
+# whichever comes first; the load is not measured, and the run itself opens its copy with the whole
+# configuration. It is loaded on all cores, within the limits of the run that asked for it.
+
+
+@dataclass(frozen=True)
+class _Failure:
+    """A load that did not end well, and the limits that it had."""
+
+    why: str
+    limits: Limits
+
+    def would_repeat(self, limits: Limits) -> bool:
+        """Whether another try would have no more to spend."""
+        return (
+            limits.deadline_s <= self.limits.deadline_s
+            and limits.memory_bytes <= self.limits.memory_bytes
+            and limits.disk_bytes <= self.limits.disk_bytes
+        )
+
+
+class DatabaseCache:
+    """Golden databases in `directory`, of `size_bytes` on the disk at most, loaded by `runner`.
+
+    Several processes may use one directory at once. It should be on the file system of the runs'
+    folders, because links do not reach farther. While one is loaded, it takes space beside
+    `size_bytes`. `verify` compares every byte of a golden database before each use, not only
+    names and sizes. `wall_clock` gives seconds since the epoch, `clock` those of a monotonic clock.
+    """
+
+    def __init__(
+        self,
+        directory: Path,
+        runner: Runner,
+        size_bytes: int,
+        *,
+        observer: CacheObserver | None = None,
+        verify: bool = False,
+        clock: Clock = time.monotonic,
+        wall_clock: Clock = time.time,
+    ) -> None:
+        self.directory = directory
+        self._runner = runner
+        self._size_bytes = size_bytes
+        self._observer = observer or CacheObserver()
+        self._verify = verify
+        self._clock = clock
+        self._wall_clock = wall_clock
+        self._libraries = LibraryDigests()
+        self._failures: dict[str, _Failure] = {}
+        self._swept = False
+
+    def prepare(self, request: RunRequest, cancel: threading.Event | None = None) -> RunRequest:
+        """`request` as a run on a copy of a golden database, which is loaded where there is none.
+
+        The copy is in `request.directory / "db"`, with its ledger in `ledger` beside it; nothing
+        else of the cache is needed from then on. The workload has a settle phase more when the
+        load did not end with one. `load_seed` is kept where it was set.
+
+        The request comes back unchanged when there can be no golden database for it (`order_of`),
+        and when loading one failed or was cancelled: then the run fails in its own words, or does
+        without. Raises LsmtuneError for what the user can mend (the disk, the folder, the driver).
+        """
+        order = order_of(request, self._libraries)
+        if order is None:
+            return request
+        with explained(self.directory):
+            preparation = self._prepare(order, cancel)
+        self._observer.run_prepared(preparation)
+        return order.run_request() if preparation.prepared else request
+
+    def same(self, first: RunRequest, second: RunRequest) -> bool:
+        """Whether `prepare` would start both from copies of one golden database, or neither."""
+        orders = (order_of(request, self._libraries) for request in (first, second))
+        one, other = (None if order is None else order.key.digest for order in orders)
+        return one == other
+
+    def _prepare(self, order: Order, cancel: threading.Event | None) -> Preparation:
+        if not self._swept:
+            _claim(self.directory)
+            sweep(self.directory)
+            self._swept = True
+        place = golden_path(self.directory, order.key)
+        lock = wait_for_lock(place, cancel, order.request.limits.deadline_s, self._clock)
+        if lock is None:
+            return Preparation(False, note="another tuner was still loading the same database")
+        with lock:
+            if is_strange(place):
+                raise not_ours(place)
+            golden, why = self._usable(order, place)
+            if golden is not None:
+                return self._copied(order, golden, None)
+            preparation = self._loaded(order, place, cancel)
+            if find_golden(place) is None:
+                lock.forget()
+        note = "; ".join(part for part in (why, preparation.note) if part)
+        return replace(preparation, note=note)
+
+    def _usable(self, order: Order, place: Path) -> tuple[Golden | None, str]:
+        """The golden database at `place`, if it is one for `order`, or why it was removed."""
+        golden = find_golden(place)
+        why = "" if golden is None else golden.damage(checksums=self._verify)
+        if golden is not None and not why:
+            age_s = self._wall_clock() - golden.facts.built_unix_s
+            if age_s <= age_max_s(order.layout, order.request.engine.name):
+                return golden, ""
+            why = "compaction by age would rewrite it"
+        remove_golden(place)
+        return None, f"loaded again: {why}" if why else ""
+
+    def _copied(self, order: Order, golden: Golden, loaded_s: float | None) -> Preparation:
+        started = self._clock()
+        note = clone(golden.database, order.request.directory / DATABASE)
+        shutil.copyfile(golden.ledger, order.request.directory / LEDGER)
+        golden.note_use(self._wall_clock())
+        return Preparation(True, loaded_s, self._clock() - started, note)
+
+    def _loaded(self, order: Order, place: Path, cancel: threading.Event | None) -> Preparation:
+        """Load the golden database at `place` and copy it; its lock is held."""
+        failure = self._failures.get(order.key.digest)
+        if failure is not None and failure.would_repeat(order.request.limits):
+            return Preparation(False, note=failure.why)
+        self._observer.database_loading(order.plan.load, order.layout)
+        for left in building_paths(place):
+            remove_remains(left)
+        building = begin_building(place)
+        try:
+            measurement = self._runner.run(
+                order.load_request(building), self._observer.load_message, cancel
+            )
+            if measurement.outcome is not Outcome.OK:
+                return self._failed(order, measurement)
+            return self._kept(order, place, building, measurement)
+        finally:
+            remove_remains(building)
+
+    def _failed(self, order: Order, measurement: Measurement) -> Preparation:
+        said = f": {measurement.error.message}" if measurement.error else ""
+        why = f"loading the database ended {measurement.outcome.value}{said}"
+        if measurement.outcome is not Outcome.CANCELLED:
+            self._failures[order.key.digest] = _Failure(why, order.request.limits)
+        return Preparation(False, measurement.elapsed_s, note=why)
+
+    def _kept(
+        self, order: Order, place: Path, building: Path, measurement: Measurement
+    ) -> Preparation:
+        """Keep what was loaded in `building` and copy it; without room for it, give it away."""
+        disk_bytes = tidy_building(building)
+        loaded_s = measurement.elapsed_s
+        why = make_room(self.directory, disk_bytes, self._size_bytes)
+        if why:
+            shutil.move(building / DATABASE, order.request.directory / DATABASE)
+            shutil.move(building / LEDGER, order.request.directory / LEDGER)
+            return Preparation(True, loaded_s, note=f"the loaded database was not kept: {why}")
+        settled = measurement.phases[-1] if measurement.phases else None
+        fingerprint = take_fingerprint(building / DATABASE, settled)
+        facts = Facts(fingerprint, disk_bytes, loaded_s, self._wall_clock())
+        return self._copied(order, publish(building, place, order.key, facts), loaded_s)
+
+
+def _claim(directory: Path) -> None:
+    """Make `directory` ours, also when another tuner does so at the same moment."""
+    try:
+        claim(directory, "golden databases")
+    except (FileExistsError, InputError):
+        if not is_owned(directory):
+            raise

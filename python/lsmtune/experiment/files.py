@@ -1,0 +1,272 @@
+"""What the file system and SQLite refuse, as one clear line for the user."""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import shutil
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from pathlib import Path
+
+import optuna
+import sqlalchemy.exc
+
+import lsmtune
+from lsmtune.errors import InputError, LsmtuneError, disk_full, disk_trouble, is_utf8, not_writable
+
+_SQLITE_READ_ONLY = frozenset(
+    {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
+)
+_PRIMARY_CODE = 0xFF  # SQLite's extended result codes keep the primary one in the low byte
+
+
+@contextmanager
+def explained(path: Path) -> Iterator[None]:
+    """Turn errors of the disk under `path` into an LsmtuneError that says what to do.
+
+    A full disk and a damaged database are LsmtuneError; a place that cannot be written is
+    InputError. Every other error passes unchanged.
+    """
+    try:
+        yield
+    except OSError as error:
+        raise disk_trouble(error, path) from error
+    except sqlite3.IntegrityError:
+        raise
+    except (sqlite3.Error, sqlalchemy.exc.SQLAlchemyError) as error:
+        raise _explained_sqlite(path, error) from error
+    except optuna.exceptions.StorageInternalError as error:
+        raise _explained_sqlite(path, error) from error
+
+
+def _explained_sqlite(path: Path, error: BaseException) -> Exception:
+    cause = _sqlite_cause(error)
+    code = getattr(cause, "sqlite_errorcode", 0) & _PRIMARY_CODE
+    if code == sqlite3.SQLITE_FULL:
+        return disk_full(path)
+    if code in _SQLITE_READ_ONLY:
+        return not_writable(path, str(cause))
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return LsmtuneError(f"{path}: damaged database ({cause}); use another folder (--dir DIR)")
+    return LsmtuneError(f"{path}: the database failed: {cause}")
+
+
+def _sqlite_cause(error: BaseException) -> BaseException:
+    """The SQLite error under the layers that Optuna and SQLAlchemy put around it."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, sqlite3.Error):
+            return seen
+        seen = getattr(seen, "orig", None) or seen.__cause__ or seen.__context__
+    return error
+
+
+# ----------
+# How a SQLite file of a study is opened.
+
+
+def sqlite_uri(path: Path, *, read_only: bool) -> str:
+    """The URI that opens `path`, created unless `read_only`.
+
+    A reader that may write opens for writing all the same: after a kill in the middle of a
+    commit SQLite has to roll back the journal before anyone can read.
+    """
+    mode = "rwc"
+    if read_only:
+        writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
+        mode = "rw" if writable else "ro"
+    return f"{path.resolve().as_uri()}?mode={mode}"
+
+
+# ----------
+# One tuner at a time in a study's folder.
+
+LOCK = ".lock"
+
+
+class FolderLock:
+    """An exclusive lock on a folder, held until `release` or the end of the process.
+
+    The lock is the kernel's (`flock`), not the file: a lock file that a killed tuner left behind
+    locks nothing. Raises InputError, naming the holder's process id, when another holds it.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        # Not inheritable (Python's default), so that a driver that outlives its tuner holds none.
+        self._descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            holder = os.pread(self._descriptor, 32, 0).decode("ascii", "replace").strip()
+            os.close(self._descriptor)
+            raise InputError(
+                str(folder),
+                why=f"in use by another tuner (process {holder or 'unknown'})",
+                allowed="wait until it ends, or use another folder (--dir DIR)",
+            ) from None
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
+
+    def release(self) -> None:
+        """Let the next tuner in. May be called more than once."""
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+# ----------
+# The marker file: lsmtune writes in, and deletes, only directories that bear it.
+#
+# The marker is the first thing written into a directory and the last thing deleted from it, so
+# that a kill at any moment leaves a directory that is either marked or empty.
+
+MARKER = ".lsmtune-owned"
+
+
+def is_owned(directory: Path) -> bool:
+    """Whether `directory` is a real directory (no symbolic link) that bears the marker."""
+    return not directory.is_symlink() and (directory / MARKER).is_file()
+
+
+def claim(directory: Path, purpose: str) -> None:
+    """Make `directory` ours: create it when missing, and mark it when new or empty.
+
+    A directory that is marked already is left as it is. Raises InputError when it is not a
+    directory, or has content but no marker; nothing is written then.
+    """
+    if not is_utf8(directory.absolute()):
+        # SQLite and the driver's protocol hold paths as UTF-8.
+        found = str(directory.absolute())
+        raise InputError("folder", found=found, allowed="a path in UTF-8 (--dir DIR)")
+    if directory.exists() and not directory.is_dir():
+        raise InputError(str(directory), why="is a file, and a folder is needed here")
+    directory.mkdir(parents=True, exist_ok=True)
+    if is_owned(directory):
+        return
+    if directory.is_symlink() or any(directory.iterdir()):
+        raise not_ours(directory)
+    _write_marker(directory, purpose)
+
+
+def not_ours(directory: Path) -> InputError:
+    """The error for a folder that lsmtune did not make."""
+    return InputError(
+        str(directory),
+        why=f"this folder is not ours: it has content but no {MARKER} file; nothing was changed",
+        allowed="a new or empty folder, or one that lsmtune made (--dir DIR)",
+    )
+
+
+def _write_marker(directory: Path, purpose: str) -> None:
+    content = {
+        "tool": "lsmtune",
+        "version": lsmtune.__version__,
+        "purpose": purpose,
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+    }
+    # One file, made exclusively and not renamed into place: a kill may leave it empty, but never
+    # a folder with content and no marker.
+    with (directory / MARKER).open("x", encoding="utf-8") as file:
+        file.write(json.dumps(content) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+
+
+# ----------
+# Scratch directories of runs: fresh, marked, removed afterwards, swept after a kill.
+
+PREFIX = "run-"
+# A driver whose tuner died exits by itself when its stdin ends; until then it may add files to
+# a directory that is being emptied. Two orders of magnitude above the 0.1 s this should take.
+REMOVAL_PATIENCE_S = 10.0
+_RETRY_S = 0.05
+
+Sleep = Callable[[float], None]
+
+
+@contextmanager
+def run_directory(parent: Path) -> Iterator[Path]:
+    """A fresh marked directory under `parent` for one run, removed on leaving the context."""
+    with explained(parent):
+        directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
+    try:
+        with explained(parent):
+            claim(directory, "run")
+        yield directory
+    finally:
+        remove_owned(directory)
+
+
+def sweep_leftovers(parent: Path) -> list[Path]:
+    """Remove what killed runs left under `parent`; returns the directories removed.
+
+    Only directories that bear the marker are deleted; and, as `rmdir` cannot lose anything,
+    empty ones named like a run's, which a kill before the marker or after its removal leaves.
+    """
+    removed = []
+    for entry in sorted(parent.iterdir()):
+        empty_run = _is_empty_run(entry)
+        if is_owned(entry) or empty_run:
+            remove_owned(entry)
+            removed.append(entry)
+    return removed
+
+
+def remove_owned(
+    directory: Path, *, patience_s: float = REMOVAL_PATIENCE_S, sleep: Sleep = time.sleep
+) -> None:
+    """Delete a marked directory, its marker last; no error when it is gone already.
+
+    Tries again for `patience_s` while something still writes into it. Raises LsmtuneError when
+    the directory is not ours, or cannot be deleted by then.
+    """
+    if not directory.exists():
+        return
+    if not (is_owned(directory) or _is_empty_run(directory)):
+        raise LsmtuneError(f"{directory}: not deleted: it bears no {MARKER} file")
+    for _ in range(max(1, round(patience_s / _RETRY_S))):
+        if _removed(directory):
+            return
+        sleep(_RETRY_S)
+    raise LsmtuneError(
+        f"{directory}: cannot be deleted: another process still writes there; end it and try again"
+    )
+
+
+def _removed(directory: Path) -> bool:
+    """Delete `directory` and everything in it; False when it changed meanwhile."""
+    with explained(directory):
+        try:
+            _empty(directory)
+            (directory / MARKER).unlink(missing_ok=True)
+            directory.rmdir()
+        except FileNotFoundError:
+            return not directory.exists()
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+            return False
+    return True
+
+
+def _empty(directory: Path) -> None:
+    for entry in directory.iterdir():
+        if entry.name == MARKER:
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+
+
+def _is_empty_run(entry: Path) -> bool:
+    if entry.is_symlink() or not entry.is_dir() or not entry.name.startswith(PREFIX):
+        return False
+    return not any(entry.iterdir())

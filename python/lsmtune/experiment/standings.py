@@ -1,0 +1,431 @@
+"""The tables of a contest's standings: teams by phase, teams in total, outliers. Records only."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from lsmtune.experiment.contest import Broken, Entry, Rules, broken_rules
+from lsmtune.experiment.contest_scores import (
+    Failed,
+    LogFile,
+    Scores,
+    scores_of_logs,
+    scores_of_runs,
+    warnings_of_logs,
+)
+from lsmtune.experiment.rounds_store import Cell, CellRun
+from lsmtune.model.config import EngineIdentity, OptionValue
+from lsmtune.model.goal import Direction, default_direction
+from lsmtune.model.workload import Workload
+from lsmtune.stats.ranks import (
+    Relation,
+    adjusted_p_values,
+    better_in_total,
+    mean_interval,
+    outliers,
+    proved_better,
+    rank_intervals,
+    ranks,
+)
+
+
+@dataclass(frozen=True)
+class TeamRow:
+    """One team in one phase; `values` by round. The bounds of the mean are None with one round.
+
+    `rank_low` to `rank_high` are the ranks that the rounds leave open.
+    """
+
+    team: str
+    values: tuple[float, ...]
+    mean: float
+    mean_low: float | None
+    mean_high: float | None
+    median: float
+    rank_by_mean: int
+    rank_by_median: int
+    rank_low: int
+    rank_high: int
+
+
+@dataclass(frozen=True)
+class Separation:
+    """`better` is proved better than `worse`, `ratio` times in the geometric mean.
+
+    `p_value` is adjusted for all pairs of all phases.
+    """
+
+    better: str
+    worse: str
+    ratio: float
+    p_value: float
+
+
+@dataclass(frozen=True)
+class PhaseTable:
+    """One phase: its teams, the best mean first, and which of them are told apart."""
+
+    phase: str
+    rows: tuple[TeamRow, ...]
+    separations: tuple[Separation, ...]
+
+
+@dataclass(frozen=True)
+class TotalRow:
+    """One team in total. Sums are of ranks over all phases; the smaller is the better.
+
+    `sum_low` to `sum_high`, and `rank_low` to `rank_high`, are what the rounds leave open.
+    """
+
+    team: str
+    rank_low: int
+    rank_high: int
+    sum_low: int
+    sum_high: int
+    rank_by_mean: int
+    sum_by_mean: int
+    rank_by_median: int
+    sum_by_median: int
+
+
+@dataclass(frozen=True)
+class OutlierRow:
+    """A run that is far from the other rounds of its team, and what the ranking is without it.
+
+    `p_value` is adjusted for all teams and phases. `ratio` is the run's value over the geometric
+    mean of the team's others. `first_*` are the teams on rank 1 of the phase; `total_*` map every
+    team to its total rank by mean. Without it: the team's mean is of its other rounds.
+    """
+
+    phase: str
+    team: str
+    round: int
+    value: float
+    ratio: float
+    deviations: float
+    p_value: float
+    mean: float
+    mean_without: float
+    rank_by_mean: int
+    rank_without: int
+    rank_by_median: int
+    first_by_mean: tuple[str, ...]
+    first_without: tuple[str, ...]
+    first_by_median: tuple[str, ...]
+    order_changes: bool
+    total_by_mean: Mapping[str, int]
+    total_without: Mapping[str, int]
+
+    @property
+    def decides_first(self) -> bool:
+        """Whether another team is first of the phase without this run."""
+        return self.first_by_mean != self.first_without
+
+    @property
+    def decides_total(self) -> bool:
+        """Whether a total rank by mean is another without this run."""
+        return dict(self.total_by_mean) != dict(self.total_without)
+
+
+@dataclass(frozen=True)
+class Standings:
+    """All that the scores say; `confidence` is that of all separations together."""
+
+    metric: str
+    direction: Direction
+    rounds: tuple[int, ...]
+    confidence: float
+    phases: tuple[PhaseTable, ...]
+    totals: tuple[TotalRow, ...]
+    outliers: tuple[OutlierRow, ...]
+
+
+# ----------
+# Standings: who is where in each phase and in total, and which single runs decide that.
+#
+# Two rankings stand beside each other. The one by mean is what contests publish: teams in the order
+# of their mean, ranks added up. The one with ties says what the rounds prove: a team's rank is an
+# interval, and teams that are not told apart share ranks (`stats.ranks`).
+
+CONFIDENCE = 0.95
+
+Values = Mapping[str, Mapping[str, Sequence[float]]]
+
+
+def standings_of(scores: Scores, confidence: float = CONFIDENCE) -> Standings:
+    """The standings of `scores`, which have at least one round.
+
+    Raises ValueError for scores without a round, team or phase, and as `stats.ranks` does.
+    """
+    if not (scores.rounds and scores.teams and scores.phases):
+        raise ValueError("scores have at least one round, team and phase")
+    higher = scores.direction is Direction.MAXIMIZE
+    tables = [
+        np.array([scores.values[phase][team] for team in scores.teams]).T for phase in scores.phases
+    ]
+    p_values = adjusted_p_values(tables, higher_is_better=higher)
+    betters = [proved_better(each, confidence) for each in p_values]
+    by_mean, by_median = _Ranking(scores, scores.values), _Ranking(scores, scores.values, _median)
+    phases = []
+    for number, phase in enumerate(scores.phases):
+        rows = _rows(scores, phase, betters[number], by_mean, by_median, confidence)
+        found = _separations(scores, phase, betters[number], p_values[number])
+        phases.append(PhaseTable(phase, rows, found))
+    return Standings(
+        scores.metric,
+        scores.direction,
+        scores.rounds,
+        confidence,
+        tuple(phases),
+        _totals(scores, betters, by_mean, by_median),
+        tuple(_outliers(scores, by_mean, by_median, 1.0 - confidence)),
+    )
+
+
+def _mean(values: Sequence[float]) -> float:
+    return statistics.fmean(values)
+
+
+def _median(values: Sequence[float]) -> float:
+    return statistics.median(values)
+
+
+class _Ranking:
+    """Ranks of the teams in every phase, and in total by the sum of these, ties shown."""
+
+    def __init__(
+        self, scores: Scores, values: Values, middle: Callable[[Sequence[float]], float] = _mean
+    ) -> None:
+        higher = scores.direction is Direction.MAXIMIZE
+        self.ranks: dict[str, dict[str, int]] = {}
+        for phase in scores.phases:
+            middles = [middle(values[phase][team]) for team in scores.teams]
+            found = ranks(middles, higher_is_better=higher)
+            self.ranks[phase] = dict(zip(scores.teams, found, strict=True))
+        self.sums = {team: sum(each[team] for each in self.ranks.values()) for team in scores.teams}
+        totals = ranks(list(self.sums.values()), higher_is_better=False)
+        self.totals = dict(zip(scores.teams, totals, strict=True))
+
+    def first(self, phase: str) -> tuple[str, ...]:
+        return tuple(team for team, rank in self.ranks[phase].items() if rank == 1)
+
+
+def _rows(
+    scores: Scores,
+    phase: str,
+    better: Relation,
+    by_mean: _Ranking,
+    by_median: _Ranking,
+    confidence: float,
+) -> tuple[TeamRow, ...]:
+    rows = []
+    for team, ranked in zip(scores.teams, rank_intervals(better), strict=True):
+        values = scores.values[phase][team]
+        around = mean_interval(values, confidence) if len(values) > 1 else None
+        rows.append(
+            TeamRow(
+                team,
+                values,
+                _mean(values),
+                None if around is None else around.low,
+                None if around is None else around.high,
+                _median(values),
+                by_mean.ranks[phase][team],
+                by_median.ranks[phase][team],
+                ranked.low,
+                ranked.high,
+            )
+        )
+    return tuple(sorted(rows, key=lambda row: row.rank_by_mean))
+
+
+def _separations(
+    scores: Scores,
+    phase: str,
+    better: Relation,
+    p_values: np.ndarray[tuple[int, ...], np.dtype[np.float64]],
+) -> tuple[Separation, ...]:
+    logs = {team: _log_mean(scores.values[phase][team]) for team in scores.teams}
+    sign = 1.0 if scores.direction is Direction.MAXIMIZE else -1.0
+    found = []
+    for i, j in np.argwhere(better):
+        one, other = scores.teams[i], scores.teams[j]
+        ratio = math.exp(sign * (logs[one] - logs[other]))
+        found.append(Separation(one, other, ratio, float(p_values[i, j])))
+    return tuple(found)
+
+
+def _log_mean(values: Sequence[float]) -> float:
+    return statistics.fmean(math.log(value) for value in values)
+
+
+def _totals(
+    scores: Scores, betters: Sequence[Relation], by_mean: _Ranking, by_median: _Ranking
+) -> tuple[TotalRow, ...]:
+    """One row for each team, in the order of the leaderboard."""
+    each = [rank_intervals(better) for better in betters]
+    total = rank_intervals(better_in_total(betters))
+    rows = [
+        TotalRow(
+            team,
+            total[number].low,
+            total[number].high,
+            sum(intervals[number].low for intervals in each),
+            sum(intervals[number].high for intervals in each),
+            by_mean.totals[team],
+            by_mean.sums[team],
+            by_median.totals[team],
+            by_median.sums[team],
+        )
+        for number, team in enumerate(scores.teams)
+    ]
+    return tuple(sorted(rows, key=lambda row: (row.rank_low, row.rank_by_mean, row.rank_high)))
+
+
+def _outliers(
+    scores: Scores, by_mean: _Ranking, by_median: _Ranking, alpha: float
+) -> list[OutlierRow]:
+    places = [(phase, team) for phase in scores.phases for team in scores.teams]
+    samples = [[math.log(x) for x in scores.values[phase][team]] for phase, team in places]
+    found = []
+    for outlier in outliers(samples, alpha):
+        phase, team = places[outlier.sample]
+        values = scores.values[phase][team]
+        others = [x for number, x in enumerate(values) if number != outlier.index]
+        by_team = {**scores.values[phase], team: others}
+        without = _Ranking(scores, {**scores.values, phase: by_team})
+        found.append(
+            OutlierRow(
+                phase=phase,
+                team=team,
+                round=scores.rounds[outlier.index],
+                value=values[outlier.index],
+                ratio=values[outlier.index] / math.exp(_log_mean(others)),
+                deviations=outlier.deviations,
+                p_value=outlier.p_value,
+                mean=_mean(values),
+                mean_without=_mean(others),
+                rank_by_mean=by_mean.ranks[phase][team],
+                rank_without=without.ranks[phase][team],
+                rank_by_median=by_median.ranks[phase][team],
+                first_by_mean=by_mean.first(phase),
+                first_without=without.first(phase),
+                first_by_median=by_median.first(phase),
+                order_changes=by_mean.ranks[phase] != without.ranks[phase],
+                total_by_mean=by_mean.totals,
+                total_without=without.totals,
+            )
+        )
+    return found
+
+
+# ----------
+# The Leaderboard: standings, and what has to be known beside them.
+
+
+@dataclass(frozen=True)
+class RuleTold:
+    """A rule as the leaderboard shows it."""
+
+    name: str
+    text: str
+    about: str = ""
+
+
+@dataclass(frozen=True)
+class Disqualified:
+    """A team that was not run, and the rules that its entry breaks, at least one."""
+
+    team: str
+    broken: tuple[Broken, ...]
+
+
+@dataclass(frozen=True)
+class Leaderboard:
+    """A contest's result. `standings` is None where no team could be ranked.
+
+    `engine` and `workload` are None for logs, of which it is not known; `options` are what each
+    team handed in.
+    """
+
+    metric: str
+    direction: Direction
+    standings: Standings | None
+    engine: EngineIdentity | None = None
+    workload: str | None = None
+    rules: tuple[RuleTold, ...] = ()
+    disqualified: tuple[Disqualified, ...] = ()
+    failed: tuple[Failed, ...] = ()
+    options: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The entries that may take part, and those that may not."""
+
+    allowed: tuple[Entry, ...]
+    disqualified: tuple[Disqualified, ...]
+
+
+def checked_entries(entries: Sequence[Entry], rules: Rules, engine: EngineIdentity) -> Checked:
+    """Which entries meet the rules. Raises InputError as `broken_rules` does."""
+    allowed, disqualified = [], []
+    for entry in entries:
+        broken = broken_rules(rules, entry.config, entry.source, engine.version)
+        if broken:
+            disqualified.append(Disqualified(entry.name, tuple(broken)))
+        else:
+            allowed.append(entry)
+    return Checked(tuple(allowed), tuple(disqualified))
+
+
+def cells_of(
+    entries: Sequence[Entry], engine: EngineIdentity, workload: Workload
+) -> tuple[Cell, ...]:
+    """What `experiment.rounds` measures for `entries`: one cell for each, by the team's name."""
+    return tuple(Cell(entry.name, engine, entry.config, workload) for entry in entries)
+
+
+def leaderboard_of_runs(
+    runs: Sequence[CellRun],
+    entries: Sequence[Entry],
+    checked: Checked,
+    rules: Rules,
+    engine: EngineIdentity,
+    workload: Workload,
+    metric: str,
+    *,
+    warnings: Sequence[str] = (),
+    confidence: float = CONFIDENCE,
+) -> Leaderboard:
+    """The leaderboard of a contest's `runs`. Raises InputError as `scores_of_runs` does."""
+    direction = default_direction(metric)
+    teams = [entry.name for entry in checked.allowed]
+    scores, failed = scores_of_runs(runs, teams, workload.measured_phases, metric, direction)
+    can_rank = bool(scores.teams and scores.rounds)
+    return Leaderboard(
+        metric,
+        direction,
+        standings_of(scores, confidence) if can_rank else None,
+        engine=engine,
+        workload=workload.name,
+        rules=tuple(RuleTold(rule.name, rule.text, rule.about) for rule in rules.rules),
+        disqualified=checked.disqualified,
+        failed=failed,
+        options={entry.name: entry.config.options for entry in entries},
+        warnings=tuple(warnings),
+    )
+
+
+def leaderboard_of_logs(files: Sequence[LogFile], *, confidence: float = CONFIDENCE) -> Leaderboard:
+    """The leaderboard of logs of YCSB-cpp. Raises InputError as `scores_of_logs` does."""
+    scores = scores_of_logs(files)
+    standings = standings_of(scores, confidence)
+    warnings = tuple(warnings_of_logs(files))
+    return Leaderboard(scores.metric, scores.direction, standings, warnings=warnings)

@@ -1,0 +1,271 @@
+"""Placeholders in a text: `{name}` stands for a value, a doubled brace for the brace itself."""
+
+from __future__ import annotations
+
+import re
+import string
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+
+from jsonpointer import JsonPointer, JsonPointerException
+
+from lsmtune.errors import InputError, nearest_name
+
+
+def placeholders(text: str) -> tuple[str, ...]:
+    """The names between braces in `text`, in order; dotted option names are names.
+
+    Raises ValueError, with a line that says why, for braces that are not a placeholder.
+    """
+    return tuple(name for _, name in _parts(text) if name is not None)
+
+
+def filled(text: str, values: Mapping[str, str]) -> str:
+    """`text` with every placeholder replaced. Raises KeyError for one without a value."""
+    return "".join(
+        literal + ("" if name is None else values[name]) for literal, name in _parts(text)
+    )
+
+
+def _parts(text: str) -> Iterator[tuple[str, str | None]]:
+    # string.Formatter takes the text apart; its attribute access and formats are not for us.
+    for literal, name, form, conversion in string.Formatter().parse(text):
+        if name is not None and (not name.strip() or form or conversion):
+            raise ValueError("a placeholder is a name between braces; a literal brace is doubled")
+        yield literal, name
+
+
+# ----------
+# A CommandSpec: how a program of the user's own is run as a trial, and where its results are.
+
+# What every run has a value for, beside the parameters; also in the environment as LSMTUNE_<NAME>.
+RUN_PLACEHOLDERS = ("seed", "directory", "trial", "num")
+RESERVED_PREFIX = "LSMTUNE_"
+
+_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+
+
+@dataclass(frozen=True)
+class ParametersFile:
+    """A file that is written into the run's directory before the program starts.
+
+    Without a `template` it is a JSON object, parameter to value. A template is a text with
+    placeholders.
+    """
+
+    name: str
+    template: str | None = None
+
+
+@dataclass(frozen=True)
+class JsonLines:
+    """Each line is a JSON object, metric to number; one that has a `step` is intermediate.
+
+    They are appended to the file that LSMTUNE_RESULTS names. With `stdout`, the lines of the
+    program's standard output that begin with `{` count too.
+    """
+
+    stdout: bool = False
+
+
+@dataclass(frozen=True)
+class RegularExpressions:
+    """Metric to a pattern with one group, looked for in standard output; the last match counts.
+
+    Patterns are Python's, and `^` and `$` match at every line.
+    """
+
+    patterns: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class JsonPointers:
+    """Metric to a JSON pointer (RFC 6901) into a JSON document.
+
+    `file` is relative to the run's directory; None means that the document is standard output.
+    """
+
+    pointers: Mapping[str, str]
+    file: str | None = None
+
+
+Results = JsonLines | RegularExpressions | JsonPointers
+
+
+@dataclass(frozen=True)
+class CommandSpec:
+    """A program as the trial. `check_command` finds what is wrong with one.
+
+    `command` has the program and its arguments. An element that is a tuple is a group of
+    arguments: left out where one of its parameters is not active. `environment` is added to
+    lsmtune's own, a variable being left out in the same way. The program is started in `folder`,
+    that of the study file. `metrics` are the names that a run has to report; the first is the one
+    that a result without a name is taken for.
+    """
+
+    command: tuple[str | tuple[str, ...], ...]
+    folder: Path
+    environment: Mapping[str, str] = field(default_factory=dict)
+    parameters_file: ParametersFile | None = None
+    results: Results = JsonLines()
+    metrics: tuple[str, ...] = ()
+
+
+def check_command(
+    spec: CommandSpec, names: Collection[str], optional: Collection[str], source: str, field: str
+) -> None:
+    """Raises InputError for the first thing that is wrong with `spec`.
+
+    `names` are the parameters, `optional` those of them that are not active in every
+    configuration. `source` is the study file and `field` where the runner stands in it.
+    """
+    if not spec.command or not spec.command[0] or isinstance(spec.command[0], tuple):
+        raise InputError(source, f"{field}.command", why="begins with the program, a text")
+    clash = sorted(set(names) & set(RUN_PLACEHOLDERS))
+    if clash:
+        raise InputError(
+            source, f"space.{clash[0]}", why=f"{{{clash[0]}}} is lsmtune's own word in a command"
+        )
+    for place, text, may_be_left_out in _texts(spec):
+        where = f"{field}.{place}"
+        for name in _names_in(text, source, where):
+            _check_placeholder(name, names, optional, may_be_left_out, source, where)
+    _check_environment(spec.environment, source, f"{field}.environment")
+    _check_files(spec, source, field)
+    _check_results(spec.results, source, f"{field}.results")
+    _check_metrics(spec, source, f"{field}.results")
+
+
+def _texts(spec: CommandSpec) -> Iterator[tuple[str, str, bool]]:
+    """Place, text, and whether it is left out where one of its parameters is not active."""
+    for index, element in enumerate(spec.command):
+        group = isinstance(element, tuple)
+        for text in element if isinstance(element, tuple) else (element,):
+            yield f"command[{index}]", text, group
+    for name, text in spec.environment.items():
+        yield f"environment.{name}", text, True
+    file = spec.parameters_file
+    if file is not None and file.template is not None:
+        yield "parameters_file.template", file.template, False
+
+
+def _names_in(text: str, source: str, where: str) -> tuple[str, ...]:
+    if "\0" in text:
+        raise InputError(source, where, found=text, why="a NUL character cannot be passed on")
+    try:
+        return placeholders(text)
+    except ValueError as error:
+        raise InputError(source, where, found=text, why=str(error)) from None
+
+
+def _check_placeholder(
+    name: str,
+    names: Collection[str],
+    optional: Collection[str],
+    may_be_left_out: bool,
+    source: str,
+    where: str,
+) -> None:
+    known = [*names, *RUN_PLACEHOLDERS]
+    if name not in known:
+        raise InputError(
+            source,
+            where,
+            found=f"{{{name}}}",
+            why="unknown placeholder",
+            allowed=", ".join(known),
+            nearest=nearest_name(name, known),
+        )
+    if name in optional and not may_be_left_out:
+        raise InputError(
+            source,
+            where,
+            found=f"{{{name}}}",
+            why=f"{name} is not active in every configuration",
+            allowed=f'a list of arguments, which is left out then: ["--{name}", "{{{name}}}"]',
+        )
+
+
+def _check_environment(environment: Mapping[str, str], source: str, field: str) -> None:
+    for name in environment:
+        if name.startswith(RESERVED_PREFIX):
+            raise InputError(source, f"{field}.{name}", why=f"{RESERVED_PREFIX}* is lsmtune's own")
+        if not _VARIABLE.fullmatch(name):
+            raise InputError(
+                source, field, found=name, allowed="letters, digits and _, no digit first"
+            )
+
+
+def _check_files(spec: CommandSpec, source: str, field: str) -> None:
+    if spec.parameters_file is not None:
+        _check_inside(spec.parameters_file.name, source, f"{field}.parameters_file")
+    if isinstance(spec.results, JsonPointers) and spec.results.file is not None:
+        _check_inside(spec.results.file, source, f"{field}.results.json_pointer.file")
+
+
+def _check_inside(name: str, source: str, field: str) -> None:
+    path = PurePosixPath(name)
+    if path.is_absolute() or ".." in path.parts or not path.name or "\0" in name:
+        raise InputError(source, field, found=name, allowed="a name inside the run's directory")
+
+
+def _check_results(results: Results, source: str, field: str) -> None:
+    match results:
+        case RegularExpressions(patterns):
+            for metric, pattern in patterns.items():
+                _check_pattern(pattern, source, f"{field}.regex.{metric}")
+        case JsonPointers(pointers):
+            for metric, pointer in pointers.items():
+                _check_pointer(pointer, source, f"{field}.json_pointer.metrics.{metric}")
+        case JsonLines():
+            pass
+
+
+def _check_pattern(pattern: str, source: str, field: str) -> None:
+    allowed = "a regular expression with one group, which is the number"
+    try:
+        groups = re.compile(pattern, re.MULTILINE).groups
+    except re.error as error:
+        raise InputError(source, field, found=pattern, why=str(error), allowed=allowed) from None
+    if groups != 1:
+        raise InputError(source, field, found=pattern, why=f"{groups} groups", allowed=allowed)
+
+
+def _check_pointer(pointer: str, source: str, field: str) -> None:
+    try:
+        JsonPointer(pointer)
+    except JsonPointerException as error:
+        raise InputError(
+            source, field, found=pointer, why=str(error), allowed="a JSON pointer, as /latency/p99"
+        ) from None
+
+
+def _check_metrics(spec: CommandSpec, source: str, field: str) -> None:
+    """Patterns and pointers name every metric that they give; JSON lines cannot be foreseen."""
+    match spec.results:
+        case RegularExpressions(found) | JsonPointers(found):
+            missing = [metric for metric in spec.metrics if metric not in found]
+            if missing:
+                raise InputError(
+                    source,
+                    field,
+                    why=f"nothing gives the metric {missing[0]}",
+                    found=", ".join(found) or "none",
+                    nearest=nearest_name(missing[0], found),
+                )
+        case JsonLines():
+            pass
+
+
+# ----------
+# A ProgramSpec: which program that people trust performs the runs of a study.
+
+
+@dataclass(frozen=True)
+class ProgramSpec:
+    """The program by its name; `path` None: the first one on PATH. `arguments` go to every call."""
+
+    name: str
+    path: Path | None = None
+    arguments: tuple[str, ...] = ()

@@ -1,0 +1,224 @@
+"""An Objective: a pure function from a Measurement to a value with a direction.
+
+Its metric is one of a phase or of the whole run (`METRICS`), or a name that a program of the
+user's own reported.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from enum import StrEnum
+
+from lsmtune.model.measurement import (
+    TOTAL_METRICS,
+    Measurement,
+    Outcome,
+    PhaseMeasurement,
+    total_metric,
+)
+from lsmtune.model.workload import Workload
+
+
+class Direction(StrEnum):
+    """Which way is better."""
+
+    MAXIMIZE = "maximize"
+    MINIMIZE = "minimize"
+
+
+HIGHER_IS_BETTER = frozenset({"throughput_ops_s", "sustained_throughput_ops_s"})
+_NOT_METRICS = frozenset(
+    {"name", "kind", "operation", "threads", "cut_short", "latencies", "intervals"}
+    | {"started_unix_us", "finished_unix_us", "operations", "keys_found", "keys_missing"}
+    | {"slices", "levels", "files_per_level", "bytes_per_level", "steal_s"}
+    | {"page_cache_cached_share", "operations_by_type", "replay"}
+)
+PHASE_METRICS = tuple(f.name for f in fields(PhaseMeasurement) if f.name not in _NOT_METRICS)
+METRICS = (*PHASE_METRICS, *TOTAL_METRICS)
+# What a constraint may call a metric for short.
+SHORT_NAMES = {"db_bytes": "database_bytes"}
+
+
+def default_direction(metric: str) -> Direction:
+    """The direction in which `metric` is better unless the user says otherwise."""
+    return Direction.MAXIMIZE if metric in HIGHER_IS_BETTER else Direction.MINIMIZE
+
+
+@dataclass(frozen=True)
+class Objective:
+    """`metric` of the measure phase named `phase`; without a name, of the only or last one."""
+
+    metric: str = "sustained_throughput_ops_s"
+    direction: Direction = Direction.MAXIMIZE
+    phase: str | None = None
+
+    def value(self, measurement: Measurement) -> float | None:
+        """The metric's value, or None when the run did not end `ok` or did not observe it."""
+        if measurement.outcome is not Outcome.OK:
+            return None
+        return metric_value(measurement, self.metric, self.phase_of(measurement))
+
+    def better(self, value: float, other: float) -> bool:
+        """Whether `value` is better than `other`; equal values are not."""
+        return value > other if self.direction is Direction.MAXIMIZE else value < other
+
+    def phase_of(self, measurement: Measurement) -> PhaseMeasurement | None:
+        """The phase that this objective looks at."""
+        measured = [p for p in measurement.phases if p.kind == "measure"]
+        if self.phase is not None:
+            measured = [p for p in measured if p.name == self.phase]
+        return measured[-1] if measured else None
+
+    @property
+    def label(self) -> str:
+        """The metric, with the phase where one is named: what tells objectives of a study apart."""
+        return self.metric if self.phase is None else f"{self.phase}.{self.metric}"
+
+
+def metric_value(
+    measurement: Measurement, metric: str, phase: PhaseMeasurement | None
+) -> float | None:
+    """`metric` of the phase or of the whole run, or as a program reported it; None: not known."""
+    metric = SHORT_NAMES.get(metric, metric)
+    if metric in TOTAL_METRICS:
+        found = total_metric(measurement, metric)
+    else:
+        found = getattr(phase, metric) if phase is not None and metric in PHASE_METRICS else None
+    if found is None:
+        found = measurement.reported.get(metric)
+    return None if found is None else float(found)
+
+
+# ----------
+# A Goal: what a study makes better, over all its workloads, as one number with a direction.
+#
+# A study has one or several workloads, each with a weight, and one or several objectives. A value
+# over several workloads is the weighted geometric mean of the values of each: the ratio of two such
+# means is the weighted geometric mean of the ratios, whatever the scale of each workload (P. J.
+# Fleming, J. J. Wallace, "How not to lie with statistics", CACM 29(3), 1986).
+
+
+@dataclass(frozen=True)
+class WeightedWorkload:
+    """One workload of a study; `parameters` are those that have an effect, defaults filled in."""
+
+    label: str
+    workload: Workload
+    weight: float
+    parameters: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Pick:
+    """How one configuration is chosen from a front: `weights` by the objectives' labels.
+
+    An objective of weight 0 plays no part beyond the front itself.
+    """
+
+    weights: Mapping[str, float]
+
+
+@dataclass(frozen=True)
+class Goal:
+    """`objectives` over workloads of `shares`, which sum to 1; `pick` when there are several."""
+
+    objectives: tuple[Objective, ...]
+    shares: tuple[float, ...] = (1.0,)
+    pick: Pick | None = None
+
+    @property
+    def several(self) -> bool:
+        """Whether the search is for a front and not for one best value."""
+        return len(self.objectives) > 1
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """The direction of each objective."""
+        return tuple(objective.direction for objective in self.objectives)
+
+    @property
+    def chosen(self) -> tuple[Objective, ...]:
+        """The objectives that the pick gives a weight."""
+        return tuple(o for o in self.objectives if self._weight(o) > 0)
+
+    @property
+    def weights(self) -> tuple[float, ...]:
+        """The weight of each objective, of 1 in all."""
+        return tuple(self._weight(objective) for objective in self.objectives)
+
+    @property
+    def metric(self) -> str:
+        """What the number of `value` is, for people: a metric, or a product of powers of some."""
+        if not self.several:
+            return self.objectives[0].metric
+        if len(self.chosen) == 1:
+            return self.chosen[0].label
+        powers = (f"{o.label}^{self._power(o):g}" for o in self.chosen)
+        return " * ".join(powers)
+
+    @property
+    def direction(self) -> Direction:
+        """Which way the number of `value` is better."""
+        return self.chosen[0].direction if len(self.chosen) == 1 else Direction.MAXIMIZE
+
+    def better(self, value: float, other: float) -> bool:
+        """Whether `value` is better than `other`; equal values are not."""
+        return value > other if self.direction is Direction.MAXIMIZE else value < other
+
+    def values(self, runs: Sequence[Measurement]) -> tuple[float, ...] | None:
+        """The value of each objective over `runs`, one per workload; None when one is unknown.
+
+        Over several workloads, values that are not above zero have no geometric mean: None.
+        """
+        found = tuple(self._mean(objective, runs) for objective in self.objectives)
+        return None if None in found else found  # type: ignore[return-value]
+
+    def value(self, runs: Sequence[Measurement]) -> float | None:
+        """The one number: an objective's value, or the picked product of several."""
+        values = self.values(runs)
+        return None if values is None else self.number(values)
+
+    def number(self, values: Sequence[float]) -> float | None:
+        """The one number of the objectives' `values`; None where a product has none (values <= 0).
+
+        The product of each value to the power of its weight, to the inverse where less is better.
+        """
+        known = dict(zip(self.objectives, values, strict=True))
+        if len(self.chosen) == 1:
+            return known[self.chosen[0]]
+        if any(known[objective] <= 0 for objective in self.chosen):
+            return None
+        return math.exp(sum(self._power(o) * math.log(known[o]) for o in self.chosen))
+
+    def _mean(self, objective: Objective, runs: Sequence[Measurement]) -> float | None:
+        values = [objective.value(run) for run in runs]
+        if len(values) != len(self.shares) or any(value is None for value in values):
+            return None
+        if len(values) == 1:
+            return values[0]
+        if any(value is None or value <= 0 for value in values):
+            return None
+        logs = (
+            share * math.log(value)
+            for share, value in zip(self.shares, values, strict=True)
+            if value is not None
+        )
+        return math.exp(sum(logs))
+
+    def _power(self, objective: Objective) -> float:
+        weight = self._weight(objective)
+        return weight if objective.direction is Direction.MAXIMIZE else -weight
+
+    def _weight(self, objective: Objective) -> float:
+        """The weight of `objective`, of all weights; without a pick all are the same."""
+        if self.pick is None:
+            return 1.0 / len(self.objectives)
+        total = sum(self.pick.weights.values())
+        return self.pick.weights.get(objective.label, 0.0) / total
+
+
+def outcome_of(runs: Sequence[Measurement]) -> Outcome:
+    """How the runs of one trial ended together: the first outcome that is not `ok`."""
+    return next((run.outcome for run in runs if run.outcome is not Outcome.OK), Outcome.OK)

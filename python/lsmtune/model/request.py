@@ -1,0 +1,100 @@
+"""How the two runs of a pair share a machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+from lsmtune.model.config import Config, EngineIdentity
+from lsmtune.model.workload import Workload
+
+
+class PairMethod(StrEnum):
+    """One way to run a baseline and a candidate so that their ratio says something.
+
+    `whole`: one run after the other. `slices`: both alive, taking turns in short slices, the other
+    one frozen. `duet`: both at the same time, each on its own half of the cores.
+    """
+
+    WHOLE = "whole"
+    SLICES = "slices"
+    DUET = "duet"
+
+
+# Slices of each measure phase where nothing is known of its length.
+SLICES_DEFAULT = 20
+# A slice should be short beside what disturbs a shared machine, which is seconds, and long beside a
+# change of turns, which is less than a millisecond.
+SLICE_S = 0.15
+SLICES_MAX = 400
+
+
+def slices_for(measure_s: float) -> int:
+    """The number of slices for a measure phase that takes about `measure_s` seconds.
+
+    Even, so that each run begins as often as the other; at least 4.
+    """
+    return min(max(4, 2 * round(measure_s / SLICE_S / 2)), SLICES_MAX)
+
+
+# ----------
+# What a Runner is asked to do: one run, with the limits that end it.
+
+
+@dataclass(frozen=True)
+class Limits:
+    """When a run is killed: wall seconds, resident bytes, bytes under the run's folder."""
+
+    deadline_s: float
+    memory_bytes: int
+    disk_bytes: int
+
+
+# What a run may take unless the user says otherwise.
+LIMITS_DEFAULT = Limits(deadline_s=600.0, memory_bytes=4 * 2**30, disk_bytes=20 * 2**30)
+
+SEED_MAX = 2**53 - 1  # the largest whole number that every JSON reader keeps exactly
+TRIALS_MAX = 1_000_000  # of a study
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A database that is there already: its first `phases` were executed by an earlier run.
+
+    `ledger` is the file in which that run noted what it had written.
+    """
+
+    ledger: Path
+    phases: int
+
+
+@dataclass(frozen=True)
+class RunRequest:
+    """One (config, workload, seed) on an engine, in a fresh `directory` that the caller owns.
+
+    The database is made in `directory / "db"`; the engine's own output goes to
+    `directory / "engine.log"`. `verify_keys` written keys are read back after the run. `trial` is
+    the number of the trial that the run belongs to, None for one that belongs to none.
+
+    `cpus` are the cores that the run may use, all when empty. `slices` is the number of slices of
+    each measure phase after which the driver stops itself, 0 for a run that is never stopped.
+    `load_seed` is the seed of the load phases and of all values, `seed` when None. `prepared`: the
+    database is not made but found in `directory / "db"`. `save_ledger`: where to note what was
+    written, for a run on a copy of this database.
+    """
+
+    engine: EngineIdentity
+    config: Config
+    workload: Workload
+    seed: int
+    directory: Path
+    limits: Limits
+    interval_ms: int = 250
+    verify_keys: int = 1000
+    trial: int | None = None
+    cpus: tuple[int, ...] = ()
+    slices: int = 0
+    load_seed: int | None = None
+    prepared: Prepared | None = None
+    save_ledger: Path | None = None

@@ -1,0 +1,439 @@
+"""What a program of the user's own reports: lines while it runs, and results when it has ended."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import threading
+import time
+from collections import deque
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NoReturn
+
+from jsonpointer import EndOfList, JsonPointer, JsonPointerException
+
+from lsmtune.driver.collect import Judgement, died, judge_death
+from lsmtune.driver.conversation import ENGINE_LOG, OnMessage
+from lsmtune.driver.messages import Reported
+from lsmtune.driver.process import tail_of
+from lsmtune.driver.runner import check_directory, check_free_space
+from lsmtune.driver.watch import Clock, Ending, watch
+from lsmtune.errors import LsmtuneError, nearest_name
+from lsmtune.model.command import (
+    CommandSpec,
+    JsonLines,
+    JsonPointers,
+    ParametersFile,
+    RegularExpressions,
+    Results,
+    filled,
+    placeholders,
+)
+from lsmtune.model.measurement import IntermediateReport, Measurement, Outcome, RunError
+from lsmtune.model.request import RunRequest
+from lsmtune.programs.command_process import (
+    CommandProcess,
+    NotPlainError,
+    UnreadableError,
+    Usage,
+    open_plain,
+)
+
+STEP = "step"
+
+_TEXT_BYTES_MAX = 64 << 20  # of a result; more is no result but a log
+
+
+class ResultError(LsmtuneError):
+    """A program reported something that cannot be used; `str()` says what and where."""
+
+
+def read_line(line: bytes, place: str) -> Reported | dict[str, float]:
+    """One line of results: intermediate where it has a step, else final metrics.
+
+    Raises ResultError that begins with `place` and names the field.
+    """
+    data = _parsed(line, place)
+    if not isinstance(data, dict):
+        raise ResultError(f"{place}: found {_shown(data)}; allowed: an object, metric to number")
+    step = data.pop(STEP, None)
+    metrics = {name: _number(value, f"{place}: {name}") for name, value in data.items()}
+    if not metrics:
+        raise ResultError(f"{place}: names no metric")
+    if step is None:
+        return metrics
+    if not isinstance(step, int) or isinstance(step, bool) or step < 0:
+        raise ResultError(
+            f"{place}: {STEP}: found {_shown(step)}; allowed: a whole number, at least 0"
+        )
+    return Reported(step, metrics)
+
+
+def final_results(results: Results, directory: Path, stdout: Path) -> Mapping[str, float]:
+    """What `results` finds when the program has ended well; nothing for JSON lines.
+
+    Raises ResultError for a metric that is missing or not a number.
+    """
+    match results:
+        case RegularExpressions(patterns):
+            text = _text(stdout, "standard output")
+            return {metric: _matched(metric, p, text) for metric, p in patterns.items()}
+        case JsonPointers(pointers, file):
+            path = stdout if file is None else directory / file
+            place = "standard output" if file is None else str(path)
+            document = _parsed(_text(path, place), place)
+            return {metric: _pointed(metric, p, document, place) for metric, p in pointers.items()}
+        case _:
+            return {}
+
+
+def check_complete(found: Mapping[str, float], metrics: tuple[str, ...]) -> None:
+    """Raises ResultError when a needed metric is missing, or when there is no result at all."""
+    reported = ", ".join(found) or "nothing"
+    for metric in metrics:
+        if metric not in found:
+            near = nearest_name(metric, found)
+            hint = f"; did you mean {metric} where you say {near}?" if near else ""
+            raise ResultError(
+                f"the program ended without reporting {metric}; reported: {reported}{hint}"
+            )
+    if not found:
+        raise ResultError("the program ended without reporting any result")
+
+
+def _matched(metric: str, pattern: str, text: str) -> float:
+    last = deque(re.finditer(pattern, text, re.MULTILINE), maxlen=1)
+    if not last:
+        raise ResultError(f"{metric}: no match of {pattern!r} in standard output")
+    found = last[0].group(1) or ""
+    try:
+        number = float(found)
+    except ValueError:
+        raise ResultError(f"{metric}: {pattern!r} found {found!r}; allowed: a number") from None
+    return _finite(number, metric)
+
+
+def _pointed(metric: str, pointer: str, document: object, place: str) -> float:
+    try:
+        found = JsonPointer(pointer).resolve(document)
+        if isinstance(found, EndOfList):  # "/-", the place after the last element (RFC 6901)
+            raise JsonPointerException("points behind the end of a list")
+    except JsonPointerException as error:
+        raise ResultError(f"{metric}: {place}: {pointer}: {error}") from None
+    return _number(found, f"{metric}: {place}: {pointer}")
+
+
+def _text(path: Path, place: str) -> str:
+    try:
+        with open_plain(path) as file:
+            # No more than that, whatever size it claims to have: files of /proc claim none.
+            text = file.read(_TEXT_BYTES_MAX + 1)
+    except NotPlainError as error:
+        raise ResultError(f"{place}: {error}") from None
+    except OSError as error:
+        raise ResultError(f"{place}: cannot be read: {error.strerror}") from None
+    if len(text) > _TEXT_BYTES_MAX:
+        raise ResultError(f"{place}: more than {_TEXT_BYTES_MAX} bytes")
+    return text.decode(errors="replace")
+
+
+def _parsed(text: bytes | str, place: str) -> object:
+    try:
+        return json.loads(text, parse_constant=_refuse_constant)
+    except (ValueError, RecursionError) as error:
+        raise ResultError(f"{place}: not JSON ({error}): {_shown(text)}") from None
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a number to judge by")
+
+
+def _number(value: object, place: str) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ResultError(f"{place}: found {_shown(value)}; allowed: a number")
+    try:
+        return _finite(float(value), place)
+    except OverflowError:
+        raise ResultError(f"{place}: found a number too large to compare") from None
+
+
+def _finite(number: float, place: str) -> float:
+    if not math.isfinite(number):
+        raise ResultError(f"{place}: found {number}; allowed: a finite number")
+    return number
+
+
+def _shown(found: object) -> str:
+    if isinstance(found, bytes):
+        found = found.decode(errors="replace")
+    text = found if isinstance(found, str) else json.dumps(found)
+    return repr(text[:80]) if isinstance(found, str) else text[:80]
+
+
+# ----------
+# The surroundings of one run of a program: its arguments, environment and files.
+
+PARAMETERS = "trial.json"
+RESULTS = "results.jsonl"
+STDOUT = "stdout.log"
+WORK = "work"
+
+_NO_TRIAL = "-"  # the trial of a run that belongs to none, where a text has to say something
+
+
+class MissingValueError(Exception):
+    """A parameter without a value is needed; `str()` says where, and which one."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a program is started with. `directory` is the one that it may write into."""
+
+    arguments: tuple[str, ...]
+    environment: Mapping[str, str]
+    directory: Path
+    followed: tuple[Path, ...]
+
+
+def make_setting(spec: CommandSpec, request: RunRequest, environment: Mapping[str, str]) -> Setting:
+    """Writes the files of the run into `request.directory` and says what to start.
+
+    `environment` is what the program inherits. Raises MissingValueError for a parameter that is
+    not in the configuration where the command cannot do without it.
+    """
+    directory = request.directory / WORK
+    values = _values(request, directory)
+    arguments = _arguments(spec, values)
+    added = _added_variables(spec, values)
+    if spec.parameters_file is not None:
+        text = _parameters_text(spec.parameters_file, request, values)
+    directory.mkdir()
+    if spec.parameters_file is not None:
+        path = directory / spec.parameters_file.name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    results = request.directory / RESULTS
+    results.touch()
+    (request.directory / PARAMETERS).write_text(_trial_text(spec, request, directory))
+    own = {f"LSMTUNE_{name.upper()}": value for name, value in _run_values(request, directory)}
+    own["LSMTUNE_PARAMETERS"] = str(request.directory / PARAMETERS)
+    own["LSMTUNE_RESULTS"] = str(results)
+    listens = isinstance(spec.results, JsonLines) and spec.results.stdout
+    followed = (results, request.directory / STDOUT) if listens else (results,)
+    return Setting(arguments, {**environment, **added, **own}, directory, followed)
+
+
+def _run_values(request: RunRequest, directory: Path) -> tuple[tuple[str, str], ...]:
+    trial = _NO_TRIAL if request.trial is None else str(request.trial)
+    return (
+        ("seed", str(request.seed)),
+        ("directory", str(directory)),
+        ("trial", trial),
+        ("num", str(request.workload.num)),
+    )
+
+
+def _values(request: RunRequest, directory: Path) -> dict[str, str]:
+    return request.config.engine_options() | dict(_run_values(request, directory))
+
+
+def _arguments(spec: CommandSpec, values: Mapping[str, str]) -> tuple[str, ...]:
+    found: list[str] = []
+    for index, element in enumerate(spec.command):
+        if isinstance(element, str):
+            found.append(_filled(element, values, f"command[{index}]"))
+        elif all(_has_all(text, values) for text in element):
+            found += [filled(text, values) for text in element]
+    return tuple(found)
+
+
+def _added_variables(spec: CommandSpec, values: Mapping[str, str]) -> dict[str, str]:
+    texts = spec.environment.items()
+    return {name: filled(text, values) for name, text in texts if _has_all(text, values)}
+
+
+def _has_all(text: str, values: Mapping[str, str]) -> bool:
+    return all(name in values for name in placeholders(text))
+
+
+def _filled(text: str, values: Mapping[str, str], place: str) -> str:
+    try:
+        return filled(text, values)
+    except KeyError as error:
+        raise MissingValueError(
+            f"{place}: {{{error.args[0]}}} has no value in this configuration"
+        ) from None
+
+
+def _parameters_text(file: ParametersFile, request: RunRequest, values: Mapping[str, str]) -> str:
+    if file.template is None:
+        return json.dumps(dict(request.config.options), indent=2) + "\n"
+    return _filled(file.template, values, f"the template of {file.name}")
+
+
+def _trial_text(spec: CommandSpec, request: RunRequest, directory: Path) -> str:
+    """What `lsmtune.trial` reads: only ever added to, as the program may have an older one."""
+    document = {
+        "parameters": dict(request.config.options),
+        "seed": request.seed,
+        "trial": request.trial,
+        "num": request.workload.num,
+        "directory": os.fspath(directory),
+        "metrics": list(spec.metrics),
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+# ----------
+# The command runner: a program of the user's own performs the run and says what it measured.
+
+_PLACES = ("LSMTUNE_RESULTS", "standard output")
+
+
+class CommandRunner:
+    """Performs runs by starting the program of `spec`; see `base.Runner` for its obligations.
+
+    `environment` is what the program inherits. A run's directory holds `work`, which is the
+    program's own, `stdout.log` and, as for every engine, `engine.log`: what it printed to stderr.
+    """
+
+    def __init__(
+        self,
+        spec: CommandSpec,
+        *,
+        environment: Mapping[str, str] = os.environ,
+        clock: Clock = time.monotonic,
+        wall_clock: Clock = time.time,
+    ) -> None:
+        self._spec = spec
+        self._environment = environment
+        self._clock = clock
+        self._wall_clock = wall_clock
+
+    def run(
+        self,
+        request: RunRequest,
+        on_message: OnMessage | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Measurement:
+        """One run; intermediate results come to `on_message` as `Reported`.
+
+        A program that exits with another status than 0 has crashed, whatever it reported. One that
+        reports something useless, or lacks a metric, is `invalid`. Raises InputError when the
+        program or the folder cannot be used, LsmtuneError when the disk has no space for a run.
+        """
+        check_directory(request.directory)
+        check_free_space(request.directory)
+        # The program starts in the folder of its study file: a path from here means nothing there.
+        request = replace(request, directory=request.directory.absolute())
+        heard = _Heard(self._spec, on_message)
+        started, started_unix_s = self._clock(), self._wall_clock()
+        usage = Usage(0.0, 0)
+        try:
+            setting = make_setting(self._spec, request, self._environment)
+        except MissingValueError as error:
+            judgement = _invalid(str(error))
+        else:
+            judgement, usage = self._perform(request, setting, heard, cancel)
+        return Measurement(
+            outcome=judgement.outcome,
+            engine=request.engine,
+            options=request.config.engine_options(),
+            workload=request.workload.name,
+            seed=request.seed,
+            started_unix_s=started_unix_s,
+            elapsed_s=self._clock() - started,
+            cpu_s=usage.cpu_s,
+            rss_bytes_max=usage.rss_bytes_max or None,
+            error=judgement.error,
+            warnings=judgement.warnings,
+            reported=heard.metrics,
+            intermediate=tuple(heard.intermediate),
+        )
+
+    def _perform(
+        self,
+        request: RunRequest,
+        setting: Setting,
+        heard: _Heard,
+        cancel: threading.Event | None,
+    ) -> tuple[Judgement, Usage]:
+        stdout, stderr = request.directory / STDOUT, request.directory / ENGINE_LOG
+        process = CommandProcess(
+            setting.arguments,
+            setting.environment,
+            self._spec.folder,
+            stdout,
+            stderr,
+            setting.followed,
+        )
+        ending = None
+        with process:
+            try:
+                ending = watch(
+                    process, request.directory, request.limits, heard.take, cancel, self._clock
+                )
+            except (ResultError, UnreadableError) as error:
+                judgement = _invalid(str(error))
+        if ending is not None:
+            log_tail = tail_of(stderr) or tail_of(stdout)
+            judgement = judge_program(ending, setting.arguments[0], log_tail)
+        if judgement.outcome is Outcome.OK:
+            judgement = heard.finish(setting, request)
+        return judgement, process.usage
+
+
+@dataclass
+class _Heard:
+    """What a program has said so far."""
+
+    spec: CommandSpec
+    on_message: OnMessage | None
+    metrics: dict[str, float] = field(default_factory=dict)
+    intermediate: list[IntermediateReport] = field(default_factory=list)
+    lines: list[int] = field(default_factory=lambda: [0] * len(_PLACES))
+
+    def take(self, line: tuple[int, bytes]) -> bool:
+        """Takes a line of one of the followed files; none of them is ever known to be the last."""
+        place, text = line
+        self.lines[place] += 1
+        if place == 1 and not text.lstrip().startswith(b"{"):
+            return False  # standard output is free for other text
+        said = read_line(text, f"{_PLACES[place]}, line {self.lines[place]}")
+        if not isinstance(said, Reported):
+            self.metrics.update(said)
+            return False
+        self.intermediate.append(IntermediateReport(said.step, dict(said.metrics)))
+        if self.on_message is not None:
+            self.on_message(said)
+        return False
+
+    def finish(self, setting: Setting, request: RunRequest) -> Judgement:
+        """What the program reported at its end, now that it has exited well."""
+        try:
+            stdout = request.directory / STDOUT
+            self.metrics.update(final_results(self.spec.results, setting.directory, stdout))
+            check_complete(self.metrics, self.spec.metrics)
+        except ResultError as error:
+            return _invalid(str(error))
+        return Judgement(Outcome.OK)
+
+
+def judge_program(ending: Ending, program: str, log_tail: str) -> Judgement:
+    """How `program` ended: what lsmtune did to it counts more than how it died of that."""
+    if ending.outcome is not None:
+        why = f"{program}: {ending.why}"
+        return died(ending.outcome, why, log_tail)
+    if ending.exit_status == 0:
+        return Judgement(Outcome.OK)
+    if ending.exit_status > 0:
+        return died(Outcome.CRASHED, f"{program} exited with status {ending.exit_status}", log_tail)
+    return judge_death(ending.exit_status, f"in {program}", log_tail)
+
+
+def _invalid(why: str) -> Judgement:
+    return Judgement(Outcome.INVALID, RunError("result", why))

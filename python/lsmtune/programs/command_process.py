@@ -1,0 +1,315 @@
+"""Opening what a program of the user's own left behind: a file, and nothing that never ends."""
+
+from __future__ import annotations
+
+import os
+import resource
+import signal
+import stat
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import BinaryIO
+
+import psutil
+
+from lsmtune.driver.process import has_ended, not_started, resident_bytes_of_all
+from lsmtune.errors import LsmtuneError
+
+
+class NotPlainError(Exception):
+    """A pipe, a device or a directory stands where a file belongs; `str()` says so."""
+
+
+def open_plain(path: Path) -> BinaryIO:
+    """The regular file at `path`, for reading. Raises NotPlainError, or OSError.
+
+    A pipe without a writer would keep us from the run's deadline, and a device has no end.
+    """
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    if stat.S_ISREG(os.fstat(descriptor).st_mode):
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    raise NotPlainError("is no regular file")
+
+
+# ----------
+# A file that a program appends lines to, read while it grows.
+
+# A program that never stops talking must not keep us from its limits: this much takes some 50 ms.
+_BYTES_PER_READ = 1 << 17
+_LINE_BYTES_MAX = 1 << 20  # far above any result; bounds our memory against a garbage writer
+
+
+class UnreadableError(LsmtuneError):
+    """The file cannot be followed; `str()` says which and why."""
+
+
+class LineTooLongError(UnreadableError):
+    """A line of absurd length; `str()` says how long and in which file."""
+
+
+class FollowedFile:
+    """The lines of the file at `path`, which need not exist yet."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._offset = 0
+        self._unfinished = b""
+
+    def read(self) -> tuple[list[bytes], bool]:
+        """Whole lines that were added since the last call, and whether more is there already.
+
+        A file that became shorter was begun anew and is read from its start. Raises
+        LineTooLongError, and UnreadableError for what a program put in the file's place.
+        """
+        chunk = self._new_bytes()
+        *whole, self._unfinished = (self._unfinished + chunk).split(b"\n")
+        if len(self._unfinished) > _LINE_BYTES_MAX:
+            raise LineTooLongError(
+                f"{self._path.name}: a line of more than {_LINE_BYTES_MAX} bytes"
+            )
+        return [line for line in whole if line.strip()], len(chunk) == _BYTES_PER_READ
+
+    def last(self) -> list[bytes]:
+        """The last line, if it has no line end: for when nothing can follow any more."""
+        line, self._unfinished = self._unfinished, b""
+        return [line] if line.strip() else []
+
+    def _new_bytes(self) -> bytes:
+        try:
+            with open_plain(self._path) as file:
+                if os.fstat(file.fileno()).st_size < self._offset:
+                    self._offset, self._unfinished = 0, b""
+                file.seek(self._offset)
+                chunk = file.read(_BYTES_PER_READ)
+        except FileNotFoundError:
+            return b""
+        except NotPlainError as error:
+            raise UnreadableError(f"{self._path.name}: {error}") from None
+        except OSError as error:
+            raise UnreadableError(f"{self._path.name}: cannot be read: {error.strerror}") from None
+        self._offset += len(chunk)
+        return chunk
+
+
+# ----------
+# What ends a run when the tuner is killed: a program knows nothing of the tuner's death.
+
+# The shell waits for a line that never comes; end of file means that the tuner is gone.
+_SCRIPT = 'read -r _; kill -KILL "-$1"'
+
+
+class OrphanGuard:
+    """A small process that kills the process group `group` when this process dies.
+
+    A context manager: on the way out the guard is ended, and nobody is killed. It has to be left
+    before the group's leader is reaped, because the number may then become another's.
+    """
+
+    def __init__(self, group: int) -> None:
+        # No descriptor but these three is handed on, so that only this process holds the pipe open.
+        self._popen = subprocess.Popen(
+            ["/bin/sh", "-c", _SCRIPT, "sh", str(group)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+
+    def __enter__(self) -> OrphanGuard:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the guard."""
+        self._popen.kill()
+        self._popen.wait()
+        if self._popen.stdin is not None:
+            self._popen.stdin.close()
+
+
+# ----------
+# A program of the user's own as a child process: what it prints is kept, its whole tree ends.
+#
+# It leads a session of its own, like the driver. Unlike the driver it may start processes, so that
+# memory is that of the tree; and it does not listen, so that a cancellation is a SIGTERM and a
+# guard takes the tuner's place when that is killed.
+
+_POLL_S = 0.01
+_TREE_TICK_S = 0.1  # finding the tree takes the kernel a look at every process of the machine
+_KIB = 1024
+
+
+@dataclass(frozen=True)
+class Usage:
+    """What the tree of processes took, as far as it was waited for by its parents."""
+
+    cpu_s: float
+    rss_bytes_max: int
+
+
+class CommandProcess:
+    """A started program. `followed` are the files whose lines are read while it runs; each line
+    comes with the index of its file.
+
+    A context manager: on the way out the process group and every other process of the tree that
+    was seen are killed, and the program is reaped. Not thread-safe; each run has its own.
+    """
+
+    def __init__(
+        self,
+        arguments: Sequence[str],
+        environment: Mapping[str, str],
+        folder: Path,
+        stdout: Path,
+        stderr: Path,
+        followed: Sequence[Path],
+        stdin: Path | None = None,
+    ) -> None:
+        """Starts the program in `folder`, which reads the file `stdin`, nothing where None.
+
+        Raises InputError if it cannot be started.
+        """
+        self._files = [FollowedFile(path) for path in followed]
+        self._popen = _spawn(arguments, environment, folder, (stdin, stdout, stderr))
+        self._seen: dict[int, psutil.Process] = {}
+        self._tree_bytes = 0
+        self._next_look = time.monotonic()
+        self.usage = Usage(0.0, 0)
+        try:
+            self._guard = OrphanGuard(self._popen.pid)
+        except BaseException:
+            self._end()
+            raise
+
+    def __enter__(self) -> CommandProcess:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.reap()
+
+    def lines(self, timeout_s: float) -> tuple[list[tuple[int, bytes]], bool]:
+        """Lines that were added within `timeout_s`, and whether more is there already."""
+        end = time.monotonic() + timeout_s
+        while True:
+            exited = self.exited()  # asked before reading: then nothing can come after what is read
+            lines, more = self._read()
+            if exited and not lines and not more:
+                return self._last(), False
+            if lines or more or time.monotonic() >= end:
+                return lines, more
+            time.sleep(_POLL_S)
+
+    def _read(self) -> tuple[list[tuple[int, bytes]], bool]:
+        found: list[tuple[int, bytes]] = []
+        more = False
+        for index, file in enumerate(self._files):
+            lines, remains = file.read()
+            found += [(index, line) for line in lines]
+            more |= remains
+        return found, more
+
+    def _last(self) -> list[tuple[int, bytes]]:
+        return [(index, line) for index, file in enumerate(self._files) for line in file.last()]
+
+    def exited(self) -> bool:
+        """Whether the program has ended. It stays a zombie until it is reaped."""
+        return self._popen.returncode is not None or has_ended(self._popen.pid)
+
+    def ask_to_stop(self) -> None:
+        """SIGTERM to the whole process group."""
+        with suppress(ProcessLookupError):
+            os.killpg(self._popen.pid, signal.SIGTERM)
+
+    def resident_bytes(self, limit: int) -> int:
+        """Resident memory of the whole tree, looked at anew every 100 ms."""
+        if time.monotonic() >= self._next_look:
+            self._look()
+            self._tree_bytes = resident_bytes_of_all(self._seen.values(), limit)
+            most = max(self.usage.rss_bytes_max, self._tree_bytes)
+            self.usage = Usage(self.usage.cpu_s, most)
+            self._next_look = time.monotonic() + _TREE_TICK_S
+        return self._tree_bytes
+
+    def _look(self) -> None:
+        """Brings `_seen` up to date: the tree, and what has left it but was in it once."""
+        with suppress(psutil.NoSuchProcess):
+            program = psutil.Process(self._popen.pid)
+            tree = [program, *program.children(recursive=True)]
+            self._seen |= {process.pid: process for process in tree}
+        self._seen = {pid: one for pid, one in self._seen.items() if one.is_running()}
+
+    def reap(self) -> int:
+        """Kills what is left of the tree; the program's exit status, negative for a signal."""
+        if self._popen.returncode is None:
+            try:
+                self._guard.close()
+            finally:
+                self._end()
+        return self._popen.returncode
+
+    def _end(self) -> None:
+        self._look()
+        with suppress(ProcessLookupError):
+            os.killpg(self._popen.pid, signal.SIGKILL)
+        for process in self._seen.values():
+            with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
+                process.kill()
+        _, status, used = os.wait4(self._popen.pid, 0)
+        self._popen.returncode = os.waitstatus_to_exitcode(status)
+        rss_bytes_max = max(self.usage.rss_bytes_max, peak_of_child_bytes(used.ru_maxrss))
+        self.usage = Usage(used.ru_utime + used.ru_stime, rss_bytes_max)
+
+
+def peak_of_child_bytes(maxrss_kib: int) -> int:
+    """Peak resident memory by a child's `ru_maxrss` (KiB: getrusage(2)); 0 where it tells nothing.
+
+    Linux carries the peak of the process that it was forked from over into it (`exec_mmap` in
+    fs/exec.c), and the memory of a child before its `exec` is ours: only a larger figure than our
+    own is the program's.
+    """
+    own_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return maxrss_kib * _KIB if maxrss_kib > own_kib else 0
+
+
+def _spawn(
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    folder: Path,
+    streams: tuple[Path | None, Path, Path],
+) -> subprocess.Popen[bytes]:
+    stdin, stdout, stderr = streams
+    try:
+        with (
+            (stdin or Path(os.devnull)).open("rb") as given,
+            stdout.open("wb") as output,
+            stderr.open("wb") as errors,
+        ):
+            return subprocess.Popen(
+                arguments,
+                cwd=folder,
+                env=environment,
+                stdin=given,
+                stdout=output,
+                stderr=errors,
+                start_new_session=True,
+            )
+    except OSError as error:
+        raise not_started(arguments[0], error) from error

@@ -1,0 +1,194 @@
+"""Which program a file is, by its answer to `--help`: both db_benches have one name.
+
+RocksDB's db_bench  help of gflags with `-benchmarks (`, on stdout
+LevelDB's db_bench  "Invalid flag '--help'", on stderr
+YCSB-cpp            "Usage:" and "-load: run the loading phase of the workload", on stdout
+ekvsb               help of clap with its commands `run`, `workload`, `summary` and `plot`
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from lsmtune.driver.process import not_started
+from lsmtune.errors import InputError
+from lsmtune.programs.output import gflags_known, unknown_flag
+from lsmtune.programs.program import FoundProgram, Observed, Program
+
+ROCKSDB_DB_BENCH = "rocksdb-db_bench"
+LEVELDB_DB_BENCH = "leveldb-db_bench"
+YCSB_CPP = "ycsb-cpp"
+EKVSB = "ekvsb"
+
+_ANSWERS = (
+    (ROCKSDB_DB_BENCH, re.compile(r"^ +-benchmarks \(", re.MULTILINE)),
+    (LEVELDB_DB_BENCH, re.compile(r"^Invalid flag '--help'", re.MULTILINE)),
+    (YCSB_CPP, re.compile(r"^ *-load: run the loading phase of the workload", re.MULTILINE)),
+    (EKVSB, re.compile(r"^ +summary +Shows summary of a benchmark result", re.MULTILINE)),
+)
+_VERSION = re.compile(r"db_bench version (?P<version>[0-9.]+)")
+
+
+def recognised(answer: str) -> str | None:
+    """The program that says `answer`, stdout and stderr, when asked for `--help`; None: another."""
+    return next((name for name, pattern in _ANSWERS if pattern.search(answer)), None)
+
+
+def stated_version(answer: str) -> str | None:
+    """The version that RocksDB's db_bench says when asked for `--version`."""
+    match = _VERSION.search(answer)
+    return None if match is None else match["version"]
+
+
+# ----------
+# Finding a program by its path or on PATH, and asking it what it is.
+#
+# Both db_benches have one name, so that a file is what it answers to `--help`, not what it is
+# called.
+
+PROGRAM_FLAG = "--program"
+_PATIENCE_S = 10.0
+_BINDING_CHUNK_BYTES = 1 << 20
+
+
+def find_program(
+    program: Program,
+    engine_name: str,
+    path: Path | None = None,
+    *,
+    source: str = PROGRAM_FLAG,
+    field: str = "",
+    environment: Mapping[str, str] = os.environ,
+) -> FoundProgram:
+    """The program at `path`, or the first one on PATH that is it.
+
+    Raises InputError: at `path`, naming `source` and `field`, where it is another one or cannot be
+    started; without a path where PATH has none, with what was seen there.
+    """
+    program.info.check_engine(engine_name)
+    if path is not None:
+        found = identify(path)
+        if found is None or found.name != program.name:
+            what = "no program that lsmtune knows" if found is None else found.name
+            raise InputError(
+                source, field, found=str(path), why=f"is {what}", allowed=f"a {program.name}"
+            )
+        if not serves(found, engine_name):
+            why = f"was built without {engine_name}"
+            raise InputError(source, field, found=str(path), why=why, allowed="a build with it")
+        return found
+    seen: list[str] = []
+    for candidate in _candidates(program, engine_name, environment):
+        found = identify(candidate)
+        if found is not None and found.name == program.name and serves(found, engine_name):
+            return found
+        seen.append(f"{candidate} is {_strange(found, engine_name, program)}")
+    names = ", ".join(_names(program, engine_name))
+    why = f"not on PATH: looked for {names}" + "".join(f"; {line}" for line in seen)
+    raise InputError(f"--runner {program.name}", why=why, allowed="--program PATH of one")
+
+
+def _strange(found: FoundProgram | None, engine_name: str, program: Program) -> str:
+    if found is None:
+        return "another program"
+    return f"built without {engine_name}" if found.name == program.name else found.name
+
+
+def _names(program: Program, engine_name: str) -> list[str]:
+    return [name.format(engine=engine_name) for name in program.info.executables]
+
+
+def _candidates(
+    program: Program, engine_name: str, environment: Mapping[str, str]
+) -> Iterator[Path]:
+    """Executables of the right names, in the order of PATH, each file once."""
+    seen: set[Path] = set()
+    for folder in environment.get("PATH", os.defpath).split(os.pathsep):
+        for name in _names(program, engine_name):
+            path = Path(folder or ".") / name
+            if path.is_file() and os.access(path, os.X_OK) and path.resolve() not in seen:
+                seen.add(path.resolve())
+                yield path
+
+
+def identify(path: Path) -> FoundProgram | None:
+    """What the program at `path` is; None for one that lsmtune does not know.
+
+    Raises InputError where it cannot be started.
+    """
+    path = path.absolute()
+    answer = _answer(path, ["--help"])
+    name = recognised(answer)
+    if name is None:
+        return None
+    found = FoundProgram(name, path)
+    if name == ROCKSDB_DB_BENCH:
+        version = stated_version(_answer(path, ["--version"]))
+        return replace(found, version=version, flags=gflags_known(answer))
+    return found
+
+
+def serves(found: FoundProgram, engine_name: str) -> bool:
+    """Whether the program works on `engine_name`: YCSB-cpp has the bindings it was built with.
+
+    It holds the names of their properties, such as `rocksdb.dbname`; asking would need a database.
+    """
+    return found.name != YCSB_CPP or _holds(found.path, f"{engine_name}.dbname".encode())
+
+
+def _holds(path: Path, wanted: bytes) -> bool:
+    before = b""
+    with path.open("rb") as file:
+        while chunk := file.read(_BINDING_CHUNK_BYTES):
+            if wanted in before + chunk:
+                return True
+            before = chunk[-len(wanted) :]
+    return False
+
+
+def introduced(program: Program, found: FoundProgram) -> Observed:
+    """Version, build and warnings as the program states them; nothing where it states none."""
+    introduction = program.introduction
+    if introduction is None:
+        return Observed({}, version=found.version)
+    with tempfile.TemporaryDirectory(prefix="lsmtune-program-") as folder:
+        arguments = [text.format(database=f"{folder}/db") for text in introduction.arguments]
+        text = _answer(found.path, arguments)
+    said = introduction.read(text)
+    return replace(said, version=said.version or found.version)
+
+
+def check_arguments(
+    program: Program, found: FoundProgram, arguments: Sequence[str], source: str, field: str = ""
+) -> None:
+    """Raises InputError for an argument with a flag that the program is known not to have."""
+    known = found.flags or program.info.known_flags
+    for argument in arguments:
+        name = argument.lstrip("-").partition("=")[0]
+        if argument.startswith("--") and known and name not in known:
+            refused = unknown_flag(argument, known)
+            why = f"unknown flag of {program.name}"
+            raise InputError(source, field, found=argument, why=why, nearest=refused.nearest)
+
+
+def _answer(path: Path, arguments: Sequence[str]) -> str:
+    """All that the program prints; nothing where it takes longer than it should."""
+    try:
+        done = subprocess.run(
+            [str(path), *arguments],
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            timeout=_PATIENCE_S,
+            check=False,
+        )
+    except subprocess.TimeoutExpired:
+        return ""
+    except OSError as error:
+        raise not_started(str(path), error) from None
+    return (done.stderr + b"\n" + done.stdout).decode(errors="replace")

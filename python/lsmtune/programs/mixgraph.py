@@ -1,0 +1,236 @@
+"""How db_bench's `mixgraph` is called for a mix of operations, and what it does otherwise.
+
+Facts from `MixGraph` and what it uses in RocksDB's `tools/db_bench_tool.cc`, 7.8 to 11:
+
+- one random number decides the key, the operation (modulo the sum of the shares in thousandths,
+  each rounded up), the value's size and the scan's length;
+- `key_dist_a` or `key_dist_b` of 0 means uniform keys, whatever `keyrange_dist_*` say;
+- the k-th hottest key is a hash of k, over all keys or those of its range, and ranges are shuffled;
+- values below 10 bytes become 10, above `mix_max_value_size` wrap around, as scans do;
+- the sine needs `sine_mix_rate`; it limits reads and writes apart, in hundreds, from the first
+  interval's end on, and not before the credit is spent with which both limits begin: a period of
+  100 ms at a million a second. Each thread sets the limits up anew. An amplitude below 1 is a
+  division by zero (`AddNoise`), and a build with assertions ends where a limit is below 1000 a
+  second, as hundreds are asked for in periods of 100 ms (`GenericRateLimiter::Request`).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from lsmtune.model.workload import Distribution, Mix, Phase, SineRate, StepRate, Workload
+from lsmtune.programs.output import cannot
+
+BENCHMARK = "mixgraph"
+RATIOS: Mapping[str, str] = {
+    "get": "mix_get_ratio",
+    "put": "mix_put_ratio",
+    "scan": "mix_seek_ratio",
+}
+_LEAST_VALUE = 10
+_MOST_VALUE = 1 << 20
+_RANGE_MAX = 1000  # QueryDecider: shares in thousandths
+_SHARE_TOLERANCE = 0.01  # a larger change of a share is said
+_FULL_TURN = 2 * math.pi
+_INTERVAL_MS_LEAST, _INTERVAL_MS_MOST = 100, 5000  # 5000 in the published commands
+_INTERVALS = 100
+_LIMIT_LEAST_OPS_S = 1000
+_KEYS = "ranges with key_a and key_b, power, zipfian with theta below 1, uniform"
+
+
+def mixgraph_flags(program: str, workload: Workload, phase: Phase, mix: Mix) -> dict[str, str]:
+    """The flags, less the number of operations, that perform `mix` in `phase`.
+
+    Raises InputError, naming `program` and the phase's field, for what mixgraph cannot do.
+    """
+    strange = [name for name, _ in mix.operations if name not in RATIOS]
+    if strange:
+        field = f"{phase.name}: operations"
+        raise cannot(program, field, found=strange[0], allowed=", ".join(RATIOS))
+    if mix.first != 0 or mix.records != workload.num:
+        found = f"{mix.first} to {mix.first + mix.records - 1}"
+        allowed = f"all keys, 0 to {workload.num - 1}"
+        raise cannot(program, f"{phase.name}: records", found=found, allowed=allowed)
+    shares = _shares(mix)
+    flags = {flag: repr(shares.get(name, 0.0)) for name, flag in RATIOS.items()}
+    flags |= _key_flags(program, workload, phase, mix.keys)
+    if "put" in shares:
+        flags |= _value_flags(program, workload, phase, mix.value_sizes)
+    if "scan" in shares:
+        flags |= _scan_flags(program, phase, mix.scan_lengths)
+    return flags | _rate_flags(program, phase)
+
+
+def mixgraph_differences(workload: Workload, phase: Phase, mix: Mix) -> Iterator[str]:
+    """What mixgraph does otherwise than `mix` says, a line each; of a mix that it can perform."""
+    lead = f"db_bench's mixgraph ({phase.name})"
+    shares = _shares(mix)
+    thousandths = {name: math.ceil(_RANGE_MAX * share) for name, share in shares.items()}
+    whole = sum(thousandths.values())
+    performed = {name: count / whole for name, count in thousandths.items()}
+    if any(abs(performed[name] / share - 1) > _SHARE_TOLERANCE for name, share in shares.items()):
+        said = ", ".join(f"{name} {share:.3g}" for name, share in performed.items())
+        yield f"{lead} rounds shares up to thousandths: {said}"
+    sizes = {"put": "value size", "scan": "scan length"}
+    drawn = [sizes[name] for name in sizes if name in shares]
+    if len(shares) > 1 and mix.operation_by_key != 1:
+        drawn.insert(0, "operation")
+    if drawn:
+        what = ", ".join(drawn)
+        yield f"{lead} decides key, {what} by one draw: they depend on each other"
+    if "put" in shares and mix.value_sizes is not None and mix.value_sizes.name == "pareto":
+        high = mix.value_sizes.get("high")
+        yield f"{lead} wraps values above {high} bytes around and makes 10 of those below 10"
+    if "scan" in shares and mix.scan_lengths is not None and mix.scan_lengths.name == "pareto":
+        yield f"{lead} wraps scan lengths around at {mix.scan_lengths.get('high')}"
+    yield from _key_differences(lead, workload, mix.keys)
+    if isinstance(phase.rate, SineRate):
+        after_s = _interval_ms(phase.rate) / 1000
+        yield (
+            f"{lead} limits the rate, after {after_s:g} s and 100000 reads or writes: an operation "
+            "that waits is late without being slow"
+        )
+        yield from _limit_difference(lead, shares, phase.rate)
+
+
+def _limit_difference(lead: str, shares: Mapping[str, float], wave: SineRate) -> Iterator[str]:
+    least_ops_s = wave.mean_ops_s - wave.amplitude_ops_s
+    writes = shares.get("put", 0.0)
+    limits = [share * least_ops_s for share in (writes, 1.0 - writes) if share > 0]
+    if min(limits) < _LIMIT_LEAST_OPS_S:
+        yield (
+            f"{lead} with assertions enabled aborts at a limit below {_LIMIT_LEAST_OPS_S} a "
+            f"second; one goes down to {min(limits):.0f}"
+        )
+
+
+def _shares(mix: Mix) -> dict[str, float]:
+    total = math.fsum(weight for _, weight in mix.operations)
+    shares: dict[str, float] = {}
+    for name, weight in mix.operations:
+        shares[name] = shares.get(name, 0.0) + weight / total
+    return shares
+
+
+def _key_flags(
+    program: str, workload: Workload, phase: Phase, keys: Distribution
+) -> dict[str, str]:
+    given = {name: value for name, value in keys.parameters if isinstance(value, int | float)}
+    theta = given.get("theta", 0.0)
+    if keys.name == "uniform":
+        return {}
+    if keys.name == "power":
+        return _power(given["a"], given["b"])
+    if keys.name == "ranges" and given.get("key_a") and given.get("key_b"):
+        ranges = {f"keyrange_dist_{name}": repr(float(given[name])) for name in "abcd"}
+        number = {"keyrange_num": str(given["ranges"])}
+        return {**number, **ranges, **_power(given["key_a"], given["key_b"])}
+    if keys.name == "zipfian" and 0 < theta < 1:
+        # The sum of k^-theta up to x is about x^(1 - theta) / (1 - theta).
+        return _power(workload.num ** (theta - 1.0), 1.0 - theta)
+    found = f"{keys.name} with theta {theta:g}" if keys.name == "zipfian" else keys.name
+    found = "ranges without key_a and key_b" if keys.name == "ranges" else found
+    why = "it would draw uniform keys" if keys.name == "ranges" else ""
+    raise cannot(program, f"{phase.name}: keys", found=found, why=why, allowed=_KEYS)
+
+
+def _power(a: float, b: float) -> dict[str, str]:
+    return {"key_dist_a": repr(float(a)), "key_dist_b": repr(float(b))}
+
+
+def _key_differences(lead: str, workload: Workload, keys: Distribution) -> Iterator[str]:
+    if keys.name == "uniform":
+        return
+    ranges = int(_number(keys, "ranges")) if keys.name == "ranges" else 1
+    if keys.name == "ranges":
+        yield f"{lead} shuffles key ranges; hot keys have the same offsets in each"
+        if workload.num % ranges:
+            rest = workload.num % ranges
+            yield f"{lead} never touches the last {rest} keys, which fill no range"
+    if keys.name == "zipfian":
+        first = workload.num ** (_number(keys, "theta") - 1.0)
+        yield f"{lead} scatters hot keys over all others: they are no neighbours"
+        yield f"{lead} has a power law for the zipfian: the hottest key has a share of {first:.2g}"
+    grains = workload.num // ranges
+    if keys.get("key_grains" if keys.name == "ranges" else "grains") != grains:
+        where = "in a range " if keys.name == "ranges" else ""
+        yield f"{lead} has {grains} random numbers for keys {where}and never asks for some"
+
+
+def _value_flags(
+    program: str, workload: Workload, phase: Phase, sizes: Distribution | None
+) -> dict[str, str]:
+    sizes = sizes or Distribution.of("constant", size=workload.value_bytes)
+    field = f"{phase.name}: value_sizes"
+    low, high = _bounds(program, field, sizes)
+    if low < _LEAST_VALUE or high > _MOST_VALUE or (sizes.name == "pareto" and low > _LEAST_VALUE):
+        allowed = f"low {_LEAST_VALUE}, high at most {_MOST_VALUE}"
+        raise cannot(program, field, found=f"{low} to {high} bytes", allowed=allowed)
+    return {**_pareto("value", sizes), "mix_max_value_size": str(high)}
+
+
+def _scan_flags(program: str, phase: Phase, lengths: Distribution | None) -> dict[str, str]:
+    lengths = lengths or Distribution.of("constant", size=1)
+    field = f"{phase.name}: scan_lengths"
+    low, high = _bounds(program, field, lengths)
+    if lengths.name == "pareto" and low != 1:
+        raise cannot(program, field, found=f"from {low}", allowed="low 1")
+    # Lengths are taken modulo the maximum.
+    most = high + 1 if lengths.name == "constant" else high
+    return {**_pareto("iter", lengths), "mix_max_scan_len": str(most)}
+
+
+def _bounds(program: str, field: str, sizes: Distribution) -> tuple[int, int]:
+    if sizes.name == "constant":
+        size = int(_number(sizes, "size"))
+        return size, size
+    if sizes.name != "pareto":
+        raise cannot(program, field, found=sizes.name, allowed="pareto, constant")
+    return int(_number(sizes, "low")), int(_number(sizes, "high"))
+
+
+def _pareto(prefix: str, sizes: Distribution) -> dict[str, str]:
+    """A constant is the location of a distribution without a scale."""
+    if sizes.name == "constant":
+        given = {"theta": _number(sizes, "size"), "k": 1.0, "sigma": 0.0}
+    else:
+        given = {name: _number(sizes, name) for name in ("theta", "k", "sigma")}
+    return {f"{prefix}_{name}": repr(float(value)) for name, value in given.items()}
+
+
+def _number(of: Distribution, name: str) -> float:
+    value = of.get(name)
+    if not isinstance(value, int | float):
+        raise TypeError(f"{of.name}: {name} is {value!r}, no number")
+    return value
+
+
+def _rate_flags(program: str, phase: Phase) -> dict[str, str]:
+    field = f"{phase.name}: rate"
+    if phase.rate_ops_s is not None or isinstance(phase.rate, StepRate):
+        why = "it holds no rate by the intended start of each operation"
+        raise cannot(program, field, why=why, allowed="a sine, as a limit")
+    if phase.rate is None:
+        return {}
+    if phase.threads > 1:
+        why = "each thread would set up the sine's limits anew under the others"
+        raise cannot(program, field, found=f"{phase.threads} threads", why=why, allowed="1 thread")
+    wave = phase.rate
+    if wave.amplitude_ops_s < 1:
+        why = "it divides by the amplitude in whole operations per second"
+        raise cannot(program, field, found=wave.amplitude_ops_s, why=why, allowed="1 or more")
+    return {
+        "sine_mix_rate": "true",
+        "sine_mix_rate_interval_milliseconds": str(_interval_ms(wave)),
+        "sine_a": repr(float(wave.amplitude_ops_s)),
+        "sine_b": repr(_FULL_TURN / wave.period_s),
+        "sine_c": repr(_FULL_TURN * wave.offset_s / wave.period_s),
+        "sine_d": repr(float(wave.mean_ops_s)),
+    }
+
+
+def _interval_ms(wave: SineRate) -> int:
+    """A hundredth of the wave, and no longer than in the published commands."""
+    part = round(wave.period_s * 1000 / _INTERVALS)
+    return min(_INTERVAL_MS_MOST, max(_INTERVAL_MS_LEAST, part))

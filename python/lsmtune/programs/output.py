@@ -1,0 +1,210 @@
+"""Reading what a program printed, line by line: where we are, what is next, what is wrong here."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+
+from lsmtune.errors import InputError, nearest_name
+from lsmtune.model.workload import Durability, PageCache, Phase, PhaseKind, SineRate, Workload
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of output: its number, counted from 1, and its text without the line break."""
+
+    number: int
+    text: str
+
+
+class LineReader:
+    """The lines of `text` in order; `source` names them in errors.
+
+    A carriage return inside a line starts the line anew, as on a terminal: programs that show
+    progress in place overwrite what they had there.
+    """
+
+    def __init__(self, text: str, source: str) -> None:
+        self.source = source
+        self._lines = [
+            Line(number, line.rstrip("\r").rsplit("\r", 1)[-1])
+            for number, line in enumerate(text.split("\n"), start=1)
+        ]
+        if self._lines and not self._lines[-1].text:
+            self._lines.pop()  # what follows the last line break is no line
+        self._next = 0
+
+    def peek(self) -> Line | None:
+        """The next line, which stays; None after the last one."""
+        return self._lines[self._next] if self._next < len(self._lines) else None
+
+    def take(self) -> Line:
+        """The next line, which is consumed. Raises `InputError` where there is none."""
+        line = self.peek()
+        if line is None:
+            raise InputError(self.source, why="ends in the middle of a result")
+        self._next += 1
+        return line
+
+    def take_if(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """The match of the whole next line, which is consumed then; None, and it stays."""
+        line = self.peek()
+        match = pattern.fullmatch(line.text) if line is not None else None
+        if match is not None:
+            self._next += 1
+        return match
+
+    def expect(self, pattern: re.Pattern[str], allowed: str) -> re.Match[str]:
+        """The match of the whole next line. Raises `InputError` that says what is `allowed`."""
+        line = self.peek()
+        match = self.take_if(pattern)
+        if match is None:
+            found = line.text if line is not None else "the end"
+            number = line.number if line is not None else len(self._lines) + 1
+            raise InputError(self.source, f"line {number}", found=found, allowed=allowed)
+        return match
+
+    def refuse(self, line: Line, allowed: str) -> InputError:
+        """The error that says what `line` should have been."""
+        return InputError(self.source, f"line {line.number}", found=line.text, allowed=allowed)
+
+
+# ----------
+# How programs refuse a flag that they do not know, and what they say they know.
+#
+# RocksDB's db_bench  "ERROR: unknown command line flag 'val_size'"   (gflags)
+# LevelDB's db_bench  "Invalid flag '--val_size=100'"
+# YCSB-cpp            "Unknown option '-x'", with exit status 0
+# ekvsb               "error: unexpected argument '--val-size' found" (clap)
+
+_REFUSALS = (
+    re.compile(r"ERROR: unknown command line flag '(?P<flag>[^']*)'"),
+    re.compile(r"Invalid flag '(?P<flag>[^']*)'"),
+    re.compile(r"Unknown option '(?P<flag>[^']*)'"),
+    re.compile(r"error: (?:unexpected argument|Found argument) '(?P<flag>[^']*)'.*"),
+)
+# gflags: `    -value_size (Size of each value ...) type: int32 default: 100`.
+_HELP_FLAG = re.compile(r"^ +-(?P<flag>[A-Za-z0-9_]+) \(", re.MULTILINE)
+
+
+@dataclass(frozen=True)
+class RefusedFlag:
+    """A flag that a program did not take, without its value; `nearest` is "" where none is near."""
+
+    flag: str
+    nearest: str
+
+    @property
+    def line(self) -> str:
+        """What to tell the user."""
+        hint = f"; did you mean {self.nearest}?" if self.nearest else ""
+        return f"unknown flag {self.flag}{hint}"
+
+
+def refused_flag(text: str, known: Collection[str] = ()) -> RefusedFlag | None:
+    """The flag that `text`, a program's stderr, says it does not know; None where it does not.
+
+    `known` are the program's flags, without dashes.
+    """
+    for line in text.splitlines():
+        for pattern in _REFUSALS:
+            if (match := pattern.match(line.strip())) is not None:
+                return unknown_flag(match["flag"], known)
+    return None
+
+
+def unknown_flag(flag: str, known: Collection[str]) -> RefusedFlag:
+    """`flag` as an unknown one, beside the nearest of `known`."""
+    name = flag.lstrip("-").partition("=")[0]
+    # A flag that is known, and refused all the same, is one of a newer version.
+    nearest = "" if name in known else nearest_name(name, known)
+    return RefusedFlag(f"--{name}", f"--{nearest}" if nearest else "")
+
+
+def gflags_known(help_text: str) -> tuple[str, ...]:
+    """The flags that the help of a program with gflags lists."""
+    return tuple(match["flag"] for match in _HELP_FLAG.finditer(help_text))
+
+
+# ----------
+# What programs can perform of a Workload: the checks that several of them share.
+#
+# Each raises one InputError whose source is the program and whose field is the workload's.
+
+NATIVE = "native"
+
+
+def cannot(
+    program: str, field: str, *, found: object = None, why: str = "", allowed: str = ""
+) -> InputError:
+    """The error for something that `program` cannot perform, and lsmtune's own driver can."""
+    said = why or "it cannot perform this"
+    return InputError(f"--runner {program}", field, found=found, why=said, allowed=allowed)
+
+
+def check_number_keys(program: str, workload: Workload) -> None:
+    """Refuses what db_bench and its like have no words for: keys of YCSB, several databases."""
+    if workload.keys is not None:
+        raise cannot(program, "keys", why="it has no keys of YCSB")
+    if workload.key_sizes is not None:
+        raise cannot(program, "key_sizes", why="its keys all have one size")
+    check_one_database(program, workload)
+
+
+def check_one_database(program: str, workload: Workload) -> None:
+    """Refuses several databases or column families, and a page cache emptied before measuring."""
+    if workload.databases != 1:
+        raise cannot(program, "databases", found=workload.databases, allowed="1")
+    if workload.column_families != 1:
+        raise cannot(program, "column_families", found=workload.column_families, allowed="1")
+    if workload.page_cache is PageCache.COLD:
+        raise cannot(program, "page_cache", found="cold", allowed="warm, direct")
+
+
+def check_durability(program: str, workload: Workload, can: Collection[Durability]) -> None:
+    """Refuses a durability that is not among those that the program `can` do."""
+    if workload.durability not in can:
+        allowed = ", ".join(durability.value for durability in Durability if durability in can)
+        raise cannot(program, "durability", found=workload.durability.value, allowed=allowed)
+
+
+def check_closed_loop(program: str, workload: Workload, *, waves: bool = False) -> None:
+    """Refuses rates, replays and companions in every phase.
+
+    With `waves` it leaves the rate of a mix that is a sine to the caller.
+    """
+    for phase in workload.phases:
+        wave = waves and phase.mix is not None and isinstance(phase.rate, SineRate)
+        if phase.is_open_loop and not wave:
+            raise cannot(
+                program,
+                f"{phase.name}: rate",
+                why="it holds no rate by the intended start of each operation",
+            )
+        if phase.replay is not None:
+            raise cannot(program, f"{phase.name}: replay", why="it replays no trace of lsmtune's")
+        if phase.companions:
+            raise cannot(program, f"{phase.name}: companions", why="its threads all do the same")
+
+
+def performing(workload: Workload) -> list[tuple[int, Phase]]:
+    """The phases that perform operations, with their places in the workload."""
+    return [
+        (index, phase)
+        for index, phase in enumerate(workload.phases)
+        if phase.kind is not PhaseKind.SETTLE
+    ]
+
+
+def settled_after(workload: Workload, index: int) -> int | None:
+    """The place of the settle phase right behind phase `index`; None where there is none."""
+    following = index + 1
+    if following < len(workload.phases) and workload.phases[following].kind is PhaseKind.SETTLE:
+        return following
+    return None
+
+
+def leading_settle(workload: Workload) -> bool:
+    """Whether the workload begins with a settle phase, before anything was written."""
+    return bool(workload.phases) and workload.phases[0].kind is PhaseKind.SETTLE

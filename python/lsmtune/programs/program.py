@@ -1,0 +1,315 @@
+"""What is known of a program that people trust, before any process of it is started."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from lsmtune.engines.exporters import export
+from lsmtune.errors import InputError
+from lsmtune.model.config import Build, Config, OptionValue
+from lsmtune.model.goal import METRICS
+from lsmtune.model.measurement import Interval, Latency, PhaseMeasurement
+from lsmtune.model.request import RunRequest
+from lsmtune.model.workload import Phase, PhaseKind, Workload
+from lsmtune.programs.db_bench import HistogramText
+
+# What no program tells of a phase, because none waits for what it left to flush and compact, and
+# none counts what the engine did behind it.
+NEVER_TOLD = frozenset(
+    {"drain_s", "sustained_throughput_ops_s", "total_with_drain_s"}
+    | {"user_bytes_written", "user_bytes_read"}
+    | {"write_amplification", "read_amplification", "space_amplification", "stall_s"}
+    | {"flushes", "flush_bytes", "compactions", "compaction_read_bytes", "compaction_write_bytes"}
+    | {"block_cache_hits", "block_cache_misses"}
+)
+LATENCIES = frozenset(f"latency_us_{name}" for name in ("mean", "p50", "p95", "p99", "p999", "max"))
+
+
+def all_told(_phase: Phase) -> frozenset[str]:
+    """For a program that tells of every phase what it tells of any."""
+    return frozenset()
+
+
+@dataclass(frozen=True)
+class ProgramInfo:
+    """A program that people trust.
+
+    `executables` are the names under which it is looked for on PATH, `{engine}` standing for the
+    engine's. `check` raises InputError for what of a workload it cannot perform on an engine.
+    `blind_to` has the metrics of a phase that it does not tell, beside `NEVER_TOLD`. `known_flags`
+    are used where it lists none. `note` is what to know when its figures stand beside others'.
+    """
+
+    name: str
+    engines: tuple[str, ...]
+    executables: tuple[str, ...]
+    check: Callable[[Workload, str], None]
+    blind_to: Callable[[Phase], frozenset[str]] = all_told
+    known_flags: tuple[str, ...] = ()
+    note: str = ""
+
+    def check_engine(self, engine_name: str) -> None:
+        """Raises InputError where the program does not work on that engine."""
+        if engine_name not in self.engines:
+            source, allowed = f"--runner {self.name}", ", ".join(self.engines)
+            raise InputError(source, "--engine", found=engine_name, allowed=allowed)
+
+    def untold(self, phase: Phase) -> frozenset[str]:
+        """The metrics of `phase` that this program cannot tell."""
+        return NEVER_TOLD | self.blind_to(phase)
+
+    def check_told(
+        self, metric: str, phase: str | None, workload: Workload, source: str, field: str = ""
+    ) -> None:
+        """Raises InputError where `metric` of a measure phase cannot be told.
+
+        `phase` None is the last one, as for an objective.
+        """
+        measured = [
+            each
+            for each in workload.phases
+            if each.kind is PhaseKind.MEASURE and phase in (None, each.name)
+        ]
+        if not measured or metric not in (untold := self.untold(measured[-1])):
+            return
+        told = ", ".join(each for each in METRICS if each not in untold)
+        why = f"{self.name} cannot tell it"
+        raise InputError(source, field, found=metric, why=why, allowed=told)
+
+
+# ----------
+# From what a program tells of a phase to a PhaseMeasurement; what it does not tell is None.
+
+_ASSERTIONS = "Assertions are enabled"
+
+
+@dataclass(frozen=True)
+class Told:
+    """What a program says of one phase. `own_type` is the type whose latency is the phase's."""
+
+    operations: int
+    elapsed_s: float
+    throughput_ops_s: float
+    latencies: Mapping[str, Latency] = field(default_factory=dict)
+    own_type: str | None = None
+    keys_found: int | None = None
+    keys_missing: int | None = None
+    operations_by_type: Mapping[str, int] | None = None
+
+
+def phase_measurement(
+    phase: Phase, told: Told, output: StepOutput, *, alone: bool
+) -> PhaseMeasurement:
+    """The measurement of `phase`.
+
+    `alone`: the process did nothing else, so that its processor time is that of the phase, with
+    what opening and closing the database take. Elapsed time is the program's own figure.
+    """
+    own = told.latencies.get(told.own_type) if told.own_type is not None else None
+    cpu_us = output.cpu_s * 1e6 / told.operations if alone and told.operations else None
+    return PhaseMeasurement(
+        name=phase.name,
+        kind=phase.kind.value,
+        operation=phase.operation or ("mix" if phase.mix is not None else None),
+        threads=phase.threads,
+        operations=told.operations,
+        elapsed_s=told.elapsed_s,
+        drain_s=None,
+        throughput_ops_s=told.throughput_ops_s,
+        sustained_throughput_ops_s=None,
+        cut_short=False,
+        user_bytes_written=None,
+        user_bytes_read=None,
+        rss_bytes_max=output.rss_bytes_max,
+        database_bytes=output.database_bytes,
+        started_unix_us=output.started_unix_us,
+        finished_unix_us=output.finished_unix_us,
+        latency_us_mean=None if own is None else own.latency_us_mean,
+        latency_us_p50=None if own is None else own.latency_us_p50,
+        latency_us_p95=None if own is None else own.latency_us_p95,
+        latency_us_p99=None if own is None else own.latency_us_p99,
+        latency_us_p999=None if own is None else own.latency_us_p999,
+        latency_us_max=None if own is None else own.latency_us_max,
+        latencies=told.latencies,
+        intervals=output.intervals,
+        keys_found=told.keys_found,
+        keys_missing=told.keys_missing,
+        cpu_us_per_operation=cpu_us,
+        operations_by_type=told.operations_by_type,
+    )
+
+
+def build_told(warnings: Iterable[str]) -> Build:
+    """The build of either db_bench, by the warnings that it printed."""
+    on = any(warning.startswith(_ASSERTIONS) for warning in warnings)
+    return Build.ASSERTIONS_ON if on else Build.RELEASE
+
+
+def latency_of(histogram: HistogramText) -> Latency | None:
+    """The latency that a printed histogram tells; percentiles by the program's own formula."""
+    if not histogram.count or histogram.mean_us is None:
+        return None
+    return Latency(
+        count=histogram.count,
+        latency_us_mean=histogram.mean_us,
+        latency_us_p50=histogram.percentile_us(50.0),
+        latency_us_p95=histogram.percentile_us(95.0),
+        latency_us_p99=histogram.percentile_us(99.0),
+        latency_us_p999=histogram.percentile_us(99.9),
+        latency_us_max=histogram.max_us,
+    )
+
+
+# ----------
+# A Config in a program's own spelling: the exporters, with errors in the words of a run.
+
+
+def exported(
+    program: str, format_name: str, engine_name: str, config: Config, version: str | None = None
+) -> str:
+    """`config` in the exporter's format. Raises InputError, naming `program` and the option."""
+    return exported_options(program, format_name, engine_name, config.options, version)
+
+
+def exported_options(
+    program: str,
+    format_name: str,
+    engine_name: str,
+    options: Mapping[str, OptionValue],
+    version: str | None = None,
+) -> str:
+    """The same of bare options."""
+    try:
+        return export(format_name, engine_name, options, version=version, label="of a run")
+    except InputError as error:
+        field = "options" if error.field == "--format" else f"options.{error.field}"
+        found = None if error.field == "--format" else error.found
+        why = error.why.partition("; next step")[0]
+        raise InputError(
+            f"--runner {program}",
+            field,
+            found=found,
+            why=why,
+            allowed=error.allowed,
+            nearest=error.nearest,
+        ) from None
+
+
+def exported_flags(program: str, engine_name: str, config: Config) -> tuple[str, ...]:
+    """`config` as flags of db_bench."""
+    return tuple(shlex.split(exported(program, "db_bench", engine_name, config)))
+
+
+# ----------
+# What a program of others' is to a runner: how it is recognised, planned for, and understood.
+#
+# A new program is one file with a `PROGRAM`, one line in `program_registry.PROGRAMS`, and one
+# subject in the conformance suite.
+
+
+@dataclass(frozen=True)
+class FoundProgram:
+    """A program on this machine; `flags` are those it says it knows, empty where it does not."""
+
+    name: str
+    path: Path
+    version: str | None = None
+    flags: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class StepOutput:
+    """What one process left: its output, and what was seen of it from outside.
+
+    Times are microseconds since the epoch; `cpu_s` and `rss_bytes_max` are of the whole process.
+    """
+
+    stdout: Path
+    stderr: Path
+    started_unix_us: int
+    finished_unix_us: int
+    cpu_s: float
+    rss_bytes_max: int | None
+    database_bytes: int
+    intervals: tuple[Interval, ...] = ()
+
+    def text(self) -> str:
+        """All of stdout."""
+        return self.stdout.read_text(encoding="utf-8", errors="replace")
+
+    def errors(self) -> str:
+        """All of stderr."""
+        return self.stderr.read_text(encoding="utf-8", errors="replace")
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What a step's output says: its phases, by their places, and what to know of the program."""
+
+    phases: Mapping[int, PhaseMeasurement]
+    warnings: tuple[str, ...] = ()
+    version: str | None = None
+    build: Build | None = None
+
+
+@dataclass(frozen=True)
+class Introduction:
+    """How a program says what it is: the arguments that make it say so, and how that is read.
+
+    `{database}` in an argument stands for a folder of its own.
+    """
+
+    arguments: tuple[str, ...]
+    read: Callable[[str], Observed]
+
+
+# Takes a line of the followed file; an interval where the line tells one.
+Follow = Callable[[str], Interval | None]
+
+
+@dataclass(frozen=True)
+class Step:
+    """One process of a run, in a folder of its own, from which paths are named.
+
+    `arguments` follow the program; `phases` are the places of those that it performs. `files` are
+    written into the folder before it starts, piece by piece; `stdin` is one of them.
+    `followed` is a file, there or standard output (""), whose lines are read while it runs by what
+    `follow` makes. `read` understands what it left, and raises InputError where it cannot.
+    """
+
+    arguments: tuple[str, ...]
+    phases: tuple[int, ...]
+    read: Callable[[StepOutput], Observed]
+    files: Mapping[str, Callable[[], Iterator[str]]] = field(default_factory=dict)
+    stdin: str | None = None
+    followed: str | None = None
+    follow: Callable[[], Follow] | None = None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The processes of a run, one after another on one database, and what to know beforehand."""
+
+    steps: tuple[Step, ...]
+    warnings: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program that people trust, as a runner calls it.
+
+    `plan` says how it performs a request, and raises InputError for what of its configuration the
+    program has no spelling of.
+    """
+
+    info: ProgramInfo
+    plan: Callable[[RunRequest, FoundProgram], Plan]
+    introduction: Introduction | None = None
+
+    @property
+    def name(self) -> str:
+        """The program's name."""
+        return self.info.name

@@ -1,0 +1,278 @@
+"""The runner of programs that people trust: a run as one or several of their processes."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from lsmtune.driver.collect import Judgement
+from lsmtune.driver.conversation import OnMessage
+from lsmtune.driver.messages import IntervalPassed, PhaseFinished, PhaseStarted
+from lsmtune.driver.native_run import DATABASE
+from lsmtune.driver.process import tail_of
+from lsmtune.driver.runner import check_directory, check_free_space
+from lsmtune.driver.watch import Clock, Ending, watch
+from lsmtune.errors import InputError
+from lsmtune.model.config import Build, EngineIdentity
+from lsmtune.model.measurement import Interval, Measurement, Outcome, PhaseMeasurement, RunError
+from lsmtune.model.request import RunRequest
+from lsmtune.programs.command import judge_program
+from lsmtune.programs.command_process import CommandProcess
+from lsmtune.programs.output import refused_flag
+from lsmtune.programs.program import Follow, FoundProgram, Observed, Program, Step, StepOutput
+
+_PER_S = 1_000_000
+
+
+class ProgramRunner:
+    """Performs runs with `program`, found at `found`; see `base.Runner` for its obligations.
+
+    `arguments` are added to every call. A run's directory holds `db`, the database, and a
+    folder for each process, with what it was given and printed.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        found: FoundProgram,
+        arguments: tuple[str, ...] = (),
+        *,
+        environment: Mapping[str, str] = os.environ,
+        clock: Clock = time.monotonic,
+        wall_clock: Clock = time.time,
+    ) -> None:
+        self.program = program
+        self.found = found
+        self._arguments = arguments
+        self._environment = environment
+        self._clock = clock
+        self._wall_clock = wall_clock
+
+    def run(
+        self,
+        request: RunRequest,
+        on_message: OnMessage | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Measurement:
+        """One run; the beginning and end of phases, and intervals where the program tells them,
+        come to `on_message`.
+
+        A configuration that the program has no spelling of, a flag that it refuses, and output
+        that is none of its own make a run `invalid`. Raises InputError when the program or the
+        folder cannot be used, or the workload not be performed; LsmtuneError when the disk has no
+        space for a run.
+        """
+        check_directory(request.directory)
+        check_free_space(request.directory)
+        self.program.info.check_engine(request.engine.name)
+        self.program.info.check(request.workload, request.engine.name)
+        # Its processes start in folders of their own: a path from here means nothing there.
+        request = replace(request, directory=request.directory.absolute())
+        state = _State(request, on_message, self._clock())
+        started_unix_s = self._wall_clock()
+        judgement = self._perform(state, cancel)
+        return state.measurement(
+            judgement, self.program, self.found, started_unix_s, self._clock() - state.started_s
+        )
+
+    def _perform(self, state: _State, cancel: threading.Event | None) -> Judgement:
+        request = state.request
+        try:
+            plan = self.program.plan(request, self.found)
+        except InputError as error:
+            return _invalid(error, "options")
+        state.warnings += plan.warnings
+        for number, step in enumerate(plan.steps, start=1):
+            folder = request.directory / f"step-{number}"
+            folder.mkdir()
+            judgement = self._step(state, step, folder, cancel)
+            if judgement.outcome is not Outcome.OK:
+                return judgement
+        return Judgement(Outcome.OK)
+
+    def _step(
+        self, state: _State, step: Step, folder: Path, cancel: threading.Event | None
+    ) -> Judgement:
+        request, main = state.request, step.phases[0]
+        for name, pieces in step.files.items():
+            with (folder / name).open("w", encoding="utf-8") as file:
+                file.writelines(pieces())
+        state.begin(step.phases)
+        stdout, stderr = folder / "stdout.log", folder / "stderr.log"
+        arguments = [str(self.found.path), *step.arguments, *self._arguments]
+        heard = _Heard(state, main, step.follow() if step.follow is not None else None)
+        followed = () if step.followed is None else (folder / (step.followed or stdout.name),)
+        left_s = request.limits.deadline_s - (self._clock() - state.started_s)
+        limits = replace(request.limits, deadline_s=max(left_s, 0.0))
+        started_us = round(self._wall_clock() * _PER_S)
+        process = CommandProcess(
+            arguments,
+            self._environment,
+            folder,
+            stdout,
+            stderr,
+            followed,
+            folder / step.stdin if step.stdin is not None else None,
+        )
+        heard.process = process
+        with process:
+            ending = watch(process, request.directory, limits, heard.take, cancel, self._clock)
+        state.cpu_s += process.usage.cpu_s
+        state.rss_bytes_max = max(state.rss_bytes_max, process.usage.rss_bytes_max)
+        output = StepOutput(
+            stdout=stdout,
+            stderr=stderr,
+            started_unix_us=started_us,
+            finished_unix_us=round(self._wall_clock() * _PER_S),
+            cpu_s=process.usage.cpu_s,
+            rss_bytes_max=process.usage.rss_bytes_max or None,
+            database_bytes=database_bytes(request.directory / DATABASE),
+            intervals=tuple(state.intervals),
+        )
+        return self._judge(state, step, output, ending)
+
+    def _judge(self, state: _State, step: Step, output: StepOutput, ending: Ending) -> Judgement:
+        errors = output.errors()
+        known = self.found.flags or self.program.info.known_flags
+        refused = refused_flag(errors, known)
+        if refused is not None and ending.outcome is None:
+            why = f"{self.program.name} refused its command line: {refused.line}"
+            nearest = (refused.nearest,) if refused.nearest else ()
+            return Judgement(Outcome.INVALID, RunError("flag", why, refused.flag, nearest=nearest))
+        tail = tail_of(output.stderr) or tail_of(output.stdout)
+        judgement = judge_program(ending, str(self.found.path), tail)
+        if judgement.outcome is not Outcome.OK:
+            return judgement
+        try:
+            state.finish(step.phases, step.read(output))
+        except InputError as error:
+            return _invalid(error, "output", tail)
+        return judgement
+
+
+@dataclass
+class _State:
+    """What a run has come to so far."""
+
+    request: RunRequest
+    on_message: OnMessage | None
+    started_s: float
+    phases: list[PhaseMeasurement] = field(default_factory=list)
+    intervals: list[Interval] = field(default_factory=list)
+    warnings: tuple[str, ...] = ()
+    version: str | None = None
+    build: Build | None = None
+    cpu_s: float = 0.0
+    rss_bytes_max: int = 0
+
+    def begin(self, phases: tuple[int, ...]) -> None:
+        self.intervals = []
+        for index in phases:
+            phase = self.request.workload.phases[index]
+            self._say(PhaseStarted(index, phase.name, phase.kind.value))
+
+    def passed(self, index: int, interval: Interval) -> None:
+        self.intervals.append(interval)
+        fields = vars(interval)
+        self._say(IntervalPassed(**fields, index=index))
+
+    def finish(self, phases: tuple[int, ...], observed: Observed) -> None:
+        self.warnings += observed.warnings
+        self.version = observed.version or self.version
+        self.build = observed.build or self.build
+        for index in phases:
+            measured = observed.phases.get(index)
+            if measured is not None:
+                self.phases.append(measured)
+                self._say(PhaseFinished(index, measured))
+        self.intervals = []
+
+    def _say(self, message: PhaseStarted | IntervalPassed | PhaseFinished) -> None:
+        if self.on_message is not None:
+            self.on_message(message)
+
+    def measurement(
+        self,
+        judgement: Judgement,
+        program: Program,
+        found: FoundProgram,
+        started_unix_s: float,
+        elapsed_s: float,
+    ) -> Measurement:
+        """The run, on the engine that the program carries, as far as it says which."""
+        request = self.request
+        return Measurement(
+            outcome=judgement.outcome,
+            engine=EngineIdentity(
+                name=request.engine.name,
+                version=self.version or found.version,
+                library=str(found.path),
+                build=self.build or Build.UNKNOWN,
+            ),
+            options=request.config.engine_options(),
+            workload=request.workload.name,
+            seed=request.seed,
+            started_unix_s=started_unix_s,
+            elapsed_s=elapsed_s,
+            phases=tuple(self.phases),
+            cpu_s=self.cpu_s,
+            rss_bytes_max=self.rss_bytes_max or None,
+            database_bytes=self.phases[-1].database_bytes if self.phases else None,
+            intervals_unfinished=tuple(self.intervals),
+            error=judgement.error,
+            warnings=(*dict.fromkeys(_worded(program, self.warnings)), *judgement.warnings),
+            memory_limited_by="watch",
+            runner=program.name,
+        )
+
+
+@dataclass
+class _Heard:
+    """Lines of a followed file, as they come, to intervals of phase `index`."""
+
+    state: _State
+    index: int
+    follow: Follow | None
+    process: CommandProcess | None = None
+
+    def take(self, line: tuple[int, bytes]) -> bool:
+        """Takes a line; none of them is ever known to be the last."""
+        if self.follow is None:
+            return False
+        interval = self.follow(line[1].decode(errors="replace").strip())
+        if interval is not None:
+            limit = self.state.request.limits.memory_bytes
+            rss_bytes = self.process.resident_bytes(limit) if self.process is not None else 0
+            self.state.passed(self.index, replace(interval, rss_bytes=rss_bytes or None))
+        return False
+
+
+def _worded(program: Program, warnings: tuple[str, ...]) -> list[str]:
+    """Warnings with the program that gives them, unless they name it themselves."""
+    return [
+        line
+        if "db_bench" in line or program.name.lower() in line.lower()
+        else f"{program.name}: {line}"
+        for line in warnings
+    ]
+
+
+def _invalid(error: InputError, kind: str, tail: str = "") -> Judgement:
+    found = None if error.found is None else str(error.found)
+    message = str(error)
+    if tail and kind == "output":
+        message = f"{message}; its last output: {' | '.join(tail.splitlines()[-3:])[-400:]}"
+    field = error.field or None
+    return Judgement(
+        Outcome.INVALID,
+        RunError(kind, message, field, found=found, allowed=error.allowed or None),
+    )
+
+
+def database_bytes(directory: Path) -> int:
+    """Bytes of the files under `directory`, as the driver counts them: lengths, not blocks."""
+    return sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())

@@ -1,0 +1,407 @@
+"""How YCSB-cpp is called for one phase of a Workload: its properties, from the phase's mix.
+
+Facts from `core/core_workload.cc` and `core/ycsbc.cc`: a load inserts `recordcount` records from
+`insertstart` on; a run chooses among the records 0 to `recordcount - 1` and inserts from
+`recordcount`; zipfian requests are drawn over the records and twice the inserts to be expected; a
+proportion that is not given has a default above zero; keys begin with `user`. Nothing of it has a
+seed (`utils::ThreadLocalRandomInt`), and nothing ends it by time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+
+from lsmtune.driver.native_run import DATABASE
+from lsmtune.errors import InputError
+from lsmtune.model.config import OptionValue
+from lsmtune.model.measurement import Interval, Latency
+from lsmtune.model.request import RunRequest
+from lsmtune.model.workload import (
+    Distribution,
+    Durability,
+    Mix,
+    Phase,
+    PhaseKind,
+    Workload,
+    YcsbKeys,
+)
+from lsmtune.programs.output import (
+    cannot,
+    check_closed_loop,
+    check_durability,
+    check_one_database,
+    performing,
+)
+from lsmtune.programs.program import (
+    LATENCIES,
+    Follow,
+    FoundProgram,
+    Observed,
+    Plan,
+    Program,
+    ProgramInfo,
+    Step,
+    StepOutput,
+    Told,
+    exported,
+    exported_options,
+    phase_measurement,
+)
+from lsmtune.programs.ycsb_cpp_output import YcsbLatency, YcsbPhase, parse_status, parse_ycsb_log
+
+NAME = "ycsb-cpp"
+LOAD_MIX = (("insert", 1.0),)
+_PROPORTIONS = {
+    "get": "readproportion",
+    "update": "updateproportion",
+    "insert": "insertproportion",
+    "scan": "scanproportion",
+    "read_modify_write": "readmodifywriteproportion",
+}
+_THETA = 0.99  # zipfian_generator.h, kZipfianConst
+_PREFIX = "user"
+_FIELD_LENGTHS = {
+    "constant": ("constant", "size"),
+    "uniform": ("uniform", "high"),
+    "zipfian": ("zipfian", "high"),
+}
+_LEAST_LENGTH = 1  # core_workload.cc, GetFieldLenGenerator
+
+
+def check(workload: Workload, engine_name: str) -> None:
+    """Raises InputError for the first thing in `workload` that YCSB-cpp cannot perform."""
+    check_one_database(NAME, workload)
+    check_closed_loop(NAME, workload)
+    logged = {Durability.WAL}
+    check_durability(
+        NAME, workload, logged if engine_name == "leveldb" else logged | {Durability.SYNC}
+    )
+    if workload.keys is None or workload.keys.prefix != _PREFIX:
+        raise cannot(NAME, "keys", why="its keys are YCSB's, `user` and a number", allowed="ycsb-a")
+    for _, phase in performing(workload):
+        properties(workload, phase)
+
+
+def is_load(phase: Phase) -> bool:
+    """Whether `phase` is performed by `-load`: it inserts records, and does nothing else."""
+    return phase.mix is not None and phase.mix.operations == LOAD_MIX and phase.mix.records == 0
+
+
+def properties(workload: Workload, phase: Phase) -> dict[str, str]:
+    """The properties of core workload that perform `phase`.
+
+    Raises InputError, naming the phase's field, for what YCSB-cpp has no property of.
+    """
+    mix = phase.mix
+    if mix is None:
+        raise _cannot(phase, "operation", phase.operation, "a mix of operations, as in ycsb-a")
+    if phase.duration_s is not None:
+        raise _cannot(phase, "duration_s", phase.duration_s, "a number of operations")
+    if phase.operations is None:
+        raise _cannot(phase, "operations", None, "a number of operations over all threads")
+    keys = workload.keys or YcsbKeys()
+    found = {
+        "threadcount": str(phase.threads),
+        "zeropadding": str(keys.zero_padding),
+        "insertorder": keys.order.value,
+        **_row(phase, mix, workload),
+    }
+    return found | (_load(phase, mix) if is_load(phase) else _run(phase, mix))
+
+
+def _cannot(phase: Phase, field: str, found: object, allowed: str) -> Exception:
+    return cannot(NAME, f"{phase.name}: {field}", found=found, allowed=allowed)
+
+
+def _load(phase: Phase, mix: Mix) -> dict[str, str]:
+    return {"recordcount": str(phase.operations), "insertstart": str(mix.first)}
+
+
+def _run(phase: Phase, mix: Mix) -> dict[str, str]:
+    if mix.first != 0:
+        raise _cannot(phase, "insertstart", mix.first, "0: it chooses among records from 0 on")
+    if mix.insert_from not in (None, mix.records):
+        raise _cannot(phase, "insertcount", mix.records, f"recordcount, {mix.insert_from}")
+    if mix.operation_by_key:
+        allowed = "none: it draws operations and keys each by itself"
+        raise _cannot(phase, "operation_by_key", mix.operation_by_key, allowed)
+    total = math.fsum(weight for _, weight in mix.operations)
+    shares = {name: weight / total for name, weight in mix.operations}
+    unknown = [name for name in shares if name not in _PROPORTIONS]
+    if unknown:
+        raise _cannot(phase, "operations", unknown[0], ", ".join(_PROPORTIONS))
+    return {
+        "recordcount": str(mix.records),
+        "operationcount": str(phase.operations),
+        **{said: repr(shares.get(name, 0.0)) for name, said in _PROPORTIONS.items()},
+        **_requests(phase, mix, shares.get("insert", 0.0)),
+        **_scans(phase, mix.scan_lengths),
+    }
+
+
+def _requests(phase: Phase, mix: Mix, inserts: float) -> dict[str, str]:
+    name, given = mix.keys.name, dict(mix.keys.parameters)
+    if name == "uniform":
+        return {"requestdistribution": "uniform"}
+    theta = given.get("theta", _THETA)
+    if name == "latest" and theta == _THETA:
+        return {"requestdistribution": "latest"}
+    if name != "scrambled_zipfian":
+        found = f"{name} with theta {theta}" if name == "latest" else name
+        raise _cannot(phase, "requestdistribution", found, "uniform, zipfian, latest")
+    expected = mix.records + int((phase.operations or 0) * inserts * 2)
+    items = given.get("items", mix.records)
+    if items != expected:
+        raise _cannot(phase, "requestdistribution: items", items, str(expected))
+    constant = {} if theta == _THETA else {"zipfian_const": repr(theta)}
+    return {"requestdistribution": "zipfian", **constant}
+
+
+def _scans(phase: Phase, lengths: Distribution | None) -> dict[str, str]:
+    if lengths is None:
+        return {}
+    given = dict(lengths.parameters)
+    if lengths.name not in ("uniform", "zipfian") or given.get("theta", _THETA) != _THETA:
+        raise _cannot(phase, "scanlengthdistribution", lengths.name, "uniform, zipfian")
+    return {
+        "minscanlength": str(given["low"]),
+        "maxscanlength": str(given["high"]),
+        "scanlengthdistribution": lengths.name,
+    }
+
+
+def _row(phase: Phase, mix: Mix, workload: Workload) -> dict[str, str]:
+    """Fields, their names and lengths; a mix that writes nothing says nothing of them."""
+    row = mix.value_sizes
+    if row is None and not {name for name, _ in mix.operations} - {"get", "scan"}:
+        row = next(
+            (p.mix.value_sizes for p in workload.phases if p.mix and p.mix.value_sizes), None
+        )
+    if row is None or row.name != "row":
+        found = "none" if row is None else row.name
+        raise _cannot(phase, "value_sizes", found, "rows of fields, as in ycsb-a")
+    given = dict(row.parameters)
+    fields, names_bytes, length = (given[name] for name in ("fields", "names_bytes", "length"))
+    if not isinstance(fields, int) or not isinstance(length, Distribution):
+        raise _cannot(phase, "value_sizes", row, "rows of fields, as in ycsb-a")
+    digits = sum(len(str(number)) for number in range(fields))
+    prefix, rest = divmod(int(_plain(names_bytes)) - digits, fields)
+    if rest or prefix < 0:
+        raise _cannot(phase, "fieldnameprefix", names_bytes, "names of a prefix and a number")
+    kind, most = _FIELD_LENGTHS.get(length.name, ("", ""))
+    lengths = dict(length.parameters)
+    if not kind or lengths.get("low", _LEAST_LENGTH) != _LEAST_LENGTH:
+        allowed = "constant; uniform, zipfian from 1"
+        raise _cannot(phase, "fieldlengthdistribution", length.name, allowed)
+    return {
+        "fieldcount": str(fields),
+        "fieldnameprefix": "field"[:prefix].ljust(prefix, "_"),
+        "field_len_dist": kind,
+        "fieldlength": str(int(_plain(lengths[most]))),
+    }
+
+
+def _plain(value: object) -> float:
+    if not isinstance(value, int | float):
+        raise TypeError(f"{value!r} is no number")
+    return float(value)
+
+
+def _blind_to(phase: Phase) -> frozenset[str]:
+    """Percentiles 50 and 95 of everything; and of a mix, any latency of all its types together."""
+    if phase.mix is not None and len(phase.mix.operations) == 1:
+        return frozenset({"latency_us_p50", "latency_us_p95"})
+    return LATENCIES
+
+
+NO_SEED = "YCSB-cpp has no seed: it draws other keys in every run"
+INFO = ProgramInfo(
+    name=NAME,
+    engines=("leveldb", "rocksdb"),
+    executables=("ycsb-{engine}", "ycsb-cpp", "ycsb"),
+    check=check,
+    blind_to=_blind_to,
+    note=f"each phase is a process of its own; {NO_SEED}",
+)
+
+
+# ----------
+# YCSB-cpp as a runner: one process for each phase, options by properties.
+
+ENGINE_FILE = "engine.properties"
+OPTIONS = "OPTIONS"
+NO_SETTLE = "YCSB-cpp cannot wait for compactions: its run starts from a tree that is busy"
+_TYPE = {"INSERT": "insert", "READ": "get", "UPDATE": "update", "SCAN": "scan", "DELETE": "delete"}
+_FAILED = "-FAILED"
+# Properties that lsmtune sets itself, in the exporter's file.
+_OWN = ("dbname", "destroy", "format")
+
+
+def _plan(request: RunRequest, found: FoundProgram) -> Plan:
+    workload = request.workload
+    files = _engine_files(request, found)
+    steps = tuple(_step(request, index, phase, files) for index, phase in performing(workload))
+    settles = any(phase.kind is PhaseKind.SETTLE for phase in workload.phases)
+    return Plan(steps, (NO_SEED, NO_SETTLE) if settles else (NO_SEED,))
+
+
+def _engine_files(request: RunRequest, found: FoundProgram) -> dict[str, str]:
+    """The properties of the engine; an OPTIONS file for options that have no property."""
+    engine, config = request.engine.name, request.config
+    try:
+        text = exported(NAME, "properties", engine, config)
+    except InputError:
+        if engine != "rocksdb":
+            raise
+        if request.workload.durability is Durability.SYNC:
+            raise  # with an options file YCSB-cpp does not look at `rocksdb.sync`
+        # The file's value of this counts, and its default is no.
+        options: dict[str, OptionValue] = {**config.options, "create_if_missing": True}
+        version = found.version
+        file = exported_options(NAME, "rocksdb-options", engine, options, version)
+        return {OPTIONS: file, ENGINE_FILE: f"rocksdb.optionsfile={OPTIONS}\n"}
+    own = tuple(f"{engine}.{name}=" for name in _OWN)
+    kept = [line for line in text.splitlines() if not line.startswith(own)]
+    return {ENGINE_FILE: "\n".join(kept) + "\n"}
+
+
+def _step(request: RunRequest, index: int, phase: Phase, files: Mapping[str, str]) -> Step:
+    workload, engine = request.workload, request.engine.name
+    own = {
+        f"{engine}.dbname": str(request.directory / DATABASE),
+        f"{engine}.format": "single",
+        f"{engine}.destroy": "false",
+        "status.interval": "1",
+        **properties(workload, phase),
+    }
+    if workload.durability is Durability.SYNC:
+        own[f"{engine}.sync"] = "true"
+    workload_file = "workload.properties"
+    texts = {**files, workload_file: "".join(f"{name}={value}\n" for name, value in own.items())}
+    rewrites = "read_modify_write" in dict(phase.mix.operations if phase.mix is not None else ())
+    what = "-load" if is_load(phase) else "-run"
+    return Step(
+        arguments=(what, "-db", engine, "-P", ENGINE_FILE, "-P", workload_file, "-s"),
+        phases=(index,),
+        read=_reader(index, phase),
+        files={name: _pieces(text) for name, text in texts.items()},
+        # A read-modify-write counts twice in a status, as a read and an update.
+        followed=None if rewrites else "",
+        follow=None if rewrites else _follow,
+    )
+
+
+def _pieces(text: str) -> Callable[[], Iterator[str]]:
+    return lambda: iter((text,))
+
+
+def _reader(index: int, phase: Phase) -> Callable[[StepOutput], Observed]:
+    def read(output: StepOutput) -> Observed:
+        log = parse_ycsb_log(output.text(), NAME)
+        measured = phase_measurement(phase, _told(log.phases[-1], phase), output, alone=True)
+        return Observed({index: measured}, (*log.notes, *_failures(log.phases[-1])))
+
+    return read
+
+
+def _told(said: YcsbPhase, phase: Phase) -> Told:
+    """What found nothing is `READ-FAILED` or `UPDATE-FAILED`."""
+    latencies = {
+        _TYPE[name]: _latency(latency) for name, latency in said.by_type.items() if name in _TYPE
+    }
+    counts: dict[str, int] = {}
+    for name, latency in said.by_type.items():
+        kind = _TYPE.get(name.removesuffix(_FAILED))
+        if kind is not None:
+            counts[kind] = counts.get(kind, 0) + latency.count
+    found, missing = _lookups(said, phase)
+    return Told(
+        operations=said.operations,
+        elapsed_s=said.elapsed_s,
+        throughput_ops_s=said.throughput_ops_s,
+        latencies=latencies,
+        own_type=next(iter(latencies)) if len(latencies) == 1 else None,
+        keys_found=found,
+        keys_missing=missing,
+        operations_by_type=_by_type(counts, phase) or None,
+    )
+
+
+def _lookups(said: YcsbPhase, phase: Phase) -> tuple[int | None, int | None]:
+    """Keys found and missing as lsmtune's driver counts them.
+
+    An update begins with a lookup, which counts. A read-modify-write counts once, and is a READ and
+    an UPDATE here, so that only reads are counted; beside updates of their own neither is known.
+    Nor is it where there are scans, which never fail, whatever they find.
+    """
+    named = {name for name, _ in phase.mix.operations} if phase.mix is not None else set()
+    if "scan" in named or {"update", "read_modify_write"} <= named:
+        return None, None
+    types = {"READ"} if "read_modify_write" in named else {"READ", "UPDATE"}
+    counts = {name: latency.count for name, latency in said.by_type.items()}
+    tried = [name for name in counts if name.removesuffix(_FAILED) in types]
+    if not tried:
+        return None, None
+    missing = sum(counts[name] for name in tried if name.endswith(_FAILED))
+    return sum(counts[name] for name in tried) - missing, missing
+
+
+def _by_type(counts: dict[str, int], phase: Phase) -> dict[str, int]:
+    """Operations in the words of the mix: a read-modify-write was a read and an update.
+
+    How many of each there were cannot be told where both stand in the mix; then nothing is.
+    """
+    named = dict(phase.mix.operations) if phase.mix is not None else {}
+    if "read_modify_write" not in named:
+        return counts
+    if "update" in named:
+        return {}
+    rewrites = counts.pop("update", 0)
+    reads = counts.pop("get", 0) - rewrites
+    return {**({"get": reads} if reads else {}), "read_modify_write": rewrites, **counts}
+
+
+def _failures(said: YcsbPhase) -> tuple[str, ...]:
+    """Writes and scans that failed; a read or update that does is of a record that is not there."""
+    return tuple(
+        f"{latency.count} operations were {name}"
+        for name, latency in said.by_type.items()
+        if name.endswith(_FAILED) and name.removesuffix(_FAILED) not in ("READ", "UPDATE")
+    )
+
+
+def _latency(said: YcsbLatency) -> Latency:
+    return Latency(
+        count=said.count,
+        latency_us_mean=said.latency_us_mean,
+        latency_us_p50=None,
+        latency_us_p95=None,
+        latency_us_p99=said.latency_us_p99,
+        latency_us_p999=said.latency_us_p999,
+        latency_us_max=said.latency_us_max,
+    )
+
+
+def _follow() -> Follow:
+    """Reads status lines: their counts are of the phase from its start, in whole seconds."""
+    done, before_s = 0, 0.0
+
+    def follow(line: str) -> Interval | None:
+        nonlocal done, before_s
+        status = parse_status(line)
+        if status is None or status.elapsed_s <= before_s:
+            return None
+        interval_s = status.elapsed_s - before_s
+        operations = status.operations - done
+        done, before_s = status.operations, float(status.elapsed_s)
+        rate = operations / interval_s
+        return Interval(float(status.elapsed_s), interval_s, operations, done, rate, None)
+
+    return follow
+
+
+PROGRAM = Program(
+    info=INFO,
+    plan=_plan,
+)

@@ -1,1 +1,0 @@
-"""Frozen dataclasses that cross rooms. No I/O, and nothing but the standard library."""

@@ -1,0 +1,232 @@
+"""Reads HDR histograms (base64 of the V2 format, deflated) into counts per value, and merges them.
+
+Format: the wire format "V2" of HdrHistogram, as the driver writes it: a cookie and a length, then
+a zlib stream that holds a 40-byte header and zigzag LEB128 counts, where a negative count stands
+for a run of empty buckets.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import math
+import struct
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from lsmtune.experiment.store import StoredMeasurement
+from lsmtune.model.goal import Objective
+from lsmtune.model.measurement import TOTAL_METRICS, Latency, Measurement, Outcome, PhaseMeasurement
+from lsmtune.report.source import StudyRecords, arms, workload_label
+from lsmtune.report.tables import Arm, LatencyCurve, LatencyPoint
+
+_COOKIE_MASK = 0xFFFFFF0F
+_COOKIE_DEFLATED = 0x1C849304
+_COOKIE_PLAIN = 0x1C849303
+_HEADER = struct.Struct(">iiiiqqd")
+_BYTES_LIMIT = 64 << 20  # far above 3 digits over 2**63: a larger one is not a histogram of ours
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts of recorded values: `values[i]` (highest of its bucket) was seen `counts[i]` times.
+
+    Both are int64 arrays of one length; `values` rises strictly; no count is zero.
+    """
+
+    values: NDArray[np.int64]
+    counts: NDArray[np.int64]
+
+    @property
+    def total(self) -> int:
+        """How many values were recorded."""
+        return int(self.counts.sum())
+
+    def at_percentiles(self, percentiles: Iterable[float]) -> list[int]:
+        """The smallest recorded value that at least each percentile (0 to 100) does not exceed.
+
+        Raises ValueError when the histogram is empty.
+        """
+        if not self.total:
+            raise ValueError("an empty histogram has no percentiles")
+        wanted = np.ceil(np.asarray(list(percentiles), dtype=float) / 100.0 * self.total - 1e-9)
+        places = np.searchsorted(np.cumsum(self.counts), np.maximum(wanted, 1))
+        return [int(value) for value in self.values[np.minimum(places, len(self.values) - 1)]]
+
+
+def merged(histograms: Iterable[Histogram]) -> Histogram:
+    """All of `histograms` as one, whatever the bucket layout of each."""
+    every = list(histograms)
+    if not every:
+        return Histogram(np.zeros(0, np.int64), np.zeros(0, np.int64))
+    values, places = np.unique(np.concatenate([h.values for h in every]), return_inverse=True)
+    counts = np.zeros(len(values), np.int64)
+    np.add.at(counts, places, np.concatenate([h.counts for h in every]))
+    return Histogram(values, counts)
+
+
+def decode(text: str) -> Histogram:
+    """The histogram in `text`; raises ValueError that says what is wrong with it."""
+    try:
+        return _from_plain(_inflated(base64.b64decode(text, validate=True)))
+    except (binascii.Error, struct.error, zlib.error) as error:
+        raise ValueError(f"not an HDR histogram: {error}") from error
+
+
+def _inflated(data: bytes) -> bytes:
+    cookie, length = struct.unpack_from(">ii", data)
+    if cookie & _COOKIE_MASK != _COOKIE_DEFLATED:
+        return data
+    stream = data[8 : 8 + length]
+    if len(stream) != length:
+        raise ValueError(f"not an HDR histogram: {len(stream)} bytes of {length}")
+    inflater = zlib.decompressobj()
+    plain = inflater.decompress(stream, _BYTES_LIMIT)
+    if not inflater.eof:
+        raise ValueError("not an HDR histogram: its zlib stream does not end")
+    return plain
+
+
+def _from_plain(data: bytes) -> Histogram:
+    cookie, length, offset, digits, lowest, _, _ = _HEADER.unpack_from(data)
+    if cookie & _COOKIE_MASK != _COOKIE_PLAIN:
+        raise ValueError(f"not an HDR histogram: cookie {cookie & 0xFFFFFFFF:#010x}")
+    if offset or not 0 <= digits <= 5 or lowest < 1:
+        raise ValueError(f"HDR histogram with digits {digits}, lowest {lowest}, offset {offset}")
+    payload = data[_HEADER.size : _HEADER.size + length]
+    if len(payload) != length:
+        raise ValueError(f"not an HDR histogram: {len(payload)} bytes of counts of {length}")
+    indices, counts = _counts(payload)
+    return Histogram(_highest_equivalent(indices, digits, lowest), counts)
+
+
+def _counts(payload: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Index and count of every bucket that is not empty."""
+    indices, counts, index, position = [], [], 0, 0
+    while position < len(payload):
+        number, position = _zigzag(payload, position)
+        if number < 0:
+            index -= number
+            continue
+        if number:
+            indices.append(index)
+            counts.append(number)
+        index += 1
+    return np.array(indices, np.int64), np.array(counts, np.int64)
+
+
+def _zigzag(payload: bytes, position: int) -> tuple[int, int]:
+    """One signed number and the position after it; the ninth byte carries eight bits."""
+    number = 0
+    for shift in range(0, 63, 7):
+        if position >= len(payload):
+            raise ValueError("not an HDR histogram: its last count is cut off")
+        byte = payload[position]
+        position += 1
+        last = shift == 56
+        number |= (byte if last else byte & 0x7F) << shift
+        if last or byte < 0x80:
+            break
+    return (number >> 1) ^ -(number & 1), position
+
+
+def _highest_equivalent(indices: NDArray[np.int64], digits: int, lowest: int) -> NDArray[np.int64]:
+    """The highest value that falls in each bucket, as HdrHistogram reports percentiles."""
+    half_bits = max(int(2 * 10**digits - 1).bit_length(), 1) - 1
+    unit_bits = lowest.bit_length() - 1
+    half = 1 << half_bits
+    bucket = (indices >> half_bits) - 1
+    sub = (indices & (half - 1)) + np.where(bucket < 0, 0, half)
+    shift = np.maximum(bucket, 0) + unit_bits
+    if len(shift) and int(shift.max()) + half_bits + 1 > 63:
+        raise ValueError("not an HDR histogram: a value passes 2**63")
+    return np.asarray((sub << shift) + (np.int64(1) << shift) - 1, np.int64)
+
+
+# ----------
+# Latency percentile curves of both arms, from the whole histograms that the runs stored.
+
+_NS_PER_US = 1000.0
+_POINTS_PER_DECADE = 12
+_NAMED = (50.0, 95.0, 99.0, 99.9)
+
+
+def percentile_grid() -> tuple[float, ...]:
+    """Percentiles from 50 to 99.99, even on the scale of -log10(1 - p), the named ones included."""
+    low, high = math.log10(2.0), 4.0
+    steps = round((high - low) * _POINTS_PER_DECADE)
+    even = (low + (high - low) * step / steps for step in range(steps + 1))
+    grid = {round(100.0 - 100.0 * 10.0**-scale, 6) for scale in even}
+    return tuple(sorted(grid | {50.0, 90.0, *_NAMED, 99.99}))
+
+
+def latency_curves(records: StudyRecords) -> tuple[tuple[LatencyCurve, ...], tuple[str, ...]]:
+    """One curve per operation type and arm, and a line for each histogram that is not readable.
+
+    With several workloads the operation's name begins with the workload's label.
+
+    A curve stops at the percentile beyond which fewer than one operation would lie.
+    """
+    curves, problems = [], []
+    for arm, runs in arms(records).items():
+        for operation, latencies in sorted(_by_operation(records, runs).items()):
+            histograms = []
+            for run, latency in latencies:
+                try:
+                    histograms.append(decode(latency.histogram_ns_base64))
+                except ValueError as error:
+                    problems.append(f"run {run}, {operation}: {error}")
+            whole = merged(histograms)
+            if whole.total:
+                runs_seen = len({run for run, _ in latencies})
+                most = max(latency.latency_us_max for _, latency in latencies)
+                curves.append(_curve(arm, operation, whole, runs_seen, most))
+    return tuple(curves), tuple(problems)
+
+
+def _by_operation(
+    records: StudyRecords, runs: list[StoredMeasurement]
+) -> dict[str, list[tuple[int, Latency]]]:
+    found: dict[str, list[tuple[int, Latency]]] = {}
+    for stored in runs:
+        if stored.measurement.outcome is not Outcome.OK:
+            continue
+        label = workload_label(records, stored)
+        for phase in _judged_phases(records.objective, stored.measurement):
+            for operation, latency in phase.latencies.items():
+                if latency.histogram_ns_base64:
+                    name = f"{label}: {operation}" if label else operation
+                    found.setdefault(name, []).append((stored.id, latency))
+    return found
+
+
+def _judged_phases(objective: Objective, measurement: Measurement) -> list[PhaseMeasurement]:
+    """The phases that the objective looks at: all measure phases for a total over them."""
+    if objective.metric in TOTAL_METRICS:
+        return [phase for phase in measurement.phases if phase.kind == "measure"]
+    phase = objective.phase_of(measurement)
+    return [] if phase is None else [phase]
+
+
+def _curve(arm: Arm, operation: str, whole: Histogram, runs: int, most_us: float) -> LatencyCurve:
+    grid = [p for p in percentile_grid() if p <= 50.0 or (1 - p / 100.0) * whole.total >= 1 - 1e-9]
+    p50, p95, p99, p999 = (ns / _NS_PER_US for ns in whole.at_percentiles(_NAMED))
+    return LatencyCurve(
+        arm=arm,
+        operation=operation,
+        runs=runs,
+        count=whole.total,
+        points=tuple(
+            LatencyPoint(percentile, ns / _NS_PER_US)
+            for percentile, ns in zip(grid, whole.at_percentiles(grid), strict=True)
+        ),
+        latency_us_p50=p50,
+        latency_us_p95=p95,
+        latency_us_p99=p99,
+        latency_us_p999=p999,
+        latency_us_max=most_us,
+    )

@@ -1,0 +1,269 @@
+"""The series of anchors: the baseline over the time of the study, and where the machine changed.
+
+What the series says is `study.drift`'s: this only puts numbers of rows into seconds and trials.
+"""
+
+from __future__ import annotations
+
+import math
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import accumulate, pairwise
+from statistics import median
+
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.workload import PageCache
+from lsmtune.proof.calibration import smallest_effect
+from lsmtune.report.source import StudyRecords, Trial, cached_shares, measured
+from lsmtune.report.trust_tables import (
+    AnchorPoint,
+    AnchorSegment,
+    AnchorSeries,
+    Conditions,
+    MachineChange,
+    NoiseRow,
+    NoiseSource,
+)
+from lsmtune.stats.changepoint import VALUES_LEAST
+from lsmtune.stats.intervals import MINIMUM_PAIRS
+from lsmtune.stats.noise import detectable_effect, noise_of
+from lsmtune.stats.sequential import pairs_at_least
+from lsmtune.study.drift import Segment
+from lsmtune.study.stored import Round
+
+
+def anchor_series(records: StudyRecords) -> tuple[AnchorSeries, ...]:
+    """One series for each objective; empty where the baseline has not been run."""
+    if not records.anchors:
+        return ()
+    return tuple(_series(records, index) for index in range(len(records.goal.objectives)))
+
+
+def _series(records: StudyRecords, index: int) -> AnchorSeries:
+    objective, clock = records.goal.objectives[index], _Clock(records)
+    # A series in which nothing can be judged has no segments.
+    segments = records.drift.series[index].segments if records.drift.series else ()
+    points = [
+        _point(clock, anchor, anchor.values[index], _segment_of(anchor, segments))
+        for anchor in records.anchors
+        if anchor.values is not None
+    ]
+    return AnchorSeries(
+        objective=objective.label,
+        metric=objective.metric,
+        anchors_least=VALUES_LEAST,
+        points=tuple(points),
+        segments=tuple(_segment(clock, records.anchors, each) for each in segments),
+        changes=tuple(
+            _change(records, clock, before, after) for before, after in pairwise(segments)
+        ),
+    )
+
+
+class _Clock:
+    """How long the study had worked at each row, and how many trials it had begun."""
+
+    def __init__(self, records: StudyRecords) -> None:
+        rows = sorted(records.measurements, key=lambda stored: stored.id)
+        self._ids = [stored.id for stored in rows]
+        self._ends_s = [0.0, *accumulate(stored.wall_s for stored in rows)]
+        self._firsts = sorted(trial.first for trial in records.trials)
+        self.roles = {stored.id: stored.role.value for stored in rows}
+
+    def begin_s(self, row: int) -> float:
+        return self._ends_s[bisect_left(self._ids, row)]
+
+    def end_s(self, row: int) -> float:
+        return self._ends_s[bisect_right(self._ids, row)]
+
+    def trials_before(self, row: int) -> int:
+        return bisect_left(self._firsts, row)
+
+
+def _point(clock: _Clock, anchor: Round, value: float, segment: int | None) -> AnchorPoint:
+    return AnchorPoint(
+        role=clock.roles[anchor.first],
+        at_s=clock.end_s(anchor.last),
+        trials_before=clock.trials_before(anchor.first),
+        value=value,
+        segment=segment,
+    )
+
+
+def _segment_of(anchor: Round, segments: Sequence[Segment]) -> int | None:
+    inside = (n for n, each in enumerate(segments) if each.first <= anchor.first <= each.last)
+    return next(inside, None)
+
+
+def _segment(clock: _Clock, anchors: Sequence[Round], segment: Segment) -> AnchorSegment:
+    return AnchorSegment(
+        from_s=clock.begin_s(segment.first),
+        to_s=clock.end_s(segment.last),
+        level=math.exp(segment.log_level),
+        anchors=sum(_segment_of(anchor, [segment]) is not None for anchor in anchors),
+    )
+
+
+def _change(records: StudyRecords, clock: _Clock, before: Segment, after: Segment) -> MachineChange:
+    meanwhile = [trial for trial in records.trials if before.last < trial.first < after.first]
+    earlier = [trial.number for trial in records.trials if trial.first < before.last]
+    later = [trial.number for trial in records.trials if trial.first > after.first]
+    return MachineChange(
+        from_s=clock.end_s(before.last),
+        to_s=clock.begin_s(after.first),
+        ratio=math.exp(after.log_level - before.log_level),
+        last_trial=max(earlier, default=None),
+        first_trial=min(later, default=None),
+        run_again=tuple(trial.number for trial in meanwhile if len(trial.rounds) > 1),
+        left=tuple(trial.number for trial in meanwhile if _to_be_run_again(trial)),
+    )
+
+
+def _to_be_run_again(trial: Trial) -> bool:
+    """Whether a trial has a value of which nobody knows how fast the machine was."""
+    return len(trial.rounds) == 1 and trial.values is not None
+
+
+# ----------
+# How much runs and pairs scatter, and what could be proved therefore.
+#
+# All figures are `proof.calibration`'s, `study.judging`'s and `stats.noise`'s.
+
+
+def noise_rows(records: StudyRecords) -> tuple[NoiseRow, ...]:
+    """What the calibration, the search and the proof say of the noise of the goal's metric."""
+    return (*_calibration(records), *_search(records), *_proof(records))
+
+
+def _calibration(records: StudyRecords) -> list[NoiseRow]:
+    found, metric = records.calibration, records.goal.metric
+    noise = None if found is None else found.metrics.get(metric)
+    if found is None or noise is None:
+        return []
+    # Half a pair more, so that no rounding makes it one pair less.
+    budget_s = (records.pairs_max + 0.5) * (found.seconds_per_pair or 0.0)
+    return [
+        NoiseRow(
+            NoiseSource.CALIBRATION,
+            False,
+            metric,
+            2 * found.pairs,
+            noise.run_log_sd,
+            noise.run_log_sd_low,
+            noise.run_log_sd_high,
+            noise.autocorrelation,
+        ),
+        NoiseRow(
+            NoiseSource.CALIBRATION,
+            True,
+            metric,
+            found.pairs,
+            noise.pair_log_sd,
+            noise.pair_log_sd_low,
+            noise.pair_log_sd_high,
+            pairs=records.pairs_max,
+            smallest_effect=smallest_effect(found, metric, budget_s, records.confidence),
+        ),
+    ]
+
+
+def _search(records: StudyRecords) -> list[NoiseRow]:
+    """What the search takes the noise for, where more than one run of anything tells of it."""
+    again = any(len(trial.rounds) > 1 for trial in records.trials)
+    if records.run_log_sd is None or not (again or len(records.anchors) > 1):
+        return []
+    return [NoiseRow(NoiseSource.SEARCH, False, records.goal.metric, None, records.run_log_sd)]
+
+
+def _proof(records: StudyRecords) -> list[NoiseRow]:
+    """The scatter of the verdict's own pairs."""
+    verdict = records.verdict
+    if verdict is None or len(verdict.baseline_values) < MINIMUM_PAIRS:
+        return []
+    both = zip(verdict.candidate_values, verdict.baseline_values, strict=True)
+    ratios = [candidate / baseline for candidate, baseline in both if baseline]
+    if len(ratios) < verdict.pairs or not all(r > 0 and math.isfinite(r) for r in ratios):
+        return []
+    noise, enough = noise_of(ratios), verdict.pairs >= pairs_at_least(verdict.confidence)
+    # In the pairs of old, the order was not drawn by lot, and another test judged them.
+    judged_so = enough and verdict.method != ""
+    return [
+        NoiseRow(
+            NoiseSource.PROOF,
+            True,
+            verdict.metric,
+            verdict.pairs,
+            noise.log_sd,
+            noise.log_sd_low,
+            noise.log_sd_high,
+            noise.autocorrelation,
+            pairs=verdict.pairs,
+            smallest_effect=detectable_effect(verdict.pairs, noise.log_sd, verdict.confidence)
+            if judged_so
+            else None,
+        )
+    ]
+
+
+# ----------
+# Under what the runs were made: page cache, what held their memory, and time taken by the host.
+
+# Above this share of the processors' time, what the host took is felt in the figures.
+STEAL_SHARE_MAX = 0.02
+# A run that was to begin cold did not with more than this share of its database in the cache.
+CACHED_SHARE_MAX = 0.05
+
+
+def conditions(records: StudyRecords) -> Conditions:
+    """The conditions of all runs of a study that ended well."""
+    declared = [weighted.workload.page_cache for weighted in records.workloads]
+    return conditions_of(
+        [(stored.measurement, declared[stored.workload]) for stored in records.measurements],
+        {each.label: each.workload.page_cache for each in records.workloads},
+        _processors(records),
+    )
+
+
+def conditions_of(
+    runs: Sequence[tuple[Measurement, PageCache]],
+    declared: Mapping[str, PageCache],
+    processors: int | None,
+) -> Conditions:
+    """The conditions of those `runs` that ended well, each with what its workload declares.
+
+    `declared` is by the workloads' labels; `processors` are those of the machine, None where nobody
+    knows.
+    """
+    ok = [(run, cache) for run, cache in runs if run.outcome is Outcome.OK]
+    cached = [share for run, _ in ok for share in cached_shares(run)]
+    shares = [steal_share(run, processors) for run, _ in ok]
+    stolen = [share for share in shares if share is not None]
+    return Conditions(
+        page_cache={label: cache.value for label, cache in declared.items()},
+        cold_runs=sum(cache is PageCache.COLD for _, cache in ok),
+        cached_share_max=max(cached, default=None),
+        memory_limited_by=Counter(run.memory_limited_by for run, _ in ok if run.memory_limited_by),
+        steal_runs=len(stolen),
+        steal_runs_disturbed=sum(share > STEAL_SHARE_MAX for share in stolen),
+        steal_share_median=median(stolen) if stolen else None,
+        steal_share_max=max(stolen, default=None),
+    )
+
+
+def steal_share(run: Measurement, processors: int | None) -> float | None:
+    """The share of the processors' time that the host took during the measure phases of `run`.
+
+    None where the run does not say, or nobody knows how many processors there are.
+    """
+    phases = [phase for phase in measured(run) if phase.steal_s is not None]
+    time_s = sum(phase.elapsed_s + (phase.drain_s or 0.0) for phase in phases)
+    if not processors or not time_s > 0:
+        return None
+    return sum(phase.steal_s or 0.0 for phase in phases) / (time_s * processors)
+
+
+def _processors(records: StudyRecords) -> int | None:
+    """As the tuner noted them."""
+    noted = records.machine.get("processors", "")
+    return int(noted) if noted.isdecimal() else None

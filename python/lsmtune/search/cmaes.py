@@ -1,0 +1,278 @@
+"""How the cube of a space is laid out for CatCMAwM, and how what it draws becomes a point.
+
+| variable | is to CatCMAwM |
+|---|---|
+| categorical, selector, number of two values | a categorical; selectors begin with their weights |
+| number of at most `GRID_MAX` values | a discrete number |
+| any other number | continuous in [0, 1] |
+
+A variable of one value is left out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from lsmtune.search.cube import Column, Cube, FloatArray, Shares
+
+if TYPE_CHECKING:
+    from cmaes import CatCMAwM
+import itertools
+from collections.abc import Iterator
+from typing import Any
+
+from optuna.samplers import BaseSampler
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial
+
+from lsmtune.model.setting import Setting, real_number, whole_number, word_or
+from lsmtune.search.history import JUDGED, CubeSampler, targets_of
+from lsmtune.search.sampler import SamplerContext, SamplerKind
+
+GRID_MAX = 64
+# How much of a categorical's first distribution lies on the choice of the start.
+START_SHARE = 0.5
+
+
+@dataclass(frozen=True)
+class CmaLayout:
+    """Indices of the cube's columns, by what they are to CatCMAwM."""
+
+    cube: Cube
+    continuous: tuple[int, ...]
+    discrete: tuple[int, ...]
+    categorical: tuple[int, ...]
+
+    def make(self, start: FloatArray, sigma: float, population: int | None) -> CatCMAwM:
+        """A distribution around `start` (dimensions,), where NaN stands for the middle.
+
+        `sigma` is the standard deviation of every number in units of its range; `population` None
+        leaves the number of trials per generation to the library (4 + 3 log(dimensions)).
+        """
+        # Loaded when it is used: commands that search nothing are not to wait for it.
+        from cmaes import CatCMAwM
+
+        numbers = [*self.continuous, *self.discrete]
+        mean = np.where(np.isnan(start), 0.5, start)[numbers]
+        return CatCMAwM(
+            x_space=[[0.0, 1.0]] * len(self.continuous) or None,
+            z_space=[self._column(i).coordinates().tolist() for i in self.discrete] or None,
+            c_space=[self._column(i).scale.cells for i in self.categorical] or None,
+            population_size=population,
+            mean=mean if numbers else None,
+            sigma=sigma,
+            cov=np.eye(len(numbers)) if numbers else None,
+            cat_param=self._choices(start) if self.categorical else None,
+            seed=0,
+        )
+
+    def _choices(self, start: FloatArray) -> FloatArray:
+        """The first distributions of the categoricals; shape (categoricals, most choices)."""
+        columns = [self._column(index) for index in self.categorical]
+        shares = np.zeros((len(columns), max(column.scale.cells for column in columns)))
+        for row, (index, column) in enumerate(zip(self.categorical, columns, strict=True)):
+            prior = _prior(column)
+            shares[row, : len(prior)] = prior
+            if not np.isnan(start[index]):
+                shares[row] *= 1 - START_SHARE
+                shares[row, _nearest(column.coordinates(), start[index])] += START_SHARE
+        return shares
+
+    def record(self, solution: CatCMAwM.Solution) -> dict[str, list[float]]:
+        """What was drawn, in JSON: all that `point` and `tell` need of `solution`."""
+        # `_v_raw` is the normal draw before it was moved into its bounds and onto its grid. It is
+        # private, and the library offers no other way to tell a solution after a restart.
+        numbers = [] if solution._v_raw is None else solution._v_raw.tolist()
+        choices = [] if solution.c is None else np.argmax(solution.c, axis=1).tolist()
+        return {"numbers": numbers, "choices": choices}
+
+    def point(self, record: Mapping[str, Sequence[float]]) -> FloatArray:
+        """The point that was drawn: each number the nearest that the space has, as the library."""
+        coordinates = np.full(self.cube.dimensions, 0.5)
+        numbers = np.clip(record["numbers"], 0.0, 1.0)
+        coordinates[[*self.continuous, *self.discrete]] = numbers
+        for index in self.discrete:
+            of_cells = self._column(index).coordinates()
+            coordinates[index] = of_cells[_nearest(of_cells, coordinates[index])]
+        for index, choice in zip(self.categorical, record["choices"], strict=True):
+            coordinates[index] = self._column(index).coordinates()[int(choice)]
+        point: FloatArray = self.cube.complete(coordinates[np.newaxis])[0]
+        return point
+
+    def solution(self, record: Mapping[str, Sequence[float]]) -> CatCMAwM.Solution:
+        """The solution that `record` was made of, as far as `tell` looks at it."""
+        from cmaes import CatCMAwM
+
+        chosen = None
+        if self.categorical:
+            most = max(self._column(index).scale.cells for index in self.categorical)
+            chosen = np.zeros((len(self.categorical), most), dtype=np.bool_)
+            chosen[np.arange(len(chosen)), np.array(record["choices"], dtype=np.intp)] = True
+        return CatCMAwM.Solution(c=chosen, _v_raw=np.array(record["numbers"]))
+
+    def _column(self, index: int) -> Column:
+        return self.cube.columns[index]
+
+
+def _prior(column: Column) -> FloatArray:
+    if isinstance(column.scale, Shares):
+        return np.diff((0.0, *column.scale.ends))
+    return np.full(column.scale.cells, 1 / column.scale.cells)
+
+
+def _nearest(coordinates: FloatArray, wanted: float) -> int:
+    return int(np.argmin(np.abs(coordinates - wanted)))
+
+
+def make_layout(cube: Cube) -> CmaLayout:
+    """The layout of `cube`."""
+    cells = [column.scale.cells for column in cube.columns]
+    ordered = [column.ordered for column in cube.columns]
+    return CmaLayout(
+        cube,
+        continuous=tuple(i for i, n in enumerate(cells) if n == 0 or (ordered[i] and n > GRID_MAX)),
+        discrete=tuple(i for i, n in enumerate(cells) if ordered[i] and 2 < n <= GRID_MAX),
+        categorical=tuple(i for i, n in enumerate(cells) if n == 2 or (n > 2 and not ordered[i])),
+    )
+
+
+# ----------
+# `cmaes`: CMA-ES for mixed variables, from the library `cmaes` (`CatCMAwM`).
+#
+# CatCMAwM (Hamano, Saito, Nomura, Uchida and Shirakawa 2025, arXiv:2504.07884) adapts one normal
+# distribution over the numbers, with a margin that keeps a coarse grid from freezing, and one
+# distribution over the choices of each categorical (`search.cmaes`).
+#
+# The distribution moves once per generation, when as many trials drawn from it were judged as its
+# population has, by their *ranks*: failed and pruned trials come last, and the scale of the values
+# does not matter. Each trial keeps what was drawn for it in its system attributes; the distribution
+# of any moment is found again by telling every complete generation in turn. Trials that were not
+# drawn here (a study's start configurations) set where the search begins: at the best of those
+# before the first drawn one, else in the middle of the space.
+
+ATTRIBUTE = "lsmtune:cmaes"
+AUTO = "auto"
+
+
+class CmaesSampler(CubeSampler):
+    """See the module."""
+
+    def __init__(self, context: SamplerContext) -> None:
+        super().__init__(context)
+        self._layout: CmaLayout = make_layout(self.cube)
+        self._sigma = context.get.real("sigma")
+        population = context.settings["population"]
+        self._population = None if population == AUTO else context.get.whole("population")
+        self._drawn: dict[int, bool] = {}
+        self._begin(np.full(self.cube.dimensions, np.nan))
+
+    def propose(
+        self, study: Study, trial: FrozenTrial, rng: np.random.Generator
+    ) -> Iterator[FloatArray]:
+        """Draws from the distribution, the latest kept in the trial's system attributes."""
+        self._restore(study, trial.number)
+        self._optimizer.reseed_rng(int(rng.integers(2**32 - 1)))
+        while True:
+            record = self._layout.record(self._optimizer.ask())
+            _keep(study, trial, {"generation": len(self._told), **record})
+            yield self._layout.point(record)
+
+    def _begin(self, start: FloatArray) -> None:
+        self._start = start
+        self._optimizer = self._layout.make(start, self._sigma, self._population)
+        self._told: list[tuple[int, ...]] = []
+
+    def _restore(self, study: Study, number: int) -> None:
+        """Bring the distribution to where the history has it, from where it is if that leads there.
+
+        A generation is the first trials, by number, that were drawn in it and judged.
+        """
+        trials = [t for t in study.get_trials(deepcopy=False) if t.number != number]
+        drawn = [t for t in trials if self._is_drawn(t)]
+        generations = _generations(drawn, self._optimizer.population_size)
+        start = self._start_of(trials, study.direction)
+        numbers = [tuple(trial.number for trial in members) for members in generations]
+        reached = len(self._told)
+        if numbers[:reached] != self._told or not np.array_equal(start, self._start, True):
+            self._begin(start)
+            reached = 0
+        for members, told in zip(generations[reached:], numbers[reached:], strict=True):
+            # Ranks within the generation depend on nothing that comes later.
+            order = np.argsort(targets_of(members, study.direction), kind="stable")
+            solutions = [
+                (self._layout.solution(_record(members[index])), float(rank))
+                for rank, index in enumerate(order)
+            ]
+            self._optimizer.tell(solutions)
+            self._told.append(told)
+
+    def _start_of(self, trials: Sequence[FrozenTrial], direction: StudyDirection) -> FloatArray:
+        """The best point before the first trial that was drawn, NaN all over if there is none."""
+        before = itertools.takewhile(lambda trial: not self._is_drawn(trial), trials)
+        given = [trial for trial in before if trial.state in JUDGED]
+        if not given:
+            return np.full(self.cube.dimensions, np.nan)
+        best = given[int(np.argmin(targets_of(given, direction)))]
+        point: FloatArray = self.cube.encode([best.params])[0]
+        return point
+
+    def _is_drawn(self, trial: FrozenTrial) -> bool:
+        """Whether the trial has what was drawn for it, and not what others put in its place."""
+        if trial.number not in self._drawn:
+            record = trial.system_attrs.get(ATTRIBUTE)
+            self._drawn[trial.number] = record is not None and np.array_equal(
+                self._layout.point(record), self.cube.encode([trial.params])[0], equal_nan=True
+            )
+        return self._drawn[trial.number]
+
+
+def _generations(drawn: Sequence[FrozenTrial], size: int) -> list[list[FrozenTrial]]:
+    """The complete generations in order."""
+    members: dict[int, list[FrozenTrial]] = {}
+    for trial in drawn:
+        if trial.state in JUDGED:
+            members.setdefault(_record(trial)["generation"], []).append(trial)
+    complete = itertools.takewhile(lambda g: len(members.get(g, ())) >= size, itertools.count())
+    return [members[generation][:size] for generation in complete]
+
+
+def _record(trial: FrozenTrial) -> Mapping[str, Any]:
+    record: Mapping[str, Any] = trial.system_attrs[ATTRIBUTE]
+    return record
+
+
+def _keep(study: Study, trial: FrozenTrial, record: Mapping[str, Any]) -> None:
+    # As Optuna's own samplers do: a study has no public way to set a system attribute.
+    study._storage.set_trial_system_attr(trial._trial_id, ATTRIBUTE, dict(record))
+
+
+def _make(context: SamplerContext) -> BaseSampler:
+    return CmaesSampler(context)
+
+
+KIND = SamplerKind(
+    name="cmaes",
+    summary="CMA-ES for numbers and categoricals: local, for many cheap trials",
+    settings=(
+        Setting(
+            "sigma",
+            0.2,
+            "first standard deviation of every number, in units of its range",
+            "a number above 0, at most 1",
+            real_number(0, 1, low_excluded=True),
+        ),
+        Setting(
+            "population",
+            AUTO,
+            "trials per generation; auto is 4 + 3 log(variables)",
+            "auto, or a whole number from 4 to 1000",
+            word_or(AUTO, whole_number(4, 1_000)),
+        ),
+    ),
+    several_objectives=False,
+    make=_make,
+)

@@ -1,0 +1,158 @@
+"""A Gaussian process for noisy values in many dimensions, on scikit-learn's regressor.
+
+Kernel: constant x Matern 5/2 with one length scale per feature, plus white noise. The length
+scales are found by maximum a posteriori, not maximum likelihood: with few points in 30 dimensions
+the likelihood alone overfits. Priors (Hvarfner, Hellsten and Nardi 2024, "Vanilla Bayesian
+Optimization Performs Great in High Dimensions", arXiv:2402.02229, and BoTorch's defaults after it):
+
+- length scale: lognormal(sqrt(2) + log(d) / 2, sqrt(3)) in d dimensions;
+- noise variance of standardised targets: lognormal(-4, 1);
+- signal variance of standardised targets: lognormal(0, 1), to keep it finite (ours).
+
+As in those, the mode is that of the density over the value itself, which for lognormal(m, s) is
+exp(m - s^2).
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Callable
+
+import numpy as np
+from scipy import optimize, special
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+
+from lsmtune.search.cube import FloatArray
+
+LENGTH_SCALE_BOUNDS = (1e-2, 1e3)
+SIGNAL_BOUNDS = (1e-2, 1e2)
+NOISE_BOUNDS = (1e-6, 1.0)
+JITTER = 1e-8  # keeps the matrix of nearly equal points positive definite
+# A step of the optimizer costs n^2 d; twenty come close to the optimum from the prior's mode.
+STEPS_MAX = 20
+
+Objective = Callable[..., tuple[float, FloatArray]]
+
+
+class GaussianProcess:
+    """Fitted to standardised targets; predictions are standardised too."""
+
+    def __init__(self, regressor: GaussianProcessRegressor) -> None:
+        self._regressor = regressor
+
+    def predict(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of the noiseless value, each (n,), at `features` (n, d)."""
+        mean, deviation = self._regressor.predict(features, return_std=True)
+        noise = self._regressor.kernel_.k2.noise_level
+        return mean, np.sqrt(np.maximum(deviation**2 - noise, 1e-12))
+
+
+def standardised(targets: FloatArray) -> FloatArray:
+    """Targets (n,) with median 0 and a spread of 1, none worse than `WORST`.
+
+    The spread is the standard deviation that the better half would have in a normal distribution:
+    failures and very slow configurations, of which a search meets many, neither set the scale nor
+    stand so far off that the process must bend to reach them.
+    """
+    return np.minimum((targets - np.median(targets)) / spread_of(targets), WORST)
+
+
+def spread_of(targets: FloatArray) -> float:
+    """What `standardised` divides by; 1 where there is no spread."""
+    median = np.median(targets)
+    better = targets[targets <= median] - median
+    return math.sqrt(float(np.mean(better**2))) or 1.0
+
+
+WORST = 2.0
+
+
+def fit_process(
+    features: FloatArray,
+    targets: FloatArray,
+    fitted_on: int,
+    variances: FloatArray | None = None,
+) -> GaussianProcess:
+    """A process on `features` (n, d) and standardised `targets` (n,), of `variances` (n,) or 0.
+
+    The kernel is found on the first `fitted_on` rows, the posterior uses all of them. The white
+    noise of the kernel comes on top of the variances: what is not known of them, and what the
+    process cannot follow.
+    """
+    alpha = JITTER + (np.zeros(len(targets)) if variances is None else variances)
+    modes, variances = _priors(features.shape[1])
+    start = np.exp(modes)
+    kernel = ConstantKernel(start[0], SIGNAL_BOUNDS) * Matern(
+        start[1:-1], LENGTH_SCALE_BOUNDS, nu=2.5
+    ) + WhiteKernel(start[-1], NOISE_BOUNDS)
+    optimizer = _posterior_mode(modes, variances)
+    found = GaussianProcessRegressor(kernel, alpha=alpha[:fitted_on], optimizer=optimizer)
+    with warnings.catch_warnings():
+        # A scale at its bound is a variable without effect, not trouble.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        found.fit(features[:fitted_on], targets[:fitted_on])
+        fixed = GaussianProcessRegressor(found.kernel_, alpha=alpha, optimizer=None)
+        return GaussianProcess(fixed.fit(features, targets))
+
+
+def _priors(dimensions: int) -> tuple[FloatArray, FloatArray]:
+    """Modes and variances of the logarithms of signal variance, length scales, noise variance."""
+    length_scale = math.sqrt(2) + math.log(dimensions) / 2
+    means = np.array([0.0, *[length_scale] * dimensions, -4.0])
+    variances = np.array([1.0, *[3.0] * dimensions, 1.0])
+    # In terms of its logarithm t, the density of lognormal(m, s) over the value is
+    # exp(-(t - m)^2 / 2 s^2 - t), a normal around m - s^2.
+    return means - variances, variances
+
+
+def _posterior_mode(
+    modes: FloatArray, variances: FloatArray
+) -> Callable[[Objective, FloatArray, FloatArray], tuple[FloatArray, float]]:
+    """An optimizer for scikit-learn: its objective (minus the log likelihood) plus the priors.
+
+    Its `theta` is the logarithm of signal variance, length scales and noise variance, in this
+    order, as are `modes` and `variances`.
+    """
+
+    def optimizer(
+        objective: Objective, start: FloatArray, bounds: FloatArray
+    ) -> tuple[FloatArray, float]:
+        def posterior(theta: FloatArray) -> tuple[float, FloatArray]:
+            value, gradient = objective(theta)
+            off = theta - modes
+            return value + float(np.sum(off**2 / variances)) / 2, gradient + off / variances
+
+        result = optimize.minimize(
+            posterior,
+            start,
+            jac=True,
+            bounds=bounds,
+            method="L-BFGS-B",
+            options={"maxiter": STEPS_MAX},
+        )
+        return result.x, float(result.fun)
+
+    return optimizer
+
+
+def log_expected_improvement(mean: FloatArray, deviation: FloatArray, best: float) -> FloatArray:
+    """The logarithm of the expected improvement below `best`; arrays (n,).
+
+    Stable where the improvement itself underflows (Ament, Daulton, Eriksson, Balandat and Bakshy
+    2023, "Unexpected Improvements to Expected Improvement", arXiv:2310.20708, equation 9).
+    """
+    z = (best - mean) / deviation
+    log_density = -(z**2) / 2 - math.log(2 * math.pi) / 2
+    near = np.maximum(z, -1.0)
+    density = np.exp(-(near**2) / 2) / math.sqrt(2 * math.pi)
+    upper = np.log(density + near * special.ndtr(near))
+    far = np.minimum(z, -1.0)
+    # erfcx(-z/sqrt(2)) * sqrt(pi/2) is Phi(z) / phi(z).
+    ratio = np.abs(far) * special.erfcx(-far / math.sqrt(2)) * math.sqrt(math.pi / 2)
+    # Beyond -1e6 the ratio is 1 - 1/z^2 to within double precision, and 1 - ratio loses all digits.
+    tail = np.where(far > -1e4, np.log1p(-np.minimum(ratio, 1 - 1e-16)), -2 * np.log(np.abs(far)))
+    lower = log_density + tail
+    return np.log(deviation) + np.where(z > -1.0, upper, lower)

@@ -1,0 +1,360 @@
+"""A seeded order of a huge range of integers, one at a time, without a list."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from hashlib import blake2b
+from typing import Any, cast
+
+import numpy as np
+from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
+from optuna.samplers import BaseSampler
+
+from lsmtune.errors import InputError, nearest_name
+from lsmtune.model.config import OptionValue, option_text
+from lsmtune.model.setting import Setting, whole_number
+from lsmtune.search.draw import Asker
+from lsmtune.search.plan import PlanSampler
+from lsmtune.search.sampler import SamplerContext, SamplerKind, SpaceExhaustedError
+from lsmtune.space.parameter import Condition, Parameter
+from lsmtune.space.range import Number, Range
+from lsmtune.space.space import Space
+from lsmtune.units import option_value
+
+_ROUNDS = 6
+
+
+class Permutation:
+    """The integers from 0 to `size` - 1 in an order that follows from `seed`.
+
+    A Feistel network over the next even number of bits; what falls outside the range is sent
+    through it again until it falls inside ("cycle walking", J. Black and P. Rogaway, "Ciphers with
+    arbitrary finite domains", CT-RSA 2002). At most three in four are outside, so it ends soon.
+    """
+
+    def __init__(self, size: int, seed: int) -> None:
+        self._size = size
+        self._half_bits = max(1, -(-max(1, (size - 1).bit_length()) // 2))
+        self._mask = (1 << self._half_bits) - 1
+        self._seed = str(seed).encode()
+
+    def at(self, index: int) -> int:
+        """The integer at place `index`; both from 0 to `size` - 1."""
+        if not 0 <= index < self._size:
+            raise IndexError(index)
+        value = self._once(index)
+        while value >= self._size:
+            value = self._once(value)
+        return value
+
+    def _once(self, value: int) -> int:
+        left, right = value >> self._half_bits, value & self._mask
+        for number in range(_ROUNDS):
+            left, right = right, left ^ (self._hash(number, right) & self._mask)
+        return left << self._half_bits | right
+
+    def _hash(self, number: int, half: int) -> int:
+        text = b"%s:%d:%d" % (self._seed, number, half)
+        return int.from_bytes(blake2b(text, digest_size=32).digest(), "big")
+
+
+# ----------
+# All configurations of some values for each parameter, numbered, without listing them.
+#
+# Conditions make a tree of the plain product: a parameter that is not active has no value. How many
+# configurations hang below a node depends only on which later parameters are already known to be
+# inactive, so the numbers are counted once per such set, and the configuration of a number is found
+# by walking down. A table of 10**30 configurations costs no more than one of ten.
+
+_Off = frozenset[str]  # later parameters that are known to be inactive
+
+
+@dataclass(frozen=True)
+class _Branch:
+    """Values of a parameter after which the same later parameters are off."""
+
+    values: Sequence[OptionValue]
+    off: _Off
+
+
+class ConfigTable:
+    """The configurations of `space` in which each parameter has one of its `values`.
+
+    `values` maps every parameter's name to at least one value, none twice; a `range` will do.
+    """
+
+    def __init__(self, space: Space, values: Mapping[str, Sequence[OptionValue]]) -> None:
+        self._order = space.evaluation_order
+        self._dependents = {
+            parameter.name: [
+                (later.name, condition)
+                for later in self._order
+                for condition in later.conditions
+                if condition.name == parameter.name
+            ]
+            for parameter in self._order
+        }
+        self._branches = {p.name: self._branches_of(p, values[p.name]) for p in self._order}
+        self._counts: dict[tuple[int, _Off], int] = {}
+        self.size: int = self._count(0, frozenset())
+
+    def at(self, index: int) -> dict[str, OptionValue]:
+        """The configuration of number `index`, from 0 to `size` - 1."""
+        if not 0 <= index < self.size:
+            raise IndexError(index)
+        found: dict[str, OptionValue] = {}
+        off: _Off = frozenset()
+        for position, parameter in enumerate(self._order):
+            if parameter.name in off:
+                off = self._after_inactive(parameter, off)
+                continue
+            for branch in self._branches[parameter.name]:
+                below = self._count(position + 1, off | branch.off)
+                if index < len(branch.values) * below:
+                    which, index = divmod(index, below)
+                    found[parameter.name] = branch.values[which]
+                    off |= branch.off
+                    break
+                index -= len(branch.values) * below
+        return found
+
+    def __iter__(self) -> Iterator[dict[str, OptionValue]]:
+        """All of them, in order of their numbers."""
+        return (self.at(index) for index in range(self.size))
+
+    def _branches_of(
+        self, parameter: Parameter, values: Sequence[OptionValue]
+    ) -> tuple[_Branch, ...]:
+        dependents = self._dependents[parameter.name]
+        if not dependents:
+            return (_Branch(values, frozenset()),)
+        groups: dict[_Off, list[OptionValue]] = {}
+        for value in values:
+            off = frozenset(n for n, condition in dependents if not _allows(condition, value))
+            groups.setdefault(off, []).append(value)
+        return tuple(_Branch(group, off) for off, group in groups.items())
+
+    def _after_inactive(self, parameter: Parameter, off: _Off) -> _Off:
+        return off | {name for name, _ in self._dependents[parameter.name]}
+
+    def _count(self, position: int, off: _Off) -> int:
+        """Configurations of the parameters from `position` on; those in `off` are inactive."""
+        if position == len(self._order):
+            return 1
+        later = frozenset(p.name for p in self._order[position:])
+        key = (position, off & later)
+        if key not in self._counts:
+            self._counts[key] = self._count_anew(position, key[1])
+        return self._counts[key]
+
+    def _count_anew(self, position: int, off: _Off) -> int:
+        parameter = self._order[position]
+        if parameter.name in off:
+            return self._count(position + 1, self._after_inactive(parameter, off))
+        return sum(
+            len(branch.values) * self._count(position + 1, off | branch.off)
+            for branch in self._branches[parameter.name]
+        )
+
+
+def _allows(condition: Condition, value: OptionValue) -> bool:
+    return condition.holds({condition.name: value})
+
+
+def every_value(parameter: Parameter, limit: int) -> Sequence[OptionValue] | None:
+    """All values of `parameter`, or None when there are more than `limit` (or no end of them)."""
+    if parameter.numbers is None:
+        return parameter.choices if len(parameter.choices) <= limit else None
+    in_range = _every_number(parameter.numbers, limit)
+    if in_range is None:
+        return None
+    # A prior can leave numbers at its ends so improbable that no draw reaches them.
+    return [
+        *(special.value for special in parameter.specials),
+        *(number for number in in_range if parameter.contains(number)),
+    ]
+
+
+def _every_number(numbers: Range, limit: int) -> Sequence[Number] | None:
+    if numbers.bins is not None:
+        return numbers.binned if len(numbers.binned) <= limit else None
+    if not numbers.integer and numbers.step is None:
+        return None
+    step = numbers.step or 1
+    count = round((numbers.high - numbers.low) / step) + 1
+    if count > limit:
+        return None
+    values = (numbers.low + index * step for index in range(count))
+    return [int(value) if numbers.integer else numbers.on_grid(value) for value in values]
+
+
+def whole_table(space: Space, limit: int) -> ConfigTable | None:
+    """The table of every configuration of `space`, or None when there are more than `limit`."""
+    values: dict[str, Sequence[OptionValue]] = {}
+    for parameter in space.parameters:
+        found = every_value(parameter, limit)
+        if found is None:
+            return None
+        values[parameter.name] = found
+    table = ConfigTable(space, values)
+    return table if table.size <= limit else None
+
+
+# ----------
+# `grid`: every combination of a few values for each parameter, in an order shuffled by the seed.
+#
+# Each choice and each special value is a value of the grid. A range gives `points` values from its
+# low to its high, even on its own scale: logarithmic, or by quantiles where it has a prior. A
+# parameter takes part where its conditions hold, and nowhere else. The grid is never listed, so it
+# may be as large as it likes; in the shuffled order its beginning is a fair sample of all of it.
+
+_POINTS_MAX = 10_000
+_ENTRY_ALLOWED = f"for a parameter, a whole number from 1 to {_POINTS_MAX} or a list of its values"
+_Entry = int | tuple[OptionValue, ...]
+_read_points = whole_number(1, _POINTS_MAX)
+
+
+class GridSampler(PlanSampler):
+    """The configurations of a `ConfigTable` in the order of a `Permutation`."""
+
+    def __init__(self, context: SamplerContext) -> None:
+        super().__init__(context.space)
+        self._space = context.space
+        entries = _entries(context)
+        default = context.get.whole("points")
+        self._table = ConfigTable(
+            context.space,
+            {
+                p.name: _grid_values(p, entries.get(p.name, default))
+                for p in context.space.parameters
+            },
+        )
+        self._order = Permutation(self._table.size, context.seed)
+
+    def variables_at(self, place: int) -> dict[str, Any]:
+        """The variables of the grid's configuration at `place` of the shuffled order."""
+        if place >= self._table.size:
+            raise SpaceExhaustedError(f"each of the {self._table.size} configurations of the grid")
+        return self._space.variables_of(self._table.at(self._order.at(place)))
+
+
+def _grid_values(parameter: Parameter, entry: _Entry) -> Sequence[OptionValue]:
+    if not isinstance(entry, int):
+        return entry
+    if parameter.numbers is None:
+        return parameter.choices
+    specials = [special.value for special in parameter.specials]
+    return [*specials, *_range_values(parameter, entry)]
+
+
+def _range_values(parameter: Parameter, points: int) -> list[OptionValue]:
+    """Up to `points` different values of the range; from a single one, its middle."""
+    distributions = parameter.distributions()
+    variables = _spread(distributions[parameter.variable], points)
+    values = [_range_value(parameter, distributions, variable) for variable in variables]
+    return list({option_text(value): value for value in values}.values())
+
+
+def _spread(distribution: BaseDistribution, points: int) -> list[float]:
+    """Variables from low to high, evenly on the variable's scale, each on its steps."""
+    if not isinstance(distribution, IntDistribution | FloatDistribution):
+        raise TypeError(f"not a range: {distribution}")
+    low, high, step = distribution.low, distribution.high, distribution.step
+    shares = np.linspace(0.0, 1.0, points) if points > 1 else np.array([0.5])
+    spread = low * (high / low) ** shares if distribution.log else low + shares * (high - low)
+    if step is not None:
+        spread = low + np.rint((spread - low) / step) * step
+    return [min(max(float(variable), low), high) for variable in spread]  # rounding errors only
+
+
+def _range_value(
+    parameter: Parameter, distributions: Mapping[str, BaseDistribution], variable: object
+) -> OptionValue:
+    """What the parameter's own variable stands for, when its selector (at 1) picks the range."""
+    taken = {parameter.variable: variable, parameter.selector: 1.0}
+
+    def ask(name: str, distribution: BaseDistribution) -> Any:
+        del distribution
+        return taken[name]
+
+    return parameter.suggest(Asker(distributions, ask).as_trial())
+
+
+def _read_entries(value: object) -> Mapping[str, _Entry]:
+    if not isinstance(value, Mapping):
+        raise ValueError
+    return {str(name): _read_entry(str(name), entry) for name, entry in value.items()}
+
+
+def _read_entry(name: str, entry: object) -> _Entry:
+    if isinstance(entry, list | tuple):
+        if not entry or not all(isinstance(value, str | int | float | bool) for value in entry):
+            raise ValueError(f"{name} needs at least one value that an option can have")
+        values = [option_value(value) for value in entry]
+        if len({option_text(value) for value in values}) < len(values):
+            raise ValueError(f"{name} has the same value twice")
+        return tuple(values)
+    try:
+        return cast(int, _read_points(entry))
+    except ValueError as error:
+        raise ValueError(f"{name} is neither a number of points nor a list of values") from error
+
+
+def _entries(context: SamplerContext) -> Mapping[str, _Entry]:
+    return cast(Mapping[str, _Entry], context.settings["parameters"])
+
+
+def _check(context: SamplerContext, source: str, field: str) -> None:
+    by_name = {parameter.name: parameter for parameter in context.space.parameters}
+    for name, entry in _entries(context).items():
+        place = f"{field}.parameters.{name}"
+        if name not in by_name:
+            raise InputError(
+                source,
+                place,
+                why="no such parameter in space",
+                allowed=", ".join(by_name),
+                nearest=nearest_name(name, by_name),
+            )
+        parameter = by_name[name]
+        if isinstance(entry, int):
+            if parameter.numbers is None:
+                why = "is a choice: all its values are on the grid"
+                raise InputError(source, place, why=why, found=entry, allowed="a list of choices")
+            continue
+        for index, value in enumerate(entry):
+            if not parameter.contains(value):
+                allowed = parameter.describe()
+                raise InputError(source, f"{place}[{index}]", found=value, allowed=allowed)
+
+
+def _make(context: SamplerContext) -> BaseSampler:
+    return GridSampler(context)
+
+
+KIND = SamplerKind(
+    name="grid",
+    summary="every combination of a few values for each parameter, in shuffled order",
+    settings=(
+        Setting(
+            "points",
+            5,
+            "values of each numeric parameter, both ends included; special values come on top",
+            f"a whole number from 1 to {_POINTS_MAX}",
+            _read_points,
+        ),
+        Setting(
+            "parameters",
+            {},
+            "the same for single parameters, or the values themselves",
+            f"a mapping; {_ENTRY_ALLOWED}",
+            _read_entries,
+        ),
+    ),
+    several_objectives=True,
+    make=_make,
+    learns=False,
+    listed=True,
+    check=_check,
+)

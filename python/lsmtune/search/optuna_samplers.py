@@ -1,0 +1,271 @@
+"""Optuna's samplers, made anew for each trial with a seed of its own.
+
+An Optuna sampler keeps one random stream for its life; a process that goes on with a study would
+begin that stream again and draw the same values twice. Made anew for each trial, with a seed that
+follows from the study's and the trial's number, it needs no memory.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from optuna.distributions import BaseDistribution
+from optuna.exceptions import ExperimentalWarning
+from optuna.samplers import BaseSampler, NSGAIIISampler, NSGAIISampler, TPESampler
+from optuna.study import Study
+from optuna.trial import FrozenTrial, TrialState
+
+from lsmtune.model.setting import Setting, real_number, whole_number
+from lsmtune.search.sampler import SamplerContext, SamplerKind, Use, seed_of_trial
+
+
+class PerTrialSampler(BaseSampler):
+    """Asks, for each trial, the sampler that `make(seed_of_trial(seed, number))` returns."""
+
+    def __init__(self, make: Callable[[int], BaseSampler], seed: int) -> None:
+        self._make = make
+        self._seed = seed
+        self._inner = make(seed_of_trial(seed, 0))
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Begin the random stream of the trial."""
+        self._inner = self._make(seed_of_trial(self._seed, trial.number))
+        self._inner.before_trial(study, trial)
+
+    def infer_relative_search_space(
+        self, study: Study, trial: FrozenTrial
+    ) -> dict[str, BaseDistribution]:
+        """See `BaseSampler`."""
+        return self._inner.infer_relative_search_space(study, trial)
+
+    def sample_relative(
+        self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
+    ) -> dict[str, Any]:
+        """See `BaseSampler`."""
+        return self._inner.sample_relative(study, trial, search_space)
+
+    def sample_independent(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """See `BaseSampler`."""
+        return self._inner.sample_independent(study, trial, param_name, param_distribution)
+
+    def after_trial(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        state: TrialState,
+        values: Sequence[float] | None,
+    ) -> None:
+        """See `BaseSampler`."""
+        self._inner.after_trial(study, trial, state, values)
+
+
+# ----------
+# `tpe`: Optuna's tree-structured Parzen estimator, multivariate, by groups of parameters.
+#
+# Parameters that are active in the same trials form a group, and each group has an estimator of its
+# own: so the multivariate TPE learns parameters that only some trials have. Optuna does the same
+# with `group=True`. Here a group is asked for values when the trial turns out to need it, not
+# before: an estimator of inactive parameters costs as much as any, and a space of an engine has
+# many of them.
+
+_LEARNED_FROM = (TrialState.COMPLETE, TrialState.PRUNED)
+_Names = frozenset[str]
+
+
+class GroupedTpeSampler(PerTrialSampler):
+    """Asks Optuna's TPE for one group of variables at a time."""
+
+    def __init__(self, context: SamplerContext) -> None:
+        get = context.get
+
+        def make(seed: int) -> BaseSampler:
+            return TPESampler(
+                seed=seed,
+                n_startup_trials=get.whole("startup_trials"),
+                n_ei_candidates=get.whole("candidates"),
+                multivariate=True,
+                constant_liar=True,
+            )
+
+        super().__init__(make, context.seed)
+        self._distributions = context.space.distributions()
+        self._together: dict[int, _Names] = {}
+        self._groups: dict[str, _Names] = {}
+        self._drawn: dict[str, Any] = {}
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Begin the random stream of the trial, and bring the groups up to date."""
+        super().before_trial(study, trial)
+        known = len(set(self._together.values()))
+        for finished in study.get_trials(deepcopy=False, states=_LEARNED_FROM):
+            if finished.number not in self._together:
+                self._together[finished.number] = frozenset(finished.params)
+        combinations = set(self._together.values())
+        if len(combinations) > known:
+            self._groups = groups_of(combinations)
+
+    def infer_relative_search_space(
+        self,
+        study: Study,  # noqa: ARG002
+        trial: FrozenTrial,  # noqa: ARG002
+    ) -> dict[str, BaseDistribution]:
+        """Nothing: which groups there are is known when the first of their variables is asked."""
+        return {}
+
+    def sample_relative(
+        self,
+        study: Study,  # noqa: ARG002
+        trial: FrozenTrial,  # noqa: ARG002
+        search_space: dict[str, BaseDistribution],  # noqa: ARG002
+    ) -> dict[str, Any]:
+        """Forget the values of a proposal that was refused."""
+        self._drawn = {}
+        return {}
+
+    def sample_independent(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,
+    ) -> Any:
+        """A value for one variable, drawn together with its group."""
+        if param_name not in self._drawn and param_name in self._groups:
+            # In order of names, as sets have none that a second process would repeat.
+            group = {n: self._distributions[n] for n in sorted(self._groups[param_name])}
+            self._drawn |= self._inner.sample_relative(study, trial, group)
+        if param_name not in self._drawn:
+            # No trial has had it yet, or it is too early to learn: at random.
+            value = self._inner.sample_independent(study, trial, param_name, param_distribution)
+            self._drawn[param_name] = value
+        return self._drawn[param_name]
+
+
+def groups_of(combinations: set[_Names]) -> dict[str, _Names]:
+    """For each name its group: all names that are in exactly the same `combinations` as it is."""
+    marks: dict[str, list[int]] = {}
+    for index, names in enumerate(combinations):
+        for name in names:
+            marks.setdefault(name, []).append(index)
+    groups: dict[tuple[int, ...], set[str]] = {}
+    for name, mark in marks.items():
+        groups.setdefault(tuple(mark), set()).add(name)
+    return {name: frozenset(groups[tuple(mark)]) for name, mark in marks.items()}
+
+
+TPE = SamplerKind(
+    name="tpe",
+    summary="Optuna's multivariate TPE: learns which values the good trials have in common",
+    settings=(
+        # Both defaults are Optuna's own.
+        Setting(
+            "startup_trials",
+            10,
+            "trials drawn at random before it learns",
+            "a whole number from 1 to 100000",
+            whole_number(1, 100_000),
+        ),
+        Setting(
+            "candidates",
+            24,
+            "configurations compared for each trial",
+            "a whole number from 1 to 10000",
+            whole_number(1, 10_000),
+        ),
+    ),
+    several_objectives=True,
+    make=GroupedTpeSampler,
+)
+
+
+# ----------
+# `nsga2` and `nsga3`: Optuna's genetic algorithms, for several objectives above all.
+#
+# Each trial carries its generation as a system attribute. Who the parents of a generation are
+# follows from the trials of the one before; it is worked out anew in each session, with a random
+# stream that belongs to the generation, not to the trial that happens to need it first.
+
+_Genetic = NSGAIISampler | NSGAIIISampler
+_MakeGenetic = Callable[[int], _Genetic]
+
+
+class GeneticSampler(PerTrialSampler):
+    """A genetic sampler made anew for each trial and for each generation's selection."""
+
+    def __init__(self, make: _MakeGenetic, seed: int) -> None:
+        super().__init__(make, seed)
+        self._make_genetic = make
+        self._selected = 0
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Give the trial its generation, a queued one too, and make sure that it has parents."""
+        super().before_trial(study, trial)
+        generation = self._make_genetic(0).get_trial_generation(study, trial)
+        # From the first generation on, one by one: Optuna asks for each one's parents in turn, and
+        # would meet the limit of Python's stack in a long study.
+        for number in range(self._selected + 1, generation + 1):
+            seed = seed_of_trial(self._seed, number, Use.GENERATION)
+            self._make_genetic(seed).get_parent_population(study, number)
+        self._selected = max(self._selected, generation)
+
+
+def _maker(kind: type[NSGAIISampler] | type[NSGAIIISampler]) -> Callable[..., BaseSampler]:
+    def make(context: SamplerContext) -> BaseSampler:
+        get = context.get
+
+        def make_genetic(seed: int) -> _Genetic:
+            with warnings.catch_warnings():
+                # Optuna has called NSGA-III experimental since 2023.
+                warnings.simplefilter("ignore", ExperimentalWarning)
+                return kind(
+                    seed=seed,
+                    population_size=get.whole("population"),
+                    crossover_prob=get.real("crossover_probability"),
+                )
+
+        return GeneticSampler(make_genetic, context.seed)
+
+    return make
+
+
+_SETTINGS = (
+    # Optuna's default of 50 would leave most studies of a storage engine in their first generation,
+    # which is drawn at random.
+    Setting(
+        "population",
+        20,
+        "trials of a generation; the first one is drawn at random",
+        "a whole number from 2 to 10000",
+        whole_number(2, 10_000),
+    ),
+    Setting(
+        "crossover_probability",
+        0.9,
+        "share of the trials that have two parents",
+        "a number from 0 to 1",
+        real_number(0.0, 1.0),
+    ),
+)
+
+NSGA2 = SamplerKind(
+    name="nsga2",
+    summary="genetic algorithm that keeps the front of several objectives spread out",
+    settings=_SETTINGS,
+    several_objectives=True,
+    make=_maker(NSGAIISampler),
+)
+NSGA3 = SamplerKind(
+    name="nsga3",
+    summary="as nsga2, for three objectives and more (by reference points)",
+    settings=_SETTINGS,
+    several_objectives=True,
+    make=_maker(NSGAIIISampler),
+)

@@ -1,0 +1,330 @@
+"""The Searcher: which configuration comes next, and what became of those before it.
+
+It writes nothing to disk. Its memory is an Optuna study in memory (`search.mirror`), which
+`restore` rebuilds from the stored trials; the caller stores what `ask` returns, and how each
+trial ended. A kill between the two loses nothing: the next session asks for the same again.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import islice
+from typing import Any
+
+from optuna.pruners import BasePruner
+from optuna.samplers import RandomSampler
+from optuna.study import Study
+from optuna.trial import FrozenTrial, TrialState
+
+from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.model.config import OptionValue, option_text
+from lsmtune.model.goal import Direction
+from lsmtune.model.measurement import Outcome
+from lsmtune.search.draw import Draw, draw_of, make_draw
+from lsmtune.search.grid import ConfigTable, whole_table
+from lsmtune.search.mirror import CONSTRAINT_PREFIX, Mirror, TrialJudgement, without_noise
+from lsmtune.search.sampler import (
+    FAILED,
+    SamplerContext,
+    SpaceExhaustedError,
+    Use,
+    generator_of_trial,
+    seed_of_trial,
+)
+from lsmtune.search.samplers import SAMPLERS, check_sampler
+from lsmtune.space.space import Space
+
+OUTCOME = "outcome"  # a user attribute of a stored trial
+PUT_BACK = "put_back"  # its value where a stored trial FAILed because it was put back
+
+# How often a sampler may propose what was tried or breaks a constraint before others take over. One
+# that learns may be slow and tends to repeat itself; one that draws is quick.
+_LEARNER_DRAWS = 20
+_PLAIN_DRAWS = 200
+_LISTED_DRAWS = 100_000
+# Then: a space of up to so many configurations is listed, any other is drawn from at random.
+_TABLE_LIMIT = 20_000
+_RANDOM_DRAWS = 10_000
+
+_FAILURE = {FAILED: 1.0}  # the constraints that a failed trial breaks
+
+Accepts = Callable[[Mapping[str, OptionValue]], str]
+_Key = frozenset[tuple[str, str]]
+
+
+def state_of(outcome: Outcome) -> TrialState:
+    """How a trial ended, in Optuna's word."""
+    if outcome is Outcome.OK:
+        return TrialState.COMPLETE
+    return TrialState.PRUNED if outcome is Outcome.PRUNED else TrialState.FAIL
+
+
+@dataclass(frozen=True)
+class Proposal:
+    """A trial that begins: its number, the values of the active parameters, and what to store.
+
+    `trial` is RUNNING and holds the Optuna variables, and the sampler's notes as system attributes.
+    """
+
+    number: int
+    values: Mapping[str, OptionValue]
+    trial: FrozenTrial
+
+
+class Searcher:
+    """Asks one sampler about one space; not for several threads at a time.
+
+    `accepts` returns why a configuration must not run, or an empty text; what it refuses costs no
+    trial. `settings` are as `check_settings` returns them. The sequence of proposals follows from
+    `seed` and the trials so far alone.
+    """
+
+    def __init__(
+        self,
+        space: Space,
+        sampler_name: str,
+        settings: Mapping[str, object],
+        seed: int,
+        directions: Sequence[Direction],
+        *,
+        accepts: Accepts | None = None,
+        pruner: BasePruner | None = None,
+        now: Callable[[], datetime] = datetime.now,
+    ) -> None:
+        """Raises `InputError` when the sampler does not suit the space or the objectives."""
+        context = SamplerContext(space, seed, settings, tuple(directions))
+        check_sampler(sampler_name, context, "sampler", "sampler")
+        self._kind = SAMPLERS[sampler_name]
+        self._context = context
+        self._sampler = self._kind.make(context)
+        self._accepts = accepts or _accept_everything
+        self._pruner = pruner if len(context.directions) == 1 else None
+        self._now = now
+        self._distributions = space.distributions()
+        self._mirror = Mirror(context.directions, self._sampler, self._pruner)
+        self._keys: dict[int, _Key] = {}
+        self._tried: Counter[_Key] = Counter()
+        self._blank: int | None = None
+        self._table: ConfigTable | None = None
+        self._table_made = False
+
+    def restore(self, trials: Sequence[FrozenTrial]) -> None:
+        """Take over the stored trials, all of them in order of their numbers, before the first ask.
+
+        Raises LsmtuneError for trials that are not of this space.
+        """
+        for trial in trials:
+            number = self._mirror.add()
+            if number != trial.number:
+                raise ValueError(f"trial {trial.number} in the place of trial {number}")
+            self._take_over(trial)
+
+    def tried(self, values: Mapping[str, OptionValue]) -> bool:
+        """Whether a trial, not put back, had `values`."""
+        return self._tried[_key(values)] > 0
+
+    def ask(self, queued: Mapping[str, OptionValue] | None = None) -> Proposal:
+        """Begin a trial: with `queued`, or with what the sampler proposes.
+
+        `queued` is taken as it is, tried or not, accepted or not; ValueError when it is not in the
+        space. Raises SpaceExhaustedError when there is no configuration left, and InputError when
+        `accepts` refused everything from the beginning.
+        """
+        # A trial that got no configuration is kept for the next time: numbers have no gaps.
+        number = self._mirror.add() if self._blank is None else self._blank
+        self._blank = number
+        study, trial = self._mirror.study(), self._mirror.trial(number)
+        self._sampler.before_trial(study, trial)
+        if queued is None:
+            draw = self._next(study, trial)
+        else:
+            variables = self._context.space.variables_of(queued)
+            draw = draw_of(self._context.space, self._distributions, variables)
+        self._mirror.set_params(number, draw.params, draw.distributions)
+        self._remember(number, draw.values)
+        self._blank = None
+        return Proposal(number, draw.values, self._to_store(number))
+
+    def report(self, number: int, step: int, value: float) -> None:
+        """A running trial has come to `value` at `step`, a whole number from 0."""
+        self._mirror.report(number, step, value)
+
+    def should_prune(self, number: int) -> bool:
+        """Whether a running trial looks so bad that it should end here."""
+        if self._pruner is None:
+            return False
+        return self._pruner.prune(self._mirror.study(), self._mirror.trial(number))
+
+    def tell(
+        self,
+        number: int,
+        state: TrialState,
+        values: Sequence[float] | None = None,
+        violations: Mapping[str, float] | None = None,
+    ) -> None:
+        """A running trial ended: COMPLETE with one value per objective, PRUNED, or FAIL.
+
+        `violations` says by how much it breaks each constraint; up to 0 it holds.
+        """
+        if state == TrialState.COMPLETE and len(values or ()) != len(self._context.directions):
+            raise ValueError(f"one value per objective, not {values}")
+        self._mirror.set_violations(number, violations or {})
+        self._finish(number, state, values)
+
+    def rejudge(self, judgements: Mapping[int, TrialJudgement]) -> None:
+        """Let these trials, all of which have ended, have ended as is known now.
+
+        Afterwards all is as if they had been restored so: a sampler that remembers another history
+        is made anew.
+        """
+        seen = {
+            number: replace(now, state=TrialState.PRUNED, values=None, violations=_FAILURE)
+            if now.state == TrialState.FAIL
+            else now
+            for number, now in judgements.items()
+        }
+        if self._mirror.judge(seen):
+            self._sampler = self._kind.make(self._context)
+            self._mirror.use(self._sampler)
+
+    def put_back(self, number: int) -> None:
+        """A running trial was cut off and says nothing; its configuration may come again."""
+        self._tried[self._keys.pop(number)] -= 1
+        self._mirror.finish(number, TrialState.FAIL)
+
+    def attributes(self, number: int) -> dict[str, Any]:
+        """The system attributes to store with a trial that ended, for `restore`.
+
+        Those of the Proposal, what pruners noted, and the violations of constraints.
+        """
+        attributes = without_noise(self._mirror.trial(number).system_attrs)
+        attributes.pop(f"{CONSTRAINT_PREFIX}{FAILED}", None)
+        return attributes
+
+    def _finish(self, number: int, state: TrialState, values: Sequence[float] | None) -> None:
+        if state == TrialState.FAIL:
+            # Optuna's samplers ignore failed trials, and would propose the same corner again.
+            self._mirror.set_violations(number, _FAILURE)
+            state = TrialState.PRUNED
+        self._mirror.finish(number, state, values)
+
+    def _take_over(self, trial: FrozenTrial) -> None:
+        number = trial.number
+        self._mirror.set_attributes(number, trial.system_attrs)
+        if trial.state != TrialState.WAITING:
+            try:
+                draw = draw_of(self._context.space, self._distributions, trial.params)
+            except (KeyError, ValueError) as error:
+                raise LsmtuneError(f"trial {number} is not of this space: {error}") from error
+            self._mirror.set_params(number, draw.params, draw.distributions)
+            self._remember(number, draw.values)
+        for step, value in trial.intermediate_values.items():
+            self._mirror.report(number, step, value)
+        if trial.user_attrs.get(OUTCOME) == PUT_BACK and trial.state == TrialState.FAIL:
+            self.put_back(number)
+        elif trial.state.is_finished():
+            self._finish(number, trial.state, trial.values)
+
+    def _remember(self, number: int, values: Mapping[str, OptionValue]) -> None:
+        key = _key(values)
+        self._keys[number] = key
+        self._tried[key] += 1
+
+    def _to_store(self, number: int) -> FrozenTrial:
+        trial = self._mirror.trial(number)
+        return FrozenTrial(
+            number=number,
+            trial_id=number,
+            state=TrialState.RUNNING,
+            value=None,
+            datetime_start=self._now(),
+            datetime_complete=None,
+            params=dict(trial.params),
+            distributions=dict(trial.distributions),
+            user_attrs={},
+            system_attrs=dict(trial.system_attrs),
+            intermediate_values={},
+        )
+
+    def _next(self, study: Study, trial: FrozenTrial) -> Draw:
+        """The first configuration that is new and accepted, of all that come into question."""
+        drawn, refused, end = 0, "", "every configuration that was found"
+        try:
+            for draw in self._candidates(study, trial):
+                drawn += 1
+                if self.tried(draw.values):
+                    continue
+                refusal = self._accepts(draw.values)
+                if not refusal:
+                    return draw
+                refused = refusal
+        except SpaceExhaustedError as error:
+            end = str(error)
+        if refused and not self._keys:
+            why = f"no configuration that holds them was found, of {drawn} drawn"
+            raise InputError("constraints", why=f"{why}; the last one: {refused}")
+        detail = f"; the last one refused: {refused}" if refused else ""
+        raise SpaceExhaustedError(f"{end} was tried or breaks a constraint{detail}")
+
+    def _candidates(self, study: Study, trial: FrozenTrial) -> Iterator[Draw]:
+        if self._kind.listed:
+            yield from islice(self._proposed(study, trial), _LISTED_DRAWS)
+            return
+        limit = _LEARNER_DRAWS if self._kind.learns else _PLAIN_DRAWS
+        yield from islice(self._proposed(study, trial), limit)
+        table = self._whole_table()
+        if table is None:
+            yield from islice(self._random(study, trial), _RANDOM_DRAWS)
+        else:
+            yield from self._listed(table, trial.number)
+
+    def _proposed(self, study: Study, trial: FrozenTrial) -> Iterator[Draw]:
+        """What the sampler proposes, again and again."""
+        sampler, space = self._sampler, self._context.space
+        relative_space = sampler.infer_relative_search_space(study, trial)
+        while True:
+            relative = sampler.sample_relative(study, trial, relative_space)
+
+            def ask(name: str, distribution: Any, relative: dict[str, Any] = relative) -> Any:
+                if name in relative:
+                    return relative[name]
+                return sampler.sample_independent(study, trial, name, distribution)
+
+            yield make_draw(space, self._distributions, ask)
+
+    def _random(self, study: Study, trial: FrozenTrial) -> Iterator[Draw]:
+        seed = seed_of_trial(self._context.seed, trial.number, Use.SEARCHER)
+        sampler = RandomSampler(seed=seed)
+        while True:
+            yield make_draw(
+                self._context.space,
+                self._distributions,
+                lambda name, dist: sampler.sample_independent(study, trial, name, dist),
+            )
+
+    def _listed(self, table: ConfigTable, number: int) -> Iterator[Draw]:
+        rng = generator_of_trial(self._context.seed, number, Use.SEARCHER)
+        space = self._context.space
+        for index in rng.permutation(table.size):
+            values = table.at(int(index))
+            if not self.tried(values):
+                yield draw_of(space, self._distributions, space.variables_of(values))
+
+    def _whole_table(self) -> ConfigTable | None:
+        if not self._table_made:
+            self._table = whole_table(self._context.space, _TABLE_LIMIT)
+            self._table_made = True
+        return self._table
+
+
+def _accept_everything(values: Mapping[str, OptionValue]) -> str:
+    del values
+    return ""
+
+
+def _key(values: Mapping[str, OptionValue]) -> _Key:
+    """Equal for configurations that an engine would read as the same."""
+    return frozenset((name, option_text(value)) for name, value in values.items())

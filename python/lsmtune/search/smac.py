@@ -1,0 +1,152 @@
+"""`smac`: SMAC 2.4 through its library, an optional extra.
+
+SMAC trains its model after every 8 configurations and proposes 8 from it (`retrain_after`). So does
+this sampler: the trials after the start-up ones come in *epochs*. What is proposed in an epoch
+follows from the trials before it and a seed of its own; a study that was stopped in the middle of
+an epoch asks again and gets the same list, of which it takes what was not tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from importlib.util import find_spec
+
+import numpy as np
+from optuna.samplers import BaseSampler
+from optuna.study import Study
+from optuna.trial import FrozenTrial
+
+from lsmtune.errors import InputError
+from lsmtune.model.setting import Setting, whole_number
+from lsmtune.search.cube import FloatArray
+from lsmtune.search.history import CubeSampler
+from lsmtune.search.sampler import SamplerContext, SamplerKind, seed_of_trial
+
+INSTALL = "pip install 'lsmtune[smac]'"
+
+
+class SmacSampler(CubeSampler):
+    """See the module."""
+
+    def __init__(self, context: SamplerContext) -> None:
+        # Here and not above: the package is there only where the extra was installed.
+        from lsmtune.search import smac_epoch
+
+        super().__init__(context)
+        self._smac = smac_epoch
+        self._startup_trials = context.get.whole("startup_trials")
+        self._retrain_after = context.get.whole("retrain_after")
+        self._effort = smac_epoch.Effort(
+            context.get.whole("challengers"), context.get.whole("local_searches")
+        )
+        self._design: list[FloatArray] | None = None
+        self._epoch = _Epoch((), iter(()))
+
+    def propose(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        rng: np.random.Generator,  # noqa: ARG002
+    ) -> Iterator[FloatArray]:
+        """What is new of the design, or of the epoch that the trial belongs to."""
+        trials = study.get_trials(deepcopy=False)
+        known = self.reader.read(trials, trial.number, study.direction).known()
+        if trial.number < self._startup_trials:
+            points: Iterator[FloatArray] = iter(self._initial_design())
+        else:
+            points = self._points_of_epoch(study, trials, trial.number)
+        return (point for point in points if point.tobytes() not in known)
+
+    def _initial_design(self) -> Sequence[FloatArray]:
+        if self._design is None:
+            seed = seed_of_trial(self.seed, 0)
+            self._design = self._smac.design(self.cube, self._startup_trials, seed)
+        return self._design
+
+    def _points_of_epoch(
+        self, study: Study, trials: Sequence[FrozenTrial], number: int
+    ) -> Iterator[FloatArray]:
+        first = number - (number - self._startup_trials) % self._retrain_after
+        before = [trial for trial in trials if trial.number < first]
+        key = (first, *((trial.number, trial.state) for trial in before))
+        if self._epoch.key != key:
+            history = self.reader.read(before, number, study.direction)
+            seed = seed_of_trial(self.seed, first)
+            points = self._smac.proposals(self.cube, history, seed, self._effort)
+            # Nothing to learn from: SMAC would sample at random, and so do we.
+            self._epoch = _Epoch(key, points if len(history) else iter(()))
+        return iter(self._epoch)
+
+
+class _Epoch:
+    """The proposals of an epoch, made when they are first needed; `key` says which it is."""
+
+    def __init__(self, key: tuple[object, ...], points: Iterator[FloatArray]) -> None:
+        self.key = key
+        self._made: list[FloatArray] = []
+        self._points = points
+
+    def __iter__(self) -> Iterator[FloatArray]:
+        index = 0
+        while True:
+            if index == len(self._made):
+                point = next(self._points, None)
+                if point is None:
+                    return
+                self._made.append(point)
+            yield self._made[index]
+            index += 1
+
+
+def _check(context: SamplerContext, source: str, field: str) -> None:
+    if find_spec("smac") is None:
+        why = f"needs the package smac, which is not installed: {INSTALL}"
+        raise InputError(source, f"{field}.name", found="smac", why=why)
+    searches, needed = context.get.whole("local_searches"), context.get.whole("retrain_after")
+    if searches < needed:
+        # Each local search ends in one proposal, and SMAC fills up with random configurations.
+        allowed = f"at least retrain_after ({needed})"
+        raise InputError(source, f"{field}.local_searches", found=searches, allowed=allowed)
+
+
+def _make(context: SamplerContext) -> BaseSampler:
+    return SmacSampler(context)
+
+
+KIND = SamplerKind(
+    name="smac",
+    summary="SMAC's random forest with expected improvement; needs the extra smac",
+    settings=(
+        Setting(
+            "startup_trials",
+            10,
+            "trials of a Sobol design before the forest guides",
+            "a whole number from 1 to 10000",
+            whole_number(1, 10_000),
+        ),
+        Setting(
+            "retrain_after",
+            8,
+            "trials between one training of the forest and the next",
+            "a whole number from 1 to 1000",
+            whole_number(1, 1_000),
+        ),
+        Setting(
+            "challengers",
+            10_000,
+            "random configurations compared for each training",
+            "a whole number from 1 to 100000",
+            whole_number(1, 100_000),
+        ),
+        Setting(
+            "local_searches",
+            10,
+            "local searches for each training, at least retrain_after: each ends in a proposal",
+            "a whole number from 1 to 100",
+            whole_number(1, 100),
+        ),
+    ),
+    several_objectives=False,
+    make=_make,
+    check=_check,
+)

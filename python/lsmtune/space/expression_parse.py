@@ -1,0 +1,318 @@
+"""The text of an expression, taken apart into tokens and rewritten as Python that can be parsed.
+
+Only what the grammar knows becomes a token, so nothing else of Python's syntax (attributes,
+subscripts, lambdas, comprehensions, f-strings, assignments) reaches Python's parser. Every name
+stands in the Python text as `n0`, `n1` ..., which makes dotted names and Python's own keywords
+names like any other; sizes stand there as their bytes. Each token keeps its column in the user's
+text.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from lsmtune.errors import InputError, nearest_name
+from lsmtune.space.expression_values import (
+    FUNCTION_VALUES,
+    GUARD,
+    NUMBER,
+    NUMBER_MAX,
+    TRUTH,
+    kind_of,
+    mixed,
+    wrong_kind,
+)
+from lsmtune.units import UnitError, parse_bytes
+
+TEXT_MAX = 2000  # characters
+TOKENS_MAX = 400
+# Python's parser gives up at 200 open parentheses, and needs stack for each of them.
+PARENTHESES_MAX = 40
+
+_PART = r"[A-Za-z_][A-Za-z0-9_]*"
+_TOKEN = re.compile(
+    rf"""(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?)
+       | (?P<name>{_PART}(?:\.{_PART})*)
+       | (?P<text>"[^"\\\n]*"|'[^'\\\n]*')
+       | (?P<sign>\*\*|//|<=|>=|==|!=|[-+*/%<>(),])""",
+    re.ASCII | re.VERBOSE,
+)
+_UNIT = re.compile(r"[ \t]*([A-Za-z]\w*)", re.ASCII)
+_BLANKS = re.compile(r"\s+")
+_WORDS = {"and": "and", "or": "or", "not": "not"}
+_TRUTHS = {"true": "True", "false": "False"}
+# What people write for it in other languages.
+_MEANT = {"=": "==", "&": "and", "|": "or", "!": "not", "^": "**", "`": '"'}
+_EXCERPT = 20
+
+
+@dataclass(frozen=True)
+class Token:
+    """`python` is what stands for the token in the Python text; `column` begins at 1."""
+
+    kind: str
+    text: str
+    python: str
+    column: int
+
+
+@dataclass(frozen=True)
+class ExpressionText:
+    """What the user wrote, where, and its tokens; `names` are its names, `nI` the I-th of them."""
+
+    text: str
+    source: str
+    field: str
+    tokens: tuple[Token, ...] = ()
+    names: tuple[str, ...] = ()
+
+    @property
+    def python(self) -> str:
+        """The Python expression: the tokens with a blank between each two."""
+        return " ".join(token.python for token in self.tokens)
+
+    def token_at(self, offset: int) -> Token:
+        """The token at `offset` (from 0) of `python`; the last one for what lies behind it."""
+        starts, start = [], 0
+        for token in self.tokens:
+            starts.append(start)
+            start += len(token.python) + 1
+        return self.tokens[max(0, bisect_right(starts, offset) - 1)]
+
+    def error(self, why: str, column: int, **facts: str) -> InputError:
+        """The error that says `why` at `column`, with what stands there."""
+        rest = " ".join(self.text[column - 1 :].split())
+        shown = rest if len(rest) <= _EXCERPT else f"{rest[:_EXCERPT]}..."
+        place = f'at column {column}: "{shown}"' if shown else f"at column {column}, the end"
+        return InputError(self.source, self.field, why=f"{why} {place}", **facts)
+
+
+def read_text(text: str, functions: tuple[str, ...], source: str, field: str) -> ExpressionText:
+    """`text` as tokens. `functions` are the names that may be called.
+
+    Raises `InputError`, with the column, for characters and numbers that the grammar lacks, for
+    text that is too long, and for values with nothing between them.
+    """
+    whole = ExpressionText(text, source, field)
+    if len(text) > TEXT_MAX:
+        why = f"is too long an expression ({len(text)} characters)"
+        raise InputError(source, field, why=why, allowed=f"at most {TEXT_MAX} characters")
+    if not text.strip():
+        raise InputError(source, field, why="is empty", allowed="an expression such as a <= 2 * b")
+    names: list[str] = []
+    tokens: list[Token] = []
+    for token in _tokens(whole, functions):
+        if token.kind == "name" and token.text not in names:
+            names.append(token.text)
+        python = f"n{names.index(token.text)}" if token.kind == "name" else token.python
+        tokens.append(Token(token.kind, token.text, python, token.column))
+    _check_order(whole, tokens)
+    return ExpressionText(text, source, field, tuple(tokens), tuple(names))
+
+
+def _tokens(whole: ExpressionText, functions: tuple[str, ...]) -> Iterator[Token]:
+    place = _skip_blanks(whole.text, 0)
+    while place < len(whole.text):
+        match = _TOKEN.match(whole.text, place)
+        if match is None or match.lastgroup is None:
+            raise _strange(whole, place)
+        kind, text, column = match.lastgroup, match.group(), place + 1
+        end = match.end()
+        if kind == "number":
+            unit = _UNIT.match(whole.text, end)
+            if unit is not None and unit.group(1) not in _WORDS:
+                text, end = text + unit.group(1), unit.end()
+            yield Token(kind, text, _number(whole, text, column), column)
+        elif kind == "name":
+            yield _word(whole, text, column, end, functions)
+        else:
+            yield Token(kind, text, repr(text[1:-1]) if kind == "text" else text, column)
+        place = _skip_blanks(whole.text, end)
+
+
+def _skip_blanks(text: str, place: int) -> int:
+    blanks = _BLANKS.match(text, place)
+    return place if blanks is None else blanks.end()
+
+
+def _strange(whole: ExpressionText, place: int) -> InputError:
+    character = whole.text[place]
+    if character in "\"'":
+        return whole.error("text without its closing quote", place + 1, allowed="no \\ in it")
+    meant = _MEANT.get(character, "")
+    return whole.error("nothing that an expression can hold", place + 1, nearest=meant)
+
+
+def _number(whole: ExpressionText, text: str, column: int) -> str:
+    """A number or a size as Python reads it."""
+    if text[-1].isalpha() or not set(text) <= set("0123456789.eE+-"):
+        try:
+            return str(parse_bytes(text))
+        except UnitError as error:
+            raise whole.error(
+                "not a number or a size", column, allowed=error.allowed, nearest=error.nearest
+            ) from error
+    value = float(text)
+    if value > NUMBER_MAX:
+        raise whole.error("a number too large", column, allowed=f"at most {NUMBER_MAX:g}")
+    return str(int(text)) if text.isdigit() else repr(value)
+
+
+def _word(
+    whole: ExpressionText, text: str, column: int, end: int, functions: tuple[str, ...]
+) -> Token:
+    if text in _WORDS:
+        return Token("sign", text, _WORDS[text], column)
+    if text in _TRUTHS:
+        return Token("truth", text, _TRUTHS[text], column)
+    if not whole.text[_skip_blanks(whole.text, end) :].startswith("("):
+        return Token("name", text, text, column)
+    if text not in functions:
+        nearest = nearest_name(text, functions)
+        raise whole.error("no such function", column, allowed=", ".join(functions), nearest=nearest)
+    return Token("function", text, text, column)
+
+
+def _check_order(whole: ExpressionText, tokens: list[Token]) -> None:
+    """What Python's parser would report less clearly, or take: `4 b`, `"a" "b"`, `(a)(b)`."""
+    if len(tokens) > TOKENS_MAX:
+        allowed = f"at most {TOKENS_MAX} names, numbers and signs"
+        raise whole.error("too long", tokens[TOKENS_MAX].column, allowed=allowed)
+    depth, after_value = 0, False
+    for token in tokens:
+        opens = token.text == "(" and token.kind == "sign"
+        closes = token.text == ")" and token.kind == "sign"
+        begins_value = token.kind != "sign" or opens or token.text == "not"
+        if after_value and begins_value:
+            raise whole.error("an operator is missing", token.column)
+        depth += opens - closes
+        if depth > PARENTHESES_MAX:
+            allowed = f"at most {PARENTHESES_MAX} open at a time"
+            raise whole.error("too many parentheses", token.column, allowed=allowed)
+        # The parenthesis after a function's name belongs to it.
+        after_value = closes or token.kind in ("number", "name", "text", "truth")
+
+
+# ----------
+# From the tokens of an expression to its checked syntax tree: shape, depth, kinds of values.
+#
+# Names have no kind before they have a value. simpleeval takes any value for an operand of `and`
+# and `or`, so a name there stands in the tree as `truth(name)`, which refuses what is no truth.
+
+# Each level costs a few frames of Python's stack when it is evaluated.
+DEPTH_MAX = 100
+
+_ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
+_EQUALITY = (ast.Eq, ast.NotEq)
+_ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
+
+
+_DEPTH_ALLOWED = f"at most {DEPTH_MAX} operations within one another"
+
+
+def checked_tree(read: ExpressionText) -> tuple[ast.expr, str | None]:
+    """The syntax tree, and the kind of its value (None: that of an option, known later).
+
+    Raises `InputError`, with the column, for what is no expression of the grammar.
+    """
+    tree = _parsed(read)
+    kind = _Checker(read).kind(tree, 1)
+    guarded: ast.expr = _Guarded().visit(tree)
+    return guarded, kind
+
+
+def unguarded(node: ast.expr) -> ast.expr:
+    """`name` for `truth(name)`, all else as it is."""
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == GUARD:
+        return node.args[0]
+    return node
+
+
+class _Guarded(ast.NodeTransformer):
+    def visit_BoolOp(self, node: ast.BoolOp) -> ast.BoolOp:
+        self.generic_visit(node)
+        node.values = [
+            ast.Call(func=ast.Name(id=GUARD), args=[value], keywords=[])
+            if isinstance(value, ast.Name)
+            else value
+            for value in node.values
+        ]
+        return node
+
+
+def _parsed(read: ExpressionText) -> ast.expr:
+    try:
+        return ast.parse(read.python, mode="eval").body
+    except SyntaxError as error:
+        offset = (error.offset or 0) - 1
+        if not 0 <= offset < len(read.python) or "never closed" in error.msg:
+            end = len(read.text.rstrip()) + 1
+            raise read.error("not an expression: something is missing", end) from None
+        raise read.error("not an expression", read.token_at(offset).column) from None
+    except (MemoryError, RecursionError):  # what a deep tree is to the parser
+        why = "too deep an expression"
+        raise InputError(read.source, read.field, why=why, allowed=_DEPTH_ALLOWED) from None
+
+
+class _Checker:
+    """Walks a tree; `kind` gives the kind of a node's value, or None where only a value tells."""
+
+    def __init__(self, read: ExpressionText) -> None:
+        self._read = read
+
+    def kind(self, node: ast.expr, depth: int) -> str | None:
+        if depth > DEPTH_MAX:
+            raise self._error("too deep an expression", node, allowed=_DEPTH_ALLOWED)
+        if isinstance(node, ast.Constant):
+            return kind_of(node.value)
+        if isinstance(node, ast.Name):
+            return None
+        if isinstance(node, ast.BinOp) and isinstance(node.op, _ARITHMETIC):
+            return self._all((node.left, node.right), NUMBER, depth)
+        if isinstance(node, ast.UnaryOp):
+            wanted = TRUTH if isinstance(node.op, ast.Not) else NUMBER
+            return self._all((node.operand,), wanted, depth)
+        if isinstance(node, ast.BoolOp):
+            return self._all(node.values, TRUTH, depth)
+        if isinstance(node, ast.Compare):
+            return self._comparison(node, depth)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            return self._call(node, node.func.id, depth)
+        raise self._error("nothing that an expression can hold", node)
+
+    def _all(self, nodes: Iterable[ast.expr], wanted: str, depth: int) -> str:
+        for node in nodes:
+            kind = self.kind(node, depth + 1)
+            if kind not in (wanted, None):
+                raise self._error(wrong_kind(wanted, kind), node)
+        return wanted
+
+    def _comparison(self, node: ast.Compare, depth: int) -> str:
+        sides = [node.left, *node.comparators]
+        kinds = [self.kind(side, depth + 1) for side in sides]
+        for index, operator in enumerate(node.ops):
+            left, right, place = kinds[index], kinds[index + 1], sides[index + 1]
+            if not isinstance(operator, _EQUALITY + _ORDER):
+                raise self._error("nothing that an expression can hold", place)
+            if left is not None and right is not None and left != right:
+                raise self._error(mixed(left, right), place)
+            if isinstance(operator, _ORDER):
+                wrong = next((k for k in (left, right) if k not in (NUMBER, None)), None)
+                if wrong is not None:
+                    raise self._error(wrong_kind(NUMBER, wrong), place)
+        return TRUTH
+
+    def _call(self, node: ast.Call, name: str, depth: int) -> str:
+        wanted = FUNCTION_VALUES[name]
+        fits = len(node.args) >= 2 if wanted is None else len(node.args) == wanted
+        if node.keywords or not fits:
+            allowed = f"{name}(x)" if wanted == 1 else f"{name}(x, y) or more"
+            raise self._error("the wrong number of values", node, allowed=allowed)
+        return self._all(node.args, NUMBER, depth)
+
+    def _error(self, why: str, node: ast.expr, allowed: str = "") -> InputError:
+        return self._read.error(why, self._read.token_at(node.col_offset).column, allowed=allowed)

@@ -1,1 +1,0 @@
-"""The study's folder: marker, lock, Optuna study, measurements, scratch directories."""

@@ -1,0 +1,587 @@
+"""A trial of a Search: the handle that its caller holds, and what is known when it has ended."""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Protocol, SupportsFloat
+
+from optuna.trial import FrozenTrial, TrialState
+
+from lsmtune.errors import InputError, nearest_name
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.store import Role
+from lsmtune.model.config import Config, EngineIdentity, OptionValue
+from lsmtune.model.goal import Direction
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.search.draw import draw_of
+from lsmtune.search.mirror import with_violations
+from lsmtune.search.pruners import make_pruner
+from lsmtune.search.searcher import OUTCOME, PUT_BACK, Searcher, state_of
+from lsmtune.space.constraint import ConstraintKind
+from lsmtune.stats.pareto import front
+from lsmtune.study.ask_and_tell_inputs import Arguments, read_arguments
+
+
+class Pruning(Protocol):
+    """What a running trial has to know of its Search."""
+
+    def report(self, number: int, step: int, value: float) -> None:
+        """Takes an intermediate value of trial `number`."""
+        ...
+
+    def should_prune(self, number: int) -> bool:
+        """Whether trial `number` should end here."""
+        ...
+
+
+@dataclass(frozen=True)
+class Trial:
+    """A trial that runs. `parameters` has the active parameters, and the options of every run."""
+
+    number: int
+    parameters: Mapping[str, OptionValue]
+    _pruning: Pruning = field(repr=False, compare=False)
+    _steps: list[int] = field(default_factory=list, repr=False, compare=False)
+
+    def report(self, value: float, step: int | None = None) -> None:
+        """The trial has come to `value`, of the only objective; `step` counts up from 1.
+
+        Raises InputError for what is not a finite number.
+        """
+        if step is None:
+            step = max(self._steps, default=0) + 1
+        if isinstance(step, bool) or not isinstance(step, int) or step < 0:
+            raise InputError("report", "step", found=step, allowed="a whole number, at least 0")
+        self._pruning.report(self.number, step, finite("report", "value", value))
+        self._steps.append(step)
+
+    def is_of(self, search: Pruning) -> bool:
+        """Whether `search` gave this trial."""
+        return self._pruning is search
+
+    def should_prune(self) -> bool:
+        """Whether the trial looks so bad that it should end here: `tell(trial, pruned=True)`."""
+        return self._pruning.should_prune(self.number)
+
+
+@dataclass(frozen=True)
+class FinishedTrial:
+    """A trial that ended.
+
+    `values` has one value per objective, None where the trial did not end `ok`; `metrics` all that
+    was told. `violations` says by how much each constraint is broken, 0 or less where it holds.
+    """
+
+    number: int
+    parameters: Mapping[str, OptionValue]
+    outcome: Outcome
+    values: tuple[float, ...] | None
+    metrics: Mapping[str, float]
+    violations: Mapping[str, float]
+
+    @property
+    def value(self) -> float | None:
+        """The value of the first objective, which most searches have alone."""
+        return None if self.values is None else self.values[0]
+
+    @property
+    def eligible(self) -> bool:
+        """Whether it may be the best: it has values and breaks nothing."""
+        return self.values is not None and all(v <= 0 for v in self.violations.values())
+
+
+def finite(source: str, field: str, value: object) -> float:
+    """`value` as a number to judge by. Raises InputError for anything else."""
+    convert: Callable[[], object] | None = getattr(value, "__float__", None)
+    if convert is None or isinstance(value, bool):
+        raise InputError(source, field, found=value, allowed="a number")
+    try:
+        number = float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):  # an array, or a whole number beyond floats
+        raise InputError(source, field, found=value, allowed="a finite number") from None
+    if not math.isfinite(number):
+        raise InputError(source, field, found=number, allowed="a finite number")
+    return number
+
+
+# ----------
+# A Search on the disk: a folder like that of a study, its trials and what was told of them.
+#
+# The order of commits is that of a study: a trial is stored when it begins; when it ends, first
+# what was told of it, as a Measurement, and then its state. A kill can leave a running trial, with
+# or without a Measurement; the next session finishes it or tries it again.
+
+ENGINE = "python"  # what measured: the caller
+WORKLOAD = "ask-and-tell"
+
+_REPORTS = "reports"
+_ATTRIBUTES = "attributes"
+
+
+@dataclass(frozen=True)
+class _Description:
+    """What the folder has to know of a search."""
+
+    arguments: Arguments
+
+    @property
+    def text(self) -> str:
+        """Kept in the folder for people to read."""
+        parts = self.arguments.comparable_parts()
+        return json.dumps({"ask_and_tell": parts}, indent=2, default=str) + "\n"
+
+    @property
+    def directions(self) -> Sequence[Direction]:
+        return tuple(self.arguments.directions.values())
+
+    def comparable_parts(self) -> Mapping[str, object]:
+        return self.arguments.comparable_parts()
+
+
+class SearchStore:
+    """The folder of one Search, locked for this process until it is closed."""
+
+    def __init__(self, path: Path, arguments: Arguments) -> None:
+        """Raises InputError when the folder is not ours, is in use, or is of another search."""
+        self._folder = StudyFolder.create_or_resume(path, _Description(arguments))
+
+    def close(self) -> None:
+        """Lets the next process in."""
+        self._folder.close()
+
+    def trials(self) -> list[FrozenTrial]:
+        """The stored trials as a Searcher restores them, in order of their numbers."""
+        return [_restored(trial) for trial in self._folder.trials()]
+
+    def told(self) -> dict[int, Measurement]:
+        """What was told of each trial, by number."""
+        stored = self._folder.measurements.all()
+        return {one.trial: one.measurement for one in stored if one.trial is not None}
+
+    def refuse_strangers(self, trials: Sequence[FrozenTrial], told: Collection[int]) -> None:
+        """A kill leaves no trial ended of which nothing was told, and none told but not begun.
+
+        Raises LsmtuneError when one of the two databases is not the one of the other.
+        """
+        self._folder.refuse_strangers(trials, told, "use another folder")
+
+    def begin(self, trial: FrozenTrial) -> None:
+        """Stores a trial that runs."""
+        self._folder.begin_trial(trial)
+
+    def tell(
+        self,
+        number: int,
+        options: Mapping[str, OptionValue],
+        outcome: Outcome,
+        metrics: Mapping[str, float],
+        elapsed_s: float,
+    ) -> Measurement:
+        """Stores what was told of a trial; `elapsed_s` is the time since it was asked for."""
+        config = Config(options, f"#{number}")
+        measurement = Measurement(
+            outcome=outcome,
+            engine=EngineIdentity(ENGINE),
+            options=config.engine_options(),
+            workload=WORKLOAD,
+            seed=0,
+            started_unix_s=time.time() - elapsed_s,
+            elapsed_s=elapsed_s,
+            reported=metrics,
+        )
+        self._folder.measurements.add(Role.TRIAL, measurement, config=config, trial=number)
+        return measurement
+
+    def finish(
+        self,
+        number: int,
+        state: TrialState,
+        values: Sequence[float] | None,
+        reports: Mapping[int, float],
+        attributes: Mapping[str, Any],
+        outcome: Outcome,
+    ) -> None:
+        """Ends a running trial of which all is stored that was told."""
+        # Each note is a commit: what says nothing is left out.
+        notes = {_REPORTS: json.dumps(reports)} if reports else {}
+        notes |= {_ATTRIBUTES: json.dumps(attributes)} if attributes else {}
+        notes |= {OUTCOME: outcome.value} if outcome is not Outcome.OK else {}
+        self._folder.annotate_trial(number, notes)
+        self._folder.finish_trial(number, state, values)
+
+    def put_back(self, number: int) -> None:
+        """Ends a running trial that says nothing."""
+        self._folder.put_back_trial(number)
+
+
+def _restored(trial: FrozenTrial) -> FrozenTrial:
+    notes = trial.user_attrs
+    return FrozenTrial(
+        number=trial.number,
+        trial_id=trial.number,
+        state=trial.state,
+        value=None,
+        values=trial.values,
+        datetime_start=trial.datetime_start,
+        datetime_complete=trial.datetime_complete,
+        params=trial.params,
+        distributions=trial.distributions,
+        user_attrs=notes,
+        system_attrs={**trial.system_attrs, **json.loads(notes.get(_ATTRIBUTES, "{}"))},
+        intermediate_values={
+            int(step): value for step, value in json.loads(notes.get(_REPORTS, "{}")).items()
+        },
+    )
+
+
+# ----------
+# The Search: asks a sampler for configurations, and is told what became of them.
+#
+# What a study does by itself, in pieces: the caller runs the trials, and nothing is judged or
+# proved here. The words are those of a study file.
+
+FAILURES = (
+    Outcome.INVALID,
+    Outcome.CRASHED,
+    Outcome.TIMEOUT,
+    Outcome.OUT_OF_MEMORY,
+    Outcome.DISK_FULL,
+    Outcome.DATA_LOSS,
+)
+
+
+class Search:
+    """A search of `space`; for one thread.
+
+    `space` is a mapping as under `space:` in a study file, or the name of a ready space. `sampler`
+    and `pruner` are names, or mappings of a name and settings. `direction` is maximize or minimize;
+    a mapping of metric to direction names the objectives, and several of them are searched for a
+    front. `constraints` are texts on parameters, on the objectives and on `metrics`, further names
+    that `tell` gives. `start` are configurations of the space that are tried first.
+
+    With a `folder` the search is on the disk, locked for this process until `close`, and another
+    Search with the same arguments goes on with it. Without one it is forgotten in the end.
+
+    The sequence of trials follows from `seed` and from what was told. Raises InputError for
+    whatever is wrong with an argument.
+    """
+
+    def __init__(
+        self,
+        space: str | Sequence[str] | Mapping[str, object],
+        *,
+        sampler: str | Mapping[str, object] = "tpe",
+        pruner: str | Mapping[str, object] = "none",
+        seed: int = 0,
+        direction: str | Mapping[str, str] = "maximize",
+        constraints: Sequence[str] = (),
+        metrics: Sequence[str] = (),
+        start: Sequence[Mapping[str, OptionValue]] = (),
+        folder: str | Path | None = None,
+    ) -> None:
+        self._arguments = read_arguments(
+            space=space,
+            sampler=sampler,
+            pruner=pruner,
+            seed=seed,
+            direction=direction,
+            constraints=constraints,
+            metrics=metrics,
+            start=start,
+        )
+        self._searcher = _make_searcher(self._arguments)
+        self._queue: deque[Mapping[str, OptionValue]] = deque()
+        self._running: dict[int, _Running] = {}
+        self._finished: dict[int, FinishedTrial] = {}
+        self._closed = False
+        self._store = None if folder is None else SearchStore(Path(folder), self._arguments)
+        try:
+            self._restore()
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self) -> Trial:
+        """Begins a trial: a configuration that was not tried before.
+
+        Raises SpaceExhaustedError when there is none left, and InputError when the constraints
+        leave none at all.
+        """
+        self._refuse_closed()
+        proposal = self._searcher.ask(self._queue[0] if self._queue else None)
+        if self._queue:
+            self._queue.popleft()
+        if self._store is not None:
+            self._store.begin(proposal.trial)
+        self._running[proposal.number] = _Running(proposal.values)
+        return Trial(proposal.number, self._arguments.options(proposal.values), self)
+
+    def tell(
+        self,
+        trial: Trial,
+        value: SupportsFloat | Mapping[str, SupportsFloat] | None = None,
+        *,
+        failed: str | None = None,
+        pruned: bool = False,
+    ) -> FinishedTrial:
+        """Ends a trial: with its value or its metrics by name, as failed, or as pruned.
+
+        `failed` says how: invalid, crashed, timeout, out_of_memory, disk_full, data_loss. Samplers
+        learn from all three. On the disk when it returns. Raises InputError for a trial that does
+        not run, for a metric that is missing or not a finite number, and for an unknown failure.
+        """
+        running = self._of(trial)
+        outcome, metrics = self._told(value, failed, pruned)
+        violations = self._violations(running.values, metrics) if outcome is Outcome.OK else {}
+        if self._store is not None:
+            elapsed_s = time.monotonic() - running.started_s
+            options = self._arguments.options(running.values)
+            self._store.tell(trial.number, options, outcome, metrics, elapsed_s)
+        finished = self._finished_trial(trial.number, running.values, outcome, metrics, violations)
+        state = state_of(outcome)
+        self._searcher.tell(trial.number, state, finished.values, violations)
+        self._finish_stored(finished, state, running.reports)
+        self._finished[trial.number] = finished
+        del self._running[trial.number]
+        return finished
+
+    def put_back(self, trial: Trial) -> None:
+        """Ends a trial that was cut off and says nothing; its configuration comes again next."""
+        running = self._of(trial)
+        self._searcher.put_back(trial.number)
+        if self._store is not None:
+            self._store.put_back(trial.number)
+        self._queue.appendleft(running.values)
+        del self._running[trial.number]
+
+    def report(self, number: int, step: int, value: float) -> None:
+        """Takes an intermediate value of a running trial; see `Trial.report`."""
+        if number not in self._running:
+            raise InputError("report", why=f"trial {number} does not run")
+        self._searcher.report(number, step, value)
+        self._running[number].reports[step] = value
+
+    def should_prune(self, number: int) -> bool:
+        """Whether a running trial should end here; see `Trial.should_prune`."""
+        return number in self._running and self._searcher.should_prune(number)
+
+    @property
+    def trials(self) -> tuple[FinishedTrial, ...]:
+        """The trials that ended, in order of their numbers, but for those put back."""
+        return tuple(self._finished[number] for number in sorted(self._finished))
+
+    @property
+    def best(self) -> FinishedTrial | None:
+        """The trial with the best value of those that break no constraint; None without any.
+
+        Raises InputError for a search with several objectives, which has a front.
+        """
+        if len(self._arguments.directions) > 1:
+            raise InputError("Search.best", why="several objectives have no best trial but a front")
+        found = self.front
+        return found[0] if found else None
+
+    @property
+    def front(self) -> tuple[FinishedTrial, ...]:
+        """The trials that break no constraint and that no other such trial beats."""
+        eligible = [trial for trial in self.trials if trial.eligible]
+        points = [trial.values for trial in eligible if trial.values is not None]
+        upwards = [way is Direction.MAXIMIZE for way in self._arguments.directions.values()]
+        return tuple(eligible[index] for index in front(points, upwards)) if points else ()
+
+    def close(self) -> None:
+        """Closes the folder and lets the next process in. May be called more than once."""
+        self._closed = True
+        if self._store is not None:
+            self._store.close()
+
+    def __enter__(self) -> Search:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _of(self, trial: Trial) -> _Running:
+        self._refuse_closed()
+        if not isinstance(trial, Trial) or not trial.is_of(self):
+            why = "is no trial of this search"
+            raise InputError("trial", found=trial, why=why, allowed="what ask gave")
+        running = self._running.get(trial.number)
+        if running is None:
+            raise InputError(
+                "trial", found=trial.number, why="does not run", allowed="what ask gave"
+            )
+        return running
+
+    def _refuse_closed(self) -> None:
+        """A closed folder may be another process's by now."""
+        if self._closed and self._store is not None:
+            raise InputError("Search", why="is closed", allowed="another Search of the same folder")
+
+    def _told(
+        self, value: object, failed: str | None, pruned: bool
+    ) -> tuple[Outcome, dict[str, float]]:
+        given = [value is not None, failed is not None, pruned]
+        if sum(given) != 1:
+            raise InputError(
+                "tell", why="says how the trial ended", allowed="value, failed or pruned"
+            )
+        if pruned:
+            return Outcome.PRUNED, {}
+        if failed is not None:
+            return _failure(failed), {}
+        return Outcome.OK, self._metrics(value)
+
+    def _metrics(self, value: object) -> dict[str, float]:
+        names = self._arguments.directions
+        if not isinstance(value, Mapping):
+            if len(names) > 1:
+                allowed = f"a mapping with {', '.join(names)}"
+                raise InputError("tell", "value", found=value, allowed=allowed)
+            value = {next(iter(names)): value}
+        metrics = {str(name): finite("tell", str(name), number) for name, number in value.items()}
+        for name in names:
+            if name not in metrics:
+                raise InputError("tell", name, why="missing", nearest=nearest_name(name, metrics))
+        return metrics
+
+    def _violations(
+        self, values: Mapping[str, OptionValue], metrics: Mapping[str, float]
+    ) -> dict[str, float]:
+        broken = {}
+        for constraint in self._arguments.of_kind(ConstraintKind.OUTCOME):
+            missing = sorted(constraint.metric_names - metrics.keys())
+            if missing:
+                why = f"missing, and a constraint names it: {constraint.text}"
+                raise InputError("tell", missing[0], why=why)
+            known = self._arguments.known(values)
+            broken[constraint.text] = constraint.violation({**known, **metrics})
+        return broken
+
+    def _broken_before(self, values: Mapping[str, OptionValue]) -> dict[str, float]:
+        """The constraints on parameters that a stored trial breaks, as they are new."""
+        known = self._arguments.known(values)
+        before = self._arguments.of_kind(ConstraintKind.OPTIONS)
+        violations = {constraint.text: constraint.violation(known) for constraint in before}
+        return {text: number for text, number in violations.items() if number > 0}
+
+    def _finished_trial(
+        self,
+        number: int,
+        values: Mapping[str, OptionValue],
+        outcome: Outcome,
+        metrics: Mapping[str, float],
+        violations: Mapping[str, float],
+    ) -> FinishedTrial:
+        objectives = self._arguments.directions
+        found = tuple(metrics[name] for name in objectives) if outcome is Outcome.OK else None
+        options = self._arguments.options(values)
+        return FinishedTrial(number, options, outcome, found, metrics, violations)
+
+    def _finish_stored(
+        self, finished: FinishedTrial, state: TrialState, reports: Mapping[int, float]
+    ) -> None:
+        if self._store is None:
+            return
+        attributes = self._searcher.attributes(finished.number)
+        self._store.finish(
+            finished.number, state, finished.values, reports, attributes, finished.outcome
+        )
+
+    def _restore(self) -> None:
+        """Takes over what is stored, ends what a kill left running, and fills the queue."""
+        stored = [] if self._store is None else self._store.trials()
+        told = {} if self._store is None else self._store.told()
+        cut_off = []
+        space = self._arguments.space
+        if self._store is not None:
+            self._store.refuse_strangers(stored, told.keys())
+        for trial in stored:
+            values = draw_of(space, space.distributions(), trial.params).values
+            if trial.number in told:
+                said = told[trial.number]
+                self._take_over(trial, values, said.outcome, dict(said.reported))
+            else:
+                cut_off.append(values)
+                self._put_back_stored(trial)
+        self._searcher.restore(stored)
+        for values in (*cut_off, *self._arguments.start):
+            if not self._searcher.tried(values) and values not in self._queue:
+                self._queue.append(values)
+
+    def _take_over(
+        self,
+        trial: FrozenTrial,
+        values: Mapping[str, OptionValue],
+        outcome: Outcome,
+        metrics: Mapping[str, float],
+    ) -> None:
+        violations = self._violations(values, metrics) if outcome is Outcome.OK else {}
+        if outcome is Outcome.OK:
+            violations |= self._broken_before(values)
+        finished = self._finished_trial(trial.number, values, outcome, metrics, violations)
+        # By the constraints of today alone: those of an earlier session may be gone.
+        trial.system_attrs = with_violations(trial.system_attrs, violations)
+        if not trial.state.is_finished() and self._store is not None:
+            state, broken = state_of(outcome), with_violations({}, violations)
+            self._store.finish(trial.number, state, finished.values, {}, broken, outcome)
+            trial.state, trial.values = state, finished.values
+        self._finished[trial.number] = finished
+
+    def _put_back_stored(self, trial: FrozenTrial) -> None:
+        if not trial.state.is_finished() and self._store is not None:
+            self._store.put_back(trial.number)
+        trial.state = TrialState.FAIL
+        trial.user_attrs = {**trial.user_attrs, OUTCOME: PUT_BACK}
+
+
+class _Running:
+    """A trial between ask and tell."""
+
+    def __init__(self, values: Mapping[str, OptionValue]) -> None:
+        self.values = values
+        self.reports: dict[int, float] = {}
+        self.started_s = time.monotonic()
+
+
+def _make_searcher(arguments: Arguments) -> Searcher:
+    before = arguments.of_kind(ConstraintKind.OPTIONS)
+
+    def accepts(values: Mapping[str, OptionValue]) -> str:
+        known = arguments.known(values)
+        return next((f"breaks {c.text}" for c in before if not c.holds(known)), "")
+
+    directions = tuple(arguments.directions.values())
+    return Searcher(
+        arguments.space,
+        arguments.sampler,
+        arguments.sampler_settings,
+        arguments.seed,
+        directions,
+        accepts=accepts,
+        pruner=make_pruner(arguments.pruner, arguments.pruner_settings, directions),
+    )
+
+
+def _failure(failed: str) -> Outcome:
+    if failed in FAILURES:
+        return Outcome(failed)
+    raise InputError(
+        "tell",
+        "failed",
+        found=failed,
+        allowed=", ".join(FAILURES),
+        nearest=nearest_name(failed, FAILURES),
+    )

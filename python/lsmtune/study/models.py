@@ -1,0 +1,414 @@
+"""The shape of a study file as pydantic models: its fields, their types and their JSON Schema.
+
+What only makes sense across fields is checked in `study.build`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetJsonSchemaHandler,
+    WithJsonSchema,
+)
+from pydantic_core import CoreSchema
+
+from lsmtune.engines.library import STUDY_ENGINES
+from lsmtune.model.fields import (
+    CONFIG_ALLOWED,
+    WHOLE_ALLOWED,
+    WHOLE_SCHEMA,
+    ConfigFields,
+    Duration,
+    LimitsModel,
+    Names,
+    Option,
+    Share,
+    Size,
+    StrictModel,
+    Version,
+    When,
+    Whole,
+    space_parts,
+    special_parts,
+    special_schema,
+)
+from lsmtune.model.request import SEED_MAX, TRIALS_MAX
+from lsmtune.search.pruners import PRUNERS
+from lsmtune.search.samplers import SAMPLERS
+from lsmtune.units import SHARE_ALLOWED
+from lsmtune.workloads.study_fields import WorkloadFields
+
+
+class EngineModel(StrictModel):
+    """Which engine is tuned."""
+
+    name: Literal[STUDY_ENGINES] = Field(description=", ".join(STUDY_ENGINES))  # type: ignore[valid-type]
+    library: str | None = Field(
+        default=None,
+        min_length=1,
+        description="path of the engine's library, from the study file; found when not given",
+    )
+
+
+class ObjectiveModel(StrictModel):
+    """What is made better."""
+
+    metric: str = Field(
+        default="sustained_throughput_ops_s",
+        min_length=1,
+        description="a metric of the measure phase",
+    )
+    direction: Literal["maximize", "minimize"] | None = Field(
+        default=None, description="maximize or minimize; follows from the metric when not given"
+    )
+    phase: str | None = Field(
+        default=None, description="name of the measure phase; the last one when not given"
+    )
+
+
+class PickModel(StrictModel):
+    """How one configuration is chosen from the front of several objectives."""
+
+    weights: dict[str, float] = Field(
+        default={}, description="a number above 0 for each objective that counts, by its metric"
+    )
+    best: str | None = Field(
+        default=None, description="the objective that counts alone; in place of weights"
+    )
+    where: list[str] = Field(
+        default=[], description="what must hold of its metrics, such as latency_us_p99 <= 2000"
+    )
+
+
+class PriorModel(StrictModel):
+    """How probable the values of a parameter are thought to be before anything is known."""
+
+    distribution: Literal["normal", "lognormal", "beta"] = Field(
+        description="normal, lognormal, beta"
+    )
+    mean: float | None = Field(default=None, description="of normal; of the logarithm in lognormal")
+    sd: float | None = Field(default=None, description="standard deviation, as for mean")
+    alpha: float | None = Field(default=None, description="first shape of beta")
+    beta: float | None = Field(default=None, description="second shape of beta")
+
+
+class _ConditionalModel(StrictModel):
+    when: dict[str, When] = Field(
+        default={}, description="active only while these parameters have one of these values"
+    )
+
+
+class WholeSpecialModel(StrictModel):
+    """A special value and its weight."""
+
+    value: Whole = Field(description=WHOLE_ALLOWED)
+    weight: float | None = Field(default=None, description="share of random draws, between 0 and 1")
+
+
+class FloatSpecialModel(StrictModel):
+    """A special value and its weight."""
+
+    value: float = Field(description="a number")
+    weight: float | None = Field(default=None, description="share of random draws, between 0 and 1")
+
+
+WholeSpecial = Annotated[
+    WholeSpecialModel,
+    BeforeValidator(special_parts),
+    WithJsonSchema(special_schema(WHOLE_SCHEMA)),
+]
+
+
+class IntModel(_ConditionalModel):
+    """A whole number within bounds."""
+
+    type: Literal["int"]
+    low: Whole = Field(description=WHOLE_ALLOWED)
+    high: Whole = Field(description=WHOLE_ALLOWED)
+    log: bool = Field(default=False, description="search on a log scale")
+    step: Whole | None = Field(default=None, description="distance between values, from low")
+    bins: int | None = Field(default=None, description="number of values, evenly spread")
+    prior: PriorModel | None = Field(default=None, description="a mapping with distribution")
+    unit: Literal["bytes"] | None = Field(default=None, description="bytes, for sizes")
+    special: list[WholeSpecial] = Field(
+        default=[], description="values outside the bounds that have a meaning of their own"
+    )
+    default: Whole | None = Field(default=None, description="the engine's own default")
+
+
+FloatSpecial = Annotated[
+    FloatSpecialModel,
+    BeforeValidator(special_parts),
+    WithJsonSchema(special_schema({"type": "number"})),
+]
+
+
+class FloatModel(_ConditionalModel):
+    """A number within bounds."""
+
+    type: Literal["float"]
+    low: float = Field(description="a number")
+    high: float = Field(description="a number")
+    log: bool = Field(default=False, description="search on a log scale")
+    step: float | None = Field(default=None, description="distance between values, from low")
+    bins: int | None = Field(default=None, description="number of values, evenly spread")
+    prior: PriorModel | None = Field(default=None, description="a mapping with distribution")
+    special: list[FloatSpecial] = Field(
+        default=[], description="values outside the bounds that have a meaning of their own"
+    )
+    default: float | None = Field(default=None, description="the engine's own default")
+
+
+class CategoricalModel(_ConditionalModel):
+    """One of a list of values."""
+
+    type: Literal["categorical"]
+    choices: list[Option] = Field(description="a list of at least 2 values")
+    default: Option | None = Field(default=None, description="the engine's own default")
+
+
+ParameterModel = Annotated[IntModel | FloatModel | CategoricalModel, Field(discriminator="type")]
+PARAMETER_MODELS: dict[str, type[StrictModel]] = {
+    "int": IntModel,
+    "float": FloatModel,
+    "categorical": CategoricalModel,
+}
+
+
+class SpaceModel(StrictModel):
+    """What may be set to what: ready spaces by name, and parameters of one's own."""
+
+    use: Names = Field(default=[], description="names of ready spaces")
+    without: Names = Field(default=[], description="parameters of ready spaces to leave alone")
+    parameters: dict[str, ParameterModel] = Field(
+        default={}, description="a mapping of option name to parameter"
+    )
+
+    @classmethod
+    def __get_pydantic_json_schema__(
+        cls, core: CoreSchema, handler: GetJsonSchemaHandler
+    ) -> dict[str, Any]:
+        """As the file has it: parameters beside `use` and `without`, or names alone."""
+        schema = handler.resolve_ref_schema(handler(core))
+        schema["additionalProperties"] = schema["properties"].pop("parameters")[
+            "additionalProperties"
+        ]
+        names = {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}]}
+        schema["properties"] |= {"use": names, "without": names}
+        return {"anyOf": [*names["anyOf"], schema]}
+
+
+SpaceFields = Annotated[SpaceModel, BeforeValidator(space_parts)]
+
+
+class NamedModel(BaseModel):
+    """A strategy by name; its settings stand beside the name, and are checked by their owner."""
+
+    model_config = ConfigDict(extra="allow", strict=True, frozen=True)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What stands beside the name and the other fields."""
+        return dict(self.model_extra or {})
+
+
+class SamplerModel(NamedModel):
+    """How the space is searched."""
+
+    name: Literal[tuple(SAMPLERS)] = Field(  # type: ignore[valid-type]
+        default="tpe", description=", ".join(SAMPLERS)
+    )
+
+
+class RungsModel(StrictModel):
+    """Where a pruner looks: at the time within a run, or at smaller runs before it."""
+
+    every: Duration | None = Field(default=None, description="time within the measure phase")
+    num: list[Whole] | None = Field(
+        default=None, description="numbers of keys in rising order, the workload's own last"
+    )
+    deadlines: list[Duration] = Field(default=[], description="time for the runs of each num")
+
+
+class PrunerModel(NamedModel):
+    """Which trials are ended early."""
+
+    name: Literal[tuple(PRUNERS)] = Field(  # type: ignore[valid-type]
+        default="none", description=", ".join(PRUNERS)
+    )
+    rungs: RungsModel = Field(
+        default=RungsModel(), description="a mapping with every, or with num and deadlines"
+    )
+
+
+class BudgetModel(StrictModel):
+    """When the search ends; at least one of the two, and then whichever comes first."""
+
+    time: Duration | None = Field(
+        default=None, description="time for the whole study, its proof included"
+    )
+    trials: int | None = Field(default=None, ge=1, le=TRIALS_MAX, description="number of trials")
+
+
+class TemplateModel(StrictModel):
+    """A file that is made from a text with placeholders before each run."""
+
+    name: str = Field(min_length=1, description="a name inside the run's directory")
+    template: str = Field(description="text with {parameter} where a value belongs")
+
+
+class JsonPointerModel(StrictModel):
+    """Where in a JSON document each metric is."""
+
+    file: str | None = Field(
+        default=None, description="a name inside the run's directory; standard output if not given"
+    )
+    metrics: dict[str, str] = Field(description="metric to JSON pointer, as /latency/p99")
+
+
+class ResultsModel(StrictModel):
+    """Where a program's results are; one of the fields."""
+
+    json_lines: Literal["file", "stdout"] | None = Field(
+        default=None, description="file (the one that LSMTUNE_RESULTS names), stdout"
+    )
+    regex: dict[str, str] = Field(
+        default={}, description="metric to a regular expression with one group"
+    )
+    json_pointer: JsonPointerModel | None = Field(
+        default=None, description="a mapping with metrics and, if wanted, file"
+    )
+
+
+class RunnerModel(StrictModel):
+    """What performs the runs in place of lsmtune's driver: a program of the user's own, by its
+    command, or one that people trust, by its name.
+    """
+
+    program: str | None = Field(
+        default=None, description="rocksdb-db_bench, leveldb-db_bench, ycsb-cpp or ekvsb"
+    )
+    path: str | None = Field(
+        default=None, description="where that program lies; looked for on PATH without"
+    )
+    arguments: list[str] = Field(default=[], description="further arguments for that program")
+    command: list[str | list[str]] = Field(
+        default=[],
+        description="a list: the program, then its arguments with {parameter} for values",
+    )
+    environment: dict[str, str] = Field(
+        default={}, description="variables added to the program's environment"
+    )
+    parameters_file: str | TemplateModel | None = Field(
+        default=None, description="the name of a JSON file, or a mapping with name and template"
+    )
+    results: ResultsModel = Field(
+        default=ResultsModel(), description="a mapping with json_lines, regex or json_pointer"
+    )
+    metrics: list[str] = Field(
+        default=[], description="metrics that it reports beside those of the objectives"
+    )
+
+
+class ProofModel(StrictModel):
+    """How the best configuration is proved against the baseline."""
+
+    pairs: int = Field(
+        default=30, ge=6, le=1000, description="interleaved pairs of runs, at most; 6 to 1000"
+    )
+    confidence: float = Field(
+        default=0.95, ge=0.5, le=0.9999, description="of the ratio's interval"
+    )
+    smallest_effect: Share | None = Field(
+        default=None, description=f"what is too small to matter; {SHARE_ALLOWED}"
+    )
+    method: Literal["auto", "whole", "slices", "duet"] = Field(
+        default="auto", description="how the runs of a pair share the machine"
+    )
+
+
+class NoiseModel(StrictModel):
+    """What is done about the noise of the machine."""
+
+    calibration: int = Field(
+        default=3, ge=0, le=100, description="pairs of the baseline against itself, at the start"
+    )
+    anchors: int = Field(
+        default=10, ge=0, le=1000, description="trials between two runs of the baseline; 0: none"
+    )
+    repeats: int = Field(
+        default=3,
+        ge=1,
+        le=100,
+        description="runs of a trial that may be the best, at most; twice as many of the best",
+    )
+
+
+class DatabasesModel(StrictModel):
+    """Databases that are loaded once and copied for each run."""
+
+    reuse: bool = Field(default=True, description="true, false")
+    size: Size = Field(default=20 << 30, description="disk space for them; 20GiB")
+
+
+class StudyModel(StrictModel):
+    """A study file of lsmtune."""
+
+    version: Version = Field(description="1, the version of this file format")
+    name: str = Field(
+        pattern=r"^[A-Za-z0-9][A-Za-z0-9 ._-]*$",
+        max_length=100,
+        description="letters, digits, spaces and . _ -, starting with a letter or digit",
+    )
+    engine: EngineModel | None = Field(
+        default=None, description="a mapping with name and, if wanted, library"
+    )
+    runner: RunnerModel | None = Field(
+        default=None,
+        description="a mapping with program, or with command: a program in place of an engine",
+    )
+    workload: WorkloadFields | None = Field(
+        default=None, description="a mapping with name and parameters"
+    )
+    workloads: list[WorkloadFields] = Field(
+        default=[],
+        description="several workloads for one configuration, each with a weight, in place of one",
+    )
+    objective: ObjectiveModel | None = Field(default=None, description="what is made better")
+    objectives: list[ObjectiveModel] = Field(
+        default=[], description="several objectives, in place of one: a front is searched"
+    )
+    pick: PickModel | None = Field(
+        default=None, description="which configuration of the front is proved"
+    )
+    baseline: ConfigFields = Field(default="default", description=CONFIG_ALLOWED)
+    options: ConfigFields = Field(
+        default={}, description="options of every run, of the baseline and of the candidates"
+    )
+    start: list[ConfigFields] = Field(
+        default=[], description="configurations of the space that are tried first"
+    )
+    space: SpaceFields = Field(description="a mapping of option name to parameter")
+    constraints: list[str] = Field(
+        default=[],
+        description="what must hold of options, such as a * b <= 1GiB, and of metrics",
+    )
+    sampler: SamplerModel = Field(default=SamplerModel(), description="how the space is searched")
+    pruner: PrunerModel = Field(default=PrunerModel(), description="which trials are ended early")
+    budget: BudgetModel = Field(description="a mapping with time, trials, or both")
+    limits: LimitsModel = Field(default=LimitsModel(), description="when a run is killed")
+    proof: ProofModel = Field(default=ProofModel(), description="how the result is proved")
+    noise: NoiseModel = Field(default=NoiseModel(), description="calibration, anchors, repeats")
+    databases: DatabasesModel = Field(
+        default=DatabasesModel(), description="loaded once, copied for each run"
+    )
+    seed: int = Field(default=0, ge=0, le=SEED_MAX, description="all randomness follows from it")
+    allow_unsafe: list[str] = Field(
+        default=[],
+        description="options that trade data for speed and may be used here all the same",
+    )

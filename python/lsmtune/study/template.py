@@ -1,0 +1,402 @@
+"""A first study file for an engine and a workload, commented, to be edited by its reader."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from lsmtune.engines.importers.names import known_options
+from lsmtune.engines.ready import READY_SPACES
+from lsmtune.model.config import OptionValue, option_text
+from lsmtune.model.workload import PhaseKind, Workload
+from lsmtune.search.pruners import PRUNERS
+from lsmtune.search.samplers import SAMPLERS
+from lsmtune.units import BYTES_PER_UNIT
+from lsmtune.workloads.stated import FAMILIES, complete_parameters
+
+TEMPLATE_ENGINES = ("rocksdb", "leveldb")
+
+_LIBRARY_HINT = "  # library: /path/to/lib.so   # found by itself when not given (lsmtune engines)"
+
+# Ranges that hold the engine's default and do not go where a run of seconds could not tell.
+_WRITE_SPACE = {
+    "rocksdb": """\
+  # Bytes in memory before a table is written. Multiples of 1 MiB, on a log scale.
+  write_buffer_size: {type: int, low: 1MiB, high: 64MiB, log: true, step: 1MiB, default: 64MiB}
+  # From 4 up, so that it stays above min_write_buffer_number_to_merge, as RocksDB demands.
+  max_write_buffer_number: {type: int, low: 4, high: 8}
+  min_write_buffer_number_to_merge: {type: int, low: 1, high: 3, default: 1}
+  level0_file_num_compaction_trigger: {type: int, low: 2, high: 16, default: 4}
+  max_background_jobs: {type: int, low: 1, high: 4, default: 2}
+  compression:
+    type: categorical
+    choices: [kNoCompression, kSnappyCompression, kLZ4Compression]
+  enable_pipelined_write: {type: categorical, choices: [false, true], default: false}
+  allow_concurrent_memtable_write: {type: categorical, choices: [false, true], default: true}
+""",
+    "leveldb": """\
+  # Bytes in memory before a table is written. Multiples of 1 MiB, on a log scale.
+  write_buffer_size: {type: int, low: 1MiB, high: 64MiB, log: true, step: 1MiB, default: 4MiB}
+  # Bytes of a table file: larger ones make fewer and longer compactions.
+  max_file_size: {type: int, low: 1MiB, high: 64MiB, log: true, step: 1MiB, default: 2MiB}
+  block_size: {type: int, low: 1KiB, high: 64KiB, log: true, step: 1KiB, default: 4KiB}
+  block_restart_interval: {type: int, low: 4, high: 64, log: true, default: 16}
+  compression: {type: categorical, choices: [snappy, none], default: snappy}
+""",
+}
+_READ_SPACE = {
+    "rocksdb": """\
+  # Nested options are named with a dot.
+  block_based_table_factory.block_size: {type: int, low: 1KiB, high: 64KiB, log: true, step: 1KiB}
+  block_based_table_factory.block_cache: {type: int, low: 8MiB, high: 256MiB, log: true, step: 8MiB}
+  block_based_table_factory.filter_policy:
+    type: categorical
+    choices: [nullptr, "bloomfilter:10:false"]
+  compression:
+    type: categorical
+    choices: [kNoCompression, kSnappyCompression, kLZ4Compression]
+  write_buffer_size: {type: int, low: 1MiB, high: 64MiB, log: true, step: 1MiB, default: 64MiB}
+""",
+    "leveldb": """\
+  block_size: {type: int, low: 1KiB, high: 64KiB, log: true, step: 1KiB, default: 4KiB}
+  block_restart_interval: {type: int, low: 4, high: 64, log: true, default: 16}
+  # Bytes of the cache of uncompressed blocks.
+  cache_size: {type: int, low: 8MiB, high: 256MiB, log: true, step: 8MiB, default: 8MiB}
+  compression: {type: categorical, choices: [snappy, none], default: snappy}
+  max_file_size: {type: int, low: 1MiB, high: 64MiB, log: true, step: 1MiB, default: 2MiB}
+""",
+}
+_ONE_PHASE = (
+    "sustained_throughput_ops_s",
+    "# Sustained: the time to flush what is in memory and to finish compactions is charged.",
+)
+_SEVERAL_PHASES = (
+    "total_with_drain_s",
+    "# All phases together; the time to flush and to finish compactions is charged.",
+)
+# What a measure phase writes by most of all; of a mix, the share of its operations.
+_WRITES = frozenset(
+    {
+        *("fillseq", "fillrandom", "filluniquerandom", "overwrite"),
+        *("deleterandom", "deleteuniquerandom"),
+        *("put", "insert", "update", "read_modify_write", "merge", "delete", "delete_oldest"),
+    }
+)
+_WRITES_SHARE = 0.3  # from here on the options of writes matter at least as much
+# Parameters that are written out, not as comments, because they are the size of the work.
+_SIZES = ("num", "value_bytes", "recordcount", "operationcount", "operations", "threadcount")
+
+_TEMPLATE = """\
+# A study of lsmtune: what is tuned, under which workload, within which limits.
+#   lsmtune tune {file_name}
+version: 1
+name: {engine}-{workload_name}
+
+engine:
+  name: {engine}
+{library_hint}
+
+# {description}.
+workload:
+{workload}
+{about_objective}
+# Others: throughput_ops_s, latency_us_p99, write_amplification, rss_bytes_max, ...
+# Several, of which a front is searched: objectives: [{{metric: ...}}, {{metric: ...}}]
+objective:
+  metric: {metric}
+
+# What the best configuration has to beat: default, the options that you run today, an option file,
+# or a preset (`lsmtune options {engine} --presets`):
+#   baseline: {{write_buffer_size: 32MiB}}
+{baseline}
+
+# Options of every run, of the baseline and of the candidates:
+#   options: {{max_open_files: 1000}}
+{options}
+# What is searched, in the engine's own names. Kinds: int, float, categorical. A value outside the
+# range with a meaning of its own goes under `special: [-1]`; `when: {{other: value}}` makes a
+# parameter active only while another one has that value. `lsmtune options {engine}` has them all,
+# and --spaces lists ready ones.
+{space}
+# What must hold of options, before a run, and of metrics, after it:
+#   constraints: [write_buffer_size <= 64MiB, latency_us_p99 <= 2000]
+
+# {samplers}
+sampler:
+  name: {sampler}
+
+# Ends runs that look bad: {pruners}
+#   pruner: {{name: median, rungs: {{every: 1s}}}}
+
+# Whichever comes first; the time is that of the whole study, its proof included.
+budget:
+  time: {budget}
+  # trials: 100
+
+# One run that passes a limit is stopped and counts as failed; the study goes on.
+limits:
+  deadline: 5m
+  memory: 4GiB
+  disk: 20GiB
+
+# The best configuration and the baseline meet in pairs of fresh runs, at most so many: the proof
+# ends as soon as its interval says enough, and says what it would take where it never does.
+proof:
+  pairs: 30
+  confidence: 0.95
+  # What is too small to matter, so that a proof may end as equivalent:
+  #   smallest_effect: 3%
+
+# Noise: pairs of the baseline against itself before the search, trials between two anchors (runs of
+# the baseline, against which drift is seen), and runs of a trial that may be the best:
+#   noise: {{calibration: 3, anchors: 10, repeats: 3}}
+
+# Runs on a loaded database start from copies of one that was loaded once, in the study's folder:
+#   databases: {{reuse: true, size: 20GiB}}
+
+seed: 0
+"""
+
+
+def study_text(
+    engine: str,
+    fields: Mapping[str, object],
+    budget: str,
+    file_name: str,
+    *,
+    workload: Workload,
+    space: str | None = None,
+    sampler: str = "tpe",
+    options: Mapping[str, OptionValue] | None = None,
+) -> str:
+    """A study file for `workload`, which `fields` state, on `engine` (of `TEMPLATE_ENGINES`).
+
+    `space` is the name of a ready one; a short one that suits the workload is written out without
+    it. `options` are what runs today: those of the space become the baseline, others those of
+    every run. All is written as it is: the caller has checked it.
+    """
+    own = (_WRITE_SPACE if _writes(workload) else _READ_SPACE)[engine]
+    measured = [phase for phase in workload.phases if phase.kind is PhaseKind.MEASURE]
+    metric, about = _SEVERAL_PHASES if len(measured) > 1 else _ONE_PHASE
+    searched = _searched(own if space is None else "", space)
+    fixed = {n: v for n, v in (options or {}).items() if n not in searched}
+    today = {n: v for n, v in (options or {}).items() if n in searched}
+    family = FAMILIES.get(str(fields.get("name")))
+    return _TEMPLATE.format(
+        engine=engine,
+        workload_name=workload.name,
+        workload=_workload_lines(fields),
+        library_hint=_LIBRARY_HINT,
+        description=_sentence(family.description if family else f"the workload {workload.name}"),
+        baseline=_mapping("baseline", today) if today else "baseline: default",
+        options=_mapping("options", fixed) + "\n" if fixed else "",
+        space=f"space:\n{own}" if space is None else f"space: {space}\n",
+        sampler=sampler,
+        samplers=", ".join(SAMPLERS),
+        pruners=", ".join(name for name in PRUNERS if name != "none"),
+        metric=metric,
+        about_objective=about,
+        budget=budget,
+        file_name=file_name,
+    )
+
+
+def _searched(written: str, ready: str | None) -> set[str]:
+    """The options of the space that is written out, or of the ready one."""
+    if ready is not None:
+        return {parameter.name for parameter in READY_SPACES[ready].parameters}
+    lines = [
+        line.strip() for line in written.splitlines() if line.startswith("  ") and line[2] != " "
+    ]
+    return {line.partition(":")[0] for line in lines if not line.startswith("#")}
+
+
+def _writes(workload: Workload) -> bool:
+    """Whether the last measure phase mostly writes."""
+    phase = [phase for phase in workload.phases if phase.kind is PhaseKind.MEASURE][-1]
+    if phase.mix is None:
+        return phase.operation in _WRITES
+    total = sum(weight for _, weight in phase.mix.operations)
+    writes = sum(weight for name, weight in phase.mix.operations if name in _WRITES)
+    return writes >= _WRITES_SHARE * total
+
+
+def _mapping(name: str, options: Mapping[str, OptionValue]) -> str:
+    lines = [f"  {option}: {_quoted(value)}" for option, value in options.items()]
+    return "\n".join([f"{name}:", *lines])
+
+
+def _quoted(value: OptionValue) -> str:
+    text = option_text(value)
+    return text if not isinstance(value, str) or text.isidentifier() else json.dumps(text)
+
+
+def _workload_lines(fields: Mapping[str, object]) -> str:
+    """The given parameters, those of size, and the others as comments."""
+    if "file" in fields:
+        return f"  file: {json.dumps(fields['file'])}\n"
+    name = str(fields["name"])
+    lines = [f"  name: {name}\n"]
+    given = {key: value for key, value in fields.items() if key != "name"}
+    for parameter in FAMILIES[name].parameters.values():
+        about = parameter.description
+        default = complete_parameters(name, {}, "template")[parameter.name]
+        if parameter.name in given or parameter.name in _SIZES:
+            value = given.get(parameter.name, default)
+            lines.append(f"  # {about}\n  {parameter.name}: {value}\n")
+        else:
+            shown = "" if default is None else f" {default}"
+            lines.append(f"  # {parameter.name}:{shown}   # {about}\n")
+    others = {key: value for key, value in given.items() if key not in FAMILIES[name].parameters}
+    return "".join([*lines, *(f"  {key}: {value}\n" for key, value in others.items())])
+
+
+def _sentence(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+# ----------
+# A study file's text from its fields: in the usual order, sizes with units, a line each.
+
+_ORDER = (
+    "version",
+    "name",
+    "engine",
+    "runner",
+    "workload",
+    "objective",
+    "baseline",
+    "options",
+    "start",
+    "space",
+    "sampler",
+    "budget",
+    "limits",
+    "seed",
+    "allow_unsafe",
+)
+# Fields whose names are options, so that a number may be a size.
+_OF_OPTIONS = ("baseline", "options")
+_SIZED = ("low", "high", "step", "default")
+_LINE_MAX = 100
+_PLAIN = re.compile(
+    r"[A-Za-z_/][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*|([0-9.]+(ms|[hms]))+", re.ASCII
+)
+# Plain words that YAML, old or new, reads as something else than text.
+_WORDS = frozenset(["true", "false", "yes", "no", "on", "off", "y", "n", "null", "none"])
+_UNITS = ("TiB", "GiB", "MiB", "KiB")
+
+
+def render_study(
+    raw: Mapping[str, Any],
+    comments: Mapping[str, str] | None = None,
+    header: tuple[str, ...] = (),
+) -> str:
+    """The text of a study file whose fields are `raw`; it reads back as the same values.
+
+    `comments` maps a dotted field (`space.name`, `workload`) to a line that stands above it;
+    `header` are the lines of a comment at the top.
+    """
+    said = dict(comments or {})
+    engine = str((raw.get("engine") or {}).get("name", ""))
+    lines = [f"# {line}" for line in header]
+    known = [name for name in _ORDER if name in raw]
+    block = False
+    for name in [*known, *(name for name in raw if name not in _ORDER)]:
+        if name in said or isinstance(raw[name], Mapping | list) or block:
+            lines.append("")
+        block = isinstance(raw[name], Mapping | list)
+        lines += _comment(said.get(name), "")
+        lines += _field(name, raw[name], engine, said)
+    return "\n".join(lines) + "\n"
+
+
+def render_options(options: Mapping[str, Any], engine: str) -> str:
+    """Options as a mapping, to stand under `baseline:` or `options:` of a study file."""
+    sized = _sized_options(options, engine)
+    return "".join(f"{name}: {_inline(value)}\n" for name, value in sized.items())
+
+
+def _comment(text: str | None, indent: str) -> list[str]:
+    return [] if text is None else [f"{indent}# {' '.join(text.split())}"]
+
+
+def _field(name: str, value: Any, engine: str, comments: Mapping[str, str]) -> list[str]:
+    if not isinstance(value, Mapping):
+        return (
+            [f"{name}: {_inline(value)}"]
+            if not isinstance(value, list)
+            else [f"{name}:", *_items(value)]
+        )
+    if not value:
+        return [f"{name}: {{}}"]
+    if name in _OF_OPTIONS:
+        value = _sized_options(value, engine)
+    if name == "space":
+        value = {key: _sized(item) for key, item in value.items()}
+    lines = [f"{name}:"]
+    for key, item in value.items():
+        lines += _comment(comments.get(f"{name}.{key}"), "  ")
+        lines += list(_entry(key, item))
+    return lines
+
+
+def _entry(key: str, item: Any) -> Iterator[str]:
+    line = f"  {_inline(key)}: {_inline(item)}"
+    if len(line) <= _LINE_MAX or not isinstance(item, Mapping):
+        yield line
+        return
+    yield f"  {_inline(key)}:"
+    for inner, value in item.items():
+        yield f"    {_inline(inner)}: {_inline(value)}"
+
+
+def _items(value: list[Any]) -> list[str]:
+    return [f"  - {_inline(item)}" for item in value]
+
+
+def _inline(value: Any) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    if isinstance(value, Mapping):
+        return "{" + ", ".join(f"{_inline(k)}: {_inline(v)}" for k, v in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_inline, value)) + "]"
+    if isinstance(value, str) and not isinstance(value, _Size):
+        plain = _PLAIN.fullmatch(value) is not None and value.lower() not in _WORDS
+        return value if plain else json.dumps(value, ensure_ascii=False)
+    return str(value) if not isinstance(value, float) else repr(value)
+
+
+class _Size(str):
+    """A size with its unit, which needs no quotes."""
+
+
+def _sized_options(options: Mapping[str, Any], engine: str) -> dict[str, Any]:
+    known = known_options(engine) if engine in ("rocksdb", "leveldb") else {}
+    return {
+        name: _size(value) if name in known and known[name].in_bytes else value
+        for name, value in options.items()
+    }
+
+
+def _sized(parameter: Any) -> Any:
+    """A parameter of a size with its bounds as sizes; the unit then goes without saying."""
+    if not isinstance(parameter, Mapping) or parameter.get("unit") != "bytes":
+        return parameter
+    sized = {k: _size(v) if k in _SIZED else v for k, v in parameter.items()}
+    if any(isinstance(value, _Size) for value in sized.values()):
+        del sized["unit"]
+    return sized
+
+
+def _size(value: Any) -> Any:
+    """`value` in the largest unit of which it is a whole multiple."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1024:
+        return value
+    for unit in _UNITS:
+        if value % BYTES_PER_UNIT[unit] == 0:
+            return _Size(f"{value // BYTES_PER_UNIT[unit]}{unit}")
+    return value

@@ -1,0 +1,155 @@
+"""The `workload` of a study file as it is written: a name with parameters, or a workload file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+from pydantic import BeforeValidator, WithJsonSchema
+from pydantic_core import PydanticCustomError
+
+from lsmtune.engines.properties import Properties, properties_of
+from lsmtune.errors import InputError
+from lsmtune.model.fields import refused
+from lsmtune.workloads.file import SUFFIXES, load_workload_file
+from lsmtune.workloads.parameter import WorkloadFamily
+from lsmtune.workloads.stated import (
+    ENGINE_PREFIXES,
+    FAMILIES,
+    WORKLOAD_NAMES,
+    Stated,
+    state_workload,
+)
+from lsmtune.workloads.ycsb import NAME as YCSB
+
+
+def _workload(value: object) -> object:
+    if not isinstance(value, dict):
+        raise refused("a mapping of fields")
+    name = value.get("name")
+    if not isinstance(name, str) and "file" not in value:
+        context = {"allowed": ", ".join(WORKLOAD_NAMES), "field": "name", "found": name}
+        raise PydanticCustomError("refused", "{allowed}", context)
+    return value
+
+
+_WEIGHTED = {
+    "label": {"type": "string", "description": "what tells it apart; its name when not given"},
+    "weight": {"type": "number", "exclusiveMinimum": 0, "description": "its share; 1 unless given"},
+}
+
+
+def _workload_schema() -> dict[str, Any]:
+    """Families of the same parameters together; what else they check, only they know."""
+    groups: dict[tuple[str, ...], list[WorkloadFamily]] = {}
+    for family in FAMILIES.values():
+        names = (*family.parameters, *family.also, *family.ignored, *family.no_effect)
+        groups.setdefault(tuple(sorted(names)), []).append(family)
+    file = {"file": {"type": "string", "minLength": 1, "description": "a workload file"}}
+    return {
+        "anyOf": [
+            *(_families_schema(families) for families in groups.values()),
+            {
+                "type": "object",
+                "properties": {**file, **_parameters_schema(FAMILIES["ycsb"]), **_WEIGHTED},
+                "required": ["file"],
+                "additionalProperties": False,
+            },
+        ]
+    }
+
+
+def _families_schema(families: list[WorkloadFamily]) -> dict[str, Any]:
+    parameters: dict[str, Any] = {}
+    for family in families:
+        parameters |= _parameters_schema(family)
+    names = {"enum": [family.name for family in families]}
+    paths = {"type": ["string", "array"], "items": {"type": "string"}}
+    return {
+        "type": "object",
+        "properties": {"name": names, "properties": paths, **parameters, **_WEIGHTED},
+        "required": ["name"],
+        "additionalProperties": False,
+    }
+
+
+def _parameters_schema(family: WorkloadFamily) -> dict[str, Any]:
+    kinds = {"type": ["number", "string", "boolean"]}
+    others = (*family.also, *family.ignored)
+    return {name: dict(kinds) for name in others} | {
+        parameter.name: {
+            "description": f"{parameter.description}; {parameter.allowed}",
+            "type": ["number", "string"],
+        }
+        for parameter in family.parameters.values()
+    }
+
+
+WorkloadFields = Annotated[
+    dict[str, Any], BeforeValidator(_workload), WithJsonSchema(_workload_schema())
+]
+
+
+# ----------
+# The `workload` of a study file: by name and parameters, with files of properties, or a file.
+#
+# workload: {name: ycsb-a, recordcount: 100000}
+# workload: {name: ycsb, properties: [workloada, local.properties], threadcount: 4}
+# workload: {file: nights.yaml}
+
+FILE, PROPERTIES = "file", "properties"
+WORDS = ("name", FILE, PROPERTIES)
+
+
+def workload_fields(fields: Mapping[str, Any], folder: Path, source: str) -> Stated:
+    """The workload that `fields` state; files are from `folder`.
+
+    Raises InputError whose source is `source` for what the fields have wrong, and a file's name
+    for what that has wrong.
+    """
+    parameters = {name: value for name, value in fields.items() if name not in WORDS}
+    file = fields.get(FILE)
+    if file is None:
+        files = [folder / name for name in _file_names(fields, source)]
+        properties = properties_of(files, {})
+        return state_workload(fields["name"], parameters, source, properties)
+    if not isinstance(file, str) or not file:
+        raise InputError(source, FILE, found=file, allowed="the path of a workload file")
+    if "name" in fields:
+        why = "stands beside file, which has a name"
+        raise InputError(source, "name", found=fields["name"], why=why, allowed="one of them")
+    return workload_from_file(folder / file, parameters, source)
+
+
+def workload_from_file(
+    path: Path,
+    parameters: Mapping[str, object],
+    source: str,
+    properties: Properties | None = None,
+) -> Stated:
+    """The workload of a workload file (YAML), or of a file of YCSB properties.
+
+    Only the latter has `parameters`, and `properties` over its own. Raises InputError as
+    `workload_fields` does.
+    """
+    if path.suffix not in SUFFIXES:
+        own = {**properties_of([path], {}), **(properties or {})}
+        return state_workload(YCSB, parameters, source, own)
+    for name in parameters:
+        why = f"has no effect on {path}, a workload file: change it there"
+        raise InputError(source, name, why=why)
+    for name, found in (properties or {}).items():
+        if not name.startswith(ENGINE_PREFIXES):
+            why = f"has no effect on {path}, a workload file: change it there"
+            raise InputError(found.where, name, found=found.value, why=why)
+    return Stated(load_workload_file(path), engine=properties or {})
+
+
+def _file_names(fields: Mapping[str, Any], source: str) -> list[str]:
+    stated = fields.get(PROPERTIES, [])
+    names = [stated] if isinstance(stated, str) else stated
+    if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
+        allowed = "the path of a file of properties, or a list of them"
+        raise InputError(source, PROPERTIES, found=stated, allowed=allowed)
+    return names

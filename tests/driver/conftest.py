@@ -1,0 +1,77 @@
+"""A fake driver, and requests for it."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import psutil
+import pytest
+
+from lsmtune.model.config import Build, Config, EngineIdentity
+from lsmtune.model.request import Limits, RunRequest
+from lsmtune.model.workload import Phase, PhaseKind, Workload
+
+HERE = Path(__file__).parent
+GOLDEN = HERE.parents[1] / "protocol" / "golden"
+
+MakeRequest = Callable[..., RunRequest]
+
+
+@pytest.fixture
+def fake_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An executable that speaks the protocol; the option `fake` says how it misbehaves."""
+    monkeypatch.setenv("LSMTUNE_TEST_GOLDEN", str(GOLDEN))
+    path = tmp_path / "lsmtune-driver"
+    path.write_text(f"#!{sys.executable} -S\n{(HERE / 'fake_driver.py').read_text()}")
+    path.chmod(0o755)
+    return path
+
+
+@pytest.fixture
+def make_request(tmp_path: Path) -> MakeRequest:
+    """Builds a request for the fake driver: `make_request("hang", deadline_s=1.0)`."""
+
+    def make(
+        behaviour: str = "ok",
+        *,
+        deadline_s: float = 20.0,
+        memory_bytes: int = 1 << 30,
+        disk_bytes: int = 1 << 30,
+        **options: int,
+    ) -> RunRequest:
+        directory = tmp_path / "run-1"
+        directory.mkdir()
+        phase = Phase("fillrandom", PhaseKind.MEASURE, "fillrandom", operations_per_thread=1000)
+        return RunRequest(
+            engine=EngineIdentity("rocksdb", build=Build.RELEASE),
+            config=Config({"fake": behaviour, **options}),
+            workload=Workload("fillrandom", (phase,), num=1000),
+            seed=7,
+            directory=directory,
+            limits=Limits(deadline_s, memory_bytes, disk_bytes),
+        )
+
+    return make
+
+
+@pytest.fixture
+def no_leftovers() -> Callable[[float], list[str]]:
+    """Command lines of this process's descendants that are still there after so many seconds."""
+
+    def leftovers(within_s: float = 0.0) -> list[str]:
+        end = time.monotonic() + within_s
+        while True:
+            left = [" ".join(p.cmdline()) for p in _descendants()]
+            if not left or time.monotonic() >= end:
+                return left
+            time.sleep(0.02)
+
+    return leftovers
+
+
+def _descendants() -> list[psutil.Process]:
+    return psutil.Process(os.getpid()).children(recursive=True)

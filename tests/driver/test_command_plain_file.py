@@ -1,0 +1,94 @@
+"""Programs that leave no file where one is expected: reading it may not hang or fill the memory."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+from lsmtune.model.command import CommandSpec, JsonLines, JsonPointers, Results
+from lsmtune.model.config import Config, EngineIdentity
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.request import Limits, RunRequest
+from lsmtune.model.workload import Workload
+from lsmtune.programs import command as command_results
+from lsmtune.programs.command import CommandRunner
+from lsmtune.programs.command_process import NotPlainError, open_plain
+
+PROGRAM = (sys.executable, "-S", str(Path(__file__).parent / "program.py"))
+THINGS = pytest.mark.parametrize("thing", ["pipe", "folder", "zeros"])
+
+
+def run(tmp_path: Path, results: Results, *arguments: str) -> Measurement:
+    directory = tmp_path / "run-1"
+    directory.mkdir()
+    request = RunRequest(
+        engine=EngineIdentity("program"),
+        config=Config({}),
+        workload=Workload("program", (), num=0),
+        seed=7,
+        directory=directory,
+        limits=Limits(20.0, 1 << 30, 1 << 30),
+        trial=3,
+    )
+    spec = CommandSpec((*PROGRAM, *arguments), Path("/"), results=results, metrics=("score",))
+    return CommandRunner(spec).run(request)
+
+
+@THINGS
+@pytest.mark.parametrize("lives_s", ["0", "0.3"])
+def test_no_file_in_the_place_of_the_results_is_invalid(
+    tmp_path: Path, thing: str, lives_s: str
+) -> None:
+    """A pipe without a writer kept lsmtune from the deadline; a folder ended the whole study."""
+    place = tmp_path / "run-1" / "results.jsonl"
+    measurement = run(tmp_path, JsonLines(), "misplace", thing, str(place), lives_s)
+    assert measurement.outcome is Outcome.INVALID
+    assert measurement.error is not None
+    assert measurement.error.message == "results.jsonl: is no regular file"
+
+
+@THINGS
+def test_no_file_in_the_place_of_a_document_is_invalid(tmp_path: Path, thing: str) -> None:
+    """A link to /dev/zero, a file of size 0, was read until the memory was full."""
+    results = JsonPointers({"score": "/a"}, "out.json")
+    place = tmp_path / "run-1" / "work" / "out.json"
+    measurement = run(tmp_path, results, "misplace", thing, str(place), "0")
+    assert measurement.outcome is Outcome.INVALID
+    assert measurement.error is not None
+    assert measurement.error.message == f"{place}: is no regular file"
+
+
+def test_a_document_that_is_too_long_is_invalid(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_results, "_TEXT_BYTES_MAX", 10)
+    results = JsonPointers({"score": "/a"}, "out.json")
+    measurement = run(tmp_path, results, "document", '{{"a": 1234567890}}')
+    assert measurement.outcome is Outcome.INVALID
+    assert measurement.error is not None
+    assert measurement.error.message.endswith("out.json: more than 10 bytes")
+
+
+def test_a_pointer_behind_the_end_of_a_list_is_invalid(tmp_path: Path) -> None:
+    """What the library has for `/-` is no JSON value, and could not be shown."""
+    results = JsonPointers({"score": "/-"}, "out.json")
+    measurement = run(tmp_path, results, "document", "[1, 2]")
+    assert measurement.outcome is Outcome.INVALID
+    assert measurement.error is not None
+    assert measurement.error.message.endswith("/-: points behind the end of a list")
+
+
+def test_plain_files_and_links_to_them_are_opened(tmp_path: Path) -> None:
+    file, link, pipe = tmp_path / "file", tmp_path / "link", tmp_path / "pipe"
+    file.write_bytes(b"text")
+    link.symlink_to(file)
+    os.mkfifo(pipe)
+    with open_plain(link) as opened:
+        assert opened.read() == b"text"
+    with pytest.raises(NotPlainError, match="is no regular file"):
+        open_plain(pipe)
+    with pytest.raises(FileNotFoundError):
+        open_plain(tmp_path / "absent")

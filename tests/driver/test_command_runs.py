@@ -1,0 +1,349 @@
+"""Programs of a user's own as runs: what they are given, what they report, and how they end."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from lsmtune.driver.messages import Message, Reported
+from lsmtune.errors import InputError
+from lsmtune.model.command import (
+    CommandSpec,
+    JsonLines,
+    JsonPointers,
+    ParametersFile,
+    RegularExpressions,
+    Results,
+)
+from lsmtune.model.config import Config, EngineIdentity
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.request import Limits, RunRequest
+from lsmtune.model.workload import Workload
+from lsmtune.programs.command import CommandRunner
+
+PROGRAM = (sys.executable, "-S", str(Path(__file__).parent / "program.py"))
+LINES = JsonLines()
+REQUEST = RunRequest(
+    engine=EngineIdentity("program"),
+    config=Config({"size": 21, "mode": "fast"}),
+    workload=Workload("program", (), num=5000),
+    seed=7,
+    directory=Path(),
+    limits=Limits(20.0, 1 << 30, 1 << 30),
+    trial=3,
+)
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(no_leftovers: Callable[[float], list[str]]) -> Iterator[None]:
+    yield
+    assert no_leftovers(0.5) == []
+
+
+@pytest.fixture
+def request_(tmp_path: Path) -> RunRequest:
+    directory = tmp_path / "run-1"
+    directory.mkdir()
+    return replace(REQUEST, directory=directory)
+
+
+def program(*arguments: str, results: Results = LINES, **more: object) -> CommandSpec:
+    spec = CommandSpec((*PROGRAM, *arguments), Path("/"), results=results, metrics=("score",))
+    return replace(spec, **more)  # type: ignore[arg-type]
+
+
+def literal(arguments: tuple[str, ...]) -> tuple[str, ...]:
+    """`arguments` as they have to be written to arrive as they are."""
+    return tuple(text.replace("{", "{{").replace("}", "}}") for text in arguments)
+
+
+def said(measurement: Measurement) -> str:
+    assert measurement.error is not None
+    assert "\n" not in measurement.error.message
+    return measurement.error.message
+
+
+def is_gone(tmp_path: Path) -> bool:
+    pid = int((tmp_path / "run-1" / "child.pid").read_text())
+    end = time.monotonic() + 2
+    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def test_a_program_reports_and_the_measurement_has_it(request_: RunRequest) -> None:
+    measurement = CommandRunner(program("ok")).run(request_)
+    assert measurement.error is None
+    assert measurement.outcome is Outcome.OK
+    assert measurement.reported == {"score": 42, "seed": 7}
+    assert measurement.options == {"size": "21", "mode": "fast"}
+    assert measurement.seed == 7
+    # A program that is over before it was looked at has an unknown peak, not none.
+    assert measurement.rss_bytes_max is None or measurement.rss_bytes_max > 1 << 20
+
+
+def test_arguments_environment_and_files(request_: RunRequest, tmp_path: Path) -> None:
+    spec = program(
+        "echo",
+        "--size={size}",
+        "{{{mode}}}",
+        "{seed} {trial} {num} {directory}",
+        folder=tmp_path,
+        environment={"SIZE": "{size}", "ABSENT": "{absent}"},
+        parameters_file=ParametersFile("params.json"),
+    )
+    spec = replace(spec, command=(*spec.command, ("--absent", "{absent}"), ("--mode", "{mode}")))
+    measurement = CommandRunner(spec, environment={"PATH": "/bin"}).run(request_)
+    assert measurement.outcome is Outcome.OK, measurement.error
+    echo = json.loads((request_.directory / "echo.json").read_text())
+    work = str(request_.directory / "work")
+    assert echo["arguments"] == ["--size=21", "{fast}", f"7 3 5000 {work}", "--mode", "fast"]
+    assert echo["cwd"] == str(tmp_path)
+    assert json.loads(echo["files"]["params.json"]) == {"size": 21, "mode": "fast"}
+    environment = echo["environment"]
+    assert environment["SIZE"] == "21"
+    assert "ABSENT" not in environment
+    assert environment["LSMTUNE_DIRECTORY"] == work
+    assert environment["LSMTUNE_SEED"] == "7"
+    assert environment["LSMTUNE_TRIAL"] == "3"
+    assert environment["LSMTUNE_NUM"] == "5000"
+    assert environment["PATH"] == "/bin"
+    assert echo["trial"] == {
+        "parameters": {"size": 21, "mode": "fast"},
+        "seed": 7,
+        "trial": 3,
+        "num": 5000,
+        "directory": work,
+        "metrics": ["score"],
+    }
+
+
+def test_a_template_is_rendered(request_: RunRequest) -> None:
+    file = ParametersFile("engine.ini", "[db]\nsize={size}\nmode={{{mode}}}\n")
+    spec = program("echo", parameters_file=file)
+    assert CommandRunner(spec).run(request_).outcome is Outcome.OK
+    echo = json.loads((request_.directory / "echo.json").read_text())
+    assert echo["files"] == {"engine.ini": "[db]\nsize=21\nmode={fast}\n"}
+
+
+def test_a_parameter_without_a_value_is_invalid_and_starts_nothing(request_: RunRequest) -> None:
+    measurement = CommandRunner(program("ok", "{bits}")).run(request_)
+    assert measurement.outcome is Outcome.INVALID
+    assert said(measurement) == "command[4]: {bits} has no value in this configuration"
+    assert list(request_.directory.iterdir()) == []
+
+
+GOOD = [
+    (("lines", '{"score": 1}', '{"score": 2.5, "p99": 3}'), JsonLines(), {"score": 2.5, "p99": 3}),
+    (("lines", '{"step": 0, "score": 9}', '{"score": 1}'), JsonLines(), {"score": 1}),
+    (("output", "{ set of 3 }"[2:], ' {"score": 4}'), JsonLines(stdout=True), {"score": 4}),
+    (
+        ("output", "10 ops/sec", "at 12.5e3 ops/sec; p99 -3 us"),
+        RegularExpressions({"score": r"([\d.e]+) ops/sec", "p99": r"p99 (\S+) us$"}),
+        {"score": 12500, "p99": -3},
+    ),
+    (
+        ("document", '{"latency": {"p/99": [1, 7]}, "": 2}'),
+        JsonPointers({"score": "/latency/p~199/1", "empty": "/"}, "out.json"),
+        {"score": 7, "empty": 2},
+    ),
+    (("output", '{"a":', "5}"), JsonPointers({"score": "/a"}), {"score": 5}),
+]
+
+
+@pytest.mark.parametrize(("arguments", "results", "reported"), GOOD)
+def test_results_in_every_form(
+    request_: RunRequest,
+    arguments: tuple[str, ...],
+    results: Results,
+    reported: dict[str, float],
+) -> None:
+    spec = program(*literal(arguments), results=results)
+    measurement = CommandRunner(spec).run(request_)
+    assert measurement.error is None
+    assert measurement.outcome is Outcome.OK
+    assert measurement.reported == reported
+
+
+REGEX = RegularExpressions({"score": r"score=(\S*)"})
+BAD = [
+    (("lines", ""), JsonLines(), "without reporting score; reported: nothing"),
+    (("lines", '{"scorre": 1}'), JsonLines(), "reported: scorre; did you mean score where you say"),
+    (("lines", '{"step": 1, "score": 1}'), JsonLines(), "without reporting score"),
+    (("lines", "1.5"), JsonLines(), "line 1: found 1.5; allowed: an object"),
+    (("lines", '{"score": 1}', "done"), JsonLines(), "LSMTUNE_RESULTS, line 2: not JSON"),
+    (("lines", '{"score": "fast"}'), JsonLines(), "score: found 'fast'; allowed: a number"),
+    (("lines", '{"score": true}'), JsonLines(), "score: found true; allowed: a number"),
+    (("lines", '{"score": NaN}'), JsonLines(), "NaN is not a number to judge by"),
+    (("lines", '{"score": 1e999}'), JsonLines(), "found inf; allowed: a finite number"),
+    (("lines", '{"score": 1%s}' % ("0" * 400)), JsonLines(), "too large to compare"),
+    (("lines", '{"step": 1.5, "score": 1}'), JsonLines(), "step: found 1.5; allowed: a whole"),
+    (("lines", '{"step": 1}'), JsonLines(), "names no metric"),
+    (("lines", "[" * 5000), JsonLines(), "not JSON"),
+    (("output", '{"score": nan}'), JsonLines(stdout=True), "standard output, line 1: not JSON"),
+    (("output", "nothing"), REGEX, "score: no match of 'score=(\\\\S*)' in standard output"),
+    (("output", "score=fast"), REGEX, "found 'fast'; allowed: a number"),
+    (("output", "score=nan"), REGEX, "found nan; allowed: a finite number"),
+    (("ok",), JsonPointers({"score": "/a"}, "out.json"), "out.json: cannot be read: No such file"),
+    (("document", "{"), JsonPointers({"score": "/a"}, "out.json"), "out.json: not JSON"),
+    (("document", "{}"), JsonPointers({"score": "/a"}, "out.json"), "/a: member 'a' not found"),
+    (("document", '{"a": {}}'), JsonPointers({"score": "/a"}, "out.json"), "/a: found {}; allow"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "results", "why"), BAD)
+def test_useless_results_are_invalid_and_say_why(
+    request_: RunRequest, arguments: tuple[str, ...], results: Results, why: str
+) -> None:
+    spec = program(*literal(arguments), results=results)
+    measurement = CommandRunner(spec).run(request_)
+    assert measurement.outcome is Outcome.INVALID
+    assert why in said(measurement)
+
+
+def test_a_bad_line_ends_the_run_at_once(request_: RunRequest) -> None:
+    spec = program(command=("/bin/sh", "-c", 'echo oops >> "$LSMTUNE_RESULTS"; sleep 600'))
+    started = time.monotonic()
+    assert CommandRunner(spec).run(request_).outcome is Outcome.INVALID
+    assert time.monotonic() - started < 3
+
+
+@pytest.mark.parametrize(
+    ("number", "outcome", "why"),
+    [
+        (3, Outcome.CRASHED, "exited with status 3; its last output: Assertion `n < 2' failed."),
+        (-signal.SIGSEGV, Outcome.CRASHED, "killed by SIGSEGV"),
+        (-signal.SIGKILL, Outcome.OUT_OF_MEMORY, "killed by the kernel, likely out of memory"),
+    ],
+)
+def test_a_program_that_fails_has_crashed_whatever_it_reported(
+    request_: RunRequest, number: int, outcome: Outcome, why: str
+) -> None:
+    measurement = CommandRunner(program("crash", str(number))).run(request_)
+    assert measurement.outcome is outcome
+    assert why in said(measurement)
+    assert measurement.error is not None
+    assert measurement.error.found == "Assertion `n < 2' failed."
+    assert measurement.reported == {"score": 1}
+
+
+def test_intermediate_results_arrive_while_it_runs_and_a_cancel_ends_it(
+    request_: RunRequest,
+) -> None:
+    heard: list[Message] = []
+    cancel = threading.Event()
+    cancelled_s = 0.0
+
+    def on_message(message: Message) -> None:
+        nonlocal cancelled_s
+        heard.append(message)
+        if len(heard) == 5:
+            cancelled_s = time.monotonic()
+            cancel.set()
+
+    measurement = CommandRunner(program("stepwise")).run(request_, on_message, cancel)
+    assert time.monotonic() - cancelled_s < 0.3
+    assert measurement.outcome is Outcome.CANCELLED
+    assert heard[:3] == [Reported(n, {"score": n / 2}) for n in range(3)]
+
+
+@pytest.mark.parametrize("behaviour", ["stubborn", "child", "strays"])
+def test_a_cancelled_tree_is_gone_within_300_ms(
+    request_: RunRequest, tmp_path: Path, behaviour: str
+) -> None:
+    cancel = threading.Event()
+    cancelled_s = []
+
+    def later() -> None:
+        time.sleep(0.25)  # for the tree to be seen, which is looked at every 100 ms
+        cancelled_s.append(time.monotonic())
+        cancel.set()
+
+    thread = threading.Thread(target=later)
+    runner = CommandRunner(program(behaviour))
+    measurement = runner.run(request_, lambda _: thread.start(), cancel)
+    assert time.monotonic() - cancelled_s[0] < 0.3
+    thread.join()
+    assert measurement.outcome is Outcome.CANCELLED
+    assert is_gone(tmp_path)
+
+
+def test_a_child_does_not_outlive_a_good_run(request_: RunRequest, tmp_path: Path) -> None:
+    assert CommandRunner(program("leaves_child")).run(request_).outcome is Outcome.OK
+    assert is_gone(tmp_path)
+
+
+def test_a_run_past_its_deadline_is_killed(request_: RunRequest) -> None:
+    limited = replace(request_, limits=replace(request_.limits, deadline_s=0.5))
+    measurement = CommandRunner(program("hang")).run(limited)
+    assert measurement.outcome is Outcome.TIMEOUT
+    assert "not done at its deadline of 500ms" in said(measurement)
+
+
+def test_the_memory_of_the_whole_tree_counts(request_: RunRequest) -> None:
+    limited = replace(request_, limits=replace(request_.limits, memory_bytes=150 << 20))
+    measurement = CommandRunner(program("eat_memory")).run(limited)
+    assert measurement.outcome is Outcome.OUT_OF_MEMORY
+    assert "over the limit of 150MiB" in said(measurement)
+
+
+def test_shared_memory_counts_once(request_: RunRequest) -> None:
+    limited = replace(request_, limits=replace(request_.limits, memory_bytes=250 << 20))
+    measurement = CommandRunner(program("share_memory")).run(limited)
+    assert measurement.outcome is Outcome.OK, measurement.error
+    assert measurement.rss_bytes_max is not None
+    assert 96 << 20 < measurement.rss_bytes_max < 250 << 20
+
+
+def test_our_own_memory_is_not_the_programs(request_: RunRequest) -> None:
+    """A small program, started by a tester that held 340 MB, was said to have used as much."""
+    held = bytearray(400 << 20)
+    held[::4096] = b"x" * len(held[::4096])
+    measurement = CommandRunner(program("spin")).run(request_)
+    del held
+    assert measurement.rss_bytes_max is not None
+    assert measurement.rss_bytes_max < 300 << 20
+
+
+def test_disk_over_the_limit_is_killed(request_: RunRequest) -> None:
+    limited = replace(request_, limits=replace(request_.limits, disk_bytes=16 << 20))
+    measurement = CommandRunner(program("fill_disk")).run(limited)
+    assert measurement.outcome is Outcome.DISK_FULL
+
+
+def test_processor_time_is_counted(request_: RunRequest) -> None:
+    measurement = CommandRunner(program("spin")).run(request_)
+    assert measurement.cpu_s is not None
+    assert 0.5 <= measurement.cpu_s < 2
+
+
+def test_what_the_callback_raises_ends_the_run(request_: RunRequest) -> None:
+    def on_message(_message: Message) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        CommandRunner(program("hang")).run(request_, on_message)
+
+
+def test_what_the_user_can_mend_is_an_input_error(request_: RunRequest, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"no-such-program: cannot be used: No such file"):
+        CommandRunner(program(command=("no-such-program",))).run(request_)
+    text = tmp_path / "text"
+    text.write_text("not a program")
+    request_.directory.rename(tmp_path / "old")
+    request_.directory.mkdir()
+    with pytest.raises(InputError, match="text: cannot be used: Permission denied"):
+        CommandRunner(program(command=(str(text),))).run(request_)
+    with pytest.raises(InputError, match="folder"):
+        CommandRunner(program("ok")).run(replace(request_, directory=tmp_path / "missing"))

@@ -1,0 +1,272 @@
+"""The native runner on the real driver and real engines."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+from jsonschema import Draft202012Validator
+
+from lsmtune.driver.messages import IntervalPassed, Message
+from lsmtune.driver.native import NativeRunner, probe
+from lsmtune.driver.process import ChildProcess
+from lsmtune.driver.requests import run_request
+from lsmtune.model.config import Config, EngineIdentity, OptionValue
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.request import Limits, RunRequest
+from lsmtune.model.workload import Phase, PhaseKind, Workload
+
+pytestmark = pytest.mark.engine
+
+PROTOCOL = Path(__file__).parents[2] / "protocol"
+NUM = 20_000
+ENDLESS = 600.0
+
+
+def workload(duration_s: float | None = None) -> Workload:
+    """Load, settle, read while writing, overwrite; or overwrite for `duration_s`."""
+    measure = PhaseKind.MEASURE
+    load = Phase("load", PhaseKind.LOAD, "filluniquerandom", operations_per_thread=NUM)
+    if duration_s is not None:
+        overwrite = Phase("overwrite", measure, "overwrite", duration_s=duration_s)
+        return Workload("mixed", (load, overwrite), num=NUM)
+    phases = (
+        load,
+        Phase("settle", PhaseKind.SETTLE),
+        Phase("readrandom", measure, "readrandom", operations_per_thread=NUM, threads=2),
+        Phase("paced", measure, "readrandom", duration_s=0.6, rate_ops_s=2000.0),
+        Phase("overwrite", measure, "overwrite", operations_per_thread=NUM),
+    )
+    return Workload("mixed", phases, num=NUM)
+
+
+Make = Callable[..., RunRequest]
+
+
+@pytest.fixture
+def make(tmp_path: Path) -> Make:
+    def build(
+        engine: EngineIdentity,
+        what: Workload | None = None,
+        options: dict[str, OptionValue] | None = None,
+        *,
+        deadline_s: float = 60.0,
+        memory_bytes: int = 2 << 30,
+        disk_bytes: int = 2 << 30,
+    ) -> RunRequest:
+        directory = tmp_path / "run-1"
+        directory.mkdir()
+        limits = Limits(deadline_s, memory_bytes, disk_bytes)
+        return RunRequest(
+            engine=engine,
+            config=Config(options or {}),
+            workload=what or workload(),
+            seed=3,
+            directory=directory,
+            limits=limits,
+        )
+
+    return build
+
+
+@pytest.fixture(params=["memory", "rocksdb", "leveldb"])
+def engine(request: pytest.FixtureRequest) -> EngineIdentity:
+    name = str(request.param)
+    if name == "memory":
+        return EngineIdentity(name)
+    return EngineIdentity(name, library=str(request.getfixturevalue(f"{name}_library")))
+
+
+@pytest.fixture
+def rocksdb(rocksdb_library: Path) -> EngineIdentity:
+    return EngineIdentity("rocksdb", library=str(rocksdb_library))
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(no_leftovers: Callable[[float], list[str]]) -> Iterator[None]:
+    yield
+    assert no_leftovers(0.5) == []
+
+
+def test_a_run_measures_every_phase_and_reads_its_keys_back(
+    driver: Path, engine: EngineIdentity, make: Make
+) -> None:
+    measurement = NativeRunner(driver).run(make(engine))
+    assert measurement.outcome is Outcome.OK, measurement.error
+    assert measurement.engine.version
+    phases = {phase.name: phase for phase in measurement.phases}
+    assert list(phases) == ["load", "settle", "readrandom", "paced", "overwrite"]
+    assert phases["load"].operations == NUM
+    read = phases["readrandom"]
+    assert (read.operations, read.keys_found, read.keys_missing) == (2 * NUM, 2 * NUM, 0)
+    assert phases["paced"].intervals
+    assert phases["paced"].operations == pytest.approx(1200, rel=0.2)
+    assert phases["overwrite"].latency_us_p99 is not None
+    assert phases["overwrite"].sustained_throughput_ops_s > 0
+    assert measurement.verification is not None
+    assert measurement.verification.keys_checked >= 1000
+    assert measurement.verification.keys_lost == measurement.verification.keys_wrong == 0
+    if engine.name != "memory":
+        assert phases["overwrite"].flushes is not None
+        assert (measurement.database_bytes or 0) > 0
+
+
+def test_every_line_of_the_driver_is_in_the_schema(
+    driver: Path, engine: EngineIdentity, make: Make
+) -> None:
+    request = make(engine)
+    check = Draft202012Validator(json.loads((PROTOCOL / "message.schema.json").read_text()))
+    lines: list[bytes] = []
+    with ChildProcess([str(driver)], request.directory / "engine.log") as child:
+        child.send(json.dumps(run_request(request, request.directory / "db")))
+        end = time.monotonic() + 60
+        while time.monotonic() < end and not child.exited():
+            lines += child.lines(0.1)[0]
+        lines += child.lines(0.1)[0]
+    kinds = [json.loads(line)["type"] for line in lines]
+    assert (kinds[0], kinds[-1]) == ("hello", "finished")
+    for line in lines:
+        check.validate(json.loads(line))
+
+
+def test_a_probe_of_each_engine(driver: Path, engine: EngineIdentity, tmp_path: Path) -> None:
+    library = None if engine.library is None else Path(engine.library)
+    found = probe(driver, engine.name, library, tmp_path)
+    assert found.identity.name == engine.name
+    assert found.identity.version
+    if engine.name != "memory":
+        assert "snappy" in found.compressions
+        assert "write_buffer_size" in dict(found.options)
+
+
+def test_an_unknown_option_is_invalid_and_names_the_nearest(
+    driver: Path, rocksdb: EngineIdentity, make: Make
+) -> None:
+    measurement = NativeRunner(driver).run(make(rocksdb, options={"write_bufer_size": 4194304}))
+    assert measurement.outcome is Outcome.INVALID
+    assert measurement.error is not None
+    assert measurement.error.field == "options.write_bufer_size"
+    assert measurement.error.nearest[0] == "write_buffer_size"
+
+
+def test_what_is_no_engine_is_invalid(driver: Path, make: Make, tmp_path: Path) -> None:
+    text = tmp_path / "librocksdb.so"
+    text.write_text("this is no library")
+    measurement = NativeRunner(driver).run(make(EngineIdentity("rocksdb", library=str(text))))
+    assert measurement.outcome is Outcome.INVALID
+    assert measurement.error is not None
+    assert measurement.error.field == "engine.library"
+
+
+def test_the_limits_end_a_real_run(driver: Path, rocksdb: EngineIdentity, make: Make) -> None:
+    request = make(rocksdb, workload(ENDLESS), deadline_s=1.5)
+    started = time.monotonic()
+    measurement = NativeRunner(driver).run(request)
+    assert measurement.outcome is Outcome.TIMEOUT
+    assert time.monotonic() - started < 4
+    assert [phase.name for phase in measurement.phases] == ["load"]
+    assert measurement.intervals_unfinished
+
+
+def test_memory_and_disk_of_a_real_run_are_capped(
+    driver: Path, rocksdb: EngineIdentity, make: Make, tmp_path: Path
+) -> None:
+    memory = make(EngineIdentity("memory"), workload(ENDLESS), memory_bytes=4 << 20)
+    assert NativeRunner(driver).run(memory).outcome is Outcome.OUT_OF_MEMORY
+    (tmp_path / "run-1").rename(tmp_path / "run-0")
+    disk = make(rocksdb, workload(ENDLESS), disk_bytes=4 << 20)
+    assert NativeRunner(driver).run(disk).outcome is Outcome.DISK_FULL
+
+
+def test_the_driver_obeys_cancel_within_its_grace(
+    driver: Path, engine: EngineIdentity, make: Make
+) -> None:
+    cancel = threading.Event()
+    asked: list[float] = []
+
+    def on_message(message: Message) -> None:
+        if isinstance(message, IntervalPassed) and message.index == 1 and not asked:
+            asked.append(time.monotonic())
+            cancel.set()
+
+    request = make(engine, workload(ENDLESS))
+    measurement = NativeRunner(driver).run(request, on_message, cancel)
+    assert measurement.outcome is Outcome.CANCELLED
+    assert measurement.error is not None
+    assert "killed" not in measurement.error.message
+    assert time.monotonic() - asked[0] < 2
+
+
+def test_the_driver_is_gone_two_seconds_after_its_parent_was_killed(
+    driver: Path, engine: EngineIdentity, tmp_path: Path
+) -> None:
+    script = tmp_path / "parent.py"
+    script.write_text(parent_program(driver, engine, tmp_path))
+    parent = subprocess.Popen([sys.executable, str(script)], stdout=subprocess.PIPE, text=True)
+    with parent:
+        assert parent.stdout is not None
+        for line in parent.stdout:
+            if line.strip() == "IntervalPassed":
+                break
+        (child,) = psutil.Process(parent.pid).children()
+        os.kill(parent.pid, signal.SIGKILL)
+        parent.wait()
+    end = time.monotonic() + 2
+    while child.is_running() and child.status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < end, "the driver outlived the tuner by two seconds"
+        time.sleep(0.02)
+
+
+def parent_program(driver: Path, engine: EngineIdentity, tmp_path: Path) -> str:
+    """A program that performs an endless run, and says each message."""
+    (tmp_path / "run-2").mkdir()
+    return f"""
+from pathlib import Path
+from lsmtune.model.config import Config
+from lsmtune.model.config import EngineIdentity
+from lsmtune.model.request import Limits, RunRequest
+from lsmtune.model.workload import Phase, PhaseKind, Workload
+from lsmtune.driver.native import NativeRunner
+
+phase = Phase("overwrite", PhaseKind.MEASURE, "overwrite", duration_s={ENDLESS})
+request = RunRequest(
+    engine=EngineIdentity({engine.name!r}, library={engine.library!r}),
+    config=Config(),
+    workload=Workload("overwrite", (phase,), num={NUM}),
+    seed=1,
+    directory=Path({str(tmp_path / "run-2")!r}),
+    limits=Limits({ENDLESS}, 2 << 30, 2 << 30),
+)
+NativeRunner(Path({str(driver)!r})).run(
+    request, lambda message: print(type(message).__name__, flush=True)
+)
+"""
+
+
+def test_measurements_of_one_seed_do_the_same_work(
+    driver: Path, make: Make, tmp_path: Path
+) -> None:
+    def counts(measurement: Measurement) -> list[tuple[int, int | None]]:
+        return [(p.operations, p.user_bytes_written) for p in measurement.phases]
+
+    what = Workload(
+        "fillrandom",
+        (Phase("fillrandom", PhaseKind.MEASURE, "fillrandom", operations_per_thread=NUM),),
+        num=NUM,
+    )
+    first = NativeRunner(driver).run(make(EngineIdentity("memory"), what))
+    (tmp_path / "run-1").rename(tmp_path / "run-0")
+    second = NativeRunner(driver).run(make(EngineIdentity("memory"), what))
+    assert counts(first) == counts(second)
+    assert first.verification is not None
+    assert second.verification is not None
+    assert first.verification.keys_checked == second.verification.keys_checked

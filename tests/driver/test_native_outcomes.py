@@ -1,0 +1,346 @@
+"""Every outcome of a run, with a driver that misbehaves on demand; and nothing is ever left."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from pathlib import Path
+
+import psutil
+import pytest
+
+from lsmtune.driver import process, watch
+from lsmtune.driver import runner as run_directory
+from lsmtune.driver.messages import PROTOCOL_VERSION, Message, PhaseStarted, ProtocolVersionError
+from lsmtune.driver.native import NativeRunner
+from lsmtune.errors import ExitStatus, InputError, LsmtuneError
+from lsmtune.machine.cgroup import MemoryGroup, memory_group, memory_group_obstacle
+from lsmtune.model.config import Build, EngineIdentity
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.request import RunRequest
+
+MakeRequest = Callable[..., RunRequest]
+
+
+def open_files() -> int:
+    return len(list(Path("/proc/self/fd").iterdir()))
+
+
+@pytest.fixture(autouse=True)
+def nothing_is_left(no_leftovers: Callable[[float], list[str]]) -> Iterator[None]:
+    before = open_files()
+    yield
+    assert no_leftovers(0.5) == []
+    assert open_files() <= before
+
+
+@pytest.fixture
+def run(fake_driver: Path, make_request: MakeRequest) -> Callable[..., Measurement]:
+    def run_it(behaviour: str, **changes: object) -> Measurement:
+        return NativeRunner(fake_driver).run(make_request(behaviour, **changes))
+
+    return run_it
+
+
+def message_of(measurement: Measurement) -> str:
+    assert measurement.error is not None
+    assert "\n" not in measurement.error.message
+    return measurement.error.message
+
+
+def child_is_gone(tmp_path: Path) -> bool:
+    pid = int((tmp_path / "run-1" / "child.pid").read_text())
+    end = time.monotonic() + 2
+    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+        if time.monotonic() > end:
+            return False
+        time.sleep(0.01)
+    return True
+
+
+def test_a_run_that_ends_well_keeps_everything(
+    fake_driver: Path, make_request: MakeRequest, tmp_path: Path
+) -> None:
+    heard: list[Message] = []
+    measurement = NativeRunner(fake_driver).run(make_request("ok"), heard.append)
+    assert measurement.outcome is Outcome.OK
+    assert measurement.error is None
+    assert measurement.warnings == ()
+    assert measurement.engine == EngineIdentity(
+        "rocksdb", "10.2.1", "/opt/rocksdb/librocksdb.so", Build.RELEASE
+    )
+    (phase,) = measurement.phases
+    assert phase.operations == 100000
+    assert [step.operations_total for step in phase.intervals] == [40000, 82000]
+    assert (phase.flushes, phase.compactions) == (2, 1)
+    assert phase.write_amplification == 1.07
+    assert phase.latencies["put"].histogram_ns_base64.startswith("HISTF")
+    assert measurement.verification is not None
+    assert measurement.verification.keys_checked == 4100
+    assert measurement.options_not_taken[0].effective == "20"
+    assert (measurement.cpu_s, measurement.rss_bytes_max) == (0.9, 61000000)
+    assert measurement.intervals_unfinished == ()
+    assert len(heard) == 9
+    sent = json.loads((tmp_path / "run-1" / "request.json").read_text())
+    assert sent["options"] == {"fake": "ok"}
+    assert sent["directory"] == str(tmp_path / "run-1" / "db")
+
+
+def test_a_last_line_without_its_newline_counts(run: Callable[..., Measurement]) -> None:
+    assert run("no_newline").outcome is Outcome.OK
+
+
+@pytest.mark.parametrize("behaviour", ["hang", "silent", "close_pipe", "flood"])
+def test_a_run_past_its_deadline_is_killed(run: Callable[..., Measurement], behaviour: str) -> None:
+    started = time.monotonic()
+    measurement = run(behaviour, deadline_s=0.7)
+    assert measurement.outcome is Outcome.TIMEOUT
+    assert 0.7 <= time.monotonic() - started < 3
+    assert "deadline of 700ms" in message_of(measurement)
+    assert measurement.phases == ()
+    assert bool(measurement.intervals_unfinished) == (behaviour != "silent")
+
+
+def test_the_whole_group_is_killed(run: Callable[..., Measurement], tmp_path: Path) -> None:
+    assert run("hang_with_child", deadline_s=0.7).outcome is Outcome.TIMEOUT
+    assert child_is_gone(tmp_path)
+
+
+def test_a_child_of_the_driver_does_not_outlive_a_good_run(
+    run: Callable[..., Measurement], tmp_path: Path
+) -> None:
+    """It holds the message pipe open, so there is never an end of file."""
+    assert run("leave_child").outcome is Outcome.OK
+    assert child_is_gone(tmp_path)
+
+
+def test_memory_over_the_limit_is_killed(run: Callable[..., Measurement]) -> None:
+    measurement = run("eat_memory", memory_bytes=100 << 20)
+    assert measurement.outcome is Outcome.OUT_OF_MEMORY
+    assert "over the limit of 100MiB" in message_of(measurement)
+    assert len(measurement.intervals_unfinished) == 1
+
+
+def test_without_a_control_group_resident_memory_is_watched(
+    fake_driver: Path, make_request: MakeRequest
+) -> None:
+    runner = NativeRunner(fake_driver, make_memory_group=lambda _: None)
+    measurement = runner.run(make_request("eat_memory", memory_bytes=100 << 20))
+    assert measurement.outcome is Outcome.OUT_OF_MEMORY
+    assert measurement.memory_limited_by == "watch"
+    assert "resident memory of" in message_of(measurement)
+
+
+def test_a_control_group_holds_the_run_where_one_can_be_made(
+    run: Callable[..., Measurement],
+) -> None:
+    obstacle = memory_group_obstacle()
+    if obstacle:
+        pytest.skip(obstacle)
+    measurement = run("eat_memory", memory_bytes=100 << 20)
+    assert measurement.outcome is Outcome.OUT_OF_MEMORY
+    assert measurement.memory_limited_by == "cgroup"
+    assert "limit of 100MiB of its control group" in message_of(measurement)
+    group = memory_group(1 << 30)
+    assert group is not None
+    with group:  # beside those of the run, of which nothing is left
+        assert list(group.path.parent.glob(f"lsmtune-{os.getpid()}-*")) == [group.path]
+
+
+def test_a_control_group_that_refuses_the_run_is_said_and_memory_watched(
+    fake_driver: Path, make_request: MakeRequest, tmp_path: Path
+) -> None:
+    class Refusing(MemoryGroup):
+        def add(self, pid: int) -> None:
+            raise LsmtuneError(f"{self.path}: no place for {pid}")
+
+        def remove(self) -> None:
+            pass
+
+    runner = NativeRunner(
+        fake_driver, make_memory_group=lambda limit: Refusing(tmp_path, limit, "none")
+    )
+    measurement = runner.run(make_request("ok"))
+    assert measurement.outcome is Outcome.OK
+    assert measurement.memory_limited_by == "watch"
+    assert "memory is watched only" in measurement.warnings[0]
+
+
+def test_disk_over_the_limit_is_killed(run: Callable[..., Measurement]) -> None:
+    measurement = run("fill_disk", disk_bytes=16 << 20)
+    assert measurement.outcome is Outcome.DISK_FULL
+    assert "over the limit of 16MiB" in message_of(measurement)
+
+
+def test_too_little_free_space_is_said_before_anything_runs(
+    run: Callable[..., Measurement], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run_directory, "FREE_BYTES_MIN", 1 << 62)
+    # No outcome: the next configuration would meet the same disk, and the user can mend it.
+    with pytest.raises(LsmtuneError, match=r"run-1: .* free, and a run needs at least .*; free so"):
+        run("ok")
+    assert list((tmp_path / "run-1").iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["SIGABRT", "SIGSEGV", "SIGBUS"])
+def test_a_crash_names_its_signal_and_keeps_the_engines_last_words(
+    run: Callable[..., Measurement], name: str
+) -> None:
+    measurement = run("crash", signal=signal.Signals[name].value)
+    assert measurement.outcome is Outcome.CRASHED
+    assert f"killed by {name} in phase fillrandom" in message_of(measurement)
+    assert "Assertion `n < 2' failed" in message_of(measurement)
+    assert measurement.error is not None
+    assert measurement.error.found == "db.cc:12: void f(): Assertion `n < 2' failed."
+
+
+def test_a_kill_from_outside_is_taken_for_the_kernels(run: Callable[..., Measurement]) -> None:
+    measurement = run("crash", signal=signal.SIGKILL.value)
+    assert measurement.outcome is Outcome.OUT_OF_MEMORY
+    assert "likely out of memory" in message_of(measurement)
+
+
+def test_a_crash_keeps_the_phases_measured_before_it(run: Callable[..., Measurement]) -> None:
+    measurement = run("crash_after_phase")
+    assert measurement.outcome is Outcome.CRASHED
+    assert [phase.name for phase in measurement.phases] == ["fillrandom"]
+    assert len(measurement.phases[0].intervals) == 1
+    assert len(measurement.intervals_unfinished) == 1
+
+
+@pytest.mark.parametrize("status", [0, 3])
+def test_an_exit_without_a_last_message_is_a_crash(
+    run: Callable[..., Measurement], status: int
+) -> None:
+    measurement = run("stop_early", status=status)
+    assert measurement.outcome is Outcome.CRASHED
+    assert f"exited with status {status} before it had finished" in message_of(measurement)
+
+
+@pytest.mark.parametrize(
+    ("behaviour", "why"),
+    [
+        ("garbage", "not a line of JSON"),
+        ("endless_line", "a line of more than"),
+        ("no_hello", "the first message is Opened; allowed: hello"),
+    ],
+)
+def test_a_driver_that_breaks_the_protocol_has_crashed(
+    run: Callable[..., Measurement],
+    monkeypatch: pytest.MonkeyPatch,
+    behaviour: str,
+    why: str,
+) -> None:
+    monkeypatch.setattr(process, "_LINE_BYTES_MAX", 4 << 20)
+    measurement = run(behaviour)
+    assert measurement.outcome is Outcome.CRASHED
+    assert why in message_of(measurement)
+
+
+def test_a_driver_of_another_version_is_refused(run: Callable[..., Measurement]) -> None:
+    with pytest.raises(ProtocolVersionError, match="protocol_version") as caught:
+        run("wrong_version")
+    assert caught.value.exit_status is ExitStatus.BAD_INPUT
+    found, allowed = PROTOCOL_VERSION + 1, PROTOCOL_VERSION
+    assert f"found {found}; allowed: {allowed}" in str(caught.value)
+    assert "make setup" in str(caught.value)
+
+
+def test_the_drivers_own_failures_pass_through(
+    fake_driver: Path, make_request: MakeRequest, tmp_path: Path
+) -> None:
+    outcomes = []
+    for line in (1, 2, 3):
+        measurement = NativeRunner(fake_driver).run(make_request("fail", line=line))
+        outcomes.append(measurement.outcome)
+        assert message_of(measurement)
+        (tmp_path / "run-1").rename(tmp_path / f"done-{line}")
+        if line == 1:
+            assert measurement.error is not None
+            assert measurement.error.nearest == ("write_buffer_size",)
+    assert outcomes == [Outcome.INVALID, Outcome.DATA_LOSS, Outcome.CANCELLED]
+
+
+def test_a_driver_that_does_not_exit_after_its_last_message_is_killed_with_a_warning(
+    run: Callable[..., Measurement], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(watch, "EXIT_GRACE_S", 0.2)
+    measurement = run("linger", deadline_s=60.0)
+    assert measurement.outcome is Outcome.OK
+    assert "did not exit" in measurement.warnings[0]
+
+
+def test_a_crash_after_the_last_message_is_a_warning(run: Callable[..., Measurement]) -> None:
+    measurement = run("die_after")
+    assert measurement.outcome is Outcome.OK
+    assert "killed by SIGSEGV after its last message" in measurement.warnings[0]
+
+
+@pytest.mark.parametrize("behaviour", ["obey", "hang"])
+def test_cancel_asks_first_and_kills_after_a_grace(
+    fake_driver: Path,
+    make_request: MakeRequest,
+    monkeypatch: pytest.MonkeyPatch,
+    behaviour: str,
+) -> None:
+    monkeypatch.setattr(watch, "CANCEL_GRACE_S", 0.5)
+    cancel = threading.Event()
+
+    def on_message(message: Message) -> None:
+        if isinstance(message, PhaseStarted):
+            cancel.set()
+
+    measurement = NativeRunner(fake_driver).run(make_request(behaviour), on_message, cancel)
+    assert measurement.outcome is Outcome.CANCELLED
+    killed = "killed because it did not stop" in message_of(measurement)
+    assert killed == (behaviour == "hang")
+    assert len(measurement.intervals_unfinished) == 1
+
+
+@pytest.mark.parametrize("error", [KeyboardInterrupt, RuntimeError])
+def test_what_the_callback_raises_ends_the_run(
+    fake_driver: Path, make_request: MakeRequest, error: type[BaseException]
+) -> None:
+    def on_message(_message: Message) -> None:
+        raise error
+
+    with pytest.raises(error):
+        NativeRunner(fake_driver).run(make_request("hang"), on_message)
+
+
+def test_what_the_user_can_mend_is_an_input_error(
+    fake_driver: Path, make_request: MakeRequest, tmp_path: Path
+) -> None:
+    request = make_request("ok")
+    with pytest.raises(InputError, match="No such file"):
+        NativeRunner(tmp_path / "nowhere").run(request)
+    (tmp_path / "text").write_text("not a program")
+    (tmp_path / "text").chmod(0o755)
+    with pytest.raises(InputError, match=r"text: cannot be used: Exec format error.*make setup"):
+        NativeRunner(tmp_path / "text").run(request)
+    with pytest.raises(InputError, match="no such file"):
+        NativeRunner(fake_driver).run(
+            replace(request, engine=EngineIdentity("rocksdb", library="/nowhere/librocksdb.so"))
+        )
+    with pytest.raises(InputError, match="folder"):
+        NativeRunner(fake_driver).run(replace(request, directory=tmp_path / "missing"))
+
+
+def test_runs_in_several_threads_do_not_disturb_each_other(
+    fake_driver: Path, make_request: MakeRequest, tmp_path: Path
+) -> None:
+    request = make_request("ok")
+
+    def one(number: int) -> Outcome:
+        directory = tmp_path / f"thread-{number}"
+        directory.mkdir()
+        return NativeRunner(fake_driver).run(replace(request, directory=directory)).outcome
+
+    with ThreadPoolExecutor(4) as pool:
+        assert set(pool.map(one, range(8))) == {Outcome.OK}

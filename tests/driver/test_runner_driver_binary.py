@@ -1,0 +1,66 @@
+"""Where the driver is looked for, in which order, and what is said when it is nowhere."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from pathlib import Path
+
+import pytest
+
+from lsmtune.driver.conversation import DRIVER_NAME, find_driver
+from lsmtune.errors import InputError
+
+
+def program(folder: Path, name: str = DRIVER_NAME) -> Path:
+    folder.mkdir(exist_ok=True)
+    path = folder / name
+    path.write_text("#!/bin/sh\n")
+    path.chmod(0o755)
+    return path
+
+
+def test_the_order_is_variable_then_beside_python_then_path(tmp_path: Path) -> None:
+    explicit = program(tmp_path / "own", "my-driver")
+    beside = program(tmp_path / "bin")
+    on_path = program(tmp_path / "path")
+    python = tmp_path / "bin" / "python"
+    environment = {"PATH": str(on_path.parent)}
+    assert find_driver(environment | {"LSMTUNE_DRIVER": str(explicit)}, python) == explicit
+    assert find_driver(environment, python) == beside
+    assert find_driver(environment, tmp_path / "elsewhere" / "python") == on_path
+
+
+def test_the_files_of_the_package_come_before_path(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packaged = program(tmp_path / "packaged")
+
+    class Entry:
+        name = DRIVER_NAME
+
+        def locate(self) -> Path:
+            return packaged
+
+    monkeypatch.setattr(importlib.metadata, "files", lambda _name: [Entry()])
+    on_path = program(tmp_path / "path")
+    python = tmp_path / "elsewhere" / "python"
+    assert find_driver({"PATH": str(on_path.parent)}, python) == packaged
+
+
+def test_a_variable_that_leads_nowhere_is_an_error_not_a_fallback(tmp_path: Path) -> None:
+    beside = program(tmp_path / "bin")
+    with pytest.raises(InputError, match=r"LSMTUNE_DRIVER: .*make setup.*/nowhere/driver"):
+        find_driver({"LSMTUNE_DRIVER": "/nowhere/driver"}, beside.parent / "python")
+
+
+def test_nowhere_lists_every_place_and_the_next_step(tmp_path: Path) -> None:
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / DRIVER_NAME).write_text("not executable")
+    with pytest.raises(InputError) as caught:
+        find_driver({"PATH": "/no/path"}, tmp_path / "bin" / "python")
+    text = str(caught.value)
+    assert str(tmp_path / "bin" / DRIVER_NAME) in text
+    assert "installed package" in text
+    assert "/no/path" in text
+    assert "make setup" in text
+    assert "\n" not in text

@@ -1,0 +1,80 @@
+"""Finding programs: by path, on PATH, and the two that have one name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from trusted_parts import engine_for, write_fake
+
+from lsmtune.errors import InputError
+from lsmtune.model.config import Build
+from lsmtune.programs.find import check_arguments, find_program, identify, introduced, serves
+from lsmtune.programs.registry import PROGRAMS
+
+ROCKSDB, LEVELDB = PROGRAMS["rocksdb-db_bench"], PROGRAMS["leveldb-db_bench"]
+
+
+@pytest.mark.parametrize("name", sorted(PROGRAMS))
+def test_a_program_is_what_it_answers(name: str, tmp_path: Path) -> None:
+    path = write_fake(name, tmp_path)
+    found = find_program(PROGRAMS[name], engine_for(name), path)
+    assert (found.name, found.path) == (name, path)
+    on_path = find_program(PROGRAMS[name], engine_for(name), environment={"PATH": str(tmp_path)})
+    assert on_path == found
+    assert ("value_size" in found.flags) == (name == "rocksdb-db_bench")
+
+
+def test_of_two_with_one_name_the_right_one_is_taken(tmp_path: Path) -> None:
+    first, second = tmp_path / "a", tmp_path / "b"
+    write_fake("rocksdb-db_bench", first)
+    right = write_fake("leveldb-db_bench", second)
+    environment = {"PATH": f"{first}:{second}"}
+    assert find_program(LEVELDB, "leveldb", environment=environment).path == right
+    with pytest.raises(InputError) as error:
+        find_program(LEVELDB, "leveldb", environment={"PATH": str(first)})
+    assert "is rocksdb-db_bench" in str(error.value)
+    assert "allowed: --program PATH of one" in str(error.value)
+
+
+def test_another_program_at_a_path_is_named(tmp_path: Path) -> None:
+    path = write_fake("rocksdb-db_bench", tmp_path)
+    with pytest.raises(InputError, match="--program: is rocksdb-db_bench; found"):
+        find_program(LEVELDB, "leveldb", path)
+    with pytest.raises(InputError, match="is no program that lsmtune knows"):
+        find_program(LEVELDB, "leveldb", Path("/bin/true"))
+    with pytest.raises(InputError, match="cannot be used: No such file"):
+        find_program(LEVELDB, "leveldb", tmp_path / "none")
+    with pytest.raises(InputError, match="--engine: found 'rocksdb'; allowed: leveldb"):
+        find_program(LEVELDB, "rocksdb", path)
+
+
+def test_ycsb_cpp_serves_the_engines_it_was_built_with(tmp_path: Path) -> None:
+    found = identify(write_fake("ycsb-cpp", tmp_path))
+    assert found is not None
+    assert serves(found, "rocksdb")
+    found.path.write_text(found.path.read_text().replace("rocksdb.dbname", "sqlite.dbname"))
+    assert not serves(found, "rocksdb")
+    with pytest.raises(InputError, match="built without rocksdb"):
+        find_program(PROGRAMS["ycsb-cpp"], "rocksdb", found.path)
+
+
+@pytest.mark.parametrize(("program", "version"), [(ROCKSDB, "7.8.3"), (LEVELDB, "1.23")])
+def test_db_benches_say_what_they_are(program: object, version: str, tmp_path: Path) -> None:
+    named = PROGRAMS[program.name]  # type: ignore[attr-defined]
+    found = identify(write_fake(named.name, tmp_path))
+    assert found is not None
+    said = introduced(named, found)
+    assert (said.version, said.build) == (version, Build.ASSERTIONS_ON)
+    assert said.warnings == ("Assertions are enabled; benchmarks unnecessarily slow",)
+
+
+def test_an_unknown_argument_is_refused_before_anything_starts(tmp_path: Path) -> None:
+    found = identify(write_fake("leveldb-db_bench", tmp_path))
+    assert found is not None
+    check_arguments(LEVELDB, found, ["--comparisons=1"], "s")
+    with pytest.raises(InputError) as error:
+        check_arguments(LEVELDB, found, ["--val_size=100"], "s", "f")
+    assert str(error.value) == (
+        "s: f: unknown flag of leveldb-db_bench; found '--val_size=100'; did you mean --value_size?"
+    )

@@ -1,0 +1,78 @@
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lsmtune.model.config import EngineIdentity
+from lsmtune.model.goal import METRICS, Direction, Objective, default_direction
+from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
+
+
+def phase(name: str, kind: str, ops_s: float) -> PhaseMeasurement:
+    return PhaseMeasurement(
+        name=name,
+        kind=kind,
+        operation=name,
+        threads=1,
+        operations=10,
+        elapsed_s=1.0,
+        drain_s=1.0,
+        throughput_ops_s=2 * ops_s,
+        sustained_throughput_ops_s=ops_s,
+        cut_short=False,
+        user_bytes_written=0,
+        user_bytes_read=0,
+        rss_bytes_max=0,
+        database_bytes=0,
+        started_unix_us=0,
+        finished_unix_us=0,
+    )
+
+
+def measured(*phases: PhaseMeasurement) -> Measurement:
+    return Measurement(Outcome.OK, EngineIdentity("memory"), {}, "x", 1, 0.0, 1.0, phases)
+
+
+LOADED = measured(
+    phase("load", "load", 1.0),
+    phase("first", "measure", 2.0),
+    phase("second", "measure", 3.0),
+    phase("warmup", "warmup", 4.0),
+)
+
+
+@pytest.mark.parametrize(("name", "value"), [(None, 3.0), ("first", 2.0), ("load", None)])
+def test_the_named_measure_phase_counts_or_else_the_last(
+    name: str | None, value: float | None
+) -> None:
+    assert Objective(phase=name).value(LOADED) == value
+
+
+def test_the_default_charges_the_drain() -> None:
+    assert Objective().metric == "sustained_throughput_ops_s"
+    assert Objective("throughput_ops_s").value(LOADED) == 6.0
+
+
+@pytest.mark.parametrize("outcome", [o for o in Outcome if o is not Outcome.OK])
+def test_a_run_that_failed_has_no_value_whatever_it_observed(outcome: Outcome) -> None:
+    assert Objective().value(replace(LOADED, outcome=outcome)) is None
+
+
+def test_what_was_not_observed_is_not_zero() -> None:
+    assert Objective("write_amplification", Direction.MINIMIZE).value(LOADED) is None
+    assert Objective().value(measured()) is None
+
+
+@pytest.mark.parametrize("metric", METRICS)
+def test_every_metric_is_a_number_with_a_direction(metric: str) -> None:
+    assert isinstance(Objective(metric).value(LOADED), float | None)
+    higher = default_direction(metric) is Direction.MAXIMIZE
+    assert higher == metric.endswith("throughput_ops_s")
+
+
+def test_better_follows_the_direction_and_equal_is_not_better() -> None:
+    assert Objective(direction=Direction.MAXIMIZE).better(2.0, 1.0)
+    assert not Objective(direction=Direction.MAXIMIZE).better(1.0, 1.0)
+    assert Objective(direction=Direction.MINIMIZE).better(1.0, 2.0)
+    assert not Objective(direction=Direction.MINIMIZE).better(1.0, 1.0)

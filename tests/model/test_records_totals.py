@@ -1,0 +1,41 @@
+from __future__ import annotations
+
+from lsmtune.model.config import EngineIdentity
+from lsmtune.model.measurement import (
+    TOTAL_METRICS,
+    Measurement,
+    Outcome,
+    PhaseMeasurement,
+    total_metric,
+)
+
+
+def phase(kind: str, elapsed_s: float, drain_s: float) -> PhaseMeasurement:
+    counts = dict.fromkeys(("operations", "user_bytes_written", "user_bytes_read"), 0)
+    sizes = dict.fromkeys(("rss_bytes_max", "database_bytes"), 0)
+    times = dict.fromkeys(("started_unix_us", "finished_unix_us"), 0)
+    rates = dict.fromkeys(("throughput_ops_s", "sustained_throughput_ops_s"), 1.0)
+    return PhaseMeasurement(
+        name=kind,
+        kind=kind,
+        operation=None,
+        threads=1,
+        elapsed_s=elapsed_s,
+        drain_s=drain_s,
+        cut_short=False,
+        **counts,
+        **sizes,
+        **times,
+        **rates,
+    )
+
+
+def measured(*phases: PhaseMeasurement) -> Measurement:
+    return Measurement(Outcome.OK, EngineIdentity("memory"), {}, "x", 1, 0.0, 1.0, phases)
+
+
+def test_only_measure_phases_count() -> None:
+    run = measured(phase("load", 9.0, 9.0), phase("measure", 1.0, 0.5), phase("measure", 2.0, 0.0))
+    assert [total_metric(run, name) for name in TOTAL_METRICS] == [3.0, 3.5]
+    assert total_metric(run, "elapsed_s") is None
+    assert total_metric(measured(phase("load", 1.0, 1.0)), TOTAL_METRICS[0]) is None

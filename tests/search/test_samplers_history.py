@@ -1,0 +1,106 @@
+"""What a model learns from: every judged trial has a finite target, lower is better."""
+
+from __future__ import annotations
+
+import numpy as np
+import optuna
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from optuna.study import StudyDirection
+from optuna.trial import FrozenTrial, TrialState, create_trial
+from search_parts import NUMBERS
+
+from lsmtune.search.cube import make_cube
+from lsmtune.search.history import HistoryReader, make_targets
+from lsmtune.search.sampler import FAILED
+
+CUBE = make_cube(NUMBERS)
+DISTRIBUTIONS = NUMBERS.distributions()
+PARAMS = {"a": 0.5, "b": 10.0, "c": 16, "d": 50}
+
+
+def a_trial(
+    number: int,
+    state: TrialState = TrialState.COMPLETE,
+    value: float | None = None,
+    reported: dict[int, float] | None = None,
+    violations: dict[str, float] | None = None,
+) -> FrozenTrial:
+    trial = create_trial(
+        state=state,
+        value=value,
+        params={**PARAMS, "d": number},
+        distributions=DISTRIBUTIONS,
+        intermediate_values=reported or {},
+        constraints=violations,
+    )
+    trial.number = number
+    return trial
+
+
+def test_the_table_of_the_module_holds() -> None:
+    trials = [
+        a_trial(0, value=4.0),
+        a_trial(1, value=1.0),
+        a_trial(2, value=9.0),
+        a_trial(3, TrialState.PRUNED, reported={1: 100.0, 2: 2.0}),
+        a_trial(4, TrialState.PRUNED, reported={1: 50.0}),
+        a_trial(5, TrialState.PRUNED, reported={1: 99.0}, violations={FAILED: 1.0}),
+        a_trial(6, value=1000.0, violations={"rss": 0.5, "p99": -1.0}),
+        a_trial(7, TrialState.FAIL),
+        a_trial(8, TrialState.RUNNING),
+        a_trial(9, TrialState.RUNNING),
+    ]
+    history = HistoryReader(CUBE).read(trials, 9, StudyDirection.MAXIMIZE)
+    # Put back (7) says nothing; 50 at the first interval is no better than the median, 4.
+    failed = 0.1 * np.log(9.0)
+    wanted = [*-np.log([4.0, 1.0, 9.0, 2.0, 4.0]), failed, failed]
+    np.testing.assert_allclose(history.targets, wanted)
+    assert history.points.shape == (7, 4)
+    assert history.running.shape == (1, 4)
+    assert history.points[7 - 1].tobytes() in history.known()
+    _, targets = history.with_running()
+    assert targets[-1] == np.median(history.targets)
+
+
+values = st.lists(st.one_of(st.floats(-1e9, 1e9), st.just(float("nan"))), min_size=1, max_size=30)
+
+
+@given(values=values, maximize=st.booleans(), data=st.data())
+def test_targets_are_finite_and_in_the_order_of_the_values(
+    values: list[float], maximize: bool, data: st.DataObject
+) -> None:
+    array = np.array(values)
+    censored = np.array(
+        data.draw(st.lists(st.booleans(), min_size=len(array), max_size=len(array)))
+    )
+    targets = make_targets(array, censored, maximize=maximize)
+    assert np.isfinite(targets).all()
+    whole = ~np.isnan(array) & ~censored
+    order = np.argsort(-array[whole] if maximize else array[whole], kind="stable")
+    assert (np.diff(targets[whole][order]) >= -1e-9).all()
+    if np.isnan(array).any() and not np.isnan(array).all():
+        assert targets[np.isnan(array)].min() > targets[~np.isnan(array)].max()
+
+
+def test_without_any_value_all_trials_are_alike() -> None:
+    nothing = np.full(3, np.nan)
+    assert make_targets(nothing, np.zeros(3, dtype=bool), maximize=False).tolist() == [0, 0, 0]
+
+
+@pytest.mark.parametrize("finished", [0, 1, 5])
+def test_a_history_that_grows_is_that_of_a_reader_that_begins_anew(finished: int) -> None:
+    study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
+    reader = HistoryReader(CUBE)
+    for index in range(8):
+        trial = study.ask()
+        NUMBERS.suggest(trial)
+        kept = reader.read(study.get_trials(deepcopy=False), trial.number, study.direction)
+        fresh = HistoryReader(CUBE).read(
+            study.get_trials(deepcopy=False), trial.number, study.direction
+        )
+        np.testing.assert_array_equal(kept.points, fresh.points)
+        np.testing.assert_array_equal(kept.targets, fresh.targets)
+        if index >= finished:
+            study.tell(trial, float(index))

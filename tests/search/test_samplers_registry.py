@@ -1,0 +1,102 @@
+"""Names and settings of samplers, as a study file has them: one line says what is wrong."""
+
+from __future__ import annotations
+
+import pytest
+from search_parts import MAXIMIZE, NUMBERS, RICH, TINY
+
+from lsmtune.errors import InputError
+from lsmtune.model.goal import Direction
+from lsmtune.search.sampler import SamplerContext
+from lsmtune.search.samplers import SAMPLERS, check_sampler, check_settings
+
+
+def test_the_samplers_that_every_user_knows_are_there() -> None:
+    known = {"random", "grid", "sobol", "tpe", "gp", "cmaes", "forest", "nsga2", "nsga3", "manual"}
+    assert known <= set(SAMPLERS)
+    assert next(iter(SAMPLERS)) == "tpe"  # the default comes first wherever they are listed
+
+
+@pytest.mark.parametrize("kind", SAMPLERS.values(), ids=list(SAMPLERS))
+def test_defaults_are_values_that_may_be_given(kind) -> None:
+    for setting in kind.settings:
+        if setting.name == "configs":
+            continue  # there is no default list of configurations
+        assert setting.read(setting.default) == setting.default
+        assert setting.description
+        assert setting.allowed
+
+
+@pytest.mark.parametrize(
+    ("name", "given", "line"),
+    [
+        ("tpee", {}, "s: sampler.name: found 'tpee'; allowed: tpe, forest.*did you mean tpe?"),
+        ("tpe", {"startup": 5}, "sampler.startup: no such setting; allowed: startup_trials, can.*"),
+        ("random", {"startup_trials": 5}, "sampler.startup_trials: no such setting; allowed: none"),
+        ("tpe", {"startup_trials": 0}, "found 0; allowed: a whole number from 1 to 100000"),
+        ("tpe", {"startup_trials": True}, "found true; allowed: a whole number"),
+        ("tpe", {"startup_trials": "ten"}, "found 'ten'; allowed: a whole number"),
+        ("tpe", {"startup_trials": None}, "found 'null'; allowed: a whole number"),
+        ("nsga2", {"crossover_probability": 1.5}, "found 1.5; allowed: a number from 0 to 1"),
+        ("nsga3", {"population": 1}, "found 1; allowed: a whole number from 2"),
+        ("grid", {"points": 2.5}, "sampler.points: found 2.5; allowed: a whole number from 1"),
+        ("grid", {"parameters": [1]}, r"sampler.parameters: found \[1\]; allowed: a mapping"),
+        ("grid", {"parameters": {"x": "many"}}, "x is neither a number of points nor a list"),
+        ("grid", {"parameters": {"x": []}}, "x needs at least one value"),
+        ("grid", {"parameters": {"x": [1, "1"]}}, "x has the same value twice"),
+        ("manual", {"configs": {}}, "configs: not a list with at least one configuration"),
+        ("manual", {"configs": []}, "configs: not a list with at least one configuration"),
+        ("manual", {"configs": ["default"]}, r"\[0\] is not a mapping of option to value"),
+        ("manual", {"configs": [{"a": [1]}]}, r"\[0\]: a has no value that an option can have"),
+    ],
+)
+def test_wrong_settings(name: str, given: dict, line: str) -> None:
+    with pytest.raises(InputError, match=line):
+        check_settings(name, given, "s", "sampler")
+
+
+@pytest.mark.parametrize(
+    ("name", "space", "given", "line"),
+    [
+        ("grid", TINY, {"parameters": {"stile": 3}}, "parameters.stile: no such.*mean style"),
+        ("grid", TINY, {"parameters": {"style": 3}}, "style: is a choice.*found 3"),
+        ("grid", TINY, {"parameters": {"style": ["z"]}}, r"style\[0\]: found 'z'; allowed: a, b"),
+        ("grid", NUMBERS, {"parameters": {"d": [5, 101]}}, r"d\[1\]: found 101; allowed: 0 to 100"),
+        ("manual", TINY, {}, "sampler.configs: is missing"),
+        ("manual", TINY, {"configs": [{"style": "a"}]}, r"configs\[0\].direct: is missing"),
+        (
+            "manual",
+            TINY,
+            {"configs": [{"style": "e", "direct": True}]},
+            r"configs\[0\].style: found 'e'; allowed: a, b, c, d",
+        ),
+        (
+            "manual",
+            TINY,
+            {"configs": [{"style": "a", "direct": True, "dirct": True}]},
+            r"configs\[0\].dirct: no such parameter in space; .*did you mean direct",
+        ),
+    ],
+)
+def test_settings_that_do_not_fit_the_space(name: str, space, given, line: str) -> None:
+    settings = check_settings(name, given, "s", "sampler")
+    with pytest.raises(InputError, match=line):
+        check_sampler(name, SamplerContext(space, 0, settings, MAXIMIZE), "s", "sampler")
+
+
+def test_a_value_of_a_parameter_that_is_not_active_is_refused() -> None:
+    config = {
+        **{"buffer_bytes": "1MiB", "level": 1, "threads": 4, "cache_bytes": "1MiB", "ratio": 0.5},
+        **{"memtable": "skiplist", "buckets": 10},
+    }
+    settings = check_settings("manual", {"configs": [config]}, "s", "sampler")
+    with pytest.raises(InputError, match=r"buckets: has no effect with this memtable"):
+        check_sampler("manual", SamplerContext(RICH, 0, settings, MAXIMIZE), "s", "sampler")
+
+
+def test_one_objective_only() -> None:
+    settings = check_settings("gp", {}, "s", "sampler")
+    context = SamplerContext(NUMBERS, 0, settings, (Direction.MAXIMIZE, Direction.MINIMIZE))
+    line = "sampler.name: takes one objective only; found 'gp'; allowed: with several .*tpe, nsga2"
+    with pytest.raises(InputError, match=line):
+        check_sampler("gp", context, "s", "sampler")

@@ -1,0 +1,94 @@
+"""A study whose runs a program that people trust performs: `runner: {program: ...}`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lsmtune.errors import InputError
+from lsmtune.model.command import ProgramSpec
+from lsmtune.study.build import load_spec
+
+STUDY = """\
+version: 1
+name: trusted
+engine: {name: rocksdb}
+runner: {program: rocksdb-db_bench, path: bin/db_bench, arguments: [--statistics=true]}
+workload: {name: fillrandom, num: 1000}
+objective: {metric: throughput_ops_s}
+space:
+  write_buffer_size: {type: int, low: 64KiB, high: 16MiB}
+budget: {trials: 2}
+"""
+
+
+def write(folder: Path, old: str = "", new: str = "") -> Path:
+    assert old in STUDY
+    path = folder / "study.yaml"
+    path.write_text(STUDY.replace(old, new) if old else STUDY)
+    return path
+
+
+def test_the_program_is_found_from_where_the_study_lies(tmp_path: Path) -> None:
+    spec = load_spec(write(tmp_path))
+    assert spec.program == ProgramSpec(
+        "rocksdb-db_bench", tmp_path / "bin" / "db_bench", ("--statistics=true",)
+    )
+    assert spec.command is None
+    assert spec.engine_name == "rocksdb"
+    assert "rocksdb-db_bench" in str(spec.comparable_parts()["runner"])
+
+
+def test_without_a_path_it_is_looked_for(tmp_path: Path) -> None:
+    program = load_spec(write(tmp_path, "path: bin/db_bench, ", "")).program
+    assert program is not None
+    assert program.path is None
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("rocksdb-db_bench", "rocksdb-dbbench", "study.yaml:4: runner.program: found"),
+        ("name: rocksdb}", "name: leveldb}", "engine.name: found 'leveldb'; allowed: rocksdb, of"),
+        ("name: rocksdb}", "name: rocksdb, library: a.so}", "engine.library: has no effect with"),
+        ("fillrandom", "readhot", "workload: rocksdb-db_bench cannot perform readhot: "),
+        (
+            "metric: throughput_ops_s",
+            "metric: sustained_throughput_ops_s",
+            "study.yaml:6: objective.metric: rocksdb-db_bench cannot tell it; found",
+        ),
+        ("objective: {metric: throughput_ops_s}\n", "", "objective.metric: rocksdb-db_bench cann"),
+        (
+            "budget: {trials: 2}",
+            "budget: {trials: 2}\nconstraints: ['stall_s <= 1']",
+            "constraints: rocksdb-db_bench cannot tell it: stall_s <= 1; found 'stall_s'; allo",
+        ),
+        (
+            "budget: {trials: 2}",
+            "budget: {trials: 2}\nconstraints: ['fillrandom.write_amplification < 20']",
+            "found 'fillrandom.write_amplification'; allowed: ",
+        ),
+        ("path: bin/db_bench", "command: [x]", "runner.command: stands beside program"),
+        ("path: bin/db_bench", "results: {json_lines: stdout}", "runner.results: stands beside"),
+        ("program: rocksdb-db_bench", "program: ", "runner"),
+    ],
+)
+def test_what_cannot_be_is_one_line(tmp_path: Path, old: str, new: str, said: str) -> None:
+    with pytest.raises(InputError) as error:
+        load_spec(write(tmp_path, old, new))
+    assert said in str(error.value)
+    assert "\n" not in str(error.value)
+
+
+def test_a_constraint_on_what_the_program_tells_is_taken(tmp_path: Path) -> None:
+    told = "constraints: ['db_bytes <= 1GiB', 'fillrandom.latency_us_p99 < 5000']"
+    spec = load_spec(write(tmp_path, "budget: {trials: 2}", f"budget: {{trials: 2}}\n{told}"))
+    assert len(spec.constraints) == 2
+
+
+def test_what_pick_asks_for_must_be_told_too(tmp_path: Path) -> None:
+    two = "objectives: [{metric: throughput_ops_s}, {metric: rss_bytes_max}]\n"
+    two += "pick: {best: throughput_ops_s, where: ['stall_s <= 1']}"
+    with pytest.raises(InputError, match=r"pick\.where: rocksdb-db_bench cannot tell it"):
+        load_spec(write(tmp_path, "objective: {metric: throughput_ops_s}", two))
