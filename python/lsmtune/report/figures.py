@@ -18,9 +18,9 @@ from lsmtune.model.measurement import Outcome
 from lsmtune.model.metrics import HIGHER_IS_BETTER
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
+from lsmtune.report.document import Figure
 from lsmtune.report.tables import Arm, LatencyCurve, PairRow, Series, TrialRow
 
-Figure = dict[str, Any]
 # A pruned trial is a bound, not a value: hollow. A failed one is a cross.
 MARK_PRUNED = {"size": 7, "symbol": "diamond-open", "color": "--muted"}
 MARK_FAILED = {"size": 8, "symbol": "x-thin-open", "color": "--bad"}

@@ -11,10 +11,10 @@ from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import Outcome
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
+from lsmtune.report.document import Figure
 from lsmtune.report.figures import (
     MARK_FAILED,
     MARK_PRUNED,
-    Figure,
     baseline_line,
     byte_ticks,
     finite,

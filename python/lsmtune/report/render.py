@@ -22,6 +22,7 @@ from markupsafe import Markup
 from lsmtune.errors import InputError
 from lsmtune.experiment.folder import write_whole
 from lsmtune.report.document import (
+    NOT_KNOWN,
     Answer,
     Block,
     Cell,
@@ -86,7 +87,9 @@ def _sort_key(cell: Cell) -> str | float:
     """What the page sorts a cell by; empty goes last."""
     if isinstance(cell.key, float) and not math.isfinite(cell.key):
         return ""
-    return cell.text if cell.key is None else cell.key
+    if cell.key is None:
+        return "" if cell.text == NOT_KNOWN else cell.text
+    return cell.key
 
 
 # --- Markdown
@@ -95,7 +98,7 @@ def _sort_key(cell: Cell) -> str | float:
 def to_markdown(document: Document) -> str:
     """Headings, sentences and tables, for a README, a pull request or a wiki; without figures."""
     parts = [f"# {safe(document.title)}\n", f"{safe(document.subtitle)}\n"]
-    for section in document.sections:
+    for section in (each for each in document.sections if "markdown" not in each.omit):
         parts.append(f"## {safe(section.title)}\n")
         parts += [text for block in flat(section.blocks) if (text := _markdown(block))]
     return "\n".join(parts)
@@ -104,11 +107,12 @@ def to_markdown(document: Document) -> str:
 def _markdown(block: Block) -> str:
     if isinstance(block, Paragraph):
         code = f" `{block.code}`" if block.code else ""
-        return f"{safe(block.text)}{code}\n"
+        item = "- " if block.tone.startswith(("detail", "finding")) else ""
+        return f"{item}{safe(block.text)}{code}\n"
     if isinstance(block, Heading):
         return f"### {safe(block.text)}\n"
     if isinstance(block, Answer):
-        return f"**{safe(block.figure)}** {safe(block.lead)}\n"
+        return f"**{safe(block.label)}: {safe(block.figure)}** {safe(block.lead)}\n"
     if isinstance(block, Notices):
         return "".join(
             f"- {n.grade}: **{safe(n.title)}** {safe(n.text)}\n"
@@ -156,7 +160,7 @@ def to_terminal(document: Document) -> RenderableType:
     parts: list[RenderableType] = [Text(document.title, style="bold")]
     if document.subtitle:
         parts.append(Text(document.subtitle))
-    for section in (each for each in document.sections if each.terminal):
+    for section in (each for each in document.sections if "terminal" not in each.omit):
         parts += [Text(""), Text(section.title, style="bold")]
         for block in flat(section.blocks):
             parts += _terminal(block)
@@ -167,11 +171,13 @@ def _terminal(block: Block) -> Iterator[RenderableType]:
     from rich.text import Text
 
     if isinstance(block, Paragraph):
-        yield Text(f"{block.text} {block.code}".strip(), style=_STYLES.get(block.tone, ""))
+        yield Text(
+            f"{block.text} {block.code}".strip(), style=_STYLES.get(block.tone.split(" ")[-1], "")
+        )
     elif isinstance(block, Heading):
         yield Text(block.text, style="dim")
     elif isinstance(block, Answer):
-        yield Text(f"{block.figure} {block.lead}", style="bold")
+        yield Text(f"{block.label}: {block.figure} {block.lead}", style="bold")
     elif isinstance(block, Notices):
         for each in block.items:
             title = f"{each.title}: " if each.title else ""

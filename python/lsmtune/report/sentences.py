@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from lsmtune.model.goal import Direction
 from lsmtune.model.metrics import BY_NAME
@@ -13,16 +12,14 @@ from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.proof.crash_test import WHAT_IT_IS, CrashOutcome, CrashTest
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
-from lsmtune.report.tables import Arm, Censored, Importance, PairRow, RungRow, Statistics, TrialRow
+from lsmtune.report.tables import Censored, Importance, PairRow, RungRow, Statistics, TrialRow
 from lsmtune.report.trust_tables import (
     AnchorSeries,
     Conditions,
     Ended,
-    LevelRow,
     MachineChange,
     NoiseRow,
     NoiseSource,
-    PerformanceRow,
     ProofFacts,
 )
 
@@ -178,26 +175,11 @@ def rung_name(row: RungRow) -> str:
 # ----------
 # Burst, sustained and drain as tables: grouped by phase, in words.
 
-LevelTable = tuple[str, str, Arm, list[LevelRow]]
-
 
 def performance_label(metric: str) -> str:
     """A figure's name where all of them stand side by side."""
     known = BY_NAME.get(metric)
     return (known.short if known else "") or text.metric_label(metric)
-
-
-def performance_tables(
-    rows: Sequence[PerformanceRow],
-) -> list[tuple[tuple[str, str], list[PerformanceRow]]]:
-    """The rows of each (workload, phase)."""
-    return [(key, list(of)) for key, of in groupby(rows, lambda row: (row.workload, row.phase))]
-
-
-def level_tables(rows: Sequence[LevelRow]) -> list[LevelTable]:
-    """The levels of each workload, phase and arm."""
-    grouped = groupby(rows, lambda row: (row.workload, row.phase, row.arm))
-    return [(*key, list(of)) for key, of in grouped]
 
 
 # ----------
