@@ -27,6 +27,7 @@ from lsmtune.cli.flags import (
 from lsmtune.cli.proof_flags import CONFIDENCE_DEFAULT, share_of
 from lsmtune.engines.library import ENGINE_NAMES
 from lsmtune.errors import InputError, LsmtuneError, nearest_name
+from lsmtune.model.metrics import DEFAULT_METRIC
 
 if TYPE_CHECKING:
     from lsmtune.experiment.standings import Leaderboard
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
 COMMAND = "contest"
 WORKLOAD_DEFAULT = "contest"
 ROUNDS_DEFAULT = 5
-METRIC_DEFAULT = "sustained_throughput_ops_s"
 _FROM_LOGS = "--from-logs"
 _SHOW_RULES = "--show-rules"
 _CONFIDENCE_LOW, _CONFIDENCE_HIGH = 0.5, 0.9999
@@ -93,7 +93,7 @@ MetricFlag = Annotated[
     typer.Option(
         "--metric",
         metavar="NAME",
-        help=f"What teams are ranked by in each phase; {METRIC_DEFAULT} if unset.",
+        help=f"What teams are ranked by in each phase; {DEFAULT_METRIC} if unset.",
     ),
 ]
 ConfidenceFlag = Annotated[
@@ -166,7 +166,7 @@ def _contest(
         workload_set=workload_set,
         rounds=rounds,
         rules=rules,
-        metric=_metric(metric or METRIC_DEFAULT),
+        metric=_metric(metric or DEFAULT_METRIC),
         confidence=share,
         seed=seed,
         directory=directory,

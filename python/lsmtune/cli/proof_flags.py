@@ -9,7 +9,8 @@ import typer
 
 from lsmtune.cli.flags import duration_of, whole_number
 from lsmtune.errors import InputError, nearest_name
-from lsmtune.model.goal import METRICS, Objective
+from lsmtune.model.goal import Objective
+from lsmtune.model.metrics import METRICS
 from lsmtune.model.request import PairMethod
 from lsmtune.model.workload import Workload
 from lsmtune.stats.sequential import pairs_at_least

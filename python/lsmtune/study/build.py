@@ -14,7 +14,8 @@ from lsmtune.engines.workload_options import with_merge_operator, with_page_cach
 from lsmtune.errors import InputError
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.files import Document, first_problem, parse_document, read_text
-from lsmtune.model.goal import METRICS, PHASE_METRICS, SHORT_NAMES, WeightedWorkload
+from lsmtune.model.goal import WeightedWorkload
+from lsmtune.model.metrics import METRICS, PHASE_METRICS, SHORT_NAMES
 from lsmtune.model.request import Limits
 from lsmtune.model.workload import Durability, PageCache, PhaseKind
 from lsmtune.space.constraint import Constraint
