@@ -180,7 +180,7 @@ impl<'a> Phases<'a> {
 
     /// What is noted of every phase when it is over.
     fn ended(&mut self, index: usize, start: &PhaseStart, mut reply: PhaseReply) -> PhaseReply {
-        reply.steal_s = start.steal_s(&self.turns);
+        reply.steal_s = start.steal_s(self.turns.stolen_s());
         if self.wall_clock.look() {
             // Engines time their stalls by the wall clock.
             reply.stall_s = None;
@@ -251,7 +251,7 @@ impl<'a> Phases<'a> {
         };
         self.turns.stop(position, None, sink)?;
         self.wall_clock.look();
-        Ok(PhaseStart::now(database, &self.turns))
+        Ok(PhaseStart::now(database, self.turns.stolen_s()))
     }
 
     /// The last slice of a measure phase ends with its operations; a drain is a turn of its own.

@@ -1,57 +1,17 @@
-//! Phases that replay a trace: what may be asked of them, and what they have to tell.
+//! Phases that replay a trace: what they have to tell.
 
-use std::fs::File;
-
-use crate::protocol::{Outcome, Phase, PhaseReply, Replay, ReplayReply};
-use crate::random::Version;
+use crate::protocol::{PhaseReply, Replay, ReplayReply};
 use crate::trace::replay::{ReplayError, ReplayObservation};
-use crate::trace::TraceReader;
 
-use super::check::require;
 use super::failure::Failure;
-use super::inspect::unreadable;
 use super::report::{add_latency, ratio, PhaseStart};
-
-/// What a phase that replays a trace must satisfy. It needs no size: the trace has one.
-pub fn check(index: usize, phase: &Phase, replay: &Replay) -> Result<(), Failure> {
-    let field = |name: &str| format!("workload.phases[{index}].{name}");
-    let alone = "none in a phase that replays a trace";
-    let others = [
-        ("operation", phase.operation.is_none()),
-        ("mix", phase.mix.is_none()),
-        ("rate_ops_s", phase.rate_ops_s.is_none()),
-        ("rate", phase.rate.is_none()),
-        ("companions", phase.companions.is_empty()),
-    ];
-    for (name, absent) in others {
-        require(absent, &field(name), "one", alone)?;
-    }
-    let threads = format!("1 to {}", Version::THREADS_MAX);
-    let sensible = (1..=Version::THREADS_MAX).contains(&phase.threads);
-    require(sensible, &field("threads"), phase.threads, &threads)?;
-    let numbers = [
-        ("replay.speed", replay.speed),
-        ("duration_s", phase.duration_s),
-    ];
-    for (name, value) in numbers {
-        let value = value.unwrap_or(1.0);
-        let sensible = value.is_finite() && value > 0.0;
-        require(sensible, &field(name), value, "a number above 0")?;
-    }
-    let field = field("replay.path");
-    let file = File::open(&replay.path)
-        .map_err(|error| Failure::system(&field, &replay.path, &error, Outcome::Invalid))?;
-    // What is no trace is refused now, and not after an hour of loading.
-    TraceReader::new(file).map_err(|error| unreadable(&field, &replay.path, &error))?;
-    Ok(())
-}
 
 /// Why phase `index` failed.
 pub fn failed(index: usize, replay: &Replay, error: ReplayError) -> Failure {
     let field = format!("workload.phases[{index}].replay.path");
     match error {
         ReplayError::Engine(error) => Failure::running(error),
-        ReplayError::Trace(error) => unreadable(&field, &replay.path, &error),
+        ReplayError::Trace(error) => Failure::unreadable_trace(&field, &replay.path, &error),
     }
 }
 

@@ -7,8 +7,6 @@ use crate::measure::{directory_bytes, process_cpu_s, unix_us, ProcessCounters};
 use crate::protocol::{LatencyReply, Phase, PhaseReply};
 use crate::workload::PhaseObservation;
 
-use super::turns::Turns;
-
 /// Counters at the start of a phase.
 pub struct PhaseStart {
     counters: ProcessCounters,
@@ -18,13 +16,14 @@ pub struct PhaseStart {
 }
 
 impl PhaseStart {
-    /// Takes the counters now, and starts a new peak of resident memory.
-    pub fn now(database: &dyn Database, turns: &Turns<'_>) -> Self {
+    /// Takes the counters now, and starts a new peak of resident memory. `stolen_s` are the
+    /// seconds stolen from the machine so far, while the process was not stopped.
+    pub fn now(database: &dyn Database, stolen_s: Option<f64>) -> Self {
         ProcessCounters::reset_rss_peak();
         PhaseStart {
             counters: ProcessCounters::now(),
             stall_s: database.stall_s(),
-            stolen_s: turns.stolen_s(),
+            stolen_s,
             unix_us: unix_us(),
         }
     }
@@ -34,10 +33,9 @@ impl PhaseStart {
         process_cpu_s() - self.counters.cpu_s
     }
 
-    /// Seconds stolen from the machine since then, while the process was not stopped.
-    pub fn steal_s(&self, turns: &Turns<'_>) -> Option<f64> {
-        let stolen_s = turns.stolen_s()? - self.stolen_s?;
-        Some(stolen_s.max(0.0))
+    /// Seconds stolen from the machine since then, of `stolen_s` so far.
+    pub fn steal_s(&self, stolen_s: Option<f64>) -> Option<f64> {
+        Some((stolen_s? - self.stolen_s?).max(0.0))
     }
 }
 
