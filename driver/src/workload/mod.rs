@@ -9,6 +9,7 @@ mod ledger_file;
 mod mix;
 mod operations;
 mod phase;
+mod slices;
 mod streams;
 mod tasks;
 mod values;
