@@ -112,10 +112,11 @@ pub struct Phase {
 }
 
 impl Phase {
-    /// Whether the database is changed.
+    /// Whether the database is changed; a replay may change it.
     pub fn writes(&self) -> bool {
         self.operation.is_some_and(Operation::writes)
             || self.mix.as_ref().is_some_and(Mix::writes)
+            || self.replay.is_some()
             || self.companions.iter().any(Companion::writes)
     }
 

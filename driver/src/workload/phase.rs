@@ -1,11 +1,10 @@
 //! One phase: its threads, started together, watched while they run, and merged at the end.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use crate::engine::{BlockCacheCounters, BlockCacheReads, Database, EngineError, Result};
-use crate::measure::{IntervalSeries, OperationKind, Progress, Recorder, Recorders, Ticks};
+use crate::engine::{BlockCacheCounters, Database, EngineError, Result};
+use crate::measure::{IntervalSeries, Progress, Recorders, Ticks};
 use crate::protocol::{Interval, Operation, Phase, Workload};
 use crate::random::{stream_seed, KeyWriter};
 
@@ -13,12 +12,13 @@ use super::arrival::Schedule;
 use super::gate::{Event, Gate, Limits, Member};
 use super::ledger::{Ledger, ThreadLedger};
 use super::mix::{MixAction, MixThread};
-use super::operations::{Action, Delete, Get, KeyBuffer, Origin, Put, Scan, Seek, Tally};
+use super::observation::{Observation, ThreadObservation};
+use super::operations::{Action, Delete, Get, KeyBuffer, Origin, Put, Scan, Seek};
 use super::slices::{Size, Slices};
 use super::streams::{key_stream, StreamOf};
 use super::tasks::{tasks, Plans, Side, Task, Work};
 use super::values::Values;
-use super::worker::{repeat, LoopResult};
+use super::worker::repeat;
 
 /// What all phases of a run share.
 pub struct PhaseContext<'a> {
@@ -61,29 +61,13 @@ pub struct SliceOver {
     pub elapsed_s: f64,
 }
 
-/// What the threads of a phase came to.
+/// What a phase came to.
 #[derive(Debug)]
 pub struct PhaseObservation {
-    /// Operations of the phase's own threads.
-    pub operations: u64,
-    /// Seconds from the start to the end of the last operation.
-    pub elapsed_s: f64,
+    /// What its threads observed.
+    pub observation: Observation,
     /// Slices that were over before the last one.
     pub slices_over: usize,
-    /// Latencies by operation type.
-    pub recorders: Recorders,
-    /// Those of its companions, by name.
-    pub companions: BTreeMap<String, Recorders>,
-    /// The types of the phase's own operations, and how many there were of each.
-    pub kinds: Vec<(OperationKind, u64)>,
-    /// Latencies of all of the phase's own operations.
-    pub own: Recorder,
-    /// Bytes and keys, over all threads.
-    pub tally: Tally,
-    /// What the engine's block cache did for the phase's own threads, if it is known.
-    pub block_cache: Option<BlockCacheReads>,
-    /// Whether a cancel ended it.
-    pub cut_short: bool,
     /// What was written, by thread.
     pub ledgers: Vec<ThreadLedger>,
 }
@@ -91,10 +75,8 @@ pub struct PhaseObservation {
 /// What one thread brings back.
 struct ThreadResult {
     started: u64,
-    done: LoopResult,
-    kinds: Vec<OperationKind>,
-    tally: Tally,
-    block_cache: Option<BlockCacheReads>,
+    ended: u64,
+    observed: ThreadObservation,
     ledger: Option<ThreadLedger>,
 }
 
@@ -243,7 +225,7 @@ impl Execution<'_> {
             self.gate.stop_all();
         }
         let mut result = result?;
-        result.block_cache = counters.end();
+        result.observed.block_cache = counters.end();
         Ok(result)
     }
 
@@ -328,12 +310,20 @@ impl Execution<'_> {
             worker.member,
             worker.progress,
         )?;
+        let mut latencies = Recorders::default();
+        for (kind, recorder) in action.kinds().into_iter().zip(&done.recorders) {
+            latencies.of(kind).add(recorder);
+        }
         Ok(ThreadResult {
             started,
-            done,
-            kinds: action.kinds(),
-            tally: action.tally(),
-            block_cache: None,
+            ended: done.position.ended,
+            observed: ThreadObservation {
+                operations: done.position.operations,
+                cut_short: done.position.cut_short,
+                latencies,
+                tally: action.tally(),
+                block_cache: None,
+            },
             ledger: action.into_ledger(),
         })
     }
@@ -361,59 +351,33 @@ struct Worker<'a> {
     progress: &'a Progress,
 }
 
-/// Merges the threads, of which any beyond the phase's own are companions.
+/// Puts together what the threads observed, of which any beyond the phase's own work beside them.
 fn observe(
     execution: &Execution<'_>,
     tasks: &[Task<'_>],
     results: Vec<ThreadResult>,
     slices_over: usize,
 ) -> PhaseObservation {
-    let own = &results[..execution.phase.threads];
-    let started = own.iter().map(|r| r.started).min().unwrap_or(0);
-    let ended = own.iter().map(|r| r.done.position.ended).max().unwrap_or(0);
+    let threads = execution.phase.threads;
+    let own = &results[..threads];
+    let started = own.iter().map(|result| result.started).min().unwrap_or(0);
+    let ended = own.iter().map(|result| result.ended).max().unwrap_or(0);
     let origin = started + execution.gate.paused_between(started, ended);
-    let mut recorders = Recorders::default();
-    let mut companions = BTreeMap::<String, Recorders>::new();
-    let mut tally = Tally::default();
-    for (task, result) in tasks.iter().zip(&results) {
-        let filed = match task.side {
-            Side::Own | Side::Writer => &mut recorders,
-            Side::Companion(name) => companions.entry(name.to_owned()).or_default(),
-        };
-        for (kind, recorder) in result.kinds.iter().zip(&result.done.recorders) {
-            filed.merge(*kind, recorder);
+    let elapsed_s = execution.ticks.seconds_between(origin, ended);
+    let (observed, ledgers): (Vec<_>, Vec<_>) = results
+        .into_iter()
+        .map(|result| (result.observed, result.ledger))
+        .unzip();
+    let mut observation = Observation::new(&observed[..threads], elapsed_s);
+    for (task, thread) in tasks.iter().zip(&observed).skip(threads) {
+        match task.side {
+            Side::Companion(name) => observation.add_companion(name, thread),
+            Side::Own | Side::Writer => observation.add_writer(thread),
         }
-        tally.add(match task.side {
-            Side::Own | Side::Writer => result.tally,
-            Side::Companion(_) => result.tally.bytes(),
-        });
     }
-    let (own_recorder, kinds) = sum(own);
-    let block_cache = own.iter().map(|result| result.block_cache);
     PhaseObservation {
-        operations: own.iter().map(|r| r.done.position.operations).sum(),
-        elapsed_s: execution.ticks.seconds_between(origin, ended),
+        observation,
         slices_over,
-        recorders,
-        companions,
-        kinds,
-        own: own_recorder,
-        tally,
-        block_cache: block_cache.sum(),
-        cut_short: own.iter().any(|r| r.done.position.cut_short),
-        ledgers: results.into_iter().filter_map(|r| r.ledger).collect(),
+        ledgers: ledgers.into_iter().flatten().collect(),
     }
-}
-
-/// Latencies of all operations of `threads`, and how many there were of each type.
-fn sum(threads: &[ThreadResult]) -> (Recorder, Vec<(OperationKind, u64)>) {
-    let mut all = Recorder::default();
-    let mut counts = BTreeMap::new();
-    for thread in threads {
-        for (kind, recorder) in thread.kinds.iter().zip(&thread.done.recorders) {
-            all.add(recorder);
-            *counts.entry(*kind).or_insert(0) += recorder.count();
-        }
-    }
-    (all, counts.into_iter().collect())
 }

@@ -188,7 +188,7 @@ mod tests {
             repeat(&mut stumble, limits, schedule, &ticks, &member, &progress).unwrap()
         });
         let mut all = Recorders::default();
-        all.merge(OperationKind::Get, &done.recorders[0]);
+        all.of(OperationKind::Get).add(&done.recorders[0]);
         all.replies()["get"].latency_us_p50
     }
 
@@ -235,7 +235,7 @@ mod tests {
             let done = done.unwrap();
             assert_eq!(done.position.operations, 1000);
             let mut all = Recorders::default();
-            all.merge(OperationKind::Get, &done.recorders[0]);
+            all.of(OperationKind::Get).add(&done.recorders[0]);
             let max_us = all.replies()["get"].latency_us_max;
             let (started, ended) = (limits.started, done.position.ended);
             let origin = started + gate.paused_between(started, ended);
