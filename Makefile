@@ -85,6 +85,7 @@ bench: setup test-tools ## measure driver, samplers and proofs, beside their pee
 	@$(TIMED) "start of a read run" $(BIN)/python benchmarks/databases/start_of_read_run.py --num 100000 --repeat 3
 	@$(TIMED) "ways to run a pair" $(BIN)/python benchmarks/variance/collect.py --rounds 2 --output $(BENCHED)/pairs.jsonl
 	@$(TIMED) "verdicts on the same configuration" $(BIN)/python benchmarks/verdicts/same_configuration.py --count 5 --output $(BENCHED)/same_configuration.jsonl
+	@$(TIMED) "verdicts on simulated machines" $(BIN)/python benchmarks/verdicts/simulated.py --studies 200
 
 clean: ## remove what was built in this checkout (engines and studies stay)
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -15,7 +15,7 @@ from lsmtune.engines.safety import doubts
 from lsmtune.errors import InputError
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.goal import Direction
-from lsmtune.model.measurement import TOTAL_METRICS
+from lsmtune.model.metrics import TOTAL_METRICS
 from lsmtune.model.request import LIMITS_DEFAULT, Limits
 from lsmtune.model.workload import Durability
 from lsmtune.workloads.stated import make_workload

@@ -28,6 +28,7 @@ from lsmtune.cli.flags import (
 )
 from lsmtune.engines.library import ENGINE_NAMES
 from lsmtune.errors import InputError, LsmtuneError, nearest_name
+from lsmtune.model.metrics import DEFAULT_METRIC
 
 if TYPE_CHECKING:
     from lsmtune.experiment.standings import Leaderboard
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 COMMAND = "contest"
 WORKLOAD_DEFAULT = "contest"
 ROUNDS_DEFAULT = 5
-METRIC_DEFAULT = "sustained_throughput_ops_s"
 _FROM_LOGS = "--from-logs"
 _SHOW_RULES = "--show-rules"
 _CONFIDENCE_LOW, _CONFIDENCE_HIGH = 0.5, 0.9999
@@ -94,7 +94,7 @@ MetricFlag = Annotated[
     typer.Option(
         "--metric",
         metavar="NAME",
-        help=f"What teams are ranked by in each phase; {METRIC_DEFAULT} if unset.",
+        help=f"What teams are ranked by in each phase; {DEFAULT_METRIC} if unset.",
     ),
 ]
 ConfidenceFlag = Annotated[
@@ -167,7 +167,7 @@ def _contest(
         workload_set=workload_set,
         rounds=rounds,
         rules=rules,
-        metric=_metric(metric or METRIC_DEFAULT),
+        metric=_metric(metric or DEFAULT_METRIC),
         confidence=share,
         seed=seed,
         directory=directory,

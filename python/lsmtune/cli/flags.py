@@ -14,7 +14,8 @@ import typer
 from lsmtune.engines.library import ENGINE_NAMES
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.config import Config, OptionValue
-from lsmtune.model.goal import METRICS, Objective
+from lsmtune.model.goal import Objective
+from lsmtune.model.metrics import METRICS
 from lsmtune.model.request import LIMITS_DEFAULT, SEED_MAX, TRIALS_MAX, Limits, PairMethod
 from lsmtune.model.workload import Workload
 from lsmtune.units import (

@@ -50,8 +50,8 @@ from lsmtune.cli.flags import (
     plan_of,
 )
 from lsmtune.errors import ExitStatus, InputError, nearest_name
-from lsmtune.model.goal import METRICS, Objective, default_direction
-from lsmtune.model.measurement import TOTAL_METRICS
+from lsmtune.model.goal import Objective, default_direction
+from lsmtune.model.metrics import METRICS, TOTAL_METRICS
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.model.workload import Workload
 from lsmtune.programs.output import NATIVE

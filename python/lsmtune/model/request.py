@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field
 
 from lsmtune.model.config import Config, EngineIdentity
+from lsmtune.model.fields import STRICT, Duration, Size
 from lsmtune.model.workload import Workload
 
 
@@ -44,15 +48,23 @@ def slices_for(measure_s: float) -> int:
 
 @dataclass(frozen=True)
 class Limits:
-    """When a run is killed: wall seconds, resident bytes, bytes under the run's folder."""
+    """When a run is killed."""
 
-    deadline_s: float
-    memory_bytes: int
-    disk_bytes: int
+    __pydantic_config__ = STRICT
+
+    deadline_s: Annotated[
+        Duration, Field(alias="deadline", description="time for one run; 10m")
+    ] = 600.0
+    memory_bytes: Annotated[
+        Size, Field(alias="memory", description="resident memory of one run; 4GiB")
+    ] = 4 << 30
+    disk_bytes: Annotated[Size, Field(alias="disk", description="disk space of one run; 20GiB")] = (
+        20 << 30
+    )
 
 
 # What a run may take unless the user says otherwise.
-LIMITS_DEFAULT = Limits(deadline_s=600.0, memory_bytes=4 * 2**30, disk_bytes=20 * 2**30)
+LIMITS_DEFAULT = Limits()
 
 SEED_MAX = 2**53 - 1  # the largest whole number that every JSON reader keeps exactly
 TRIALS_MAX = 1_000_000  # of a study

@@ -14,14 +14,12 @@ from typing import Any
 import lsmtune
 from lsmtune.experiment.sweep_tables import (
     METRICS,
-    PHASE_TOTAL_S,
-    RATE_MB,
     RATIOS,
-    SUSTAINED_MB,
     CellSummary,
     SweepResult,
     Table,
 )
+from lsmtune.model.metrics import BURST, PHASE_TOTAL_S, RATE_MB, SUSTAINED, SUSTAINED_MB
 from lsmtune.report import pages
 from lsmtune.report import words as text
 from lsmtune.report.pages import safe, table, write_text
@@ -40,7 +38,7 @@ WHY_BOTH_RATES = (
     "operation becomes slower. Between cells whose records differ in size, compare operations per "
     "second to learn what an operation costs, and MB/s to learn what a byte costs."
 )
-SUSTAINED = (
+WHY_SUSTAINED = (
     "Sustained rates charge the time to flush and to drain compactions; a burst ends with the last "
     "operation."
 )
@@ -122,9 +120,9 @@ def ratio_columns_of(table: Table) -> list[Column]:
 
 def _rate_columns(table: Table, of: Callable[[str], Callable[[CellSummary], str]]) -> list[Column]:
     """Rates of both kinds; of one where nothing was left to drain, so that both are the same."""
-    burst = [Column("ops/s, burst", of("throughput_ops_s")), Column("MB/s, burst", of(RATE_MB))]
+    burst = [Column("ops/s, burst", of(BURST)), Column("MB/s, burst", of(RATE_MB))]
     sustained = [
-        Column("ops/s, sustained", of("sustained_throughput_ops_s")),
+        Column("ops/s, sustained", of(SUSTAINED)),
         Column("MB/s, sustained", of(SUSTAINED_MB)),
     ]
     if any(_drains(cell) for cell in table.cells):

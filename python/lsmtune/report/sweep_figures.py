@@ -6,13 +6,12 @@ from html import escape
 from typing import Any
 
 from lsmtune.experiment.sweep_tables import (
-    RATE_MB,
-    SUSTAINED_MB,
     AxisRow,
     CellSummary,
     SweepResult,
     Table,
 )
+from lsmtune.model.metrics import BURST, RATE_MB, SUSTAINED, SUSTAINED_MB
 from lsmtune.report.figures import Figure, finite
 from lsmtune.stats.intervals import MeanInterval
 
@@ -20,7 +19,7 @@ _COLORS = ("--tuned", "--info", "--warn", "--bad", "--muted", "--ink")
 _DASHES = ("solid", "dash", "dot", "dashdot")
 # More lines than this cannot be told apart; the table has them all.
 LINES_MAX = len(_COLORS) * len(_DASHES)
-_IN_MB = {"sustained_throughput_ops_s": SUSTAINED_MB, "throughput_ops_s": RATE_MB}
+_IN_MB = {SUSTAINED: SUSTAINED_MB, BURST: RATE_MB}
 
 
 def figures_of(result: SweepResult) -> dict[str, Figure]:

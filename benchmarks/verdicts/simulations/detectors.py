@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from lsmtune.selftest.rates import Rate
-from lsmtune.selftest.scenarios import QUIET, Machine, level_shift, normal, outliers, student
 from lsmtune.stats.changepoint import segments
 from lsmtune.stats.noise import noise_of
+from simulations.rates import Rate
+from simulations.scenarios import QUIET, Machine, level_shift, normal, outliers, student
 
 # What the docstrings of `stats.changepoint` and `stats.noise` state.
 FALSE_ALARMS_MOST = 0.05

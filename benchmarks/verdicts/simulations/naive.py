@@ -6,7 +6,7 @@ import numpy as np
 from scipy import special
 
 from lsmtune.model.verdict import VerdictOutcome
-from lsmtune.selftest.playing import Look, Pairs
+from simulations.playing import Look, Pairs
 
 # Two pairs have an interval, but scripts tend to wait for three.
 _FIRST_LOOK = 3

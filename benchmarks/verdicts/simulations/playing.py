@@ -12,8 +12,8 @@ from lsmtune.experiment.place import candidate_first
 from lsmtune.model.goal import Objective
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.verdict import Tally, judge
-from lsmtune.selftest.scenarios import Logs, Scenario
 from lsmtune.stats.sequential import evidence_of_more
+from simulations.scenarios import Logs, Scenario
 
 CONFIDENCE = 0.95
 PAIRS_MAX = 30

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from lsmtune.model.verdict import VerdictOutcome
-from lsmtune.selftest.playing import Look
-from lsmtune.selftest.rates import Rate, rate_of
-from lsmtune.selftest.scenarios import Scenario
+from simulations.playing import Look
+from simulations.rates import Rate, rate_of
+from simulations.scenarios import Scenario
 
 
 @dataclass(frozen=True)

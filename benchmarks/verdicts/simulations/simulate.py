@@ -14,9 +14,9 @@ from multiprocessing import active_children, get_context, parent_process
 import numpy as np
 
 from lsmtune.errors import LsmtuneError
-from lsmtune.selftest.detectors import ANCHOR_CASES, NOISE_CASES, count_changes, count_held
-from lsmtune.selftest.naive import best_single_run, student_after_every_pair
-from lsmtune.selftest.playing import (
+from simulations.detectors import ANCHOR_CASES, NOISE_CASES, count_changes, count_held
+from simulations.naive import best_single_run, student_after_every_pair
+from simulations.playing import (
     CONFIDENCE,
     PAIRS_MAX,
     Look,
@@ -27,7 +27,7 @@ from lsmtune.selftest.playing import (
     proof_rule,
     useful_looks,
 )
-from lsmtune.selftest.scenarios import SCENARIOS, Scenario
+from simulations.scenarios import SCENARIOS, Scenario
 
 # Small enough that a bar moves, large enough that a process pays; part of the derivation of seeds.
 _STUDIES_PER_PART = 100
@@ -133,7 +133,7 @@ def check_skipping(name: str, every: Look, skipped: Look) -> None:
     """Raises LsmtuneError when skipping looks changed how a study ended."""
     if every.pairs != skipped.pairs or every.outcome is not skipped.outcome:
         raise LsmtuneError(
-            f"selftest: {name}: a proof decides where its evidence should be too little: "
+            f"simulation: {name}: a proof decides where its evidence should be too little: "
             f"{every.outcome.value} after {every.pairs} pairs; without useless looks "
             f"{skipped.outcome.value} after {skipped.pairs}"
         )

@@ -1,10 +1,10 @@
-"""The result of the selftest as records, and as one document with stable keys."""
+"""The result of the simulations as records, and as one document with stable keys."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 
-from lsmtune.selftest.detectors import (
+from simulations.detectors import (
     ANCHOR_CASES,
     FALSE_ALARMS_MOST,
     NOISE_CASES,
@@ -14,11 +14,11 @@ from lsmtune.selftest.detectors import (
     anchor_promise,
     noise_promise,
 )
-from lsmtune.selftest.playing import CONFIDENCE, PAIRS_MAX
-from lsmtune.selftest.rates import Rate, rate
-from lsmtune.selftest.scenarios import SCENARIOS, Scenario
-from lsmtune.selftest.simulate import Endings, Simulated
-from lsmtune.selftest.summary import Summary, broken_promises, summarise
+from simulations.playing import CONFIDENCE, PAIRS_MAX
+from simulations.rates import Rate, rate
+from simulations.scenarios import SCENARIOS, Scenario
+from simulations.simulate import Endings, Simulated
+from simulations.summary import Summary, broken_promises, summarise
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class ScenarioResult:
 
 @dataclass(frozen=True)
 class Report:
-    """All rates of a selftest; `broken` has a line for each that is not as stated."""
+    """All rates; `broken` has a line for each that is not as stated."""
 
     studies: int
     seed: int
@@ -61,7 +61,7 @@ def report_of(simulated: Simulated, seed: int) -> Report:
 
 
 def document(report: Report) -> dict[str, object]:
-    """What `lsmtune selftest statistics --json` prints."""
+    """All rates with stable keys and JSON values only."""
     return {
         "studies": report.studies,
         "seed": report.seed,

@@ -9,15 +9,13 @@ import sys
 import time
 from collections.abc import Sequence
 from multiprocessing import active_children
+from pathlib import Path
 
 import numpy as np
 import psutil
 import pytest
-
-from lsmtune.errors import LsmtuneError
-from lsmtune.model.verdict import VerdictOutcome
-from lsmtune.selftest import simulate as simulation
-from lsmtune.selftest.detectors import (
+from simulations import simulate as simulation
+from simulations.detectors import (
     ANCHOR_CASES,
     NOISE_CASES,
     AnchorCase,
@@ -25,9 +23,9 @@ from lsmtune.selftest.detectors import (
     count_changes,
     noise_promise,
 )
-from lsmtune.selftest.document import document, report_of
-from lsmtune.selftest.naive import best_single_run, student_after_every_pair
-from lsmtune.selftest.playing import (
+from simulations.document import document, report_of
+from simulations.naive import best_single_run, student_after_every_pair
+from simulations.playing import (
     Look,
     Pairs,
     Rule,
@@ -37,19 +35,23 @@ from lsmtune.selftest.playing import (
     proof_rule,
     useful_looks,
 )
-from lsmtune.selftest.rates import rate
-from lsmtune.selftest.scenarios import QUIET, SCENARIOS, Scenario, random_walk
-from lsmtune.selftest.simulate import Simulated, check_skipping, looks_at_all, simulate
-from lsmtune.selftest.summary import broken_promises, summarise
+from simulations.rates import rate
+from simulations.scenarios import QUIET, SCENARIOS, Scenario, random_walk
+from simulations.simulate import Simulated, check_skipping, looks_at_all, simulate
+from simulations.summary import broken_promises, summarise
+
+from lsmtune.errors import LsmtuneError
+from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.stats.intervals import paired_ratio
 
 STUDIES = 200
+SIMULATIONS = Path(simulation.__file__).parent.parent
 BY_NAME = {scenario.name: scenario for scenario in SCENARIOS}
 
 
 @pytest.fixture(scope="module")
 def simulated() -> Simulated:
-    """A small selftest; every test that only reads it shares it."""
+    """Small simulations; every test that only reads it shares it."""
     return simulate(STUDIES, 20261203, processes=1)
 
 
@@ -171,9 +173,9 @@ def test_skipping_useless_looks_changes_no_ending(name: str) -> None:
         check_skipping(name, every, play(*sides, rule, (np.flatnonzero(looks) + 1).tolist()))
 
 
-def test_a_decision_at_a_skipped_look_ends_the_selftest(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_decision_at_a_skipped_look_ends_the_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(simulation, "proof_rule", lambda confidence, _: student_rule(confidence))
-    with pytest.raises(LsmtuneError, match=r"selftest: aa-.*evidence should be too little"):
+    with pytest.raises(LsmtuneError, match=r"simulation: aa-.*evidence should be too little"):
         simulate(20, 1, processes=1)
 
 
@@ -203,9 +205,9 @@ def test_what_is_interrupted_ends_at_once_and_leaves_no_process() -> None:
     assert active_children() == []
 
 
-def test_the_processes_of_a_selftest_that_is_killed_end_too() -> None:
-    begin = "from lsmtune.selftest.simulate import simulate; simulate(10_000, 1, processes=2)"
-    killed = psutil.Popen([sys.executable, "-c", begin])
+def test_the_processes_of_a_simulation_that_is_killed_end_too() -> None:
+    begin = "from simulations.simulate import simulate; simulate(10_000, 1, processes=2)"
+    killed = psutil.Popen([sys.executable, "-c", begin], cwd=SIMULATIONS)
     deadline_s = time.monotonic() + 30
     while len(workers := killed.children()) < 3 and time.monotonic() < deadline_s:
         time.sleep(0.05)  # two, and the one that Python keeps to tidy up

@@ -1,4 +1,4 @@
-"""The result of `selftest statistics` for people. Pure; nothing here is printed."""
+"""The result of the simulations for people. Pure; nothing here is printed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from lsmtune.cli.output import NOT_KNOWN
-from lsmtune.selftest.detectors import FALSE_ALARMS_MOST, NOISE_COVERAGE_LEAST
-from lsmtune.selftest.document import Report, ScenarioResult
-from lsmtune.selftest.playing import CONFIDENCE, PAIRS_MAX
-from lsmtune.selftest.rates import Rate
+from simulations.detectors import FALSE_ALARMS_MOST, NOISE_COVERAGE_LEAST
+from simulations.document import Report, ScenarioResult
+from simulations.playing import CONFIDENCE, PAIRS_MAX
+from simulations.rates import Rate
+
+NOT_KNOWN = "-"
 
 
 def report_view(report: Report) -> RenderableType:
