@@ -8,6 +8,13 @@ from pathlib import Path
 from typing import Any
 
 from lsmtune.engines.ready import ReadySpace
+from lsmtune.engines.safety import (
+    DURABILITY_OPTIONS,
+    check_allowance,
+    flattened,
+    unsafe_option,
+    weakest,
+)
 from lsmtune.engines.workload_options import with_merge_operator, with_page_cache
 from lsmtune.errors import InputError
 from lsmtune.model.config import Config, OptionValue
@@ -41,13 +48,6 @@ from lsmtune.study.build_space import (
     space_parameters,
 )
 from lsmtune.study.models import StudyModel
-from lsmtune.study.safety import (
-    DURABILITY_OPTIONS,
-    check_allowance,
-    flattened,
-    unsafe_option,
-    weakest,
-)
 from lsmtune.study.spec import Budget, DatabaseSpec, NoiseSpec, Spec
 from lsmtune.units import format_duration
 
