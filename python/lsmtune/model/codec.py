@@ -16,10 +16,9 @@ from pydantic import TypeAdapter
 Record = TypeVar("Record")
 
 
-def adapter(kind: type[Record]) -> TypeAdapter[Record]:
+def adapter(kind: Any) -> TypeAdapter[Any]:
     """What reads values of `kind`, writes them, and knows their JSON Schema."""
-    made: TypeAdapter[Record] = _adapter(kind)
-    return made
+    return _adapter(kind)
 
 
 @cache
@@ -54,4 +53,5 @@ def decode(record: type[Record], stored: object) -> Record:
     A field that is missing takes its default, so that records written before a field was added
     can still be read. Raises ValueError when `stored` has another form.
     """
-    return adapter(record).validate_python(stored)
+    decoded: Record = adapter(record).validate_python(stored)
+    return decoded

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from lsmtune.errors import InputError
@@ -235,6 +235,16 @@ ConfigFields = Annotated[
     ),
 ]
 Names = Annotated[list[str], BeforeValidator(_names)]
+
+
+def described(description: str, *, omitted: object = ..., **bounds: Any) -> Any:
+    """What a field is or may be, for errors and the JSON Schema, and its bounds as pydantic's.
+
+    `omitted`: the value, its default, that leaves the field out of a document.
+    """
+    if omitted is not ...:
+        bounds["exclude_if"] = lambda value: value == omitted
+    return Field(description=description, **bounds)
 
 
 class StrictModel(BaseModel):

@@ -86,7 +86,7 @@ class Document:
 
     def located(self, error: InputError) -> InputError:
         """`error` of a field of this file, with its line."""
-        return replaced(error, self.where(error.field), error.field)
+        return error.but(source=self.where(error.field))
 
 
 def read_text(path: Path, kind: FileKind = STUDY_FILE) -> str:
@@ -276,9 +276,10 @@ def read_as(kind: type[Model], document: Document) -> Model:
     try:
         # As JSON, because pydantic's strict mode takes texts for enumerations there, and mappings
         # for dataclasses.
-        return adapter(kind).validate_json(json.dumps(document.data))
+        made: Model = adapter(kind).validate_json(json.dumps(document.data))
     except ValidationError as error:
         raise document.located(first_problem(error, document, kind)) from None
+    return made
 
 
 def first_problem(error: ValidationError, document: Document, kind: type[Any]) -> InputError:
@@ -312,30 +313,6 @@ def fields_of(kind: Any) -> dict[str, _Field]:
     return fields
 
 
-def replaced(error: InputError, source: str, field: str) -> InputError:
-    """`error` of another source or field."""
-    return InputError(
-        source,
-        field,
-        found=error.found,
-        allowed=error.allowed,
-        nearest=error.nearest,
-        why=error.why,
-    )
-
-
-def with_found(error: InputError, found: object) -> InputError:
-    """`error` that shows `found`."""
-    return InputError(
-        error.source,
-        error.field,
-        found=found_text(found),
-        allowed=error.allowed,
-        nearest=error.nearest,
-        why=error.why,
-    )
-
-
 def _problem(detail: ErrorDetails, source: str, kind: type[Any]) -> InputError:
     place = detail["loc"]
     if place and place[-1] == "[key]":  # pydantic's own word, where a mapping's key is wrong
@@ -356,8 +333,8 @@ def _problem(detail: ErrorDetails, source: str, kind: type[Any]) -> InputError:
     if isinstance(error, InputError):
         inner = error.field.lstrip(".")
         within = f"{field}.{inner}".replace(".[", "[") if inner else field
-        located = replaced(error, source, within)
-        return located if error.found is not None or error.why else with_found(located, found)
+        shown = error.found if error.found is not None or error.why else found_text(found)
+        return error.but(source=source, field=within, found=shown)
     allowed, nearest = _allowed(detail, description)
     return InputError(source, field, found=found_text(found), allowed=allowed, nearest=nearest)
 

@@ -7,10 +7,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import Field
-
 from lsmtune.model.config import Config, EngineIdentity
-from lsmtune.model.fields import STRICT, Duration, Size
+from lsmtune.model.fields import STRICT, Duration, Size, described
 from lsmtune.model.workload import Workload
 
 
@@ -52,15 +50,11 @@ class Limits:
 
     __pydantic_config__ = STRICT
 
-    deadline_s: Annotated[
-        Duration, Field(alias="deadline", description="time for one run; 10m")
-    ] = 600.0
-    memory_bytes: Annotated[
-        Size, Field(alias="memory", description="resident memory of one run; 4GiB")
-    ] = 4 << 30
-    disk_bytes: Annotated[Size, Field(alias="disk", description="disk space of one run; 20GiB")] = (
-        20 << 30
+    deadline_s: Annotated[Duration, described("time for one run; 10m", alias="deadline")] = 600.0
+    memory_bytes: Annotated[Size, described("resident memory of one run; 4GiB", alias="memory")] = (
+        4 << 30
     )
+    disk_bytes: Annotated[Size, described("disk space of one run; 20GiB", alias="disk")] = 20 << 30
 
 
 # What a run may take unless the user says otherwise.

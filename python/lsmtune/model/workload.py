@@ -7,7 +7,6 @@ driver's request, and the JSON Schema of the file. The words are the driver's
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import InitVar, dataclass, field
 from enum import StrEnum
 from typing import Annotated, Any, Literal, TypeAlias
@@ -35,7 +34,16 @@ from lsmtune.model.distribution import (
     KeyDistribution,
     SizeDistribution,
 )
-from lsmtune.model.fields import DURATION_ALLOWED, STRICT, Duration, Size, Whole, refused, refusing
+from lsmtune.model.fields import (
+    DURATION_ALLOWED,
+    STRICT,
+    Duration,
+    Size,
+    Whole,
+    described,
+    refused,
+    refusing,
+)
 from lsmtune.units import UnitError, parse_duration
 
 # A key starts with the key's number, 8 bytes big-endian, as in db_bench.
@@ -116,11 +124,6 @@ class KeyOrder(StrEnum):
 # --- How single values are read and written.
 
 
-def _unless(value: object) -> Callable[[object], bool]:
-    """What leaves a field out of a document where it has `value`, its default."""
-    return lambda found: found == value
-
-
 def _rate(value: object) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise refused("a number above 0")
@@ -129,9 +132,10 @@ def _rate(value: object) -> float:
 
 def _operations(_source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
     """A mapping of operation to weight in a document, pairs in memory, which can be hashed."""
-    mapping = handler(dict[Literal[MIX_OPERATIONS], float])  # type: ignore[valid-type]
+    weights = dict[Literal[MIX_OPERATIONS], float]  # type: ignore[valid-type]
+    mapping = handler(Annotated[weights, Field(min_length=1)])
     return core_schema.no_info_after_validator_function(
-        lambda weights: tuple(weights.items()),
+        lambda read: tuple(read.items()),
         mapping,
         serialization=core_schema.plain_serializer_function_ser_schema(dict),
     )
@@ -187,15 +191,11 @@ Steps = Annotated[
 Operation: TypeAlias = Annotated[
     str | None,
     GetPydanticSchema(lambda _, handler: handler(Literal[OPERATIONS] | None)),
-    Field(description=", ".join(OPERATIONS)),
+    described(", ".join(OPERATIONS)),
 ]
-PhaseName = Annotated[
-    str, Field(pattern=r"^[A-Za-z0-9_-]+$", description="letters, digits, _ and -")
-]
-Threads = Annotated[
-    int, Field(ge=1, le=THREADS_MAX, description=f"1 to {THREADS_MAX}", exclude_if=_unless(1))
-]
-RateField = Annotated[Rate | None, Field(description="operations per second, above 0")]
+PhaseName = Annotated[str, described("letters, digits, _ and -", pattern=r"^[A-Za-z0-9_-]+$")]
+Threads = Annotated[int, described(f"1 to {THREADS_MAX}", ge=1, le=THREADS_MAX, omitted=1)]
+RateField = Annotated[Rate | None, described("operations per second, above 0")]
 
 
 # --- The types, from the smallest part to the whole.
@@ -207,12 +207,12 @@ class YcsbKeys:
 
     __pydantic_config__ = STRICT
 
-    format: InitVar[Annotated[Literal["ycsb"], Field(description="ycsb")]] = field(
+    format: InitVar[Annotated[Literal["ycsb"], described("ycsb")]] = field(
         default="ycsb", kw_only=True
     )
-    prefix: Annotated[str, Field(max_length=1000, description="what keys begin with")] = "user"
-    zero_padding: Annotated[Whole, Field(ge=0, le=1000, description="digits, at least")] = 1
-    order: Annotated[KeyOrder, Field(description="hashed, ordered")] = KeyOrder.HASHED
+    prefix: Annotated[str, described("what keys begin with", max_length=1000)] = "user"
+    zero_padding: Annotated[Whole, described("digits, at least", ge=0, le=1000)] = 1
+    order: Annotated[KeyOrder, described("hashed, ordered")] = KeyOrder.HASHED
 
 
 @dataclass(frozen=True)
@@ -226,43 +226,30 @@ class Mix:
 
     __pydantic_config__ = STRICT
 
-    operations: Annotated[
-        Weights, Field(description=f"weights above 0 of {', '.join(MIX_OPERATIONS)}")
-    ]
-    keys: Annotated[KeyDistribution, Field(description=", ".join(KEY_DISTRIBUTIONS))] = field(
+    operations: Annotated[Weights, described(f"weights above 0 of {', '.join(MIX_OPERATIONS)}")]
+    keys: Annotated[KeyDistribution, described(", ".join(KEY_DISTRIBUTIONS))] = field(
         default=Distribution("uniform")
     )
     records: Annotated[
         Whole,
-        Field(
-            ge=0,
-            description="keys that exist when the phase begins; what was inserted before if not"
-            " given",
+        described(
+            "keys that exist when the phase begins; what was inserted before if not given", ge=0
         ),
     ] = 0
-    first: Annotated[
-        Whole,
-        Field(ge=0, description="number of the first key that exists", exclude_if=_unless(0)),
-    ] = 0
+    first: Annotated[Whole, described("number of the first key that exists", ge=0, omitted=0)] = 0
     insert_from: Annotated[
-        Whole | None,
-        Field(ge=0, description="number of the first insert; first + records if not given"),
+        Whole | None, described("number of the first insert; first + records if not given", ge=0)
     ] = None
     scan_lengths: Annotated[
-        SizeDistribution | None,
-        Field(description=f"entries of a scan: {', '.join(SIZE_DISTRIBUTIONS)}"),
+        SizeDistribution | None, described(f"entries of a scan: {', '.join(SIZE_DISTRIBUTIONS)}")
     ] = None
     value_sizes: Annotated[
-        SizeDistribution | None,
-        Field(description=f"bytes of a value: {', '.join(SIZE_DISTRIBUTIONS)}"),
+        SizeDistribution | None, described(f"bytes of a value: {', '.join(SIZE_DISTRIBUTIONS)}")
     ] = None
     operation_by_key: Annotated[
         float | None,
-        Field(
-            gt=0,
-            le=1,
-            description="share of the draws in which the key decides the operation, always the"
-            " same",
+        described(
+            "share of the draws in which the key decides the operation, always the same", gt=0, le=1
         ),
     ] = None
 
@@ -278,18 +265,14 @@ class SineRate:
 
     __pydantic_config__ = STRICT
 
-    shape: InitVar[Annotated[Literal["sine"], Field(description="sine, steps")]] = field(
+    shape: InitVar[Annotated[Literal["sine"], described("sine, steps")]] = field(
         default="sine", kw_only=True
     )
-    mean_ops_s: Annotated[Rate, Field(description="a number above 0")]
-    amplitude_ops_s: Annotated[Rate, Field(description="a number above 0")]
-    period_s: Annotated[Duration, Field(description=DURATION_ALLOWED)]
+    mean_ops_s: Annotated[Rate, described("a number above 0")]
+    amplitude_ops_s: Annotated[Rate, described("a number above 0")]
+    period_s: Annotated[Duration, described(DURATION_ALLOWED)]
     offset_s: Annotated[
-        Duration,
-        Field(
-            description="how much of the wave is over when the phase begins",
-            exclude_if=_unless(0.0),
-        ),
+        Duration, described("how much of the wave is over when the phase begins", omitted=0.0)
     ] = 0.0
 
 
@@ -299,10 +282,10 @@ class StepRate:
 
     __pydantic_config__ = STRICT
 
-    shape: InitVar[Annotated[Literal["steps"], Field(description="sine, steps")]] = field(
+    shape: InitVar[Annotated[Literal["steps"], described("sine, steps")]] = field(
         default="steps", kw_only=True
     )
-    steps: Annotated[Steps, Field(description=_STEPS_ALLOWED)]
+    steps: Annotated[Steps, described(_STEPS_ALLOWED)]
 
 
 VaryingRate = Annotated[SineRate | StepRate, Discriminator("shape")]
@@ -314,11 +297,9 @@ class Replay:
 
     __pydantic_config__ = STRICT
 
-    path: Annotated[
-        str, Field(min_length=1, description="file of the trace, from the workload file")
-    ]
+    path: Annotated[str, described("file of the trace, from the workload file", min_length=1)]
     speed: Annotated[
-        Rate | None, Field(description="times its own pace; as fast as it goes if not given")
+        Rate | None, described("times its own pace; as fast as it goes if not given")
     ] = None
 
 
@@ -333,7 +314,7 @@ class Companion:
 
     name: PhaseName
     operation: Operation = None
-    mix: Annotated[Mix | None, Field(description="a mapping with operations")] = None
+    mix: Annotated[Mix | None, described("a mapping with operations")] = None
     threads: Threads = 1
     rate_ops_s: RateField = None
 
@@ -352,25 +333,21 @@ class Phase:
     __pydantic_config__ = STRICT
 
     name: PhaseName
-    kind: Annotated[PhaseKind, Field(description=", ".join(PhaseKind))]
+    kind: Annotated[PhaseKind, described(", ".join(PhaseKind))]
     operation: Operation = None
-    mix: Annotated[Mix | None, Field(description="a mapping with operations")] = None
-    replay: Annotated[Replay | None, Field(description="a mapping with path")] = None
-    operations: Annotated[Whole | None, Field(ge=1, description="over all threads")] = None
-    operations_per_thread: Annotated[Whole | None, Field(ge=1, description="of each thread")] = None
-    duration_s: Annotated[Duration | None, Field(description=DURATION_ALLOWED)] = None
+    mix: Annotated[Mix | None, described("a mapping with operations")] = None
+    replay: Annotated[Replay | None, described("a mapping with path")] = None
+    operations: Annotated[Whole | None, described("over all threads", ge=1)] = None
+    operations_per_thread: Annotated[Whole | None, described("of each thread", ge=1)] = None
+    duration_s: Annotated[Duration | None, described(DURATION_ALLOWED)] = None
     threads: Threads = 1
     rate_ops_s: RateField = None
-    rate: Annotated[
-        VaryingRate | None, _with("shape"), Field(description="a mapping with shape")
-    ] = None
+    rate: Annotated[VaryingRate | None, _with("shape"), described("a mapping with shape")] = None
     seek_nexts: Annotated[
-        Whole,
-        Field(ge=0, description="entries read after each seekrandom", exclude_if=_unless(0)),
+        Whole, described("entries read after each seekrandom", ge=0, omitted=0)
     ] = 0
     companions: Annotated[
-        tuple[Companion, ...],
-        Field(description="a list of threads beside it", exclude_if=_unless(())),
+        tuple[Companion, ...], described("a list of threads beside it", omitted=())
     ] = ()
 
     @property
@@ -391,9 +368,7 @@ class Phase:
         )
 
 
-Phases = Annotated[
-    tuple[Phase, ...], Field(min_length=1, description="a list of at least one phase")
-]
+Phases = Annotated[tuple[Phase, ...], described("a list of at least one phase", min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -407,39 +382,32 @@ class Workload:
 
     __pydantic_config__ = STRICT
 
-    name: Annotated[str, Field(pattern=NAME_PATTERN, max_length=100, description=NAME_ALLOWED)]
+    name: Annotated[str, described(NAME_ALLOWED, pattern=NAME_PATTERN, max_length=100)]
     phases: Phases
-    num: Annotated[Whole, Field(ge=1, description="keys of the database")]
+    num: Annotated[Whole, described("keys of the database", ge=1)]
     key_bytes: Annotated[
-        Size, Field(le=KEY_BYTES_MAX, description="of a key; 16, or the largest of key_sizes")
+        Size, described("of a key; 16, or the largest of key_sizes", le=KEY_BYTES_MAX)
     ] = 16
     value_bytes: Annotated[
-        Size, Field(le=VALUE_BYTES_MAX, description="of a value; 100, or the mean of value_sizes")
+        Size, described("of a value; 100, or the mean of value_sizes", le=VALUE_BYTES_MAX)
     ] = 100
     compression_ratio: Annotated[
-        float, Field(gt=0, le=1, description="compressed size of a value divided by its size")
+        float, described("compressed size of a value divided by its size", gt=0, le=1)
     ] = 0.5
-    durability: Annotated[
-        Durability,
-        Field(description=", ".join(Durability), exclude_if=_unless(Durability.WAL)),
-    ] = Durability.WAL
-    page_cache: Annotated[
-        PageCache, Field(description=", ".join(PageCache), exclude_if=_unless(PageCache.WARM))
-    ] = PageCache.WARM
-    keys: Annotated[
-        YcsbKeys | None, _with("format"), Field(description="a mapping with format: ycsb")
-    ] = None
+    durability: Annotated[Durability, described(", ".join(Durability), omitted=Durability.WAL)] = (
+        Durability.WAL
+    )
+    page_cache: Annotated[PageCache, described(", ".join(PageCache), omitted=PageCache.WARM)] = (
+        PageCache.WARM
+    )
+    keys: Annotated[YcsbKeys | None, _with("format"), described("a mapping with format: ycsb")] = (
+        None
+    )
     key_sizes: Annotated[
-        SizeDistribution | None,
-        Field(description=f"bytes of a key: {', '.join(SIZE_DISTRIBUTIONS)}"),
+        SizeDistribution | None, described(f"bytes of a key: {', '.join(SIZE_DISTRIBUTIONS)}")
     ] = None
-    databases: Annotated[
-        Whole,
-        Field(ge=1, le=64, description="databases in one process", exclude_if=_unless(1)),
-    ] = 1
-    column_families: Annotated[
-        Whole, Field(ge=1, le=256, description="of each database", exclude_if=_unless(1))
-    ] = 1
+    databases: Annotated[Whole, described("databases in one process", ge=1, le=64, omitted=1)] = 1
+    column_families: Annotated[Whole, described("of each database", ge=1, le=256, omitted=1)] = 1
 
     @property
     def measured_phases(self) -> list[str]:

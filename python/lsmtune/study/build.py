@@ -401,14 +401,7 @@ def _with_line(error: InputError, document: Document) -> InputError:
     found = error.found
     if found is not None and document.scalars.get(error.field) is not None:
         found = document.scalars[error.field]
-    return InputError(
-        document.where(error.field),
-        error.field,
-        found=found,
-        allowed=error.allowed,
-        nearest=error.nearest,
-        why=error.why,
-    )
+    return document.located(error.but(found=found))
 
 
 def spec_json_schema() -> dict[str, Any]:

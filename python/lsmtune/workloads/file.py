@@ -11,11 +11,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import yaml
-from pydantic import Field
 
 from lsmtune.errors import InputError
 from lsmtune.model.distribution import Distribution
-from lsmtune.model.fields import Version
+from lsmtune.model.fields import Version, described
 from lsmtune.model.files import FileKind, json_schema, parse_document, read_as, read_text
 from lsmtune.model.workload import (
     KEY_BYTES_MIN,
@@ -40,12 +39,12 @@ SUFFIXES = (".yaml", ".yml")
 class WorkloadFile(Workload):
     """A workload file of lsmtune: a list of phases on one database."""
 
-    version: InitVar[
-        Annotated[Version, Field(description="1, the version of this file format")]
-    ] = field(kw_only=True)
+    version: InitVar[Annotated[Version, described("1, the version of this file format")]] = field(
+        kw_only=True
+    )
     # By keyword alone, and so the last that is read and missed, as it stands last in a file.
     phases: Phases = field(kw_only=True)
-    about: InitVar[Annotated[str | None, Field(description="what it is, for its readers")]] = field(
+    about: InitVar[Annotated[str | None, described("what it is, for its readers")]] = field(
         default=None, kw_only=True
     )
 
