@@ -246,8 +246,8 @@ def _tell(board: Leaderboard, outputs: Sequence[Path], as_json: bool) -> None:
 
     from rich.console import Console
 
-    from lsmtune.cli.contest_run import leaderboard_view
-    from lsmtune.report.leaderboard import document, write_leaderboard
+    from lsmtune.report.leaderboard import board_document, document, write_leaderboard
+    from lsmtune.report.render import to_terminal
 
     for path in outputs:
         write_leaderboard(board, path)
@@ -255,7 +255,7 @@ def _tell(board: Leaderboard, outputs: Sequence[Path], as_json: bool) -> None:
         typer.echo(json.dumps(document(board), indent=2))
     else:
         width = None if sys.stdout.isatty() else 200
-        Console(width=width, highlight=False).print(leaderboard_view(board))
+        Console(width=width, highlight=False).print(to_terminal(board_document(board)))
         for path in outputs:
             typer.echo(str(path))
     if board.standings is None:

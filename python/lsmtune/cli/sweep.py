@@ -209,8 +209,8 @@ def _show_plan(sweep: Sweep, cells: Sequence[GridCell], folder: Path, as_json: b
 
 def _tell(result: SweepResult, folder: Path, as_json: bool) -> None:
     """Write the files of the result and print it."""
-    from lsmtune.cli.sweep_view import result_view
-    from lsmtune.report.sweep import document, write_sweep
+    from lsmtune.report.render import to_terminal
+    from lsmtune.report.sweep import document, sweep_document, write_sweep
 
     if not result.runs:
         return
@@ -219,7 +219,7 @@ def _tell(result: SweepResult, folder: Path, as_json: bool) -> None:
         told = document(result) | {"files": [str(file) for file in files]}
         typer.echo(json.dumps(told, indent=2))
         return
-    _print(result_view(result))
+    _print(to_terminal(sweep_document(result)))
     typer.echo(f"written: {', '.join(str(file) for file in files)}")
 
 
