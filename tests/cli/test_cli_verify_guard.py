@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from lsmtune.cli import choices as engine_choice
-from lsmtune.cli.guard import doubts
 from lsmtune.cli.verify import objective_of
 from lsmtune.engines.ready import preset
+from lsmtune.engines.safety import doubts
 from lsmtune.errors import InputError
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.goal import Direction

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lsmtune.cli.flags import (
+    CONFIDENCE_DEFAULT,
     DEADLINE_DEFAULT,
     DISK_DEFAULT,
     MEMORY_DEFAULT,
@@ -22,9 +23,9 @@ from lsmtune.cli.flags import (
     WorkloadOption,
     WorkloadSetOption,
     limits_of,
+    share_of,
     whole_number,
 )
-from lsmtune.cli.proof_flags import CONFIDENCE_DEFAULT, share_of
 from lsmtune.engines.library import ENGINE_NAMES
 from lsmtune.errors import InputError, LsmtuneError, nearest_name
 from lsmtune.model.metrics import DEFAULT_METRIC

@@ -10,17 +10,17 @@ from pathlib import Path
 
 import typer
 
-from lsmtune.cli.choices import Choice, choose_workload, chosen_engine, resolve_named
-from lsmtune.cli.flags import WORKLOAD_FLAG
-from lsmtune.cli.guard import doubts
+from lsmtune.cli.choices import choose_workload, resolve_named
+from lsmtune.cli.interrupts import interrupted, stop_on_interrupt
 from lsmtune.cli.live import bench_display, stderr_console
-from lsmtune.cli.output import interrupted, stop_on_interrupt
 from lsmtune.cli.tune_progress import RunProgress
 from lsmtune.cli.verify import proof_folder
 from lsmtune.driver.conversation import find_driver
+from lsmtune.driver.library_facts import chosen_engine
 from lsmtune.driver.messages import Message
 from lsmtune.driver.native import NativeRunner
 from lsmtune.engines.library import ENGINE_NAMES
+from lsmtune.engines.safety import doubts
 from lsmtune.engines.workload_options import with_page_cache
 from lsmtune.errors import InputError
 from lsmtune.experiment.contest import FILE, Entry, Rules, all_named, built_in_rules, load_rules
@@ -31,6 +31,7 @@ from lsmtune.model.config import EngineIdentity
 from lsmtune.model.request import Limits
 from lsmtune.model.workload import Workload
 from lsmtune.units import format_duration
+from lsmtune.workloads.choice import WORKLOAD_FLAG, Choice
 
 TEAMS_MIN = 2
 

@@ -135,9 +135,9 @@ def _sweep(
     as_json: JsonOption = False,
 ) -> None:
     """Measure a grid of workload parameters and option values."""
-    from lsmtune.cli.choices import chosen_engine
     from lsmtune.cli.sweep_run import Given, default_folder, perform_sweep, sweep_of
     from lsmtune.driver.conversation import find_driver
+    from lsmtune.driver.library_facts import chosen_engine
     from lsmtune.experiment.sweep_grid import grid
     from lsmtune.experiment.sweep_tables import summarise
 
@@ -174,7 +174,7 @@ def _sweep(
 
 def _doubts(sweep: Sweep, identity: EngineIdentity, cells: Sequence[GridCell]) -> list[str]:
     """What has no effect, and what speaks against a cell's configuration; any may be measured."""
-    from lsmtune.cli.guard import doubts
+    from lsmtune.engines.safety import doubts
 
     lines: dict[str, None] = dict.fromkeys(note for cell in cells for note in cell.notes)
     for cell in cells:

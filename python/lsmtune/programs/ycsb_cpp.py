@@ -15,18 +15,11 @@ from collections.abc import Callable, Iterator, Mapping
 from lsmtune.driver.native_run import DATABASE
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
+from lsmtune.model.distribution import Distribution
 from lsmtune.model.measurement import Interval, Latency
 from lsmtune.model.metrics import LATENCIES, PERCENTILES
 from lsmtune.model.request import RunRequest
-from lsmtune.model.workload import (
-    Distribution,
-    Durability,
-    Mix,
-    Phase,
-    PhaseKind,
-    Workload,
-    YcsbKeys,
-)
+from lsmtune.model.workload import Durability, Mix, Phase, PhaseKind, Workload, YcsbKeys
 from lsmtune.programs.output import (
     cannot,
     check_closed_loop,

@@ -23,7 +23,7 @@ from lsmtune.model.workload import PhaseKind, Workload
 from lsmtune.proof.calibration import Calibration, calibration_of, calibration_pairs
 from lsmtune.proof.crash_test import CrashTest, kept_crash_tests
 from lsmtune.report.tables import GAIN, Arm, RunRow
-from lsmtune.search.mirror import TrialJudgement
+from lsmtune.search.in_memory_study import TrialJudgement
 from lsmtune.search.searcher import OUTCOME, PUT_BACK
 from lsmtune.space.parameter import Parameter
 from lsmtune.study.build import parse_stored_spec

@@ -310,14 +310,7 @@ def _within(error: InputError, field: str, source: str) -> InputError:
     """`error` of the fields at `field`; what a file of its own has wrong stays as it is."""
     if error.source != source:
         return error
-    return InputError(
-        source,
-        ".".join(part for part in (field, error.field) if part),
-        found=error.found,
-        allowed=error.allowed,
-        nearest=error.nearest,
-        why=error.why,
-    )
+    return error.but(field=".".join(part for part in (field, error.field) if part))
 
 
 def make_goal(study: StudyModel, workloads: tuple[WeightedWorkload, ...], source: str) -> Goal:
