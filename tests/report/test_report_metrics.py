@@ -107,6 +107,7 @@ def test_an_entry_is_whole(metric: Any) -> None:
         or metric.name.endswith(("_amplification", "flushes", "compactions", "_hits", "_misses"))
     )
     assert BY_NAME[metric.name] is metric
+    assert bool(metric.bench) == ("bench" in metric.shown)
     assert text.metric_label(metric.name)
 
 

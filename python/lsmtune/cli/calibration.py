@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from lsmtune.cli.live import tune_display
@@ -40,6 +39,8 @@ from lsmtune.proof.calibration import (
     seconds_for,
     smallest_effect,
 )
+from lsmtune.report.document import Table, numbers, words
+from lsmtune.report.terminal import terminal_table
 from lsmtune.units import format_duration
 from lsmtune.workloads.stated import size_flags, sizes_for
 
@@ -171,8 +172,7 @@ def _too_short(asked: CalibrationRequest, found: list[Calibration]) -> InputErro
     return InputError("--calibrate", found=time_text, allowed=f"{wanted}, {shorter}", why=why)
 
 
-# ----------
-# A calibration as a document and for people. Pure; nothing here is printed.
+# --- A calibration as a document and for people. Pure; nothing here is printed
 
 BUDGETS_S = (60, 600, 3600)
 EFFECTS = (0.05, 0.01)
@@ -253,26 +253,27 @@ def _pairs_text(found: Calibration) -> str:
     return f"by {found.method.value}: {found.pairs} pair{'' if found.pairs == 1 else 's'}{time}"
 
 
-def _table(found: Calibration) -> Table:
+def _table(found: Calibration) -> RenderableType:
     """Deviations of runs and of pairs, and the smallest difference provable in each time."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("metric", no_wrap=True)
     times = (f"in {format_duration(budget_s)}" for budget_s in BUDGETS_S)
-    for name in ("runs", "pairs", "autocorr.", *times):
-        table.add_column(name, justify="right", no_wrap=True)
+    rows: list[tuple[str, ...]] = []
     for name, noise in found.metrics.items():
         if _hardly_varies(noise):
             continue
         provable = (smallest_effect(found, name, budget_s, CONFIDENCE) for budget_s in BUDGETS_S)
         lag = noise.autocorrelation
-        table.add_row(
-            name,
-            _per_cent(noise.run_log_sd),
-            _per_cent(noise.pair_log_sd),
-            "-" if lag is None else f"{lag:+.2f}",
-            *("nothing" if effect is None else _per_cent(effect) for effect in provable),
+        rows.append(
+            (
+                name,
+                _per_cent(noise.run_log_sd),
+                _per_cent(noise.pair_log_sd),
+                "-" if lag is None else f"{lag:+.2f}",
+                *("nothing" if effect is None else _per_cent(effect) for effect in provable),
+            )
         )
-    return table
+    return terminal_table(
+        Table((*words("metric"), *numbers("runs", "pairs", "autocorr.", *times)), rows)
+    )
 
 
 def _hardly_varies(noise: MetricNoise) -> bool:

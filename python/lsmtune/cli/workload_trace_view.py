@@ -16,8 +16,7 @@ from lsmtune.workloads.file import workload_document
 from lsmtune.workloads.parameter import WorkloadFamily
 from lsmtune.workloads.stated import Stated
 
-# ----------
-# What `lsmtune workload show` prints: a workload, its parameters, and the figures it stands on.
+# --- What `lsmtune workload show` prints: a workload, its parameters, and the figures it stands on
 
 _NOT_PUBLISHED = "not published"
 
@@ -76,8 +75,7 @@ def _shown(value: object) -> str:
     return "(not set)" if value is None else str(value)
 
 
-# ----------
-# What the commands for traces say: lines for people, documents for programs. Prints nothing.
+# --- What the commands for traces say: lines for people, documents for programs. Prints nothing
 
 _HOTTEST = (1, 10, 100, 1000, 10_000)
 _CACHE_SHARES = (0.001, 0.01, 0.1)

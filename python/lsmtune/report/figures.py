@@ -96,8 +96,7 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-# ----------
-# Plotly figures of the search and the proof as plain data, from analysis' tables.
+# --- Plotly figures of the search and the proof as plain data, from analysis' tables
 
 _COLOR = {Arm.BASELINE: "--baseline", Arm.TUNED: "--tuned"}
 _NAME = {Arm.BASELINE: "baseline", Arm.TUNED: "tuned"}

@@ -1,4 +1,4 @@
-"""The verdict in words, the same words in every format."""
+"""The sentences of a study's report, the same in every form."""
 
 from __future__ import annotations
 
@@ -99,8 +99,7 @@ def _unfinished(analysis: StudyAnalysis) -> Headline:
     return Headline("open", "Unfinished", "No verdict yet", lead, detail)
 
 
-# ----------
-# Sentences that the page and the Markdown report share.
+# --- Sentences that the page and the Markdown report share
 
 _QUESTIONS = {
     "ped-anova": "how much each parameter tells the best trials from all trials",
@@ -172,8 +171,7 @@ def rung_name(row: RungRow) -> str:
     return f"rung {row.rung}, {text.reached(Censored(row.rung, row.at_s, row.at_keys))}"
 
 
-# ----------
-# Burst, sustained and drain as tables: grouped by phase, in words.
+# --- Burst, sustained and drain as tables: grouped by phase, in words
 
 
 def performance_label(metric: str) -> str:
@@ -182,8 +180,7 @@ def performance_label(metric: str) -> str:
     return (known.short if known else "") or text.metric_label(metric)
 
 
-# ----------
-# Sentences on anchors, noise, the proof and the conditions, which all reports share.
+# --- Sentences on anchors, noise, the proof and the conditions, which all reports share
 
 _SEARCHED = "from the search; the gain is in the verdict"
 _NOT_PROVED = "from the search; only a proof tells the gain"
