@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from lsmtune.cli import calibration as calibration_module
 from lsmtune.cli import findings
 from lsmtune.cli.engines import Listing
 from lsmtune.cli.findings import Finding, Level
@@ -23,6 +22,7 @@ from lsmtune.machine.filesystem import Mount
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome, RunError
 from lsmtune.model.request import RunRequest
+from lsmtune.proof import standalone as calibration_module
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "study"))
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lsmtune.experiment.place import candidate_first
+from lsmtune.experiment.schedule import candidate_first
 from lsmtune.model.goal import Objective
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.verdict import Tally, judge

@@ -110,7 +110,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Arm:
+class RunnerChoice:
     """One way to perform the runs; `warnings` are what to know of it, `note` of its figures."""
 
     name: str
@@ -132,11 +132,11 @@ class Missing:
 class Arms:
     """The runners of a comparison, lsmtune's own first, and those that take no part."""
 
-    arms: tuple[Arm, ...]
+    arms: tuple[RunnerChoice, ...]
     missing: tuple[Missing, ...] = ()
 
 
-def native_arm(engine: str, library: Path | None) -> Arm:
+def native_runner(engine: str, library: Path | None) -> RunnerChoice:
     """lsmtune's driver. Raises InputError when there is none, or no library of `engine`."""
     from lsmtune.cli.choices import chosen_engine
     from lsmtune.driver.conversation import find_driver
@@ -144,10 +144,10 @@ def native_arm(engine: str, library: Path | None) -> Arm:
 
     driver = find_driver()
     identity, warnings = chosen_engine(engine, library, driver)
-    return Arm(NATIVE, NativeRunner(driver), identity, warnings)
+    return RunnerChoice(NATIVE, NativeRunner(driver), identity, warnings)
 
 
-def program_arm(asked: Asked, engine: str, workload: Workload) -> Arm:
+def program_runner(asked: Asked, engine: str, workload: Workload) -> RunnerChoice:
     """The program that `asked` names.
 
     Raises InputError where it is not found or does not know an argument, and for what it cannot
@@ -168,29 +168,30 @@ def program_arm(asked: Asked, engine: str, workload: Workload) -> Arm:
     if said.build is not None:
         identity = EngineIdentity(engine, said.version, str(found.path), said.build)
     runner = ProgramRunner(program, found, asked.arguments)
-    return Arm(program.name, runner, identity, warnings, program.info.note)
+    return RunnerChoice(program.name, runner, identity, warnings, program.info.note)
 
 
-def one_arm(asked: Asked, engine: str, library: Path | None, workload: Workload) -> Arm:
+def one_runner(asked: Asked, engine: str, library: Path | None, workload: Workload) -> RunnerChoice:
     """The one runner that `asked` names: lsmtune's driver, or a program.
 
-    Raises what `native_arm` and `program_arm` raise, and InputError for a library beside a program.
+    Raises what `native_runner` and `program_runner` raise, and InputError for a library beside a
+    program.
     """
     if asked.runner == NATIVE:
-        return native_arm(engine, library)
+        return native_runner(engine, library)
     if library is not None:
         why = f"{asked.runner} carries an engine of its own"
         raise InputError("--library", found=str(library), why=why, allowed="--program PATH")
-    return program_arm(asked, engine, workload)
+    return program_runner(asked, engine, workload)
 
 
-def all_arms(engine: str, library: Path | None, workload: Workload) -> Arms:
+def all_runners(engine: str, library: Path | None, workload: Workload) -> Arms:
     """lsmtune's driver and every program that can perform `workload` on `engine`."""
-    arms = [native_arm(engine, library)]
+    arms = [native_runner(engine, library)]
     missing: list[Missing] = []
     for name in PROGRAM_INFOS:
         try:
-            arms.append(program_arm(Asked(name), engine, workload))
+            arms.append(program_runner(Asked(name), engine, workload))
         except InputError as error:
             missing.append(Missing(name, _why(error, name)))
     return Arms(tuple(arms), tuple(missing))
@@ -200,7 +201,7 @@ def _why(error: InputError, name: str) -> str:
     return str(error).removeprefix(f"{RUNNER_FLAG} {name}: ")
 
 
-def turns(arms: Sequence[Arm], repeat: int) -> list[Arm]:
+def turns(arms: Sequence[RunnerChoice], repeat: int) -> list[RunnerChoice]:
     """The order of the runners in one repeat: every other one backwards, so that drift evens."""
     return list(arms) if repeat % 2 == 0 else list(reversed(arms))
 
@@ -270,12 +271,12 @@ def _bench(
     seeds = range(seed, seed + repeat)
     bench = Bench(config, chosen, limits, seeds, directory or Path.cwd())
     if asked.runner == ALL:
-        _compare(bench, all_arms(engine, library, chosen), as_json=as_json)
+        _compare(bench, all_runners(engine, library, chosen), as_json=as_json)
         return
-    measure_one(bench, one_arm(asked, engine, library, chosen), as_json=as_json)
+    measure_one(bench, one_runner(asked, engine, library, chosen), as_json=as_json)
 
 
-def _doubtful(bench: Bench, arm: Arm) -> list[str]:
+def _doubtful(bench: Bench, arm: RunnerChoice) -> list[str]:
     """What speaks against the configuration, said at once."""
     from lsmtune.cli.guard import doubts
 
@@ -287,7 +288,7 @@ def _doubtful(bench: Bench, arm: Arm) -> list[str]:
     return found
 
 
-def measure_one(bench: Bench, arm: Arm, *, as_json: bool) -> None:
+def measure_one(bench: Bench, arm: RunnerChoice, *, as_json: bool) -> None:
     """Measure with one runner, and print what it found. Raises where a run did not end well."""
     from lsmtune.cli.bench_result import bench_document, bench_view
     from lsmtune.cli.output import failure
@@ -337,11 +338,11 @@ def _compare(bench: Bench, arms: Arms, *, as_json: bool) -> None:
 class _Settling:
     """Settles what each run left by lsmtune's own driver, `native`, and keeps its bytes."""
 
-    native: Arm
+    native: RunnerChoice
     found: dict[str, list[int]] = field(default_factory=dict)
     why_not: dict[str, str] = field(default_factory=dict)
 
-    def after(self, arm: Arm, request: RunRequest, measurement: Measurement) -> None:
+    def after(self, arm: RunnerChoice, request: RunRequest, measurement: Measurement) -> None:
         """Settles the database of a run that ended well, while it is there."""
         from lsmtune.cli.bench_compare import settled_bytes
 
@@ -361,8 +362,8 @@ class _Settling:
 
 def measure(
     bench: Bench,
-    arms: Sequence[Arm],
-    after: Callable[[Arm, RunRequest, Measurement], None] | None = None,
+    arms: Sequence[RunnerChoice],
+    after: Callable[[RunnerChoice, RunRequest, Measurement], None] | None = None,
 ) -> dict[str, list[Measurement]]:
     """One Measurement per seed and runner, the runners in turns.
 

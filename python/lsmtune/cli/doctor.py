@@ -37,7 +37,7 @@ from lsmtune.model.request import SEED_MAX
 from lsmtune.workloads.stated import WORKLOAD_NAMES
 
 if TYPE_CHECKING:
-    from lsmtune.cli.calibration import CalibrationRequest
+    from lsmtune.proof.standalone import CalibrationRequest
 
 COMMAND = "doctor"
 CALIBRATE_FLAG = "--calibrate"
@@ -152,9 +152,9 @@ class _Given:
 
     def request(self, time: str) -> CalibrationRequest:
         """What is to be calibrated. Raises InputError."""
-        from lsmtune.cli.calibration import CalibrationRequest
         from lsmtune.cli.choices import chosen_engine
         from lsmtune.driver.conversation import find_driver
+        from lsmtune.proof.standalone import CalibrationRequest
 
         time_s, allowed = duration_of(CALIBRATE_FLAG, time), ", ".join(STUDY_ENGINES)
         if self.engine is None:
@@ -201,13 +201,9 @@ def _calibrated(asked: CalibrationRequest, directory: Path, *, quiet: bool) -> d
 
     Raises typer.Exit when interrupted.
     """
-    from lsmtune.cli.calibration import (
-        calibrated,
-        calibration_display,
-        calibration_document,
-        calibration_view,
-    )
+    from lsmtune.cli.calibration import calibration_display, calibration_document, calibration_view
     from lsmtune.cli.output import stop_on_interrupt
+    from lsmtune.proof.standalone import calibrated
 
     for warning in asked.warnings:
         typer.echo(f"lsmtune: warning: {warning}", err=True)

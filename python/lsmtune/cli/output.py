@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
 
 import typer
 
 from lsmtune.errors import ExitStatus, InputError, LsmtuneError
+from lsmtune.machine.files import write_whole
 from lsmtune.model.measurement import Measurement, Outcome, RunError
 from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
 from lsmtune.stats.sequential import pairs_at_least
@@ -29,17 +29,13 @@ def check_file(path: Path) -> None:
 def write_file(path: Path, text: str) -> None:
     """Replace `path` by `text`. Raises InputError that names `source`; `path` is then as it was."""
     check_file(path)
-    # A pipe or a device is written into; only a file is replaced.
-    whole = path.is_file() or not path.exists()
-    target = path.with_name(f".{path.name}.{os.getpid()}.partial") if whole else path
     try:
-        target.write_text(text, encoding="utf-8")
-        if whole:
-            target.replace(path)
+        # A pipe or a device is written into; only a file is replaced.
+        if path.is_file() or not path.exists():
+            write_whole(path, text)
+        else:
+            path.write_text(text, encoding="utf-8")
     except OSError as error:
-        if whole:
-            with suppress(OSError):  # what is told is why it could not be written
-                target.unlink()
         raise InputError(str(path), why=f"cannot be written: {error.strerror}") from error
 
 

@@ -23,6 +23,8 @@ PAIRS_FLAG = "--pairs"
 PAIRS_DEFAULT = 30
 CONFIDENCE_DEFAULT = "95%"
 NO_CRASH_TEST_FLAG = "--no-crash-test"
+BASELINE_LIBRARY_FLAG = "--baseline-library"
+CANDIDATE_LIBRARY_FLAG = "--candidate-library"
 AUTO = "auto"
 _CONFIDENCE_LOW, _CONFIDENCE_HIGH = 0.5, 0.9999
 METHODS = (AUTO, *(method.value for method in PairMethod))
@@ -43,6 +45,20 @@ BaselineOption = Annotated[
     str | None,
     typer.Option(
         "--baseline", metavar="CONFIG", help="What it is compared with; default if unset."
+    ),
+]
+BaselineLibraryOption = Annotated[
+    Path | None,
+    typer.Option(
+        BASELINE_LIBRARY_FLAG, metavar="PATH", help="The engine's library of the baseline alone."
+    ),
+]
+CandidateLibraryOption = Annotated[
+    Path | None,
+    typer.Option(
+        CANDIDATE_LIBRARY_FLAG,
+        metavar="PATH",
+        help="The engine's library of the candidate alone: may I upgrade?",
     ),
 ]
 MetricOption = Annotated[

@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lsmtune.experiment.measurer import Measurer
-from lsmtune.experiment.place import Arm, Place, ProofObserver, Stream, candidate_first, derive_seed
+from lsmtune.experiment.observer import Observer
+from lsmtune.experiment.schedule import Arm, Slot, Stream, candidate_first, derive_seed
 from lsmtune.experiment.store import Role
-from lsmtune.model.config import Config
 from lsmtune.model.goal import Goal
 from lsmtune.model.request import PairMethod
 from lsmtune.model.verdict import Verdict, VerdictOutcome
@@ -61,11 +61,11 @@ class ProofPlan:
 
 
 def prove(
-    baseline: Config,
-    candidate: Config,
+    baseline: Arm,
+    candidate: Arm,
     goal: Goal,
     measurer: Measurer,
-    observer: ProofObserver,
+    observer: Observer,
     *,
     study_seed: int,
     plan: ProofPlan,
@@ -83,13 +83,15 @@ def prove(
     - when the candidate fails, since it can no longer be better, or the baseline fails more than
       `tally.FAILURES_TOLERATED` times. A pair with a failed run is left out and counted.
 
-    Pairs of the same two configurations and the same method that the folder holds already count, in
+    Pairs of the same two arms and the same method that the folder holds already count, in
     the order of their numbers, so that a proof goes on where it ended, also with more pairs than
     were planned at first; a pair that was cut off is run anew on another seed.
 
     None when the measurer's stop event ended it before anything was clear. Raises as
     `Measurer.measure` does.
     """
+    for arm in (baseline, candidate):
+        measurer.refuse_other_build(arm.engine)
     observer.proof_started(plan.pairs)
     return _Proof(baseline, candidate, goal, measurer, observer, study_seed, plan).run()
 
@@ -97,22 +99,22 @@ def prove(
 class _Proof:
     def __init__(
         self,
-        baseline: Config,
-        candidate: Config,
+        baseline: Arm,
+        candidate: Arm,
         goal: Goal,
         measurer: Measurer,
-        observer: ProofObserver,
+        observer: Observer,
         study_seed: int,
         plan: ProofPlan,
     ) -> None:
-        self._configs = {Role.PROOF_BASELINE: baseline, Role.PROOF_CANDIDATE: candidate}
+        self._arms = {Role.PROOF_BASELINE: baseline, Role.PROOF_CANDIDATE: candidate}
         self._goal = goal
         self._measurer = measurer
         self._observer = observer
         self._study_seed = study_seed
         self._plan = plan
         store = measurer.folder.measurements
-        self._stored = stored_pairs(store, baseline, candidate, measurer.workloads)
+        self._stored = stored_pairs(store, baseline, candidate, len(measurer.workloads))
         self._next = next_number(store)
         self._told = ""
 
@@ -145,7 +147,7 @@ class _Proof:
         """The method; what keeps it from being the usual one is told once a pair is lost by it."""
         scout = next((p for p in self._stored if p.is_of(PairMethod.SLICES)), None)
         runs = [] if scout is None else [run.measurement for run in scout.runs]
-        workloads, native = self._measurer.all_workloads, self._measurer.native
+        workloads, native = self._measurer.workloads, self._measurer.native
         choice = choose(self._plan.method, workloads, native=native, scout=runs)
         if choice.why and scout is not None and choice.why != self._told:
             self._told = choice.why
@@ -174,8 +176,11 @@ class _Proof:
         if candidate_first(self._study_seed, number):
             roles.reverse()
         sides: dict[Role, Side] = dict.fromkeys(roles, ())
-        for workload in range(self._measurer.workloads):
-            first, second = (self._arm(role, number, workload) for role in roles)
+        for workload in range(len(self._measurer.workloads)):
+            first, second = (
+                (self._arms[role], Slot(role, number, pair=number, workload=workload))
+                for role in roles
+            )
             if self._measurer.stop.is_set():
                 return False
             runs = self._measurer.measure_pair(
@@ -191,9 +196,6 @@ class _Proof:
         pair = Pair(number, sides[Role.PROOF_BASELINE], sides[Role.PROOF_CANDIDATE])
         self._stored.append(pair)
         return True
-
-    def _arm(self, role: Role, number: int, workload: int) -> Arm:
-        return self._configs[role], Place(role, index=number, pair=number, workload=workload)
 
     def _slices(self) -> int:
         """As many as suit the length of the phases; 0 before anything is known of that."""

@@ -12,10 +12,11 @@ from functools import partial
 from lsmtune.driver.runner import Runner
 from lsmtune.errors import InputError
 from lsmtune.experiment.folder import StudyFolder
-from lsmtune.experiment.measurer import Clock, Measurer, loaded_databases
-from lsmtune.experiment.place import Place, Stream, derive_seed
+from lsmtune.experiment.measurer import Measurer, loaded_databases
+from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import OF_BASELINE, Role, StoredMeasurement
-from lsmtune.model.config import EngineIdentity, OptionValue
+from lsmtune.machine.files import Clock
+from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.proof.crash_test import CrashTest, Survived, survived
@@ -138,19 +139,20 @@ class _Tuning:
         self._told_best: tuple[int, int] | None = None
         self._trials = Trials(folder, spec.space, self._searcher())
         workloads = [weighted.workload for weighted in spec.workloads]
+        self._engine = engine
         self._measurer = Measurer(
             folder,
             runner,
-            engine,
             workloads,
             spec.limits,
             observer,
             stop,
             clock,
-            loaded_databases(folder, runner, spec.databases.size_bytes, observer)
+            loaded_databases(folder.path, runner, spec.databases.size_bytes, observer)
             if spec.databases.reuse
             else None,
         )
+        self._measurer.refuse_other_build(engine)
         self._runner = TrialRunner(spec, self._measurer, self._trials)
         self._again = Again(spec, self._measurer)
         self._changes = ChangeTeller(spec.goal, observer)
@@ -269,18 +271,18 @@ class _Tuning:
     def _measure_baseline(self) -> bool:
         """The values that trials are shown against; False when interrupted."""
         rows = self._folder.measurements.of(Role.BASELINE)
-        stored = stored_baseline(rows, self._spec.goal, self._measurer.workloads)
+        stored = stored_baseline(rows, self._spec.goal, len(self._measurer.workloads))
         fresh = not stored.runs
-        for workload in range(len(stored.runs), self._measurer.workloads):
+        for workload in range(len(stored.runs), len(self._measurer.workloads)):
             seed = derive_seed(self._spec.seed, Stream.BASELINE, len(rows))
-            place = Place(Role.BASELINE, index=len(rows), workload=workload)
+            place = Slot(Role.BASELINE, index=len(rows), workload=workload)
             run = None
             if not self._stop.is_set():
-                run = self._measurer.measure(self._baseline, seed, place)
+                run = self._measurer.measure(self._arm(self._baseline), seed, place)
             if run is None:
                 return False
             rows.append(run)
-            stored = stored_baseline(rows, self._spec.goal, self._measurer.workloads)
+            stored = stored_baseline(rows, self._spec.goal, len(self._measurer.workloads))
             if len(stored.runs) <= workload:
                 raise without_baseline(self._spec, run.measurement)
         if not fresh:
@@ -297,7 +299,7 @@ class _Tuning:
         """Learn how noisy the machine is, before the first trial; False when interrupted."""
         calibrate_study(
             self._spec,
-            self._baseline,
+            self._arm(self._baseline),
             self._measurer,
             self._observer,
             round_s=self._baseline_wall_s or 0.0,
@@ -367,7 +369,7 @@ class _Tuning:
     def _run_anchor(self) -> bool:
         """Run the baseline once more, and see whether the machine is still the same."""
         self._begin()
-        runs = self._again.anchor(self._anchors, self._baseline, self._longest_run_s())
+        runs = self._again.anchor(self._anchors, self._arm(self._baseline), self._longest_run_s())
         if runs is None:
             return False
         self._anchors += 1
@@ -386,7 +388,7 @@ class _Tuning:
         self._begin()
         trial = self._seen.trials[number]
         repeat = len(trial.rounds)
-        runs = self._again.trial(number, repeat, trial.config, self._longest_run_s())
+        runs = self._again.trial(number, repeat, self._arm(trial.config), self._longest_run_s())
         found = None if runs is None else round_of(runs, self._spec, self._feasibility)
         if found is None:
             return False
@@ -399,6 +401,9 @@ class _Tuning:
         self._observer.trial_repeated(number, judged.end, judged.runs)
         self._tell_best()
         return True
+
+    def _arm(self, config: Config) -> Arm:
+        return Arm(self._engine, config)
 
     def _begin(self) -> None:
         """Before the first run of this session's search."""
@@ -426,7 +431,7 @@ class _Tuning:
         plan = TrialPlan(
             asked.number,
             self._progress.trials(),
-            candidate_config(self._spec, asked.number, asked.values),
+            self._arm(candidate_config(self._spec, asked.number, asked.values)),
             derive_seed(self._spec.seed, Stream.TRIAL, asked.number),
             self._longest_run_s(),
             judgement.drift.factor_now(),
@@ -478,8 +483,8 @@ class _Tuning:
         if spec.budget.time_s is not None:
             deadline_s = spec.budget.time_s - self._measurer.spent_s()
         verdict = prove(
-            self._baseline,
-            best.config,
+            self._arm(self._baseline),
+            self._arm(best.config),
             spec.goal,
             self._measurer,
             self._observer,
@@ -502,7 +507,11 @@ class _Tuning:
         if verdict is None or best is None:
             return None if verdict is None else Survived(verdict)
         return survived(
-            verdict, best.config, self._measurer, self._observer, study_seed=self._spec.seed
+            verdict,
+            self._arm(best.config),
+            self._measurer,
+            self._observer,
+            study_seed=self._spec.seed,
         )
 
     def _judged_by_constraints(self, verdict: Verdict, best: BestTrial) -> Verdict:
@@ -510,7 +519,9 @@ class _Tuning:
 
         The search saw one run, which may have kept a limit by luck.
         """
-        sides = stored_sides(self._folder.measurements, Role.PROOF_CANDIDATE, best.config)
+        sides = stored_sides(
+            self._folder.measurements, Role.PROOF_CANDIDATE, self._arm(best.config)
+        )
         pairs = [[run.measurement for run in side] for side in sides.values()]
         whole = [runs for runs in pairs if self._spec.goal.values(runs) is not None]
         broken = Counter(

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lsmtune.experiment.measurer import Measurer
+from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.goal import Goal
@@ -148,7 +149,7 @@ SHARE_MAX = 0.1
 
 def calibrate_study(
     spec: Spec,
-    baseline: Config,
+    baseline: Arm,
     measurer: Measurer,
     observer: TuneObserver,
     *,
