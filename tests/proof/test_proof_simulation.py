@@ -21,7 +21,7 @@ from lsmtune.model.request import PairMethod
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof import paired
 from lsmtune.proof.paired import ProofPlan, prove
-from lsmtune.proof.verdict import Effort
+from lsmtune.proof.verdict import SampleSize
 
 PROOFS = 200
 PAIRS = 12
@@ -116,7 +116,7 @@ def outcomes(
 @pytest.fixture(autouse=True)
 def _without_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it would take is simulated itself, which is too much for hundreds of proofs."""
-    monkeypatch.setattr(paired, "effort", lambda *_arguments: Effort())
+    monkeypatch.setattr(paired, "sample_size_wanted", lambda *_arguments: SampleSize())
 
 
 @pytest.mark.parametrize("noise", [drifting, quiet])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -31,9 +31,13 @@ from lsmtune.cli.flags import (
     config_of,
     limits_of,
 )
+from lsmtune.driver.messages import Message
 from lsmtune.driver.runner import Runner
 from lsmtune.engines.workload_options import with_page_cache
 from lsmtune.errors import InputError, nearest_name
+from lsmtune.experiment.observer import Observer
+from lsmtune.experiment.repeats import After, measure_repeats
+from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest
@@ -201,11 +205,6 @@ def _why(error: InputError, name: str) -> str:
     return str(error).removeprefix(f"{RUNNER_FLAG} {name}: ")
 
 
-def turns(arms: Sequence[RunnerChoice], repeat: int) -> list[RunnerChoice]:
-    """The order of the runners in one repeat: every other one backwards, so that drift evens."""
-    return list(arms) if repeat % 2 == 0 else list(reversed(arms))
-
-
 # ----------
 # `lsmtune bench`: measure one configuration under one workload.
 
@@ -342,7 +341,7 @@ class _Settling:
     found: dict[str, list[int]] = field(default_factory=dict)
     why_not: dict[str, str] = field(default_factory=dict)
 
-    def after(self, arm: RunnerChoice, request: RunRequest, measurement: Measurement) -> None:
+    def after(self, arm: Arm, request: RunRequest, measurement: Measurement) -> None:
         """Settles the database of a run that ended well, while it is there."""
         from lsmtune.cli.bench_compare import settled_bytes
 
@@ -350,9 +349,9 @@ class _Settling:
             return
         size, why = settled_bytes(self.native.runner, self.native.engine, request)
         if size is None:
-            self.why_not[arm.name] = why
+            self.why_not[arm.label] = why
         else:
-            self.found.setdefault(arm.name, []).append(size)
+            self.found.setdefault(arm.label, []).append(size)
 
     def warnings(self) -> list[str]:
         """Whose databases could not be settled, and why."""
@@ -360,52 +359,41 @@ class _Settling:
         return [f"{lead} {name}: {why}" for name, why in self.why_not.items()]
 
 
+class _Progress(Observer):
+    """What the display shows: the run that is on, by which runner, and the how manieth it is."""
+
+    def __init__(self, bench: Bench, runners: Sequence[RunnerChoice]) -> None:
+        from lsmtune.cli.tune_progress import RunProgress
+
+        self.run = RunProgress(bench.workload)
+        self.title = ""
+        self._bench = bench
+        self._several = len(runners) > 1
+
+    def run_started(self, slot: Slot, arm: Arm, workload: Workload) -> None:
+        """A run begins."""
+        self.run.restart(workload)
+        by = f" by {arm.label}" if arm.label != NATIVE or self._several else ""
+        number = f"run {slot.repeat + 1} of {len(self._bench.seeds)}"
+        self.title = f"{arm.engine.name} {workload.name}{by}, {number}"
+
+    def run_message(self, message: Message) -> None:
+        """The driver said something."""
+        self.run.message(message)
+
+
 def measure(
-    bench: Bench,
-    arms: Sequence[RunnerChoice],
-    after: Callable[[RunnerChoice, RunRequest, Measurement], None] | None = None,
+    bench: Bench, runners: Sequence[RunnerChoice], after: After | None = None
 ) -> dict[str, list[Measurement]]:
-    """One Measurement per seed and runner, the runners in turns.
-
-    A runner ends at a measurement that is `invalid`, as all others of it would be. `after` is
-    called after each run, while its folder is there.
-    """
+    """One Measurement per seed and runner, the runners in turns, shown while it lasts."""
     from lsmtune.cli.live import bench_display
-    from lsmtune.cli.tune_progress import RunProgress
-    from lsmtune.experiment.files import explained, run_directory
 
-    progress = RunProgress(bench.workload)
-    found: dict[str, list[Measurement]] = {arm.name: [] for arm in arms}
-    now = arms[0]
-
-    def title() -> str:
-        runs = len(bench.seeds)
-        number = min(len(found[now.name]) + 1, runs)
-        by = f" by {now.name}" if now.name != NATIVE or len(arms) > 1 else ""
-        return f"{now.engine.name} {bench.workload.name}{by}, run {number} of {runs}"
-
-    with bench_display(progress, title), explained(bench.parent):
-        bench.parent.mkdir(parents=True, exist_ok=True)
-        for repeat, seed in enumerate(bench.seeds):
-            for now in turns(arms, repeat):
-                if _is_over(found[now.name]):
-                    continue
-                progress.restart(bench.workload)
-                with run_directory(bench.parent) as directory:
-                    request = RunRequest(
-                        now.engine, bench.config, bench.workload, seed, directory, bench.limits
-                    )
-                    measurement = now.runner.run(request, progress.message)
-                    found[now.name].append(measurement)
-                    if after is not None:
-                        after(now, request, measurement)
-            if all(_is_over(runs) for runs in found.values()):
-                break
-    return found
-
-
-def _is_over(runs: Sequence[Measurement]) -> bool:
-    return bool(runs) and runs[-1].outcome is Outcome.INVALID
+    progress = _Progress(bench, runners)
+    arms = [(each.runner, Arm(each.engine, bench.config, each.name)) for each in runners]
+    with bench_display(progress.run, lambda: progress.title):
+        return measure_repeats(
+            arms, bench.workload, bench.limits, bench.seeds, bench.parent, progress, after
+        )
 
 
 def _print(view: object) -> None:

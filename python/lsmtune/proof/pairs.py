@@ -12,7 +12,7 @@ from lsmtune.model.goal import Goal, outcome_of
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import PairMethod, slices_for
 from lsmtune.model.workload import Workload
-from lsmtune.proof.verdict import Tally
+from lsmtune.proof.verdict import PairValues
 
 Side = Sequence[StoredMeasurement]
 
@@ -111,7 +111,7 @@ def complete_pairs(pairs: Sequence[Pair], goal: Goal) -> list[Pair]:
     ]
 
 
-def tally_of(pairs: Sequence[Pair], goal: Goal) -> Tally:
+def pair_values(pairs: Sequence[Pair], goal: Goal) -> PairValues:
     """The values of the complete pairs, and the failures of the others."""
     complete = complete_pairs(pairs, goal)
     values = [(_value(goal, pair.baseline), _value(goal, pair.candidate)) for pair in complete]
@@ -124,7 +124,7 @@ def tally_of(pairs: Sequence[Pair], goal: Goal) -> Tally:
         )
         disqualified = f"the baseline failed in {failures} pairs: a run of it ended {last}"
     runs = [run.measurement for pair in pairs for run in pair.candidate]
-    return Tally(
+    return PairValues(
         baseline=[baseline for baseline, _ in values if baseline is not None],
         candidate=[candidate for _, candidate in values if candidate is not None],
         failed=failures,

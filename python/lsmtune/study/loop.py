@@ -35,10 +35,10 @@ from lsmtune.study.feasible import (
     without_baseline,
     without_mean,
 )
-from lsmtune.study.judging import Judgement, Seen
+from lsmtune.study.judging import Judgement, Observations
 from lsmtune.study.observer import (
     BestTrial,
-    ChangeTeller,
+    ChangeReporter,
     Progress,
     TuneObserver,
     TuneResult,
@@ -64,7 +64,7 @@ from lsmtune.study.stored import (
     trial_rounds,
     trial_runs,
 )
-from lsmtune.study.trials import Again, TrialPlan, TrialRunner, Trials
+from lsmtune.study.trials import Rounds, TrialPlan, TrialRunner, Trials
 
 _NO_PICK = "no trial met what pick.where asks of it"
 _NO_PRODUCT = "no trial has values above 0 of every objective that the pick weighs"
@@ -133,10 +133,10 @@ class _Tuning:
         self._budget = SearchBudget(
             spec.budget.trials, spec.budget.time_s, min(spec.proof.pairs, PAIRS_KEPT)
         )
-        self._seen = Seen(spec.goal)
+        self._observations = Observations(spec.goal)
         self._baseline_wall_s: float | None = None
-        self._come_to: tuple[Judgement, Progress] | None = None
-        self._told_best: tuple[int, int] | None = None
+        self._known_progress: tuple[Judgement, Progress] | None = None
+        self._announced_best: tuple[int, int] | None = None
         self._trials = Trials(folder, spec.space, self._searcher())
         workloads = [weighted.workload for weighted in spec.workloads]
         self._engine = engine
@@ -154,11 +154,11 @@ class _Tuning:
         )
         self._measurer.refuse_other_build(engine)
         self._runner = TrialRunner(spec, self._measurer, self._trials)
-        self._again = Again(spec, self._measurer)
-        self._changes = ChangeTeller(spec.goal, observer)
+        self._rounds = Rounds(spec, self._measurer)
+        self._changes = ChangeReporter(spec.goal, observer)
         self._anchors = 0
         self._anchors_s = 0.0
-        self._goes_on = False
+        self._search_begun = False
 
     def _searcher(self) -> Searcher:
         spec = self._spec
@@ -187,7 +187,7 @@ class _Tuning:
         self._resume()
         if not self._measure_baseline():
             return self._result(None, interrupted=True)
-        self._tell_best()
+        self._announce_best()
         try:
             reason = self._search()
         finally:
@@ -202,10 +202,10 @@ class _Tuning:
 
     @property
     def _progress(self) -> Progress:
-        judgement = self._seen.judgement
-        if self._come_to is None or self._come_to[0] is not judgement:
-            self._come_to = judgement, Progress(judgement, self._baseline_wall_s)
-        return self._come_to[1]
+        judgement = self._observations.judgement
+        if self._known_progress is None or self._known_progress[0] is not judgement:
+            self._known_progress = judgement, Progress(judgement, self._baseline_wall_s)
+        return self._known_progress[1]
 
     def _resume(self) -> None:
         """Bring folder, Searcher and memory to the same state, whatever a kill left."""
@@ -216,14 +216,14 @@ class _Tuning:
         self._remember_anchors(rows)
         for trial in runs.values():
             self._remember(trial)
-        judged = self._seen.judgement.trials
+        judged = self._observations.judgement.trials
         ends = {number: judged[number].end if number in judged else None for number in runs}
         reports = {number: trial.reports for number, trial in judged.items()}
         outcomes = self._trials.restore(ends, reports, self._start())
         for number in outcomes.keys() - judged.keys():
             # A trial that was pruned between two sizes has no run that says so.
             self._remember(runs[number], pruned=True)
-        self._changes.known(self._seen.judgement)
+        self._changes.known(self._observations.judgement)
         self._resumed = self._progress.trials()
         self._observer.study_started(spec, self._resumed)
         for note in spec.notes:
@@ -234,25 +234,25 @@ class _Tuning:
         found = trial_rounds(trial, self._spec, self._feasibility, pruned=pruned)
         if found is None:
             return
-        self._seen.add_trial(found)
+        self._observations.add_trial(found)
         last = trial.repeats.get(max(trial.repeats, default=0), [])
         if last and round_of(last, self._spec, self._feasibility) is None:
-            self._again.leave(last)
+            self._rounds.keep_unfinished(last)
 
     def _remember_anchors(self, rows: Sequence[StoredMeasurement]) -> None:
         """The whole series of anchors, among `rows`, and what a kill left of the last one."""
-        self._seen.forget_anchors()
-        self._seen.add_anchors(anchor_rounds(rows, self._spec.goal))
+        self._observations.forget_anchors()
+        self._observations.add_anchors(anchor_rounds(rows, self._spec.goal))
         for row in rows:
             if row.role in OF_BASELINE:
-                self._seen.note_attempt(row.id)
+                self._observations.note_attempt(row.id)
         anchors = [row for row in rows if row.role is Role.ANCHOR]
         self._anchors = 1 + max((row.repeat for row in anchors), default=-1)
         self._anchors_s = sum(row.wall_s for row in anchors)
         last = [row for row in anchors if row.repeat == self._anchors - 1]
         well = all(row.measurement.outcome is Outcome.OK for row in last)
         if last and well and len(last) < len(self._spec.workloads):
-            self._again.leave(last)
+            self._rounds.keep_unfinished(last)
             self._anchors -= 1
 
     def _start(self) -> list[dict[str, OptionValue]]:
@@ -303,7 +303,7 @@ class _Tuning:
             self._measurer,
             self._observer,
             round_s=self._baseline_wall_s or 0.0,
-            searched=bool(self._seen.trials),
+            searched=bool(self._observations.trials),
         )
         store = self._folder.measurements
         self._remember_anchors([row for role in OF_BASELINE for row in store.of(role)])
@@ -315,7 +315,7 @@ class _Tuning:
         self._baseline_value = self._spec.goal.value(runs)
         if self._baseline_values is None:
             raise without_mean(self._spec, runs)
-        self._baseline_wall_s, self._come_to = baseline.wall_s, None
+        self._baseline_wall_s, self._known_progress = baseline.wall_s, None
         options = self._baseline.options
         broken = [t for t, v in self._feasibility.violations(options, runs).items() if v > 0]
         refusal = self._feasibility.refusal_of(options)
@@ -351,55 +351,55 @@ class _Tuning:
     def _next(self) -> _Step | str:
         """What to run now, or why nothing is left. It follows from what is stored alone."""
         noise = self._spec.noise
-        again = self._again.left_trial()
-        if again is None:
-            again = self._seen.judgement.next_repeat(noise.repeats_max)
-        if again is not None:
-            return partial(self._repeat, again)
-        if self._again.left_anchor() or self._anchor_due():
+        repeated = self._rounds.unfinished_trial()
+        if repeated is None:
+            repeated = self._observations.judgement.next_repeat(noise.repeats_max)
+        if repeated is not None:
+            return partial(self._repeat, repeated)
+        if self._rounds.unfinished_anchor() or self._anchor_due():
             return self._run_anchor
         return self._budget.trials_end(self._progress.trials()) or self._run_trial
 
     def _anchor_due(self) -> bool:
         next_s = self._baseline_wall_s or 0.0
         spent_s, walls_s = self._measurer.spent_s(), self._progress.trial_walls_s
-        due = self._seen.anchor_due(self._spec.noise.anchor_every, self._anchors_s, next_s)
+        due = self._observations.anchor_due(self._spec.noise.anchor_every, self._anchors_s, next_s)
         return due and self._budget.holds(next_s, spent_s, walls_s)
 
     def _run_anchor(self) -> bool:
         """Run the baseline once more, and see whether the machine is still the same."""
         self._begin()
-        runs = self._again.anchor(self._anchors, self._arm(self._baseline), self._longest_run_s())
+        runs = self._rounds.anchor(self._anchors, self._arm(self._baseline), self._longest_run_s())
         if runs is None:
             return False
         self._anchors += 1
         self._anchors_s += sum(run.wall_s for run in runs)
-        self._seen.note_attempt(runs[-1].id)
-        self._seen.add_anchors(anchor_rounds(runs, self._spec.goal))
+        self._observations.note_attempt(runs[-1].id)
+        self._observations.add_anchors(anchor_rounds(runs, self._spec.goal))
         ended = runs[-1].measurement.outcome
         if ended is not Outcome.OK:
             self._observer.warning(f"anchor {self._anchors - 1}, a baseline run, ended {ended}")
-        self._changes.tell(self._seen.judgement)
-        self._tell_best()
+        self._changes.tell(self._observations.judgement)
+        self._announce_best()
         return True
 
     def _repeat(self, number: int) -> bool:
         """Run a trial once more."""
         self._begin()
-        trial = self._seen.trials[number]
+        trial = self._observations.trials[number]
         repeat = len(trial.rounds)
-        runs = self._again.trial(number, repeat, self._arm(trial.config), self._longest_run_s())
+        runs = self._rounds.trial(number, repeat, self._arm(trial.config), self._longest_run_s())
         found = None if runs is None else round_of(runs, self._spec, self._feasibility)
         if found is None:
             return False
-        self._seen.add_round(number, found)
+        self._observations.add_round(number, found)
         if found.outcome is not Outcome.OK:
             self._observer.warning(
                 f"trial {number} ended {found.outcome} when it was run again, and counts as such"
             )
-        judged = self._seen.judgement.trials[number]
+        judged = self._observations.judgement.trials[number]
         self._observer.trial_repeated(number, judged.end, judged.runs)
-        self._tell_best()
+        self._announce_best()
         return True
 
     def _arm(self, config: Config) -> Arm:
@@ -407,10 +407,10 @@ class _Tuning:
 
     def _begin(self) -> None:
         """Before the first run of this session's search."""
-        if not self._goes_on:
+        if not self._search_begun:
             # A verdict of an earlier session says nothing about what is searched from here on.
             self._folder.measurements.set_verdict(None)
-            self._goes_on = True
+            self._search_begun = True
 
     def _longest_run_s(self) -> float:
         walls_s = self._progress.trial_walls_s
@@ -425,7 +425,7 @@ class _Tuning:
 
     def _run_trial(self) -> bool:
         self._begin()
-        judgement = self._seen.judgement
+        judgement = self._observations.judgement
         self._trials.rejudge(judgement.for_searcher())
         asked = self._trials.ask()
         plan = TrialPlan(
@@ -444,15 +444,15 @@ class _Tuning:
         found = trial_rounds(trial, self._spec, self._feasibility, pruned=True)
         if found is None:
             raise ValueError(f"trial {asked.number} ended without a run")
-        self._seen.add_trial(found)
-        judgement = self._seen.judgement
+        self._observations.add_trial(found)
+        judgement = self._observations.judgement
         end = judgement.trials[asked.number].end
         self._trials.tell(asked.number, end)
         mistyped = unknown_option(self._spec, trial.all[-1].measurement)
         if mistyped is not None:
             raise mistyped
         self._observer.trial_finished(asked.number, end, best=judgement.best == asked.number)
-        self._tell_best()
+        self._announce_best()
         return True
 
     def _note_refused(self) -> None:
@@ -462,13 +462,13 @@ class _Tuning:
             self._folder.measurements.set_fact(REFUSED, dict(stored + self._refused))
             self._refused.clear()
 
-    def _tell_best(self) -> None:
+    def _announce_best(self) -> None:
         """Where another trial is the best now, or the best one was run again."""
         best, base = self._progress.best, self._baseline_value
         now = None if best is None else (best.number, best.runs)
-        if best is None or now == self._told_best:
+        if best is None or now == self._announced_best:
             return
-        self._told_best = now
+        self._announced_best = now
         # Of values that are not above zero a ratio says nothing.
         ratio = best.value / base if base is not None and min(base, best.value) > 0 else None
         self._observer.best_changed(best.number, best.value, ratio)

@@ -207,7 +207,7 @@ def verdict_document(verdict: Verdict) -> dict[str, object]:
     }
 
 
-class ChangeTeller:
+class ChangeReporter:
     """Remembers which changes the user knows of; those of earlier sessions were told then."""
 
     def __init__(self, goal: Goal, observer: TuneObserver) -> None:

@@ -30,30 +30,30 @@ from lsmtune.study.stored import TimeReports, TrialRuns, rung_workloads
 _REPEATS_RESERVED = 1000
 
 
-class Again:
+class Rounds:
     """Performs rounds; a round that was cut off is gone on with where it was left.
 
-    Rows of such rounds that the folder holds are given to `leave`.
+    Rows of such rounds that the folder holds are given to `keep_unfinished`.
     """
 
     def __init__(self, spec: Spec, measurer: Measurer) -> None:
         self._spec = spec
         self._measurer = measurer
-        self._left: dict[tuple[Role, int | None, int], list[StoredMeasurement]] = {}
+        self._unfinished: dict[tuple[Role, int | None, int], list[StoredMeasurement]] = {}
 
-    def leave(self, rows: Sequence[StoredMeasurement]) -> None:
+    def keep_unfinished(self, rows: Sequence[StoredMeasurement]) -> None:
         """These runs of one round are stored, and all ended well."""
         first = rows[0]
         if len(rows) < len(self._spec.workloads):
-            self._left[first.role, first.trial, first.repeat] = list(rows)
+            self._unfinished[first.role, first.trial, first.repeat] = list(rows)
 
-    def left_trial(self) -> int | None:
+    def unfinished_trial(self) -> int | None:
         """The trial of which a repeat is to be finished."""
-        return next((trial for role, trial, _ in self._left if role is Role.TRIAL), None)
+        return next((trial for role, trial, _ in self._unfinished if role is Role.TRIAL), None)
 
-    def left_anchor(self) -> bool:
+    def unfinished_anchor(self) -> bool:
         """Whether an anchor is to be finished."""
-        return any(role is Role.ANCHOR for role, _, _ in self._left)
+        return any(role is Role.ANCHOR for role, _, _ in self._unfinished)
 
     def trial(
         self, number: int, repeat: int, arm: Arm, deadline_s: float
@@ -73,7 +73,7 @@ class Again:
         self, place: Slot, arm: Arm, seed: int, deadline_s: float
     ) -> list[StoredMeasurement] | None:
         """One run per workload, up to one that does not end well."""
-        runs = self._left.get((place.role, place.trial, place.repeat), [])
+        runs = self._unfinished.get((place.role, place.trial, place.repeat), [])
         for workload in range(len(runs), len(self._spec.workloads)):
             if self._measurer.stop.is_set():
                 return None
@@ -84,7 +84,7 @@ class Again:
             runs.append(run)
             if run.measurement.outcome is not Outcome.OK:
                 break
-        self._left.pop((place.role, place.trial, place.repeat), None)
+        self._unfinished.pop((place.role, place.trial, place.repeat), None)
         return runs
 
 
