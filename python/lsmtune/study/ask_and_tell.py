@@ -1,4 +1,8 @@
-"""A trial of a Search: the handle that its caller holds, and what is known when it has ended."""
+"""Ask and tell: a Search proposes configurations, and its caller runs the trials.
+
+It is what a study does by itself, in pieces: nothing is judged or proved here. The words are those
+of a study file.
+"""
 
 from __future__ import annotations
 
@@ -109,19 +113,7 @@ def finite(source: str, field: str, value: object) -> float:
     return number
 
 
-# ----------
-# A Search on the disk: a folder like that of a study, its trials and what was told of them.
-#
-# The order of commits is that of a study: a trial is stored when it begins; when it ends, first
-# what was told of it, as a Measurement, and then its state. A kill can leave a running trial, with
-# or without a Measurement; the next session finishes it or tries it again.
-
-
-# ----------
-# The Search: asks a sampler for configurations, and is told what became of them.
-#
-# What a study does by itself, in pieces: the caller runs the trials, and nothing is judged or
-# proved here. The words are those of a study file.
+# --- the Search
 
 FAILURES = (
     Outcome.INVALID,

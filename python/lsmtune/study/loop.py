@@ -6,7 +6,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from lsmtune.driver.runner import Runner
@@ -18,15 +17,12 @@ from lsmtune.experiment.store import OF_BASELINE, Role, StoredMeasurement
 from lsmtune.machine.files import Clock
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.measurement import Outcome
-from lsmtune.model.verdict import Verdict, VerdictOutcome
-from lsmtune.proof.crash_test import CrashTest, Survived, survived
-from lsmtune.proof.paired import ProofPlan, prove
-from lsmtune.proof.pairs import stored_sides
+from lsmtune.model.verdict import Verdict
+from lsmtune.proof.crash_test import CrashTest, Survived
 from lsmtune.proof.verdict import not_proven
 from lsmtune.search.pruners import make_pruner
 from lsmtune.search.sampler import SpaceExhaustedError
 from lsmtune.search.searcher import Searcher
-from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.study.build import place_of
 from lsmtune.study.feasible import (
     Feasibility,
@@ -35,9 +31,9 @@ from lsmtune.study.feasible import (
     without_baseline,
     without_mean,
 )
+from lsmtune.study.finalist import nothing_to_prove, prove_finalist
 from lsmtune.study.judging import Judgement, Observations
 from lsmtune.study.observer import (
-    BestTrial,
     ChangeReporter,
     Progress,
     TuneObserver,
@@ -49,12 +45,10 @@ from lsmtune.study.start import (
     PAIRS_KEPT,
     Baseline,
     SearchBudget,
+    allowed_points,
     baseline_config,
     calibrate_study,
     candidate_config,
-    is_baseline,
-    outside,
-    starting_points,
     stored_baseline,
 )
 from lsmtune.study.stored import (
@@ -66,8 +60,6 @@ from lsmtune.study.stored import (
 )
 from lsmtune.study.trials import Rounds, TrialPlan, TrialRunner, Trials
 
-_NO_PICK = "no trial met what pick.where asks of it"
-_NO_PRODUCT = "no trial has values above 0 of every objective that the pick weighs"
 CONSTRAINTS = "constraints"  # a field of the study file, and the source of the Searcher's errors
 REFUSED = "refused"  # the stored fact: configurations refused before a run, by reason
 # The stored fact: the budget in time that ended the search. The proof may leave some of it.
@@ -123,10 +115,10 @@ class _Tuning:
         self._folder = folder
         self._observer = observer
         self._stop = stop
-        self._baseline = baseline_config(spec)
+        self._engine = engine
+        self._baseline = Arm(engine, baseline_config(spec))
         self._baseline_value: float | None = None
         self._baseline_values: tuple[float, ...] | None = None
-        self._resumed = 0
         self._defaults = engine_defaults(spec, engine.version)
         self._feasibility = Feasibility(spec, self._defaults)
         self._refused: Counter[str] = Counter()
@@ -139,7 +131,6 @@ class _Tuning:
         self._announced_best: tuple[int, int] | None = None
         self._trials = Trials(folder, spec.space, self._searcher())
         workloads = [weighted.workload for weighted in spec.workloads]
-        self._engine = engine
         self._measurer = Measurer(
             folder,
             runner,
@@ -195,10 +186,10 @@ class _Tuning:
         if reason is None:
             return self._result(None, interrupted=True)
         self._observer.search_finished(reason)
-        found = self._survived(self._prove())
-        if found is None:
+        proved = self._prove()
+        if proved is None:
             return self._result(None, interrupted=True)
-        return self._result(found.verdict, interrupted=False, crash_test=found.crash)
+        return self._result(proved.verdict, interrupted=False, crash_test=proved.crash)
 
     @property
     def _progress(self) -> Progress:
@@ -219,22 +210,22 @@ class _Tuning:
         judged = self._observations.judgement.trials
         ends = {number: judged[number].end if number in judged else None for number in runs}
         reports = {number: trial.reports for number, trial in judged.items()}
-        outcomes = self._trials.restore(ends, reports, self._start())
+        first_points = allowed_points(spec, self._defaults, self._feasibility, self._observer)
+        outcomes = self._trials.restore(ends, reports, first_points)
         for number in outcomes.keys() - judged.keys():
             # A trial that was pruned between two sizes has no run that says so.
             self._remember(runs[number], pruned=True)
         self._changes.known(self._observations.judgement)
-        self._resumed = self._progress.trials()
-        self._observer.study_started(spec, self._resumed)
+        self._observer.study_started(spec, self._progress.trials())
         for note in spec.notes:
             self._observer.warning(note)
 
     def _remember(self, trial: TrialRuns, *, pruned: bool = False) -> None:
         """What is stored of a trial, and what a kill left of a repeat."""
-        found = trial_rounds(trial, self._spec, self._feasibility, pruned=pruned)
-        if found is None:
+        rounds = trial_rounds(trial, self._spec, self._feasibility, pruned=pruned)
+        if rounds is None:
             return
-        self._observations.add_trial(found)
+        self._observations.add_trial(rounds)
         last = trial.repeats.get(max(trial.repeats, default=0), [])
         if last and round_of(last, self._spec, self._feasibility) is None:
             self._rounds.keep_unfinished(last)
@@ -255,19 +246,6 @@ class _Tuning:
             self._rounds.keep_unfinished(last)
             self._anchors -= 1
 
-    def _start(self) -> list[dict[str, OptionValue]]:
-        """The points of the space to try first; what keeps one of `start` out is said."""
-        for line in outside(self._spec, self._defaults):
-            self._observer.warning(line)
-        allowed = []
-        for label, point in starting_points(self._spec, self._defaults):
-            refusal = self._feasibility.refusal(point)
-            if not refusal:
-                allowed.append(point)
-            else:
-                self._observer.warning(f"{label} {refusal} and is not tried")
-        return allowed
-
     def _measure_baseline(self) -> bool:
         """The values that trials are shown against; False when interrupted."""
         rows = self._folder.measurements.of(Role.BASELINE)
@@ -275,10 +253,10 @@ class _Tuning:
         fresh = not stored.runs
         for workload in range(len(stored.runs), len(self._measurer.workloads)):
             seed = derive_seed(self._spec.seed, Stream.BASELINE, len(rows))
-            place = Slot(Role.BASELINE, index=len(rows), workload=workload)
+            slot = Slot(Role.BASELINE, index=len(rows), workload=workload)
             run = None
             if not self._stop.is_set():
-                run = self._measurer.measure(self._arm(self._baseline), seed, place)
+                run = self._measurer.measure(self._baseline, seed, slot)
             if run is None:
                 return False
             rows.append(run)
@@ -299,7 +277,7 @@ class _Tuning:
         """Learn how noisy the machine is, before the first trial; False when interrupted."""
         calibrate_study(
             self._spec,
-            self._arm(self._baseline),
+            self._baseline,
             self._measurer,
             self._observer,
             round_s=self._baseline_wall_s or 0.0,
@@ -316,7 +294,7 @@ class _Tuning:
         if self._baseline_values is None:
             raise without_mean(self._spec, runs)
         self._baseline_wall_s, self._known_progress = baseline.wall_s, None
-        options = self._baseline.options
+        options = self._baseline.config.options
         broken = [t for t, v in self._feasibility.violations(options, runs).items() if v > 0]
         refusal = self._feasibility.refusal_of(options)
         for what in [*([refusal] if refusal else []), *(f"breaks {text}" for text in broken)]:
@@ -369,7 +347,7 @@ class _Tuning:
     def _run_anchor(self) -> bool:
         """Run the baseline once more, and see whether the machine is still the same."""
         self._begin()
-        runs = self._rounds.anchor(self._anchors, self._arm(self._baseline), self._longest_run_s())
+        runs = self._rounds.anchor(self._anchors, self._baseline, self._longest_run_s())
         if runs is None:
             return False
         self._anchors += 1
@@ -389,13 +367,13 @@ class _Tuning:
         trial = self._observations.trials[number]
         repeat = len(trial.rounds)
         runs = self._rounds.trial(number, repeat, self._arm(trial.config), self._longest_run_s())
-        found = None if runs is None else round_of(runs, self._spec, self._feasibility)
-        if found is None:
+        repeated = None if runs is None else round_of(runs, self._spec, self._feasibility)
+        if repeated is None:
             return False
-        self._observations.add_round(number, found)
-        if found.outcome is not Outcome.OK:
+        self._observations.add_round(number, repeated)
+        if repeated.outcome is not Outcome.OK:
             self._observer.warning(
-                f"trial {number} ended {found.outcome} when it was run again, and counts as such"
+                f"trial {number} ended {repeated.outcome} when it was run again, and counts as such"
             )
         judged = self._observations.judgement.trials[number]
         self._observer.trial_repeated(number, judged.end, judged.runs)
@@ -441,10 +419,10 @@ class _Tuning:
             self._trials.put_back(asked.number, asked.values)
             return False
         # A trial that was pruned between two sizes has no run that says so.
-        found = trial_rounds(trial, self._spec, self._feasibility, pruned=True)
-        if found is None:
+        rounds = trial_rounds(trial, self._spec, self._feasibility, pruned=True)
+        if rounds is None:
             raise ValueError(f"trial {asked.number} ended without a run")
-        self._observations.add_trial(found)
+        self._observations.add_trial(rounds)
         judgement = self._observations.judgement
         end = judgement.trials[asked.number].end
         self._trials.tell(asked.number, end)
@@ -473,90 +451,27 @@ class _Tuning:
         ratio = best.value / base if base is not None and min(base, best.value) > 0 else None
         self._observer.best_changed(best.number, best.value, ratio)
 
-    def _prove(self) -> Verdict | None:
-        """The verdict on the best trial; None when interrupted."""
-        spec, best = self._spec, self._progress.best
-        why_not = self._nothing_to_prove()
+    def _prove(self) -> Survived | None:
+        """The verdict on the best trial, and its crash test; None when interrupted."""
+        best = self._progress.best
+        why_not = nothing_to_prove(self._spec, self._progress, self._defaults)
         if best is None or why_not:
-            return not_proven(spec.goal, spec.proof.confidence, why_not)
-        deadline_s = None
-        if spec.budget.time_s is not None:
-            deadline_s = spec.budget.time_s - self._measurer.spent_s()
-        verdict = prove(
-            self._arm(self._baseline),
-            self._arm(best.config),
-            spec.goal,
-            self._measurer,
-            self._observer,
-            study_seed=spec.seed,
-            plan=ProofPlan(
-                pairs=spec.proof.pairs,
-                confidence=spec.proof.confidence,
-                deadline_s=deadline_s,
-                smallest_effect=spec.proof.smallest_effect,
-                method=spec.proof.method,
-                # A search without a proof would be lost: these are run whatever the time.
-                pairs_least=pairs_at_least(spec.proof.confidence),
-            ),
-        )
-        return None if verdict is None else self._judged_by_constraints(verdict, best)
-
-    def _survived(self, verdict: Verdict | None) -> Survived | None:
-        """The verdict, once a finalist's process was killed in a load; None when interrupted."""
-        best = self._progress.best
-        if verdict is None or best is None:
-            return None if verdict is None else Survived(verdict)
-        return survived(
-            verdict,
+            return Survived(not_proven(self._spec.goal, self._spec.proof.confidence, why_not))
+        return prove_finalist(
+            self._spec,
+            self._baseline,
             self._arm(best.config),
             self._measurer,
             self._observer,
-            study_seed=self._spec.seed,
+            self._feasibility,
         )
-
-    def _judged_by_constraints(self, verdict: Verdict, best: BestTrial) -> Verdict:
-        """`verdict`, unless the candidate broke a constraint in most of its fresh runs.
-
-        The search saw one run, which may have kept a limit by luck.
-        """
-        sides = stored_sides(
-            self._folder.measurements, Role.PROOF_CANDIDATE, self._arm(best.config)
-        )
-        pairs = [[run.measurement for run in side] for side in sides.values()]
-        whole = [runs for runs in pairs if self._spec.goal.values(runs) is not None]
-        broken = Counter(
-            text
-            for runs in whole
-            for text, by in self._feasibility.violations(best.config.options, runs).items()
-            if by > 0
-        )
-        often = [
-            f"{t} in {n} of {len(whole)} pairs" for t, n in broken.items() if 2 * n > len(whole)
-        ]
-        if not often or verdict.outcome is VerdictOutcome.WORSE:
-            return verdict
-        why = "; ".join([f"the candidate breaks {', '.join(often)}", *filter(None, [verdict.why])])
-        return replace(verdict, outcome=VerdictOutcome.NOT_PROVEN, why=why)
-
-    def _nothing_to_prove(self) -> str:
-        best = self._progress.best
-        if best is None:
-            if self._progress.counts[Outcome.OK.value]:
-                broken = ", ".join(text for text, _ in self._progress.broken.most_common(3))
-                if broken:
-                    return f"every trial broke a constraint ({broken})"
-                return _NO_PICK if self._spec.pick_where else _NO_PRODUCT
-            return "no trial gave a value"
-        # A better single run of the baseline is no reason: only pairs decide.
-        same = is_baseline(self._spec, best.config, self._defaults)
-        return "the baseline itself was the best of the search" if same else ""
 
     def _result(
         self, verdict: Verdict | None, *, interrupted: bool, crash_test: CrashTest | None = None
     ) -> TuneResult:
         best = self._progress.best
         return TuneResult(
-            baseline=self._baseline,
+            baseline=self._baseline.config,
             baseline_value=self._baseline_value,
             baseline_values=self._labelled(self._baseline_values),
             best=best.config if best else None,

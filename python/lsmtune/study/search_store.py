@@ -1,4 +1,9 @@
-"""FIXME."""
+"""A Search on the disk: a folder like that of a study, its trials and their metrics.
+
+The order of commits is that of a study: a trial is stored when it begins; when it ends, first its
+metrics, as a Measurement, and then its state. A kill can leave a running trial, with or without a
+Measurement; the next session finishes it or tries it once more.
+"""
 
 from __future__ import annotations
 
