@@ -18,7 +18,8 @@ from lsmtune.experiment.contest_scores import (
     scores_of_runs,
     warnings_of_logs,
 )
-from lsmtune.experiment.rounds_store import Cell, CellRun
+from lsmtune.experiment.schedule import Cell
+from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.config import EngineIdentity, OptionValue
 from lsmtune.model.goal import Direction, default_direction
 from lsmtune.model.workload import Workload
@@ -393,7 +394,7 @@ def cells_of(
 
 
 def leaderboard_of_runs(
-    runs: Sequence[CellRun],
+    runs: Sequence[StoredMeasurement],
     entries: Sequence[Entry],
     checked: Checked,
     rules: Rules,

@@ -369,7 +369,7 @@ def _logs(rounds: Sequence[Round], drift: Drift, goal: Goal) -> list[float]:
     return found
 
 
-class Seen:
+class Observations:
     """The rounds of all trials and anchors, and the Judgement that follows from them."""
 
     def __init__(self, goal: Goal) -> None:
