@@ -1,4 +1,4 @@
-"""Option values, ranges and conditions in words: pure text, for tables and for one option."""
+"""What `lsmtune options` shows to people: tables of options, ready spaces and presets, or one."""
 
 from __future__ import annotations
 
@@ -18,94 +18,12 @@ from lsmtune.space.parameter import Parameter
 from lsmtune.units import BYTES_PER_UNIT
 
 NOTHING = "-"
-_BINARY = ("TiB", "GiB", "MiB", "KiB")
-
-
-def value_text(value: OptionValue | None, unit: str) -> str:
-    """`value` as people read it, exactly: `64MiB` only where it is a whole number of MiB."""
-    if value is None:
-        return NOTHING
-    if isinstance(value, bool | str):
-        return option_text(value)
-    if unit.startswith("bytes"):
-        return size_text(value) + unit.removeprefix("bytes")
-    number = f"{value:,}" if isinstance(value, int) else option_text(value)
-    return f"{number} {unit}" if unit else number
-
-
-def size_text(size: float) -> str:
-    """A number of bytes in the largest binary unit that it is a whole multiple of."""
-    if size == 0:
-        return "0"
-    for unit in _BINARY:
-        if size % BYTES_PER_UNIT[unit] == 0:
-            return f"{size // BYTES_PER_UNIT[unit]}{unit}"
-    return f"{size:,}B"
-
-
-def default_text(info: OptionInfo) -> str:
-    """The engine's default; a size also as the number that an option file holds."""
-    text = value_text(info.default, info.unit)
-    if info.unit.startswith("bytes") and isinstance(info.default, int) and "i" in text:
-        return f"{text} ({info.default})"
-    return text
-
-
-def range_text(info: OptionInfo) -> str:
-    """What a search tries: `64KiB to 512MiB, log, steps of 64KiB`, or the choices."""
-    if info.low is None or info.high is None:
-        return " | ".join(option_text(choice) for choice in info.choices) or NOTHING
-    parts = [f"{value_text(info.low, _bare(info))} to {value_text(info.high, info.unit)}"]
-    if info.log:
-        parts.append("log")
-    if info.step is not None:
-        parts.append(f"steps of {value_text(info.step, info.unit)}")
-    parts += [f"or {value_text(value, '')}" for value, _ in info.specials]
-    return ", ".join(parts)
-
-
-def _bare(info: OptionInfo) -> str:
-    """The unit of a range's lower end: left out where the upper end states it."""
-    return info.unit if info.unit.startswith("bytes") else ""
-
-
-def parameter_range(parameter: Parameter) -> str:
-    """The same for a parameter of a ready space."""
-    numbers = parameter.numbers
-    if numbers is None:
-        return " | ".join(option_text(choice) for choice in parameter.choices)
-    parts = [f"{value_text(n, parameter.unit)}" for n in (numbers.low, numbers.high)]
-    shown = [" to ".join(parts)]
-    if numbers.log:
-        shown.append("log")
-    if numbers.step is not None:
-        shown.append(f"steps of {value_text(numbers.step, parameter.unit)}")
-    shown += [f"or {special.value}" for special in parameter.specials]
-    return ", ".join(shown)
-
-
-def condition_text(name: str, values: tuple[OptionValue, ...]) -> str:
-    """`compaction_style is kCompactionStyleUniversal`."""
-    return f"{name} is {' or '.join(option_text(value) for value in values)}"
-
-
-def versions_text(info: OptionInfo) -> str:
-    """The versions with the option, in words."""
-    if info.since and info.until:
-        return f"{info.since} to {info.until}"
-    if info.since:
-        return f"since {info.since}"
-    return f"up to {info.until}" if info.until else "all that the catalogue covers"
-
-
-# ----------
-# What `lsmtune options` shows to people: tables of options, ready spaces and presets, or one.
-
 _EFFECTS = {
     "layout": "layout: changes what is on disk",
     "runtime": "runtime: changes nothing on disk",
 }
 _VERIFY = "lsmtune verify --workload fillrandom --baseline default"
+_BINARY = ("TiB", "GiB", "MiB", "KiB")
 
 
 def options_table(infos: Iterable[OptionInfo]) -> RenderableType:
@@ -211,6 +129,93 @@ def _unsafe_text(unsafe: UnsafeOption, info: OptionInfo) -> str:
     classes = " or ".join(sorted(durability.value for durability in unsafe.under))
     under = "" if unsafe.under == frozenset(Durability) else f" with durability {classes}"
     return f"{values}{under}: {unsafe.reason}; refused unless allow_unsafe names the option"
+
+
+# --- values, ranges and conditions in words
+
+
+def value_text(value: OptionValue | None, unit: str) -> str:
+    """`value` as people read it, exactly: `64MiB` only where it is a whole number of MiB."""
+    if value is None:
+        return NOTHING
+    if isinstance(value, bool | str):
+        return option_text(value)
+    if unit.startswith("bytes"):
+        return size_text(value) + unit.removeprefix("bytes")
+    number = f"{value:,}" if isinstance(value, int) else option_text(value)
+    return f"{number} {unit}" if unit else number
+
+
+def size_text(size: float) -> str:
+    """A number of bytes in the largest binary unit that it is a whole multiple of."""
+    if size == 0:
+        return "0"
+    for unit in _BINARY:
+        if size % BYTES_PER_UNIT[unit] == 0:
+            return f"{size // BYTES_PER_UNIT[unit]}{unit}"
+    return f"{size:,}B"
+
+
+def default_text(info: OptionInfo) -> str:
+    """The engine's default; a size also as the number that an option file holds."""
+    text = value_text(info.default, info.unit)
+    if info.unit.startswith("bytes") and isinstance(info.default, int) and "i" in text:
+        return f"{text} ({info.default})"
+    return text
+
+
+def range_text(info: OptionInfo) -> str:
+    """What a search tries: `64KiB to 512MiB, log, steps of 64KiB`, or the choices."""
+    if info.low is None or info.high is None:
+        return " | ".join(option_text(choice) for choice in info.choices) or NOTHING
+    specials = [value for value, _ in info.specials]
+    return _numbers_text(info.low, info.high, info.log, info.step, specials, info.unit)
+
+
+def parameter_range(parameter: Parameter) -> str:
+    """The same for a parameter of a ready space."""
+    numbers = parameter.numbers
+    if numbers is None:
+        return " | ".join(option_text(choice) for choice in parameter.choices)
+    specials = [special.value for special in parameter.specials]
+    low, high, log, step = numbers.low, numbers.high, numbers.log, numbers.step
+    return _numbers_text(low, high, log, step, specials, parameter.unit)
+
+
+def _numbers_text(
+    low: float,
+    high: float,
+    log: bool,
+    step: float | None,
+    specials: Iterable[OptionValue],
+    unit: str,
+) -> str:
+    # Only sizes state their unit at the lower end too, where it may be another one.
+    lowest = value_text(low, unit if unit.startswith("bytes") else "")
+    shown = [f"{lowest} to {value_text(high, unit)}"]
+    if log:
+        shown.append("log")
+    if step is not None:
+        shown.append(f"steps of {value_text(step, unit)}")
+    shown += [f"or {value_text(value, '')}" for value in specials]
+    return ", ".join(shown)
+
+
+def condition_text(name: str, values: tuple[OptionValue, ...]) -> str:
+    """`compaction_style is kCompactionStyleUniversal`."""
+    return f"{name} is {' or '.join(option_text(value) for value in values)}"
+
+
+def versions_text(info: OptionInfo) -> str:
+    """The versions with the option, in words."""
+    if info.since and info.until:
+        return f"{info.since} to {info.until}"
+    if info.since:
+        return f"since {info.since}"
+    return f"up to {info.until}" if info.until else "all that the catalogue covers"
+
+
+# --- the parts of a page
 
 
 def _table(name: str, *columns: str) -> Table:

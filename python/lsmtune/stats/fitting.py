@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize
 
 Array = NDArray[np.float64]
 
@@ -169,7 +169,7 @@ def fit_pareto(
 
 def _minimised(loss: object, start: tuple[float, float]) -> tuple[Array, float]:
     options = {"xatol": 1e-6, "fatol": 1e-6, "maxiter": 2000}
-    found = optimize.minimize(loss, start, method="Nelder-Mead", options=options)
+    found = scipy.optimize.minimize(loss, start, method="Nelder-Mead", options=options)
     return np.asarray(found.x), float(found.fun)
 
 
@@ -253,7 +253,7 @@ def fit_sine(times_s: ArrayLike, rates: ArrayLike) -> Sine:
     periods = np.arange(0.25, len(times) / 4 + 0.25, 0.125)
     losses = [_linear_sine(times, values, 2 * np.pi * n / length)[1] for n in periods]
     near = float(periods[int(np.argmin(losses))])
-    found = optimize.minimize_scalar(
+    found = scipy.optimize.minimize_scalar(
         lambda n: _linear_sine(times, values, 2 * np.pi * n / length)[1],
         bounds=(max(near - 0.125, 0.125), near + 0.125),
         method="bounded",

@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from lsmtune.stats.intervals import holm_adjusted
 
@@ -59,7 +59,7 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval
         raise ValueError(f"needs two or more finite values, found shape {found.shape}")
     mean = float(np.mean(found))
     error = float(np.std(found, ddof=1)) / math.sqrt(len(found))
-    margin = error * float(special.stdtrit(len(found) - 1, 0.5 + confidence / 2.0))
+    margin = error * float(scipy.special.stdtrit(len(found) - 1, 0.5 + confidence / 2.0))
     return Interval(mean, mean - margin, mean + margin)
 
 
@@ -165,7 +165,7 @@ def _p_values(logs: Matrix) -> Matrix:
     # Pairs that differ by the same ratio in every round are sure; those that do not differ are not.
     certain = np.where(means > 0.0, 0.0, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        tested = special.stdtr(rounds - 1, -means / errors)
+        tested = scipy.special.stdtr(rounds - 1, -means / errors)
     found: Matrix = np.where(errors > 0.0, tested, certain)
     return found
 
@@ -228,7 +228,7 @@ def grubbs(values: Sequence[float]) -> Grubbs:
     if left <= 0.0:  # all other values are the same
         return Grubbs(index, deviations, 0.0)
     t = math.sqrt(n * (n - 2) * deviations**2 / left)
-    return Grubbs(index, deviations, min(1.0, 2 * n * float(special.stdtr(n - 2, -t))))
+    return Grubbs(index, deviations, min(1.0, 2 * n * float(scipy.special.stdtr(n - 2, -t))))
 
 
 def outliers(samples: Sequence[Sequence[float]], alpha: float = 0.05) -> list[Outlier]:

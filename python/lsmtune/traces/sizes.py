@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats as distributions
 
 from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import SineRate, StepRate
@@ -122,7 +122,7 @@ def _models(sizes: Array, counts: Array, pareto: Pareto | None) -> list[Candidat
     uniform = Distribution.of("uniform", low=low, high=high)
     found.append((uniform, support, np.diff(edges)))
     mean, sd = _moments(sizes, counts)
-    normal = distributions.norm(mean, sd)
+    normal = scipy.stats.norm(mean, sd)
     of = Distribution.of("normal", mean=_rounded(mean), sd=_rounded(sd), low=low, high=high)
     found.append((of, support, np.diff(normal.cdf(edges + 0.5))))
     if pareto is not None:
