@@ -152,21 +152,23 @@ def _fit(
     from lsmtune.cli.workload_trace_view import fit_document, fit_lines
     from lsmtune.driver.conversation import find_driver
     from lsmtune.report.trace import write_trace_page
-    from lsmtune.traces.fit import Wishes, fit_trace
+    from lsmtune.traces.fit import FitRequest, fit_trace
     from lsmtune.traces.summary import inspect_trace
 
     _check_files(out, html, force=force)
     if rate not in RATES:
         raise InputError("--rate", found=rate, allowed=", ".join(RATES))
     loaded = None if load_value_bytes is None else bytes_of("--load-value-bytes", load_value_bytes)
-    wishes = Wishes(records, ranges, scan_length, loaded, operations, threads, rate == RECORDED)
+    request = FitRequest(
+        records, ranges, scan_length, loaded, operations, threads, rate == RECORDED
+    )
     driver = find_driver()
     with _progress() as on_progress:
         fit = fit_trace(
             lambda parts, number: inspect_trace(
                 driver, trace, ranges=parts, key_number=number, on_progress=on_progress
             ),
-            wishes,
+            request,
         )
     _write_workload(out, trace, fit.workload, fit.warnings)
     if html is not None:

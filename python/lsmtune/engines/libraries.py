@@ -1,7 +1,8 @@
-"""The registry: a JSON file that remembers engine libraries and what was found out about them.
+"""Engine libraries: those registered, those of the distribution, and which one a command uses.
 
-It is written whole to a temporary file and renamed, under a lock, so that two commands at once
-lose nothing and a reader never sees half a file.
+The registry is a JSON file that remembers libraries and what was found out about them. It is
+written whole to a temporary file and renamed, under a lock, so that two commands at once lose
+nothing and a reader never sees half a file.
 
 Format versions:
   1  {"format_version": 1, "libraries": [{engine, version, path, build, compressions, origin,
@@ -190,8 +191,7 @@ def _from_json(item: dict[str, object]) -> Entry:
     return Entry(library, str(item["sha256"]), file_bytes, modified_ns)
 
 
-# ----------
-# Engine libraries that came with the operating system's packages.
+# --- of the distribution
 
 DISTRIBUTION = "distribution package"
 
@@ -245,8 +245,7 @@ def _known_folders(kind: EngineKind) -> Iterator[Path]:
         yield from sorted(folder.glob(f"{kind.soname_stem}.so*"))
 
 
-# ----------
-# Which engine libraries there are, and which one a command uses.
+# --- which one to use
 
 
 def find_library(name: str, explicit: Path | None = None) -> Library:

@@ -1,4 +1,4 @@
-"""What the memory models of all engines share: the facts of the data, and tables in memory."""
+"""What memory models share: facts of the data, and typed options with the engine's defaults."""
 
 from __future__ import annotations
 
@@ -59,8 +59,7 @@ def clipped(number: int, low: int, high: int) -> int:
     return min(max(number, low), high)
 
 
-# ----------
-# Options as a memory model reads them: flattened, typed, with the engine's defaults.
+# --- options
 
 # What RocksDB itself reads behind a number (ParseSizeT, util/string_util.cc).
 _SUFFIXES = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}

@@ -1,4 +1,10 @@
-"""LevelDB's options, in lsmtune's spelling: the setters of `leveldb/c.h`."""
+"""The options of LevelDB and RocksDB by name; of RocksDB with their section of an OPTIONS file.
+
+The data, `catalogues/rocksdb.json`, is made by `scripts/rocksdb_catalogue.py` from the OPTIONS
+files that RocksDB 7.8.3 and 10.2.1 themselves wrote, and from `db_bench --help` of 7.8.3. Options
+of other versions, those that RocksDB reads and never writes, and the parts of objects such as
+`memtable_factory` come from `options/rocksdb.yaml`.
+"""
 
 from __future__ import annotations
 
@@ -42,13 +48,7 @@ def check_leveldb_options(names: Iterable[str], source: str) -> None:
             raise InputError(source, name, why=why, allowed=allowed, nearest=nearest)
 
 
-# ----------
-# RocksDB's options: which section of an OPTIONS file each belongs to, and what it looks like.
-#
-# The data, `catalogues/rocksdb.json`, is made by `scripts/rocksdb_catalogue.py` from the OPTIONS
-# files that RocksDB 7.8.3 and 10.2.1 themselves wrote, and from `db_bench --help` of 7.8.3. Options
-# of other versions, those that RocksDB reads and never writes, and the parts of objects such as
-# `memtable_factory` come from `options/rocksdb.yaml`.
+# --- rocksdb
 
 DB_SECTION = "DBOptions"
 CF_SECTION = "CFOptions"

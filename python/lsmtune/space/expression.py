@@ -1,6 +1,15 @@
-"""What the operators and functions of an expression do, each checked for kind and size.
+"""Expressions over options, facts and metrics: `write_buffer_size * 4 + block_cache <= 1GiB`.
 
-A value is a *number*, a *text* or a *truth*. `true` is no number here, though Python says so.
+| part | written |
+|---|---|
+| values | numbers, sizes (`1GiB`, `4 MiB`), `"text"`, `true`, `false`, names (also dotted ones) |
+| arithmetic | `+ - * / // % **` |
+| functions | `min(a, b)`, `max(a, b)` of two or more, `abs(a)`, `ceil(a)`, `floor(a)`, `log2(a)` |
+| conditions | `< <= > >= == !=`, chains (`a <= b <= c`), `and`, `or`, `not` |
+
+Numbers, texts and truths do not mix: `"a" < 3` and `true + 1` are errors. What is nested too deep,
+and numbers beyond 1e100, are refused, so no expression can take long or much memory. Values are
+computed by the library simpleeval, which walks the syntax tree and never calls Python's `eval`.
 """
 
 from __future__ import annotations
@@ -25,21 +34,6 @@ from lsmtune.space.expression_values import (
     breach,
     truth,
 )
-
-# ----------
-# Expressions over options, facts and metrics: `write_buffer_size * 4 + block_cache <= 1GiB`.
-#
-# | part | written |
-# |---|---|
-# | values | numbers, sizes (`1GiB`, `4 MiB`), `"text"`, `true`, `false`, names (also dotted ones) |
-# | arithmetic | `+ - * / // % **` |
-# | functions | `min(a, b)`, `max(a, b)` of two or more, `abs(a)`, `ceil(a)`, `floor(a)`, `log2(a)`
-# | | conditions | `< <= > >= == !=`, chains (`a <= b <= c`), `and`, `or`, `not` |
-#
-# Numbers, texts and truths do not mix: `"a" < 3` and `true + 1` are errors. What is nested too
-# deep, and numbers beyond 1e100, are refused, so no expression can take long or much memory.
-# Values are computed by the library simpleeval, which walks the syntax tree and never calls
-# Python's `eval`.
 
 _TEXT_SHOWN = 100
 

@@ -1,4 +1,4 @@
-"""Optuna's notes on studies made and loaded, kept out of the terminal."""
+"""A Space: parameters with conditions, in an order in which each can be evaluated."""
 
 from __future__ import annotations
 
@@ -28,10 +28,6 @@ def quiet_optuna() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
-
-
-# ----------
-# A Space: parameters with conditions, in an order in which each can be evaluated.
 
 
 @dataclass(frozen=True)

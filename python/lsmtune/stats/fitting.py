@@ -1,6 +1,11 @@
-"""How well a model fits what was counted: distances between distributions, pure functions.
+"""How well a model fits what was counted, and models of sizes and of rates: pure functions.
 
 Counts are weights over whole numbers; a distance of 0 is a perfect fit, one of 1 is none at all.
+
+Sizes are whole numbers drawn as db_bench draws them: the ceiling of a value of the generalised
+Pareto distribution, so that a size s stands for the interval from s - 1 to s. They are fitted by
+maximum likelihood of the intervals, in which a mass that was moved to one size has its place too.
+`key_hotness.py` fits the models of keys.
 """
 
 from __future__ import annotations
@@ -94,13 +99,7 @@ def explained_share(observed: ArrayLike, modelled: ArrayLike) -> float:
     return 0.0 if scatter == 0 else 1.0 - float(((values - model) ** 2).sum()) / scatter
 
 
-# ----------
-# Models of sizes and of rates, fitted to what was counted: pure functions of arrays.
-#
-# Sizes are whole numbers drawn as db_bench draws them: the ceiling of a value of the generalised
-# Pareto distribution, so that a size s stands for the interval from s - 1 to s. They are fitted by
-# maximum likelihood of the intervals, in which a mass that was moved to one size has its place too.
-# `hotness.py` fits the models of keys.
+# --- models of sizes and rates
 
 # The smallest probability that a size is given: a model which says that what was seen cannot be
 # is then very unlikely, and not an error of the optimiser.

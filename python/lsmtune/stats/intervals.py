@@ -1,4 +1,4 @@
-"""The mean of repeated values with its confidence interval: pure functions of arrays."""
+"""Means, and ratios of paired values, with their intervals; Holm's correction: pure functions."""
 
 from __future__ import annotations
 
@@ -71,8 +71,7 @@ def _check(values: Sequence[float], confidence: float) -> None:
         raise ValueError(f"values must be finite, found {bad[0]}")
 
 
-# ----------
-# The ratio of paired values with its confidence interval: pure functions of arrays.
+# --- ratios of pairs
 
 MINIMUM_PAIRS = 2
 
@@ -147,8 +146,7 @@ def log_ratios_of(
     return difference
 
 
-# ----------
-# Holm's correction of many tests made at once: a pure function of p-values.
+# --- many tests at once
 
 
 def holm_adjusted(

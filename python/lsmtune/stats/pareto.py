@@ -1,8 +1,13 @@
-"""The points that no other point beats: pure functions of arrays.
+"""Fronts of several objectives, axes that act independently, and counts of distinct things.
 
 A point beats ("dominates") another when it is as good in every column and better in one (V. Pareto,
 "Cours d'economie politique", 1896; K. Miettinen, "Nonlinear Multiobjective Optimization", 1999,
 definition 2.2.1).
+
+Distinct things are counted in constant memory by HyperLogLog: P. Flajolet, E. Fusy, O. Gandouet, F.
+Meunier, "HyperLogLog: the analysis of a near-optimal cardinality estimation algorithm" (AofA 2007),
+with 64-bit hashes, which need no correction for large counts, and linear counting for small ones
+(K.-Y. Whang and others, TODS 1990).
 """
 
 from __future__ import annotations
@@ -46,8 +51,7 @@ def _beaten(row: NDArray[np.float64], losses: NDArray[np.float64]) -> bool:
     return bool((as_good & better).any())
 
 
-# ----------
-# Whether the axes of a grid act independently: a pure function of an array.
+# --- axes
 
 
 @dataclass(frozen=True)
@@ -119,13 +123,7 @@ def _p_value(
     return float(distributions.f.sf(found / error, freedom, error_freedom))
 
 
-# ----------
-# How many different things there were, counted in constant memory.
-#
-# HyperLogLog: P. Flajolet, E. Fusy, O. Gandouet, F. Meunier, "HyperLogLog: the analysis of a
-# near-optimal cardinality estimation algorithm" (AofA 2007), with 64-bit hashes, which need no
-# correction for large counts, and linear counting for small ones (K.-Y. Whang and others, TODS
-# 1990).
+# --- distinct things
 
 _INDEX_BITS = 14
 _REGISTERS = 1 << _INDEX_BITS

@@ -1,9 +1,13 @@
-"""How hot ranges of keys are, fitted to counts: pure functions of arrays.
+"""How hot ranges of keys are, and how often a read meets a written key: pure functions.
 
 The model is that of Z. Cao and others, "Characterizing, modeling, and benchmarking RocksDB
 key-value workloads at Facebook", FAST 2020: a sum of two exponentials of the rank of a range by its
 hotness. db_bench's `mixgraph` draws from it, and its parameters have the meaning used here.
 `key_hotness.py` fits how hot keys are within their range.
+
+Where operation and key are drawn independently, hot keys are soon written, and most reads of them
+find what was written last in memory. In production and in db_bench's `mixgraph` many keys are
+only ever read: there the key decides the operation. The model has a share of draws of that kind.
 """
 
 from __future__ import annotations
@@ -144,12 +148,7 @@ def _fit_stepped(counts: Array, near: Array, rng: np.random.Generator) -> tuple[
     return (centre, middle) if middle >= best - 2.0 else (best_point, best)
 
 
-# ----------
-# How often a read meets a key that was written before: pure functions.
-#
-# Where operation and key are drawn independently, hot keys are soon written, and most reads of them
-# find what was written last in memory. In production and in db_bench's `mixgraph` many keys are
-# only ever read: there the key decides the operation. The model has a share of draws of that kind.
+# --- reads of written keys
 
 
 def reads_of_written(

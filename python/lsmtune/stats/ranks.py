@@ -1,4 +1,4 @@
-"""Who is better than whom, and ranks that say how much of it is known: pure functions of arrays.
+"""Ranks of items that were measured in the same rounds, and outliers: pure functions.
 
 Items (the teams of a contest) are measured in the same rounds of one or more tables (its phases).
 Two items are compared within rounds, on the logarithm of their ratio, which is taken as a normal
@@ -175,8 +175,7 @@ def _check_confidence(confidence: float) -> None:
         raise ValueError(f"confidence must lie between 0 and 1, found {confidence}")
 
 
-# ----------
-# Single values that do not belong to their sample: pure functions of arrays.
+# --- outliers
 
 GRUBBS_VALUES_MIN = 3
 

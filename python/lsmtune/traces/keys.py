@@ -1,4 +1,11 @@
-"""Into how many equal ranges the keys of a trace fall, and what went to each of them."""
+"""Which keys a trace asks for, as a distribution that a workload draws from.
+
+Two things are looked at: how hot keys are, by the share of the hottest x, whichever they are; and
+how hot neighbours are together, by ranges of the key space. A block of a table holds neighbours, so
+that the hit rate of a block cache needs both. A third is whether a trace reads the keys that it
+writes: it decides how many reads an engine answers from its memtables, and what is left for its
+cache.
+"""
 
 from __future__ import annotations
 
@@ -78,10 +85,7 @@ def _left_over(logs: Array, ranges: int) -> float:
     return float(np.abs(logs - medians[of_range])[inside].mean())
 
 
-# ----------
-# Whether the keys that a trace reads are those that it writes.
-#
-# It decides how many reads an engine answers from its memtables, and so what is left for its cache.
+# --- reads of written keys
 
 LIMIT = 0.03
 # So near to it, independence is as good, and simpler.
@@ -125,12 +129,7 @@ def fit_written(summary: TraceSummary, operations: Mapping[str, float], keys: Ke
     return WrittenFit(by_key, FittedPart("reads_of_written", words, distances, LIMIT, warnings))
 
 
-# ----------
-# Which keys are asked for: the distribution that a workload draws from, fitted to a trace.
-#
-# Two things are looked at: how hot keys are, by the share of the hottest x, whichever they are; and
-# how hot neighbours are together, by ranges of the key space. A block of a table holds neighbours,
-# so that the hit rate of a block cache needs both.
+# --- hotness of keys
 
 Groups = tuple[Array, Array]
 

@@ -1,4 +1,4 @@
-"""One part of a workload that was fitted to a trace, and how well it fits."""
+"""Sizes, rates and operations of a trace, as a workload has them."""
 
 from __future__ import annotations
 
@@ -44,8 +44,7 @@ class FittedPart:
         return not self.distances or self.distances[0][1] <= self.limit
 
 
-# ----------
-# Sizes of keys and values: the distribution that a workload draws from, fitted to a histogram.
+# --- sizes
 
 Array = NDArray[np.float64]
 
@@ -209,8 +208,7 @@ def _rounded(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-# ----------
-# The rate of a trace over time, as a shape that an open loop can follow.
+# --- rates
 
 # A shape has to explain this part of the rate's variance; what it does not is noise, or another.
 UNEXPLAINED_LIMIT = 0.5
@@ -308,8 +306,7 @@ def _rates_rounded(value: float) -> float:
     return float(f"{value:.6g}")
 
 
-# ----------
-# The operations of a trace, as the shares of a mix.
+# --- operations
 
 # How the operations of a trace are called in a mix. A range of deletes has no word there.
 _OPERATIONS = {

@@ -1,7 +1,8 @@
-"""RocksDB's enumerations and small grammars, in the spelling of db_bench and YCSB-cpp.
+"""How another program spells options and values, in both directions, and what an export format is.
 
-Sources: `tools/db_bench_tool.cc` (flags as text or as the enumeration's number),
-`include/rocksdb/{options,advanced_options,table}.h` (the numbers).
+Exporters say values with a Spelling, importers read them with it: one table serves both, so that
+what is written can be read back. Sources: `tools/db_bench_tool.cc` (flags as text or as the
+enumeration's number), `include/rocksdb/{options,advanced_options,table}.h` (the numbers).
 """
 
 from __future__ import annotations
@@ -78,12 +79,6 @@ def filter_policy(kind: str, bits: int) -> str:
         return "nullptr"
     return f"{_FILTER_NAMES[kind]}:{bits}"
 
-
-# ----------
-# How another program spells an option and its values, in both directions.
-#
-# Exporters say values with it, importers read them with it: one table serves both, so that what is
-# written can be read back.
 
 # What gflags and RocksDB take for a truth.
 _TRUTHS = {
@@ -173,8 +168,7 @@ def word(name: str, known: Mapping[str, str]) -> Spelling:
     return Spelling(name, lambda option, text: one_of(option, text, known), read)
 
 
-# ----------
-# What an export format is, and what the formats share.
+# --- formats
 
 SOURCE = "export"
 

@@ -1,4 +1,8 @@
-"""Reading a file that is to be imported."""
+"""What an import format is, what it gives, and how a file is read with the line of every field.
+
+Comments and trailing commas are what MLOS (JSON5) and editors (JSONC) add to JSON. Lines come
+from YAML's parser, of whose language JSON is a part, so that a note can point at its place.
+"""
 
 from __future__ import annotations
 
@@ -44,11 +48,7 @@ def read_text(path: Path) -> str:
     return text
 
 
-# ----------
-# JSON, JSON with comments, and YAML: data, and the line of every field.
-#
-# Comments and trailing commas are what MLOS (JSON5) and editors (JSONC) add to JSON. Lines come
-# from YAML's parser, of whose language JSON is a part, so that a note can point at its place.
+# --- documents
 
 _CHARACTERS_MAX = 1 << 20
 _NODES_MAX = 100_000  # an alias can make ten lines into a billion
@@ -206,8 +206,7 @@ def _walk(
             yield from _walk(item, (*path, index))
 
 
-# ----------
-# What an import format is, what it gives, and how it says what it could not carry over.
+# --- formats
 
 ENGINE_FLAG = "--engine"
 _AFTER_ALL_LINES = 1 << 62

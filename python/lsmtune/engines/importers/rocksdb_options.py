@@ -1,9 +1,14 @@
-"""What RocksDB wrote down of its options, in an OPTIONS file or a LOG, as options of a Config.
+r"""What RocksDB wrote down of its options, in an OPTIONS file or a LOG, as options of a Config.
 
 Left out is what a Config of another database cannot have: references to code of the program that
 wrote the dump, places on its machine, and how it opened its database. In a whole dump, which states
 every option and says little, options are left out that have the default of every version in the
 catalogue: with any of them the engine then does the same. `keep_defaults` keeps those.
+
+An OPTIONS file may be of any version from 4.3 on. The form is that of RocksDB's own parser,
+`options/options_parser.cc`: sections `[Title "argument"]`, one `name=value` a line, `#` comments
+unless escaped, `\n \r \\ \: \#` escaped, the first of two lines for one name counts, the default
+column family comes first. Only that family is carried over: a run has no other.
 """
 
 from __future__ import annotations
@@ -252,13 +257,7 @@ def full_name(section: str, name: str) -> str:
     return f"{TABLE_OPTION}.{name}" if section.startswith(TABLE_SECTION) else name
 
 
-# ----------
-# A RocksDB OPTIONS file, of any version from 4.3 on.
-#
-# The form is that of RocksDB's own parser, `options/options_parser.cc`: sections
-# `[Title "argument"]`, one `name=value` a line, `#` comments unless escaped, `\n \r \\ \: \#`
-# escaped, the first of two lines for one name counts, the default column family comes first. Only
-# that family is carried over: a run has no other.
+# --- an OPTIONS file
 
 NAME = "rocksdb-options"
 VERSION_SECTION = "Version"
