@@ -25,7 +25,6 @@ from lsmtune.traces.keys import (
     fit_keys,
     fit_written,
     has_db_bench_numbers,
-    rounded,
 )
 from lsmtune.traces.sizes import (
     DB_BENCH_WRAP,
@@ -35,6 +34,7 @@ from lsmtune.traces.sizes import (
     fit_mix,
     fit_rate,
     fit_sizes,
+    rounded,
 )
 from lsmtune.traces.summary import DB_BENCH_NUMBER, RANGES_MAX, TraceSummary
 
