@@ -14,8 +14,9 @@ from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.files import read_text
-from lsmtune.model.goal import METRICS, Goal, Objective, WeightedWorkload, metric_value
+from lsmtune.model.goal import Goal, Objective, WeightedWorkload, metric_value
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
+from lsmtune.model.metrics import METRICS
 from lsmtune.model.request import PairMethod
 from lsmtune.model.verdict import Verdict
 from lsmtune.model.workload import PhaseKind, Workload
