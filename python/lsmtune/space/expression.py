@@ -93,17 +93,17 @@ class Expression:
             return self._violation_of_one(node, evaluator, wanted=wanted)
         any_will_do = isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)
         worst = min if any_will_do is wanted else max
-        found = self._violation(parts[0], evaluator, wanted=wanted)
+        violation = self._violation(parts[0], evaluator, wanted=wanted)
         for part in parts[1:]:
-            decided = found > 0 if worst is max else found <= 0
+            decided = violation > 0 if worst is max else violation <= 0
             try:
-                found = worst(found, self._violation(part, evaluator, wanted=wanted))
+                violation = worst(violation, self._violation(part, evaluator, wanted=wanted))
             except InputError:
                 # `b != 0 and a / b < 3` guards its second half; only what `evaluate` would look
                 # at has to be computable.
                 if not decided:
                     raise
-        return found
+        return violation
 
     def _violation_of_one(self, node: ast.expr, evaluator: SimpleEval, *, wanted: bool) -> float:
         """The violation of a condition that joins no others."""

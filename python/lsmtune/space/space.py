@@ -110,8 +110,8 @@ class Space:
             if parameter.name not in values:
                 return f"{parameter.name} has no value and no default that is known"
             if not parameter.contains(values[parameter.name]):
-                found = option_text(values[parameter.name])
-                return f"{parameter.name} is {found}; allowed: {parameter.describe()}"
+                shown = option_text(values[parameter.name])
+                return f"{parameter.name} is {shown}; allowed: {parameter.describe()}"
         return ""
 
     def _filled(

@@ -160,13 +160,13 @@ def holm_adjusted(
 
     Raises ValueError for another shape, and for a value outside 0 to 1.
     """
-    found = np.asarray(p_values, dtype=np.float64)
-    if found.ndim != 1:
-        raise ValueError(f"p-values must be one-dimensional, found shape {found.shape}")
-    if not ((found >= 0.0) & (found <= 1.0)).all():
+    raw = np.asarray(p_values, dtype=np.float64)
+    if raw.ndim != 1:
+        raise ValueError(f"p-values must be one-dimensional, found shape {raw.shape}")
+    if not ((raw >= 0.0) & (raw <= 1.0)).all():
         raise ValueError("p-values must lie between 0 and 1")
-    order = np.argsort(found, kind="stable")
-    stepped = np.maximum.accumulate(found[order] * np.arange(len(found), 0, -1))
-    adjusted = np.empty_like(found)
+    order = np.argsort(raw, kind="stable")
+    stepped = np.maximum.accumulate(raw[order] * np.arange(len(raw), 0, -1))
+    adjusted = np.empty_like(raw)
     adjusted[order] = np.minimum(stepped, 1.0)
     return adjusted

@@ -321,9 +321,9 @@ class SortedCurve:
     def cumulative(self, keys: Array, each: Array, ranks: ArrayLike) -> Array:
         """The share of the hottest `ranks` (n,) where `keys` (m,) keys draw `each` (m,)."""
         weights = self._on_grid(keys, each * self._total)
-        found = np.concatenate([[0.0], self._keys @ weights])
+        sums = np.concatenate([[0.0], self._keys @ weights])
         drawn = np.concatenate([[0.0], self._accesses @ weights]) / self._total
-        return np.asarray(np.interp(np.asarray(ranks, float), found, np.minimum(drawn, 1.0)))
+        return np.asarray(np.interp(np.asarray(ranks, float), sums, np.minimum(drawn, 1.0)))
 
     def _on_grid(self, keys: Array, expected: Array) -> Array:
         """`keys` as weights of the grid's expected counts, their number and accesses kept."""
@@ -380,16 +380,16 @@ def _fitted(
     curve = SortedCurve(total, drawn[0] / at[0] * total)
 
     def loss(point: Array) -> float:
-        found = groups(point)
-        if found is None:
+        result = groups(point)
+        if result is None:
             return math.inf
-        modelled = curve.cumulative(*found, at)
+        modelled = curve.cumulative(*result, at)
         expected = np.diff(np.concatenate([[0.0], modelled, [1.0]]))
         return -float(observed @ np.log(np.maximum(expected, _TINY)))
 
     options = {"xatol": 1e-4, "fatol": 1e-2, "maxiter": 300}
     solved = [optimize.minimize(loss, s, method="Nelder-Mead", options=options) for s in starts]
-    best = min(solved, key=lambda found: float(found.fun))
+    best = min(solved, key=lambda result: float(result.fun))
     return np.asarray(best.x), float(best.fun)
 
 

@@ -158,13 +158,13 @@ def _quantile_of_pairs(
 
 
 def _logs(values: Sequence[float]) -> NDArray[np.float64]:
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != 1 or len(found) < 2:
-        raise ValueError(f"noise needs a series of at least 2 values, found shape {found.shape}")
-    bad = found[~(np.isfinite(found) & (found > 0.0))]
+    row = np.asarray(values, dtype=np.float64)
+    if row.ndim != 1 or len(row) < 2:
+        raise ValueError(f"noise needs a series of at least 2 values, found shape {row.shape}")
+    bad = row[~(np.isfinite(row) & (row > 0.0))]
     if bad.size:
         raise ValueError(f"values must be finite and above zero, found {bad[0]}")
-    return np.log(found)
+    return np.log(row)
 
 
 def _qn(logs: NDArray[np.float64]) -> float:

@@ -114,13 +114,13 @@ def _p_value(
     error_freedom = (cells.size - 1) * (repeats - 1)
     freedom = cells.size - 1 - sum(size - 1 for size in cells.shape)
     error = float((scatter**2).sum()) / error_freedom
-    found = repeats * float((beyond**2).sum()) / freedom
+    between = repeats * float((beyond**2).sum()) / freedom
     # Sums of squares of logs that are equal but for rounding are no evidence of anything.
-    if found <= 1e-24:
+    if between <= 1e-24:
         return 1.0
     if error <= 1e-24:
         return 0.0
-    return float(distributions.f.sf(found / error, freedom, error_freedom))
+    return float(distributions.f.sf(between / error, freedom, error_freedom))
 
 
 # --- distinct things

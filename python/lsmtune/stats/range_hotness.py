@@ -56,13 +56,13 @@ def fit_two_term_exponential(
     optimization", 1999). b is the faster decay. Raises ValueError for fewer than 4 ranges, none of
     them used, and other shapes.
     """
-    found = np.sort(np.asarray(counts, dtype=np.float64).ravel())[::-1]
-    if np.asarray(counts).ndim != 1 or len(found) < 4 or found.sum() <= 0 or found[-1] < 0:
+    ranked = np.sort(np.asarray(counts, dtype=np.float64).ravel())[::-1]
+    if np.asarray(counts).ndim != 1 or len(ranked) < 4 or ranked.sum() <= 0 or ranked[-1] < 0:
         raise ValueError("counts must be one row of at least four ranges, some of them used")
-    point, best = _fit_smooth(found)
+    point, best = _fit_smooth(ranked)
     if stepped:
-        point, best = _fit_stepped(found, point, rng)
-    return _named(point, len(found), stepped, best)
+        point, best = _fit_stepped(ranked, point, rng)
+    return _named(point, len(ranked), stepped, best)
 
 
 def _named(point: Array, ranges: int, stepped: bool, best: float) -> TwoTermExponential:
@@ -121,7 +121,7 @@ def _fit_smooth(counts: Array) -> tuple[Array, float]:
     ]
     options = {"xatol": 1e-8, "fatol": 1e-8, "maxiter": 4000, "maxfev": 4000}
     solved = [optimize.minimize(loss, s, method="Nelder-Mead", options=options) for s in starts]
-    best = min(solved, key=lambda found: float(found.fun))
+    best = min(solved, key=lambda result: float(result.fun))
     rates = -np.exp(best.x[:2])
     return np.array([rates[0], rates[1], float(best.x[2]), 0.0]), -float(best.fun)
 
@@ -136,11 +136,11 @@ def _fit_stepped(counts: Array, near: Array, rng: np.random.Generator) -> tuple[
     for _ in range(_TURNS):
         points = centre + rng.standard_normal((_DRAWS, 4)) * spread
         points = points[(points[:, 0] < 0) & (points[:, 1] < 0)]
-        found = _log_likelihoods(counts, points, stepped=True)
-        order = np.argsort(found)[::-1][:_ELITE]
+        likelihoods = _log_likelihoods(counts, points, stepped=True)
+        order = np.argsort(likelihoods)[::-1][:_ELITE]
         elite = points[order]
-        if found[order[0]] > best:
-            best, best_point = float(found[order[0]]), elite[0]
+        if likelihoods[order[0]] > best:
+            best, best_point = float(likelihoods[order[0]]), elite[0]
         centre = elite.mean(axis=0)
         # Half of the old spread stays in each turn, so that a step does not become a trap.
         spread = 0.5 * spread + 0.5 * elite.std(axis=0)

@@ -112,13 +112,13 @@ def number(
     """A whole number but `without`; `where` says whose bounds `low` and `high` are."""
 
     def say(option: str, text: str) -> str:
-        found = whole_number(option, text)
-        outside = (low is not None and found < low) or (high is not None and found > high)
-        if outside or found == without:
+        whole = whole_number(option, text)
+        outside = (low is not None and whole < low) or (high is not None and whole > high)
+        if outside or whole == without:
             allowed = f"{low} to {high}{where}"
             allowed += "" if without is None else f", but not {without}"
             raise InputError(SOURCE, option, found=text, allowed=allowed)
-        return str(found)
+        return str(whole)
 
     return Spelling(name, say, _read_whole)
 
@@ -203,10 +203,10 @@ class ExportFormat:
 
 def whole_number(name: str, text: str) -> int:
     """`text` as an integer; suffixes K, M, G, T are binary. InputError naming `name` if not."""
-    found = re.fullmatch(r"(-?\d+)([kmgtKMGT]?)", text)
-    if found is None:
+    match = re.fullmatch(r"(-?\d+)([kmgtKMGT]?)", text)
+    if match is None:
         raise InputError(SOURCE, name, found=text, allowed="a whole number")
-    number, suffix = int(found.group(1)), found.group(2).lower()
+    number, suffix = int(match.group(1)), match.group(2).lower()
     return number << _SUFFIX_SHIFT[suffix] if suffix else number
 
 

@@ -144,10 +144,10 @@ def _narrowed(name: str, value: Stated, notes: Notes) -> Stated:
 
 def _taken_apart(stated: Mapping[str, Stated]) -> dict[str, Stated]:
     """Structures (`{size_ratio=1;...}`) by their fields, under dotted names."""
-    found: dict[str, Stated] = {}
+    flat: dict[str, Stated] = {}
     for name, value in stated.items():
         if name == _MEMTABLE and not value.text.startswith("{"):
-            found[f"{_MEMTABLE}.id"] = Stated(_memtable(value.text), value.line)
+            flat[f"{_MEMTABLE}.id"] = Stated(_memtable(value.text), value.line)
             continue
         try:
             fields = split_structure(value.text) if value.text.startswith("{") else {}
@@ -155,10 +155,10 @@ def _taken_apart(stated: Mapping[str, Stated]) -> dict[str, Stated]:
             fields = {}  # a list of objects, which stays whole
         inner = {_part_name(name, f): Stated(text, value.line) for f, text in fields.items()}
         if any(part in known_names() for part in inner):
-            found |= _named(_taken_apart(inner))
+            flat |= _named(_taken_apart(inner))
         else:
-            found[name] = value
-    return found
+            flat[name] = value
+    return flat
 
 
 def _named(parts: dict[str, Stated]) -> dict[str, Stated]:
