@@ -31,36 +31,11 @@ Relation = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Interval:
-    """A mean and the bounds of its interval."""
-
-    mean: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class RankInterval:
     """The ranks, from 1, that an item may have."""
 
     low: int
     high: int
-
-
-def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
-    """The mean of n >= 2 values with Student's t interval, n - 1 degrees of freedom.
-
-    Raises ValueError for another shape, fewer values, one that is not finite, and a confidence
-    outside the open interval from 0 to 1.
-    """
-    _check_confidence(confidence)
-    row = np.asarray(values, dtype=np.float64)
-    if row.ndim != 1 or len(row) < 2 or not np.isfinite(row).all():
-        raise ValueError(f"needs two or more finite values, found shape {row.shape}")
-    mean = float(np.mean(row))
-    error = float(np.std(row, ddof=1)) / math.sqrt(len(row))
-    margin = error * float(special.stdtrit(len(row) - 1, 0.5 + confidence / 2.0))
-    return Interval(mean, mean - margin, mean + margin)
 
 
 def ranks(values: Sequence[float], *, higher_is_better: bool = True) -> list[int]:
