@@ -17,14 +17,13 @@ from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.fields import (
     OPTION_ALLOWED,
     Option,
-    Size,
     StrictModel,
     Version,
     found_text,
     refused,
 )
 from lsmtune.model.files import Document, FileKind, json_schema, parse_document, read_as, read_text
-from lsmtune.model.request import LIMITS_DEFAULT, SEED_MAX, Limits
+from lsmtune.model.request import LIMITS_DEFAULT, SEED_MAX, DatabaseSpec, Limits
 from lsmtune.workloads.stated import WORKLOAD_NAMES
 
 
@@ -72,7 +71,7 @@ class Axis:
 Place = Callable[[str], tuple[str, str]]
 
 CELLS_MAX = 10_000
-DATABASES_BYTES_DEFAULT = 20 << 30
+DATABASES_BYTES_DEFAULT = DatabaseSpec().size_bytes
 
 
 @dataclass(frozen=True)
@@ -194,13 +193,6 @@ class AxesModel(StrictModel):
     )
 
 
-class DatabasesModel(StrictModel):
-    """Databases that are loaded once and copied for each run."""
-
-    reuse: bool = Field(default=True, description="true, false")
-    size: Size = Field(default=DATABASES_BYTES_DEFAULT, description="disk space for them; 20GiB")
-
-
 class SweepModel(StrictModel):
     """A sweep file of lsmtune."""
 
@@ -225,8 +217,8 @@ class SweepModel(StrictModel):
     repeats: int = Field(default=3, ge=1, le=1000, description="rounds; 1 to 1000")
     seed: int = Field(default=1, ge=0, le=SEED_MAX, description="all randomness follows from it")
     limits: Limits = Field(default=LIMITS_DEFAULT, description="when a run is killed")
-    databases: DatabasesModel = Field(
-        default=DatabasesModel(), description="loaded once, copied for each run"
+    databases: DatabaseSpec = Field(
+        default=DatabaseSpec(), description="loaded once, copied for each run"
     )
 
 
@@ -287,7 +279,7 @@ def _sweep_of(model: SweepModel, document: Document, path: Path) -> Sweep:
         repeats=model.repeats,
         seed=model.seed,
         limits=model.limits,
-        databases_bytes=model.databases.size if model.databases.reuse else 0,
+        databases_bytes=model.databases.size_bytes if model.databases.reuse else 0,
         place=_place(document),
         folder=path.parent,
     )

@@ -7,10 +7,12 @@ import string
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import Annotated
 
 from jsonpointer import JsonPointer, JsonPointerException
 
 from lsmtune.errors import InputError, nearest_name
+from lsmtune.model.fields import STRICT, described
 
 
 def placeholders(text: str) -> tuple[str, ...]:
@@ -50,12 +52,14 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 class ParametersFile:
     """A file that is written into the run's directory before the program starts.
 
-    Without a `template` it is a JSON object, parameter to value. A template is a text with
-    placeholders.
+    Without a `template` it is a JSON object, parameter to value. A study file that has none gives
+    the name alone.
     """
 
-    name: str
-    template: str | None = None
+    __pydantic_config__ = STRICT
+
+    name: Annotated[str, described("a name inside the run's directory", min_length=1)]
+    template: Annotated[str | None, described("text with {parameter} where a value belongs")] = None
 
 
 @dataclass(frozen=True)
@@ -81,13 +85,16 @@ class RegularExpressions:
 
 @dataclass(frozen=True)
 class JsonPointers:
-    """Metric to a JSON pointer (RFC 6901) into a JSON document.
+    """Where in a JSON document each metric is, by a JSON pointer (RFC 6901)."""
 
-    `file` is relative to the run's directory; None means that the document is standard output.
-    """
+    __pydantic_config__ = STRICT
 
-    pointers: Mapping[str, str]
-    file: str | None = None
+    pointers: Annotated[
+        dict[str, str], described("metric to JSON pointer, as /latency/p99", alias="metrics")
+    ]
+    file: Annotated[
+        str | None, described("a name inside the run's directory; standard output if not given")
+    ] = None
 
 
 Results = JsonLines | RegularExpressions | JsonPointers

@@ -57,6 +57,16 @@ class Limits:
     disk_bytes: Annotated[Size, described("disk space of one run; 20GiB", alias="disk")] = 20 << 30
 
 
+@dataclass(frozen=True)
+class DatabaseSpec:
+    """Databases that are loaded once and copied for each run."""
+
+    __pydantic_config__ = STRICT
+
+    reuse: Annotated[bool, described("true, false")] = True
+    size_bytes: Annotated[Size, described("disk space for them; 20GiB", alias="size")] = 20 << 30
+
+
 # What a run may take unless the user says otherwise.
 LIMITS_DEFAULT = Limits()
 

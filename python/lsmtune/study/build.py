@@ -30,8 +30,8 @@ from lsmtune.study.build_goal import (
     reported_metrics,
 )
 from lsmtune.study.build_space import (
+    check_proof,
     make_constraints,
-    make_proof_spec,
     make_pruner_spec,
     make_sampler_spec,
     named_config,
@@ -47,7 +47,7 @@ from lsmtune.study.safety import (
     unsafe_option,
     weakest,
 )
-from lsmtune.study.spec import Budget, DatabaseSpec, NoiseSpec, Spec
+from lsmtune.study.spec import Spec
 from lsmtune.units import format_duration
 
 
@@ -74,9 +74,10 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
         start=tuple(named.config for named in start),
     )
     _check_option_names(parts, source)
-    if study.budget.time is None and study.budget.trials is None:
+    if study.budget.time_s is None and study.budget.trials is None:
         raise InputError(source, "budget", why="is empty", allowed="time, trials, or both")
     _check_deadlines(study, source)
+    check_proof(study.proof, source)
     durability = weakest(weighted.workload.durability for weighted in workloads)
     return Spec(
         name=study.name,
@@ -90,11 +91,11 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
         fixed=dict(parts.fixed.options),
         space=parts.space,
         sampler=make_sampler_spec(study.sampler, parts.space, goal, study.seed, source),
-        budget=Budget(study.budget.time, study.budget.trials),
+        budget=study.budget,
         limits=study.limits,
-        proof=make_proof_spec(study.proof, source),
-        noise=NoiseSpec(study.noise.calibration, study.noise.anchors, study.noise.repeats),
-        databases=DatabaseSpec(study.databases.reuse, study.databases.size),
+        proof=study.proof,
+        noise=study.noise,
+        databases=study.databases,
         seed=study.seed,
         unsafe_options=_unsafe_options(study, parts, durability, source),
         constraints=_constraints(study, parts, ready, workloads, source),

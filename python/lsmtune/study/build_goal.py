@@ -12,7 +12,6 @@ from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.command import (
     CommandSpec,
     JsonLines,
-    JsonPointers,
     ParametersFile,
     ProgramSpec,
     RegularExpressions,
@@ -41,7 +40,6 @@ from lsmtune.study.models import (
     ResultsModel,
     RunnerModel,
     StudyModel,
-    TemplateModel,
 )
 from lsmtune.workloads.stated import Stated
 from lsmtune.workloads.study_fields import workload_fields
@@ -164,7 +162,7 @@ def reported_metrics(study: StudyModel) -> tuple[str, ...]:
     if runner is None:
         return ()
     results = runner.results
-    pointers = results.json_pointer.metrics if results.json_pointer is not None else {}
+    pointers = results.json_pointer.pointers if results.json_pointer is not None else {}
     named = [o.metric for o in study.objectives or ([study.objective] if study.objective else [])]
     return tuple(dict.fromkeys([*named, *runner.metrics, *results.regex, *pointers]))
 
@@ -179,13 +177,14 @@ def make_command(
     """
     metrics = [objective.metric for objective in goal.objectives]
     _refuse_step(metrics, model.metrics, source)
+    file = model.parameters_file
     spec = CommandSpec(
         command=tuple(
             tuple(element) if isinstance(element, list) else element for element in model.command
         ),
         folder=path.parent.absolute(),
         environment=dict(model.environment),
-        parameters_file=_parameters_file(model.parameters_file),
+        parameters_file=ParametersFile(file) if isinstance(file, str) else file,
         results=_results(model.results, source),
         metrics=tuple(dict.fromkeys([*metrics, *model.metrics])),
     )
@@ -207,12 +206,6 @@ def _refuse_step(objectives: Sequence[str], others: Sequence[str], source: str) 
             raise InputError(source, field, why=why, found=STEP)
 
 
-def _parameters_file(given: str | TemplateModel | None) -> ParametersFile | None:
-    if isinstance(given, TemplateModel):
-        return ParametersFile(given.name, given.template)
-    return None if given is None else ParametersFile(given)
-
-
 def _results(model: ResultsModel, source: str) -> Results:
     stated = [name for name in ResultsModel.model_fields if getattr(model, name)]
     if len(stated) > 1:
@@ -222,7 +215,7 @@ def _results(model: ResultsModel, source: str) -> Results:
     if model.regex:
         return RegularExpressions(dict(model.regex))
     if model.json_pointer is not None:
-        return JsonPointers(dict(model.json_pointer.metrics), model.json_pointer.file)
+        return model.json_pointer
     return JsonLines(stdout=model.json_lines == "stdout")
 
 

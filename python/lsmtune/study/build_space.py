@@ -17,7 +17,6 @@ from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.fields import CONFIG_ALLOWED
 from lsmtune.model.files import Document
 from lsmtune.model.goal import HIGHER_IS_BETTER, METRICS, Goal, WeightedWorkload
-from lsmtune.model.request import PairMethod
 from lsmtune.search.pruners import check_pruner
 from lsmtune.search.pruners import check_settings as check_pruner_settings
 from lsmtune.search.sampler import SamplerContext
@@ -40,7 +39,6 @@ from lsmtune.study.models import (
     FloatModel,
     IntModel,
     PriorModel,
-    ProofModel,
     PrunerModel,
     RungsModel,
     SamplerModel,
@@ -292,14 +290,12 @@ def make_sampler_spec(
     return SamplerSpec(model.name, settings)
 
 
-def make_proof_spec(model: ProofModel, source: str) -> ProofSpec:
-    """How the result is proved. Raises `InputError` where so few pairs could prove nothing."""
-    least = pairs_at_least(model.confidence)
-    if model.pairs < least:
-        allowed = f"at least {least}, without which nothing is proved at {model.confidence:g}"
-        raise InputError(source, "proof.pairs", found=model.pairs, allowed=allowed)
-    method = None if model.method == "auto" else PairMethod(model.method)
-    return ProofSpec(model.pairs, model.confidence, model.smallest_effect, method)
+def check_proof(proof: ProofSpec, source: str) -> None:
+    """Raises `InputError` where so few pairs could prove nothing."""
+    least = pairs_at_least(proof.confidence)
+    if proof.pairs < least:
+        allowed = f"at least {least}, without which nothing is proved at {proof.confidence:g}"
+        raise InputError(source, "proof.pairs", found=proof.pairs, allowed=allowed)
 
 
 def make_pruner_spec(
