@@ -6,8 +6,16 @@ import math
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetPydanticSchema,
+    WithJsonSchema,
+)
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
@@ -235,6 +243,19 @@ ConfigFields = Annotated[
     ),
 ]
 Names = Annotated[list[str], BeforeValidator(_names)]
+
+
+def pairs_of(key: Any, value: Any) -> GetPydanticSchema:
+    """A mapping of `key` to `value` in a document; in memory its pairs, which can be hashed."""
+
+    def schema(_kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(
+            lambda mapping: tuple(mapping.items()),
+            handler(dict[key, value]),
+            serialization=core_schema.plain_serializer_function_ser_schema(dict),
+        )
+
+    return GetPydanticSchema(schema)
 
 
 def described(description: str, *, omitted: object = ..., **bounds: Any) -> Any:

@@ -15,7 +15,6 @@ from pydantic import (
     BeforeValidator,
     Discriminator,
     Field,
-    GetCoreSchemaHandler,
     GetPydanticSchema,
     PlainSerializer,
     PlainValidator,
@@ -23,7 +22,6 @@ from pydantic import (
     WithJsonSchema,
     WrapSerializer,
 )
-from pydantic_core import CoreSchema, core_schema
 
 from lsmtune.errors import InputError
 from lsmtune.model.codec import adapter
@@ -41,6 +39,7 @@ from lsmtune.model.fields import (
     Size,
     Whole,
     described,
+    pairs_of,
     refused,
     refusing,
 )
@@ -130,17 +129,6 @@ def _rate(value: object) -> float:
     return float(value)
 
 
-def _operations(_source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-    """A mapping of operation to weight in a document, pairs in memory, which can be hashed."""
-    weights = dict[Literal[MIX_OPERATIONS], float]  # type: ignore[valid-type]
-    mapping = handler(Annotated[weights, Field(min_length=1)])
-    return core_schema.no_info_after_validator_function(
-        lambda read: tuple(read.items()),
-        mapping,
-        serialization=core_schema.plain_serializer_function_ser_schema(dict),
-    )
-
-
 def _step(value: object, place: str) -> tuple[float, float]:
     if not isinstance(value, list) or len(value) != 2:
         raise InputError("", place, found=value, allowed=_STEPS_ALLOWED)
@@ -181,7 +169,9 @@ Rate = Annotated[
     WithJsonSchema({"type": "number", "exclusiveMinimum": 0}),
     Field(gt=0, le=RATE_MAX),
 ]
-Weights = Annotated[tuple[tuple[str, float], ...], GetPydanticSchema(_operations)]
+Weights = Annotated[
+    tuple[tuple[str, float], ...], pairs_of(Literal[MIX_OPERATIONS], float), Field(min_length=1)
+]
 Steps = Annotated[
     tuple[tuple[float, float], ...],
     PlainValidator(refusing(_steps)),
