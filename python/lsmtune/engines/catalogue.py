@@ -1,4 +1,9 @@
-"""What the data files of this folder have in common: reading, and checking an entry."""
+"""The catalogues of engine options, data files beside this module, and how such files are read.
+
+A catalogue maps an option's name to its attributes, in the order in which they are listed to
+people. Sizes may be written with units (`64KiB`). `parse_catalogue` checks everything that later
+code relies on, so that a slip in a data file is one clear line and not a strange search.
+"""
 
 from __future__ import annotations
 
@@ -104,13 +109,7 @@ Value = Annotated[OptionValue, BeforeValidator(_typed)]
 Number = Annotated[int | float, BeforeValidator(_typed)]
 
 
-# ----------
-# An OptionInfo: all that the catalogue knows of one engine option, and its Parameter.
-#
-# The catalogues are data files beside this module, one per engine: a mapping from an option's name
-# to its attributes, in the order in which they are listed to people. Sizes may be written with
-# units (`64KiB`). `parse_catalogue` checks everything that later code relies on, so that a slip in
-# a data file is one clear line and not a strange search.
+# --- What the catalogue knows of one engine option, and its Parameter.
 
 
 OptionType = Literal["int", "float", "bool", "enum", "text"]
@@ -327,8 +326,7 @@ def _check_parameter(info: OptionInfo, source: str) -> None:
             raise InputError(source, field, found=older, allowed=parameter.describe())
 
 
-# ----------
-# The defaults of an engine's options, for all who ask what an option has that nothing sets.
+# --- The defaults of an engine's options, for all who ask what an option has that nothing sets.
 
 
 @functools.cache

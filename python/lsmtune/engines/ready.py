@@ -1,7 +1,10 @@
-"""Presets: named configurations with their source, each the options that it sets.
+"""Presets, which are named configurations, and ready spaces, which are named sets of parameters.
 
-The data is `presets.yaml`. Options hold what the engine can be told by name and value; what a
-preset does beyond that, and what it costs, is in its notes.
+The data is `presets.yaml` and `spaces.yaml`. The options of a preset hold what the engine can be
+told by name and value; what a preset does beyond that, and what it costs, is in its notes. A
+parameter of a space has the catalogue's range, choices and condition unless the space states its
+own; a space has the constraints of its options in the catalogue, and those that it adds. Where a
+condition names an option that the space holds still, it is settled here.
 """
 
 from __future__ import annotations
@@ -87,12 +90,7 @@ def preset(name: str, source: str = "preset", field: str = "") -> Preset:
     return PRESETS[name]
 
 
-# ----------
-# Ready spaces: named sets of parameters to search, taken from the option catalogues by name.
-#
-# The data is `spaces.yaml`. A parameter has the catalogue's range, choices and condition unless the
-# space states its own; a space has the constraints of its options in the catalogue, and those that
-# it adds. Where a condition names an option that the space holds still, it is settled here.
+# --- Ready spaces.
 
 _SPACES_FILE = "spaces.yaml"
 

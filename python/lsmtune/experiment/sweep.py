@@ -1,4 +1,7 @@
-"""An axis of a sweep: a workload parameter or an engine option, and the values that it takes."""
+"""A Sweep, which is what is measured over which axes, and the sweep files that state one.
+
+What only makes sense across fields is checked in `experiment.sweep_grid`.
+"""
 
 from __future__ import annotations
 
@@ -64,9 +67,6 @@ class Axis:
         return f"axes.{self.kind.value}.{self.name}"
 
 
-# ----------
-# A Sweep: what is measured over which axes, as a file or the command line states it.
-
 # Where the user wrote the dotted field of a sweep file: what errors name as source and field.
 Place = Callable[[str], tuple[str, str]]
 
@@ -127,10 +127,7 @@ class Sweep:
         return InputError(source, name, why=why, found=found, allowed=allowed, nearest=nearest)
 
 
-# ----------
-# The shape of a sweep file as pydantic models: its fields, their types and their JSON Schema.
-#
-# What only makes sense across fields is checked in `experiment.sweep_grid`.
+# --- What a sweep file may hold.
 
 _WORKLOAD_ALLOWED = "the name of a workload, or a mapping with name and parameters"
 _PARAMETER = {"type": ["number", "string"]}
@@ -222,8 +219,7 @@ class SweepModel(StrictModel):
     )
 
 
-# ----------
-# Sweep files: text to Sweep, the sweeps that are built in, and the JSON Schema of the files.
+# --- Sweep files: text to Sweep, the sweeps that are built in, and the JSON Schema of the files.
 
 BUILT_IN = ("rf5",)
 SWEEP_FILE = FileKind("sweep")

@@ -1,4 +1,8 @@
-"""Placeholders in a text: `{name}` stands for a value, a doubled brace for the brace itself."""
+"""How a program performs the runs of a study: one of the user's own, or one that people trust.
+
+A CommandSpec is a program of the user's own, with placeholders where values belong, and where its
+results are. A ProgramSpec names one of the programs that lsmtune knows.
+"""
 
 from __future__ import annotations
 
@@ -37,9 +41,6 @@ def _parts(text: str) -> Iterator[tuple[str, str | None]]:
             raise ValueError("a placeholder is a name between braces; a literal brace is doubled")
         yield literal, name
 
-
-# ----------
-# A CommandSpec: how a program of the user's own is run as a trial, and where its results are.
 
 # What every run has a value for, beside the parameters; also in the environment as LSMTUNE_<NAME>.
 RUN_PLACEHOLDERS = ("seed", "directory", "trial", "num")
@@ -263,10 +264,6 @@ def _check_metrics(spec: CommandSpec, source: str, field: str) -> None:
                 )
         case JsonLines():
             pass
-
-
-# ----------
-# A ProgramSpec: which program that people trust performs the runs of a study.
 
 
 @dataclass(frozen=True)

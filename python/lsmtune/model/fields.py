@@ -1,4 +1,8 @@
-"""The values of a study file's fields: how each is read, and its JSON Schema."""
+"""The values of the fields of files: how each is read, and its JSON Schema.
+
+A type here is one of Python's with pydantic's validators, which take what people write (`4MiB`,
+`1h30m`, `5%`) and refuse the rest in one line. `described` says what a field is.
+"""
 
 from __future__ import annotations
 

@@ -234,9 +234,6 @@ class Measurement:
     runner: str = ""
 
 
-# ----------
-# Metrics of a whole run: sums over its measure phases, for workloads that have several.
-
 TOTAL_METRICS = ("total_elapsed_s", "total_with_drain_s")
 
 

@@ -1,4 +1,6 @@
-"""How the two runs of a pair share a machine."""
+"""What a Runner is asked to do: one run with its limits, and how the two runs of a pair share the
+machine.
+"""
 
 from __future__ import annotations
 
@@ -38,10 +40,6 @@ def slices_for(measure_s: float) -> int:
     Even, so that each run begins as often as the other; at least 4.
     """
     return min(max(4, 2 * round(measure_s / SLICE_S / 2)), SLICES_MAX)
-
-
-# ----------
-# What a Runner is asked to do: one run, with the limits that end it.
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""From the models of a study file to a Spec: the checks that span several fields."""
+"""Study files: text to Spec, with the checks that span several fields, and their JSON Schema.
+
+`study.models` has the fields themselves; `study.build_goal` and `study.build_space` check parts.
+"""
 
 from __future__ import annotations
 
@@ -331,8 +334,7 @@ def _check_allowances(study: StudyModel, engine: str, used: Mapping[str, str], s
         check_allowance(name, engine, used, source, f"allow_unsafe[{index}]", unused)
 
 
-# ----------
-# Study files: text to Spec, and the JSON Schema of what they may hold.
+# --- From text to Spec.
 
 # The one key of what the folder of a proof without a study has in place of a study file.
 _PROOF = "verify"

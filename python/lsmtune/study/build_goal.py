@@ -1,4 +1,7 @@
-"""From the model of `runner` to what performs the runs: a command, or a program people trust."""
+"""What a study measures and makes better: from its file to workloads, a Goal, and who runs them.
+
+The runs are the driver's, those of a program that people trust, or of the user's own command.
+"""
 
 from __future__ import annotations
 
@@ -219,8 +222,7 @@ def _results(model: ResultsModel, source: str) -> Results:
     return JsonLines(stdout=model.json_lines == "stdout")
 
 
-# ----------
-# From the models of workloads, objectives and pick to the Goal of a study.
+# --- From the models of workloads, objectives and pick to the Goal of a study.
 
 
 @dataclass(frozen=True)

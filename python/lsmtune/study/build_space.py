@@ -1,4 +1,4 @@
-"""From the constraints of a study file to Constraints whose names are all known."""
+"""What a study searches: from its file to parameters, constraints and strategies."""
 
 from __future__ import annotations
 
@@ -106,8 +106,7 @@ def outcome_only(
     return tuple(constraints)
 
 
-# ----------
-# Configurations as a study file names them: default, a preset, an option file, or a mapping.
+# --- Configurations as a study file names them: default, a preset, an option file, or a mapping.
 
 DEFAULT = "default"
 
@@ -163,8 +162,7 @@ def _from_file(file: Path, engine: str, named: str, source: str, field: str) -> 
         raise InputError(source, field, why=str(error)) from None
 
 
-# ----------
-# From the models of a space to its checked Parameters: ready ones, and those of the file.
+# --- From the models of a space to its checked Parameters: ready ones, and those of the file.
 
 
 def ready_spaces(model: SpaceModel, engine: str, source: str) -> list[ReadySpace]:
@@ -270,8 +268,7 @@ def _unit(model: IntModel | FloatModel, written: Mapping[str, object]) -> str:
     return model.unit or ("bytes" if sizes else "")
 
 
-# ----------
-# From the models of sampler, pruner and proof to their specs: settings and rungs, checked.
+# --- From the models of sampler, pruner and proof to their specs: settings and rungs, checked.
 
 DEFAULT_EVERY_S = 1.0
 
