@@ -23,7 +23,7 @@ from pydantic import (
     WrapSerializer,
 )
 
-from lsmtune.errors import InputError
+from lsmtune.errors import FieldError
 from lsmtune.model.codec import adapter
 from lsmtune.model.distribution import (
     KEY_DISTRIBUTIONS,
@@ -131,26 +131,26 @@ def _rate(value: object) -> float:
 
 def _step(value: object, place: str) -> tuple[float, float]:
     if not isinstance(value, list) or len(value) != 2:
-        raise InputError("", place, found=value, allowed=_STEPS_ALLOWED)
+        raise FieldError(place, found=value, allowed=_STEPS_ALLOWED)
     time, rate = value
     try:
         duration_s = parse_duration(time)
     except UnitError as error:
-        raise InputError("", place, found=time, allowed=error.allowed) from None
+        raise FieldError(place, found=time, allowed=error.allowed) from None
     if duration_s <= 0:
-        raise InputError("", place, found=time, allowed="a time above 0")
+        raise FieldError(place, found=time, allowed="a time above 0")
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= RATE_MAX:
-        raise InputError("", place, found=rate, allowed=f"a rate from 0 to {RATE_MAX:.0f}")
+        raise FieldError(place, found=rate, allowed=f"a rate from 0 to {RATE_MAX:.0f}")
     return duration_s, float(rate)
 
 
 def _steps(value: object) -> tuple[tuple[float, float], ...]:
     if not isinstance(value, list) or not value:
-        raise InputError("", why="missing", allowed=_STEPS_ALLOWED)
+        raise FieldError(why="missing", allowed=_STEPS_ALLOWED)
     steps = tuple(_step(step, f"[{index}]") for index, step in enumerate(value))
     if all(rate == 0 for _, rate in steps):
         allowed = "one step at least with a rate above 0"
-        raise InputError("", why="never does anything", allowed=allowed)
+        raise FieldError(why="never does anything", allowed=allowed)
     return steps
 
 

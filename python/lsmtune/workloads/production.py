@@ -3,8 +3,8 @@
 Cao, Dong, Vemuri, Du: "Characterizing, Modeling, and Benchmarking RocksDB Key-Value Workloads at
 Facebook", FAST 2020, and what RocksDB's authors published of it for db_bench's mixgraph: commands
 on the wiki page "RocksDB Trace, Replay, Analyzer, and Workload Generation", in facebook/rocksdb
-pull request 5953 and in FAST 2020. Figures that were taken from others who cite an original say so, and
-so do those that could not be verified at all.
+pull request 5953 and in FAST 2020. Figures that were taken from others who cite an original say
+so, and so do those that could not be verified at all.
 
 Sizes are small here so that a run takes seconds, and the published ones can be given. Where
 db_bench differs from its own model, this follows the model: values and scans are drawn each by
