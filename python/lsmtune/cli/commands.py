@@ -31,7 +31,6 @@ COMMANDS = {
     "sweep": "Measure a grid of workload parameters and option values.",
     "report": "Write the report of a study.",
     "export": "Write a configuration in the form that another program reads.",
-    "selftest": "Check lsmtune itself, by simulation.",
 }
 
 # `import` is a word of Python's own.

@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lsmtune.cli.guard import doubts
 from lsmtune.cli.live import tune_display
 from lsmtune.cli.tune_progress import TuneProgress
 from lsmtune.cli.verification import (
@@ -23,6 +22,7 @@ from lsmtune.cli.verification import (
 from lsmtune.driver.native import NativeRunner
 from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS
+from lsmtune.engines.safety import doubts
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config, EngineIdentity, OptionValue

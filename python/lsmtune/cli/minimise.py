@@ -10,45 +10,45 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lsmtune.cli.choices import PropertiesOption, PropertyOption, choose_workload
+from lsmtune.cli.choices import choose_workload
 from lsmtune.cli.flags import (
+    AUTO,
+    CONFIDENCE_DEFAULT,
     DEADLINE_DEFAULT,
     DISK_DEFAULT,
     MEMORY_DEFAULT,
+    METRIC_DEFAULT,
+    PAIRS_DEFAULT,
+    AllowUnsafeOption,
+    BaselineOption,
     BudgetOption,
+    CandidateOption,
+    ConfidenceOption,
+    ConfigsArgument,
     DeadlineOption,
     DiskOption,
     EngineOption,
     JsonOption,
     LibraryOption,
     MemoryOption,
-    SeedOption,
-    WorkloadOption,
-    WorkloadSetOption,
-    limits_of,
-)
-from lsmtune.cli.output import check_file, write_file
-from lsmtune.cli.proof_flags import (
-    AUTO,
-    CONFIDENCE_DEFAULT,
-    METRIC_DEFAULT,
-    PAIRS_DEFAULT,
-    AllowUnsafeOption,
-    BaselineOption,
-    CandidateOption,
-    ConfidenceOption,
-    ConfigsArgument,
     MethodOption,
     MetricOption,
     NoCrashTestOption,
     PairsOption,
     PhaseOption,
     ProofDirOption,
+    PropertiesOption,
+    PropertyOption,
+    SeedOption,
     SmallestEffectOption,
+    WorkloadOption,
+    WorkloadSetOption,
     check_method,
     check_pairs,
+    limits_of,
     plan_of,
 )
+from lsmtune.cli.output import check_file, write_file
 from lsmtune.cli.verify import arms_of, named, objective_of, phase_notes, proof_folder
 from lsmtune.errors import ExitStatus
 
@@ -116,11 +116,11 @@ def _minimise(
     as_json: JsonOption = False,
 ) -> None:
     """Find the fewest options that keep a configuration's gain."""
-    from lsmtune.cli.choices import chosen_engine
     from lsmtune.cli.minimisation import told_apart
     from lsmtune.cli.minimise_view import Minimising, format_for
     from lsmtune.cli.verification import Verification, judged
     from lsmtune.driver.conversation import find_driver
+    from lsmtune.driver.library_facts import chosen_engine
     from lsmtune.proof.minimise import differing_options
 
     started_s = time.monotonic()
@@ -168,8 +168,8 @@ def _carry_out(
     verification: Verification, allowed: Sequence[str], driver: Path, directory: Path | None
 ) -> Minimised:
     """Runs the steps with their display; Ctrl-C stops them in order."""
+    from lsmtune.cli.interrupts import stop_on_interrupt
     from lsmtune.cli.minimisation import minimisation_display, minimised
-    from lsmtune.cli.output import stop_on_interrupt
 
     with (
         proof_folder(directory) as path,
@@ -196,8 +196,8 @@ def _tell(asked: Minimising, found: Minimised, *, as_json: bool) -> None:
 
 def _end(asked: Minimising, found: Minimised, directory: Path | None, output: Path | None) -> None:
     """Writes the file that is wanted; raises typer.Exit for anything but a proved gain."""
+    from lsmtune.cli.interrupts import interrupted
     from lsmtune.cli.minimise_view import exported
-    from lsmtune.cli.output import interrupted
 
     if not found.result.complete:
         raise interrupted(directory)

@@ -10,12 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lsmtune.cli.guard import ALLOW_FLAG, Doubts, check_allowed, doubts
+from lsmtune.cli.flags import NO_CRASH_TEST_FLAG
 from lsmtune.cli.live import tune_display
 from lsmtune.cli.output import invalid
-from lsmtune.cli.proof_flags import NO_CRASH_TEST_FLAG
 from lsmtune.cli.tune_progress import Plan, TuneProgress
 from lsmtune.driver.runner import Runner
+from lsmtune.engines.safety import ALLOW_FLAG, Doubts, check_allowed, doubts
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer, loaded_databases
 from lsmtune.experiment.store import Role, StoredMeasurement

@@ -11,11 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from lsmtune.engines.ready import ReadySpace
+from lsmtune.engines.safety import (
+    DURABILITY_OPTIONS,
+    check_allowance,
+    flattened,
+    unsafe_option,
+    weakest,
+)
 from lsmtune.engines.workload_options import with_merge_operator, with_page_cache
 from lsmtune.errors import FieldError, InputError
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.files import Document, json_schema, parse_document, read_as, read_text
-from lsmtune.model.goal import METRICS, PHASE_METRICS, SHORT_NAMES, WeightedWorkload
+from lsmtune.model.goal import WeightedWorkload
+from lsmtune.model.metrics import METRICS, PHASE_METRICS, SHORT_NAMES
 from lsmtune.model.workload import Durability, PageCache, PhaseKind
 from lsmtune.space.constraint import Constraint
 from lsmtune.space.parameter import OPTION_NAME_ALLOWED, Parameter, is_option_name
@@ -43,13 +51,6 @@ from lsmtune.study.build_space import (
     space_parameters,
 )
 from lsmtune.study.models import StudyModel
-from lsmtune.study.safety import (
-    DURABILITY_OPTIONS,
-    check_allowance,
-    flattened,
-    unsafe_option,
-    weakest,
-)
 from lsmtune.study.spec import Spec
 from lsmtune.units import format_duration
 

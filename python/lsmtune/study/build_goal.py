@@ -22,16 +22,8 @@ from lsmtune.model.command import (
     check_command,
 )
 from lsmtune.model.config import Config
-from lsmtune.model.goal import (
-    METRICS,
-    SHORT_NAMES,
-    Direction,
-    Goal,
-    Objective,
-    Pick,
-    WeightedWorkload,
-    default_direction,
-)
+from lsmtune.model.goal import Direction, Goal, Objective, Pick, WeightedWorkload, default_direction
+from lsmtune.model.metrics import METRICS, SHORT_NAMES
 from lsmtune.model.workload import Durability, Phase, PhaseKind, Workload
 from lsmtune.programs.program import ProgramInfo
 from lsmtune.programs.registry import info_named

@@ -35,6 +35,7 @@ from lsmtune.model.fields import (
     special_parts,
     special_schema,
 )
+from lsmtune.model.metrics import DEFAULT_METRIC
 from lsmtune.model.request import LIMITS_DEFAULT, SEED_MAX, DatabaseSpec, Limits
 from lsmtune.search.pruners import PRUNERS
 from lsmtune.search.samplers import SAMPLERS
@@ -57,7 +58,7 @@ class ObjectiveModel(StrictModel):
     """What is made better."""
 
     metric: str = Field(
-        default="sustained_throughput_ops_s",
+        default=DEFAULT_METRIC,
         min_length=1,
         description="a metric of the measure phase",
     )

@@ -1,0 +1,337 @@
+//! What a request must satisfy before anything is done. The tuner checks its user's words in its
+//! own terms; these checks hold for whoever speaks the protocol.
+
+use std::fmt::Display;
+use std::fs::File;
+use std::path::Path;
+
+use crate::protocol::{
+    ErrorReply, Operation, Outcome, Phase, PhaseKind, Rate, Replay, RunRequest, Workload,
+    PROTOCOL_VERSION,
+};
+use crate::random::Version;
+use crate::trace::TraceReader;
+
+use super::failure::Failure;
+
+mod distributions;
+mod keys;
+mod mix;
+
+pub use mix::{merges, mix};
+
+const VALUE_BYTES_MAX: usize = 64 << 20;
+/// Databases, and column families of each.
+const PARTS_MAX: usize = 256;
+const SLICES_MAX: u32 = 1000;
+const INTERVAL_MS_MAX: u64 = 86_400_000;
+type Checked = Result<(), Failure>;
+
+/// The protocol version must be ours.
+pub fn version(found: u32) -> Checked {
+    if found == PROTOCOL_VERSION {
+        return Ok(());
+    }
+    Err(Failure::invalid(ErrorReply::version(&found)))
+}
+
+/// Sizes, phases and their combination must make sense.
+pub fn workload(workload: &Workload) -> Checked {
+    keys::keys(workload)?;
+    let values = format!("0 to {VALUE_BYTES_MAX}");
+    let value_bytes = workload.value_bytes;
+    require(
+        value_bytes <= VALUE_BYTES_MAX,
+        "workload.value_bytes",
+        value_bytes,
+        &values,
+    )?;
+    let ratio = workload.compression_ratio;
+    let sensible = ratio > 0.0 && ratio <= 1.0;
+    require(
+        sensible,
+        "workload.compression_ratio",
+        ratio,
+        "above 0, at most 1",
+    )?;
+    require(workload.num > 0, "workload.num", workload.num, "at least 1")?;
+    for (field, parts) in [
+        ("workload.databases", workload.databases),
+        ("workload.column_families", workload.column_families),
+    ] {
+        let allowed = format!("1 to {PARTS_MAX}");
+        require((1..=PARTS_MAX).contains(&parts), field, parts, &allowed)?;
+    }
+    let count = workload.phases.len();
+    let phases = format!("1 to {} phases", Version::PHASES_MAX);
+    require(
+        (1..=Version::PHASES_MAX).contains(&count),
+        "workload.phases",
+        count,
+        &phases,
+    )?;
+    workload
+        .phases
+        .iter()
+        .enumerate()
+        .try_for_each(|(index, each)| phase(index, each))
+}
+
+fn phase(index: usize, phase: &Phase) -> Checked {
+    let field = |name: &str| format!("workload.phases[{index}].{name}");
+    let does = [
+        ("operation", phase.operation.is_some()),
+        ("mix", phase.mix.is_some()),
+        ("replay", phase.replay.is_some()),
+    ];
+    let given: Vec<&str> = does
+        .iter()
+        .filter_map(|(name, given)| given.then_some(*name))
+        .collect();
+    if phase.kind == PhaseKind::Settle {
+        let name = *given.first().unwrap_or(&"operation");
+        let allowed = "none in a settle phase";
+        return require(given.is_empty(), &field(name), "one", allowed);
+    }
+    let allowed = "one of operation, mix and replay";
+    let found = given.join(" and ");
+    let found = if found.is_empty() { "nothing" } else { &found };
+    let name = *given.get(1).unwrap_or(&"operation");
+    require(given.len() == 1, &field(name), found, allowed)?;
+    if let Some(replay) = &phase.replay {
+        return self::replay(index, phase, replay);
+    }
+    size(phase, &field)?;
+    if let Some(each) = &phase.mix {
+        mix(&field("mix"), each)?;
+    }
+    companions(phase, &field)?;
+    let threads = format!("1 to {}", Version::THREADS_MAX);
+    let count = phase.threads;
+    require(
+        (1..=Version::THREADS_MAX).contains(&count),
+        &field("threads"),
+        count,
+        &threads,
+    )?;
+    for (name, value) in [
+        ("duration_s", phase.duration_s),
+        ("rate_ops_s", phase.rate_ops_s),
+    ] {
+        let value = value.unwrap_or(1.0);
+        let sensible = value.is_finite() && value > 0.0;
+        require(sensible, &field(name), value, "a number above 0")?;
+    }
+    phase.rate.as_ref().map_or(Ok(()), |rate| {
+        let alone = phase.rate_ops_s.is_none();
+        require(alone, &field("rate"), "rate_ops_s too", "one of the two")?;
+        self::rate(rate, &field("rate"))
+    })
+}
+
+/// What a phase that replays a trace must satisfy. It needs no size: the trace has one.
+fn replay(index: usize, phase: &Phase, replay: &Replay) -> Checked {
+    let field = |name: &str| format!("workload.phases[{index}].{name}");
+    let alone = "none in a phase that replays a trace";
+    let others = [
+        ("operation", phase.operation.is_none()),
+        ("mix", phase.mix.is_none()),
+        ("rate_ops_s", phase.rate_ops_s.is_none()),
+        ("rate", phase.rate.is_none()),
+        ("companions", phase.companions.is_empty()),
+    ];
+    for (name, absent) in others {
+        require(absent, &field(name), "one", alone)?;
+    }
+    let threads = format!("1 to {}", Version::THREADS_MAX);
+    let sensible = (1..=Version::THREADS_MAX).contains(&phase.threads);
+    require(sensible, &field("threads"), phase.threads, &threads)?;
+    let numbers = [
+        ("replay.speed", replay.speed),
+        ("duration_s", phase.duration_s),
+    ];
+    for (name, value) in numbers {
+        let value = value.unwrap_or(1.0);
+        let sensible = value.is_finite() && value > 0.0;
+        require(sensible, &field(name), value, "a number above 0")?;
+    }
+    let field = field("replay.path");
+    let file = File::open(&replay.path)
+        .map_err(|error| Failure::system(&field, &replay.path, &error, Outcome::Invalid))?;
+    // What is no trace is refused now, and not after an hour of loading.
+    TraceReader::new(file)
+        .map_err(|error| Failure::unreadable_trace(&field, &replay.path, &error))?;
+    Ok(())
+}
+
+/// Companions must have names of their own and something to do for as long as the phase lasts.
+fn companions(phase: &Phase, field: &impl Fn(&str) -> String) -> Checked {
+    let companions = &phase.companions;
+    let writer = phase.operation == Some(Operation::ReadWhileWriting);
+    let alone = companions.is_empty() || !writer;
+    let allowed = "none: readwhilewriting has its writer";
+    require(alone, &field("companions"), companions.len(), allowed)?;
+    let all: usize = companions.iter().map(|companion| companion.threads).sum();
+    let threads = phase.threads + all;
+    let allowed = format!("1 to {} with those of the phase", Version::THREADS_MAX);
+    require(
+        threads <= Version::THREADS_MAX,
+        &field("companions"),
+        threads,
+        &allowed,
+    )?;
+    for (number, companion) in companions.iter().enumerate() {
+        let part = |name: &str| field(&format!("companions[{number}].{name}"));
+        let name = &companion.name;
+        let twice = companions[..number].iter().any(|other| other.name == *name);
+        let unique = !twice && !name.is_empty();
+        require(
+            unique,
+            &part("name"),
+            name,
+            "a name that no other companion has",
+        )?;
+        let one = companion.operation.is_some() != companion.mix.is_some();
+        require(
+            one,
+            &part("operation"),
+            "none or two",
+            "one of operation and mix",
+        )?;
+        require(companion.threads > 0, &part("threads"), 0, "at least 1")?;
+        let rate_ops_s = companion.rate_ops_s.unwrap_or(1.0);
+        let sensible = rate_ops_s.is_finite() && rate_ops_s > 0.0;
+        require(
+            sensible,
+            &part("rate_ops_s"),
+            rate_ops_s,
+            "a number above 0",
+        )?;
+        // What ends by itself would end before the phase does.
+        let pair = companion.operation == Some(Operation::ReadWhileWriting);
+        require(
+            !pair,
+            &part("operation"),
+            "readwhilewriting",
+            "an operation of one kind",
+        )?;
+        if let Some(each) = &companion.mix {
+            mix(&part("mix"), each)?;
+        }
+    }
+    Ok(())
+}
+
+/// A rate that changes must come to operations at some time.
+fn rate(rate: &Rate, field: &str) -> Checked {
+    let positive = |value: f64| value.is_finite() && value > 0.0;
+    match rate {
+        Rate::Sine {
+            mean_ops_s,
+            amplitude_ops_s,
+            period_s,
+            offset_s,
+        } => {
+            let part = |name: &str| format!("{field}.{name}");
+            let above = "a number above 0";
+            require(
+                positive(*mean_ops_s),
+                &part("mean_ops_s"),
+                mean_ops_s,
+                above,
+            )?;
+            require(positive(*period_s), &part("period_s"), period_s, above)?;
+            require(
+                offset_s.is_finite(),
+                &part("offset_s"),
+                offset_s,
+                "a number",
+            )?;
+            let sensible = (0.0..=*mean_ops_s).contains(amplitude_ops_s);
+            let allowed = "0 to mean_ops_s";
+            require(sensible, &part("amplitude_ops_s"), amplitude_ops_s, allowed)
+        }
+        Rate::Steps { steps } => {
+            let field = format!("{field}.steps");
+            for (duration_s, ops_s) in steps {
+                let sensible = positive(*duration_s) && ops_s.is_finite() && *ops_s >= 0.0;
+                let found = format!("[{duration_s}, {ops_s}]");
+                let allowed = "seconds above 0 and operations per second of at least 0";
+                require(sensible, &field, found, allowed)?;
+            }
+            let moves = steps.iter().any(|(_, ops_s)| *ops_s > 0.0);
+            require(moves, &field, "no operations", "a step with operations")
+        }
+    }
+}
+
+/// A phase ends some day; a trace has an end of its own.
+fn size(phase: &Phase, field: &dyn Fn(&str) -> String) -> Checked {
+    let twice = phase.operations_per_thread.is_some() && phase.operations.is_some();
+    let allowed = "one of operations and operations_per_thread";
+    require(!twice, &field("operations"), "both", allowed)?;
+    for (name, operations) in [
+        ("operations", phase.operations),
+        ("operations_per_thread", phase.operations_per_thread),
+    ] {
+        let sensible = operations != Some(0);
+        require(sensible, &field(name), 0, "at least 1")?;
+    }
+    let sized = phase.operations_whole().is_some() || phase.duration_s.is_some();
+    let sizes = "operations_per_thread or operations, duration_s, or both";
+    let found = sized || phase.replay.is_some();
+    require(found, &field("operations_per_thread"), "nothing", sizes)
+}
+
+/// A step of the interval series must have a length, and end some day.
+pub fn interval(request: &RunRequest) -> Checked {
+    let (found, allowed) = (request.interval_ms, format!("1 to {INTERVAL_MS_MAX}"));
+    let sensible = (1..=INTERVAL_MS_MAX).contains(&found);
+    require(sensible, "interval_ms", found, &allowed)
+}
+
+/// A run in slices must have no clock that goes on while it is stopped: operations that are due at
+/// a given time are.
+pub fn slices(request: &RunRequest) -> Checked {
+    let slices = request.slices;
+    let allowed = format!("0 to {SLICES_MAX}");
+    require(slices <= SLICES_MAX, "slices", slices, &allowed)?;
+    let replays = |phase: &&Phase| phase.replay.is_some();
+    if let Some(phase) = request.workload.phases.iter().find(replays) {
+        let allowed = format!("0, because phase {} replays a trace", phase.name);
+        require(slices == 0, "slices", slices, &allowed)?;
+    }
+    let paced = |phase: &&Phase| phase.rate_ops_s.is_some() || phase.rate.is_some();
+    match request.workload.phases.iter().find(paced) {
+        Some(phase) => require(
+            slices == 0,
+            "slices",
+            slices,
+            &format!("0, because phase {} has a rate", phase.name),
+        ),
+        None => Ok(()),
+    }
+}
+
+/// The database's folder must exist or be creatable. Only the folder itself: when its parent is
+/// gone, so is the tuner that made it, and nobody would remove what is created here.
+pub fn create(directory: &Path) -> Checked {
+    if directory.is_dir() {
+        return Ok(());
+    }
+    std::fs::create_dir(directory)
+        .map_err(|error| Failure::system("directory", directory, &error, Outcome::Invalid))
+}
+
+/// `invalid` for `field` unless the condition holds.
+pub fn require(holds: bool, field: &str, found: impl Display, allowed: &str) -> Checked {
+    if holds {
+        return Ok(());
+    }
+    Err(refusal(field, found, allowed))
+}
+
+/// `invalid` for `field`.
+pub fn refusal(field: &str, found: impl Display, allowed: &str) -> Failure {
+    Failure::invalid(ErrorReply::field(field, &found, allowed))
+}

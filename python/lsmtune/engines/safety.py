@@ -1,0 +1,262 @@
+"""What speaks against a configuration before it has run: unsafe options, and too much memory.
+
+An unsafe option trades data, or the checks that guard it, for speed. A study may not use one unless
+its durability class makes it harmless, or the study names it under `allow_unsafe`; then every
+report says so. Whether a value is unsafe is read from its text, so that `1` and `true` are the same
+here as they are to the engine.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from lsmtune.engines.catalogue import option_catalogue
+from lsmtune.engines.library import ENGINE_KINDS
+from lsmtune.engines.memory_model import MemoryModel, memory_model
+from lsmtune.errors import InputError, nearest_name
+from lsmtune.model.config import Config, EngineIdentity, OptionValue, option_text
+from lsmtune.model.request import Limits
+from lsmtune.model.workload import Durability
+from lsmtune.units import format_bytes
+
+_ON = frozenset({"true", "1"})
+_OFF = frozenset({"false", "0"})
+_LOGGED = frozenset({Durability.SYNC, Durability.WAL})
+_ANY = frozenset(Durability)
+
+
+@dataclass(frozen=True)
+class UnsafeOption:
+    """`option` of `engine` is unsafe with some values, in the durability classes `under`.
+
+    These are `values`, and every number that is `at_least` so large.
+    """
+
+    engine: str
+    option: str
+    values: frozenset[str]
+    reason: str
+    under: frozenset[Durability] = _ANY
+    at_least: float = math.inf
+
+    def unsafe_values(self, values: Iterable[OptionValue]) -> list[OptionValue]:
+        """Those of `values` that are unsafe, whatever their case."""
+        return [value for value in values if self._is_unsafe(option_text(value).strip().lower())]
+
+    def _is_unsafe(self, text: str) -> bool:
+        if text in self.values:
+            return True
+        try:
+            return float(text) >= self.at_least
+        except ValueError:
+            return False
+
+
+def _rocksdb(
+    option: str,
+    values: Iterable[str],
+    reason: str,
+    under: frozenset[Durability] = _ANY,
+    at_least: float = math.inf,
+) -> UnsafeOption:
+    lowered = frozenset(value.lower() for value in values)
+    return UnsafeOption("rocksdb", option, lowered, reason, under, at_least)
+
+
+# Files in level 0 that no sane deployment has: every get looks into each of them, and each of them
+# is open. RocksDB's defaults are 4 (compaction), 20 (slow-down) and 36 (stop).
+_LEVEL0_UNBOUNDED = 1000
+_GROWS = "level 0 grows without bound, and reads and restarts pay for it later"
+_DEBT = "compaction may fall behind without bound, and later runs pay for it"
+
+
+# From the comments on each option in RocksDB's include/rocksdb/{options,advanced_options,table}.h.
+UNSAFE_OPTIONS = (
+    _rocksdb("disable_auto_compactions", _ON, "compaction off: the tree is never put in order"),
+    _rocksdb(
+        "compaction_style",
+        ["kCompactionStyleFIFO", "kCompactionStyleNone"],
+        "FIFO deletes the oldest data when space runs out; None never compacts",
+    ),
+    _rocksdb(
+        "manual_wal_flush",
+        _ON,
+        "log records stay in the process until they are flushed by hand: a crash loses them",
+        _LOGGED,
+    ),
+    _rocksdb(
+        "avoid_flush_during_shutdown",
+        _ON,
+        "without a log, closing the database loses what is in memory",
+        frozenset({Durability.NONE}),
+    ),
+    _rocksdb(
+        "wal_recovery_mode",
+        ["kSkipAnyCorruptedRecords"],
+        "recovery skips damaged records and goes on",
+        _LOGGED,
+    ),
+    _rocksdb("level0_file_num_compaction_trigger", ["-1"], _GROWS, at_least=_LEVEL0_UNBOUNDED),
+    _rocksdb("level0_slowdown_writes_trigger", ["-1"], _GROWS, at_least=_LEVEL0_UNBOUNDED),
+    _rocksdb("level0_stop_writes_trigger", ["-1"], _GROWS, at_least=_LEVEL0_UNBOUNDED),
+    _rocksdb("hard_pending_compaction_bytes_limit", ["0"], _DEBT),
+    _rocksdb("best_efforts_recovery", _ON, "recovery may go back to an older state in silence"),
+    _rocksdb("unordered_write", _ON, "gives up the guarantee that snapshots do not change"),
+    _rocksdb("inplace_update_support", _ON, "overwrites values in memory: snapshots break"),
+    _rocksdb("paranoid_checks", _OFF, "damage is not looked for, and writes go on after errors"),
+    _rocksdb("force_consistency_checks", _OFF, "damage of the tree's shape is not looked for"),
+    _rocksdb("flush_verify_memtable_count", _OFF, "lost entries of a flush are not noticed"),
+    _rocksdb("compaction_verify_record_count", _OFF, "lost entries of a compaction go unnoticed"),
+    _rocksdb(
+        "skip_checking_sst_file_sizes_on_db_open", _ON, "missing or cut files go unnoticed at open"
+    ),
+    _rocksdb("block_based_table_factory.checksum", ["kNoChecksum"], "blocks have no checksum"),
+)
+
+# Options of a single write in db_bench and the C interface: here a part of the workload.
+DURABILITY_OPTIONS = frozenset({"disable_wal", "disablewal", "disable_write_ahead_log", "sync"})
+
+
+_STRENGTH = (Durability.NONE, Durability.WAL, Durability.SYNC)
+
+
+def weakest(classes: Iterable[Durability]) -> Durability:
+    """The class among several that promises least."""
+    return min(classes, key=_STRENGTH.index)
+
+
+def unsafe_option(engine: str, option: str, durability: Durability) -> UnsafeOption | None:
+    """What is unsafe about `option` of `engine` under `durability`, if anything."""
+    for unsafe in UNSAFE_OPTIONS:
+        if (unsafe.engine, unsafe.option) == (engine, option):
+            return unsafe if durability in unsafe.under else None
+    return None
+
+
+@dataclass(frozen=True)
+class UnsafeUse:
+    """A configuration that has `option`, by its dotted name, with the unsafe `value`."""
+
+    option: str
+    value: OptionValue
+    reason: str
+
+
+def unsafe_uses(
+    engine: str, options: Mapping[str, OptionValue], durability: Durability
+) -> tuple[UnsafeUse, ...]:
+    """All that is unsafe in `options` of `engine` under `durability`, nested options included."""
+    found = []
+    for name, value in flattened(options):
+        unsafe = unsafe_option(engine, name, durability)
+        if unsafe is not None and unsafe.unsafe_values([value]):
+            found.append(UnsafeUse(name, value, unsafe.reason))
+    return tuple(found)
+
+
+def check_allowance(
+    name: str, engine: str, used: Collection[str], source: str, field: str, unused: str
+) -> None:
+    """`name`, an option that the user allows although it is unsafe, is one, and is in `used`.
+
+    Raises `InputError`, naming `source` and `field`, otherwise; `unused` says why it has no effect.
+    """
+    known = [unsafe.option for unsafe in UNSAFE_OPTIONS if unsafe.engine == engine]
+    if name not in known:
+        allowed = ", ".join(known) or f"nothing, as {engine} has no such option"
+        nearest = nearest_name(name, known)
+        raise InputError(source, field, found=name, allowed=allowed, nearest=nearest)
+    if name not in used:
+        raise InputError(source, field, found=name, why=f"has no effect: {unused}")
+
+
+def flattened(options: Mapping[str, OptionValue]) -> Iterator[tuple[str, OptionValue]]:
+    """Every option with its value, those inside `{name=value;...}` under their dotted name."""
+    for name, value in options.items():
+        yield name, value
+        if isinstance(value, str) and value.strip().startswith("{"):
+            nested = dict(_nested(value.strip()))
+            yield from ((f"{name}.{key}", inner) for key, inner in flattened(nested))
+
+
+def _nested(text: str) -> Iterator[tuple[str, OptionValue]]:
+    body = text[1:-1] if text.endswith("}") else text[1:]
+    depth, start = 0, 0
+    for index, character in enumerate(f"{body};"):
+        depth += {"{": 1, "}": -1}.get(character, 0)
+        if character == ";" and depth <= 0:
+            name, _, value = body[start:index].partition("=")
+            if name.strip():
+                yield name.strip(), value.strip()
+            start = index + 1
+
+
+ALLOW_FLAG = "--allow-unsafe"
+_PARTS_SHOWN = 2  # of a memory model: the rest is small
+
+
+@dataclass(frozen=True)
+class Doubts:
+    """What speaks against one Config, under `durability` and `limits`, before it has run.
+
+    `memory` is the model of a Config that may come to use more than the limit, else None.
+    """
+
+    engine: str
+    unsafe: tuple[UnsafeUse, ...]
+    durability: Durability
+    memory: MemoryModel | None
+    limits: Limits
+
+    def reasons(self, allowed: Collection[str] = ()) -> list[str]:
+        """A clause for each doubt, less the unsafe options that the user has `allowed`."""
+        refused = [self._unsafe_text(use) for use in self.unsafe if use.option not in allowed]
+        return refused + self._memory_texts()
+
+    def warnings(self, allowed: Collection[str]) -> list[str]:
+        """A clause for each unsafe option that the user has `allowed`."""
+        return [self._unsafe_text(use) for use in self.unsafe if use.option in allowed]
+
+    def _unsafe_text(self, use: UnsafeUse) -> str:
+        what = f"{use.option}={option_text(use.value)}"
+        info = option_catalogue(self.engine).get(use.option)
+        risks = ", ".join(info.risk).replace("_", " ") if info else ""
+        risk = f"; risk: {risks}" if risks else ""
+        return f"{what} is unsafe under durability {self.durability.value} ({use.reason}{risk})"
+
+    def _memory_texts(self) -> list[str]:
+        if self.memory is None:
+            return []
+        largest = sorted(self.memory.parts.items(), key=lambda part: -part[1])[:_PARTS_SHOWN]
+        parts = ", ".join(f"{name} {format_bytes(size)}" for name, size in largest)
+        total, limit = self.memory.total_bytes, self.limits.memory_bytes
+        return [
+            f"by the memory model it may come to use {format_bytes(total)} ({parts}), "
+            f"more than the limit of {format_bytes(limit)} (--memory)"
+        ]
+
+
+def doubts(
+    engine: EngineIdentity, config: Config, durability: Durability, limits: Limits, source: str
+) -> Doubts:
+    """What speaks against `config`.
+
+    Raises `InputError`, naming `source`, for a value that the memory model cannot read.
+    """
+    model = None
+    if engine.name in ENGINE_KINDS:
+        version = engine.version or ""
+        model = memory_model(engine.name, config.options, version=version, source=source)
+        model = model if model.total_bytes > limits.memory_bytes else None
+    unsafe = unsafe_uses(engine.name, config.options, durability)
+    return Doubts(engine.name, unsafe, durability, model, limits)
+
+
+def check_allowed(allowed: Sequence[str], engine: str, several: Sequence[Doubts]) -> None:
+    """Raises `InputError` for an allowance of `--allow-unsafe` that none of `several` needs."""
+    used = {use.option for each in several for use in each.unsafe}
+    unused = "no configuration here has it with an unsafe value"
+    for name in allowed:
+        check_allowance(name, engine, used, ALLOW_FLAG, "", unused)

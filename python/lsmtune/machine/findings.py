@@ -1,0 +1,193 @@
+"""What `lsmtune doctor` finds out about this machine: one finding for each thing it looks at."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import psutil
+
+from lsmtune.machine import host
+from lsmtune.machine.cgroup import cpu_limit, memory_group_obstacle, memory_limit
+from lsmtune.machine.filesystem import Mount, mount_of, page_cache_use
+from lsmtune.machine.host import ROOT
+from lsmtune.units import format_bytes
+
+# A study of the default sizes writes a few GiB; two runs may be on the disk at once.
+_FREE_BYTES_WANTED = 10 * 2**30
+_FREE_BYTES_NEEDED = 1 * 2**30
+_STEAL_SHARE_MAX = 0.02
+_STEAL_WINDOW_S = 0.5
+_WAITING_SHARE_MAX = 0.05
+_SLOW_CLOCKS = ("acpi_pm", "hpet", "jiffies", "refined-jiffies")
+_OTHER_FOLDER = "choose a folder on a local disk with --dir"
+# How each policy that keeps the page cache out is applied and checked.
+_HOW = {
+    "cold": "cold (files are dropped, and each page is checked)",
+    "direct": "direct (RocksDB; the filesystem takes O_DIRECT)",
+}
+
+
+class Level(StrEnum):
+    """How much a finding matters."""
+
+    OK = "ok"
+    NOTE = "note"
+    WARNING = "warning"
+    PROBLEM = "problem"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at, and what to do about it (empty: nothing)."""
+
+    level: Level
+    subject: str
+    text: str
+    next_step: str = ""
+
+
+def disk_findings(directory: Path, root: Path = ROOT) -> Iterator[Finding]:
+    """The filesystem of `directory`, its device, the space that is left, and the page cache."""
+    subject = "disk"
+    if not directory.is_dir() or not os.access(directory, os.W_OK | os.X_OK):
+        why = "not a folder that can be written to"
+        yield Finding(Level.PROBLEM, subject, f"{directory}: {why}", "choose another with --dir")
+        return
+    mount = mount_of(directory.resolve(), root)
+    if mount is None:
+        yield Finding(Level.NOTE, subject, f"{directory}: filesystem not known")
+    else:
+        yield from mount_findings(mount, directory)
+    free = shutil.disk_usage(directory).free
+    text, step = f"{format_bytes(free)} free", "free some space, or choose another with --dir"
+    if free < _FREE_BYTES_NEEDED:
+        yield Finding(Level.PROBLEM, subject, text, step)
+        return
+    if free < _FREE_BYTES_WANTED:
+        yield Finding(Level.WARNING, subject, text, step)
+    else:
+        yield Finding(Level.OK, subject, text)
+    yield page_cache_finding(directory)
+
+
+def mount_findings(mount: Mount, directory: Path) -> Iterator[Finding]:
+    """What kind of filesystem it is, and which of its options bear on measurements."""
+    subject, facts = "disk", f"{directory}: {mount.filesystem} on {mount.device}"
+    if mount.in_memory:
+        why = f"{facts} is memory: flushes and syncs cost nothing there"
+        yield Finding(Level.WARNING, subject, why, _OTHER_FOLDER)
+    elif mount.remote:
+        yield Finding(Level.WARNING, subject, f"{facts} is on another machine", _OTHER_FOLDER)
+    elif mount.rotational:
+        why = f"{facts}, which says that it turns (disks of virtual machines often do)"
+        yield Finding(Level.NOTE, subject, why, "expect reads to cost milliseconds if it does")
+    else:
+        yield Finding(Level.OK, subject, facts)
+    if mount.costly_options:
+        why = f"mounted with {', '.join(mount.costly_options)}: every write costs more than usual"
+        yield Finding(Level.WARNING, subject, why, "measure on a mount like that of production")
+    if mount.unsafe_options:
+        why = f"mounted with {', '.join(mount.unsafe_options)}: a sync costs less than it should"
+        yield Finding(Level.WARNING, subject, why, "mount it with barriers")
+
+
+def page_cache_finding(directory: Path) -> Finding:
+    """Which of the page-cache policies of a workload can be had in `directory`."""
+    subject = "page cache"
+    try:
+        use = page_cache_use(directory)
+    except OSError as error:
+        return Finding(Level.NOTE, subject, f"{directory}: cannot be tried: {error.strerror}")
+    obstacles = {"cold": use.cold_obstacle, "direct": use.direct_obstacle}
+    missing = [f"not {name}: {why}" for name, why in obstacles.items() if why]
+    can = ["warm", *(_HOW[name] for name, why in obstacles.items() if not why)]
+    text = "; ".join([", ".join(can), *missing])
+    if missing:
+        return Finding(Level.NOTE, subject, text, _OTHER_FOLDER)
+    return Finding(Level.OK, subject, text)
+
+
+def memory_findings(root: Path = ROOT) -> Iterator[Finding]:
+    """Memory of the machine, the limit of this process, and how a run is held to its own."""
+    memory = psutil.virtual_memory()
+    facts = f"{format_bytes(memory.total)}, {format_bytes(memory.available)} available"
+    limit = memory_limit(root)
+    if limit is None or limit.limit_bytes >= memory.total:
+        yield Finding(Level.OK, "memory", f"{facts}, no lower limit for this process")
+    else:
+        used = "" if limit.usage_bytes is None else f", {format_bytes(limit.usage_bytes)} used"
+        here = f"limited to {format_bytes(limit.limit_bytes)} here{used} (page cache included)"
+        step = "keep caches and databases well below the limit"
+        yield Finding(Level.NOTE, "memory", f"{facts}, but {here}", step)
+    obstacle = memory_group_obstacle(root)
+    if not obstacle:
+        yield Finding(Level.OK, "memory limit", "the kernel holds each run by a control group")
+        return
+    why = f"runs are watched and killed when they pass it, not held: {obstacle}"
+    step = "for an exact limit start lsmtune as root, or by `systemd-run --user --scope`"
+    yield Finding(Level.NOTE, "memory limit", why, step)
+
+
+def cpu_findings(root: Path = ROOT) -> Iterator[Finding]:
+    """Processors that may be used, and how their frequency is governed."""
+    usable: float = host.cores_usable()
+    facts = f"{usable} of {host.cores_present()} processors"
+    quota = cpu_limit(root)
+    if quota is not None and quota < usable:
+        usable, facts = quota, f"{facts}, limited to the time of {quota:.2g}"
+    if host.cores_share_units(root):
+        facts += ", two to a core"
+    if usable < 2:
+        why = f"{facts}: compaction competes with the workload"
+        yield Finding(Level.WARNING, "cpu", why, "use a machine with at least 2 processors")
+    else:
+        yield Finding(Level.OK, "cpu", facts)
+    governors = host.governors(root)
+    if not governors:
+        yield Finding(Level.NOTE, "governor", "not visible here (usual in a virtual machine)")
+    elif governors == ("performance",):
+        yield Finding(Level.OK, "governor", "performance")
+    else:
+        step = "cpupower frequency-set --governor performance"
+        why = f"{', '.join(governors)}: the clock rate will vary"
+        yield Finding(Level.WARNING, "governor", why, step)
+
+
+def quiet_findings(root: Path = ROOT) -> Iterator[Finding]:
+    """What else takes processors and disks of this machine; it watches for half a second."""
+    stolen = psutil.cpu_times_percent(_STEAL_WINDOW_S).steal / 100
+    load, processors = os.getloadavg()[0], host.cores_usable()
+    text = f"{load:.2f} over the last minute, on {processors} processors"
+    step = "stop other programs, or expect wider intervals"
+    yield _unless("load", text, step, busy=load > processors / 2)
+    waiting = host.waiting_share("io", root)
+    if waiting is not None:
+        text = f"some program waited for a disk in {100 * waiting:.0f} % of the last minute"
+        step = "wait until the disks are idle, or expect wider intervals"
+        yield _unless("disk load", text, step, busy=waiting > _WAITING_SHARE_MAX)
+    text = f"{100 * stolen:.1f} % of processor time taken by the host"
+    step = "use a machine that is not shared, or more pairs"
+    yield _unless("steal", text, step, busy=stolen > _STEAL_SHARE_MAX)
+
+
+def _unless(subject: str, text: str, next_step: str, *, busy: bool) -> Finding:
+    """A finding that is fine unless `busy`."""
+    if busy:
+        return Finding(Level.WARNING, subject, text, next_step)
+    return Finding(Level.OK, subject, text)
+
+
+def clock_finding(root: Path = ROOT) -> Finding:
+    """What time is read from."""
+    clock = host.clock_source(root)
+    if clock is None:
+        return Finding(Level.NOTE, "clock", "source not visible here")
+    if clock in _SLOW_CLOCKS:
+        why = f"{clock} is slow to read, which every latency then contains"
+        return Finding(Level.WARNING, "clock", why, "boot with clocksource=tsc if it is stable")
+    return Finding(Level.OK, "clock", clock)

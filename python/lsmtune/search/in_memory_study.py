@@ -1,0 +1,231 @@
+"""The Optuna study in memory that samplers and pruners look at, rebuilt from the stored trials."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Container, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import optuna
+from optuna.distributions import BaseDistribution
+from optuna.pruners import BasePruner
+from optuna.samplers import BaseSampler
+from optuna.storages import BaseStorage, InMemoryStorage
+from optuna.study import Study, StudyDirection
+from optuna.trial import FrozenTrial, TrialState
+
+from lsmtune.model.goal import Direction
+from lsmtune.space.space import quiet_optuna
+
+# Hyperband assigns brackets by the study's name: it must be the same in every session.
+_NAME = "study"
+CONSTRAINT_PREFIX = "constraints:"  # where Optuna keeps the values of `Trial.set_constraint`
+_RELATIVE_PARAMS = "tpe:relative_params:"
+_NOISE = "lsmtune:noise"  # how sure the value of a trial is; never stored, as it follows from runs
+
+
+@dataclass(frozen=True)
+class ValueNoise:
+    """How sure the value of a trial is: the `variance` of that value, a mean over `runs` runs."""
+
+    variance: float
+    runs: int
+
+
+@dataclass(frozen=True)
+class TrialJudgement:
+    """How a trial ended, by all that is known now; see `InMemoryStudy.rejudge`."""
+
+    state: TrialState
+    values: tuple[float, ...] | None = None
+    violations: Mapping[str, float] = field(default_factory=dict)
+    reports: Mapping[int, float] = field(default_factory=dict)
+    noise: ValueNoise | None = None
+
+
+def noise_of(trial: FrozenTrial) -> ValueNoise | None:
+    """How sure the value of `trial` is; None where nobody said."""
+    noise: ValueNoise | None = trial.system_attrs.get(_NOISE)
+    return noise
+
+
+def without_noise(attributes: Mapping[str, Any]) -> dict[str, Any]:
+    """A trial's system attributes without what `noise_of` reads."""
+    return {key: value for key, value in attributes.items() if key != _NOISE}
+
+
+def with_violations(
+    attributes: Mapping[str, Any], violations: Mapping[str, float]
+) -> dict[str, Any]:
+    """A trial's system `attributes` with these `violations`, and none that they had before."""
+    kept = {k: v for k, v in attributes.items() if not k.startswith(CONSTRAINT_PREFIX)}
+    return kept | {f"{CONSTRAINT_PREFIX}{text}": value for text, value in violations.items()}
+
+
+class InMemoryStudy:
+    """The trials of one study, numbered from 0 without gaps."""
+
+    def __init__(
+        self, directions: Sequence[Direction], sampler: BaseSampler, pruner: BasePruner | None
+    ) -> None:
+        self._storage = _Storage()
+        self._sampler = sampler
+        self._pruner = pruner or optuna.pruners.NopPruner()
+        with quiet_optuna():
+            self._study_id = self._storage.create_new_study(
+                [StudyDirection[direction.name] for direction in directions], _NAME
+            )
+
+    def as_optuna(self) -> Study:
+        """The study as it is now. Not to be kept: Optuna's object remembers the trials it saw."""
+        return optuna.load_study(
+            study_name=_NAME, storage=self._storage, sampler=self._sampler, pruner=self._pruner
+        )
+
+    def add(self) -> int:
+        """The number of a new trial: running, without parameters."""
+        return self._storage.get_trial(self._storage.create_new_trial(self._study_id)).number
+
+    def trial(self, number: int) -> FrozenTrial:
+        """Trial `number` as it is now; not to be changed."""
+        return self._storage.get_trial(self._id(number))
+
+    def set_params(
+        self, number: int, params: Mapping[str, Any], distributions: Mapping[str, BaseDistribution]
+    ) -> None:
+        """Give a running trial its parameters."""
+        for name, value in params.items():
+            distribution = distributions[name]
+            self._storage.set_trial_param(
+                self._id(number), name, distribution.to_internal_repr(value), distribution
+            )
+
+    def set_attributes(self, number: int, attributes: Mapping[str, Any]) -> None:
+        """Set system attributes of a running trial."""
+        for key, value in attributes.items():
+            self._storage.set_trial_system_attr(self._id(number), key, value)
+
+    def set_violations(self, number: int, violations: Mapping[str, float]) -> None:
+        """Set by how much a running trial breaks each constraint; up to 0: not at all."""
+        self.set_attributes(number, with_violations({}, violations))
+
+    def report(self, number: int, step: int, value: float) -> None:
+        """Set what a running trial came to at `step`."""
+        self._storage.set_trial_intermediate_value(self._id(number), step, value)
+
+    def finish(self, number: int, state: TrialState, values: Sequence[float] | None = None) -> None:
+        """End a running trial; one that was pruned gets its last reported value, as in Optuna."""
+        final = _final_values(state, values, self.trial(number).intermediate_values)
+        self._storage.set_trial_state_values(self._id(number), state, final)
+
+    def rejudge(self, judgements: Mapping[int, TrialJudgement]) -> bool:
+        """Let finished trials have ended as is known now; whether one of them ended otherwise.
+
+        A trial is left the same object where nothing changed. How sure a value is makes no other
+        end of it.
+        """
+        is_different = False
+        for number, judgement in judgements.items():
+            trial = self.trial(number)
+            rejudged, differs = _rejudged(trial, judgement)
+            is_different |= differs
+            if rejudged is not trial:
+                self._storage.rejudged[number] = rejudged
+        return is_different
+
+    def use(self, sampler: BaseSampler) -> None:
+        """Let `sampler` be asked from now on, without what others noted of the study.
+
+        That is what Optuna's genetic algorithms chose as parents, and choose again.
+        """
+        self._sampler = sampler
+        self._storage.study_attributes.clear()
+
+    def _id(self, number: int) -> int:
+        return self._storage.get_trial_id_from_study_id_trial_number(self._study_id, number)
+
+
+class _Storage(InMemoryStorage):
+    """Optuna's storage in memory, for one study whose finished trials may be judged anew.
+
+    Optuna takes finished trials for constants: `rejudged` has, by number, what is shown in place
+    of those that it keeps. Whoever got one of these before still has it as it was.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rejudged: dict[int, FrozenTrial] = {}
+        self.study_attributes: dict[str, Any] = {}
+
+    def get_trial(self, trial_id: int) -> FrozenTrial:
+        """See `BaseStorage`."""
+        trial = super().get_trial(trial_id)
+        return self.rejudged.get(trial.number, trial)
+
+    def get_all_trials(
+        self,
+        study_id: int,
+        deepcopy: bool = True,
+        states: Container[TrialState] | None = None,
+    ) -> list[FrozenTrial]:
+        """See `BaseStorage`."""
+        if not self.rejudged:
+            return super().get_all_trials(study_id, deepcopy, states)
+        kept = super().get_all_trials(study_id, deepcopy=False)
+        trials = [self.rejudged.get(trial.number, trial) for trial in kept]
+        if states is not None:
+            trials = [trial for trial in trials if trial.state in states]
+        return copy.deepcopy(trials) if deepcopy else trials
+
+    def get_best_trial(self, study_id: int) -> FrozenTrial:
+        """See `BaseStorage`, whose own method looks at all trials; the subclass remembers one."""
+        return BaseStorage.get_best_trial(self, study_id)
+
+    def set_study_system_attr(self, study_id: int, key: str, value: Any) -> None:  # noqa: ARG002
+        """See `BaseStorage`."""
+        self.study_attributes[key] = value
+
+    def get_study_system_attrs(self, study_id: int) -> dict[str, Any]:  # noqa: ARG002
+        """See `BaseStorage`."""
+        return self.study_attributes
+
+    def set_trial_system_attr(self, trial_id: int, key: str, value: Any) -> None:
+        """As Optuna's, without TPE's notes on values that it has suggested and not yet used.
+
+        They are for other processes; here every trial has its parameters when the next is asked.
+        """
+        if not key.startswith(_RELATIVE_PARAMS):
+            super().set_trial_system_attr(trial_id, key, value)
+
+
+def _final_values(
+    state: TrialState, values: Sequence[float] | None, reports: Mapping[int, float]
+) -> list[float] | None:
+    """The values to keep: of a pruned trial the last one it reported.
+
+    Floats, as they come back from a disk; TPE fails on whole numbers that are not.
+    """
+    if state == TrialState.PRUNED:
+        last = reports[max(reports)] if reports else math.nan
+        return None if math.isnan(last) else [float(last)]
+    return None if values is None else [float(value) for value in values]
+
+
+def _rejudged(trial: FrozenTrial, judgement: TrialJudgement) -> tuple[FrozenTrial, bool]:
+    """`trial` as judged, itself where that changes nothing; and whether it ended otherwise."""
+    attributes = with_violations(without_noise(trial.system_attrs), judgement.violations)
+    reports = {step: float(value) for step, value in judgement.reports.items()}
+    values = _final_values(judgement.state, judgement.values, reports)
+    before = (trial.state, trial.values, trial.intermediate_values)
+    is_different = before != (judgement.state, values, reports)
+    is_different |= without_noise(trial.system_attrs) != attributes
+    if not is_different and noise_of(trial) == judgement.noise:
+        return trial, False
+    noise = {} if judgement.noise is None else {_NOISE: judgement.noise}
+    rejudged = copy.copy(trial)
+    rejudged.state, rejudged.values = judgement.state, values
+    rejudged.intermediate_values = reports
+    rejudged.system_attrs = attributes | noise
+    return rejudged, is_different

@@ -1,0 +1,83 @@
+"""A Suggestion: one configuration, suggested variable by variable as Optuna's trials do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, cast
+
+from optuna.distributions import BaseDistribution
+from optuna.trial import BaseTrial
+
+from lsmtune.model.config import OptionValue
+from lsmtune.space.space import Space
+
+Ask = Callable[[str, BaseDistribution], Any]
+
+
+class AskingTrial:
+    """Stands where a space expects a trial: asks for each variable once, and keeps the answers.
+
+    `params` and `distributions` are the variables asked for so far, in that order.
+    """
+
+    def __init__(self, known: Mapping[str, BaseDistribution], ask: Ask) -> None:
+        """`known` has the distribution of every variable."""
+        self.params: dict[str, Any] = {}
+        self.distributions: dict[str, BaseDistribution] = {}
+        self._known = known
+        self._ask = ask
+
+    def as_trial(self) -> BaseTrial:
+        """Itself: spaces call no more of a trial than the three methods below."""
+        return cast(BaseTrial, self)
+
+    def suggest_float(self, name: str, *_: object, **__: object) -> float:
+        """See `optuna.trial.BaseTrial`."""
+        return float(self._suggest(name))
+
+    def suggest_int(self, name: str, *_: object, **__: object) -> int:
+        """See `optuna.trial.BaseTrial`."""
+        return int(self._suggest(name))
+
+    def suggest_categorical(self, name: str, *_: object) -> Any:
+        """See `optuna.trial.BaseTrial`."""
+        return self._suggest(name)
+
+    def _suggest(self, name: str) -> Any:
+        if name not in self.params:
+            distribution = self._known[name]
+            # There and back: numpy's types become Python's, an equal choice becomes the space's.
+            internal = distribution.to_internal_repr(self._ask(name, distribution))
+            self.params[name] = distribution.to_external_repr(internal)
+            self.distributions[name] = distribution
+        return self.params[name]
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """What a configuration consists of: Optuna's variables, and the options they stand for.
+
+    Only what is active is in it, in the space's order of evaluation.
+    """
+
+    params: Mapping[str, Any]
+    distributions: Mapping[str, BaseDistribution]
+    values: Mapping[str, OptionValue]
+
+
+def suggest(space: Space, known: Mapping[str, BaseDistribution], ask: Ask) -> Suggestion:
+    """The Suggestion for which `ask` is called once per active variable.
+
+    `known` is `space.distributions()`, which takes time to make.
+    """
+    trial = AskingTrial(known, ask)
+    values = space.suggest(trial.as_trial())
+    return Suggestion(trial.params, trial.distributions, values)
+
+
+def suggestion_of(
+    space: Space, known: Mapping[str, BaseDistribution], params: Mapping[str, Any]
+) -> Suggestion:
+    """The Suggestion that takes every variable from `params`; `KeyError` for one not there."""
+    return suggest(space, known, lambda name, _: params[name])

@@ -1,0 +1,8 @@
+"""The simulations are a benchmark, and no part of the package."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "benchmarks" / "verdicts"))
