@@ -18,9 +18,9 @@ from lsmtune.model.measurement import Outcome
 from lsmtune.model.metrics import HIGHER_IS_BETTER
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
+from lsmtune.report.document import Figure
 from lsmtune.report.tables import Arm, LatencyCurve, PairRow, Series, TrialRow
 
-Figure = dict[str, Any]
 # A pruned trial is a bound, not a value: hollow. A failed one is a cross.
 MARK_PRUNED = {"size": 7, "symbol": "diamond-open", "color": "--muted"}
 MARK_FAILED = {"size": 8, "symbol": "x-thin-open", "color": "--bad"}
@@ -96,8 +96,7 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-# ----------
-# Plotly figures of the search and the proof as plain data, from analysis' tables.
+# --- Plotly figures of the search and the proof as plain data, from analysis' tables
 
 _COLOR = {Arm.BASELINE: "--baseline", Arm.TUNED: "--tuned"}
 _NAME = {Arm.BASELINE: "baseline", Arm.TUNED: "tuned"}

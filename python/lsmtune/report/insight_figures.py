@@ -1,4 +1,4 @@
-"""The Plotly figure of the anchors: the baseline over the time of the study, and its levels."""
+"""Plotly figures of anchors, importance, the front, and the slices of parameters."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import Outcome
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
+from lsmtune.report.document import Figure
 from lsmtune.report.figures import (
     MARK_FAILED,
     MARK_PRUNED,
-    Figure,
     baseline_line,
     byte_ticks,
     finite,
@@ -113,8 +113,7 @@ def _hover(series: AnchorSeries, point: AnchorPoint) -> str:
     return f"{point.role} after {after}: {text.quantity(series.metric, point.value)}"
 
 
-# ----------
-# Plotly figures of the parameters' importance and of the front of several objectives.
+# --- Plotly figures of the parameters' importance and of the front of several objectives
 
 
 def importance_figure(found: Importance) -> Figure | None:
@@ -225,8 +224,7 @@ def _front_axis(front: Front, index: int) -> dict[str, Any]:
     return axis
 
 
-# ----------
-# The Plotly figure of a parameter's slice: specials and inactive trials beside the range.
+# --- The Plotly figure of a parameter's slice: specials and inactive trials beside the range
 
 
 def slice_figure(analysis: StudyAnalysis, plotted: Slice) -> Figure | None:
