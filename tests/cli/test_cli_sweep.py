@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from lsmtune.experiment.rounds_store import read_rounds
+from lsmtune.experiment.rounds import read_rounds
 
 Lsmtune = Callable[..., Any]
 SWEEP = ("sweep", "--engine", "memory", "--workload", "fillrandom", "-w", "num=1000")

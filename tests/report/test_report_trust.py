@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from page import Page, read
-from sample_study import SampleStudy, finished
+from sample_study import SampleStudy
 
-from lsmtune.experiment import store as schema
 from lsmtune.experiment.store import Role
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import LevelWork, Outcome
@@ -354,59 +350,3 @@ def test_a_crash_test_in_words(drifted: StudyAnalysis) -> None:
     assert "- Crash test failed: a load was killed" in FORMATS["md"].render(tested)
     skipped = CrashTest(CrashOutcome.NOT_DONE, Durability.WAL, why="no driver")
     assert trust_words.crash_words(skipped) == "Crash test not done: no driver."
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_a_folder_of_an_older_lsmtune_has_a_report(tmp_path: Path, version: int) -> None:
-    """As it was written then: fewer columns, and none of the newer fields of the records."""
-    sample = finished(tmp_path)
-    sample.close()
-    # So many pairs were the default then, and `init` wrote it into every study file.
-    copy = sample.path / "study.yaml"
-    copy.write_text(copy.read_text(encoding="utf-8") + "proof: {pairs: 5}\n", encoding="utf-8")
-    path = sample.path / "measurements.db"
-    with closing(sqlite3.connect(path)) as newer:
-        names = ["id", "role", "trial", "pair", "outcome", "seed", "wall_s", "config"]
-        names += ["measurement", *(["workload", "rung"] if version > 1 else [])]
-        rows = newer.execute(f"SELECT {', '.join(names)} FROM measurements").fetchall()
-        facts = dict(newer.execute("SELECT key, value FROM facts").fetchall())
-    path.unlink()
-    with closing(sqlite3.connect(path)) as older:
-        for script in schema._MIGRATIONS[:version]:
-            older.executescript(script)
-        marks = ", ".join("?" for _ in names)
-        place = names.index("measurement")
-        for row in rows:
-            old = (*row[:place], _of_old(row[place]), *row[place + 1 :])
-            older.execute(f"INSERT INTO measurements ({', '.join(names)}) VALUES ({marks})", old)
-        verdict = json.loads(facts["verdict"])
-        kept = {key: verdict[key] for key in list(verdict)[:12]}
-        older.execute("INSERT INTO facts VALUES ('verdict', ?)", [json.dumps(kept)])
-        older.execute(f"PRAGMA user_version = {version}")
-        older.commit()
-    found = analysed(sample)
-    page = read(FORMATS["html"].render(found))
-    assert page.unbalanced == []
-    assert "Proven gain" in page.text
-    assert "No change seen in 1 anchor " in page.text
-    assert "in alternating order" in page.text
-    assert "It stopped" not in page.text
-    assert "## Burst and sustained" in FORMATS["md"].render(found)
-    assert len(json.loads(FORMATS["json"].render(found))["runs"]) == len(rows)
-
-
-_NEWER = ("memory_limited_by", "paired_by")
-_NEWER_IN_PHASE = (
-    *("steal_s", "slices", "levels", "files_per_level", "bytes_per_level"),
-    "page_cache_cached_share",
-)
-
-
-def _of_old(stored: str) -> str:
-    measurement = json.loads(stored)
-    for key in _NEWER:
-        del measurement[key]
-    for phase in measurement["phases"]:
-        for key in _NEWER_IN_PHASE:
-            del phase[key]
-    return json.dumps(measurement)

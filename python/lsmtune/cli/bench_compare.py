@@ -15,7 +15,7 @@ from pathlib import Path
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from lsmtune.cli.bench import Arm, Arms, Missing
+from lsmtune.cli.bench import Arms, Missing, RunnerChoice
 from lsmtune.cli.bench_result import metric_text
 from lsmtune.cli.output import NOT_KNOWN, failure_line
 from lsmtune.driver.native_run import DATABASE
@@ -185,7 +185,7 @@ def compare_view(
     return Group(*parts)
 
 
-def build_warnings(arms: Sequence[Arm]) -> list[str]:
+def build_warnings(arms: Sequence[RunnerChoice]) -> list[str]:
     """Says so where the runners carry different builds of the engine."""
     builds = {(arm.engine.version, arm.engine.build) for arm in arms}
     if len(builds) < 2:
@@ -200,7 +200,7 @@ def _named(engine: EngineIdentity) -> str:
     return f"{engine.name} {version}{build}"
 
 
-def _engine(arm: Arm, runs: Sequence[Measurement]) -> EngineIdentity:
+def _engine(arm: RunnerChoice, runs: Sequence[Measurement]) -> EngineIdentity:
     return runs[-1].engine if runs else arm.engine
 
 
@@ -232,7 +232,9 @@ def _median(runs: Sequence[Measurement], phase: str, metric: str) -> float | Non
     return statistics.median(values) if values else None
 
 
-def _table(phase: str, arms: Sequence[Arm], measured: ByRunner, settled: Settled) -> RenderableType:
+def _table(
+    phase: str, arms: Sequence[RunnerChoice], measured: ByRunner, settled: Settled
+) -> RenderableType:
     rows: list[tuple[str, ...]] = []
     for metric in map(BY_NAME.__getitem__, shown_in("bench")):
         medians = [_median(measured[arm.name], phase, metric.name) for arm in arms]
@@ -247,13 +249,13 @@ def _table(phase: str, arms: Sequence[Arm], measured: ByRunner, settled: Settled
     return terminal_table(Table((*words(""), *numbers(*(arm.name for arm in arms))), rows))
 
 
-def _settled_cells(arms: Sequence[Arm], settled: Settled) -> Iterator[str]:
+def _settled_cells(arms: Sequence[RunnerChoice], settled: Settled) -> Iterator[str]:
     for arm in arms:
         values = settled.get(arm.name, ())
         yield format_bytes(round(statistics.median(values))) if values else NOT_KNOWN
 
 
-def _ratios(phase: str, arms: Sequence[Arm], measured: ByRunner) -> Iterator[str]:
+def _ratios(phase: str, arms: Sequence[RunnerChoice], measured: ByRunner) -> Iterator[str]:
     own = _median(measured.get(NATIVE, ()), phase, BURST)
     for arm in arms:
         value = _median(measured[arm.name], phase, BURST)

@@ -27,7 +27,7 @@ from lsmtune.cli.tune_progress import (
     number,
     shown_value,
 )
-from lsmtune.experiment.measurer import Clock
+from lsmtune.machine.files import Clock
 from lsmtune.model.workload import PhaseKind
 from lsmtune.units import format_bytes, format_duration
 

@@ -8,10 +8,8 @@ from dataclasses import dataclass
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from lsmtune.cli.minimisation import Minimised
 from lsmtune.cli.output import NOT_KNOWN, digits, verdict_line, verdict_lines
 from lsmtune.cli.tune_result import value_text
-from lsmtune.cli.verification import Verification
 from lsmtune.cli.verify import OPT_IN, config_document
 from lsmtune.engines.catalogue import catalogue_defaults
 from lsmtune.engines.exporters import EXPORTERS, export
@@ -23,6 +21,8 @@ from lsmtune.model.config import Config, OptionValue, option_text
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.proof.crash_test import crash_line
 from lsmtune.proof.minimise import OptionEffect
+from lsmtune.proof.paired_steps import Minimised
+from lsmtune.proof.standalone import Verification
 from lsmtune.report.document import Table, words
 from lsmtune.report.terminal import terminal_table
 from lsmtune.study.observer import verdict_document
@@ -47,8 +47,8 @@ def document(asked: Minimising, found: Minimised) -> dict[str, object]:
     """What `minimise --json` prints."""
     result = found.result
     return {
-        "baseline": config_document(asked.verification.baseline),
-        "candidate": config_document(asked.verification.candidate),
+        "baseline": config_document(asked.verification.baseline.config),
+        "candidate": config_document(asked.verification.candidate.config),
         "kept": [_effect_document(effect) for effect in result.kept],
         "gone": [_effect_document(effect) for effect in result.gone],
         "same": list(asked.same),

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lsmtune.model.measurement import TraceDamage
-from lsmtune.traces.fit import TraceFit
-from lsmtune.traces.sizes import FittedPart
-from lsmtune.traces.summary import Histogram, TraceSummary
 from lsmtune.units import format_bytes, format_duration
 from lsmtune.workloads.describe import data_line, phase_line
 from lsmtune.workloads.file import workload_document
 from lsmtune.workloads.parameter import WorkloadFamily
 from lsmtune.workloads.stated import Stated
+
+if TYPE_CHECKING:
+    from lsmtune.traces.fit import TraceFit
+    from lsmtune.traces.sizes import FittedPart
+    from lsmtune.traces.summary import Histogram, TraceSummary
 
 # --- What `lsmtune workload show` prints: a workload, its parameters, and the figures it stands on
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lsmtune.experiment.rounds_store import CellRun
+from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.experiment.sweep import Axis, Sweep
 from lsmtune.experiment.sweep_grid import GridCell, too_short
 from lsmtune.model.config import Build, EngineIdentity, OptionValue
@@ -290,7 +290,7 @@ _Values = Mapping[str, Mapping[int, Mapping[str, float]]]
 def summarise(
     sweep: Sweep,
     cells: Sequence[GridCell],
-    runs: Iterable[CellRun],
+    runs: Iterable[StoredMeasurement],
     warnings: Sequence[str] = (),
 ) -> SweepResult:
     """The tables of `runs`, one per workload and measure phase, as far as they were performed."""
@@ -319,7 +319,7 @@ def summarise(
     )
 
 
-def _engine(asked: EngineIdentity, runs: Sequence[CellRun]) -> EngineIdentity:
+def _engine(asked: EngineIdentity, runs: Sequence[StoredMeasurement]) -> EngineIdentity:
     """The engine in its own words, where it said any; how it was built only the request knows."""
     said = next((run.measurement.engine for run in runs if run.measurement.engine.version), None)
     if said is None:
@@ -334,14 +334,14 @@ def _phase(measurement: Measurement, name: str) -> PhaseMeasurement | None:
     return next(found, None)
 
 
-def _ended_well(run: CellRun) -> bool:
+def _ended_well(run: StoredMeasurement) -> bool:
     return run.measurement.outcome is Outcome.OK
 
 
-def _rows(cells: Sequence[GridCell], runs: Sequence[CellRun]) -> Iterable[RunRow]:
+def _rows(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) -> Iterable[RunRow]:
     by_name = {cell.cell.name: cell for cell in cells}
     for run in runs:
-        cell = by_name.get(run.cell)
+        cell = by_name.get(run.arm)
         if cell is None:
             continue
         for name in cell.cell.workload.measured_phases:
@@ -349,7 +349,7 @@ def _rows(cells: Sequence[GridCell], runs: Sequence[CellRun]) -> Iterable[RunRow
             yield RunRow(
                 workload=cell.workload,
                 phase=name,
-                cell=run.cell,
+                cell=run.arm,
                 values=cell.values,
                 round=run.round,
                 seed=run.seed,
@@ -364,7 +364,7 @@ def _table(
     workload: str,
     phase: str,
     cells: Sequence[GridCell],
-    runs: Sequence[CellRun],
+    runs: Sequence[StoredMeasurement],
     rows: Sequence[RunRow],
 ) -> Table:
     ours = [cell for cell in cells if cell.workload == workload]
@@ -388,10 +388,10 @@ def _of_metric(found: Mapping[int, Mapping[str, float]], metric: str) -> dict[in
 
 
 def _summary(
-    cell: GridCell, first: GridCell, values: _Values, runs: Sequence[CellRun]
+    cell: GridCell, first: GridCell, values: _Values, runs: Sequence[StoredMeasurement]
 ) -> CellSummary:
     name, workload = cell.cell.name, cell.cell.workload
-    ended = Counter(run.measurement.outcome.value for run in runs if run.cell == name)
+    ended = Counter(run.measurement.outcome.value for run in runs if run.arm == name)
     by_metric = {
         metric: [found[metric] for found in values[name].values() if metric in found]
         for metric in METRICS
@@ -439,13 +439,13 @@ def _ratios(
     return found
 
 
-def _failure(run: CellRun) -> Failure:
+def _failure(run: StoredMeasurement) -> Failure:
     error = run.measurement.error
     why = "" if error is None else error.message
-    return Failure(run.cell, run.round, run.measurement.outcome.value, why)
+    return Failure(run.arm, run.round, run.measurement.outcome.value, why)
 
 
-def _warnings(runs: Sequence[CellRun]) -> list[str]:
+def _warnings(runs: Sequence[StoredMeasurement]) -> list[str]:
     lines = [line for run in runs for line in run.measurement.warnings]
     for run in runs:
         lines += [

@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from lsmtune.experiment.measurer import Measurer
-from lsmtune.experiment.place import Place, RunObserver, Stream, derive_seed
+from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.run_length import factor_wanted, run_length
+from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config
 from lsmtune.model.goal import Goal, Objective, default_direction
@@ -146,10 +147,10 @@ class Calibration:
 
 
 def calibrate(
-    baseline: Config,
+    baseline: Arm,
     goal: Goal,
     measurer: Measurer,
-    observer: RunObserver,
+    observer: Observer,
     *,
     study_seed: int,
     pairs: int,
@@ -213,14 +214,14 @@ def calibration_pairs(
 
 class _Calibrator:
     def __init__(
-        self, baseline: Config, measurer: Measurer, study_seed: int, asked: PairMethod | None
+        self, baseline: Arm, measurer: Measurer, study_seed: int, asked: PairMethod | None
     ) -> None:
         self._baseline = baseline
         self._measurer = measurer
         self._study_seed = study_seed
         self._asked = asked
         rows = measurer.folder.measurements.of(Role.CALIBRATION)
-        self._pairs = calibration_pairs(rows, baseline, measurer.workloads)
+        self._pairs = calibration_pairs(rows, baseline.config, len(measurer.workloads))
         numbers = (run.pair for run in rows if run.pair is not None)
         self._next = 1 + max(numbers, default=-1)
 
@@ -249,7 +250,7 @@ class _Calibrator:
         scout = next((pair.runs for pair in self._pairs if pair.is_of(PairMethod.SLICES)), ())
         runs = measurements(scout)
         return choose(
-            self._asked, self._measurer.all_workloads, native=self._measurer.native, scout=runs
+            self._asked, self._measurer.workloads, native=self._measurer.native, scout=runs
         )
 
     def _by_method(self) -> list[Pair]:
@@ -263,13 +264,13 @@ class _Calibrator:
         seed = derive_seed(self._study_seed, Stream.CALIBRATION, number)
         slices = slices_of(measurements(self._pairs[0].runs)) if self._pairs else 0
         first, second = list[StoredMeasurement](), list[StoredMeasurement]()
-        for workload in range(self._measurer.workloads):
+        for workload in range(len(self._measurer.workloads)):
             one, other = (
-                Place(Role.CALIBRATION, number, pair=number, workload=workload, repeat=repeat)
+                Slot(Role.CALIBRATION, number, pair=number, workload=workload, repeat=repeat)
                 for repeat in (0, 1)
             )
-            arms = (self._baseline, one), (self._baseline, other)
-            both = self._measurer.measure_pair(*arms, seed, method, until_s=until_s, slices=slices)
+            runs = (self._baseline, one), (self._baseline, other)
+            both = self._measurer.measure_pair(*runs, seed, method, until_s=until_s, slices=slices)
             if both is None:
                 return None
             first.append(both[0])

@@ -20,16 +20,16 @@ Runs = Sequence[Measurement]  # of one side of one pair: one per workload
 
 
 @dataclass(frozen=True)
-class Others:
+class SecondaryRatios:
     """`ratios` of metrics, each at the confidence `each`; None where there are none."""
 
     ratios: tuple[MetricRatio, ...] = ()
     each: float | None = None
 
 
-def other_ratios(
+def secondary_ratios(
     goal: Goal, baselines: Sequence[Runs], candidates: Sequence[Runs], confidence: float
-) -> Others:
+) -> SecondaryRatios:
     """Every metric that was observed but the one that decides; objectives of several come first.
 
     Element i of both sides is of the same pair. All intervals together hold at `confidence`: with m
@@ -44,7 +44,7 @@ def other_ratios(
     sides = {o: (_values(goal, o, baselines), _values(goal, o, candidates)) for o in objectives}
     observed = [o for o, both in sides.items() if any(v is not None for s in both for v in s)]
     if not observed:
-        return Others()
+        return SecondaryRatios()
     own = goal.objectives if goal.several else ()
     judged = {
         o for o in observed if o in own or o.metric not in BY_NAME or BY_NAME[o.metric].judged
@@ -58,7 +58,7 @@ def other_ratios(
         for o, r in zip(observed, ratios, strict=True)
     ]
     kept = [r for o, r in zip(observed, ratios, strict=True) if o in own or r.ratio is not None]
-    return Others(tuple(kept), each)
+    return SecondaryRatios(tuple(kept), each)
 
 
 def _objectives(goal: Goal, runs: Runs) -> list[Objective]:
@@ -105,14 +105,16 @@ PAIRS_MAX = 1000
 
 
 @dataclass(frozen=True)
-class Effort:
+class SampleSize:
     """About `pairs` pairs in all, None where that cannot be told, and the same in words."""
 
     pairs: int | None = None
     text: str = ""
 
 
-def effort(verdict: Verdict, smallest_effect: float | None, pair_s: float | None) -> Effort:
+def sample_size_wanted(
+    verdict: Verdict, smallest_effect: float | None, pair_s: float | None
+) -> SampleSize:
     """What a proof that ended in `verdict`, not proven, would have taken.
 
     The difference to prove is the one that was seen, or `smallest_effect` e where that is larger:
@@ -122,23 +124,23 @@ def effort(verdict: Verdict, smallest_effect: float | None, pair_s: float | None
     """
     least = pairs_at_least(verdict.confidence)
     if verdict.pairs < MINIMUM_PAIRS:
-        return Effort(least, _least(verdict, least, pair_s))
+        return SampleSize(least, _least(verdict, least, pair_s))
     if verdict.ratio is None:
-        return Effort()
+        return SampleSize()
     both = zip(verdict.candidate_values, verdict.baseline_values, strict=True)
     log_sd = noise_of([candidate / baseline for candidate, baseline in both]).log_sd
     seen = math.exp(abs(math.log(verdict.ratio))) - 1.0
     wanted = max(seen, smallest_effect or 0.0)
     if log_sd == 0.0 or wanted == 0.0:
-        return Effort()
+        return SampleSize()
     pairs = max(pairs_needed(wanted, log_sd, verdict.confidence), least, verdict.pairs + 1)
     if pairs == least:
-        return Effort(pairs, _least(verdict, least, pair_s))
+        return SampleSize(pairs, _least(verdict, least, pair_s))
     shown = ""
     if verdict.pairs >= least:
         detectable = detectable_effect(verdict.pairs, log_sd, verdict.confidence)
         shown = f"{verdict.pairs} pairs show a difference of {_percent(detectable)}; "
-    return Effort(pairs, shown + _wanted(wanted, pairs, verdict, pair_s, smallest_effect))
+    return SampleSize(pairs, shown + _wanted(wanted, pairs, verdict, pair_s, smallest_effect))
 
 
 def _least(verdict: Verdict, least: int, pair_s: float | None) -> str:
@@ -191,7 +193,7 @@ class Judged(Protocol):
 
 
 @dataclass(frozen=True)
-class Tally:
+class PairValues:
     """What the pairs of a proof observed.
 
     Element i of both sides is of the same pair; a pair with a failed run is in neither, and is
@@ -209,7 +211,7 @@ class Tally:
 
 
 def judge(
-    tally: Tally,
+    values: PairValues,
     goal: Judged,
     confidence: float,
     *,
@@ -224,15 +226,15 @@ def judge(
     candidate of which a run failed is never `better` or `equivalent`; one that lost data is
     `worse`.
     """
-    interval, trouble = _interval(tally, confidence)
+    interval, trouble = _interval(values, confidence)
     outcome = VerdictOutcome.NOT_PROVEN
-    if tally.data_lost:
+    if values.data_lost:
         outcome = VerdictOutcome.WORSE
     elif interval is not None:
         outcome = _outcome(interval, goal, smallest_effect)
-    if tally.disqualified and outcome is not VerdictOutcome.WORSE:
+    if values.disqualified and outcome is not VerdictOutcome.WORSE:
         outcome = VerdictOutcome.NOT_PROVEN
-    reasons = [tally.disqualified, tally.note]
+    reasons = [values.disqualified, values.note]
     reasons += [] if any(reasons) else [trouble]
     if outcome is VerdictOutcome.NOT_PROVEN and not any(reasons):
         reasons = ["the interval includes 1"]
@@ -242,20 +244,20 @@ def judge(
         metric=goal.metric,
         direction=goal.direction.value,
         confidence=confidence,
-        pairs=len(tally.baseline),
-        pairs_failed=tally.failed,
+        pairs=len(values.baseline),
+        pairs_failed=values.failed,
         ratio=interval.ratio if interval else None,
         ratio_low=low,
         ratio_high=high,
-        baseline_values=tuple(tally.baseline),
-        candidate_values=tuple(tally.candidate),
+        baseline_values=tuple(values.baseline),
+        candidate_values=tuple(values.candidate),
         why="; ".join(reason for reason in reasons if reason),
     )
 
 
 def not_proven(goal: Judged, confidence: float, why: str) -> Verdict:
     """The verdict when there was nothing to prove."""
-    return judge(Tally(disqualified=why), goal, confidence)
+    return judge(PairValues(disqualified=why), goal, confidence)
 
 
 def bounds_of(interval: RatioInterval) -> tuple[float | None, float | None]:
@@ -264,16 +266,16 @@ def bounds_of(interval: RatioInterval) -> tuple[float | None, float | None]:
     return low, interval.high if math.isfinite(interval.high) else None
 
 
-def _interval(tally: Tally, confidence: float) -> tuple[RatioInterval | None, str]:
+def _interval(values: PairValues, confidence: float) -> tuple[RatioInterval | None, str]:
     """The interval, and why there is none or why it proves nothing."""
-    pairs, needed = len(tally.baseline), pairs_at_least(confidence)
+    pairs, needed = len(values.baseline), pairs_at_least(confidence)
     few = ""
     if pairs < needed:
         few = f"only {pairs} complete pairs; an interval at {confidence:.4g} needs {needed}"
     if pairs < MINIMUM_PAIRS:
         return None, few
     try:
-        return sequential_ratio(tally.baseline, tally.candidate, confidence), few
+        return sequential_ratio(values.baseline, values.candidate, confidence), few
     except ValueError as error:
         # A metric that can be zero, such as the stall time, has no ratio.
         return None, str(error)

@@ -20,7 +20,7 @@ import jinja2
 from markupsafe import Markup
 
 from lsmtune.errors import InputError
-from lsmtune.experiment.folder import write_whole
+from lsmtune.machine.files import write_whole
 from lsmtune.report.document import (
     NOT_KNOWN,
     Answer,

@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lsmtune.experiment.measurer import Measurer
+from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.goal import Goal
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.proof.calibration import Calibration, calibrate, smallest_effect
+from lsmtune.study.feasible import Feasibility
 from lsmtune.study.observer import TuneObserver
 from lsmtune.study.spec import Spec
 from lsmtune.units import format_duration
@@ -148,7 +150,7 @@ SHARE_MAX = 0.1
 
 def calibrate_study(
     spec: Spec,
-    baseline: Config,
+    baseline: Arm,
     measurer: Measurer,
     observer: TuneObserver,
     *,
@@ -256,6 +258,22 @@ def starting_points(spec: Spec, defaults: Defaults) -> list[tuple[str, dict[str,
         if point is not None and point not in [known for _, known in found]:
             found.append((config.label, point))
     return found
+
+
+def allowed_points(
+    spec: Spec, defaults: Defaults, feasibility: Feasibility, observer: TuneObserver
+) -> list[dict[str, OptionValue]]:
+    """The points of the space to try first; `observer` is told what keeps one of `start` out."""
+    for line in outside(spec, defaults):
+        observer.warning(line)
+    allowed = []
+    for label, point in starting_points(spec, defaults):
+        refusal = feasibility.refusal(point)
+        if refusal:
+            observer.warning(f"{label} {refusal} and is not tried")
+        else:
+            allowed.append(point)
+    return allowed
 
 
 def outside(spec: Spec, defaults: Defaults) -> list[str]:
