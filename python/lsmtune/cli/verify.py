@@ -55,7 +55,7 @@ from lsmtune.model.metrics import METRICS, TOTAL_METRICS
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.model.workload import Workload
 from lsmtune.programs.output import NATIVE
-from lsmtune.programs.registry import PROGRAM_INFOS
+from lsmtune.programs.registry import PROGRAMS
 from lsmtune.workloads.choice import WORKLOAD_FLAG, Choice
 
 if TYPE_CHECKING:
@@ -136,7 +136,7 @@ def _verify(
     objective = objective_of(metric, phase, chosen)
     arm = one_arm(asked, engine, library, chosen)
     if asked.runner != NATIVE:
-        PROGRAM_INFOS[asked.runner].check_told(metric, phase, chosen, "--metric")
+        PROGRAMS[asked.runner].check_told(metric, phase, chosen, "--metric")
     verification = Verification(
         arm.engine, chosen, objective, limits, before, after, seed, plan, not no_crash_test
     )
