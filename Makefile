@@ -16,47 +16,62 @@ VENV := .venv
 BIN := $(VENV)/bin
 DRIVER := $(BIN)/lsmtune-driver
 PACKAGE_STAMP := $(VENV)/.installed
+TOOLS_STAMP := $(VENV)/.installed-dev
 DRIVER_SOURCES := $(shell find driver -type f \( -name '*.rs' -o -name 'Cargo.*' \) -not -path '*/tests/*')
 TIMED := scripts/timed
 BENCHED := build/benchmarks
 
-.PHONY: help quickstart setup system fetch engines test test-tools lint bench clean
+# Which engines to install, and the programs that each takes.
+ENGINES ?= rocksdb leveldb
+ENGINE_PROGRAMS = $(if $(filter rocksdb,$(ENGINES)),mvn) $(if $(filter leveldb,$(ENGINES)),cmake c++)
+
+.PHONY: help quickstart setup system engine-programs fetch engines dev test test-tools lint bench fresh clean
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' Makefile
 
-quickstart: setup ## set up, then tune RocksDB for two minutes
+quickstart: ## install what tuning RocksDB takes, then tune it for two minutes
+	@$(MAKE) -s setup ENGINES=rocksdb
 	@$(TIMED) "tuning RocksDB fillrandom" $(BIN)/lsmtune tune examples/quickstart/study.yaml
 
-# Three independent things take most of the time: compiling the driver, installing Python
-# packages and fetching engines. They run side by side; registering an engine needs all three.
+# Compiling the driver takes longest. Whatever does not wait for it runs beside it; registering an
+# engine needs all of it.
 setup: ## install what is missing, build the driver, install release engines
 	@$(MAKE) -s system
-	@$(MAKE) -s -j3 $(DRIVER) $(PACKAGE_STAMP) fetch
+	@$(MAKE) -s -j3 $(DRIVER) fetch
 	@$(MAKE) -s engines
 
 system:
-	@scripts/system-packages cmake c++ mvn python-venv cargo
+	@scripts/system-packages cc python-venv cargo
+
+engine-programs: system
+	@scripts/system-packages $(ENGINE_PROGRAMS)
 
 $(BIN)/python:
 	@$(TIMED) "creating $(VENV)" "$$(scripts/find-python)" -m venv $(VENV)
 
 $(PACKAGE_STAMP): pyproject.toml | $(BIN)/python
-	@$(TIMED) "installing Python packages" $(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@$(TIMED) "installing Python packages" $(BIN)/python scripts/python_packages.py
 	@touch $@
 
-$(DRIVER): $(DRIVER_SOURCES) | $(BIN)/python
-	@$(TIMED) "compiling the driver" cargo build --quiet --release --locked --manifest-path driver/Cargo.toml
-	@install -m 755 "$(CARGO_TARGET_DIR)/release/lsmtune-driver" $@
+$(TOOLS_STAMP): $(PACKAGE_STAMP)
+	@$(TIMED) "installing development tools" $(BIN)/python scripts/python_packages.py dev
+	@touch $@
 
-fetch: $(PACKAGE_STAMP)
-	@$(TIMED) "fetching engines" $(BIN)/python -m lsmtune.engines.install
+$(DRIVER): $(DRIVER_SOURCES)
+	@$(TIMED) "compiling the driver" cargo build --quiet --release --locked --manifest-path driver/Cargo.toml
+	@install -D -m 755 "$(CARGO_TARGET_DIR)/release/lsmtune-driver" $@
+
+fetch: $(PACKAGE_STAMP) engine-programs
+	@$(TIMED) "fetching $(ENGINES)" $(BIN)/python -m lsmtune.engines.install $(ENGINES)
 
 engines: $(DRIVER) $(PACKAGE_STAMP)
-	@$(TIMED) "registering engines" $(BIN)/lsmtune engines install
+	@$(TIMED) "registering $(ENGINES)" $(BIN)/lsmtune engines install $(ENGINES)
+
+dev: setup $(TOOLS_STAMP) ## set up, and install what tests and lints need
 
 # The libraries are named before any test runs, because tests have a home of their own.
-test: setup test-tools lint ## lint, then every test of both languages
+test: dev test-tools lint ## lint, then every test of both languages
 	@export LSMTUNE_TEST_ROCKSDB="$$($(BIN)/lsmtune engines path rocksdb)"; \
 	export LSMTUNE_TEST_LEVELDB="$$($(BIN)/lsmtune engines path leveldb)"; \
 	for engine in rocksdb leveldb; do \
@@ -70,14 +85,14 @@ test: setup test-tools lint ## lint, then every test of both languages
 test-tools:
 	@scripts/system-packages --optional db_bench libleveldb
 
-lint: $(PACKAGE_STAMP) ## formatting, lints and types of both languages
+lint: $(TOOLS_STAMP) ## formatting, lints and types of both languages
 	@$(TIMED) "linting Python" $(BIN)/ruff check .
 	@$(BIN)/ruff format --check --quiet .
 	@$(TIMED) "checking types" $(BIN)/mypy
 	@cargo fmt --check --manifest-path driver/Cargo.toml
 	@$(TIMED) "linting Rust" cargo clippy --quiet --locked --all-targets --manifest-path driver/Cargo.toml -- -D warnings
 
-bench: setup test-tools ## measure driver, samplers and proofs, beside their peers, small sizes
+bench: dev test-tools ## measure driver, samplers and proofs, beside their peers, small sizes
 	@$(TIMED) "overhead of the driver" $(BIN)/python benchmarks/driver/overhead.py --operations 2000000
 	@$(TIMED) "driver beside db_bench" $(BIN)/python benchmarks/driver/against_db_bench.py --num 100000 --reads 100000
 	@$(TIMED) "overhead of the samplers" $(BIN)/python benchmarks/overhead/suggest_and_record.py --trials 100 --repeat 3
@@ -86,6 +101,9 @@ bench: setup test-tools ## measure driver, samplers and proofs, beside their pee
 	@$(TIMED) "ways to run a pair" $(BIN)/python benchmarks/variance/collect.py --rounds 2 --output $(BENCHED)/pairs.jsonl
 	@$(TIMED) "verdicts on the same configuration" $(BIN)/python benchmarks/verdicts/same_configuration.py --count 5 --output $(BENCHED)/same_configuration.jsonl
 	@$(TIMED) "verdicts on simulated machines" $(BIN)/python benchmarks/verdicts/simulated.py --studies 200
+
+fresh: ## quickstart and test in a new root file system of Debian 12 (needs root)
+	@scripts/fresh quickstart test
 
 clean: ## remove what was built in this checkout (engines and studies stay)
 	rm -rf $(VENV) build .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -28,7 +28,7 @@ import numpy as np
 import numpy.typing as npt
 
 from lsmtune.model.config import OptionValue
-from lsmtune.search.cube import Cube
+from lsmtune.search.unit_space import UnitSpace
 from lsmtune.space.parameter import make_categorical, make_condition, make_number
 from lsmtune.space.range import Range
 from lsmtune.space.space import Space, make_space
@@ -175,18 +175,18 @@ def _syncs(columns: Columns) -> FloatArray:
     return np.where(size == 0, 1.10, pieces)
 
 
-def columns_of(cube: Cube, points: FloatArray) -> dict[str, FloatArray]:
-    """The arrays that `throughput_ops_s` takes, for points of the cube."""
+def columns_of(unit_space: UnitSpace, points: FloatArray) -> dict[str, FloatArray]:
+    """The arrays that `throughput_ops_s` takes, for points of the unit_space."""
     columns = {}
-    for parameter in cube.space.parameters:
-        index = cube.position[parameter.variable]
+    for parameter in unit_space.space.parameters:
+        index = unit_space.position[parameter.variable]
         units = points[:, index]
-        drawn = cube.columns[index].scale.from_unit(np.nan_to_num(units, nan=0.5))
+        drawn = unit_space.dimensions[index].scale.from_unit(np.nan_to_num(units, nan=0.5))
         scale = 1 if parameter.numbers is None else parameter.numbers.scale
         values = np.where(np.isnan(units), np.nan, drawn * scale)
         if parameter.selector is not None:
-            selector = cube.position[parameter.selector]
-            chosen = cube.columns[selector].index(np.nan_to_num(points[:, selector]))
+            selector = unit_space.position[parameter.selector]
+            chosen = unit_space.dimensions[selector].index(np.nan_to_num(points[:, selector]))
             for number, special in enumerate(parameter.specials):
                 values = np.where(chosen == number, special.value, values)
         columns[parameter.name] = values

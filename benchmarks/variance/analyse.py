@@ -17,8 +17,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from adjust import control_variate, machine_cost, undisturbed
 
-from lsmtune.stats.adjust import control_variate, machine_cost, undisturbed
 from lsmtune.stats.noise import pairs_needed
 
 METRIC = "sustained_throughput_ops_s"

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lsmtune.cli.choices import chosen_engine
 from lsmtune.driver.conversation import find_driver
+from lsmtune.driver.library_facts import chosen_engine
 from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.pair import run_pair
 from lsmtune.model.config import Config, EngineIdentity

@@ -10,6 +10,7 @@ import errno
 from collections.abc import Iterable
 from enum import IntEnum
 from pathlib import Path
+from typing import Any
 
 
 class ExitStatus(IntEnum):
@@ -65,6 +66,11 @@ class InputError(LsmtuneError):
         self.nearest = nearest
         self.why = why
         super().__init__(self._line())
+
+    def but(self, **changes: Any) -> InputError:
+        """The same with `changes` of what it was made from."""
+        parts = ("source", "field", "found", "allowed", "nearest", "why")
+        return InputError(**{name: getattr(self, name) for name in parts} | changes)
 
     def _line(self) -> str:
         place = ": ".join(part for part in (self.source, self.field) if part)

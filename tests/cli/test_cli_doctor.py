@@ -10,15 +10,18 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from lsmtune.cli import findings
-from lsmtune.cli.engines import Listing
-from lsmtune.cli.findings import Finding, Level
+from lsmtune.cli import doctor
+from lsmtune.driver import library_facts
+from lsmtune.driver.library_facts import Listing, engine_findings
 from lsmtune.engines.library import Library
+from lsmtune.machine import findings
 from lsmtune.machine.filesystem import Mount
+from lsmtune.machine.findings import Finding, Level
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome, RunError
 from lsmtune.model.request import RunRequest
@@ -50,14 +53,14 @@ def known(build: Build, compressions: tuple[str, ...] = ("none", "snappy")) -> L
     ],
 )
 def test_each_engine_has_a_finding(library: Library, levels: list[str]) -> None:
-    found = list(findings.engine_findings(Listing((library,), ())))
+    found = list(engine_findings(Listing((library,), ())))
     assert [f.level.value for f in found] == levels
     assert all(f.next_step for f in found if f.level is not Level.OK)
 
 
 def test_a_warning_of_the_registry_becomes_a_finding() -> None:
     listing = Listing((), ("registered library x is gone; next step: lsmtune engines remove x",))
-    finding = list(findings.engine_findings(listing))[-1]
+    finding = list(engine_findings(listing))[-1]
     assert finding.text == "registered library x is gone"
     assert finding.next_step == "lsmtune engines remove x"
 
@@ -110,15 +113,11 @@ def test_governors_and_quotas_are_judged(tmp_path: Path) -> None:
     assert "performance" in governor.next_step
 
 
-def test_load_steal_and_waiting_are_judged(tmp_path: Path) -> None:
-    put(tmp_path, "proc/loadavg", "99.00 1.00 1.00 1/2 3\n")
+def test_load_steal_and_waiting_are_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.getloadavg", lambda: (99.0, 1.0, 1.0))
+    monkeypatch.setattr("psutil.cpu_times_percent", lambda _s: SimpleNamespace(steal=50.0))
     put(tmp_path, "proc/pressure/io", "some avg10=9.0 avg60=40.00 avg300=1.0 total=1\n")
-    put(tmp_path, "proc/stat", "cpu  100 0 0 0 0 0 0 0 0 0\n")
-
-    def busy(_s: float) -> None:
-        put(tmp_path, "proc/stat", "cpu  150 0 0 0 0 0 0 50 0 0\n")
-
-    found = {f.subject: f for f in findings.quiet_findings(tmp_path, busy)}
+    found = {f.subject: f for f in findings.quiet_findings(tmp_path)}
     assert {f.level for f in found.values()} == {Level.WARNING}
     assert "50.0 %" in found["steal"].text
     assert "40 %" in found["disk load"].text
@@ -347,11 +346,7 @@ class TestMerges:
         assert "--workload: up2x merges, which leveldb cannot; allowed: rocksdb" in said.err
 
     def test_they_come_with_their_operator(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        from lsmtune.cli import choices as engine_choice
-        from lsmtune.cli.doctor import _Given
-        from lsmtune.model.config import EngineIdentity
-
         engine = EngineIdentity("rocksdb")
-        monkeypatch.setattr(engine_choice, "chosen_engine", lambda *_: (engine, ()))
-        given = _Given("rocksdb", None, "up2x", None, None, None, None, None)
-        assert given.request("9s").config.options == {"merge_operator": "put"}
+        monkeypatch.setattr(library_facts, "chosen_engine", lambda *_: (engine, ()))
+        request = doctor._request("9s", "rocksdb", None, "up2x", *[None] * 5)
+        assert request.config.options == {"merge_operator": "put"}

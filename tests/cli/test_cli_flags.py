@@ -6,17 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmtune.cli.flags import (
-    assignments,
-    bytes_of,
-    config_of,
-    duration_of,
-    limits_of,
-    whole_number,
-    workload_of,
-)
+from lsmtune.cli.flags import bytes_of, config_of, duration_of, limits_of, whole_number
 from lsmtune.errors import InputError
 from lsmtune.model.request import Limits
+from lsmtune.workloads.choice import assignments, workload_of
 
 
 def test_options_are_typed_and_keep_their_text_as_label() -> None:

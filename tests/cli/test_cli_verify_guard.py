@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from lsmtune.cli import choices as engine_choice
-from lsmtune.cli.guard import doubts
 from lsmtune.cli.verify import objective_of
 from lsmtune.engines.ready import preset
+from lsmtune.engines.safety import doubts
 from lsmtune.errors import InputError
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.goal import Direction
-from lsmtune.model.measurement import TOTAL_METRICS
+from lsmtune.model.metrics import TOTAL_METRICS
 from lsmtune.model.request import LIMITS_DEFAULT, Limits
 from lsmtune.model.workload import Durability
 from lsmtune.workloads.stated import make_workload

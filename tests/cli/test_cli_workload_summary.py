@@ -74,9 +74,9 @@ def phase(**changes: object) -> PhaseMeasurement:
 
 
 def test_the_time_of_a_mix_is_that_of_its_types() -> None:
-    latencies = {"get": Latency(6, 2.0, None, None, None, None, 3.0)}
+    latencies = {"get": Latency(6, 2.0, 3.0)}
     assert summary_of_phase(phase(latencies=latencies))["elapsed"] is None  # not of all of them
-    latencies["put"] = Latency(4, 12.0, None, None, None, None, 30.0)
+    latencies["put"] = Latency(4, 12.0, 30.0)
     summary = summary_of_phase(phase(latencies=latencies, keys_found=5, keys_missing=1))
     assert summary["elapsed"] == pytest.approx(60e-6)
     assert summary["existence"] == {"exists": 5, "absents": 1, "unknowns": 4}

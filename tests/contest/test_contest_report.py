@@ -12,14 +12,20 @@ import pytest
 from contest_parts import ENGINE, run
 from rich.console import Console
 
-from lsmtune.cli.contest_run import leaderboard_view
 from lsmtune.errors import InputError
 from lsmtune.experiment.contest import Entry, built_in_rules
 from lsmtune.experiment.standings import Leaderboard, checked_entries, leaderboard_of_runs
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.workload import Phase, PhaseKind, Workload
-from lsmtune.report.leaderboard import FORMATS, check_output, strips, write_leaderboard
+from lsmtune.report.leaderboard import (
+    FORMATS,
+    board_document,
+    check_output,
+    strips,
+    write_leaderboard,
+)
+from lsmtune.report.render import to_terminal
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "report"))
 
@@ -57,7 +63,7 @@ def board(rounds: int = 5, *, ranked: bool = True) -> Leaderboard:
 
 def terminal(found: Leaderboard) -> str:
     output = io.StringIO()
-    Console(file=output, width=200).print(leaderboard_view(found))
+    Console(file=output, width=200).print(to_terminal(board_document(found)))
     return " ".join(output.getvalue().split())
 
 

@@ -65,7 +65,7 @@ def test_a_preset_runs_with_its_mix_and_finds_its_keys(
 
 
 def test_a_sine_limits_the_rate(found: FoundProgram, tmp_path: Path) -> None:
-    inserts, gets = Mix((("insert", 1.0),), 0), Mix((("get", 1.0),), 5000)
+    inserts, gets = Mix((("insert", 1.0),), records=0), Mix((("get", 1.0),), records=5000)
     wave = SineRate(mean_ops_s=8000.0, amplitude_ops_s=4000.0, period_s=2.0)
     workload = Workload(
         "waves",

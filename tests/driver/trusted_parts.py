@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from lsmtune.model.workload import Distribution, Mix, Phase, PhaseKind, Workload, YcsbKeys
+from lsmtune.model.distribution import Distribution
+from lsmtune.model.workload import Mix, Phase, PhaseKind, Workload, YcsbKeys
 
 FAKE = Path(__file__).parent / "fake_trusted.py"
 FILE_NAMES = {
@@ -28,8 +29,8 @@ _READS = Workload(
 _ROW = Distribution.of(
     "row", fields=10, names_bytes=60, length=Distribution.of("constant", size=100)
 )
-_INSERTS = Mix((("insert", 1.0),), 0, value_sizes=_ROW)
-_HALVES = Mix((("get", 1.0), ("update", 1.0)), 100, value_sizes=_ROW)
+_INSERTS = Mix((("insert", 1.0),), records=0, value_sizes=_ROW)
+_HALVES = Mix((("get", 1.0), ("update", 1.0)), records=100, value_sizes=_ROW)
 _YCSB = Workload(
     "ycsb-a",
     (

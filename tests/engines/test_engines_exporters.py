@@ -107,7 +107,9 @@ def debian_defaults() -> dict[str, OptionValue]:
     found = re.search(r"version (\d+\.\d+)", banner.stdout)
     if found is None or not found.group(1).startswith("7.8"):
         pytest.skip(f"the catalogue has no column for this db_bench: {banner.stdout.strip()}")
-    return {full_name(o): o.default_of("7.8.3") for o in OPTIONS.values() if o.default_of("7.8.3")}
+    return {
+        full_name(o): o.defaults.get("7.8.3") for o in OPTIONS.values() if o.defaults.get("7.8.3")
+    }
 
 
 @pytest.mark.engine

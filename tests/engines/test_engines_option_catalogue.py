@@ -96,7 +96,7 @@ def written_default(name: str, version: str) -> str | None:
     """The default of `name` in the OPTIONS file that RocksDB `version` wrote; None if not in it."""
     head, _, field = name.removeprefix(f"{TABLE_OPTION}.").partition(".")
     option = WRITTEN.get(head)
-    text = None if option is None else option.default_of(version)
+    text = None if option is None else option.defaults.get(version)
     if text is None or not field or field == "id":
         return text
     return split_structure(text).get(field) if text.startswith("{") else None

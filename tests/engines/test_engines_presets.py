@@ -12,9 +12,9 @@ from option_runs import Opener
 
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.engines.ready import PRESETS, Preset, parse_presets, preset, ready_space
+from lsmtune.engines.safety import unsafe_option
 from lsmtune.errors import InputError
 from lsmtune.model.workload import Durability
-from lsmtune.study.safety import unsafe_option
 
 GIST = Path(__file__).parents[3] / "shared" / "data" / "seed-results" / "optuna-gist-summary.json"
 WINNER = "rocksdb-gist-winner"

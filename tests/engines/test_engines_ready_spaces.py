@@ -12,13 +12,13 @@ from option_runs import Opener
 
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.engines.ready import READY_SPACES, ReadySpace, parse_spaces, ready_space
+from lsmtune.engines.safety import unsafe_option
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.model.workload import Durability
 from lsmtune.space.constraint import Constraint, ConstraintKind, make_constraint
 from lsmtune.space.parameter import Parameter
 from lsmtune.space.space import make_space
-from lsmtune.study.safety import unsafe_option
 
 NAMES = (
     *(f"leveldb-{kind}" for kind in ("basic", "contest", "full")),

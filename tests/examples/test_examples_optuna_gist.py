@@ -10,12 +10,12 @@ import pytest
 from lsmtune.engines.importers import read_config
 from lsmtune.engines.memory_model import memory_model
 from lsmtune.engines.ready import preset
+from lsmtune.engines.safety import unsafe_uses
 from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import Direction
 from lsmtune.model.workload import Durability
 from lsmtune.study.build import load_spec
 from lsmtune.study.feasible import Feasibility
-from lsmtune.study.safety import unsafe_uses
 from lsmtune.study.spec import DataRungs, Spec
 
 ROOT = Path(__file__).parents[2]

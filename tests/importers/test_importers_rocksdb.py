@@ -76,7 +76,7 @@ def test_a_default_that_changed_between_versions_is_kept() -> None:
 def test_the_defaults_of_a_version_say_only_what_another_has_otherwise(version: str) -> None:
     sections: dict[str, list[str]] = {"DBOptions": [], "CFOptions": [], "TableOptions": []}
     for option in catalogue()[0].values():
-        default = option.default_of(version)
+        default = option.defaults.get(version)
         if default is not None:
             sections[option.section.split("/")[0]].append(f"{option.name}={default}")
     found = read(*("\n".join(lines) for lines in sections.values()))

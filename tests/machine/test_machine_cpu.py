@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 
 from fake_root import put
@@ -14,19 +13,9 @@ from lsmtune.machine.host import RESOURCES, waiting_share
 def test_an_empty_machine_tells_nothing(tmp_path: Path) -> None:
     assert cpu.governors(tmp_path) == ()
     assert cpu.clock_source(tmp_path) is None
-    assert cpu.load_average(tmp_path) is None
-    assert cpu.cpu_times(tmp_path) is None
     assert cpu.cores_share_units(tmp_path) is None
     assert cpu.processor_name(tmp_path) is None
     assert [waiting_share(name, tmp_path) for name in RESOURCES] == [None] * 3
-
-
-def test_steal_is_the_share_of_the_time_between_two_readings(tmp_path: Path) -> None:
-    put(tmp_path, "proc/stat", "cpu  100 0 50 800 10 0 0 40 7 0\ncpu0 1 2 3 4 5 6 7 8\n")
-    before = cpu.cpu_times(tmp_path)
-    assert before == cpu.CpuTimes(steal=40, total=1000)
-    assert cpu.steal_share(before, cpu.CpuTimes(65, 1100)) == 0.25
-    assert math.isnan(cpu.steal_share(before, before))
 
 
 def test_governors_of_all_processors_are_told_once(tmp_path: Path) -> None:

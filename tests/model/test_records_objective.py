@@ -5,8 +5,9 @@ from dataclasses import replace
 import pytest
 
 from lsmtune.model.config import EngineIdentity
-from lsmtune.model.goal import METRICS, Direction, Objective, default_direction
+from lsmtune.model.goal import Direction, Objective, default_direction
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
+from lsmtune.model.metrics import METRICS
 
 
 def phase(name: str, kind: str, ops_s: float) -> PhaseMeasurement:

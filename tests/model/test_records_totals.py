@@ -1,13 +1,8 @@
 from __future__ import annotations
 
 from lsmtune.model.config import EngineIdentity
-from lsmtune.model.measurement import (
-    TOTAL_METRICS,
-    Measurement,
-    Outcome,
-    PhaseMeasurement,
-    total_metric,
-)
+from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, total_metric
+from lsmtune.model.metrics import TOTAL_METRICS
 
 
 def phase(kind: str, elapsed_s: float, drain_s: float) -> PhaseMeasurement:

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsmtune.errors import InputError
+from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import (
     Companion,
-    Distribution,
     Durability,
     KeyOrder,
     Mix,
@@ -40,12 +40,15 @@ ROW = Distribution.of(
     "row", fields=10, names_bytes=60, length=Distribution.of("constant", size=100)
 )
 MIX = Mix((("get", 3.0), ("update", 1.0)), records=1000, value_sizes=ROW)
-INSERTS = Mix((("insert", 1.0),), 0, value_sizes=ROW)
+INSERTS = Mix((("insert", 1.0),), records=0, value_sizes=ROW)
 YCSB = Workload(
     "ycsb-a",
     (
         Phase(
-            "load", PhaseKind.LOAD, mix=Mix((("insert", 1.0),), 0, value_sizes=ROW), operations=9
+            "load",
+            PhaseKind.LOAD,
+            mix=Mix((("insert", 1.0),), records=0, value_sizes=ROW),
+            operations=9,
         ),
         SETTLE,
         Phase("run", PhaseKind.MEASURE, mix=MIX, operations=2000, threads=3),

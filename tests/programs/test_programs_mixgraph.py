@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsmtune.errors import InputError
-from lsmtune.model.workload import Distribution, Mix, Phase, PhaseKind, SineRate, StepRate, Workload
+from lsmtune.model.distribution import Distribution
+from lsmtune.model.workload import Mix, Phase, PhaseKind, SineRate, StepRate, Workload
 from lsmtune.programs.rocksdb_db_bench import INFO, arguments, benchmark, check, differences
 from lsmtune.workloads.stated import make_workload
 
@@ -210,5 +211,5 @@ def test_latencies_of_a_mix_as_a_whole_are_not_told() -> None:
     untold = INFO.untold(ZIPPYDB.phases[2])
     assert "latency_us_p99" in untold
     assert "throughput_ops_s" not in untold
-    reads = Phase("r", PhaseKind.MEASURE, mix=Mix((("get", 1.0),), 9), operations=9)
+    reads = Phase("r", PhaseKind.MEASURE, mix=Mix((("get", 1.0),), records=9), operations=9)
     assert "latency_us_p99" not in INFO.untold(reads)

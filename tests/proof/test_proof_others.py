@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from unittest import mock
 
 import numpy as np
 import pytest
 from fake_runner import ENGINE, phase
 
-from lsmtune.model.goal import METRICS, Direction, Goal, Objective
+from lsmtune.model.goal import Direction, Goal, Objective
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
-from lsmtune.proof.verdict import REPORTED, SecondaryRatios, secondary_ratios
+from lsmtune.model.metrics import BY_NAME
+from lsmtune.proof.verdict import SecondaryRatios, secondary_ratios
 from lsmtune.stats.sequential import pairs_at_least, sequential_ratio
 
 GOAL = Goal((Objective(),))
@@ -109,5 +111,17 @@ def test_what_a_program_reports_has_no_direction() -> None:
     assert (cost.metric, cost.direction, cost.ratio) == ("cost", "", pytest.approx(0.5))
 
 
-def test_all_that_is_reported_are_metrics() -> None:
-    assert set(REPORTED) <= set(METRICS)
+def test_what_is_shown_only_has_a_ratio_and_widens_no_interval() -> None:
+    goal = Goal((Objective(),))
+    sides = [[[run_of(phase(1.0 + i), phase(2.0 + i))] for i in range(8)] for _ in range(2)]
+    before = secondary_ratios(goal, *sides, 0.95)
+    shown_only = {**BY_NAME, "throughput_ops_s": replace(BY_NAME["throughput_ops_s"], judged=False)}
+    with mock.patch("lsmtune.proof.verdict.BY_NAME", shown_only):
+        after = secondary_ratios(goal, *sides, 0.95)
+    assert labels(after) == labels(before)
+    assert before.each is not None
+    assert after.each is not None
+    assert after.each < before.each
+    burst = next(each for each in after.ratios if each.metric == "throughput_ops_s")
+    assert burst.ratio == pytest.approx(1.0)
+    assert (burst.ratio_low, burst.ratio_high) == (None, None)

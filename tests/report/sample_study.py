@@ -23,6 +23,7 @@ from lsmtune.model.measurement import (
     RunError,
     Verification,
 )
+from lsmtune.model.metrics import PERCENTILES
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.search.searcher import OUTCOME
 from lsmtune.study.build import load_spec
@@ -321,12 +322,9 @@ def _latency(ns: list[int]) -> Latency:
     return Latency(
         count=len(ns),
         latency_us_mean=sum(ns) / len(ns) / 1e3,
-        latency_us_p50=at(0.5),
-        latency_us_p95=at(0.95),
-        latency_us_p99=at(0.99),
-        latency_us_p999=at(0.999),
         latency_us_max=ns[-1] / 1e3,
         histogram_ns_base64=histogram_base64(ns),
+        **{name: at(percent / 100) for name, percent in PERCENTILES.items()},
     )
 
 

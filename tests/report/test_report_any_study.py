@@ -17,7 +17,7 @@ from sample_study import LEVELDB, ROCKSDB, STUDY, histogram_base64
 
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config
-from lsmtune.model.goal import METRICS, Goal, Objective, Pick, default_direction
+from lsmtune.model.goal import Goal, Objective, Pick, default_direction
 from lsmtune.model.measurement import (
     Interval,
     Latency,
@@ -28,6 +28,7 @@ from lsmtune.model.measurement import (
     PhaseMeasurement,
     RunError,
 )
+from lsmtune.model.metrics import METRICS, PERCENTILES
 from lsmtune.model.request import PairMethod
 from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
 from lsmtune.report import formats as csv_
@@ -57,7 +58,9 @@ def spec() -> Spec:
 def phases(draw: st.DrawFn) -> PhaseMeasurement:
     histogram = draw(st.sampled_from(HISTOGRAMS))
     latency_us = draw(NUMBER)
-    latency = Latency(3, *(latency_us,) * 6, histogram_ns_base64=histogram)
+    latency = Latency(
+        3, latency_us, latency_us, histogram, **dict.fromkeys(PERCENTILES, latency_us)
+    )
     interval = Interval(0.25, 0.25, 10, 10, draw(NUMBER), 1)
     whole = draw(st.integers(0, 10))
     return PhaseMeasurement(

@@ -19,19 +19,18 @@ from sweep_parts import axis, cells_of, failed, runs_of, sweep_of
 from lsmtune.errors import InputError
 from lsmtune.experiment.sweep import AxisKind
 from lsmtune.experiment.sweep_tables import SweepResult, summarise
+from lsmtune.report.render import to_html, to_json, to_markdown
 from lsmtune.report.sweep import (
     cells_csv,
     columns_of,
     document,
+    figures_of,
     how_to_read,
-    html,
-    json_text,
-    markdown,
     ratio_columns_of,
     runs_csv,
+    sweep_document,
     write_sweep,
 )
-from lsmtune.report.sweep_figures import figures_of
 
 SWEEP = sweep_of()
 CELLS = cells_of(SWEEP)
@@ -55,15 +54,15 @@ def test_mb_s_stands_beside_ops_s_in_every_table(drain_s: float | None) -> None:
 
 def test_the_text_says_why_where_sizes_differ_and_only_there() -> None:
     assert any("never alone" in line for line in how_to_read(result()))
-    assert "never alone" in markdown(result())
-    assert "never alone" in read(html(result())).text
+    assert "never alone" in to_markdown(sweep_document(result()))
+    assert "never alone" in read(to_html(sweep_document(result()))).text
     sweep = sweep_of(axes=(axis("write_buffer_size", 1, 2, kind=AxisKind.OPTION),))
     cells = cells_of(sweep)
     assert not any("MB/s" in line for line in how_to_read(summarise(sweep, cells, [])))
 
 
 def test_the_page_is_whole_and_needs_nothing_else() -> None:
-    page = read(html(result()))
+    page = read(to_html(sweep_document(result())))
     assert page.unbalanced == []
     assert len(set(page.ids)) == len(page.ids)
     assert all(link.startswith(("#", "data:")) for link in page.links)
@@ -92,11 +91,15 @@ def test_what_failed_is_said_everywhere() -> None:
     runs = runs_of(CELLS, 2)
     runs[3] = failed(runs[3])
     found = summarise(SWEEP, CELLS, runs, ["a <b>warning</b>"])
-    for text in (markdown(found), read(html(found)).text, json_text(found)):
+    for text in (
+        to_markdown(sweep_document(found)),
+        read(to_html(sweep_document(found))).text,
+        to_json(document(found)),
+    ):
         assert "took too long" in text
         assert "1 of 18 runs did not end well" in text
-    assert "<b>" not in html(found).split("<main>")[1].split("</main>")[0]
-    assert "<b>" not in markdown(found)
+    assert "<b>" not in to_html(sweep_document(found)).split("<main>")[1].split("</main>")[0]
+    assert "<b>" not in to_markdown(sweep_document(found))
     assert next(row for row in csv.DictReader(io.StringIO(cells_csv(found))) if row["runs"] == "1")
 
 
@@ -115,7 +118,7 @@ def test_csv_has_a_line_per_cell_and_one_per_run() -> None:
 
 
 def test_json_has_stable_keys_and_no_numbers_that_are_none() -> None:
-    told = json.loads(json_text(result()))
+    told = json.loads(to_json(document(result())))
     assert told == document(result())
     assert told["axes"][0] == {
         "kind": "workload",
@@ -126,7 +129,7 @@ def test_json_has_stable_keys_and_no_numbers_that_are_none() -> None:
     assert cell["values"] == {"key_bytes": "16", "value_bytes": "200"}
     assert set(cell["metrics"]["sustained_throughput_ops_s"]) == {"mean", "median", "low", "high"}
     assert set(cell["ratios"]["latency_us_p99"]) == {"ratio", "ratio_low", "ratio_high"}
-    once = json.loads(json_text(result(1)))["tables"][0]["cells"][1]
+    once = json.loads(to_json(document(result(1))))["tables"][0]["cells"][1]
     assert once["ratios"]["latency_us_p99"]["ratio_high"] is None
     assert once["metrics"]["throughput_ops_s"]["low"] is None
 

@@ -10,8 +10,8 @@ from optuna.trial import TrialState
 from search_parts import NUMBERS, RICH, WORDS, asked, choice, make_searcher, number, space_of
 
 from lsmtune.search.cmaes import ATTRIBUTE, GRID_MAX, CmaesSampler, make_layout
-from lsmtune.search.cube import make_cube
 from lsmtune.search.searcher import Searcher
+from lsmtune.search.unit_space import make_unit_space
 
 SETTINGS = {"population": 6}
 LAYOUT_SPACE = space_of(
@@ -31,9 +31,9 @@ def sampler_of(searcher: Searcher) -> CmaesSampler:
 
 
 def test_each_variable_is_what_the_table_says() -> None:
-    cube = make_cube(LAYOUT_SPACE)
-    layout = make_layout(cube)
-    names = [column.name for column in cube.columns]
+    unit_space = make_unit_space(LAYOUT_SPACE)
+    layout = make_layout(unit_space)
+    names = [column.name for column in unit_space.dimensions]
     assert {names[i] for i in layout.continuous} == {"wide", "float", "special"}
     assert {names[i] for i in layout.discrete} == {"grid"}
     assert {names[i] for i in layout.categorical} == {"pair", "special?", "words"}
@@ -41,20 +41,20 @@ def test_each_variable_is_what_the_table_says() -> None:
 
 @pytest.mark.parametrize("space", [LAYOUT_SPACE, RICH, WORDS, NUMBERS], ids=str)
 def test_what_is_kept_says_all_that_was_drawn(space: object) -> None:
-    cube = make_cube(space)  # type: ignore[arg-type]
-    layout = make_layout(cube)
-    optimizer = layout.make(np.full(cube.dimensions, np.nan), 0.3, 6)
+    unit_space = make_unit_space(space)  # type: ignore[arg-type]
+    layout = make_layout(unit_space)
+    optimizer = layout.make(np.full(unit_space.dimension_count, np.nan), 0.3, 6)
     optimizer.reseed_rng(3)
     for _ in range(30):
         drawn = optimizer.ask()
         record = json.loads(json.dumps(layout.record(drawn)))
         point = layout.point(record)
-        np.testing.assert_array_equal(cube.encode([cube.decode(point)])[0], point)
+        np.testing.assert_array_equal(unit_space.encode([unit_space.decode(point)])[0], point)
         active = ~np.isnan(point)
         for library, indices in ((drawn.x, layout.continuous), (drawn.z, layout.discrete)):
             for value, index in zip([] if library is None else library, indices, strict=True):
                 if active[index]:
-                    snapped = cube.columns[index].snap(np.array([value]))
+                    snapped = unit_space.dimensions[index].snap(np.array([value]))
                     assert point[index] == pytest.approx(snapped[0])
         again = layout.solution(record)
         np.testing.assert_array_equal(again._v_raw, drawn._v_raw if drawn.x is not None else [])

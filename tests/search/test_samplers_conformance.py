@@ -32,7 +32,7 @@ from search_parts import (
 from lsmtune.errors import InputError
 from lsmtune.model.config import option_text
 from lsmtune.model.goal import Direction
-from lsmtune.search.mirror import TrialJudgement, ValueNoise
+from lsmtune.search.in_memory_study import TrialJudgement, ValueNoise
 from lsmtune.search.sampler import SpaceExhaustedError
 from lsmtune.search.samplers import SAMPLERS
 from lsmtune.search.searcher import Searcher

@@ -12,8 +12,13 @@ from optuna.trial import TrialState
 from scipy import integrate
 from search_parts import NUMBERS, make_searcher, score
 
-from lsmtune.search.gp import best_and_latest
-from lsmtune.search.gp_model import WORST, fit_process, log_expected_improvement, standardised
+from lsmtune.search.gp import (
+    WORST,
+    best_and_latest,
+    fit_process,
+    log_expected_improvement,
+    standardised,
+)
 
 
 @given(mean=st.floats(-5, 5), deviation=st.floats(1e-2, 10), z=st.floats(-1e6, 6))

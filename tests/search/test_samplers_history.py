@@ -11,11 +11,11 @@ from optuna.study import StudyDirection
 from optuna.trial import FrozenTrial, TrialState, create_trial
 from search_parts import NUMBERS
 
-from lsmtune.search.cube import make_cube
-from lsmtune.search.history import HistoryReader, make_targets
+from lsmtune.search.model_based import HistoryReader, make_targets
 from lsmtune.search.sampler import FAILED
+from lsmtune.search.unit_space import make_unit_space
 
-CUBE = make_cube(NUMBERS)
+UNIT_SPACE = make_unit_space(NUMBERS)
 DISTRIBUTIONS = NUMBERS.distributions()
 PARAMS = {"a": 0.5, "b": 10.0, "c": 16, "d": 50}
 
@@ -52,7 +52,7 @@ def test_the_table_of_the_module_holds() -> None:
         a_trial(8, TrialState.RUNNING),
         a_trial(9, TrialState.RUNNING),
     ]
-    history = HistoryReader(CUBE).read(trials, 9, StudyDirection.MAXIMIZE)
+    history = HistoryReader(UNIT_SPACE).read(trials, 9, StudyDirection.MAXIMIZE)
     # Put back (7) says nothing; 50 at the first interval is no better than the median, 4.
     failed = 0.1 * np.log(9.0)
     wanted = [*-np.log([4.0, 1.0, 9.0, 2.0, 4.0]), failed, failed]
@@ -92,12 +92,12 @@ def test_without_any_value_all_trials_are_alike() -> None:
 @pytest.mark.parametrize("finished", [0, 1, 5])
 def test_a_history_that_grows_is_that_of_a_reader_that_begins_anew(finished: int) -> None:
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=0))
-    reader = HistoryReader(CUBE)
+    reader = HistoryReader(UNIT_SPACE)
     for index in range(8):
         trial = study.ask()
         NUMBERS.suggest(trial)
         kept = reader.read(study.get_trials(deepcopy=False), trial.number, study.direction)
-        fresh = HistoryReader(CUBE).read(
+        fresh = HistoryReader(UNIT_SPACE).read(
             study.get_trials(deepcopy=False), trial.number, study.direction
         )
         np.testing.assert_array_equal(kept.points, fresh.points)

@@ -12,8 +12,8 @@ import optuna
 import pytest
 
 import lsmtune
-from lsmtune.search.cube import make_cube
-from lsmtune.search.history import neighbours
+from lsmtune.search.model_based import neighbours
+from lsmtune.search.unit_space import make_unit_space
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "samplers"
 sys.path.insert(0, str(FOLDER))
@@ -21,22 +21,22 @@ sys.path.insert(0, str(FOLDER))
 import landscape  # noqa: E402
 import optimum  # noqa: E402
 
-CUBE = make_cube(landscape.make_landscape_space())
+UNIT_SPACE = make_unit_space(landscape.make_landscape_space())
 
 
 def test_nothing_is_better_than_the_optimum_and_the_search_finds_it() -> None:
     rng = np.random.default_rng(11)
-    point, value = optimum.climb(CUBE, rng, patience=4)
+    point, value = optimum.climb(UNIT_SPACE, rng, patience=4)
     assert value <= landscape.OPTIMUM_OPS_S * (1 + 1e-6)
     assert value > 0.97 * landscape.OPTIMUM_OPS_S
     for _ in range(3):
-        near = neighbours(CUBE, rng, point, 20_000)
-        assert optimum.score(CUBE, near).max() <= landscape.OPTIMUM_OPS_S * (1 + 1e-6)
+        near = neighbours(UNIT_SPACE, rng, point, 20_000)
+        assert optimum.score(UNIT_SPACE, near).max() <= landscape.OPTIMUM_OPS_S * (1 + 1e-6)
 
 
 def test_it_is_a_landscape_worth_searching() -> None:
-    points = CUBE.draw(np.random.default_rng(0), 20_000)
-    ops_s = landscape.throughput_ops_s(landscape.columns_of(CUBE, points))
+    points = UNIT_SPACE.sample(np.random.default_rng(0), 20_000)
+    ops_s = landscape.throughput_ops_s(landscape.columns_of(UNIT_SPACE, points))
     killed = np.isnan(ops_s)
     assert 0.01 < killed.mean() < 0.1
     assert np.nanmedian(ops_s) < 0.25 * landscape.OPTIMUM_OPS_S
@@ -44,11 +44,13 @@ def test_it_is_a_landscape_worth_searching() -> None:
 
 
 def test_one_configuration_is_worth_the_same_as_its_point() -> None:
-    points = CUBE.draw(np.random.default_rng(1), 100)
-    of_points = landscape.throughput_ops_s(landscape.columns_of(CUBE, points))
+    points = UNIT_SPACE.sample(np.random.default_rng(1), 100)
+    of_points = landscape.throughput_ops_s(landscape.columns_of(UNIT_SPACE, points))
     for point, expected in zip(points, of_points, strict=True):
-        values = CUBE.space.suggest(optuna.trial.FixedTrial(CUBE.decode(point)))
-        assert landscape.throughput_of(CUBE.space, values) == pytest.approx(expected, nan_ok=True)
+        values = UNIT_SPACE.space.suggest(optuna.trial.FixedTrial(UNIT_SPACE.decode(point)))
+        assert landscape.throughput_of(UNIT_SPACE.space, values) == pytest.approx(
+            expected, nan_ok=True
+        )
 
 
 def test_the_noise_has_the_spread_that_it_is_given() -> None:

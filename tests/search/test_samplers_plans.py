@@ -24,8 +24,8 @@ from search_parts import (
 )
 
 from lsmtune.search.grid import ConfigTable, Permutation, every_value, whole_table
+from lsmtune.search.plans import SobolSampler
 from lsmtune.search.sampler import SamplerContext, SpaceExhaustedError
-from lsmtune.search.sobol import SobolSampler
 from lsmtune.space.prior import Prior
 from lsmtune.space.space import Space
 

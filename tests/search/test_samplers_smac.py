@@ -14,7 +14,7 @@ from search_parts import NUMBERS, RICH, TINY, asked, choice, make_searcher, numb
 import lsmtune
 from lsmtune.errors import InputError
 from lsmtune.search import smac
-from lsmtune.search.cube import make_cube
+from lsmtune.search.unit_space import make_unit_space
 
 SETTINGS = {"startup_trials": 6, "retrain_after": 3, "challengers": 50, "local_searches": 3}
 
@@ -45,29 +45,29 @@ MIXED = space_of(
 @pytest.mark.parametrize("space", [RICH, NUMBERS, TINY, MIXED], ids=("rich", "num", "tiny", "mix"))
 def test_points_and_configurations_are_the_same(space: object) -> None:
     pytest.importorskip("smac")
-    from lsmtune.search.smac_epoch import SmacSpace
+    from lsmtune.search.smac_library import SmacSpace
 
-    cube = make_cube(space)  # type: ignore[arg-type]
-    of_smac = SmacSpace(cube)
-    for point in cube.draw(np.random.default_rng(0), 60):
+    unit_space = make_unit_space(space)  # type: ignore[arg-type]
+    of_smac = SmacSpace(unit_space)
+    for point in unit_space.sample(np.random.default_rng(0), 60):
         configuration = of_smac.configuration(point)
         configuration.check_valid_configuration()
         np.testing.assert_array_equal(of_smac.point(configuration), point)
     of_smac.configspace.seed(1)
     for configuration in of_smac.configspace.sample_configuration(60):
         point = of_smac.point(configuration)[np.newaxis]
-        np.testing.assert_array_equal(cube.complete(np.nan_to_num(point, nan=0.5)), point)
+        np.testing.assert_array_equal(unit_space.complete(np.nan_to_num(point, nan=0.5)), point)
 
 
 def test_conditions_are_known_to_smac() -> None:
     pytest.importorskip("smac")
-    from lsmtune.search.smac_epoch import SmacSpace
+    from lsmtune.search.smac_library import SmacSpace
 
-    cube = make_cube(MIXED)
-    of_smac = SmacSpace(cube)
+    unit_space = make_unit_space(MIXED)
+    of_smac = SmacSpace(unit_space)
     configspace = of_smac.configspace
     conditional = {name for name in configspace if configspace.parents_of[name]}
-    names = {f"v{cube.position[name]}" for name in ("level", "special_only", "number_only")}
+    names = {f"v{unit_space.position[name]}" for name in ("level", "special_only", "number_only")}
     assert conditional == names
 
 

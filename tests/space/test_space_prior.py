@@ -17,7 +17,7 @@ from scipy import stats
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.space.parameter import Condition, Parameter, make_categorical, make_number
-from lsmtune.space.prior import Prior, make_prior
+from lsmtune.space.prior import Prior, PriorScale, make_prior
 from lsmtune.space.range import Range
 from lsmtune.space.space import make_space
 
@@ -175,7 +175,7 @@ def test_the_variable_of_a_prior_is_its_quantile() -> None:
         "a?": FloatDistribution(0.0, 1.0),
     }
     assert parameter.variables_of(8)["a~"] == pytest.approx(0.5)
-    low, high = parameter.quantiles_of(8) or (0.0, 0.0)
+    low, high = PriorScale(Range(1, 15), normal(8, 2)).share_of(8)
     for quantile, value in ((low, 8), (high - 1e-12, 8), (low - 1e-12, 7), (high, 9)):
         assert suggested(parameter, {"a?": 0.9, "a~": quantile}) == value
     assert parameter.variables_of(-1) == {"a?": 0.1}

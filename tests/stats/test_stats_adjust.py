@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import math
+import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmtune.stats.adjust import control_variate, machine_cost, undisturbed
 from lsmtune.stats.sequential import evidence_of_more
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "variance"))
+
+from adjust import control_variate, machine_cost, undisturbed
 
 small = st.floats(-2.0, 2.0)
 two_columns = st.integers(1, 12).flatmap(

@@ -16,6 +16,7 @@ from lsmtune.model.measurement import (
     RunError,
     Verification,
 )
+from lsmtune.model.metrics import PERCENTILES
 from lsmtune.model.workload import Phase, PhaseKind, Workload
 
 ENGINE = EngineIdentity("rocksdb", "10.2.1", "/opt/librocksdb.so", Build.RELEASE)
@@ -53,7 +54,8 @@ class Description:
 
 def measurement(outcome: Outcome = Outcome.OK, seed: int = 1) -> Measurement:
     """A Measurement with something in every field."""
-    latency = Latency(10, 1.0, 1.0, 2.0, 3.0, 4.0, 5.5, "HISTFAAAAA")
+    percentiles = {name: float(number) for number, name in enumerate(PERCENTILES, 1)}
+    latency = Latency(10, 1.0, 5.5, "HISTFAAAAA", **percentiles)
     step = Interval(0.25, 0.25, 100, 100, 400.0, 5_000_000)
     phase = PhaseMeasurement(
         name="fillrandom",

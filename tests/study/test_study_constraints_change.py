@@ -12,7 +12,7 @@ from study_parts import make_spec, tuned
 
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.report.source import read_study
-from lsmtune.search.mirror import CONSTRAINT_PREFIX
+from lsmtune.search.in_memory_study import CONSTRAINT_PREFIX
 from lsmtune.search.searcher import Searcher
 from lsmtune.study.spec import Spec
 

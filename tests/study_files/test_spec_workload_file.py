@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lsmtune.errors import InputError
+from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import (
     Companion,
-    Distribution,
     Durability,
     KeyOrder,
     Mix,

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from trace_parts import reuse, said
 
 from lsmtune.errors import InputError
+from lsmtune.model.distribution import Distribution
 from lsmtune.model.reading import ProtocolError
-from lsmtune.model.workload import Distribution, PhaseKind, SineRate, StepRate
+from lsmtune.model.workload import PhaseKind, SineRate, StepRate
 from lsmtune.traces.fit import TraceFit, Wishes, fit_trace
 from lsmtune.traces.keys import count_ranges
 from lsmtune.traces.sizes import TABLE_ROWS, fit_rate, fit_sizes

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from lsmtune.errors import InputError
-from lsmtune.model.workload import Distribution, Workload
+from lsmtune.model.distribution import Distribution
+from lsmtune.model.workload import Workload
 from lsmtune.stats.pareto import DistinctCounter
 from lsmtune.workloads.ekvsb import Task, imported_workload, lines_of, read_tasks, tasks_of
 from lsmtune.workloads.stated import make_workload

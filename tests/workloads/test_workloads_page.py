@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from lsmtune.workloads.distributions import KEY_DISTRIBUTIONS, SIZE_DISTRIBUTIONS
-from lsmtune.workloads.file import parse_workload_file
-from lsmtune.workloads.file_models import MIX_OPERATIONS, MixModel, PhaseModel, WorkloadFileModel
+from lsmtune.model.distribution import KEY_DISTRIBUTIONS, SIZE_DISTRIBUTIONS
+from lsmtune.model.files import fields_of
+from lsmtune.model.workload import MIX_OPERATIONS, Mix, Phase
+from lsmtune.workloads.file import WorkloadFile, parse_workload_file
 from lsmtune.workloads.stated import WORKLOAD_NAMES
 
 PAGE = (Path(__file__).resolve().parents[2] / "docs" / "workloads.md").read_text()
@@ -45,7 +46,7 @@ def test_every_distribution_and_its_parameters() -> None:
 
 def test_every_field_of_a_workload_file() -> None:
     text = section("Workload files")
-    fields = {*WorkloadFileModel.model_fields, *PhaseModel.model_fields, *MixModel.model_fields}
+    fields = {*fields_of(WorkloadFile), *fields_of(Phase), *fields_of(Mix)}
     unsaid = {field for field in fields if f"`{field}`" not in text} - {
         "version",
         "about",

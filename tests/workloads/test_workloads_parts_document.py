@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
+from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import (
     Companion,
-    Distribution,
     Mix,
     Phase,
     PhaseKind,
     Replay,
     SineRate,
     StepRate,
+    Workload,
+    stated_parts,
 )
-from lsmtune.workloads.distributions import distribution_document
-from lsmtune.workloads.file import doing_document
 
 MEASURE = PhaseKind.MEASURE
 SCANS = Mix((("scan", 1.0),), records=9, scan_lengths=Distribution.of("constant", size=3))
@@ -77,4 +77,6 @@ SCANS_STATED = {
     ],
 )
 def test_what_a_phase_does(phase: Phase, stated: dict[str, object]) -> None:
-    assert doing_document(phase, distribution_document) == stated
+    workload = Workload("w", (phase,), num=9)
+    (document,) = stated_parts(workload, short=False)["phases"]
+    assert document == {"name": "p", "kind": "measure", **stated}

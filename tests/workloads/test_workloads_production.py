@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from lsmtune.errors import InputError
-from lsmtune.model.workload import Distribution, SineRate
+from lsmtune.model.distribution import Distribution
+from lsmtune.model.workload import SineRate
 from lsmtune.workloads.stated import FAMILIES, make_workload
 
 PUBLISHED = Path(__file__).resolve().parents[3] / "shared/data/rocksdb/mixgraph-params.json"

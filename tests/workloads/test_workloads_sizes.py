@@ -8,15 +8,14 @@ from statistics import fmean
 import pytest
 
 from lsmtune.errors import InputError
-from lsmtune.model.workload import Distribution
-from lsmtune.workloads.distributions import (
+from lsmtune.model.distribution import (
     KEY_DISTRIBUTIONS,
+    Distribution,
     distribution_document,
     key_distribution,
-    largest_size,
-    mean_size,
     size_distribution,
 )
+from lsmtune.workloads.distributions import largest_size, mean_size
 from lsmtune.workloads.draw import size_chooser
 
 CASES = [

@@ -8,16 +8,8 @@ import pytest
 
 from lsmtune.engines.properties import Property, parse_properties, properties_of
 from lsmtune.errors import InputError
-from lsmtune.model.workload import (
-    Distribution,
-    Durability,
-    KeyOrder,
-    Mix,
-    Phase,
-    PhaseKind,
-    Workload,
-    YcsbKeys,
-)
+from lsmtune.model.distribution import Distribution
+from lsmtune.model.workload import Durability, KeyOrder, Mix, Phase, PhaseKind, Workload, YcsbKeys
 from lsmtune.workloads.stated import make_workload, state_workload
 from lsmtune.workloads.ycsb import properties_text
 

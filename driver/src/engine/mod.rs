@@ -139,6 +139,17 @@ pub enum EngineError {
     Cancelled,
 }
 
+impl EngineError {
+    /// The error for a value that the engine does not take.
+    fn bad_value(name: &str, found: &str, allowed: &str) -> Self {
+        EngineError::BadOptionValue {
+            name: name.to_owned(),
+            found: found.to_owned(),
+            allowed: allowed.to_owned(),
+        }
+    }
+}
+
 fn suggestion(nearest: &[String]) -> String {
     if nearest.is_empty() {
         return String::new();

@@ -88,7 +88,7 @@ impl Recorder {
         self.histogram_ns += ns;
     }
 
-    /// Adds what another one counted.
+    /// Adds what another recorder counted.
     pub fn add(&mut self, other: &Recorder) {
         self.histogram_ns += &other.histogram_ns;
     }
@@ -104,25 +104,49 @@ impl Recorder {
     }
 }
 
-/// Recorders of all threads of a phase, merged by operation type.
+/// Recorders by operation type: of one thread, or of several together.
 #[derive(Debug, Default)]
 pub struct Recorders {
     by_kind: BTreeMap<OperationKind, Recorder>,
 }
 
 impl Recorders {
-    /// Adds one thread's recorder.
-    pub fn merge(&mut self, kind: OperationKind, recorder: &Recorder) {
-        let merged = self.by_kind.entry(kind).or_default();
-        merged.histogram_ns += &recorder.histogram_ns;
+    /// The recorder of a type, empty where there was none.
+    #[inline]
+    pub fn of(&mut self, kind: OperationKind) -> &mut Recorder {
+        self.by_kind.entry(kind).or_default()
     }
 
-    /// The summaries to report, by the operation type's name; types without operations are left out.
+    /// Adds what others counted.
+    pub fn add(&mut self, others: &Recorders) {
+        for (kind, recorder) in &others.by_kind {
+            self.of(*kind).add(recorder);
+        }
+    }
+
+    /// All types in one recorder.
+    pub fn total(&self) -> Recorder {
+        let mut total = Recorder::default();
+        self.by_kind.values().for_each(|each| total.add(each));
+        total
+    }
+
+    /// Operations by the type's name, 0 of types that did not occur.
+    pub fn counts(&self) -> BTreeMap<String, u64> {
+        let each = self.by_kind.iter();
+        each.map(|(kind, recorder)| (kind.name().to_owned(), recorder.count()))
+            .collect()
+    }
+
+    /// Whether any of the types looks for keys.
+    pub fn reads(&self) -> bool {
+        self.by_kind.keys().any(|kind| kind.reads())
+    }
+
+    /// The summaries to report, by the type's name; types without operations are left out.
     pub fn replies(&self) -> BTreeMap<String, LatencyReply> {
-        self.by_kind
-            .iter()
-            .filter(|(_, recorder)| recorder.count() > 0)
-            .map(|(kind, recorder)| (kind.name().to_owned(), reply(&recorder.histogram_ns)))
+        let each = self.by_kind.iter();
+        each.filter_map(|(kind, recorder)| Some((kind.name().to_owned(), recorder.reply()?)))
             .collect()
     }
 }
@@ -162,7 +186,7 @@ mod tests {
         }
         let mut all = Recorders::default();
         for thread in &threads {
-            all.merge(OperationKind::Put, thread);
+            all.of(OperationKind::Put).add(thread);
         }
         let reply = &all.replies()["put"];
         assert_eq!(reply.count, 100_000);
@@ -183,7 +207,7 @@ mod tests {
         let mut recorder = Recorder::default();
         recorder.record(3_600_000_000_000);
         let mut all = Recorders::default();
-        all.merge(OperationKind::Get, &recorder);
+        all.of(OperationKind::Get).add(&recorder);
         let hour_us = all.replies()["get"].latency_us_max;
         assert!((hour_us - 3.6e9).abs() / 3.6e9 < 1e-3);
     }
@@ -191,7 +215,7 @@ mod tests {
     #[test]
     fn types_without_operations_are_left_out() {
         let mut all = Recorders::default();
-        all.merge(OperationKind::Seek, &Recorder::default());
+        all.of(OperationKind::Seek);
         assert!(all.replies().is_empty());
     }
 }

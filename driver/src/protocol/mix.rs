@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::distributions::{KeyDistribution, SizeDistribution};
-use super::workload::is_zero;
+use super::is_default;
 
 /// What each thread draws again and again: an operation, a key, a size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -14,7 +14,7 @@ pub struct Mix {
     /// Which of the existing keys.
     pub keys: KeyDistribution,
     /// Number of the first key that exists when the phase begins.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub first: u64,
     /// How many exist.
     pub records: u64,

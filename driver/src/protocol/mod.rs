@@ -22,7 +22,6 @@ pub use request::{
     CheckRequest, Control, EngineRequest, InspectRequest, Prepared, ProbeRequest, Request,
     RunRequest,
 };
-pub(crate) use workload::{is_one, one};
 pub use workload::{
     Companion, KeyFormat, KeyPlacement, Operation, PageCache, Phase, PhaseKind, Rate, Replay,
     Workload,
@@ -30,3 +29,18 @@ pub use workload::{
 
 /// Stated first by either side; any other version is refused.
 pub const PROTOCOL_VERSION: u32 = 3;
+
+/// Whether a field holds its default, so that a message need not state it.
+pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// The default of fields that count what there is at least one of.
+pub(crate) fn one() -> usize {
+    1
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
+pub(crate) fn is_one(count: &usize) -> bool {
+    *count == 1
+}

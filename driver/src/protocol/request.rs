@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 use super::error::ErrorReply;
-use super::workload::{is_zero, Workload};
-use super::PROTOCOL_VERSION;
+use super::workload::Workload;
+use super::{is_default, PROTOCOL_VERSION};
 use crate::engine::Options;
 use crate::trace::inspect::KeyNumber;
 
@@ -91,7 +91,7 @@ pub struct RunRequest {
     pub verify_keys: usize,
     /// Parts into which each measure phase is cut, with a [`Message::Paused`] around each; 0 for a
     /// run that is never stopped.
-    #[serde(default, skip_serializing_if = "no_slices")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub slices: u32,
 }
 
@@ -157,11 +157,6 @@ pub struct CheckRequest {
     pub acknowledged: u64,
 }
 
-#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
-fn no_slices(slices: &u32) -> bool {
-    *slices == 0
-}
-
 /// A line that the tuner may send after the request.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(tag = "command", rename_all = "snake_case")]
@@ -188,7 +183,7 @@ pub struct InspectRequest {
     #[serde(default = "default_ranges", skip_serializing_if = "is_default_ranges")]
     pub ranges: usize,
     /// Of the hash by which keys are sampled.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub seed: u64,
 }
 

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::distributions::SizeDistribution;
 use super::mix::Mix;
+use super::{is_default, is_one, one};
 use crate::engine::Durability;
 
 /// A list of phases over one database.
@@ -23,7 +24,7 @@ pub struct Workload {
     /// What a crash may cost.
     pub durability: Durability,
     /// What the kernel holds of the database when a measure phase begins.
-    #[serde(default, skip_serializing_if = "is_warm")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub page_cache: PageCache,
     /// What keys look like; db_bench's numbers where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -51,11 +52,6 @@ pub enum PageCache {
     Warm,
     /// As little as can be: the database is closed, dropped from the cache, and opened again.
     Cold,
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
-fn is_warm(page_cache: &PageCache) -> bool {
-    *page_cache == PageCache::Warm
 }
 
 /// What a phase is for.
@@ -111,15 +107,16 @@ pub struct Phase {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub companions: Vec<Companion>,
     /// Steps after each seek of `seekrandom`.
-    #[serde(default, skip_serializing_if = "is_zero")]
+    #[serde(default, skip_serializing_if = "is_default")]
     pub seek_nexts: u64,
 }
 
 impl Phase {
-    /// Whether the database is changed.
+    /// Whether the database is changed; a replay may change it.
     pub fn writes(&self) -> bool {
         self.operation.is_some_and(Operation::writes)
             || self.mix.as_ref().is_some_and(Mix::writes)
+            || self.replay.is_some()
             || self.companions.iter().any(Companion::writes)
     }
 
@@ -223,20 +220,6 @@ impl Companion {
     pub fn writes(&self) -> bool {
         self.operation.is_some_and(Operation::writes) || self.mix.as_ref().is_some_and(Mix::writes)
     }
-}
-
-pub(crate) fn one() -> usize {
-    1
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
-pub(crate) fn is_one(threads: &usize) -> bool {
-    *threads == 1
-}
-
-#[allow(clippy::trivially_copy_pass_by_ref)] // serde passes a reference
-pub(super) fn is_zero(nexts: &u64) -> bool {
-    *nexts == 0
 }
 
 /// What one thread of a phase repeats. Names and meaning are those of db_bench, which has

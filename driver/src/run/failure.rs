@@ -5,6 +5,7 @@ use std::path::Path;
 
 use crate::engine::EngineError;
 use crate::protocol::{ErrorReply, Outcome};
+use crate::trace::TraceError;
 
 /// Why a run ended early.
 #[derive(Debug)]
@@ -58,6 +59,23 @@ impl Failure {
                 ..ErrorReply::new(kind, message)
             },
         )
+    }
+
+    /// The file at `path`, which `field` of the request names, is no trace, or cannot be read.
+    pub fn unreadable_trace(field: &str, path: &Path, error: &TraceError) -> Self {
+        let (found, allowed) = match error {
+            TraceError::Foreign { found } => {
+                (Some(found.clone()), Some(TraceError::ALLOWED.to_owned()))
+            }
+            TraceError::Damaged(damage) => (Some(damage.reason.clone()), None),
+            TraceError::Io { source, .. } => (Some(source.to_string()), None),
+        };
+        Failure::invalid(ErrorReply {
+            field: Some(field.to_owned()),
+            found,
+            allowed,
+            ..ErrorReply::new("trace", format!("{field}: {}: {error}", path.display()))
+        })
     }
 
     /// An engine that refuses to open was asked for something that it cannot do.

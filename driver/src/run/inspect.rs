@@ -7,7 +7,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::measure::ProcessCounters;
 use crate::protocol::{ErrorReply, InspectRequest, Message, Outcome};
 use crate::trace::inspect::{inspect, InspectError, Progress};
-use crate::trace::TraceError;
 
 use super::check::{self, require};
 use super::failure::Failure;
@@ -45,7 +44,7 @@ pub fn inspect_trace(
     let summary = inspect(file, bytes_total, request, &mut report);
     heard?;
     let summary = summary.map_err(|error| match error {
-        InspectError::Trace(error) => unreadable("path", &request.path, &error),
+        InspectError::Trace(error) => Failure::unreadable_trace("path", &request.path, &error),
         InspectError::Stopped => Failure::reported(
             Outcome::Cancelled,
             ErrorReply::new("cancelled", "cancelled while the trace was read"),
@@ -91,21 +90,4 @@ fn open(path: &Path) -> Result<(File, u64), Failure> {
         Ok((file, metadata.len()))
     });
     opened.map_err(|error| Failure::system("path", path, &error, Outcome::Invalid))
-}
-
-/// The file at `path`, which `field` of the request names, is no trace, or cannot be read.
-pub fn unreadable(field: &str, path: &Path, error: &TraceError) -> Failure {
-    let (found, allowed) = match error {
-        TraceError::Foreign { found } => {
-            (Some(found.clone()), Some(TraceError::ALLOWED.to_owned()))
-        }
-        TraceError::Damaged(damage) => (Some(damage.reason.clone()), None),
-        TraceError::Io { source, .. } => (Some(source.to_string()), None),
-    };
-    Failure::invalid(ErrorReply {
-        field: Some(field.to_owned()),
-        found,
-        allowed,
-        ..ErrorReply::new("trace", format!("{field}: {}: {error}", path.display()))
-    })
 }

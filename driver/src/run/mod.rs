@@ -7,7 +7,6 @@ mod inspect;
 mod page_cache;
 mod phases;
 mod prepared;
-mod replay;
 mod report;
 mod reporter;
 mod turns;

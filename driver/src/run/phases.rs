@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use crate::engine::{BackgroundWork, Database, Engine, EngineError};
 use crate::measure::unix_us;
-use crate::protocol::{Message, Phase, PhaseKind, PhaseReply, Replay, RunRequest};
+use crate::protocol::{Message, Phase, PhaseKind, PhaseReply, Replay, ReplayReply, RunRequest};
 use crate::random::KeyWriter;
-use crate::trace::replay::{run_replay, Remembered, ReplayContext};
-use crate::workload::{run_phase, Ledger, PhaseContext, PhaseObservation, Values};
+use crate::trace::replay::{run_replay, Remembered, ReplayContext, ReplayError};
+use crate::workload::{run_phase, Ledger, Observation, PhaseContext, Values};
 
 use super::failure::Failure;
 use super::page_cache;
@@ -139,34 +139,27 @@ impl<'a> Phases<'a> {
         sink: &mut dyn Sink,
     ) -> Result<PhaseReply, Failure> {
         let start = self.begin(database, index, sink)?;
-        if let Some(replay) = &phase.replay {
-            let reply = self.replay(database, (index, phase, replay), &start, sink)?;
-            return Ok(self.ended(index, &start, reply));
-        }
-        let mut observation = self.observe(database, index, phase, &start, sink)?;
-        if let Some(seen) = observation.as_ref().filter(|seen| !seen.cut_short) {
-            self.end_last_slice(index, phase, seen, &start, sink)?;
-        }
+        let (observation, replayed) = match &phase.replay {
+            Some(replay) => {
+                let of = (index, phase, replay);
+                let (observation, reply) = self.replay(database, of, &start, sink)?;
+                (Some(observation), Some(reply))
+            }
+            None => (self.perform(database, index, phase, &start, sink)?, None),
+        };
         let drained = match &observation {
-            Some(seen) if seen.cut_short => false,
+            Some(observed) if observed.cut_short => false,
             Some(_) => phase.kind == PhaseKind::Measure && phase.writes(),
             None => true,
         };
-        let drain_s = if drained {
-            self.drain(database, phase)?
-        } else {
-            0.0
+        let drain_s = match drained {
+            true => self.drain(database, phase)?,
+            false => 0.0,
         };
-        if let Some(seen) = &mut observation {
-            self.ledger.add_phase(std::mem::take(&mut seen.ledgers));
-        }
-        if phase.writes() {
-            // It may have written keys of a trace too.
-            self.replayed.clear();
-        }
-        let live_bytes = self.live_bytes();
+        // How many keys the database holds after a replay nobody knows.
+        let live_bytes = replayed.is_none().then(|| self.live_bytes());
         let directory = &self.request.directory;
-        let reply = phase_reply(
+        let mut reply = phase_reply(
             phase,
             &start,
             observation,
@@ -175,12 +168,13 @@ impl<'a> Phases<'a> {
             directory,
             live_bytes,
         );
+        reply.replay = replayed;
         Ok(self.ended(index, &start, reply))
     }
 
     /// What is noted of every phase when it is over.
     fn ended(&mut self, index: usize, start: &PhaseStart, mut reply: PhaseReply) -> PhaseReply {
-        reply.steal_s = start.steal_s(&self.turns);
+        reply.steal_s = start.steal_s(self.turns.stolen_s());
         if self.wall_clock.look() {
             // Engines time their stalls by the wall clock.
             reply.stall_s = None;
@@ -195,14 +189,14 @@ impl<'a> Phases<'a> {
         reply
     }
 
-    /// Performs a trace. How many keys the database holds after that nobody knows.
+    /// Performs a trace.
     fn replay(
         &mut self,
         database: &dyn Database,
         (index, phase, replay): (usize, &Phase, &Replay),
         start: &PhaseStart,
         sink: &mut dyn Sink,
-    ) -> Result<PhaseReply, Failure> {
+    ) -> Result<(Observation, ReplayReply), Failure> {
         let context = ReplayContext {
             database,
             known: &self.known_keys(),
@@ -211,20 +205,22 @@ impl<'a> Phases<'a> {
             cancelled: self.cancelled,
         };
         let mut reporter = Reporter::new(index, start, &mut self.turns, sink);
-        let seen = run_replay(&context, index, phase, replay, &mut reporter);
+        let performed = run_replay(&context, index, phase, replay, &mut reporter);
         reporter.heard()?;
-        let mut seen = seen.map_err(|error| super::replay::failed(index, replay, error))?;
-        self.ledger.forget(&seen.touched);
-        self.replayed
-            .add_phase(std::mem::take(&mut seen.remembered));
-        let drain_s = match seen.cut_short || phase.kind != PhaseKind::Measure {
-            true => 0.0,
-            false => self.drain(database, phase)?,
+        let performed = performed.map_err(|error| match error {
+            ReplayError::Engine(error) => Failure::running(error),
+            ReplayError::Trace(error) => {
+                let field = format!("workload.phases[{index}].replay.path");
+                Failure::unreadable_trace(&field, &replay.path, &error)
+            }
+        })?;
+        self.ledger.forget(&performed.touched);
+        self.replayed.add_phase(performed.remembered);
+        let reply = ReplayReply {
+            skipped: performed.skipped,
+            damage: performed.damage,
         };
-        let directory = &self.request.directory;
-        let mut reply = phase_reply(phase, start, None, drain_s, database, directory, 0.0);
-        super::replay::add(&mut reply, start, seen);
-        Ok(reply)
+        Ok((performed.observation, reply))
     }
 
     /// The keys of which the ledger expects something.
@@ -251,39 +247,18 @@ impl<'a> Phases<'a> {
         };
         self.turns.stop(position, None, sink)?;
         self.wall_clock.look();
-        Ok(PhaseStart::now(database, &self.turns))
+        Ok(PhaseStart::now(database, self.turns.stolen_s()))
     }
 
-    /// The last slice of a measure phase ends with its operations; a drain is a turn of its own.
-    fn end_last_slice(
-        &mut self,
-        index: usize,
-        phase: &Phase,
-        seen: &PhaseObservation,
-        start: &PhaseStart,
-        sink: &mut dyn Sink,
-    ) -> Result<(), Failure> {
-        if phase.kind == PhaseKind::Measure {
-            let position = Position {
-                index,
-                slice: seen.slices_over + 1,
-                operations: seen.operations,
-                elapsed_s: seen.elapsed_s,
-            };
-            self.turns.stop(position, Some(start), sink)?;
-        }
-        Ok(())
-    }
-
-    /// Runs the phase; a settle phase has nothing to do.
-    fn observe(
+    /// Performs the operations of the phase; a settle phase has none.
+    fn perform(
         &mut self,
         database: &dyn Database,
         index: usize,
         phase: &Phase,
         start: &PhaseStart,
         sink: &mut dyn Sink,
-    ) -> Result<Option<PhaseObservation>, Failure> {
+    ) -> Result<Option<Observation>, Failure> {
         if phase.kind == PhaseKind::Settle {
             return Ok(None);
         }
@@ -301,9 +276,26 @@ impl<'a> Phases<'a> {
             slices: self.turns.slices_of(phase),
         };
         let mut reporter = Reporter::new(index, start, &mut self.turns, sink);
-        let observation = run_phase(&context, index, phase, &mut reporter);
+        let performed = run_phase(&context, index, phase, &mut reporter);
         reporter.heard()?;
-        Ok(Some(observation.map_err(Failure::running)?))
+        let performed = performed.map_err(Failure::running)?;
+        let observation = performed.observation;
+        if phase.kind == PhaseKind::Measure && !observation.cut_short {
+            // The last slice ends with its operations: a drain is a turn of its own.
+            let position = Position {
+                index,
+                slice: performed.slices_over + 1,
+                operations: observation.operations,
+                elapsed_s: observation.elapsed_s,
+            };
+            self.turns.stop(position, Some(start), sink)?;
+        }
+        self.ledger.add_phase(performed.ledgers);
+        if phase.writes() {
+            // It may have written keys of a trace too.
+            self.replayed.clear();
+        }
+        Ok(Some(observation))
     }
 
     fn drain(&self, database: &dyn Database, phase: &Phase) -> Result<f64, Failure> {

@@ -87,7 +87,7 @@ impl<'a> Turns<'a> {
             elapsed_s: position.elapsed_s,
             cpu_s: start.map_or(0.0, PhaseStart::cpu_s),
             steal_s: match start {
-                Some(start) => start.steal_s(self),
+                Some(start) => start.steal_s(self.stolen_s()),
                 None => stolen_s().map(|_| 0.0),
             },
         })?;

@@ -1,23 +1,24 @@
 //! One phase: its threads, started together, watched while they run, and merged at the end.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use crate::engine::{BlockCacheCounters, BlockCacheReads, Database, EngineError, Result};
-use crate::measure::{IntervalSeries, OperationKind, Progress, Recorder, Recorders, Ticks};
+use crate::engine::{BlockCacheCounters, Database, EngineError, Result};
+use crate::measure::{IntervalSeries, Progress, Recorders, Ticks};
 use crate::protocol::{Interval, Operation, Phase, Workload};
 use crate::random::{stream_seed, KeyWriter};
 
 use super::arrival::Schedule;
-use super::gate::{Event, Gate, Pass, Size, Slices};
+use super::gate::{Event, Gate, Limits, Member};
 use super::ledger::{Ledger, ThreadLedger};
 use super::mix::{MixAction, MixThread};
-use super::operations::{Action, Delete, Get, KeyBuffer, Origin, Put, Scan, Seek, Tally};
+use super::observation::{Observation, ThreadObservation};
+use super::operations::{Action, Delete, Get, KeyBuffer, Origin, Put, Scan, Seek};
+use super::slices::{Size, Slices};
 use super::streams::{key_stream, StreamOf};
 use super::tasks::{tasks, Plans, Side, Task, Work};
 use super::values::Values;
-use super::worker::{repeat, Extent, Lap};
+use super::worker::repeat;
 
 /// What all phases of a run share.
 pub struct PhaseContext<'a> {
@@ -60,29 +61,13 @@ pub struct SliceOver {
     pub elapsed_s: f64,
 }
 
-/// What the threads of a phase came to.
+/// What a phase came to.
 #[derive(Debug)]
 pub struct PhaseObservation {
-    /// Operations of the phase's own threads.
-    pub operations: u64,
-    /// Seconds from the start to the end of the last operation.
-    pub elapsed_s: f64,
+    /// What its threads observed.
+    pub observation: Observation,
     /// Slices that were over before the last one.
     pub slices_over: usize,
-    /// Latencies by operation type.
-    pub recorders: Recorders,
-    /// Those of its companions, by name.
-    pub companions: BTreeMap<String, Recorders>,
-    /// The types of the phase's own operations, and how many there were of each.
-    pub kinds: Vec<(OperationKind, u64)>,
-    /// Latencies of all of the phase's own operations.
-    pub own: Recorder,
-    /// Bytes and keys, over all threads.
-    pub tally: Tally,
-    /// What the engine's block cache did for the phase's own threads, if it is known.
-    pub block_cache: Option<BlockCacheReads>,
-    /// Whether a cancel ended it.
-    pub cut_short: bool,
     /// What was written, by thread.
     pub ledgers: Vec<ThreadLedger>,
 }
@@ -90,10 +75,8 @@ pub struct PhaseObservation {
 /// What one thread brings back.
 struct ThreadResult {
     started: u64,
-    lap: Lap,
-    kinds: Vec<OperationKind>,
-    tally: Tally,
-    block_cache: Option<BlockCacheReads>,
+    ended: u64,
+    observed: ThreadObservation,
     ledger: Option<ThreadLedger>,
 }
 
@@ -112,7 +95,7 @@ pub fn run_phase(
         count: context.slices,
         of: size(phase),
     };
-    let crew = Crew {
+    let execution = Execution {
         context,
         index,
         phase,
@@ -127,12 +110,12 @@ pub fn run_phase(
     let mut slices_over = 0;
     let results = std::thread::scope(|scope| {
         let spawn = |(thread, task)| {
-            let (crew, progress) = (&crew, &progress[thread]);
-            let work = move || crew.work(thread, task, progress);
+            let (execution, progress) = (&execution, &progress[thread]);
+            let work = move || execution.work(thread, task, progress);
             let started = std::thread::Builder::new().spawn_scoped(scope, work);
             started.map_err(|error| {
-                // Those who came already wait for this one.
-                crew.gate.halt();
+                // The threads that have started wait for this one.
+                execution.gate.stop_all();
                 EngineError::Failed {
                     message: format!("thread {thread} of the phase cannot start: {error}"),
                 }
@@ -144,17 +127,17 @@ pub fn run_phase(
             .map(spawn)
             .collect::<Result<Vec<_>>>()?;
         let companions = workers.split_off(phase.threads);
-        crew.gate.begin();
-        let started = crew.ticks.now();
+        execution.gate.start();
+        let started = execution.ticks.now();
         let own = &progress[..phase.threads];
-        let series = IntervalSeries::new(index, crew.ticks.clone(), started, own);
-        slices_over = crew.watch(started, series, watcher);
+        let series = IntervalSeries::new(index, execution.ticks.clone(), started, own);
+        slices_over = execution.watch(started, series, watcher);
         let mut results: Vec<_> = workers.into_iter().map(join).collect();
-        crew.gate.halt();
+        execution.gate.stop_all();
         results.extend(companions.into_iter().map(join));
         results.into_iter().collect::<Result<Vec<_>>>()
     })?;
-    Ok(observe(&crew, &tasks, results, slices_over))
+    Ok(observe(&execution, &tasks, results, slices_over))
 }
 
 /// What the slices of `phase` are a share of.
@@ -173,8 +156,8 @@ fn join<T>(handle: std::thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
     })
 }
 
-/// The threads of one phase and what they share.
-struct Crew<'a> {
+/// One phase while it runs: what its threads share.
+struct Execution<'a> {
     context: &'a PhaseContext<'a>,
     index: usize,
     phase: &'a Phase,
@@ -182,7 +165,7 @@ struct Crew<'a> {
     gate: Gate,
 }
 
-impl Crew<'_> {
+impl Execution<'_> {
     /// Tells `watcher` of every interval and slice until the phase's own threads have left; the
     /// last interval is a partial one. Returns how many slices were over before the last.
     fn watch(
@@ -195,18 +178,18 @@ impl Crew<'_> {
         let mut next = Instant::now() + interval;
         let mut slice = 0;
         loop {
-            let event = self.gate.event(next);
+            let event = self.gate.next_event(next);
             let now = self.ticks.now();
             match event {
                 Event::Due => {
-                    watcher.interval(series.step(now, self.gate.stopped_between(started, now)));
+                    watcher.interval(series.step(now, self.gate.paused_between(started, now)));
                     // Somebody else may stop the process too: what is past is one step, not many.
                     next = (next + interval).max(Instant::now());
                 }
                 Event::SliceOver => {
                     let stopped = Instant::now();
                     slice += 1;
-                    let elapsed_s = self.gate.stop_clock();
+                    let elapsed_s = self.gate.pause_clock();
                     let stolen_s = watcher.slice_over(SliceOver {
                         slice,
                         operations: series.operations(),
@@ -217,7 +200,7 @@ impl Crew<'_> {
                     next += stopped.elapsed();
                 }
                 Event::Done => {
-                    watcher.interval(series.step(now, self.gate.stopped_between(started, now)));
+                    watcher.interval(series.step(now, self.gate.paused_between(started, now)));
                     return slice;
                 }
             }
@@ -225,84 +208,84 @@ impl Crew<'_> {
     }
 
     fn work(&self, thread: usize, task: &Task<'_>, progress: &Progress) -> Result<ThreadResult> {
-        let pass = self.gate.pass(thread, self.context.cancelled);
-        pass.assemble();
+        let member = Member::new(&self.gate, thread, self.context.cancelled);
+        member.arrive();
         let mut counters = BlockCacheCounters::begin(self.context.database);
-        let place = Place {
-            pass: &pass,
+        let worker = Worker {
+            member: &member,
             thread,
             task,
             progress,
         };
         let result = match task.work {
-            Work::Operation(operation) => self.perform(place, operation),
-            Work::Mix(plan) => self.lap(MixAction::new(plan, self.mix_thread(place)), place),
+            Work::Operation(operation) => self.perform(worker, operation),
+            Work::Mix(plan) => self.repeat(MixAction::new(plan, self.mix_thread(worker)), worker),
         };
         if result.is_err() {
-            self.gate.halt();
+            self.gate.stop_all();
         }
         let mut result = result?;
-        result.block_cache = counters.end();
+        result.observed.block_cache = counters.end();
         Ok(result)
     }
 
-    fn perform(&self, place: Place<'_>, operation: Operation) -> Result<ThreadResult> {
+    fn perform(&self, worker: Worker<'_>, operation: Operation) -> Result<ThreadResult> {
         let mut session = self.context.database.session();
-        let origin = self.origin(place);
-        let key = self.keys(place, operation);
+        let origin = self.origin(worker);
+        let key = self.keys(worker, operation);
         let ledger = self.context.ledger.thread();
         match operation {
             Operation::ReadSeq => {
-                let own = place.task.side == Side::Own;
+                let own = worker.task.side == Side::Own;
                 let wraps = !own || self.phase.operations_whole().is_none();
-                self.lap(Scan::new(session.cursor()?, wraps), place)
+                self.repeat(Scan::new(session.cursor()?, wraps), worker)
             }
             Operation::SeekRandom => {
-                self.lap(Seek::new(session, key, self.phase.seek_nexts), place)
+                self.repeat(Seek::new(session, key, self.phase.seek_nexts), worker)
             }
             Operation::ReadRandom
             | Operation::ReadUniqueRandom
             | Operation::ReadMissing
             | Operation::ReadHot
-            | Operation::ReadWhileWriting => self.lap(Get::new(session, key), place),
+            | Operation::ReadWhileWriting => self.repeat(Get::new(session, key), worker),
             Operation::DeleteRandom | Operation::DeleteUniqueRandom => {
-                self.lap(Delete::new(session, key, ledger), place)
+                self.repeat(Delete::new(session, key, ledger), worker)
             }
             Operation::FillSeq
             | Operation::FillRandom
             | Operation::FillUniqueRandom
             | Operation::Overwrite => {
-                let values = self.context.values.of(self.index, place.thread);
-                self.lap(Put::new(session, key, values, origin, ledger), place)
+                let values = self.context.values.of(self.index, worker.thread);
+                self.repeat(Put::new(session, key, values, origin, ledger), worker)
             }
         }
     }
 
-    fn origin(&self, place: Place<'_>) -> Origin {
+    fn origin(&self, worker: Worker<'_>) -> Origin {
         Origin {
             phase: self.index,
-            thread: place.thread,
+            thread: worker.thread,
         }
     }
 
-    fn mix_thread(&self, place: Place<'_>) -> MixThread<'_> {
+    fn mix_thread(&self, worker: Worker<'_>) -> MixThread<'_> {
         MixThread {
             session: self.context.database.session(),
             keys: KeyWriter::new(self.context.workload),
-            values: self.context.values.of(self.index, place.thread),
-            origin: self.origin(place),
-            share: place.task.share,
-            seed: stream_seed(self.context.seed, self.index, place.thread),
+            values: self.context.values.of(self.index, worker.thread),
+            origin: self.origin(worker),
+            share: worker.task.share,
+            seed: stream_seed(self.context.seed, self.index, worker.thread),
             ledger: self.context.ledger.thread(),
         }
     }
 
-    fn keys(&self, place: Place<'_>, operation: Operation) -> KeyBuffer {
+    fn keys(&self, worker: Worker<'_>, operation: Operation) -> KeyBuffer {
         let workload = self.context.workload;
         let of = StreamOf {
-            share: place.task.share,
+            share: worker.task.share,
             index: self.index,
-            thread: place.thread,
+            thread: worker.thread,
             seed: self.context.seed,
         };
         let stream = key_stream(workload.num, operation, of);
@@ -313,102 +296,88 @@ impl Crew<'_> {
         }
     }
 
-    fn lap<A: Action>(&self, mut action: A, place: Place<'_>) -> Result<ThreadResult> {
+    fn repeat<A: Action>(&self, mut action: A, worker: Worker<'_>) -> Result<ThreadResult> {
         let started = self.ticks.now();
-        let extent = self.extent(place, started);
-        let lap = repeat(&mut action, extent, &self.ticks, place.pass, place.progress)?;
+        let (thread, threads) = worker.task.share;
+        let pace = worker.task.pace.clone();
+        let schedule =
+            pace.map(|pace| Schedule::new(self.ticks.clone(), started, pace, thread, threads));
+        let done = repeat(
+            &mut action,
+            self.limits(worker, started),
+            schedule,
+            &self.ticks,
+            worker.member,
+            worker.progress,
+        )?;
+        let mut latencies = Recorders::default();
+        for (kind, recorder) in action.kinds().into_iter().zip(&done.recorders) {
+            latencies.of(kind).add(recorder);
+        }
         Ok(ThreadResult {
             started,
-            lap,
-            kinds: action.kinds(),
-            tally: action.tally(),
-            block_cache: None,
+            ended: done.position.ended,
+            observed: ThreadObservation {
+                operations: done.position.operations,
+                cut_short: done.position.cut_short,
+                latencies,
+                tally: action.tally(),
+                block_cache: None,
+            },
             ledger: action.into_ledger(),
         })
     }
 
     /// Companions have no end of their own.
-    fn extent(&self, place: Place<'_>, started: u64) -> Extent {
-        let (thread, threads) = place.task.share;
-        let own = place.task.side == Side::Own;
+    fn limits(&self, worker: Worker<'_>, started: u64) -> Limits {
+        let (thread, _) = worker.task.share;
+        let own = worker.task.side == Side::Own;
         let operations = self.phase.operations_of(thread).filter(|_| own);
         let duration_s = self.phase.duration_s.filter(|_| own);
-        let schedule = place
-            .task
-            .pace
-            .clone()
-            .map(|pace| Schedule::new(self.ticks.clone(), started, pace, thread, threads));
-        Extent {
+        Limits {
             operations: operations.unwrap_or(u64::MAX),
             duration_ns: duration_s.map_or(u64::MAX, |s| (s * 1e9) as u64),
             started,
-            schedule,
         }
     }
 }
 
-/// One thread of the crew at its task.
+/// One thread at its task.
 #[derive(Clone, Copy)]
-struct Place<'a> {
-    pass: &'a Pass<'a>,
+struct Worker<'a> {
+    member: &'a Member<'a>,
     thread: usize,
     task: &'a Task<'a>,
     progress: &'a Progress,
 }
 
-/// Merges the threads, of which any beyond the phase's own are companions.
+/// Puts together what the threads observed, of which any beyond the phase's own work beside them.
 fn observe(
-    crew: &Crew<'_>,
+    execution: &Execution<'_>,
     tasks: &[Task<'_>],
     results: Vec<ThreadResult>,
     slices_over: usize,
 ) -> PhaseObservation {
-    let own = &results[..crew.phase.threads];
-    let started = own.iter().map(|r| r.started).min().unwrap_or(0);
-    let ended = own.iter().map(|r| r.lap.ended).max().unwrap_or(0);
-    let origin = started + crew.gate.stopped_between(started, ended);
-    let mut recorders = Recorders::default();
-    let mut companions = BTreeMap::<String, Recorders>::new();
-    let mut tally = Tally::default();
-    for (task, result) in tasks.iter().zip(&results) {
-        let filed = match task.side {
-            Side::Own | Side::Writer => &mut recorders,
-            Side::Companion(name) => companions.entry(name.to_owned()).or_default(),
-        };
-        for (kind, recorder) in result.kinds.iter().zip(&result.lap.recorders) {
-            filed.merge(*kind, recorder);
+    let threads = execution.phase.threads;
+    let own = &results[..threads];
+    let started = own.iter().map(|result| result.started).min().unwrap_or(0);
+    let ended = own.iter().map(|result| result.ended).max().unwrap_or(0);
+    let origin = started + execution.gate.paused_between(started, ended);
+    let elapsed_s = execution.ticks.seconds_between(origin, ended);
+    let (observed, ledgers): (Vec<_>, Vec<_>) = results
+        .into_iter()
+        .map(|result| (result.observed, result.ledger))
+        .unzip();
+    let mut observation = Observation::new(&observed[..threads], elapsed_s);
+    for (task, thread) in tasks.iter().zip(&observed).skip(threads) {
+        match task.side {
+            Side::Companion(name) => observation.add_companion(name, thread),
+            Side::Own | Side::Writer => observation.add_writer(thread),
         }
-        tally.add(match task.side {
-            Side::Own | Side::Writer => result.tally,
-            Side::Companion(_) => result.tally.bytes(),
-        });
     }
-    let (own_recorder, kinds) = sum(own);
-    let block_cache = own.iter().map(|result| result.block_cache);
     PhaseObservation {
-        operations: own.iter().map(|r| r.lap.operations).sum(),
-        elapsed_s: crew.ticks.seconds_between(origin, ended),
+        observation,
         slices_over,
-        recorders,
-        companions,
-        kinds,
-        own: own_recorder,
-        tally,
-        block_cache: block_cache.sum(),
-        cut_short: own.iter().any(|r| r.lap.cut_short),
-        ledgers: results.into_iter().filter_map(|r| r.ledger).collect(),
+        ledgers: ledgers.into_iter().flatten().collect(),
     }
-}
-
-/// Latencies of all operations of `threads`, and how many there were of each type.
-fn sum(threads: &[ThreadResult]) -> (Recorder, Vec<(OperationKind, u64)>) {
-    let mut all = Recorder::default();
-    let mut counts = BTreeMap::new();
-    for thread in threads {
-        for (kind, recorder) in thread.kinds.iter().zip(&thread.lap.recorders) {
-            all.add(recorder);
-            *counts.entry(*kind).or_insert(0) += recorder.count();
-        }
-    }
-    (all, counts.into_iter().collect())
 }

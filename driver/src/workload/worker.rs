@@ -1,172 +1,143 @@
-//! The loop of one thread: start an operation, time it, count it, until the phase's size is
-//! reached or somebody stops it.
-
-use std::sync::atomic::{AtomicBool, Ordering};
+//! The loop of one thread: start an operation, time it, count it, until the thread reaches its
+//! limits or is stopped.
 
 use crate::engine::Result;
 use crate::measure::{Progress, Recorder, Ticks};
 
 use super::arrival::Schedule;
-use super::gate::Pass;
+use super::gate::{Limits, Member, Position, StopFlags};
 use super::operations::{Action, Step};
 
-/// Why and when threads stop early.
-#[derive(Debug, Clone, Copy)]
-pub struct Stops<'a> {
-    /// The tuner cancelled the run.
-    pub cancelled: &'a AtomicBool,
-    /// The gate has something to say to this thread.
-    pub attention: &'a AtomicBool,
-}
-
-impl Stops<'_> {
-    #[inline]
-    fn any(&self) -> bool {
-        self.attention.load(Ordering::Relaxed) || self.cancelled.load(Ordering::Relaxed)
-    }
-}
-
-/// How much one thread does, and how fast.
+/// What one thread did.
 #[derive(Debug, Clone)]
-pub struct Extent {
-    /// Operations at most.
-    pub operations: u64,
-    /// Nanoseconds after `started` at which it stops.
-    pub duration_ns: u64,
-    /// Tick at which the phase began.
-    pub started: u64,
-    /// Open loop, where there is a target rate.
-    pub schedule: Option<Schedule>,
-}
-
-/// What one thread's loop came to.
-#[derive(Debug, Clone)]
-pub struct Lap {
-    /// Operations finished.
-    pub operations: u64,
-    /// Tick at the end of the last.
-    pub ended: u64,
+pub struct LoopResult {
+    /// How far it came.
+    pub position: Position,
     /// Latencies, by the action's slot.
     pub recorders: Vec<Recorder>,
-    /// Whether it was stopped before its extent was reached.
-    pub cut_short: bool,
 }
 
-/// Repeats `action` to its extent, slice by slice if it is a closed loop.
+/// Repeats `action` within `limits`: an open loop where there is a `schedule`, else a closed one,
+/// slice by slice.
 pub fn repeat<A: Action>(
     action: &mut A,
-    extent: Extent,
+    limits: Limits,
+    schedule: Option<Schedule>,
     ticks: &Ticks,
-    pass: &Pass<'_>,
+    member: &Member<'_>,
     progress: &Progress,
-) -> Result<Lap> {
-    match extent.schedule.clone() {
-        None => closed_loop(action, &extent, ticks, pass, progress),
-        Some(schedule) => open_loop(action, schedule, &extent, ticks, pass.stops(), progress),
+) -> Result<LoopResult> {
+    match schedule {
+        None => closed_loop(action, &limits, ticks, member, progress),
+        Some(schedule) => {
+            let flags = member.stop_flags();
+            open_loop(action, schedule, &limits, ticks, flags, progress)
+        }
     }
 }
 
 fn closed_loop<A: Action>(
     action: &mut A,
-    extent: &Extent,
+    limits: &Limits,
     ticks: &Ticks,
-    pass: &Pass<'_>,
+    member: &Member<'_>,
     progress: &Progress,
-) -> Result<Lap> {
-    let mut lap = Lap::begun(extent.started, action.kinds().len());
-    let stops = pass.stops();
-    while let Some(turn) = pass.turn(extent, &mut lap) {
-        let timed = turn.until_ns != u64::MAX;
-        while lap.operations < turn.operations {
+) -> Result<LoopResult> {
+    let mut done = LoopResult::begun(limits.started, action.kinds().len());
+    let flags = member.stop_flags();
+    while let Some(grant) = member.next_grant(limits, &mut done.position) {
+        let timed = grant.until_ns != u64::MAX;
+        while done.position.operations < grant.operations {
             let start = if A::PREPARES {
                 action.prepare();
                 ticks.now()
             } else {
-                lap.ended
+                done.position.ended
             };
             let step = action.perform()?;
-            lap.ended = ticks.now();
+            let end = ticks.now();
+            done.position.ended = end;
             if step == Step::Exhausted {
-                pass.give_back(turn.operations - lap.operations);
-                return Ok(lap);
+                member.give_back(grant.operations - done.position.operations);
+                return Ok(done);
             }
-            if stops.any() {
-                lap.count(action.slot(), pass.corrected_ns(start, lap.ended), progress);
+            if flags.any() {
+                done.count(action.slot(), member.corrected_ns(start, end), progress);
                 break;
             }
-            lap.count(action.slot(), ticks.ns_between(start, lap.ended), progress);
-            if timed && ticks.ns_between(turn.origin, lap.ended) >= turn.until_ns {
+            done.count(action.slot(), ticks.ns_between(start, end), progress);
+            if timed && ticks.ns_between(grant.origin, end) >= grant.until_ns {
                 break;
             }
         }
-        pass.give_back(turn.operations - lap.operations);
+        member.give_back(grant.operations - done.position.operations);
     }
-    Ok(lap)
+    Ok(done)
 }
 
 fn open_loop<A: Action>(
     action: &mut A,
     mut schedule: Schedule,
-    extent: &Extent,
+    limits: &Limits,
     ticks: &Ticks,
-    stops: Stops<'_>,
+    flags: StopFlags<'_>,
     progress: &Progress,
-) -> Result<Lap> {
-    let mut lap = Lap::begun(extent.started, action.kinds().len());
-    let now_ns = || ticks.ns_between(extent.started, ticks.now());
-    while lap.operations < extent.operations {
+) -> Result<LoopResult> {
+    let mut done = LoopResult::begun(limits.started, action.kinds().len());
+    let now_ns = || ticks.ns_between(limits.started, ticks.now());
+    while done.position.operations < limits.operations {
         action.prepare();
-        let over = || now_ns() >= extent.duration_ns;
-        let Some(intended_ns) = schedule.wait(|| stops.any() || over()) else {
-            lap.cut_short = stops.any();
+        let over = || now_ns() >= limits.duration_ns;
+        let Some(intended_ns) = schedule.wait(|| flags.any() || over()) else {
+            done.position.cut_short = flags.any();
             break;
         };
-        if intended_ns >= extent.duration_ns {
+        if intended_ns >= limits.duration_ns {
             break;
         }
         let step = action.perform()?;
-        lap.ended = ticks.now();
+        let end = ticks.now();
         if step == Step::Exhausted {
             break;
         }
-        let ended_ns = ticks.ns_between(extent.started, lap.ended);
-        lap.count(
-            action.slot(),
-            ended_ns.saturating_sub(intended_ns),
-            progress,
-        );
+        let ended_ns = ticks.ns_between(limits.started, end);
+        let latency_ns = ended_ns.saturating_sub(intended_ns);
+        done.count(action.slot(), latency_ns, progress);
     }
-    lap.ended = ticks.now();
-    Ok(lap)
+    done.position.ended = ticks.now();
+    Ok(done)
 }
 
-impl Lap {
+impl LoopResult {
     fn begun(started: u64, slots: usize) -> Self {
-        Lap {
-            operations: 0,
-            ended: started,
+        LoopResult {
+            position: Position {
+                operations: 0,
+                ended: started,
+                cut_short: false,
+            },
             recorders: vec![Recorder::default(); slots],
-            cut_short: false,
         }
     }
 
     #[inline]
     fn count(&mut self, slot: usize, ns: u64, progress: &Progress) {
         self.recorders[slot].record(ns);
-        self.operations += 1;
-        progress.publish(self.operations);
+        self.position.operations += 1;
+        progress.publish(self.position.operations);
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::measure::OperationKind;
+    use crate::measure::{OperationKind, Recorders};
     use crate::workload::arrival::Pace;
-    use crate::workload::gate::{Gate, Size, Slices};
+    use crate::workload::gate::{Event, Gate};
     use crate::workload::operations::Tally;
-    use std::sync::atomic::AtomicU64;
-    use std::time::Duration;
+    use crate::workload::slices::{Size, Slices};
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+    use std::time::{Duration, Instant};
 
     /// Takes `millis` for its first operation and no time for the others.
     struct Stumble {
@@ -196,28 +167,28 @@ mod tests {
         let ticks = Ticks::default();
         let started = ticks.now();
         let quiet = AtomicBool::new(false);
-        let extent = Extent {
+        let limits = Limits {
             operations: 50,
             duration_ns: u64::MAX,
             started,
-            schedule: rate_ops_s
-                .map(|ops_s| Schedule::new(ticks.clone(), started, Pace::Constant { ops_s }, 0, 1)),
         };
+        let schedule = rate_ops_s
+            .map(|ops_s| Schedule::new(ticks.clone(), started, Pace::Constant { ops_s }, 0, 1));
         let whole = Slices {
             count: 1,
             of: Size::Operations(50),
         };
         let gate = Gate::new(ticks.clone(), whole, 1, 0);
-        let pass = gate.pass(0, &quiet);
+        let member = Member::new(&gate, 0, &quiet);
         let progress = Progress::default();
         let mut stumble = Stumble { millis: 100 };
-        let lap = std::thread::scope(|scope| {
-            scope.spawn(|| gate.begin());
-            pass.assemble();
-            repeat(&mut stumble, extent, &ticks, &pass, &progress).unwrap()
+        let done = std::thread::scope(|scope| {
+            scope.spawn(|| gate.start());
+            member.arrive();
+            repeat(&mut stumble, limits, schedule, &ticks, &member, &progress).unwrap()
         });
-        let mut all = crate::measure::Recorders::default();
-        all.merge(OperationKind::Get, &lap.recorders[0]);
+        let mut all = Recorders::default();
+        all.of(OperationKind::Get).add(&done.recorders[0]);
         all.replies()["get"].latency_us_p50
     }
 
@@ -227,6 +198,80 @@ mod tests {
     fn open_loop_latency_includes_the_queue_that_closed_loop_hides() {
         assert!(p50_us(Some(1000.0)) > 40_000.0);
         assert!(p50_us(None) < 1_000.0);
+    }
+
+    /// Runs two threads of 1000 operations in two slices, and keeps the gate closed for 300 ms
+    /// between them. The first operation of the second thread takes `millis`; that of the first
+    /// thread takes long enough for the second to begin. Returns the operations done when the gate
+    /// closed, the largest latency of the second thread, and the seconds that it took.
+    fn two_slices(millis: u64) -> (u64, f64, f64) {
+        let ticks = Ticks::default();
+        let halves = Slices {
+            count: 2,
+            of: Size::Operations(2000),
+        };
+        let gate = Gate::new(ticks.clone(), halves, 2, 0);
+        let cancelled = AtomicBool::new(false);
+        let progress = [Progress::default(), Progress::default()];
+        let work = |thread: usize| {
+            let member = Member::new(&gate, thread, &cancelled);
+            member.arrive();
+            let limits = Limits {
+                operations: 1000,
+                duration_ns: u64::MAX,
+                started: ticks.now(),
+            };
+            let mut action = Stumble {
+                millis: if thread == 1 { millis } else { 10 },
+            };
+            let done = repeat(
+                &mut action,
+                limits,
+                None,
+                &ticks,
+                &member,
+                &progress[thread],
+            );
+            let done = done.unwrap();
+            assert_eq!(done.position.operations, 1000);
+            let mut all = Recorders::default();
+            all.of(OperationKind::Get).add(&done.recorders[0]);
+            let max_us = all.replies()["get"].latency_us_max;
+            let (started, ended) = (limits.started, done.position.ended);
+            let origin = started + gate.paused_between(started, ended);
+            (max_us, ticks.seconds_between(origin, ended))
+        };
+        std::thread::scope(|scope| {
+            let work = &work;
+            let threads = [0, 1].map(|thread| scope.spawn(move || work(thread)));
+            gate.start();
+            let due = Instant::now() + Duration::from_secs(60);
+            assert_eq!(gate.next_event(due), Event::SliceOver);
+            gate.pause_clock();
+            let series: u64 = progress.iter().map(Progress::read).sum();
+            std::thread::sleep(Duration::from_millis(300));
+            gate.open();
+            assert_eq!(gate.next_event(due), Event::Done);
+            let [_, (max_us, elapsed_s)] = threads.map(|thread| thread.join().unwrap());
+            (series, max_us, elapsed_s)
+        })
+    }
+
+    #[test]
+    fn a_closed_gate_costs_nobody_time() {
+        let (operations, max_us, elapsed_s) = two_slices(0);
+        assert!(operations <= 1000, "{operations}");
+        assert!(max_us < 250_000.0, "{max_us}");
+        assert!(elapsed_s < 0.25, "{elapsed_s}");
+    }
+
+    /// The operation of 600 ms is not waited for; 300 ms of it fall into the stop.
+    #[test]
+    fn an_operation_that_outlasts_the_stop_is_corrected() {
+        let (operations, max_us, elapsed_s) = two_slices(600);
+        assert!(operations <= 1000, "{operations}");
+        assert!((290_000.0..550_000.0).contains(&max_us), "{max_us}");
+        assert!((0.29..0.55).contains(&elapsed_s), "{elapsed_s}");
     }
 
     /// Says that it has returned at the very end, and takes its time before that.
@@ -262,30 +307,29 @@ mod tests {
             let (ticks, quiet) = (Ticks::default(), AtomicBool::new(false));
             let (returned, progress) = (AtomicU64::new(0), Progress::default());
             let started = ticks.now();
-            let extent = Extent {
+            let limits = Limits {
                 operations: 500,
                 duration_ns: u64::MAX,
                 started,
-                schedule: rate_ops_s.map(|ops_s| {
-                    Schedule::new(ticks.clone(), started, Pace::Constant { ops_s }, 0, 1)
-                }),
             };
+            let schedule = rate_ops_s
+                .map(|ops_s| Schedule::new(ticks.clone(), started, Pace::Constant { ops_s }, 0, 1));
             let whole = Slices {
                 count: 1,
                 of: Size::Operations(500),
             };
             let gate = Gate::new(ticks.clone(), whole, 1, 0);
-            let pass = gate.pass(0, &quiet);
+            let member = Member::new(&gate, 0, &quiet);
             std::thread::scope(|scope| {
                 let mut slow = Slow {
                     returned: &returned,
                 };
-                let (ticks, pass, progress) = (&ticks, &pass, &progress);
+                let (ticks, member, progress) = (&ticks, &member, &progress);
                 scope.spawn(move || {
-                    pass.assemble();
-                    repeat(&mut slow, extent, ticks, pass, progress).unwrap()
+                    member.arrive();
+                    repeat(&mut slow, limits, schedule, ticks, member, progress).unwrap()
                 });
-                gate.begin();
+                gate.start();
                 loop {
                     let published = progress.read();
                     assert!(published <= returned.load(Ordering::SeqCst));

@@ -10,13 +10,12 @@ from typing import Annotated
 
 import typer
 
-from lsmtune.cli.choices import PropertiesOption, PropertyOption, choose_workload
+from lsmtune.cli.choices import choose_workload
 from lsmtune.cli.flags import (
     DEADLINE_DEFAULT,
     DISK_DEFAULT,
     MEMORY_DEFAULT,
     OPTION_FLAG,
-    WORKLOAD_FLAG,
     DeadlineOption,
     DiskOption,
     EngineOption,
@@ -24,6 +23,8 @@ from lsmtune.cli.flags import (
     LibraryOption,
     MemoryOption,
     OptionSetOption,
+    PropertiesOption,
+    PropertyOption,
     RepeatOption,
     SeedOption,
     WorkloadOption,
@@ -44,6 +45,7 @@ from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.workload import Workload
 from lsmtune.programs.output import NATIVE
 from lsmtune.programs.registry import PROGRAM_INFOS
+from lsmtune.workloads.choice import WORKLOAD_FLAG
 
 ALL = "all"
 RUNNER_FLAG = "--runner"
@@ -142,8 +144,8 @@ class Arms:
 
 def native_runner(engine: str, library: Path | None) -> RunnerChoice:
     """lsmtune's driver. Raises InputError when there is none, or no library of `engine`."""
-    from lsmtune.cli.choices import chosen_engine
     from lsmtune.driver.conversation import find_driver
+    from lsmtune.driver.library_facts import chosen_engine
     from lsmtune.driver.native import NativeRunner
 
     driver = find_driver()
@@ -277,7 +279,7 @@ def _bench(
 
 def _doubtful(bench: Bench, arm: RunnerChoice) -> list[str]:
     """What speaks against the configuration, said at once."""
-    from lsmtune.cli.guard import doubts
+    from lsmtune.engines.safety import doubts
 
     # A measurement may be of anything; who reads it must know what it is of.
     durability = bench.workload.durability

@@ -17,13 +17,14 @@ from rich.table import Table
 from rich.text import Text
 
 from lsmtune.cli.bench import Arms, Missing, RunnerChoice
-from lsmtune.cli.bench_result import ROWS
+from lsmtune.cli.bench_result import metric_text
 from lsmtune.cli.output import NOT_KNOWN, failure_line
 from lsmtune.driver.native_run import DATABASE
 from lsmtune.driver.runner import Runner
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
+from lsmtune.model.metrics import BURST, REGISTRY, shown_in
 from lsmtune.model.request import Prepared, RunRequest
 from lsmtune.model.workload import PageCache, Phase, PhaseKind, Workload
 from lsmtune.programs.output import NATIVE
@@ -86,12 +87,6 @@ def _why(measurement: Measurement) -> str:
 # ----------
 # What `bench --runner all` says at its end: the runners side by side, and their ratios to ours.
 
-METRICS = (
-    *("throughput_ops_s", "sustained_throughput_ops_s", "elapsed_s", "latency_us_p50"),
-    *("latency_us_p99", "latency_us_max", "cpu_us_per_operation", "rss_bytes_max"),
-    *("database_bytes", "keys_found", "keys_missing"),
-)
-_DATABASE = "database"
 SETTLED = "settled_database_bytes"
 ByRunner = Mapping[str, Sequence[Measurement]]
 # Bytes of the database that each run of a runner left, once lsmtune's driver has settled it.
@@ -114,14 +109,14 @@ class Figure:
 
 
 def figures(measured: ByRunner, settled: Settled) -> tuple[Figure, ...]:
-    """Each of METRICS for each measure phase and runner; runs that did not end well count not.
+    """Each metric for each measure phase and runner; runs that did not end well count not.
 
     The bytes of the `settled` database are with the last phase.
     """
     found: list[Figure] = []
     names = _phase_names(measured)
     for phase in names:
-        for metric in METRICS:
+        for metric in shown_in("runners"):
             values = {name: _values(runs, phase, metric) for name, runs in measured.items()}
             found += _figures(phase, metric, values)
     if names and settled:
@@ -242,20 +237,15 @@ def _table(phase: str, arms: Sequence[RunnerChoice], measured: ByRunner, settled
     table.add_column("")
     for arm in arms:
         table.add_column(arm.name, justify="right", overflow="fold")
-    for row in ROWS:
-        columns = [
-            [
-                value
-                for each in _phases(measured[arm.name], phase)
-                if (value := row.value(each)) is not None
+    for metric in (each for each in REGISTRY if each.bench):
+        medians = [_median(measured[arm.name], phase, metric.name) for arm in arms]
+        if any(value is not None for value in medians):
+            cells = [
+                NOT_KNOWN if value is None else metric_text(metric, value) for value in medians
             ]
-            for arm in arms
-        ]
-        if any(columns):
-            cells = [row.shown(statistics.median(c)) if c else NOT_KNOWN for c in columns]
-            table.add_row(row.label, *cells)
-        if settled and row.label == _DATABASE:
-            table.add_row(f"{_DATABASE}, settled", *_settled_cells(arms, settled))
+            table.add_row(metric.bench, *cells)
+        if settled and metric.name == "database_bytes":
+            table.add_row(f"{metric.bench}, settled", *_settled_cells(arms, settled))
     table.add_row("burst by native's", *_ratios(phase, arms, measured))
     return table
 
@@ -267,9 +257,9 @@ def _settled_cells(arms: Sequence[RunnerChoice], settled: Settled) -> Iterator[s
 
 
 def _ratios(phase: str, arms: Sequence[RunnerChoice], measured: ByRunner) -> Iterator[str]:
-    own = _median(measured.get(NATIVE, ()), phase, "throughput_ops_s")
+    own = _median(measured.get(NATIVE, ()), phase, BURST)
     for arm in arms:
-        value = _median(measured[arm.name], phase, "throughput_ops_s")
+        value = _median(measured[arm.name], phase, BURST)
         yield f"{value / own:.2f}x" if value is not None and own else NOT_KNOWN
 
 

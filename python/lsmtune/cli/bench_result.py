@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table
@@ -16,6 +15,7 @@ from lsmtune.machine.host import cores_present
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Build
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
+from lsmtune.model.metrics import REGISTRY, Metric, shown_in
 from lsmtune.model.workload import PhaseKind, Workload
 from lsmtune.report.history import RepeatRow, repeat_rows
 from lsmtune.report.notices import condition_notices
@@ -26,21 +26,6 @@ from lsmtune.report.trust_tables import Conditions
 from lsmtune.report.words import deviation
 from lsmtune.units import format_bytes, format_duration
 from lsmtune.workloads.stated import size_flags
-
-# What most people ask of a run, and so of its noise.
-_NOISE_SHOWN = (
-    *("sustained_throughput_ops_s", "throughput_ops_s", "latency_us_p99"),
-    "cpu_us_per_operation",
-)
-
-
-@dataclass(frozen=True)
-class Row:
-    """A line of the result table: a number of a phase, and how it is written."""
-
-    label: str
-    value: Callable[[PhaseMeasurement], float | None]
-    shown: Callable[[float], str]
 
 
 def count(value: float) -> str:
@@ -65,36 +50,12 @@ def _bytes(value: float) -> str:
     return format_bytes(round(value))
 
 
-def _factor(value: float) -> str:
-    return f"{value:.2f}"
-
-
-ROWS = (
-    Row("operations", lambda p: p.operations, count),
-    Row("elapsed", lambda p: p.elapsed_s, format_duration),
-    Row("burst", lambda p: p.throughput_ops_s, rate),
-    Row("sustained", lambda p: p.sustained_throughput_ops_s, rate),
-    Row("drain", lambda p: p.drain_s, format_duration),
-    Row("latency p50", lambda p: p.latency_us_p50, micros),
-    Row("latency p95", lambda p: p.latency_us_p95, micros),
-    Row("latency p99", lambda p: p.latency_us_p99, micros),
-    Row("latency p99.9", lambda p: p.latency_us_p999, micros),
-    Row("latency max", lambda p: p.latency_us_max, micros),
-    Row("write amplification", lambda p: p.write_amplification, _factor),
-    Row("read amplification", lambda p: p.read_amplification, _factor),
-    Row("space amplification", lambda p: p.space_amplification, _factor),
-    Row("flushes", lambda p: p.flushes, count),
-    Row("flush bytes", lambda p: p.flush_bytes, _bytes),
-    Row("compactions", lambda p: p.compactions, count),
-    Row("compaction read", lambda p: p.compaction_read_bytes, _bytes),
-    Row("compaction write", lambda p: p.compaction_write_bytes, _bytes),
-    Row("stall", lambda p: p.stall_s, format_duration),
-    Row("CPU per operation", lambda p: p.cpu_us_per_operation, micros),
-    Row("peak memory", lambda p: p.rss_bytes_max, _bytes),
-    Row("database", lambda p: p.database_bytes, _bytes),
-    Row("keys found", lambda p: p.keys_found, count),
-    Row("keys missing", lambda p: p.keys_missing, count),
-)
+def metric_text(metric: Metric, value: float) -> str:
+    """`value` in the terminal, by the unit of its metric."""
+    if metric.name.endswith("_amplification"):
+        return f"{value:.2f}"
+    by_unit = {"ops/s": rate, "µs": micros, "bytes": _bytes, "s": format_duration}
+    return by_unit.get(metric.unit, count)(value)
 
 
 def bench_document(measurements: Sequence[Measurement], workload: Workload) -> dict[str, object]:
@@ -148,22 +109,22 @@ def _phase_table(phases: Sequence[Sequence[PhaseMeasurement]]) -> Table:
     for runs in phases:
         threads = f", {runs[0].threads} threads" if runs[0].threads > 1 else ""
         table.add_column(f"{runs[0].name}{threads}", justify="right", overflow="fold")
-    for row in ROWS:
-        cells = [_cell(row, runs) for runs in phases]
+    for metric in (each for each in REGISTRY if each.bench):
+        cells = [_cell(metric, runs) for runs in phases]
         if any(cell != NOT_KNOWN for cell in cells):
-            table.add_row(row.label, *cells)
+            table.add_row(metric.bench, *cells)
     return table
 
 
-def _cell(row: Row, runs: Sequence[PhaseMeasurement]) -> str:
-    values = [value for run in runs if (value := row.value(run)) is not None]
+def _cell(metric: Metric, runs: Sequence[PhaseMeasurement]) -> str:
+    values = [value for run in runs if (value := getattr(run, metric.name)) is not None]
     if not values:
         return NOT_KNOWN
     middle_value = statistics.median(values)
     if len(values) == 1 or middle_value == 0:
-        return row.shown(middle_value)
+        return metric_text(metric, middle_value)
     spread = (max(values) - min(values)) / 2 / middle_value
-    return f"{row.shown(middle_value)} ±{100 * spread:.0f} %"
+    return f"{metric_text(metric, middle_value)} ±{100 * spread:.0f} %"
 
 
 def _noise_lines(rows: Sequence[RepeatRow]) -> Iterator[str]:
@@ -172,7 +133,7 @@ def _noise_lines(rows: Sequence[RepeatRow]) -> Iterator[str]:
         told = [
             f"  {row.metric}: {deviation(row.noise.log_sd)} "
             f"({deviation(row.noise.log_sd_low)} to {deviation(row.noise.log_sd_high)})"
-            for metric in _NOISE_SHOWN
+            for metric in shown_in("noise")
             for row in rows
             if (row.phase, row.metric) == (phase, metric) and row.noise is not None
         ]

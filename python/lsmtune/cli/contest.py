@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lsmtune.cli.flags import (
+    CONFIDENCE_DEFAULT,
     DEADLINE_DEFAULT,
     DISK_DEFAULT,
     MEMORY_DEFAULT,
@@ -22,11 +23,12 @@ from lsmtune.cli.flags import (
     WorkloadOption,
     WorkloadSetOption,
     limits_of,
+    share_of,
     whole_number,
 )
-from lsmtune.cli.proof_flags import CONFIDENCE_DEFAULT, share_of
 from lsmtune.engines.library import ENGINE_NAMES
 from lsmtune.errors import InputError, LsmtuneError, nearest_name
+from lsmtune.model.metrics import DEFAULT_METRIC
 
 if TYPE_CHECKING:
     from lsmtune.experiment.standings import Leaderboard
@@ -34,7 +36,6 @@ if TYPE_CHECKING:
 COMMAND = "contest"
 WORKLOAD_DEFAULT = "contest"
 ROUNDS_DEFAULT = 5
-METRIC_DEFAULT = "sustained_throughput_ops_s"
 _FROM_LOGS = "--from-logs"
 _SHOW_RULES = "--show-rules"
 _CONFIDENCE_LOW, _CONFIDENCE_HIGH = 0.5, 0.9999
@@ -93,7 +94,7 @@ MetricFlag = Annotated[
     typer.Option(
         "--metric",
         metavar="NAME",
-        help=f"What teams are ranked by in each phase; {METRIC_DEFAULT} if unset.",
+        help=f"What teams are ranked by in each phase; {DEFAULT_METRIC} if unset.",
     ),
 ]
 ConfidenceFlag = Annotated[
@@ -166,7 +167,7 @@ def _contest(
         workload_set=workload_set,
         rounds=rounds,
         rules=rules,
-        metric=_metric(metric or METRIC_DEFAULT),
+        metric=_metric(metric or DEFAULT_METRIC),
         confidence=share,
         seed=seed,
         directory=directory,
@@ -245,8 +246,8 @@ def _tell(board: Leaderboard, outputs: Sequence[Path], as_json: bool) -> None:
 
     from rich.console import Console
 
-    from lsmtune.cli.contest_run import leaderboard_view
-    from lsmtune.report.leaderboard import document, write_leaderboard
+    from lsmtune.report.leaderboard import board_document, document, write_leaderboard
+    from lsmtune.report.render import to_terminal
 
     for path in outputs:
         write_leaderboard(board, path)
@@ -254,7 +255,7 @@ def _tell(board: Leaderboard, outputs: Sequence[Path], as_json: bool) -> None:
         typer.echo(json.dumps(document(board), indent=2))
     else:
         width = None if sys.stdout.isatty() else 200
-        Console(width=width, highlight=False).print(leaderboard_view(board))
+        Console(width=width, highlight=False).print(to_terminal(board_document(board)))
         for path in outputs:
             typer.echo(str(path))
     if board.standings is None:

@@ -9,22 +9,18 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 import typer
-from rich import box
-from rich.console import Group, RenderableType
-from rich.table import Table
-from rich.text import Text
 
-from lsmtune.cli.choices import Choice, choose_workload, chosen_engine, resolve_named
-from lsmtune.cli.flags import WORKLOAD_FLAG
-from lsmtune.cli.guard import doubts
+from lsmtune.cli.choices import choose_workload, resolve_named
+from lsmtune.cli.interrupts import interrupted, stop_on_interrupt
 from lsmtune.cli.live import bench_display, stderr_console
-from lsmtune.cli.output import interrupted, stop_on_interrupt
 from lsmtune.cli.tune_progress import RunProgress
 from lsmtune.cli.verify import proof_folder
 from lsmtune.driver.conversation import find_driver
+from lsmtune.driver.library_facts import chosen_engine
 from lsmtune.driver.messages import Message
 from lsmtune.driver.native import NativeRunner
 from lsmtune.engines.library import ENGINE_NAMES
+from lsmtune.engines.safety import doubts
 from lsmtune.engines.workload_options import with_page_cache
 from lsmtune.errors import InputError
 from lsmtune.experiment.contest import FILE, Entry, Rules, all_named, built_in_rules, load_rules
@@ -36,8 +32,8 @@ from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.request import Limits
 from lsmtune.model.workload import Workload
-from lsmtune.report import leaderboard as words
 from lsmtune.units import format_duration
+from lsmtune.workloads.choice import WORKLOAD_FLAG, Choice
 
 TEAMS_MIN = 2
 
@@ -214,40 +210,3 @@ def _shown(cells: Sequence[Cell], rounds: int) -> Iterator[ContestObserver]:
     observer = ContestObserver(cells[0].workload, rounds, prints_lines=not is_terminal)
     with bench_display(observer.progress, lambda: observer.title):
         yield observer
-
-
-# ----------
-# A contest's leaderboard on a terminal. Pure; nothing here is printed.
-
-
-def leaderboard_view(board: Leaderboard) -> RenderableType:
-    """Both rankings, each phase, outliers, and the teams that are not ranked."""
-    parts: list[RenderableType] = [
-        Text(words.headline(board), style="bold"),
-        Text(words.subtitle(board), style="dim"),
-    ]
-    standings = board.standings
-    if standings is not None:
-        parts += _told(words.total_table(standings)) + _told(words.mean_table(standings))
-        for phase in standings.phases:
-            parts += _told(words.phase_table(board, phase, standings.confidence))
-        for row in standings.outliers:
-            parts += [Text(), Text(f"outlier: {words.outlier_line(board, row)}", style="yellow")]
-    if board.disqualified or board.failed:
-        parts.append(Text())
-    for team in board.disqualified:
-        parts.append(Text(f"disqualified: {team.team}: {words.disqualified_line(team)}", "red"))
-    for failed in board.failed:
-        line = f"failed, not ranked: {failed.team}: round {failed.round}: {failed.why}"
-        parts.append(Text(line, style="red"))
-    return Group(*parts)
-
-
-def _told(found: words.Table) -> list[RenderableType]:
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, title_justify="left")
-    for number, column in enumerate(found.columns):
-        right = number >= found.left
-        table.add_column(column, justify="right" if right else "left", no_wrap=number < found.left)
-    for row in found.rows:
-        table.add_row(*(Text(cell) for cell in row))
-    return [Text(), Text(found.title, style="bold"), Text(found.note, style="dim"), table]

@@ -13,10 +13,19 @@ from lsmtune.engines.exporters import EXPORTERS, export
 from lsmtune.engines.library import ENGINE_KINDS, engine_kind
 from lsmtune.errors import InputError
 
+EPILOG = "\n\n".join(
+    (
+        "Examples:",
+        "lsmtune export study.yaml --format rocksdb-options --output OPTIONS",
+        "lsmtune export study.yaml#17 --format db_bench",
+        "lsmtune export write_buffer_size=4MiB --engine leveldb --format properties",
+    )
+)
+
 
 def register(app: typer.Typer) -> None:
     """Add the `export` command to `app`."""
-    app.command("export")(_export)
+    app.command("export", epilog=EPILOG)(_export)
 
 
 def _export(
@@ -44,7 +53,7 @@ def _export(
         label=named.config.label,
     )
     if output is None:
-        print(text, end="")
+        typer.echo(text, nl=False)
         return
     write_file(output, text)
-    print(output)
+    typer.echo(output)

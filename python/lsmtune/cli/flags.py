@@ -1,18 +1,22 @@
-"""Options that recur, spelled the same in every command, and the reading of their values."""
+"""The flags that several commands have, declared once, and the reading of their values.
+
+Everything here is cheap to import: `lsmtune COMMAND --help` needs no more than this.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lsmtune.engines.library import ENGINE_NAMES
-from lsmtune.engines.properties import Properties
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.config import Config, OptionValue
-from lsmtune.model.request import LIMITS_DEFAULT, SEED_MAX, TRIALS_MAX, Limits
+from lsmtune.model.goal import Objective
+from lsmtune.model.metrics import METRICS
+from lsmtune.model.request import LIMITS_DEFAULT, SEED_MAX, TRIALS_MAX, Limits, PairMethod
 from lsmtune.model.workload import Workload
 from lsmtune.units import (
     UnitError,
@@ -22,15 +26,29 @@ from lsmtune.units import (
     option_value,
     parse_bytes,
     parse_duration,
+    parse_share,
 )
-from lsmtune.workloads.stated import FAMILIES, WORKLOAD_NAMES, Stated, state_workload
+from lsmtune.workloads.choice import assignments
+from lsmtune.workloads.stated import WORKLOAD_NAMES
 
+if TYPE_CHECKING:
+    from lsmtune.proof.paired import ProofPlan
+
+OPTION_FLAG = "-o/--option"
 DEADLINE_DEFAULT = format_duration(LIMITS_DEFAULT.deadline_s)
 MEMORY_DEFAULT = format_bytes(LIMITS_DEFAULT.memory_bytes)
 DISK_DEFAULT = format_bytes(LIMITS_DEFAULT.disk_bytes)
 
-OPTION_FLAG = "-o/--option"
-WORKLOAD_FLAG = "-w/--workload-set"
+METRIC_DEFAULT = Objective().metric
+PAIRS_FLAG = "--pairs"
+PAIRS_DEFAULT = 30
+CONFIDENCE_DEFAULT = "95%"
+NO_CRASH_TEST_FLAG = "--no-crash-test"
+BASELINE_LIBRARY_FLAG = "--baseline-library"
+CANDIDATE_LIBRARY_FLAG = "--candidate-library"
+AUTO = "auto"
+METHODS = (AUTO, *(method.value for method in PairMethod))
+_CONFIDENCE_LOW, _CONFIDENCE_HIGH = 0.5, 0.9999
 
 
 def whole_number(flag: str, low: int, high: int) -> Callable[[str], int]:
@@ -47,6 +65,8 @@ def whole_number(flag: str, low: int, high: int) -> Callable[[str], int]:
 
     return read
 
+
+# --- what is measured, and how long
 
 EngineOption = Annotated[
     str,
@@ -78,6 +98,24 @@ WorkloadSetOption = Annotated[
         metavar="KEY=VALUE",
         help="A workload parameter, again for each: num=1000000, value_bytes=100; "
         "`lsmtune workload show NAME` lists them.",
+    ),
+]
+PropertiesOption = Annotated[
+    list[Path] | None,
+    typer.Option(
+        "-P",
+        "--properties",
+        metavar="FILE",
+        help="A file of YCSB's properties, again for each; those of the engine become options.",
+    ),
+]
+PropertyOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-p",
+        "--property",
+        metavar="NAME=VALUE",
+        help="A property over those of the files, again for each.",
     ),
 ]
 OptionSetOption = Annotated[
@@ -119,6 +157,7 @@ TrialsOption = Annotated[
         help="At most so many trials.",
     ),
 ]
+ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
 DeadlineOption = Annotated[
     str, typer.Option("--deadline", metavar="TIME", help="A run is killed after this time.")
@@ -130,18 +169,104 @@ DiskOption = Annotated[
     str, typer.Option("--disk", metavar="SIZE", help="A run is killed above this disk space.")
 ]
 
+# --- a proof
 
-def assignments(flag: str, texts: Sequence[str] | None) -> dict[str, str]:
-    """`name=value` texts as a mapping. Raises InputError, naming `flag`, for any other form."""
-    found: dict[str, str] = {}
-    for text in texts or ():
-        name, equals, value = (part.strip() for part in text.partition("="))
-        if not (name and equals and value):
-            raise InputError(flag, found=text, allowed="name=value")
-        if name in found:
-            raise InputError(flag, name, why="given twice")
-        found[name] = value
-    return found
+ConfigsArgument = Annotated[
+    list[str] | None,
+    typer.Argument(
+        metavar="BASELINE CANDIDATE",
+        help="The two configurations, in place of --baseline and --candidate.",
+        show_default=False,
+    ),
+]
+CandidateOption = Annotated[
+    str | None,
+    typer.Option("--candidate", metavar="CONFIG", help="What is to be proved better."),
+]
+BaselineOption = Annotated[
+    str | None,
+    typer.Option(
+        "--baseline", metavar="CONFIG", help="What it is compared with; default if unset."
+    ),
+]
+MetricOption = Annotated[
+    str,
+    typer.Option(
+        "--metric",
+        metavar="NAME",
+        help="The metric that is compared.",
+        autocompletion=lambda: list(METRICS),
+    ),
+]
+PhaseOption = Annotated[
+    str | None,
+    typer.Option("--phase", metavar="NAME", help="Of this measure phase; of the last if unset."),
+]
+BaselineLibraryOption = Annotated[
+    Path | None,
+    typer.Option(
+        BASELINE_LIBRARY_FLAG, metavar="PATH", help="The engine's library of the baseline alone."
+    ),
+]
+CandidateLibraryOption = Annotated[
+    Path | None,
+    typer.Option(
+        CANDIDATE_LIBRARY_FLAG,
+        metavar="PATH",
+        help="The engine's library of the candidate alone: may I upgrade?",
+    ),
+]
+AllowUnsafeOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-unsafe",
+        metavar="NAME",
+        help="Run a candidate with this option although its value puts data at risk; repeat.",
+    ),
+]
+ProofDirOption = Annotated[
+    Path | None,
+    typer.Option("--dir", metavar="DIR", help="Keep the runs here, and go on from them."),
+]
+PairsOption = Annotated[
+    int,
+    typer.Option(
+        PAIRS_FLAG,
+        metavar="N",
+        parser=whole_number(PAIRS_FLAG, 1, 1000),
+        help="At most so many pairs of runs; it ends as soon as the verdict is clear.",
+    ),
+]
+ConfidenceOption = Annotated[
+    str, typer.Option("--confidence", metavar="SHARE", help="Of the ratio's interval: 95%.")
+]
+SmallestEffectOption = Annotated[
+    str | None,
+    typer.Option(
+        "--smallest-effect",
+        metavar="SHARE",
+        help="A difference of less does not matter: 3%. Without it nothing is called equivalent.",
+    ),
+]
+MethodOption = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        metavar="NAME",
+        help=f"How both runs of a pair share the machine: {', '.join(METHODS)}.",
+        autocompletion=lambda: list(METHODS),
+    ),
+]
+NoCrashTestOption = Annotated[
+    bool,
+    typer.Option(
+        NO_CRASH_TEST_FLAG,
+        help="Do not kill a load of what was proved better to see what its database keeps.",
+    ),
+]
+
+
+# --- the values of flags
 
 
 def config_of(texts: Sequence[str] | None) -> Config:
@@ -162,31 +287,6 @@ def option_of(source: str, name: str, text: str) -> OptionValue:
         return option_value(text)
     except UnitError as error:
         raise _unit_error(source, name, error) from error
-
-
-def workload_of(name: str, texts: Sequence[str] | None) -> Workload:
-    """The Workload of `--workload`, a name or a file, and the `-w` flags."""
-    return stated_workload(name, texts).workload
-
-
-def stated_workload(
-    name: str, texts: Sequence[str] | None, properties: Properties | None = None
-) -> Stated:
-    """The workload of `--workload` and the `-w` flags over `properties`, and what is said of it.
-
-    Raises InputError for a name that is neither a workload's nor a file's, and for what the file,
-    the properties or the flags have wrong.
-    """
-    parameters = assignments(WORKLOAD_FLAG, texts)
-    if name in FAMILIES:
-        return state_workload(name, parameters, WORKLOAD_FLAG, properties)
-    if not Path(name).exists():
-        nearest = nearest_name(name, WORKLOAD_NAMES)
-        allowed = f"{', '.join(WORKLOAD_NAMES)}; or a file"
-        raise InputError("--workload", found=name, allowed=allowed, nearest=nearest)
-    from lsmtune.workloads.study_fields import workload_from_file
-
-    return workload_from_file(Path(name), parameters, WORKLOAD_FLAG, properties)
 
 
 def limits_of(deadline: str, memory: str, disk: str) -> Limits:
@@ -222,3 +322,70 @@ def bytes_of(flag: str, text: str) -> int:
 
 def _unit_error(flag: str, field: str, error: UnitError) -> InputError:
     return InputError(flag, field, found=error.found, allowed=error.allowed, nearest=error.nearest)
+
+
+def share_of(flag: str, text: str) -> float:
+    """A share above 0 and below 1. Raises InputError naming `flag`."""
+    try:
+        return parse_share(text)
+    except UnitError as error:
+        raise InputError(flag, found=error.found, allowed=error.allowed) from error
+
+
+def plan_of(
+    pairs: int, confidence: str, smallest_effect: str | None, method: str, budget: str | None
+) -> ProofPlan:
+    """The plan of these flags' values. Raises InputError for one that cannot be used."""
+    from lsmtune.proof.paired import ProofPlan
+    from lsmtune.stats.sequential import pairs_at_least
+
+    share = share_of("--confidence", confidence)
+    if not _CONFIDENCE_LOW <= share <= _CONFIDENCE_HIGH:
+        allowed = f"from {100 * _CONFIDENCE_LOW:g}% to {100 * _CONFIDENCE_HIGH:g}%"
+        raise InputError("--confidence", found=confidence, allowed=allowed)
+    least = pairs_at_least(share)
+    if pairs < least:
+        allowed = f"at least {least}, without which nothing is proved at {share:g}"
+        raise InputError(PAIRS_FLAG, found=pairs, allowed=allowed)
+    if method not in METHODS:
+        nearest = nearest_name(method, METHODS)
+        raise InputError("--method", found=method, allowed=", ".join(METHODS), nearest=nearest)
+    return ProofPlan(
+        pairs=pairs,
+        confidence=share,
+        deadline_s=None if budget is None else duration_of("--budget", budget),
+        smallest_effect=None
+        if smallest_effect is None
+        else share_of("--smallest-effect", smallest_effect),
+        method=None if method == AUTO else PairMethod(method),
+    )
+
+
+def check_pairs(plan: ProofPlan, options: int) -> None:
+    """Raises InputError for fewer pairs than each step of a minimisation needs to prove anything.
+
+    The more options, the surer each step has to be for all of them together to be right.
+    """
+    from lsmtune.proof.minimise import confidence_each, steps_of
+    from lsmtune.stats.sequential import pairs_at_least
+
+    each = confidence_each(plan.confidence, options)
+    least = pairs_at_least(each)
+    if plan.pairs < least:
+        allowed = (
+            f"at least {least}, without which nothing is proved in {steps_of(options)} steps that "
+            f"hold together at {plan.confidence:g}"
+        )
+        raise InputError(PAIRS_FLAG, found=plan.pairs, allowed=allowed)
+
+
+def check_method(plan: ProofPlan, workload: Workload, *, native: bool = True) -> None:
+    """Raises InputError for a method that the runner cannot do with this workload.
+
+    `native`: lsmtune's own driver performs the runs.
+    """
+    from lsmtune.proof.pairs import refusal
+
+    why = refusal(plan.method, [workload], native=native)
+    if why and plan.method is not None:
+        raise InputError("--method", found=plan.method.value, why=why)

@@ -8,8 +8,10 @@ from typing import Annotated, Any
 
 import typer
 
-from lsmtune.cli.choices import Choice, PropertiesOption, PropertyOption, choose_workload
+from lsmtune.cli.choices import choose_workload
 from lsmtune.cli.flags import (
+    PropertiesOption,
+    PropertyOption,
     WorkloadOption,
     WorkloadSetOption,
     duration_of,
@@ -20,6 +22,7 @@ from lsmtune.errors import InputError, nearest_name
 from lsmtune.search.samplers import SAMPLERS, sampler_kind
 from lsmtune.study.build import parse_spec
 from lsmtune.study.template import TEMPLATE_ENGINES, study_text
+from lsmtune.workloads.choice import Choice
 
 DEFAULT_WORKLOAD = "fillrandom"
 

@@ -14,7 +14,7 @@ from typer.main import get_command
 
 import lsmtune
 from lsmtune.cli.commands import LazyGroup
-from lsmtune.cli.output import obeyed
+from lsmtune.cli.interrupts import obeyed
 from lsmtune.errors import (
     ExitStatus,
     InputError,

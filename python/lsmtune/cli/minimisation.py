@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from lsmtune.cli.guard import doubts
 from lsmtune.cli.live import tune_display
 from lsmtune.cli.tune_progress import TuneProgress
 from lsmtune.cli.verification import display_plan, refuse_invalid
+from lsmtune.engines.safety import doubts
 from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.measurement import Outcome

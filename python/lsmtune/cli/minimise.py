@@ -10,46 +10,46 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lsmtune.cli.choices import PropertiesOption, PropertyOption, choose_workload
+from lsmtune.cli.choices import choose_workload
 from lsmtune.cli.flags import (
+    AUTO,
+    CONFIDENCE_DEFAULT,
     DEADLINE_DEFAULT,
     DISK_DEFAULT,
     MEMORY_DEFAULT,
+    METRIC_DEFAULT,
+    NO_CRASH_TEST_FLAG,
+    PAIRS_DEFAULT,
+    AllowUnsafeOption,
+    BaselineOption,
     BudgetOption,
+    CandidateOption,
+    ConfidenceOption,
+    ConfigsArgument,
     DeadlineOption,
     DiskOption,
     EngineOption,
     JsonOption,
     LibraryOption,
     MemoryOption,
-    SeedOption,
-    WorkloadOption,
-    WorkloadSetOption,
-    limits_of,
-)
-from lsmtune.cli.output import check_file, write_file
-from lsmtune.cli.proof_flags import (
-    AUTO,
-    CONFIDENCE_DEFAULT,
-    METRIC_DEFAULT,
-    NO_CRASH_TEST_FLAG,
-    PAIRS_DEFAULT,
-    AllowUnsafeOption,
-    BaselineOption,
-    CandidateOption,
-    ConfidenceOption,
-    ConfigsArgument,
     MethodOption,
     MetricOption,
     NoCrashTestOption,
     PairsOption,
     PhaseOption,
     ProofDirOption,
+    PropertiesOption,
+    PropertyOption,
+    SeedOption,
     SmallestEffectOption,
+    WorkloadOption,
+    WorkloadSetOption,
     check_method,
     check_pairs,
+    limits_of,
     plan_of,
 )
+from lsmtune.cli.output import check_file, write_file
 from lsmtune.cli.verify import configs_of, named, objective_of, phase_notes, proof_folder
 from lsmtune.errors import ExitStatus
 
@@ -117,10 +117,10 @@ def _minimise(
     as_json: JsonOption = False,
 ) -> None:
     """Find the fewest options that keep a configuration's gain."""
-    from lsmtune.cli.choices import chosen_engine
     from lsmtune.cli.minimise_view import Minimising, format_for
     from lsmtune.cli.verification import judged
     from lsmtune.driver.conversation import find_driver
+    from lsmtune.driver.library_facts import chosen_engine
     from lsmtune.experiment.schedule import Arm
     from lsmtune.proof.minimise import differing_options
     from lsmtune.proof.paired_steps import told_apart
@@ -180,8 +180,8 @@ def _carry_out(
     """Runs the steps with their display; Ctrl-C stops them in order."""
     from functools import partial
 
+    from lsmtune.cli.interrupts import stop_on_interrupt
     from lsmtune.cli.minimisation import minimisation_display, refusal_of
-    from lsmtune.cli.output import stop_on_interrupt
     from lsmtune.driver.native import NativeRunner
     from lsmtune.proof.paired_steps import minimised
 
@@ -211,8 +211,8 @@ def _tell(asked: Minimising, found: Minimised, *, as_json: bool) -> None:
 
 def _end(asked: Minimising, found: Minimised, directory: Path | None, output: Path | None) -> None:
     """Writes the file that is wanted; raises typer.Exit for anything but a proved gain."""
+    from lsmtune.cli.interrupts import interrupted
     from lsmtune.cli.minimise_view import exported
-    from lsmtune.cli.output import interrupted
 
     if not found.result.complete:
         raise interrupted(directory)

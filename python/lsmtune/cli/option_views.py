@@ -11,10 +11,10 @@ from rich.text import Text
 
 from lsmtune.engines.catalogue import OptionInfo
 from lsmtune.engines.ready import Preset, ReadySpace
+from lsmtune.engines.safety import UNSAFE_OPTIONS, UnsafeOption
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.workload import Durability
 from lsmtune.space.parameter import Parameter
-from lsmtune.study.safety import UNSAFE_OPTIONS, UnsafeOption
 from lsmtune.units import BYTES_PER_UNIT
 
 NOTHING = "-"

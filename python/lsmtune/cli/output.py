@@ -1,21 +1,15 @@
-"""Files that a command writes where the user asks: whole, or not at all."""
+"""What commands put out: files, written whole or not at all, and verdicts and failures in words."""
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 
-import typer
-
-from lsmtune.errors import ExitStatus, InputError, LsmtuneError
+from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.machine.files import write_whole
 from lsmtune.model.measurement import Measurement, Outcome, RunError
 from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
-from lsmtune.stats.sequential import pairs_at_least
+
+NOT_KNOWN = "-"
 
 
 def check_file(path: Path) -> None:
@@ -24,6 +18,14 @@ def check_file(path: Path) -> None:
         raise InputError(str(path), why="is a directory", allowed="a file to write")
     if not path.parent.is_dir():
         raise InputError(str(path), why=f"no such folder: {path.parent}")
+
+
+def check_new(path: Path, flag: str, *, force: bool) -> None:
+    """As `check_file`, and for a file that is there already unless `force`; `flag` names others."""
+    check_file(path)
+    if path.is_file() and not force:
+        allowed = f"another {flag}, or --force to replace it"
+        raise InputError(str(path), why="exists already", allowed=allowed)
 
 
 def write_file(path: Path, text: str) -> None:
@@ -37,54 +39,6 @@ def write_file(path: Path, text: str) -> None:
             path.write_text(text, encoding="utf-8")
     except OSError as error:
         raise InputError(str(path), why=f"cannot be written: {error.strerror}") from error
-
-
-# ----------
-# Ctrl-C: the first ends the work in order and keeps its state, the second ends it at once.
-
-# Ctrl-C, a polite kill, and a terminal that is closed: the same for all of them.
-SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-STOPPING = "stopping; the state is kept (Ctrl-C again to stop at once)"
-
-
-def obeyed() -> list[signal.Signals]:
-    """Those of SIGNALS that the caller of the program did not have ignored, as `nohup` does."""
-    return [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
-
-
-def interrupted(directory: Path | None) -> typer.Exit:
-    """How a command ends that was stopped: says whether its runs are kept in a `directory`."""
-    kept = "nothing was kept" if directory is None else f"the runs are kept in {directory}"
-    typer.echo(f"lsmtune: interrupted; {kept}", err=True)
-    return typer.Exit(ExitStatus.INTERRUPTED)
-
-
-@contextmanager
-def stop_on_interrupt(say: Callable[[str], None]) -> Iterator[threading.Event]:
-    """An event that the first of the SIGNALS sets; the second raises KeyboardInterrupt.
-
-    For the main thread. `say` is told once. The handlers before are put back on the way out.
-    """
-    stop = threading.Event()
-
-    def handle(number: int, frame: FrameType | None) -> None:
-        if stop.is_set():
-            signal.default_int_handler(number, frame)
-        stop.set()
-        say(STOPPING)
-
-    before = {number: signal.signal(number, handle) for number in obeyed()}
-    try:
-        yield stop
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-
-
-# ----------
-# What commands print: verdicts, failures. Pure text; nothing here is printed.
-
-NOT_KNOWN = "-"
 
 
 def failure_line(measurement: Measurement) -> str:
@@ -133,6 +87,8 @@ def verdict_lines(verdict: Verdict) -> list[str]:
     if verdict.what_it_takes:
         lines.append(f"  what it takes: {verdict.what_it_takes}")
     if verdict.others:
+        from lsmtune.stats.sequential import pairs_at_least
+
         together = f"{100 * verdict.confidence:.4g} % CI for all of them together"
         each = verdict.confidence_each
         if each is not None and verdict.pairs < pairs_at_least(each):

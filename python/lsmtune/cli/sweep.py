@@ -135,9 +135,9 @@ def _sweep(
     as_json: JsonOption = False,
 ) -> None:
     """Measure a grid of workload parameters and option values."""
-    from lsmtune.cli.choices import chosen_engine
     from lsmtune.cli.sweep_run import Given, default_folder, perform_sweep, sweep_of
     from lsmtune.driver.conversation import find_driver
+    from lsmtune.driver.library_facts import chosen_engine
     from lsmtune.experiment.sweep_grid import grid
     from lsmtune.experiment.sweep_tables import summarise
 
@@ -174,7 +174,7 @@ def _sweep(
 
 def _doubts(sweep: Sweep, identity: EngineIdentity, cells: Sequence[GridCell]) -> list[str]:
     """What has no effect, and what speaks against a cell's configuration; any may be measured."""
-    from lsmtune.cli.guard import doubts
+    from lsmtune.engines.safety import doubts
 
     lines: dict[str, None] = dict.fromkeys(note for cell in cells for note in cell.notes)
     for cell in cells:
@@ -209,8 +209,8 @@ def _show_plan(sweep: Sweep, cells: Sequence[GridCell], folder: Path, as_json: b
 
 def _tell(result: SweepResult, folder: Path, as_json: bool) -> None:
     """Write the files of the result and print it."""
-    from lsmtune.cli.sweep_view import result_view
-    from lsmtune.report.sweep import document, write_sweep
+    from lsmtune.report.render import to_terminal
+    from lsmtune.report.sweep import document, sweep_document, write_sweep
 
     if not result.runs:
         return
@@ -219,7 +219,7 @@ def _tell(result: SweepResult, folder: Path, as_json: bool) -> None:
         told = document(result) | {"files": [str(file) for file in files]}
         typer.echo(json.dumps(told, indent=2))
         return
-    _print(result_view(result))
+    _print(to_terminal(sweep_document(result)))
     typer.echo(f"written: {', '.join(str(file) for file in files)}")
 
 

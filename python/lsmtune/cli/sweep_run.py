@@ -8,16 +8,10 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lsmtune.cli.flags import (
-    OPTION_FLAG,
-    WORKLOAD_FLAG,
-    assignments,
-    bytes_of,
-    duration_of,
-    option_of,
-)
+from lsmtune.cli.flags import OPTION_FLAG, bytes_of, duration_of, option_of
+from lsmtune.cli.interrupts import stop_on_interrupt
 from lsmtune.cli.live import bench_display, stderr_console
-from lsmtune.cli.output import failure, stop_on_interrupt
+from lsmtune.cli.output import failure
 from lsmtune.cli.sweep_view import SweepProgress
 from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.runner import Runner
@@ -39,6 +33,7 @@ from lsmtune.experiment.sweep_grid import GridCell, first_refused
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Measurement
 from lsmtune.model.request import Limits
+from lsmtune.workloads.choice import WORKLOAD_FLAG, assignments
 
 AXIS_FLAG = "--axis"
 NO_REUSE_FLAG = "--no-reuse"

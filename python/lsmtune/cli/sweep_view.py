@@ -17,11 +17,8 @@ from lsmtune.experiment.schedule import Arm, Cell, Slot
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.experiment.sweep import Sweep
 from lsmtune.experiment.sweep_grid import GridCell, is_rough, left_s, written_bytes
-from lsmtune.experiment.sweep_tables import CellSummary, SweepResult
-from lsmtune.experiment.sweep_tables import Table as SweepTable
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.workload import PhaseKind, Workload
-from lsmtune.report.sweep import Column, columns_of, headline, how_to_read, ratio_columns_of
 from lsmtune.units import format_bytes, format_duration
 
 
@@ -108,12 +105,7 @@ def _told(measurement: Measurement) -> str:
     return ", ".join(f"{name} {rate:,.0f} ops/s" for name, rate in rates)
 
 
-# ----------
-# What `sweep` prints: its plan before, its tables after. Nothing is printed here.
-
-# On a terminal; the files have all of them.
-_LEFT_OUT = ("ops/s, burst", "MB/s, burst", "compacted (read)", "database")
-_FAILURES_SHOWN = 10
+# --- The plan of `sweep --plan`
 
 
 def plan_document(
@@ -173,40 +165,3 @@ def _time_line(names: Sequence[str], rounds: int, runs: Sequence[StoredMeasureme
         return "how long it takes is known after the first round: ask again with --plan then"
     about = "very roughly" if is_rough(names, runs) else "about"
     return f"{about} {format_duration(round(seconds))} left"
-
-
-def result_view(result: SweepResult) -> RenderableType:
-    """The tables, with what there is to see in each."""
-    parts: list[RenderableType] = [Text(f"{result.name}: {headline(result)}", style="bold")]
-    for table in result.tables:
-        parts += [Text(""), Text(table.title, style="bold")]
-        columns = [c for c in columns_of(table) if c.label not in _LEFT_OUT]
-        parts.append(_table(result, table, columns, table.cells))
-        ratios = [c for c in ratio_columns_of(table) if c.label not in _LEFT_OUT]
-        if ratios:
-            parts.append(Text("ratios to the first cell", style="dim"))
-            parts.append(_table(result, table, ratios, table.cells[1:]))
-        parts += [Text(note) for note in table.notes]
-    parts.append(Text(""))
-    parts += [Text(line, style="dim") for line in how_to_read(result)]
-    for failed in result.failures[:_FAILURES_SHOWN]:
-        why = f": {failed.why}" if failed.why else ""
-        line = f"{failed.cell}, round {failed.round + 1}: {failed.outcome}{why}"
-        parts.append(Text(line, style="red"))
-    parts += [Text(f"warning: {line}", style="yellow") for line in result.warnings]
-    return Group(*parts)
-
-
-def _table(
-    result: SweepResult, found: SweepTable, columns: Sequence[Column], cells: Sequence[CellSummary]
-) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for axis in result.axes:
-        table.add_column(axis.name, justify="right", no_wrap=True)
-    for column in columns:
-        table.add_column(column.label, justify="right", overflow="fold")
-    best = None if found.best is None else found.cells[found.best]
-    for cell in cells:
-        told = (column.told(cell) for column in columns)
-        table.add_row(*cell.values, *told, style="green" if cell is best else "")
-    return table

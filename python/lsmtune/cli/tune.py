@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lsmtune.cli.choices import chosen_engine
 from lsmtune.cli.flags import BudgetOption, JsonOption, TrialsOption, duration_of
 from lsmtune.driver.conversation import find_driver
+from lsmtune.driver.library_facts import chosen_engine
 from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.runner import Runner
 from lsmtune.errors import ExitStatus, InputError
@@ -164,8 +164,8 @@ def search_and_prove(spec: Spec, folder: StudyFolder, chosen: TuneRunner) -> Tun
     """Runs the loop with its display; Ctrl-C stops it in order, a second one at once."""
     import time
 
+    from lsmtune.cli.interrupts import stop_on_interrupt
     from lsmtune.cli.live import tune_display
-    from lsmtune.cli.output import stop_on_interrupt
     from lsmtune.cli.tune_progress import Plan, TuneProgress
     from lsmtune.study.loop import tune
 

@@ -6,10 +6,10 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from lsmtune.cli.guard import ALLOW_FLAG, Doubts, check_allowed, doubts
 from lsmtune.cli.live import tune_display
 from lsmtune.cli.output import invalid
 from lsmtune.cli.tune_progress import Plan, TuneProgress
+from lsmtune.engines.safety import ALLOW_FLAG, Doubts, check_allowed, doubts
 from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.goal import Goal, WeightedWorkload

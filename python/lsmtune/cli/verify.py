@@ -12,58 +12,58 @@ from typing import TYPE_CHECKING
 import typer
 
 from lsmtune.cli.bench import Asked, OneRunnerOption, ProgramOption, RunnerChoice
-from lsmtune.cli.choices import Choice, PropertiesOption, PropertyOption, choose_workload
+from lsmtune.cli.choices import choose_workload
 from lsmtune.cli.flags import (
-    DEADLINE_DEFAULT,
-    DISK_DEFAULT,
-    MEMORY_DEFAULT,
-    WORKLOAD_FLAG,
-    BudgetOption,
-    DeadlineOption,
-    DiskOption,
-    EngineOption,
-    JsonOption,
-    LibraryOption,
-    MemoryOption,
-    SeedOption,
-    WorkloadOption,
-    WorkloadSetOption,
-    limits_of,
-)
-from lsmtune.cli.proof_flags import (
     AUTO,
     BASELINE_LIBRARY_FLAG,
     CANDIDATE_LIBRARY_FLAG,
     CONFIDENCE_DEFAULT,
+    DEADLINE_DEFAULT,
+    DISK_DEFAULT,
+    MEMORY_DEFAULT,
     METRIC_DEFAULT,
     NO_CRASH_TEST_FLAG,
     PAIRS_DEFAULT,
     AllowUnsafeOption,
     BaselineLibraryOption,
     BaselineOption,
+    BudgetOption,
     CandidateLibraryOption,
     CandidateOption,
     ConfidenceOption,
     ConfigsArgument,
+    DeadlineOption,
+    DiskOption,
+    EngineOption,
+    JsonOption,
+    LibraryOption,
+    MemoryOption,
     MethodOption,
     MetricOption,
     NoCrashTestOption,
     PairsOption,
     PhaseOption,
     ProofDirOption,
+    PropertiesOption,
+    PropertyOption,
+    SeedOption,
     SmallestEffectOption,
+    WorkloadOption,
+    WorkloadSetOption,
     check_method,
+    limits_of,
     plan_of,
 )
 from lsmtune.errors import ExitStatus, InputError, nearest_name
 from lsmtune.experiment.schedule import Arm
 from lsmtune.model.config import Build, EngineIdentity
-from lsmtune.model.goal import METRICS, Objective, default_direction
-from lsmtune.model.measurement import TOTAL_METRICS
+from lsmtune.model.goal import Objective, default_direction
+from lsmtune.model.metrics import METRICS, TOTAL_METRICS
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.model.workload import Workload
 from lsmtune.programs.output import NATIVE
 from lsmtune.programs.registry import PROGRAM_INFOS
+from lsmtune.workloads.choice import WORKLOAD_FLAG, Choice
 
 if TYPE_CHECKING:
     from lsmtune.driver.runner import Runner
@@ -301,7 +301,7 @@ def _refusal(verification: Verification, refused: Sequence[str]) -> Survived:
 
 def _prove(verification: Verification, runner: Runner, directory: Path | None) -> Survived:
     """The verdict; raises typer.Exit when interrupted before it stood."""
-    from lsmtune.cli.output import interrupted, stop_on_interrupt
+    from lsmtune.cli.interrupts import interrupted, stop_on_interrupt
     from lsmtune.cli.verification import verification_display
     from lsmtune.proof.standalone import proved
 

@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from lsmtune.cli import workload_trace_view as workload_summary
-from lsmtune.cli.choices import PROPERTY_FLAG, PropertiesOption, PropertyOption
+from lsmtune.cli import workload_trace
+from lsmtune.cli.choices import note
 from lsmtune.cli.flags import (
+    ForceOption,
     JsonOption,
+    PropertiesOption,
+    PropertyOption,
     SeedOption,
     WorkloadSetOption,
-    assignments,
-    stated_workload,
 )
-from lsmtune.cli.output import check_file, write_file
+from lsmtune.cli.output import check_new, write_file
 from lsmtune.engines.properties import properties_of
 from lsmtune.errors import InputError, nearest_name
+from lsmtune.workloads.choice import PROPERTY_FLAG, assignments, stated_workload
 from lsmtune.workloads.stated import FAMILIES, WORKLOAD_NAMES
 
 if TYPE_CHECKING:
     from lsmtune.model.workload import Workload
     from lsmtune.workloads.stated import Stated
 
-COMMAND = "workload"
-TRACE_MODULE = "lsmtune.cli.workload_trace"
 YAML, YCSB, EKVSB = "yaml", "ycsb", "ekvsb"
 EXPORTS = (YAML, YCSB, EKVSB)
 IMPORTS = (YCSB, EKVSB)
@@ -61,6 +60,17 @@ EXPORT_EPILOG = "\n\n".join(
         "lsmtune workload export ycsb-a --format ekvsb --seed 7 --out tasks.json",
     )
 )
+SUMMARY_EPILOG = "\n\n".join(
+    (
+        "Examples:",
+        "ekvsb run rocksdb /tmp/db < tasks.json > run.json; lsmtune workload summary run.json",
+        "lsmtune bench --engine rocksdb --workload put-get-delete --json > bench.json; "
+        "lsmtune workload summary bench.json",
+        "Times are seconds. Of a run of lsmtune's there is a summary for each phase, and no least "
+        "latency.",
+    )
+)
+_SUMMARY_ALLOWED = "what `ekvsb run` printed, or `lsmtune bench --json`"
 NameArgument = Annotated[
     str,
     typer.Argument(
@@ -72,7 +82,6 @@ NameArgument = Annotated[
 OutOption = Annotated[
     Path | None, typer.Option("--out", metavar="FILE", help="Write to this file, not to stdout.")
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
 
 
 def register(app: typer.Typer) -> None:
@@ -82,12 +91,9 @@ def register(app: typer.Typer) -> None:
     group.command("show", epilog=SHOW_EPILOG)(_show)
     group.command("import", epilog=IMPORT_EPILOG)(_import)
     group.command("export", epilog=EXPORT_EPILOG)(_export)
-    workload_summary.register(group)
-    if importlib.util.find_spec(TRACE_MODULE) is not None:
-        module = importlib.import_module(TRACE_MODULE)
-        add: Callable[[typer.Typer], None] = module.register_trace_commands
-        add(group)
-    app.add_typer(group, name=COMMAND)
+    group.command("summary", epilog=SUMMARY_EPILOG)(_summary)
+    workload_trace.register(group)
+    app.add_typer(group, name="workload")
 
 
 def _list(as_json: JsonOption = False) -> None:
@@ -117,7 +123,8 @@ def _show(
         typer.echo(json.dumps(show_document(stated, family), indent=2))
     else:
         typer.echo("\n".join(show_lines(stated, family)))
-        _say(stated.notes)
+        for line in stated.notes:
+            note(line)
 
 
 def _import(
@@ -133,7 +140,8 @@ def _import(
     """Read a workload of another program into a workload file."""
     from lsmtune.workloads.file import workload_document, workload_text
 
-    _check_out(out, force)
+    if out is not None:
+        check_new(out, "--out", force=force)
     format_name = _one_of(format_name, IMPORTS) if format_name else _format_of(file)
     workload, notes = _imported(file, format_name)
     document: dict[str, Any] = {
@@ -142,15 +150,16 @@ def _import(
         "notes": list(notes),
         "workload": workload_document(workload),
     }
-    if not as_json:
-        _say(notes)
+    for line in notes if not as_json else ():
+        note(line)
+    text = workload_text(workload, (f"Imported by lsmtune from {file}", *notes))
     if out is not None:
-        write_file(out, workload_text(workload, (f"Imported by lsmtune from {file}", *notes)))
+        write_file(out, text)
         document["out"] = str(out)
     if as_json:
         typer.echo(json.dumps(document, indent=2))
     elif out is None:
-        typer.echo(workload_text(workload, (f"Imported by lsmtune from {file}", *notes)), nl=False)
+        typer.echo(text, nl=False)
     else:
         typer.echo(f"wrote {out}\nnext: lsmtune bench --engine rocksdb --workload {out}")
 
@@ -170,18 +179,74 @@ def _export(
 ) -> None:
     """Write a workload in the form that another program reads, or as a workload file."""
     _one_of(format_name, EXPORTS)
-    _check_out(out, force)
+    if out is not None:
+        check_new(out, "--out", force=force)
     if as_json and out is None:
         raise InputError("--json", why="has no effect without --out: the text is the result")
     stated = _stated(name, workload_set, properties, property_set)
     parts, notes = _parts(stated, format_name, seed)
-    _say((*stated.notes, *notes) if not as_json else ())
+    notes = (*stated.notes, *notes)
+    for line in notes if not as_json else ():
+        note(line)
     _write(parts, out)
     if as_json:
-        document = {"format": format_name, "out": str(out), "notes": [*stated.notes, *notes]}
+        document = {"format": format_name, "out": str(out), "notes": notes}
         typer.echo(json.dumps(document, indent=2))
     elif out is not None:
         typer.echo(f"wrote {out}")
+
+
+def _summary(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A run of ekvsb, or of bench with --json.")
+    ],
+) -> None:
+    """Print what `ekvsb summary` says of a run, as JSON."""
+    source = str(file)
+    try:
+        with file.open(encoding="utf-8", errors="replace") as opened:
+            head = opened.read(_HEAD_CHARACTERS).lstrip()
+            opened.seek(0)
+            if head.startswith("["):
+                from lsmtune.programs.ekvsb_output import read_records, summarise
+
+                # Record after record: a run of any length.
+                document: dict[str, Any] = summarise(read_records(opened, source)).document()
+            else:
+                document = {"summaries": list(_of_bench(opened.read(), source))}
+    except OSError as error:
+        raise InputError(source, why=f"cannot be read: {error.strerror}") from None
+    typer.echo(json.dumps(document, indent=2))
+
+
+def _of_bench(text: str, source: str) -> Iterator[dict[str, object]]:
+    """A summary of each phase that performed operations, of each run in the document."""
+    from lsmtune.programs.ekvsb_output import summary_of_phase
+    from lsmtune.programs.output import NATIVE
+
+    for measurement in _measurements(text, source):
+        for phase in measurement.phases:
+            if phase.operations:
+                yield {
+                    "runner": measurement.runner or NATIVE,
+                    "seed": measurement.seed,
+                    "phase": phase.name,
+                    "summary": summary_of_phase(phase),
+                }
+
+
+def _measurements(text: str, source: str) -> list[Any]:
+    """The measurements of `bench --json`, with one runner or all of them."""
+    from lsmtune.model.codec import decode
+    from lsmtune.model.measurement import Measurement
+
+    try:
+        document = json.loads(text)
+        parts = document.get("runners", [document])
+        return [decode(Measurement, each) for part in parts for each in part["measurements"]]
+    except (ValueError, TypeError, KeyError, AttributeError):
+        found = text.strip()[:60] or "nothing"
+        raise InputError(source, found=found, allowed=_SUMMARY_ALLOWED) from None
 
 
 def _stated(
@@ -258,17 +323,3 @@ def _one_of(name: str, names: tuple[str, ...]) -> str:
         nearest = nearest_name(name, names)
         raise InputError("--format", found=name, allowed=", ".join(names), nearest=nearest)
     return name
-
-
-def _check_out(out: Path | None, force: bool) -> None:
-    if out is None:
-        return
-    check_file(out)
-    if out.is_file() and not force:
-        allowed = "another --out, or --force to replace it"
-        raise InputError(str(out), why="exists already", allowed=allowed)
-
-
-def _say(notes: Iterable[Any]) -> None:
-    for note in notes:
-        typer.echo(f"lsmtune: note: {note}", err=True)

@@ -14,10 +14,10 @@ from lsmtune.cli.flags import (
     DEADLINE_DEFAULT,
     DISK_DEFAULT,
     MEMORY_DEFAULT,
-    WORKLOAD_FLAG,
     DeadlineOption,
     DiskOption,
     EngineOption,
+    ForceOption,
     JsonOption,
     LibraryOption,
     MemoryOption,
@@ -30,7 +30,9 @@ from lsmtune.cli.flags import (
     limits_of,
     whole_number,
 )
+from lsmtune.cli.output import check_file, check_new, write_file
 from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.workloads.choice import WORKLOAD_FLAG
 
 if TYPE_CHECKING:
     from lsmtune.traces.summary import OnProgress, TraceSummary
@@ -87,7 +89,7 @@ _HELP = {
 }
 
 
-def register_trace_commands(group: typer.Typer) -> None:
+def register(group: typer.Typer) -> None:
     """Add the commands for traces to the `workload` group."""
     group.command(INSPECT, epilog=INSPECT_EPILOG)(_inspect)
     group.command(FIT, epilog=FIT_EPILOG)(_fit)
@@ -101,7 +103,6 @@ def _inspect(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a trace holds: operations, sizes, hot keys, reuse, and how they change."""
-    from lsmtune.cli.output import check_file
     from lsmtune.cli.workload_trace_view import summary_document, summary_lines
     from lsmtune.driver.conversation import find_driver
     from lsmtune.traces.summary import inspect_trace
@@ -145,7 +146,7 @@ def _fit(
         typer.Option("--rate", metavar="NAME", help="closed: as fast as it goes; recorded."),
     ] = CLOSED,
     html: HtmlOption = None,
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
+    force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write a small workload whose run is like a trace, and say how well it fits."""
@@ -154,8 +155,11 @@ def _fit(
     from lsmtune.report.trace import write_trace_page
     from lsmtune.traces.fit import Wishes, fit_trace
     from lsmtune.traces.summary import inspect_trace
+    from lsmtune.workloads.file import workload_text
 
-    _check_files(out, html, force=force)
+    check_new(out, "--out", force=force)
+    if html is not None:
+        check_file(html)
     if rate not in RATES:
         raise InputError("--rate", found=rate, allowed=", ".join(RATES))
     loaded = None if load_value_bytes is None else bytes_of("--load-value-bytes", load_value_bytes)
@@ -168,7 +172,8 @@ def _fit(
             ),
             wishes,
         )
-    _write_workload(out, trace, fit.workload, fit.warnings)
+    comments = (f"Fitted by lsmtune to {trace}", *fit.warnings)
+    write_file(out, workload_text(fit.workload, comments))
     if html is not None:
         write_trace_page(fit.summary, html, fit)
     if as_json:
@@ -209,9 +214,9 @@ def _replay(
 ) -> None:
     """Load a database, settle it, and perform the operations of a trace on it."""
     from lsmtune.cli.bench import Bench, measure_one, native_runner
-    from lsmtune.cli.flags import stated_workload
     from lsmtune.engines.workload_options import with_page_cache
     from lsmtune.traces.fit import replay_workload
+    from lsmtune.workloads.choice import stated_workload
 
     if speed is not None and not 0 < speed < float("inf"):
         raise InputError("--speed", found=speed, allowed="a number above 0")
@@ -222,24 +227,6 @@ def _replay(
     seeds = range(seed, seed + repeat)
     bench = Bench(config, workload, limits, seeds, directory or Path.cwd())
     measure_one(bench, native_runner(engine, library), as_json=as_json)
-
-
-def _check_files(out: Path, html: Path | None, *, force: bool) -> None:
-    from lsmtune.cli.output import check_file
-
-    check_file(out)
-    if out.is_file() and not force:
-        allowed = "another --out, or --force to replace it"
-        raise InputError(str(out), why="exists already", allowed=allowed)
-    if html is not None:
-        check_file(html)
-
-
-def _write_workload(out: Path, trace: Path, workload: Any, warnings: tuple[str, ...]) -> None:
-    from lsmtune.cli.output import write_file
-    from lsmtune.workloads.file import workload_text
-
-    write_file(out, workload_text(workload, (f"Fitted by lsmtune to {trace}", *warnings)))
 
 
 @contextmanager

@@ -7,9 +7,7 @@ from pathlib import Path
 from lsmtune.driver.messages import PROTOCOL_VERSION
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.request import Prepared, RunRequest
-from lsmtune.model.workload import PageCache, Phase, PhaseKind, Workload
-from lsmtune.workloads.distributions import distribution_document
-from lsmtune.workloads.file import doing_document, keys_document, where_given
+from lsmtune.model.workload import PageCache, PhaseKind, Workload, stated_parts
 
 Json = dict[str, object]
 
@@ -26,7 +24,7 @@ def run_request(request: RunRequest, database: Path) -> Json:
         "seed": request.seed,
         "interval_ms": request.interval_ms,
         "verify_keys": request.verify_keys,
-        **where_given(
+        **_where_given(
             load_seed=request.load_seed,
             prepared=None if request.prepared is None else _prepared(request.prepared),
             save_ledger=None if request.save_ledger is None else str(request.save_ledger),
@@ -49,7 +47,7 @@ def check_request(request: RunRequest, database: Path, acknowledged: int) -> Jso
         "workload": _workload(request.workload),
         "seed": request.seed,
         "acknowledged": acknowledged,
-        **where_given(load_seed=request.load_seed),
+        **_where_given(load_seed=request.load_seed),
     }
 
 
@@ -74,8 +72,12 @@ def inspect_request(path: Path, ranges: int, key_number: Json | None) -> Json:
         "command": "inspect_trace",
         "path": str(path),
         "ranges": ranges,
-        **where_given(key_number=key_number),
+        **_where_given(key_number=key_number),
     }
+
+
+def _where_given(**fields: object) -> Json:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def _engine(name: str, library: str | None) -> Json:
@@ -87,33 +89,14 @@ def _prepared(prepared: Prepared) -> Json:
 
 
 def _workload(workload: Workload) -> Json:
+    stated = stated_parts(workload, short=False)
+    del stated["name"]
     # Reads and writes past the page cache are options of the engine: nothing for the driver to do.
-    sizes = workload.key_sizes
-    cold = "cold" if workload.page_cache is PageCache.COLD else None
-    return {
-        "key_bytes": workload.key_bytes,
-        "value_bytes": workload.value_bytes,
-        "compression_ratio": workload.compression_ratio,
-        "num": workload.num,
-        "durability": workload.durability.value,
-        **where_given(
-            page_cache=cold,
-            keys=keys_document(workload.keys),
-            key_sizes=sizes and distribution_document(sizes),
-            databases=_where_several(workload.databases),
-            column_families=_where_several(workload.column_families),
-        ),
-        "phases": [_phase(phase) for phase in workload.phases],
-    }
-
-
-def _where_several(count: int) -> int | None:
-    return None if count == 1 else count
-
-
-def _phase(phase: Phase) -> Json:
-    named: Json = {"name": phase.name, "kind": phase.kind.value}
-    if phase.kind is PhaseKind.SETTLE:
-        return named
-    # A request says how many threads even where it is one, so that its log needs no defaults.
-    return named | {"threads": phase.threads} | doing_document(phase, distribution_document)
+    if workload.page_cache is PageCache.DIRECT:
+        del stated["page_cache"]
+    # A request says more than a file where that has the default, so that its log needs none.
+    stated["durability"] = workload.durability.value
+    for phase in stated["phases"]:
+        if phase["kind"] != PhaseKind.SETTLE.value:
+            phase.setdefault("threads", 1)
+    return stated

@@ -349,9 +349,8 @@ def _check_parameter(info: OptionInfo, source: str) -> None:
     try:
         parameter = info.parameter()
     except InputError as error:
-        field = error.field.removeprefix("space.")
-        raise InputError(
-            source, field, found=error.found, allowed=error.allowed, why=error.why
+        raise error.but(
+            source=source, field=error.field.removeprefix("space."), nearest=""
         ) from error
     for _, older in info.older_defaults:
         if not parameter.contains(older):

@@ -79,10 +79,6 @@ class CatalogueOption:
         """The default in the newest version that has the option."""
         return next(reversed(list(self.defaults.values())), None)
 
-    def default_of(self, version: str) -> str | None:
-        """The default in `version`; None when that version lacks the option or never writes it."""
-        return self.defaults.get(version)
-
     def fields(self) -> tuple[str, ...]:
         """Names of the fields when the option is a structure (`{size_ratio=1;...}`)."""
         if self.default is None or not self.default.startswith("{"):

@@ -25,7 +25,7 @@ _TAIL_LINES = 4
 _PERCENT = re.compile(r"^\[\s*(\d+)%\]")
 _PERCENT_STEP = 10
 
-# What to install where a program is missing, as Debian and Ubuntu call it.
+# What to install where a program is missing, as Debian calls it.
 _PACKAGES = {"mvn": "maven", "cmake": "cmake", "c++": "g++", "cargo": ""}
 
 

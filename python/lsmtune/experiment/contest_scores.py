@@ -14,13 +14,11 @@ from lsmtune.experiment.contest import FILE, named
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.goal import Direction, Objective
 from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.metrics import shown_in
 from lsmtune.programs.ycsb_cpp_output import YcsbPhase, parse_ycsb_log
 
 # Ratios are what teams are compared by, so a metric has to be above zero in every run.
-SCORE_METRICS = (
-    *("sustained_throughput_ops_s", "throughput_ops_s"),
-    *("latency_us_mean", "latency_us_p50", "latency_us_p95", "latency_us_p99", "latency_us_p999"),
-)
+SCORE_METRICS = shown_in("contest")
 
 
 @dataclass(frozen=True)

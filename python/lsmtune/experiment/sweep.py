@@ -9,14 +9,21 @@ from importlib import resources
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, ValidationError, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import BeforeValidator, Field, WithJsonSchema
 
 from lsmtune.engines.library import ENGINE_NAMES
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue, option_text
-from lsmtune.model.fields import OPTION_ALLOWED, LimitsModel, Option, Size, StrictModel, Version
-from lsmtune.model.files import Document, FileKind, first_problem, parse_document, read_text
+from lsmtune.model.fields import (
+    OPTION_ALLOWED,
+    Option,
+    Size,
+    StrictModel,
+    Version,
+    found_text,
+    refused,
+)
+from lsmtune.model.files import Document, FileKind, json_schema, parse_document, read_as, read_text
 from lsmtune.model.request import LIMITS_DEFAULT, SEED_MAX, Limits
 from lsmtune.workloads.stated import WORKLOAD_NAMES
 
@@ -133,14 +140,12 @@ _PARAMETER = {"type": ["number", "string"]}
 def _workload(value: object) -> object:
     parts = {"name": value} if isinstance(value, str) else value
     if not isinstance(parts, dict):
-        raise PydanticCustomError("refused", "{allowed}", {"allowed": _WORKLOAD_ALLOWED})
+        raise refused(_WORKLOAD_ALLOWED)
     for key in ("name", "label"):
         if key in parts and not isinstance(parts[key], str):
-            context = {"allowed": "text", "field": key, "found": parts[key]}
-            raise PydanticCustomError("refused", "{allowed}", context)
+            raise refused("text", key, found=found_text(parts[key]))
     if "name" not in parts:
-        context = {"allowed": ", ".join(WORKLOAD_NAMES), "field": "name", "found": None}
-        raise PydanticCustomError("refused", "{allowed}", context)
+        raise refused(", ".join(WORKLOAD_NAMES), "name", found=found_text(None))
     return parts
 
 
@@ -219,7 +224,7 @@ class SweepModel(StrictModel):
     axes: AxesModel = Field(description="a mapping with workload, options, or both")
     repeats: int = Field(default=3, ge=1, le=1000, description="rounds; 1 to 1000")
     seed: int = Field(default=1, ge=0, le=SEED_MAX, description="all randomness follows from it")
-    limits: LimitsModel = Field(default=LimitsModel(), description="when a run is killed")
+    limits: Limits = Field(default=LIMITS_DEFAULT, description="when a run is killed")
     databases: DatabasesModel = Field(
         default=DatabasesModel(), description="loaded once, copied for each run"
     )
@@ -258,29 +263,16 @@ def built_in_text(name: str) -> str:
 def parse_sweep(text: str, path: Path) -> Sweep:
     """The Sweep of a file's `text`; `path` is where the file is. Raises as `load_sweep` does."""
     document = parse_document(text, str(path), SWEEP_FILE)
-    try:
-        model = SweepModel.model_validate(document.data)
-    except ValidationError as error:
-        problem = first_problem(error, document, SweepModel)
-        raise InputError(
-            document.where(problem.field),
-            problem.field,
-            found=problem.found,
-            allowed=problem.allowed,
-            nearest=problem.nearest,
-            why=problem.why,
-        ) from None
-    return _sweep_of(model, document, path)
+    return _sweep_of(read_as(SweepModel, document), document, path)
 
 
 def sweep_json_schema() -> dict[str, Any]:
     """The JSON Schema (Draft 2020-12) of sweep files; it holds what a schema can say."""
-    schema = SweepModel.model_json_schema(mode="validation")
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    return json_schema(SweepModel)
 
 
 def _sweep_of(model: SweepModel, document: Document, path: Path) -> Sweep:
-    limits, library = model.limits, model.engine.library
+    library = model.engine.library
     return Sweep(
         name=model.name,
         engine=model.engine.name,
@@ -294,7 +286,7 @@ def _sweep_of(model: SweepModel, document: Document, path: Path) -> Sweep:
         ),
         repeats=model.repeats,
         seed=model.seed,
-        limits=Limits(limits.deadline, limits.memory, limits.disk),
+        limits=model.limits,
         databases_bytes=model.databases.size if model.databases.reuse else 0,
         place=_place(document),
         folder=path.parent,

@@ -13,6 +13,16 @@ from lsmtune.experiment.sweep import Axis, Sweep
 from lsmtune.experiment.sweep_grid import GridCell, too_short
 from lsmtune.model.config import Build, EngineIdentity, OptionValue
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, total_metric
+from lsmtune.model.metrics import (
+    BURST,
+    PHASE_METRICS,
+    PHASE_TOTAL_S,
+    RATE_MB,
+    SUSTAINED,
+    SUSTAINED_MB,
+    TOTAL_WITH_DRAIN_S,
+    shown_in,
+)
 from lsmtune.model.workload import PhaseKind
 from lsmtune.stats.intervals import (
     MINIMUM_PAIRS,
@@ -26,25 +36,10 @@ from lsmtune.stats.pareto import interaction
 
 MB = 10**6
 
-# As the driver observes them.
-_OBSERVED = (
-    *("throughput_ops_s", "sustained_throughput_ops_s", "elapsed_s", "drain_s"),
-    *("latency_us_p50", "latency_us_p99", "compactions", "compaction_read_bytes"),
-    *("compaction_write_bytes", "flushes", "flush_bytes", "write_amplification"),
-    *("space_amplification", "database_bytes", "cpu_us_per_operation", "stall_s"),
-)
-# Rates in user bytes: keys and values that were written or read, in 10^6 bytes per second.
-RATE_MB = "throughput_mb_s"
-SUSTAINED_MB = "sustained_throughput_mb_s"
-PHASE_TOTAL_S = "phase_with_drain_s"
-TOTAL_S = "total_with_drain_s"
-METRICS = (*_OBSERVED, RATE_MB, SUSTAINED_MB, PHASE_TOTAL_S, TOTAL_S)
-
+METRICS = shown_in("sweep")
+_OBSERVED = tuple(name for name in METRICS if name in PHASE_METRICS)
 # Rates and times, which are compared with the first cell; the rest may be zero or is a count.
-RATIOS = (
-    *("sustained_throughput_ops_s", SUSTAINED_MB, "throughput_ops_s", RATE_MB),
-    *("latency_us_p99", PHASE_TOTAL_S),
-)
+RATIOS = shown_in("sweep_ratio")
 
 
 def metrics_of(measurement: Measurement, phase: PhaseMeasurement) -> dict[str, float]:
@@ -62,7 +57,7 @@ def metrics_of(measurement: Measurement, phase: PhaseMeasurement) -> dict[str, f
         found[PHASE_TOTAL_S] = phase.elapsed_s + phase.drain_s
         if moved > 0 and phase.elapsed_s > 0:
             found[SUSTAINED_MB] = moved / MB / (phase.elapsed_s + phase.drain_s)
-    found[TOTAL_S] = total_metric(measurement, TOTAL_S)
+    found[TOTAL_WITH_DRAIN_S] = total_metric(measurement, TOTAL_WITH_DRAIN_S)
     return {name: float(value) for name in METRICS if (value := found.get(name)) is not None}
 
 
@@ -71,7 +66,7 @@ def metrics_of(measurement: Measurement, phase: PhaseMeasurement) -> dict[str, f
 
 # What decides which cell is the best one, and what the plots show: the first of these that the
 # cells have. Programs of others' do not tell what is sustained.
-RATES = ("sustained_throughput_ops_s", "throughput_ops_s")
+RATES = (SUSTAINED, BURST)
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import platform
 from pathlib import Path
 
@@ -14,7 +15,6 @@ from lsmtune.machine.host import (
     clock_source,
     cores_present,
     governors,
-    load_average,
     processor_name,
 )
 from lsmtune.units import format_bytes
@@ -26,7 +26,7 @@ def machine_facts(folder: Path, root: Path = ROOT) -> dict[str, str]:
     `folder` is where the study's databases are made.
     """
     mount = mount_of(folder.resolve(), root)
-    limit, quota, load = memory_limit(root), cpu_limit(root), load_average(root)
+    limit, quota = memory_limit(root), cpu_limit(root)
     facts = {
         "processor": processor_name(root),
         "processors": str(cores_present()),
@@ -37,6 +37,6 @@ def machine_facts(folder: Path, root: Path = ROOT) -> dict[str, str]:
         "filesystem": None if mount is None else f"{mount.filesystem} on {mount.device}",
         "kernel": platform.release(),
         "clock source": clock_source(root),
-        "load average at the start": None if load is None else f"{load:.2f}",
+        "load average at the start": f"{os.getloadavg()[0]:.2f}",
     }
     return {name: value for name, value in facts.items() if value is not None}

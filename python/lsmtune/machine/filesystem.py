@@ -1,4 +1,4 @@
-"""The filesystem that holds a folder, and the device below it."""
+"""The filesystem that holds a folder, its device, and whether its files can miss the page cache."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ _REMOTE = ("nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs", "fuse.sshfs", "ceph"
 # barriers and journal modes of ext4(5).
 _COSTLY = ("sync", "dirsync", "data=journal")
 _UNSAFE = ("nobarrier", "barrier=0")
+_FILE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True)
@@ -72,28 +73,17 @@ def mount_of(path: Path, root: Path = ROOT) -> Mount | None:
     return best
 
 
-def free_bytes(directory: Path) -> int:
-    """Bytes that this user may still write into the filesystem of `directory`."""
-    found = os.statvfs(directory)
-    return found.f_bavail * found.f_frsize
-
-
 def _rotational(number: str, root: Path) -> bool | None:
     """Whether the block device `major:minor` turns; a partition asks its disk."""
     folder = (root / "sys/dev/block" / number).resolve()
-    for place in (folder, folder.parent):
-        found = number_of(place / "queue/rotational")
-        if found is not None:
-            return found != 0
+    for device in (folder, folder.parent):
+        rotational = number_of(device / "queue/rotational")
+        if rotational is not None:
+            return rotational != 0
     return None
 
 
-# ----------
-# Whether files of a folder can be kept out of the page cache, found by trying it on one.
-#
-# The file has no name (`O_TMPFILE`, where the filesystem knows it), so nothing can be left behind.
-
-_FILE_BYTES = 1 << 20
+# --- whether files can be kept out of the page cache: found out by trying it on one
 
 
 @dataclass(frozen=True)
@@ -107,7 +97,8 @@ class PageCacheUse:
 def page_cache_use(directory: Path) -> PageCacheUse:
     """What can be done in `directory`, which this user can write to.
 
-    Raises OSError when no file can be made there, as on a full disk.
+    The file that it is tried on has no name (`O_TMPFILE`, where the filesystem knows it), so that
+    nothing can be left behind. Raises OSError when no file can be made there, as on a full disk.
     """
     with tempfile.TemporaryFile(dir=directory) as file:
         return PageCacheUse(_cold_obstacle(file.fileno()), _direct_obstacle(file.fileno()))

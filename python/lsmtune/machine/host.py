@@ -1,18 +1,19 @@
-"""What the kernel says in small files below /proc and /sys; None is what it does not say.
+"""What the kernel says of processors in small files below /proc and /sys, where psutil does not.
 
-Every reader of this room takes the folder that stands for `/`, so that tests can hand it a made-up
-machine.
+None is what the kernel does not say. Every reader of this room takes the folder that stands for
+`/`, so that tests can hand it a made-up machine.
 """
 
 from __future__ import annotations
 
-import math
 import os
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path("/")
+RESOURCES = ("cpu", "io", "memory")
+_CPU = "sys/devices/system/cpu"
+_SOME = re.compile(r"^some .*?\bavg60=(\d+(?:\.\d+)?)", re.M)
 
 
 def text_of(path: Path) -> str | None:
@@ -36,20 +37,6 @@ def field_of(path: Path, name: str) -> int | None:
         if len(words) == 2 and words[0] == name and words[1].isdecimal():
             return int(words[1])
     return None
-
-
-# ----------
-# Processors: how many may be used, how they are clocked, and who else takes their time.
-
-_CPU = "sys/devices/system/cpu"
-
-
-@dataclass(frozen=True)
-class CpuTimes:
-    """Ticks since boot over all processors: stolen by the host, and in all."""
-
-    steal: int
-    total: int
 
 
 def cores_usable() -> int:
@@ -88,40 +75,11 @@ def clock_source(root: Path = ROOT) -> str | None:
     return text_of(root / "sys/devices/system/clocksource/clocksource0/current_clocksource")
 
 
-def load_average(root: Path = ROOT) -> float | None:
-    """Runnable and waiting threads, averaged over a minute."""
-    words = (text_of(root / "proc/loadavg") or "").split()
-    return float(words[0]) if words else None
-
-
-def cpu_times(root: Path = ROOT) -> CpuTimes | None:
-    """Processor time so far. Fields as in proc(5): steal is the eighth; guest is in user."""
-    for line in (text_of(root / "proc/stat") or "").splitlines():
-        words = line.split()
-        if words[:1] == ["cpu"] and len(words) >= 9:
-            ticks = [int(word) for word in words[1:9]]
-            return CpuTimes(ticks[7], sum(ticks))
-    return None
-
-
-def steal_share(before: CpuTimes, after: CpuTimes) -> float:
-    """The share of processor time between two readings that the host took; NaN for no time."""
-    total = after.total - before.total
-    return (after.steal - before.steal) / total if total > 0 else math.nan
-
-
-# ----------
-# How much programs wait for what they share: the kernel's pressure stall information.
-
-RESOURCES = ("cpu", "io", "memory")
-_SOME = re.compile(r"^some .*?\bavg60=(\d+(?:\.\d+)?)", re.M)
-
-
 def waiting_share(resource: str, root: Path = ROOT) -> float | None:
     """The share of the last minute in which some program waited for one of RESOURCES.
 
     From /proc/pressure (Linux kernel documentation, `accounting/psi.rst`); None where the kernel
     does not account for it.
     """
-    found = _SOME.search(text_of(root / "proc/pressure" / resource) or "")
-    return None if found is None else float(found[1]) / 100.0
+    average = _SOME.search(text_of(root / "proc/pressure" / resource) or "")
+    return None if average is None else float(average[1]) / 100.0

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+import math
+from collections.abc import Callable
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
-from lsmtune.model.request import LIMITS_DEFAULT
 from lsmtune.units import (
     BYTES_ALLOWED,
     UnitError,
-    format_bytes,
-    format_duration,
     is_size_text,
     option_text_allowed,
     option_value,
@@ -21,6 +21,8 @@ from lsmtune.units import (
     parse_duration,
     parse_share,
 )
+
+T = TypeVar("T")
 
 WHOLE_ALLOWED = "a whole number, or a size such as 4MiB"
 DURATION_ALLOWED = "a time above 0, largest unit first (1h30m, 90s, 500ms), or a number of seconds"
@@ -52,9 +54,51 @@ _DURATION_SCHEMA = {
 _OPTION_SCHEMA = {"type": ["string", "number", "boolean"]}
 
 
-def refused(allowed: str) -> PydanticCustomError:
-    """What a validator raises for a value that is not one of what is `allowed`."""
-    return PydanticCustomError("refused", "{allowed}", {"allowed": allowed})
+class _AsWritten:
+    """A found value that is shown without quotes."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    def __str__(self) -> str:
+        return self._text
+
+
+def found_text(value: object) -> object:
+    """`value` as its writer would name it: `true`, not `True`; `nothing`, not `None`."""
+    if value is None:
+        return _AsWritten("nothing")
+    if isinstance(value, bool):
+        return _AsWritten(str(value).lower())
+    if isinstance(value, dict):
+        return _AsWritten("a mapping")
+    return _AsWritten("a list") if isinstance(value, list) else value
+
+
+STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
+
+
+def refused(
+    allowed: str, field: str = "", *, found: object = None, nearest: str = "", why: str = ""
+) -> PydanticCustomError:
+    """What a validator raises for a value, or for a `field` in it, that is not `allowed`.
+
+    Without `found` and `why`, the value is what was found.
+    """
+    error = InputError("", field, found=found, allowed=allowed, nearest=nearest, why=why)
+    return PydanticCustomError("refused", "{error}", {"error": error})
+
+
+def refusing(read: Callable[[object], T]) -> Callable[[object], T]:
+    """`read` as a validator: what it raises becomes an error at the field that it names."""
+
+    def validate(value: object) -> T:
+        try:
+            return read(value)
+        except InputError as error:
+            raise PydanticCustomError("refused", "{error}", {"error": error}) from None
+
+    return validate
 
 
 def _version(value: object) -> object:
@@ -127,15 +171,14 @@ def _config(value: object) -> object:
 
 def _named_option(name: str, value: object) -> OptionValue:
     """As `_option`, its errors at the option within the mapping."""
+    shown = found_text(value)
     try:
         return _option(value)
     except PydanticCustomError as error:
-        context = {**(error.context or {}), "field": name, "found": value}
-        raise PydanticCustomError("refused", "{allowed}", context) from None
+        allowed = (error.context or {})["error"].allowed
+        raise refused(allowed, name, found=shown) from None
     except UnitError as error:
-        context = {"allowed": error.allowed, "nearest": error.nearest}
-        context |= {"field": name, "found": value}
-        raise PydanticCustomError("refused", "{allowed}", context) from None
+        raise refused(error.allowed, name, found=shown, nearest=error.nearest) from None
 
 
 def _names(value: object) -> object:
@@ -194,24 +237,60 @@ ConfigFields = Annotated[
 Names = Annotated[list[str], BeforeValidator(_names)]
 
 
+def described(description: str, *, omitted: object = ..., **bounds: Any) -> Any:
+    """What a field is or may be, for errors and the JSON Schema, and its bounds as pydantic's.
+
+    `omitted`: the value, its default, that leaves the field out of a document.
+    """
+    if omitted is not ...:
+        bounds["exclude_if"] = lambda value: value == omitted
+    return Field(description=description, **bounds)
+
+
 class StrictModel(BaseModel):
     """No unknown fields, no conversions between types, no change after reading."""
 
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True)
+    model_config = STRICT
 
 
-class LimitsModel(StrictModel):
-    """When a run is killed."""
+COUNT_MAX = 2**53  # the largest whole number that every JSON reader keeps exactly
 
-    deadline: Duration = Field(
-        default=LIMITS_DEFAULT.deadline_s,
-        description=f"time for one run; {format_duration(LIMITS_DEFAULT.deadline_s)}",
-    )
-    memory: Size = Field(
-        default=LIMITS_DEFAULT.memory_bytes,
-        description=f"resident memory of one run; {format_bytes(LIMITS_DEFAULT.memory_bytes)}",
-    )
-    disk: Size = Field(
-        default=LIMITS_DEFAULT.disk_bytes,
-        description=f"disk space of one run; {format_bytes(LIMITS_DEFAULT.disk_bytes)}",
-    )
+
+def read_number(value: object) -> int | float:
+    """A finite number, also as text. Raises ValueError."""
+    typed = option_value(value) if isinstance(value, str) else value
+    if isinstance(typed, bool) or not isinstance(typed, int | float) or not math.isfinite(typed):
+        raise ValueError(value)
+    return typed
+
+
+def read_count(low: int, high: int) -> Callable[[object], int]:
+    """A reader of whole numbers from `low` to `high`, which raises ValueError."""
+
+    def read(value: object) -> int:
+        number = read_number(value)
+        if number != int(number) or not low <= number <= high:
+            raise ValueError(value)
+        return int(number)
+
+    return read
+
+
+def read_size(low: int, high: int) -> Callable[[object], int]:
+    """A reader of sizes from `low` to `high` bytes, which raises ValueError."""
+
+    def read(value: object) -> int:
+        size = parse_bytes(value)
+        if not low <= size <= high:
+            raise ValueError(value)
+        return size
+
+    return read
+
+
+def read_fraction(value: object) -> float:
+    """A number from 0 to 1. Raises ValueError."""
+    number = float(read_number(value))
+    if not 0 <= number <= 1:
+        raise ValueError(value)
+    return number

@@ -1,4 +1,4 @@
-"""A YAML file read strictly: data, and the line of every field.
+"""A YAML file that people write, read strictly: its data, the line of every field, its type.
 
 Stricter than YAML 1.1, where `no` and `off` are booleans, `010` is eight, a key given twice counts
 once, and an alias can make ten lines into a billion. Here only true and false are booleans, numbers
@@ -7,21 +7,36 @@ are decimal, and repeated keys, anchors, aliases and tags are errors.
 
 from __future__ import annotations
 
+import json
 import math
 import re
 import stat
-from collections.abc import Mapping
-from dataclasses import dataclass
+import types
+from dataclasses import InitVar, dataclass, is_dataclass
 from pathlib import Path
-from types import MappingProxyType
-from typing import Any, get_args
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    NamedTuple,
+    TypeVar,
+    Union,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import yaml
 from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from lsmtune.errors import InputError, nearest_name
+from lsmtune.model.codec import adapter
+from lsmtune.model.fields import found_text
 from lsmtune.units import UnitError
+
+Model = TypeVar("Model")
 
 FILE_BYTES_MAX = 2**20
 _DEPTH_MAX = 20
@@ -68,6 +83,10 @@ class Document:
             cut = max(field.rfind("."), field.rfind("["))
             field = field[:cut] if cut > 0 else ""
         return f"{self.source}:{self.lines[field]}" if field else self.source
+
+    def located(self, error: InputError) -> InputError:
+        """`error` of a field of this file, with its line."""
+        return error.but(source=self.where(error.field))
 
 
 def read_text(path: Path, kind: FileKind = STUDY_FILE) -> str:
@@ -215,14 +234,12 @@ def _scalar(node: yaml.Node) -> str | int | float | bool | None:
     return text
 
 
-# ----------
-# pydantic's validation errors as the project's one-line `InputError`.
-
-Place = tuple[int | str, ...]
+# --- From the file's data to a type, and from pydantic's errors to the one line of an InputError.
 
 _ALLOWED = {
     "bool_type": "true or false",
     "dict_type": "a mapping of fields",
+    "dataclass_type": "a mapping of fields",
     "float_type": "a number",
     "int_from_float": "a whole number",
     "int_type": "a whole number",
@@ -231,6 +248,7 @@ _ALLOWED = {
     "model_attributes_type": "a mapping of fields",
     "string_too_short": "text that is not empty",
     "string_type": "text",
+    "tuple_type": "a list",
 }
 _BOUNDS = {
     "greater_than": ("more than {}", "gt"),
@@ -239,108 +257,112 @@ _BOUNDS = {
     "less_than_equal": ("at most {}", "le"),
     "string_too_long": ("at most {} characters", "max_length"),
 }
+# These stand in the file one level higher than in the type: `space.<name>`.
+_INLINE = ["space", "parameters"]
 
 
-class _AsWritten:
-    """A found value that is shown without quotes."""
+class _Field(NamedTuple):
+    """A field of a type, and what a file may say there in a few words."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def __str__(self) -> str:
-        return self._text
+    hint: Any
+    description: str
 
 
-def first_problem(
-    error: ValidationError,
-    document: Document,
-    root: type[BaseModel],
-    parameters: Mapping[str, type[BaseModel]] = MappingProxyType({}),
-) -> InputError:
-    """The problem nearest to the start of the file, as an `InputError` without its line.
+def read_as(kind: type[Model], document: Document) -> Model:
+    """The `kind` that `document` states.
 
-    `root` is the model that refused the file; `parameters` are the models of a space's parameters
-    by their type.
+    Raises `InputError` with the line of the problem that is nearest to the start of the file.
     """
+    try:
+        # As JSON, because pydantic's strict mode takes texts for enumerations there, and mappings
+        # for dataclasses.
+        made: Model = adapter(kind).validate_json(json.dumps(document.data))
+    except ValidationError as error:
+        raise document.located(first_problem(error, document, kind)) from None
+    return made
+
+
+def first_problem(error: ValidationError, document: Document, kind: type[Any]) -> InputError:
+    """The problem nearest to the start of `document`, which is no `kind`, without its line."""
     details = error.errors(include_url=False)
-    return min(
-        (_problem(detail, document.source, root, parameters) for detail in details),
-        key=lambda problem: document.lines.get(problem.field, 0),
-    )
+    problems = (_problem(detail, document.source, kind) for detail in details)
+    return min(problems, key=lambda problem: document.lines.get(problem.field, 0))
 
 
-def found_text(value: object) -> object:
-    """`value` as its writer would name it: `true`, not `True`; `nothing`, not `None`."""
-    if value is None:
-        return _AsWritten("nothing")
-    if isinstance(value, bool):
-        return _AsWritten(str(value).lower())
-    if isinstance(value, dict):
-        return _AsWritten("a mapping")
-    return _AsWritten("a list") if isinstance(value, list) else value
+def json_schema(kind: type[Any]) -> dict[str, Any]:
+    """The JSON Schema (Draft 2020-12) of files that state a `kind`."""
+    schema = adapter(kind).json_schema(mode="validation")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
 
 
-def _problem(
-    detail: ErrorDetails,
-    source: str,
-    root: type[BaseModel],
-    parameters: Mapping[str, type[BaseModel]],
-) -> InputError:
-    place = _without_key_mark(detail["loc"])
-    field, kind, found = _dotted(_without_tag(place)), detail["type"], detail["input"]
-    if kind in ("union_tag_not_found", "union_tag_invalid"):
-        return _type_problem(field, found, source, parameters)
-    if kind == "missing":
-        return InputError(
-            source, field, why="missing", allowed=_description(place, root, parameters)
-        )
-    if kind == "extra_forbidden":
-        known = list(_model(place[:-1], root, parameters).model_fields)
-        nearest = nearest_name(str(place[-1]), known)
+def fields_of(kind: Any) -> dict[str, _Field]:
+    """The fields of a pydantic model or dataclass, by their names in files; empty for others."""
+    if isinstance(kind, type) and issubclass(kind, BaseModel):
+        return {
+            info.alias or name: _Field(info.annotation, info.description or "")
+            for name, info in kind.model_fields.items()
+        }
+    if not is_dataclass(kind):
+        return {}
+    fields = {}
+    for name, hint in get_type_hints(kind, include_extras=True).items():
+        plain = hint.type if isinstance(hint, InitVar) else hint
+        infos = [item for item in get_args(plain)[1:] if isinstance(item, FieldInfo)]
+        if infos:
+            fields[infos[-1].alias or name] = _Field(plain, infos[-1].description or "")
+    return fields
+
+
+def _problem(detail: ErrorDetails, source: str, kind: type[Any]) -> InputError:
+    place = detail["loc"]
+    if place and place[-1] == "[key]":  # pydantic's own word, where a mapping's key is wrong
+        place = place[:-1]
+    parts, owner, hint = _located(place, kind)
+    field, problem, found = _dotted(parts), detail["type"], detail["input"]
+    if problem in ("union_tag_not_found", "union_tag_invalid"):
+        return _tag_problem(field, found, source, hint, detail["ctx"]["discriminator"].strip("'"))
+    known = fields_of(owner)
+    description = known[str(parts[-1])].description if parts and str(parts[-1]) in known else ""
+    if problem == "missing":
+        return InputError(source, field, why="missing", allowed=description)
+    if problem in ("extra_forbidden", "unexpected_keyword_argument"):
+        nearest = nearest_name(str(parts[-1]), known)
         allowed = ", ".join(known)
         return InputError(source, field, why="unknown field", allowed=allowed, nearest=nearest)
-    allowed, nearest = _allowed(detail, root, parameters)
-    context = detail.get("ctx", {})
-    if "field" in context:
-        field, found = f"{field}.{context['field']}", context["found"]
+    error = detail.get("ctx", {}).get("error")
+    if isinstance(error, InputError):
+        inner = error.field.lstrip(".")
+        within = f"{field}.{inner}".replace(".[", "[") if inner else field
+        shown = error.found if error.found is not None or error.why else found_text(found)
+        return error.but(source=source, field=within, found=shown)
+    allowed, nearest = _allowed(detail, description)
     return InputError(source, field, found=found_text(found), allowed=allowed, nearest=nearest)
 
 
-def _without_key_mark(place: tuple[int | str, ...]) -> tuple[int | str, ...]:
-    """Where a mapping's key is wrong, pydantic adds a part of its own."""
-    return place[:-1] if place and place[-1] == "[key]" else place
-
-
-def _type_problem(
-    field: str, found: object, source: str, parameters: Mapping[str, type[BaseModel]]
-) -> InputError:
-    """The problem of a parameter of which the `type` is absent or unknown."""
-    allowed = ", ".join(parameters)
+def _tag_problem(field: str, found: object, source: str, hint: Any, tag: str) -> InputError:
+    """The problem of a mapping in which `tag`, which says what it is, is absent or unknown."""
     if not isinstance(found, dict):
         return InputError(source, field, found=found_text(found), allowed="a mapping of fields")
-    if "type" not in found:
-        return InputError(source, f"{field}.type", why="missing", allowed=allowed)
-    kind = found["type"]
+    tags = [name for member in _members(hint) for name in _tags(member)]
+    allowed = ", ".join(tags)
+    if tag not in found:
+        return InputError(source, f"{field}.{tag}", why="missing", allowed=allowed)
     return InputError(
         source,
-        f"{field}.type",
-        found=found_text(kind),
+        f"{field}.{tag}",
+        found=found_text(found[tag]),
         allowed=allowed,
-        nearest=nearest_name(str(kind), parameters),
+        nearest=nearest_name(str(found[tag]), tags),
     )
 
 
-def _allowed(
-    detail: ErrorDetails, root: type[BaseModel], parameters: Mapping[str, type[BaseModel]]
-) -> tuple[str, str]:
+def _allowed(detail: ErrorDetails, description: str) -> tuple[str, str]:
     """What is allowed, and the nearest right spelling if there is one."""
     kind, context = detail["type"], detail.get("ctx", {})
     unit_error = context.get("error")
     if isinstance(unit_error, UnitError):
         return unit_error.allowed, unit_error.nearest
-    if kind == "refused":
-        return str(context["allowed"]), str(context.get("nearest", ""))
-    if kind == "literal_error":
+    if kind in ("literal_error", "enum"):
         expected = [a or b for a, b in re.findall(r"'([^']*)'|(\d+)", context["expected"])]
         found = str(detail["input"])
         if found in expected:
@@ -349,53 +371,55 @@ def _allowed(
     if kind in _BOUNDS:
         text, key = _BOUNDS[kind]
         return text.format(context[key]), ""
-    return _ALLOWED.get(kind) or _description(detail["loc"], root, parameters) or detail["msg"], ""
+    return _ALLOWED.get(kind) or description or detail["msg"], ""
 
 
-_PARAMETERS = ("space", "parameters")
+def _located(place: tuple[int | str, ...], kind: Any) -> tuple[list[int | str], Any, Any]:
+    """Where `place` lies in the file, the type whose field that is, and what is expected there.
 
-
-_COMMAND = ("runner", "command")
-
-
-def _without_tag(place: Place) -> Place:
-    """Without what pydantic puts into a location and the file does not have.
-
-    `parameters` and the type of a parameter; which kind of element an argument is no example of.
+    Where a value may be of several types, pydantic adds the one that it tried; the file has no
+    such part.
     """
-    if place[:2] == _COMMAND:
-        return tuple(part for part in place if part in _COMMAND or isinstance(part, int))
-    return ("space", *place[2:3], *place[4:]) if place[:2] == _PARAMETERS else place
-
-
-def _dotted(place: Place) -> str:
-    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in place]
-    return "".join(parts).removeprefix(".")
-
-
-def _description(
-    place: Place, root: type[BaseModel], parameters: Mapping[str, type[BaseModel]]
-) -> str:
-    field = _model(place[:-1], root, parameters).model_fields.get(str(place[-1]))
-    return (field.description if field is not None else None) or ""
-
-
-def _model(
-    place: Place, root: type[BaseModel], parameters: Mapping[str, type[BaseModel]]
-) -> type[BaseModel]:
-    """The innermost model at `place`."""
-    model = root
-    if place[:2] == _PARAMETERS and len(place) > 3:
-        model, place = parameters[str(place[3])], place[4:]
+    parts: list[int | str] = []
+    owner, hint = kind, kind
     for part in place:
-        field = model.model_fields.get(str(part))
-        inner = _model_within(field.annotation) if field is not None else None
-        model = inner or model
-    return model
+        members = _members(hint)
+        if len(members) > 1 and not isinstance(part, int):
+            lists = [member for member in members if get_origin(member) is list]
+            hint = next((m for m in members if part in _tags(m)), lists[0] if lists else hint)
+            continue
+        parts.append(part)
+        (hint,) = members[:1]
+        inner = get_args(hint)
+        if get_origin(hint) in (list, tuple):
+            hint = inner[0]
+        elif inner:
+            hint = inner[1]
+        elif fields_of(hint):
+            owner = hint
+            hint = fields_of(hint)[str(part)].hint if str(part) in fields_of(hint) else hint
+    if parts[: len(_INLINE)] == _INLINE and len(parts) > len(_INLINE):
+        parts[: len(_INLINE)] = _INLINE[:1]
+    return parts, owner, hint
 
 
-def _model_within(annotation: Any) -> type[BaseModel] | None:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return annotation
-    found = (_model_within(argument) for argument in get_args(annotation))
-    return next((model for model in found if model is not None), None)
+def _members(hint: Any) -> list[Any]:
+    """The types that `hint` allows, without None."""
+    if get_origin(hint) is Annotated:
+        return _members(get_args(hint)[0])
+    if get_origin(hint) in (Union, types.UnionType):
+        return [m for arm in get_args(hint) if arm is not type(None) for m in _members(arm)]
+    return [hint]
+
+
+def _tags(kind: Any) -> tuple[str, ...]:
+    """The words that tell `kind` from its alternatives: those of its fields with one word alone."""
+    hints = [field.hint for field in fields_of(kind).values()]
+    plain = [get_args(hint)[0] if get_origin(hint) is Annotated else hint for hint in hints]
+    literals = [get_args(hint) for hint in plain if get_origin(hint) is Literal]
+    return tuple(words[0] for words in literals if len(words) == 1)
+
+
+def _dotted(parts: list[int | str] | list[str]) -> str:
+    dotted = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts]
+    return "".join(dotted).removeprefix(".")

@@ -1,6 +1,6 @@
 """An Objective: a pure function from a Measurement to a value with a direction.
 
-Its metric is one of a phase or of the whole run (`METRICS`), or a name that a program of the
+Its metric is one of a phase or of the whole run (`model.metrics`), or a name that a program of the
 user's own reported.
 """
 
@@ -8,15 +8,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from enum import StrEnum
 
-from lsmtune.model.measurement import (
+from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, total_metric
+from lsmtune.model.metrics import (
+    DEFAULT_METRIC,
+    HIGHER_IS_BETTER,
+    PHASE_METRICS,
+    SHORT_NAMES,
     TOTAL_METRICS,
-    Measurement,
-    Outcome,
-    PhaseMeasurement,
-    total_metric,
 )
 from lsmtune.model.workload import Workload
 
@@ -28,19 +29,6 @@ class Direction(StrEnum):
     MINIMIZE = "minimize"
 
 
-HIGHER_IS_BETTER = frozenset({"throughput_ops_s", "sustained_throughput_ops_s"})
-_NOT_METRICS = frozenset(
-    {"name", "kind", "operation", "threads", "cut_short", "latencies", "intervals"}
-    | {"started_unix_us", "finished_unix_us", "operations", "keys_found", "keys_missing"}
-    | {"slices", "levels", "files_per_level", "bytes_per_level", "steal_s"}
-    | {"page_cache_cached_share", "operations_by_type", "replay"}
-)
-PHASE_METRICS = tuple(f.name for f in fields(PhaseMeasurement) if f.name not in _NOT_METRICS)
-METRICS = (*PHASE_METRICS, *TOTAL_METRICS)
-# What a constraint may call a metric for short.
-SHORT_NAMES = {"db_bytes": "database_bytes"}
-
-
 def default_direction(metric: str) -> Direction:
     """The direction in which `metric` is better unless the user says otherwise."""
     return Direction.MAXIMIZE if metric in HIGHER_IS_BETTER else Direction.MINIMIZE
@@ -50,7 +38,7 @@ def default_direction(metric: str) -> Direction:
 class Objective:
     """`metric` of the measure phase named `phase`; without a name, of the only or last one."""
 
-    metric: str = "sustained_throughput_ops_s"
+    metric: str = DEFAULT_METRIC
     direction: Direction = Direction.MAXIMIZE
     phase: str | None = None
 

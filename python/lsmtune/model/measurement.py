@@ -8,6 +8,7 @@ from enum import StrEnum
 
 from lsmtune.errors import InputError
 from lsmtune.model.config import EngineIdentity
+from lsmtune.model.metrics import TOTAL_ELAPSED_S, TOTAL_METRICS
 
 
 class Outcome(StrEnum):
@@ -24,8 +25,18 @@ class Outcome(StrEnum):
     CANCELLED = "cancelled"
 
 
+@dataclass(frozen=True, kw_only=True)
+class Percentiles:
+    """Latency percentiles in microseconds: the driver's, each with an entry in `model.metrics`."""
+
+    latency_us_p50: float | None = None
+    latency_us_p95: float | None = None
+    latency_us_p99: float | None = None
+    latency_us_p999: float | None = None
+
+
 @dataclass(frozen=True)
-class Latency:
+class Latency(Percentiles):
     """Latency of one operation type, in microseconds, and the whole HDR histogram in ns.
 
     Percentiles are None, and the histogram is empty, where a program of others' does not tell.
@@ -33,10 +44,6 @@ class Latency:
 
     count: int
     latency_us_mean: float
-    latency_us_p50: float | None
-    latency_us_p95: float | None
-    latency_us_p99: float | None
-    latency_us_p999: float | None
     latency_us_max: float
     histogram_ns_base64: str = ""
 
@@ -92,7 +99,7 @@ class ReplayReport:
 
 
 @dataclass(frozen=True)
-class PhaseMeasurement:
+class PhaseMeasurement(Percentiles):
     """What one phase observed. `latency_us_*` are those of the phase's own operation type.
 
     What the runner cannot tell is None: a program of others' knows nothing of the drain after its
@@ -116,10 +123,6 @@ class PhaseMeasurement:
     started_unix_us: int
     finished_unix_us: int
     latency_us_mean: float | None = None
-    latency_us_p50: float | None = None
-    latency_us_p95: float | None = None
-    latency_us_p99: float | None = None
-    latency_us_p999: float | None = None
     latency_us_max: float | None = None
     latencies: Mapping[str, Latency] = field(default_factory=dict)
     intervals: tuple[Interval, ...] = ()
@@ -234,12 +237,6 @@ class Measurement:
     runner: str = ""
 
 
-# ----------
-# Metrics of a whole run: sums over its measure phases, for workloads that have several.
-
-TOTAL_METRICS = ("total_elapsed_s", "total_with_drain_s")
-
-
 def total_metric(measurement: Measurement, metric: str) -> float | None:
     """One of TOTAL_METRICS, in seconds; None for another name, a run without measure phases, and
     where one of them does not tell.
@@ -252,7 +249,7 @@ def total_metric(measurement: Measurement, metric: str) -> float | None:
     if metric not in TOTAL_METRICS or not measured:
         return None
     elapsed_s = sum(phase.elapsed_s for phase in measured)
-    if metric == "total_elapsed_s":
+    if metric == TOTAL_ELAPSED_S:
         return elapsed_s
     drains_s = [phase.drain_s for phase in measured if phase.drain_s is not None]
     return elapsed_s + sum(drains_s) if len(drains_s) == len(measured) else None

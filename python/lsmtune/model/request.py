@@ -5,8 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
+from typing import Annotated
 
 from lsmtune.model.config import Config, EngineIdentity
+from lsmtune.model.fields import STRICT, Duration, Size, described
 from lsmtune.model.workload import Workload
 
 
@@ -44,15 +46,19 @@ def slices_for(measure_s: float) -> int:
 
 @dataclass(frozen=True)
 class Limits:
-    """When a run is killed: wall seconds, resident bytes, bytes under the run's folder."""
+    """When a run is killed."""
 
-    deadline_s: float
-    memory_bytes: int
-    disk_bytes: int
+    __pydantic_config__ = STRICT
+
+    deadline_s: Annotated[Duration, described("time for one run; 10m", alias="deadline")] = 600.0
+    memory_bytes: Annotated[Size, described("resident memory of one run; 4GiB", alias="memory")] = (
+        4 << 30
+    )
+    disk_bytes: Annotated[Size, described("disk space of one run; 20GiB", alias="disk")] = 20 << 30
 
 
 # What a run may take unless the user says otherwise.
-LIMITS_DEFAULT = Limits(deadline_s=600.0, memory_bytes=4 * 2**30, disk_bytes=20 * 2**30)
+LIMITS_DEFAULT = Limits()
 
 SEED_MAX = 2**53 - 1  # the largest whole number that every JSON reader keeps exactly
 TRIALS_MAX = 1_000_000  # of a study

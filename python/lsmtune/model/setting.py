@@ -42,6 +42,28 @@ class Setting:
     read: Reader
 
 
+def whole_setting(name: str, default: int, description: str, low: int, high: int) -> Setting:
+    """A setting of the whole numbers from `low` to `high`."""
+    allowed = f"a whole number from {low} to {high}"
+    return Setting(name, default, description, allowed, whole_number(low, high))
+
+
+def real_setting(
+    name: str,
+    default: float,
+    description: str,
+    low: float,
+    high: float = math.inf,
+    *,
+    low_excluded: bool = False,
+) -> Setting:
+    """A setting of the finite numbers from `low` to `high`; with `low_excluded`, above `low`."""
+    end = "" if high == math.inf else f", at most {high:g}" if low_excluded else f" to {high:g}"
+    allowed = f"a number {'above' if low_excluded else 'from'} {low:g}{end}"
+    reader = real_number(low, high, low_excluded=low_excluded)
+    return Setting(name, default, description, allowed, reader)
+
+
 @dataclass(frozen=True)
 class Settings:
     """Complete and checked settings by name, each taken as the type that its reader returned.

@@ -1,10 +1,88 @@
-"""A Workload: a list of phases on one database, as the driver performs it."""
+"""A Workload: a list of phases on one database, as files state it and the driver performs it.
+
+The types are what workload files are read as, what is written of a workload in a file and in the
+driver's request, and the JSON Schema of the file. The words are the driver's
+(`protocol/request.schema.json`). What only makes sense across fields, `workloads.file` checks.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass, field
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import (
+    BeforeValidator,
+    Discriminator,
+    Field,
+    GetCoreSchemaHandler,
+    GetPydanticSchema,
+    PlainSerializer,
+    PlainValidator,
+    SerializerFunctionWrapHandler,
+    WithJsonSchema,
+    WrapSerializer,
+)
+from pydantic_core import CoreSchema, core_schema
+
+from lsmtune.errors import InputError
+from lsmtune.model.codec import adapter
+from lsmtune.model.distribution import (
+    KEY_DISTRIBUTIONS,
+    SIZE_DISTRIBUTIONS,
+    Distribution,
+    KeyDistribution,
+    SizeDistribution,
+)
+from lsmtune.model.fields import (
+    DURATION_ALLOWED,
+    STRICT,
+    Duration,
+    Size,
+    Whole,
+    described,
+    refused,
+    refusing,
+)
+from lsmtune.units import UnitError, parse_duration
+
+# A key starts with the key's number, 8 bytes big-endian, as in db_bench.
+KEY_BYTES_MIN = 8
+KEY_BYTES_MAX = 65535
+VALUE_BYTES_MAX = 2**20
+THREADS_MAX = 1024
+RATE_MAX = 1e9
+
+# As in `Operation` of driver/src/protocol/workload.rs.
+OPERATIONS = (
+    "fillseq",
+    "fillrandom",
+    "filluniquerandom",
+    "overwrite",
+    "readseq",
+    "readrandom",
+    "readuniquerandom",
+    "readmissing",
+    "readhot",
+    "seekrandom",
+    "deleterandom",
+    "deleteuniquerandom",
+    "readwhilewriting",
+)
+MIX_OPERATIONS = (
+    "get",
+    "put",
+    "insert",
+    "update",
+    "read_modify_write",
+    "scan",
+    "delete",
+    "delete_oldest",
+    "merge",
+)
+_STEPS_ALLOWED = "a list of [time, operations per second], as [30s, 5000]"
+NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9 ._-]*$"
+NAME_ALLOWED = "letters, digits, spaces and . _ -, starting with a letter or digit"
 
 
 class Durability(StrEnum):
@@ -36,31 +114,6 @@ class PhaseKind(StrEnum):
     MEASURE = "measure"
 
 
-Number = int | float
-ParameterOf: TypeAlias = "Number | tuple[tuple[Number, Number], ...] | Distribution"
-
-
-@dataclass(frozen=True)
-class Distribution:
-    """How keys, sizes or lengths are drawn: a name, and what it needs, in the driver's words.
-
-    `docs/workloads.md` lists the names. A parameter is a number, a list of pairs (`table`), or
-    another distribution (`row`).
-    """
-
-    name: str
-    parameters: tuple[tuple[str, ParameterOf], ...] = ()
-
-    @classmethod
-    def of(cls, name: str, **parameters: ParameterOf) -> Distribution:
-        """The distribution `name` with `parameters`, in the order given."""
-        return cls(name, tuple(parameters.items()))
-
-    def get(self, name: str) -> ParameterOf | None:
-        """The parameter `name`; None where it is not given."""
-        return dict(self.parameters).get(name)
-
-
 class KeyOrder(StrEnum):
     """Whether records that are inserted one after another are neighbours in key order."""
 
@@ -68,13 +121,98 @@ class KeyOrder(StrEnum):
     HASHED = "hashed"
 
 
+# --- How single values are read and written.
+
+
+def _rate(value: object) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise refused("a number above 0")
+    return float(value)
+
+
+def _operations(_source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+    """A mapping of operation to weight in a document, pairs in memory, which can be hashed."""
+    weights = dict[Literal[MIX_OPERATIONS], float]  # type: ignore[valid-type]
+    mapping = handler(Annotated[weights, Field(min_length=1)])
+    return core_schema.no_info_after_validator_function(
+        lambda read: tuple(read.items()),
+        mapping,
+        serialization=core_schema.plain_serializer_function_ser_schema(dict),
+    )
+
+
+def _step(value: object, place: str) -> tuple[float, float]:
+    if not isinstance(value, list) or len(value) != 2:
+        raise InputError("", place, found=value, allowed=_STEPS_ALLOWED)
+    time, rate = value
+    try:
+        duration_s = parse_duration(time)
+    except UnitError as error:
+        raise InputError("", place, found=time, allowed=error.allowed) from None
+    if duration_s <= 0:
+        raise InputError("", place, found=time, allowed="a time above 0")
+    if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= RATE_MAX:
+        raise InputError("", place, found=rate, allowed=f"a rate from 0 to {RATE_MAX:.0f}")
+    return duration_s, float(rate)
+
+
+def _steps(value: object) -> tuple[tuple[float, float], ...]:
+    if not isinstance(value, list) or not value:
+        raise InputError("", why="missing", allowed=_STEPS_ALLOWED)
+    steps = tuple(_step(step, f"[{index}]") for index, step in enumerate(value))
+    if all(rate == 0 for _, rate in steps):
+        allowed = "one step at least with a rate above 0"
+        raise InputError("", why="never does anything", allowed=allowed)
+    return steps
+
+
+def _with(word: str) -> WrapSerializer:
+    """Writes the field `word`, which says what a mapping is and is not kept in memory."""
+
+    def write(value: object, write_rest: SerializerFunctionWrapHandler) -> object:
+        return value and {word: getattr(value, word), **write_rest(value)}
+
+    return WrapSerializer(write)
+
+
+Rate = Annotated[
+    float,
+    BeforeValidator(_rate),
+    WithJsonSchema({"type": "number", "exclusiveMinimum": 0}),
+    Field(gt=0, le=RATE_MAX),
+]
+Weights = Annotated[tuple[tuple[str, float], ...], GetPydanticSchema(_operations)]
+Steps = Annotated[
+    tuple[tuple[float, float], ...],
+    PlainValidator(refusing(_steps)),
+    PlainSerializer(lambda steps: [list(step) for step in steps]),
+    WithJsonSchema({"type": "array", "items": {"type": "array", "items": {}}}),
+]
+Operation: TypeAlias = Annotated[
+    str | None,
+    GetPydanticSchema(lambda _, handler: handler(Literal[OPERATIONS] | None)),
+    described(", ".join(OPERATIONS)),
+]
+PhaseName = Annotated[str, described("letters, digits, _ and -", pattern=r"^[A-Za-z0-9_-]+$")]
+Threads = Annotated[int, described(f"1 to {THREADS_MAX}", ge=1, le=THREADS_MAX, omitted=1)]
+RateField = Annotated[Rate | None, described("operations per second, above 0")]
+
+
+# --- The types, from the smallest part to the whole.
+
+
 @dataclass(frozen=True)
 class YcsbKeys:
     """Keys as YCSB builds them: `prefix`, then the number, hashed or not, in decimal digits."""
 
-    prefix: str = "user"
-    zero_padding: int = 1
-    order: KeyOrder = KeyOrder.HASHED
+    __pydantic_config__ = STRICT
+
+    format: InitVar[Annotated[Literal["ycsb"], described("ycsb")]] = field(
+        default="ycsb", kw_only=True
+    )
+    prefix: Annotated[str, described("what keys begin with", max_length=1000)] = "user"
+    zero_padding: Annotated[Whole, described("digits, at least", ge=0, le=1000)] = 1
+    order: Annotated[KeyOrder, described("hashed, ordered")] = KeyOrder.HASHED
 
 
 @dataclass(frozen=True)
@@ -86,39 +224,83 @@ class Mix:
     share `operation_by_key` of the draws the key decides the operation, always the same one.
     """
 
-    operations: tuple[tuple[str, float], ...]
-    records: int
-    keys: Distribution = Distribution("uniform")
-    first: int = 0
-    insert_from: int | None = None
-    scan_lengths: Distribution | None = None
-    value_sizes: Distribution | None = None
-    operation_by_key: float | None = None
+    __pydantic_config__ = STRICT
+
+    operations: Annotated[Weights, described(f"weights above 0 of {', '.join(MIX_OPERATIONS)}")]
+    keys: Annotated[KeyDistribution, described(", ".join(KEY_DISTRIBUTIONS))] = field(
+        default=Distribution("uniform")
+    )
+    records: Annotated[
+        Whole,
+        described(
+            "keys that exist when the phase begins; what was inserted before if not given", ge=0
+        ),
+    ] = 0
+    first: Annotated[Whole, described("number of the first key that exists", ge=0, omitted=0)] = 0
+    insert_from: Annotated[
+        Whole | None, described("number of the first insert; first + records if not given", ge=0)
+    ] = None
+    scan_lengths: Annotated[
+        SizeDistribution | None, described(f"entries of a scan: {', '.join(SIZE_DISTRIBUTIONS)}")
+    ] = None
+    value_sizes: Annotated[
+        SizeDistribution | None, described(f"bytes of a value: {', '.join(SIZE_DISTRIBUTIONS)}")
+    ] = None
+    operation_by_key: Annotated[
+        float | None,
+        described(
+            "share of the draws in which the key decides the operation, always the same", gt=0, le=1
+        ),
+    ] = None
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The operations that are drawn."""
+        return frozenset(name for name, _ in self.operations)
 
 
 @dataclass(frozen=True)
 class SineRate:
     """Open loop: mean + amplitude * sin(2 pi (t + offset) / period) operations per second."""
 
-    mean_ops_s: float
-    amplitude_ops_s: float
-    period_s: float
-    offset_s: float = 0.0
+    __pydantic_config__ = STRICT
+
+    shape: InitVar[Annotated[Literal["sine"], described("sine, steps")]] = field(
+        default="sine", kw_only=True
+    )
+    mean_ops_s: Annotated[Rate, described("a number above 0")]
+    amplitude_ops_s: Annotated[Rate, described("a number above 0")]
+    period_s: Annotated[Duration, described(DURATION_ALLOWED)]
+    offset_s: Annotated[
+        Duration, described("how much of the wave is over when the phase begins", omitted=0.0)
+    ] = 0.0
 
 
 @dataclass(frozen=True)
 class StepRate:
     """Open loop: for each (seconds, operations per second) in turn, and again from the first."""
 
-    steps: tuple[tuple[float, float], ...]
+    __pydantic_config__ = STRICT
+
+    shape: InitVar[Annotated[Literal["steps"], described("sine, steps")]] = field(
+        default="steps", kw_only=True
+    )
+    steps: Annotated[Steps, described(_STEPS_ALLOWED)]
+
+
+VaryingRate = Annotated[SineRate | StepRate, Discriminator("shape")]
 
 
 @dataclass(frozen=True)
 class Replay:
     """Operations of a recorded trace, at `speed` times its own pace; None: as fast as it goes."""
 
-    path: str
-    speed: float | None = None
+    __pydantic_config__ = STRICT
+
+    path: Annotated[str, described("file of the trace, from the workload file", min_length=1)]
+    speed: Annotated[
+        Rate | None, described("times its own pace; as fast as it goes if not given")
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -128,11 +310,13 @@ class Companion:
     Exactly one of `operation` and `mix`.
     """
 
-    name: str
-    operation: str | None = None
-    mix: Mix | None = None
-    threads: int = 1
-    rate_ops_s: float | None = None
+    __pydantic_config__ = STRICT
+
+    name: PhaseName
+    operation: Operation = None
+    mix: Annotated[Mix | None, described("a mapping with operations")] = None
+    threads: Threads = 1
+    rate_ops_s: RateField = None
 
 
 @dataclass(frozen=True)
@@ -146,19 +330,25 @@ class Phase:
     phase open-loop: the target over all threads, latency taken from the intended start.
     """
 
-    name: str
-    kind: PhaseKind
-    operation: str | None = None
-    operations_per_thread: int | None = None
-    duration_s: float | None = None
-    threads: int = 1
-    rate_ops_s: float | None = None
-    seek_nexts: int = 0
-    mix: Mix | None = None
-    replay: Replay | None = None
-    operations: int | None = None
-    rate: SineRate | StepRate | None = None
-    companions: tuple[Companion, ...] = ()
+    __pydantic_config__ = STRICT
+
+    name: PhaseName
+    kind: Annotated[PhaseKind, described(", ".join(PhaseKind))]
+    operation: Operation = None
+    mix: Annotated[Mix | None, described("a mapping with operations")] = None
+    replay: Annotated[Replay | None, described("a mapping with path")] = None
+    operations: Annotated[Whole | None, described("over all threads", ge=1)] = None
+    operations_per_thread: Annotated[Whole | None, described("of each thread", ge=1)] = None
+    duration_s: Annotated[Duration | None, described(DURATION_ALLOWED)] = None
+    threads: Threads = 1
+    rate_ops_s: RateField = None
+    rate: Annotated[VaryingRate | None, _with("shape"), described("a mapping with shape")] = None
+    seek_nexts: Annotated[
+        Whole, described("entries read after each seekrandom", ge=0, omitted=0)
+    ] = 0
+    companions: Annotated[
+        tuple[Companion, ...], described("a list of threads beside it", omitted=())
+    ] = ()
 
     @property
     def operations_whole(self) -> int | None:
@@ -178,6 +368,9 @@ class Phase:
         )
 
 
+Phases = Annotated[tuple[Phase, ...], described("a list of at least one phase", min_length=1)]
+
+
 @dataclass(frozen=True)
 class Workload:
     """Phases over `num` keys of `key_bytes` with values of `value_bytes`.
@@ -187,21 +380,51 @@ class Workload:
     belongs to one of `databases` in one process, and there to one of `column_families`.
     """
 
-    name: str
-    phases: tuple[Phase, ...]
-    num: int
-    key_bytes: int = 16
-    value_bytes: int = 100
-    compression_ratio: float = 0.5
-    durability: Durability = Durability.WAL
-    page_cache: PageCache = PageCache.WARM
-    keys: YcsbKeys | None = None
-    key_sizes: Distribution | None = None
-    databases: int = 1
-    column_families: int = 1
+    __pydantic_config__ = STRICT
+
+    name: Annotated[str, described(NAME_ALLOWED, pattern=NAME_PATTERN, max_length=100)]
+    phases: Phases
+    num: Annotated[Whole, described("keys of the database", ge=1)]
+    key_bytes: Annotated[
+        Size, described("of a key; 16, or the largest of key_sizes", le=KEY_BYTES_MAX)
+    ] = 16
+    value_bytes: Annotated[
+        Size, described("of a value; 100, or the mean of value_sizes", le=VALUE_BYTES_MAX)
+    ] = 100
+    compression_ratio: Annotated[
+        float, described("compressed size of a value divided by its size", gt=0, le=1)
+    ] = 0.5
+    durability: Annotated[Durability, described(", ".join(Durability), omitted=Durability.WAL)] = (
+        Durability.WAL
+    )
+    page_cache: Annotated[PageCache, described(", ".join(PageCache), omitted=PageCache.WARM)] = (
+        PageCache.WARM
+    )
+    keys: Annotated[YcsbKeys | None, _with("format"), described("a mapping with format: ycsb")] = (
+        None
+    )
+    key_sizes: Annotated[
+        SizeDistribution | None, described(f"bytes of a key: {', '.join(SIZE_DISTRIBUTIONS)}")
+    ] = None
+    databases: Annotated[Whole, described("databases in one process", ge=1, le=64, omitted=1)] = 1
+    column_families: Annotated[Whole, described("of each database", ge=1, le=256, omitted=1)] = 1
 
     @property
     def measured_phases(self) -> list[str]:
         """The names of the measure phases in their order, each once."""
         measured = (phase.name for phase in self.phases if phase.kind is PhaseKind.MEASURE)
         return list(dict.fromkeys(measured))
+
+
+def stated_parts(workload: Workload, *, short: bool = True) -> dict[str, Any]:
+    """`workload` as a file states it, without what has its default; its phases come last.
+
+    `short`: a distribution without parameters is stated by its name alone, as files may and
+    requests may not.
+    """
+    context = {"short": True} if short else None
+    stated = adapter(Workload).dump_python(
+        workload, mode="json", exclude_none=True, context=context
+    )
+    phases = stated.pop("phases")
+    return {**stated, "phases": phases}

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator, Mapping
 from lsmtune.driver.native_run import DATABASE
 from lsmtune.errors import InputError
 from lsmtune.model.measurement import Latency, PhaseMeasurement
+from lsmtune.model.metrics import PERCENTILES
 from lsmtune.model.request import RunRequest
 from lsmtune.model.workload import Durability, PageCache, Phase, PhaseKind, Workload
 from lsmtune.programs.ekvsb_output import EkvsbRecord, EkvsbSummary, Summing, read_records
@@ -215,7 +216,8 @@ def _switch(name: str, value: str) -> list[str]:
 
 
 def _blind_to(_phase: Phase) -> frozenset[str]:
-    return frozenset({"latency_us_p999", "cpu_us_per_operation"})
+    told = {"latency_us_p50", "latency_us_p95", "latency_us_p99"}
+    return frozenset(PERCENTILES) - told | {"cpu_us_per_operation"}
 
 
 WITHIN = "ekvsb counts only the time within operations; what lies between them is left out"
@@ -305,7 +307,6 @@ def _told(summary: EkvsbSummary, timed: str) -> Told:
                 latency_us_p50=latency.median_s * _US_PER_S,
                 latency_us_p95=latency.p95_s * _US_PER_S,
                 latency_us_p99=latency.p99_s * _US_PER_S,
-                latency_us_p999=None,
                 latency_us_max=latency.max_s * _US_PER_S,
             )
         },

@@ -19,7 +19,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 
-from lsmtune.model.workload import Distribution, Mix, Phase, SineRate, StepRate, Workload
+from lsmtune.model.distribution import Distribution
+from lsmtune.model.workload import Mix, Phase, SineRate, StepRate, Workload
 from lsmtune.programs.output import cannot
 
 BENCHMARK = "mixgraph"

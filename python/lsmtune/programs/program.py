@@ -10,22 +10,15 @@ from pathlib import Path
 from lsmtune.engines.exporters import export
 from lsmtune.errors import InputError
 from lsmtune.model.config import Build, Config, OptionValue
-from lsmtune.model.goal import METRICS
 from lsmtune.model.measurement import Interval, Latency, PhaseMeasurement
+from lsmtune.model.metrics import LATENCIES, METRICS, PERCENTILES, REGISTRY
 from lsmtune.model.request import RunRequest
 from lsmtune.model.workload import Phase, PhaseKind, Workload
 from lsmtune.programs.db_bench import HistogramText
 
 # What no program tells of a phase, because none waits for what it left to flush and compact, and
 # none counts what the engine did behind it.
-NEVER_TOLD = frozenset(
-    {"drain_s", "sustained_throughput_ops_s", "total_with_drain_s"}
-    | {"user_bytes_written", "user_bytes_read"}
-    | {"write_amplification", "read_amplification", "space_amplification", "stall_s"}
-    | {"flushes", "flush_bytes", "compactions", "compaction_read_bytes", "compaction_write_bytes"}
-    | {"block_cache_hits", "block_cache_misses"}
-)
-LATENCIES = frozenset(f"latency_us_{name}" for name in ("mean", "p50", "p95", "p99", "p999", "max"))
+NEVER_TOLD = frozenset(metric.name for metric in REGISTRY if not metric.programs)
 
 
 def all_told(_phase: Phase) -> frozenset[str]:
@@ -127,18 +120,13 @@ def phase_measurement(
         database_bytes=output.database_bytes,
         started_unix_us=output.started_unix_us,
         finished_unix_us=output.finished_unix_us,
-        latency_us_mean=None if own is None else own.latency_us_mean,
-        latency_us_p50=None if own is None else own.latency_us_p50,
-        latency_us_p95=None if own is None else own.latency_us_p95,
-        latency_us_p99=None if own is None else own.latency_us_p99,
-        latency_us_p999=None if own is None else own.latency_us_p999,
-        latency_us_max=None if own is None else own.latency_us_max,
         latencies=told.latencies,
         intervals=output.intervals,
         keys_found=told.keys_found,
         keys_missing=told.keys_missing,
         cpu_us_per_operation=cpu_us,
         operations_by_type=told.operations_by_type,
+        **({} if own is None else {name: getattr(own, name) for name in LATENCIES}),
     )
 
 
@@ -155,11 +143,9 @@ def latency_of(histogram: HistogramText) -> Latency | None:
     return Latency(
         count=histogram.count,
         latency_us_mean=histogram.mean_us,
-        latency_us_p50=histogram.percentile_us(50.0),
-        latency_us_p95=histogram.percentile_us(95.0),
-        latency_us_p99=histogram.percentile_us(99.0),
-        latency_us_p999=histogram.percentile_us(99.9),
         latency_us_max=histogram.max_us,
+        histogram_ns_base64="",
+        **{name: histogram.percentile_us(p) for name, p in PERCENTILES.items()},
     )
 
 

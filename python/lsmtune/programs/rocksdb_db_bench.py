@@ -16,6 +16,7 @@ from dataclasses import replace
 from lsmtune.driver.native_run import DATABASE
 from lsmtune.errors import InputError
 from lsmtune.model.measurement import Interval, Latency
+from lsmtune.model.metrics import LATENCIES
 from lsmtune.model.request import RunRequest
 from lsmtune.model.workload import Durability, Mix, Phase, Workload
 from lsmtune.programs.db_bench import TIMED_TYPE, WRITES, benchmark_of
@@ -31,7 +32,6 @@ from lsmtune.programs.output import (
     settled_after,
 )
 from lsmtune.programs.program import (
-    LATENCIES,
     Follow,
     FoundProgram,
     Introduction,

@@ -15,17 +15,11 @@ from collections.abc import Callable, Iterator, Mapping
 from lsmtune.driver.native_run import DATABASE
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
+from lsmtune.model.distribution import Distribution
 from lsmtune.model.measurement import Interval, Latency
+from lsmtune.model.metrics import LATENCIES, PERCENTILES
 from lsmtune.model.request import RunRequest
-from lsmtune.model.workload import (
-    Distribution,
-    Durability,
-    Mix,
-    Phase,
-    PhaseKind,
-    Workload,
-    YcsbKeys,
-)
+from lsmtune.model.workload import Durability, Mix, Phase, PhaseKind, Workload, YcsbKeys
 from lsmtune.programs.output import (
     cannot,
     check_closed_loop,
@@ -34,7 +28,6 @@ from lsmtune.programs.output import (
     performing,
 )
 from lsmtune.programs.program import (
-    LATENCIES,
     Follow,
     FoundProgram,
     Observed,
@@ -209,9 +202,9 @@ def _plain(value: object) -> float:
 
 
 def _blind_to(phase: Phase) -> frozenset[str]:
-    """Percentiles 50 and 95 of everything; and of a mix, any latency of all its types together."""
+    """Percentiles but 99 and 99.9 of everything; of a mix, any latency of all types together."""
     if phase.mix is not None and len(phase.mix.operations) == 1:
-        return frozenset({"latency_us_p50", "latency_us_p95"})
+        return frozenset(PERCENTILES) - {"latency_us_p99", "latency_us_p999"}
     return LATENCIES
 
 
@@ -375,8 +368,6 @@ def _latency(said: YcsbLatency) -> Latency:
     return Latency(
         count=said.count,
         latency_us_mean=said.latency_us_mean,
-        latency_us_p50=None,
-        latency_us_p95=None,
         latency_us_p99=said.latency_us_p99,
         latency_us_p999=said.latency_us_p999,
         latency_us_max=said.latency_us_max,

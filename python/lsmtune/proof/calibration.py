@@ -19,9 +19,9 @@ from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config
 from lsmtune.model.goal import Goal, Objective, default_direction
 from lsmtune.model.measurement import Measurement
+from lsmtune.model.metrics import shown_in
 from lsmtune.model.request import PairMethod
 from lsmtune.proof.pairs import Choice, Pair, choose, failed, measurements, slices_of
-from lsmtune.proof.verdict import REPORTED
 from lsmtune.stats.noise import detectable_effect, noise_of, pairs_needed
 from lsmtune.stats.sequential import pairs_at_least
 
@@ -293,7 +293,7 @@ def _metrics(goal: Goal, runs: Sequence[Measurement]) -> dict[str, Goal]:
     """Each metric as a Goal of its own: what decides first, then what a verdict reports."""
     phase = goal.objectives[0].phase
     programs = dict.fromkeys(name for run in runs for name in run.reported)
-    objectives = [Objective(name, default_direction(name), phase) for name in REPORTED]
+    objectives = [Objective(name, default_direction(name), phase) for name in shown_in("verdict")]
     objectives += [Objective(name) for name in programs]
     alone = {o.label: Goal((o,), goal.shares) for o in (*goal.objectives, *objectives)}
     return {goal.metric: goal} | alone

@@ -25,9 +25,8 @@ from lsmtune.model.codec import decode, encode
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.verdict import Verdict, VerdictOutcome
-from lsmtune.model.workload import Durability, PageCache, Phase, PhaseKind, Workload
+from lsmtune.model.workload import KEY_BYTES_MIN, Durability, PageCache, Phase, PhaseKind, Workload
 from lsmtune.workloads.distributions import mean_key_bytes
-from lsmtune.workloads.parameter import KEY_BYTES_MIN
 
 WHAT_IT_IS = "process crash; a power loss is not simulated"
 

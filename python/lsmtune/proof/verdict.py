@@ -7,29 +7,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol
 
-from lsmtune.model.goal import METRICS, Direction, Goal, Objective, default_direction
-from lsmtune.model.measurement import TOTAL_METRICS, Measurement
+from lsmtune.model.goal import Direction, Goal, Objective, default_direction
+from lsmtune.model.measurement import Measurement
+from lsmtune.model.metrics import BY_NAME, METRICS, TOTAL_METRICS, shown_in
 from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
 from lsmtune.stats.intervals import MINIMUM_PAIRS, RatioInterval
 from lsmtune.stats.noise import detectable_effect, noise_of, pairs_needed
 from lsmtune.stats.sequential import pairs_at_least, sequential_ratio
 from lsmtune.units import format_duration
-
-# What a user of an engine pays with, in the order in which it is shown. Counts and bytes of
-# flushes and compactions, which explain these, are left to the report.
-REPORTED = (
-    "sustained_throughput_ops_s",
-    "throughput_ops_s",
-    "drain_s",
-    "latency_us_p50",
-    "latency_us_p99",
-    "write_amplification",
-    "read_amplification",
-    "space_amplification",
-    "cpu_us_per_operation",
-    "rss_bytes_max",
-    "database_bytes",
-)
 
 Runs = Sequence[Measurement]  # of one side of one pair: one per workload
 
@@ -51,7 +36,8 @@ def secondary_ratios(
     of them, each is at 1 - (1 - confidence) / m (C. E. Bonferroni, 1936; O. J. Dunn, Journal of the
     American Statistical Association 56, 1961). m counts every metric that some run observed, also
     those that have no ratio because a value is not above zero, so that it does not depend on the
-    values. Several workloads have the weighted geometric mean of their values.
+    values. What is shown only (`Metric.judged`) does not count, and has a ratio without bounds.
+    Several workloads have the weighted geometric mean of their values.
     """
     runs = [run for side in (*baselines, *candidates) for run in side]
     objectives = _objectives(goal, runs)
@@ -59,11 +45,18 @@ def secondary_ratios(
     observed = [o for o, both in sides.items() if any(v is not None for s in both for v in s)]
     if not observed:
         return SecondaryRatios()
-    each = 1.0 - (1.0 - confidence) / len(observed)
     own = goal.objectives if goal.several else ()
+    judged = {
+        o for o in observed if o in own or o.metric not in BY_NAME or BY_NAME[o.metric].judged
+    }
+    each = 1.0 - (1.0 - confidence) / max(len(judged), 1)
     # Which way a number is better that a program made up, nobody said.
     directions = [o.direction.value if o in own or o.metric in METRICS else "" for o in observed]
     ratios = [_ratio(o, d, *sides[o], each) for o, d in zip(observed, directions, strict=True)]
+    ratios = [
+        r if o in judged else replace(r, ratio_low=None, ratio_high=None)
+        for o, r in zip(observed, ratios, strict=True)
+    ]
     kept = [r for o, r in zip(observed, ratios, strict=True) if o in own or r.ratio is not None]
     return SecondaryRatios(tuple(kept), each)
 
@@ -73,7 +66,7 @@ def _objectives(goal: Goal, runs: Runs) -> list[Objective]:
     phase = goal.objectives[0].phase
     several_phases = any(sum(p.kind == "measure" for p in run.phases) > 1 for run in runs)
     own = list(goal.objectives) if goal.several else []
-    known = [Objective(name, default_direction(name), phase) for name in REPORTED]
+    known = [Objective(name, default_direction(name), phase) for name in shown_in("verdict")]
     if several_phases:
         known += [Objective(name, Direction.MINIMIZE) for name in TOTAL_METRICS]
     programs = dict.fromkeys(name for run in runs for name in run.reported)

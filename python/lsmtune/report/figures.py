@@ -14,8 +14,8 @@ from html import escape
 from typing import Any
 
 from lsmtune.model.config import OptionValue, option_text
-from lsmtune.model.goal import HIGHER_IS_BETTER
 from lsmtune.model.measurement import Outcome
+from lsmtune.model.metrics import HIGHER_IS_BETTER
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.tables import Arm, LatencyCurve, PairRow, Series, TrialRow

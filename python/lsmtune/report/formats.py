@@ -15,7 +15,7 @@ from typing import Any
 
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.model.config import option_text
-from lsmtune.model.goal import METRICS
+from lsmtune.model.metrics import METRICS
 from lsmtune.report import html, markdown
 from lsmtune.report.analysis import StudyAnalysis, analyse
 from lsmtune.report.importance import Method

@@ -10,7 +10,7 @@ from statistics import median
 
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Measurement, Outcome
-from lsmtune.proof.verdict import REPORTED
+from lsmtune.model.metrics import shown_in
 from lsmtune.report.source import StudyRecords, Trial, best_trial, chosen, measured, value_of
 from lsmtune.report.tables import (
     Censored,
@@ -358,7 +358,7 @@ def repeat_rows(measurements: Sequence[Measurement]) -> tuple[RepeatRow, ...]:
 
 def _repeats_rows(name: str, runs: Sequence[Measurement]) -> Iterator[RepeatRow]:
     phases = [phase for run in runs for phase in measured(run) if phase.name == name]
-    for metric in REPORTED:
+    for metric in shown_in("verdict"):
         values = [value for phase in phases if (value := getattr(phase, metric)) is not None]
         if values:
             yield RepeatRow(

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.goal import Objective
-from lsmtune.model.measurement import TOTAL_METRICS, Latency, Measurement, Outcome, PhaseMeasurement
+from lsmtune.model.measurement import Latency, Measurement, Outcome, PhaseMeasurement
+from lsmtune.model.metrics import PERCENTILES, TOTAL_METRICS
 from lsmtune.report.source import StudyRecords, arms, workload_label
 from lsmtune.report.tables import Arm, LatencyCurve, LatencyPoint
 
@@ -152,7 +153,6 @@ def _highest_equivalent(indices: NDArray[np.int64], digits: int, lowest: int) ->
 
 _NS_PER_US = 1000.0
 _POINTS_PER_DECADE = 12
-_NAMED = (50.0, 95.0, 99.0, 99.9)
 
 
 def percentile_grid() -> tuple[float, ...]:
@@ -161,7 +161,7 @@ def percentile_grid() -> tuple[float, ...]:
     steps = round((high - low) * _POINTS_PER_DECADE)
     even = (low + (high - low) * step / steps for step in range(steps + 1))
     grid = {round(100.0 - 100.0 * 10.0**-scale, 6) for scale in even}
-    return tuple(sorted(grid | {50.0, 90.0, *_NAMED, 99.99}))
+    return tuple(sorted(grid | {90.0, 99.99, *PERCENTILES.values()}))
 
 
 def latency_curves(records: StudyRecords) -> tuple[tuple[LatencyCurve, ...], tuple[str, ...]]:
@@ -214,7 +214,7 @@ def _judged_phases(objective: Objective, measurement: Measurement) -> list[Phase
 
 def _curve(arm: Arm, operation: str, whole: Histogram, runs: int, most_us: float) -> LatencyCurve:
     grid = [p for p in percentile_grid() if p <= 50.0 or (1 - p / 100.0) * whole.total >= 1 - 1e-9]
-    p50, p95, p99, p999 = (ns / _NS_PER_US for ns in whole.at_percentiles(_NAMED))
+    named_ns = whole.at_percentiles(tuple(PERCENTILES.values()))
     return LatencyCurve(
         arm=arm,
         operation=operation,
@@ -224,9 +224,6 @@ def _curve(arm: Arm, operation: str, whole: Histogram, runs: int, most_us: float
             LatencyPoint(percentile, ns / _NS_PER_US)
             for percentile, ns in zip(grid, whole.at_percentiles(grid), strict=True)
         ),
-        latency_us_p50=p50,
-        latency_us_p95=p95,
-        latency_us_p99=p99,
-        latency_us_p999=p999,
         latency_us_max=most_us,
+        **{name: ns / _NS_PER_US for name, ns in zip(PERCENTILES, named_ns, strict=True)},
     )

@@ -1,12 +1,8 @@
-"""A contest's leaderboard as tables of text and sentences, the same in every form of it."""
+"""A contest's leaderboard: who is first, what is proved, and who was not ranked."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -25,30 +21,93 @@ from lsmtune.experiment.standings import (
 )
 from lsmtune.model.codec import encode
 from lsmtune.model.goal import Direction
-from lsmtune.report import pages
 from lsmtune.report import words as text
-from lsmtune.report.pages import check_place, safe, section, table, write_text
+from lsmtune.report.document import (
+    Block,
+    Document,
+    Mark,
+    Notice,
+    Notices,
+    Paragraph,
+    Section,
+    Strip,
+    Strips,
+    Table,
+    numbers,
+    words,
+)
+from lsmtune.report.render import check_place, to_csv, to_html, to_json, to_markdown, write_text
 from lsmtune.report.sentences import rank
-from lsmtune.report.words import options_line
 
-LEADERBOARD = "Leaderboard"
-BY_MEAN = "By mean"
-METHOD = (
+FORMAT_VERSION = 1
+_METHOD = (
     "Teams are compared within rounds, by Student's t test of the logarithms of their ratios; "
     "Holm's correction covers all pairs of teams in all phases. A rank is 1 + the number of teams "
     "proved better, to the number of teams less those proved worse."
 )
 
 
-@dataclass(frozen=True)
-class Table:
-    """Columns, rows, and a line on what they say; the first `left` columns are words."""
+_DOTS = "Dots are rounds, the line is the mean, the bar its interval."
 
-    title: str
-    note: str
-    columns: tuple[str, ...]
-    rows: tuple[tuple[str, ...], ...]
-    left: int = 2
+
+def board_document(board: Leaderboard) -> Document:
+    """Everything that the page, Markdown and the terminal say."""
+    standings = board.standings
+    sections = [] if standings is None else _ranked_sections(board, standings)
+    if board.disqualified:
+        lines = [
+            Notice(f"{team.team}: {disqualified_line(team)}", grade="danger", label="disqualified")
+            for team in board.disqualified
+        ]
+        title = "Disqualified, not run"
+        sections.append(Section("disqualified", title, [Notices(lines)], "Disqualified"))
+    if board.failed:
+        title = "Failed, not ranked"
+        lines = [
+            Notice(f"{f.team}: round {f.round}: {f.why}", grade="danger", label=title.lower())
+            for f in board.failed
+        ]
+        sections.append(Section("failed", title, [Notices(lines)], "Failed"))
+    if board.rules:
+        rules = [(rule.name, rule.text, rule.about) for rule in board.rules]
+        table = Table(words("rule", "expression", "about"), rules, "Rules")
+        sections.append(Section("rules", "Rules", [table], terminal=False))
+    if board.options:
+        entries = [(team, text.options_line(dict(o))) for team, o in board.options.items()]
+        table = Table(words("team", "options"), entries, "Entries", style="options")
+        sections.append(Section("entries", "Entries", [table], terminal=False))
+    if board.warnings:
+        lines = [Notice(line) for line in board.warnings]
+        sections.append(Section("warnings", "Warnings", [Notices(lines)], terminal=False))
+    return Document(
+        title=headline(board),
+        subtitle=subtitle(board),
+        sections=sections,
+        page_title=f"{headline(board)} · lsmtune contest",
+        footer=f"lsmtune {lsmtune.__version__}",
+        scripts=False,
+    )
+
+
+def _ranked_sections(board: Leaderboard, standings: Standings) -> list[Section]:
+    total: list[Block] = [Paragraph(claim(standings), "note"), total_table(standings)]
+    by_mean = "Teams in the order of their mean, ranks added up: what chance adds is not seen."
+    sections = [
+        Section("leaderboard", "Leaderboard", [*total, Paragraph(_METHOD, "detail")]),
+        Section("by-mean", "By mean", [Paragraph(by_mean, "note"), mean_table(standings)]),
+    ]
+    if standings.outliers:
+        lines = [Notice(outlier_line(board, row), label="outlier") for row in standings.outliers]
+        sections.append(Section("outliers", "Outliers", [Notices(lines)]))
+    for number, phase in enumerate(standings.phases, 1):
+        far = frozenset((o.team, o.round) for o in standings.outliers if o.phase == phase.phase)
+        blocks: list[Block] = [
+            Paragraph(separations(phase), "note"),
+            Strips(strips(phase, standings.rounds, far), _DOTS),
+            phase_table(board, phase, standings.confidence),
+        ]
+        sections.append(Section(f"phase-{number}", phase.phase, blocks))
+    return sections
 
 
 def headline(board: Leaderboard) -> str:
@@ -99,8 +158,8 @@ def total_table(standings: Standings) -> Table:
         )
         for row in standings.totals
     ]
-    columns = ("rank", "team", "sum of ranks", *phases)
-    return Table(LEADERBOARD, claim(standings), columns, tuple(rows))
+    columns = (*words("rank", "team"), *numbers("sum of ranks", *phases))
+    return Table(columns, rows, "Leaderboard", header=False)
 
 
 def mean_table(standings: Standings) -> Table:
@@ -114,9 +173,8 @@ def mean_table(standings: Standings) -> Table:
         return (str(row.rank_by_mean), row.team, str(row.sum_by_mean), *ranks, median)
 
     ordered = sorted(standings.totals, key=lambda row: row.rank_by_mean)
-    columns = ("rank", "team", "sum of ranks", *phases, "by median (sum)")
-    note = "Teams in the order of their mean, ranks added up: what chance adds is not seen."
-    return Table(BY_MEAN, note, columns, tuple(cells(row) for row in ordered))
+    columns = (*words("rank", "team"), *numbers("sum of ranks", *phases, "by median (sum)"))
+    return Table(columns, [cells(row) for row in ordered], "By mean", header=False)
 
 
 def phase_table(board: Leaderboard, phase: PhaseTable, confidence: float) -> Table:
@@ -137,8 +195,8 @@ def phase_table(board: Leaderboard, phase: PhaseTable, confidence: float) -> Tab
         for row in phase.rows
     ]
     interval = f"interval of the mean, {text.percent(confidence)}"
-    columns = ("rank", "team", "by mean", "mean", interval, "median", values)
-    return Table(phase.phase, separations(phase), columns, tuple(rows))
+    columns = (*words("rank", "team"), *numbers("by mean", "mean", interval, "median", values))
+    return Table(columns, rows, phase.phase, header=False)
 
 
 def separations(phase: PhaseTable) -> str:
@@ -210,30 +268,9 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(names[:-1])} and {names[-1]}"
 
 
-# ----------
-# Where the marks of a phase's plot go: rounds, mean and interval of every team. Geometry only.
+# --- The dots of a phase: rounds, mean and interval of every team
 
 _MARGIN = 0.04  # of the span, on either side, so that no mark touches an end
-
-
-@dataclass(frozen=True)
-class Mark:
-    """One round's run at `place`."""
-
-    place: float
-    round: int
-    is_outlier: bool
-
-
-@dataclass(frozen=True)
-class Strip:
-    """One team; places in percent of the width. `low` and `high` are None with one round."""
-
-    team: str
-    marks: tuple[Mark, ...]
-    mean: float
-    low: float | None
-    high: float | None
 
 
 def strips(
@@ -260,10 +297,8 @@ def strips(
     return tuple(strip(row) for row in phase.rows)
 
 
-# ----------
-# A contest's leaderboard for programs: JSON with everything, CSV with one line per run.
+# --- JSON with everything, CSV with one line per run
 
-FORMAT_VERSION = 1
 _COLUMNS = (
     *("status", "team", "phase", "round", "metric", "value", "outlier"),
     *("mean", "mean_low", "mean_high", "median", "rank_by_mean", "rank_by_median"),
@@ -277,28 +312,19 @@ def document(board: Leaderboard) -> dict[str, Any]:
     return {"format_version": FORMAT_VERSION, **encode(board)}
 
 
-def render_json(board: Leaderboard) -> str:
-    """The leaderboard as one JSON document."""
-    return json.dumps(document(board), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def render_csv(board: Leaderboard) -> str:
-    """One line for each run that is ranked, and one for each team that is not.
-
-    What is not known is an empty cell.
-    """
-    output = io.StringIO()
-    writer = csv.DictWriter(output, _COLUMNS)  # RFC 4180: lines end in CR LF
-    writer.writeheader()
+def _csv(board: Leaderboard) -> str:
+    """One line for each run that is ranked, and one for each team that is not."""
+    rows: list[Mapping[str, object]] = []
     if board.standings is not None:
-        writer.writerows(_ranked(board.standings))
+        rows += _ranked(board.standings)
     for team in board.disqualified:
         why = disqualified_line(team)
-        writer.writerow({"status": "disqualified", "team": team.team, "why": why})
+        rows.append({"status": "disqualified", "team": team.team, "why": why})
     for failed in board.failed:
-        place = {"status": "failed", "team": failed.team, "round": failed.round}
-        writer.writerow({**place, "why": failed.why})
-    return output.getvalue()
+        rows.append(
+            {"status": "failed", "team": failed.team, "round": failed.round, "why": failed.why}
+        )
+    return to_csv(_COLUMNS, ([row.get(name) for name in _COLUMNS] for row in rows))
 
 
 def _ranked(standings: Standings) -> Iterator[dict[str, object]]:
@@ -331,98 +357,14 @@ def _ranked(standings: Standings) -> Iterator[dict[str, object]]:
                 }
 
 
-# ----------
-# A contest's leaderboard as one self-contained HTML file, without scripts.
-
-
-def render(board: Leaderboard) -> str:
-    """The whole page."""
-    standings = board.standings
-    return (
-        pages.environment()
-        .get_template("leaderboard.html")
-        .render(
-            board=board,
-            headline=headline(board),
-            subtitle=subtitle(board),
-            method=METHOD,
-            totals=None if standings is None else total_table(standings),
-            by_mean=None if standings is None else mean_table(standings),
-            phases=_phases(board),
-            outliers=[]
-            if standings is None
-            else [outlier_line(board, row) for row in standings.outliers],
-            disqualified=[(each.team, disqualified_line(each)) for each in board.disqualified],
-            entries=[(team, text.options_line(dict(o))) for team, o in board.options.items()],
-            version=lsmtune.__version__,
-            style=pages.asset("report.css") + pages.asset("leaderboard.css"),
-        )
-    )
-
-
-def _phases(board: Leaderboard) -> list[tuple[Table, tuple[Strip, ...]]]:
-    standings = board.standings
-    if standings is None:
-        return []
-    return [
-        (
-            phase_table(board, phase, standings.confidence),
-            strips(
-                phase,
-                standings.rounds,
-                frozenset((o.team, o.round) for o in standings.outliers if o.phase == phase.phase),
-            ),
-        )
-        for phase in standings.phases
-    ]
-
-
-# ----------
-# A contest's leaderboard as Markdown, for a README or a wiki.
-
-
-def render_leaderboard_markdown(board: Leaderboard) -> str:
-    """The leaderboard with tables."""
-    parts = [f"# {safe(headline(board))}\n\n{safe(subtitle(board))}\n"]
-    standings = board.standings
-    if standings is not None:
-        parts += [_told(total_table(standings)), f"{safe(METHOD)}\n"]
-        parts += [_told(mean_table(standings)), _outliers(board)]
-        for phase in standings.phases:
-            parts.append(_told(phase_table(board, phase, standings.confidence)))
-    rows = [(team.team, disqualified_line(team)) for team in board.disqualified]
-    parts.append(section("Disqualified, not run", ("team", "rules it breaks"), rows))
-    failed = [(each.team, str(each.round), each.why) for each in board.failed]
-    parts.append(section("Failed, not ranked", ("team", "round", "why"), failed))
-    rules = [(rule.name, rule.text, rule.about) for rule in board.rules]
-    parts.append(section("Rules", ("rule", "expression", "about"), rules))
-    entries = [(team, options_line(dict(options))) for team, options in board.options.items()]
-    parts.append(section("Entries", ("team", "options"), entries))
-    lines = "".join(f"- {safe(warning)}\n" for warning in board.warnings)
-    parts.append(f"## Warnings\n\n{lines}" if lines else "")
-    return "\n".join(part for part in parts if part)
-
-
-def _told(found: Table) -> str:
-    note = f"{safe(found.note)}\n\n" if found.note else ""
-    return f"## {safe(found.title)}\n\n{note}{table(found.columns, found.rows)}"
-
-
-def _outliers(board: Leaderboard) -> str:
-    found = board.standings.outliers if board.standings is not None else ()
-    lines = "".join(f"- {safe(outlier_line(board, row))}\n" for row in found)
-    return f"## Outliers\n\n{lines}" if lines else ""
-
-
-# ----------
-# The forms of a contest's leaderboard, by the suffix of the file that it is written to.
+# --- The forms, by the suffix of the file that is written
 
 FORMATS: Mapping[str, Callable[[Leaderboard], str]] = MappingProxyType(
     {
-        ".html": render,
-        ".md": render_leaderboard_markdown,
-        ".json": render_json,
-        ".csv": render_csv,
+        ".html": lambda board: to_html(board_document(board)),
+        ".md": lambda board: to_markdown(board_document(board)),
+        ".json": lambda board: to_json(document(board)),
+        ".csv": _csv,
     }
 )
 

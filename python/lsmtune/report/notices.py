@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from lsmtune.engines.safety import flattened, unsafe_option
 from lsmtune.experiment.run_length import factor_wanted, run_length, scaled_num
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.config import Build, option_text
@@ -14,7 +15,6 @@ from lsmtune.report.source import StudyRecords, arms, chosen, workload_label
 from lsmtune.report.tables import Arm, Notice, Severity
 from lsmtune.report.trust import CACHED_SHARE_MAX, STEAL_SHARE_MAX, conditions
 from lsmtune.report.trust_tables import Conditions
-from lsmtune.study.safety import flattened, unsafe_option
 from lsmtune.units import format_bytes
 from lsmtune.workloads.stated import sizes_for
 

@@ -8,6 +8,7 @@ from statistics import median
 
 from lsmtune.model.goal import outcome_of
 from lsmtune.model.measurement import Outcome, PhaseMeasurement
+from lsmtune.model.metrics import shown_in
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.proof.crash_test import CrashTest
 from lsmtune.report.history import ratio
@@ -28,11 +29,7 @@ from lsmtune.report.trust_tables import Ended, LevelRow, PerformanceRow, ProofFa
 from lsmtune.stats.sequential import pairs_at_least
 
 # The burst, what was sustained, and what lies between: time to flush and compact what was left.
-SHOWN = (
-    *("throughput_ops_s", "sustained_throughput_ops_s", "drain_s", "elapsed_s"),
-    *("flushes", "flush_bytes", "compactions", "compaction_read_bytes", "compaction_write_bytes"),
-    *("write_amplification", "stall_s"),
-)
+SHOWN = shown_in("sustained")
 
 # By workload and phase, in the order in which they were run.
 _Phases = dict[tuple[str, str], dict[Arm, list[PhaseMeasurement]]]

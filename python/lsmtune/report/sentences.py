@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from lsmtune.model.goal import Direction
+from lsmtune.model.metrics import BY_NAME
 from lsmtune.model.request import PairMethod
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.proof.crash_test import WHAT_IT_IS, CrashOutcome, CrashTest
@@ -177,20 +178,13 @@ def rung_name(row: RungRow) -> str:
 # ----------
 # Burst, sustained and drain as tables: grouped by phase, in words.
 
-_LABELS = {
-    "throughput_ops_s": "burst",
-    "sustained_throughput_ops_s": "sustained",
-    "elapsed_s": "time until the last call",
-    "flush_bytes": "written by flushes",
-    "compaction_read_bytes": "read by compactions",
-    "compaction_write_bytes": "written by compactions",
-}
 LevelTable = tuple[str, str, Arm, list[LevelRow]]
 
 
 def performance_label(metric: str) -> str:
     """A figure's name where all of them stand side by side."""
-    return _LABELS.get(metric, text.metric_label(metric))
+    known = BY_NAME.get(metric)
+    return (known.short if known else "") or text.metric_label(metric)
 
 
 def performance_tables(

@@ -14,15 +14,16 @@ from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.files import read_text
-from lsmtune.model.goal import METRICS, Goal, Objective, WeightedWorkload, metric_value
+from lsmtune.model.goal import Goal, Objective, WeightedWorkload, metric_value
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
+from lsmtune.model.metrics import METRICS
 from lsmtune.model.request import PairMethod
 from lsmtune.model.verdict import Verdict
 from lsmtune.model.workload import PhaseKind, Workload
 from lsmtune.proof.calibration import Calibration, calibration_of, calibration_pairs
 from lsmtune.proof.crash_test import CrashTest, kept_crash_tests
 from lsmtune.report.tables import GAIN, Arm, RunRow
-from lsmtune.search.mirror import TrialJudgement
+from lsmtune.search.in_memory_study import TrialJudgement
 from lsmtune.search.searcher import OUTCOME, PUT_BACK
 from lsmtune.space.parameter import Parameter
 from lsmtune.study.build import parse_stored_spec

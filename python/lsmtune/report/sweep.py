@@ -1,34 +1,45 @@
-"""What reports of a sweep say in words, and which columns its tables have."""
+"""A sweep's report: what each cell came to, and its ratios to the first one."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from html import escape
 from pathlib import Path
 from typing import Any
 
 import lsmtune
 from lsmtune.experiment.sweep_tables import (
     METRICS,
-    PHASE_TOTAL_S,
-    RATE_MB,
     RATIOS,
-    SUSTAINED_MB,
+    AxisRow,
     CellSummary,
     SweepResult,
     Table,
 )
-from lsmtune.report import pages
+from lsmtune.model.metrics import BURST, PHASE_TOTAL_S, RATE_MB, SUSTAINED, SUSTAINED_MB
 from lsmtune.report import words as text
-from lsmtune.report.pages import safe, table, write_text
-from lsmtune.report.sweep_figures import LINES_MAX, figures_of
+from lsmtune.report.document import (
+    NOT_KNOWN,
+    Beside,
+    Block,
+    Column,
+    Document,
+    Figure,
+    Heading,
+    Notice,
+    Notices,
+    Paragraph,
+    Plot,
+    Section,
+    words,
+)
+from lsmtune.report.document import Table as ReportTable
+from lsmtune.report.figures import finite
+from lsmtune.report.render import to_csv, to_html, to_json, to_markdown, write_text
 from lsmtune.stats.intervals import MeanInterval, RatioInterval
 
-_NOT_KNOWN = "\N{EN DASH}"
+FORMAT_VERSION = 1
 # A drain of less than this share of a phase changes no digit that is shown.
 _DRAIN_SHOWN = 5e-4
 _RUNS_WITH_A_MEDIAN = 3
@@ -40,18 +51,78 @@ WHY_BOTH_RATES = (
     "operation becomes slower. Between cells whose records differ in size, compare operations per "
     "second to learn what an operation costs, and MB/s to learn what a byte costs."
 )
-SUSTAINED = (
+WHY_SUSTAINED = (
     "Sustained rates charge the time to flush and to drain compactions; a burst ends with the last "
     "operation."
 )
 
 
-@dataclass(frozen=True)
-class Column:
-    """A column of a table: its heading, and how a cell is told."""
+def sweep_document(result: SweepResult) -> Document:
+    """Everything that the page, Markdown and the terminal say."""
+    took = f"{text.seconds(result.runs_s)} of runs, seed {result.seed}."
+    warnings = [Notice(line) for line in result.warnings]
+    reading: list[Block] = [
+        *(Paragraph(line) for line in how_to_read(result)),
+        Paragraph(took, "quiet"),
+        *([Notices(warnings)] if warnings else []),
+    ]
+    sections = [Section("reading", "How to read this", reading)]
+    drawn = figures_of(result)
+    for number, table in enumerate(result.tables):
+        blocks = _table_blocks(result, table, number, drawn)
+        sections.append(Section(f"table-{number}", table.title, blocks))
+    if result.failures:
+        columns = (*words("cell"), Column("round"), *words("outcome", "what the run said"))
+        rows = [(f.cell, f.round + 1, text.outcome(f.outcome), f.why) for f in result.failures]
+        failed = ReportTable(columns, rows, "Failures")
+        sections.append(Section("failures", "Runs that did not end well", [failed], "Failures"))
+    return Document(
+        title=result.name,
+        subtitle=headline(result),
+        sections=sections,
+        page_title=f"{result.name} · sweep · lsmtune",
+        footer=f"Written by lsmtune {lsmtune.__version__} from stored measurements alone. "
+        f"The plots show at most {LINES_MAX} lines.",
+    )
 
-    label: str
-    told: Callable[[CellSummary], str]
+
+def _table_blocks(
+    result: SweepResult, table: Table, number: int, drawn: Mapping[str, Figure]
+) -> list[Block]:
+    """The cells of one table, their plots, and their ratios to the first one."""
+    plots = [
+        [Plot(name, f"{unit} per second of {table.title}", drawn[name])]
+        for name, unit in ((f"ops-{number}", "Operations"), (f"mb-{number}", "MB"))
+        if name in drawn
+    ]
+    best = {} if table.best is None else {table.best: "best"}
+    blocks: list[Block] = [Paragraph(note, "finding") for note in table.notes]
+    blocks += [Beside(plots, "pair")] if plots else []
+    blocks.append(_cells_table(result, columns_of(table), table.cells, table.title, best))
+    ratios = ratio_columns_of(table)
+    if ratios:
+        first = zip(result.axes, table.cells[0].values, strict=True)
+        point = ", ".join(f"{axis.name}={value}" for axis, value in first)
+        later = {at - 1: mark for at, mark in best.items()}
+        label = f"Ratios of {table.title}"
+        blocks += [
+            Heading(f"Ratios to the first cell, {point}"),
+            _cells_table(result, ratios, table.cells[1:], label, later),
+        ]
+    return blocks
+
+
+def _cells_table(
+    result: SweepResult,
+    columns: list[Column],
+    cells: tuple[CellSummary, ...],
+    label: str,
+    best: Mapping[int, str],
+) -> ReportTable:
+    axes = [Column(axis.name) for axis in result.axes]
+    rows = [(*cell.values, *(column.told(cell) for column in columns)) for cell in cells]
+    told = [Column(column.label, terminal=column.terminal) for column in columns]
+    return ReportTable([*axes, *told], rows, label, best)
 
 
 def headline(result: SweepResult) -> str:
@@ -73,7 +144,7 @@ def how_to_read(result: SweepResult) -> list[str]:
     lines = [
         "Each cell ran once per round, on a fresh database (or a fresh copy of one that was loaded "
         "before), in an order of the round's own and on the round's seed.",
-        SUSTAINED,
+        WHY_SUSTAINED,
     ]
     if result.varies_size:
         lines.append(WHY_BOTH_RATES)
@@ -100,10 +171,10 @@ def columns_of(table: Table) -> list[Column]:
         Column("p99", _mean("latency_us_p99", text.duration_us)),
         Column("time with drain", _mean(PHASE_TOTAL_S, _time)),
         Column("compactions", _mean("compactions", text.number)),
-        Column("compacted (read)", _mean("compaction_read_bytes", _size)),
+        Column("compacted (read)", _mean("compaction_read_bytes", _size), terminal=False),
         Column("compacted (written)", _mean("compaction_write_bytes", _size)),
         Column("write amplification", _mean("write_amplification", _factor)),
-        Column("database", _mean("database_bytes", _size)),
+        Column("database", _mean("database_bytes", _size), terminal=False),
         Column("runs", _runs),
     ]
     wanted.insert(1, Column("median", _median(table.metric)))
@@ -122,9 +193,12 @@ def ratio_columns_of(table: Table) -> list[Column]:
 
 def _rate_columns(table: Table, of: Callable[[str], Callable[[CellSummary], str]]) -> list[Column]:
     """Rates of both kinds; of one where nothing was left to drain, so that both are the same."""
-    burst = [Column("ops/s, burst", of("throughput_ops_s")), Column("MB/s, burst", of(RATE_MB))]
+    burst = [
+        Column("ops/s, burst", of(BURST), terminal=False),
+        Column("MB/s, burst", of(RATE_MB), terminal=False),
+    ]
     sustained = [
-        Column("ops/s, sustained", of("sustained_throughput_ops_s")),
+        Column("ops/s, sustained", of(SUSTAINED)),
         Column("MB/s, sustained", of(SUSTAINED_MB)),
     ]
     if any(_drains(cell) for cell in table.cells):
@@ -139,13 +213,13 @@ def _drains(cell: CellSummary) -> bool:
 
 
 def _known(columns: Sequence[Column], cells: Sequence[CellSummary]) -> list[Column]:
-    return [column for column in columns if any(column.told(c) != _NOT_KNOWN for c in cells)]
+    return [column for column in columns if any(column.told(c) != NOT_KNOWN for c in cells)]
 
 
 def interval(found: MeanInterval | None) -> str:
     """A mean with its interval: `81,200 (79,800 to 82,600)`."""
     if found is None:
-        return _NOT_KNOWN
+        return NOT_KNOWN
     if found.low is None or found.high is None:
         return text.number(_rounded(found.mean))
     low, high = (text.number(_rounded(end)) for end in (found.low, found.high))
@@ -155,7 +229,7 @@ def interval(found: MeanInterval | None) -> str:
 def ratio_interval(found: RatioInterval | None) -> str:
     """A ratio with its interval: `0.81 (0.78 to 0.84)`."""
     if found is None:
-        return _NOT_KNOWN
+        return NOT_KNOWN
     told = text.plain_ratio(found.ratio)
     if found.pairs < 2:
         return told
@@ -178,7 +252,7 @@ def _ratio(metric: str) -> Callable[[CellSummary], str]:
 def _mean(metric: str, told: Callable[[float], str]) -> Callable[[CellSummary], str]:
     def tell(cell: CellSummary) -> str:
         value = cell.value(metric)
-        return _NOT_KNOWN if value is None else told(value)
+        return NOT_KNOWN if value is None else told(value)
 
     return tell
 
@@ -189,7 +263,7 @@ def _median(metric: str) -> Callable[[CellSummary], str]:
     def tell(cell: CellSummary) -> str:
         found = cell.metrics.get(metric)
         few = found is None or found.runs < _RUNS_WITH_A_MEDIAN
-        return _NOT_KNOWN if few or found is None else text.number(_rounded(found.median))
+        return NOT_KNOWN if few or found is None else text.number(_rounded(found.median))
 
     return tell
 
@@ -211,55 +285,7 @@ def _runs(cell: CellSummary) -> str:
     return f"{cell.runs_ok}, {bad} failed" if bad else str(cell.runs_ok)
 
 
-# ----------
-# A sweep's result as Markdown, CSV and JSON.
-
-FORMAT_VERSION = 1
-
-
-def markdown(result: SweepResult) -> str:
-    """The whole result as Markdown."""
-    parts = [f"# {safe(result.name)}\n\n{safe(headline(result))}\n"]
-    parts += [f"{safe(line)}\n" for line in how_to_read(result)]
-    for found in result.tables:
-        parts.append(f"## {safe(found.title)}\n")
-        parts.append(_markdown_table(result, found, columns_of(found), found.cells))
-        ratios = ratio_columns_of(found)
-        if ratios:
-            parts.append(f"Ratios to the first cell, {safe(_first(result, found))}:\n")
-            parts.append(_markdown_table(result, found, ratios, found.cells[1:]))
-        parts.append("".join(f"- {safe(note)}\n" for note in found.notes))
-    parts.append(_markdown_failures(result))
-    parts += [f"Warning: {safe(line)}\n" for line in result.warnings]
-    return "\n".join(part for part in parts if part)
-
-
-def _first(result: SweepResult, found: Table) -> str:
-    first = found.cells[0]
-    axes = zip(result.axes, first.values, strict=True)
-    return ", ".join(f"{axis.name}={value}" for axis, value in axes)
-
-
-def _markdown_table(
-    result: SweepResult, found: Table, columns: list[Column], cells: tuple[CellSummary, ...]
-) -> str:
-    names = [*(axis.name for axis in result.axes), *(column.label for column in columns)]
-    best = None if found.best is None else found.cells[found.best]
-    rows = []
-    for cell in cells:
-        first, *rest = cell.values
-        marked = f"{first} (best)" if cell is best else first
-        rows.append([marked, *rest, *(column.told(cell) for column in columns)])
-    return table(names, rows)
-
-
-def _markdown_failures(result: SweepResult) -> str:
-    rows = [
-        [failure.cell, str(failure.round + 1), text.outcome(failure.outcome), failure.why]
-        for failure in result.failures
-    ]
-    found = table(("cell", "round", "outcome", "what the run said"), rows)
-    return f"## Runs that did not end well\n\n{found}" if found else ""
+# --- CSV and JSON
 
 
 def cells_csv(result: SweepResult) -> str:
@@ -269,39 +295,37 @@ def cells_csv(result: SweepResult) -> str:
         columns += [f"{metric}.{part}" for part in ("mean", "median", "low", "high")]
     for metric in RATIOS:
         columns += [f"{metric}.{part}" for part in ("ratio", "ratio_low", "ratio_high")]
-    output = io.StringIO()
-    writer = csv.writer(output)
-    writer.writerow(columns)
-    for found in result.tables:
-        for cell in found.cells:
-            writer.writerow([found.workload, found.phase, *cell.values, *_cell_figures(cell)])
-    return output.getvalue()
+    rows = (
+        [table.workload, table.phase, *cell.values, *_cell_figures(cell)]
+        for table in result.tables
+        for cell in table.cells
+    )
+    return to_csv(columns, rows)
 
 
 def _cell_figures(cell: CellSummary) -> list[object]:
     figures: list[object] = [cell.runs_ok, sum(cell.outcomes.values()) - cell.runs_ok]
     for metric in METRICS:
         mean = cell.metrics.get(metric)
-        figures += ["" if value is None else value for value in _mean_parts(mean).values()]
+        figures += _mean_parts(mean).values()
     for metric in RATIOS:
-        parts = _ratio_parts(cell.ratios.get(metric))
-        figures += ["" if value is None else value for value in parts.values()]
+        figures += _ratio_parts(cell.ratios.get(metric)).values()
     return figures
 
 
 def runs_csv(result: SweepResult) -> str:
     """One line per run and measure phase, with everything that it observed of METRICS."""
-    output = io.StringIO()
-    writer = csv.writer(output)
     axes = [axis.name for axis in result.axes]
-    writer.writerow(
-        ["workload", "phase", *axes, "round", "seed", "outcome", "wall_s", *METRICS],
+    rows = (
+        [
+            *(row.workload, row.phase, *row.values),
+            *(row.round, row.seed, row.outcome, row.wall_s),
+            *(row.metrics.get(metric) for metric in METRICS),
+        ]
+        for row in result.rows
     )
-    for row in result.rows:
-        observed = (row.metrics.get(metric, "") for metric in METRICS)
-        place = (row.workload, row.phase, *row.values)
-        writer.writerow([*place, row.round, row.seed, row.outcome, row.wall_s, *observed])
-    return output.getvalue()
+    ran = ("round", "seed", "outcome", "wall_s")
+    return to_csv(["workload", "phase", *axes, *ran, *METRICS], rows)
 
 
 def document(result: SweepResult) -> dict[str, Any]:
@@ -332,11 +356,6 @@ def document(result: SweepResult) -> dict[str, Any]:
     }
 
 
-def json_text(result: SweepResult) -> str:
-    """`document` as text."""
-    return json.dumps(document(result), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
 def _table_document(result: SweepResult, found: Table) -> dict[str, Any]:
     return {
         "workload": found.workload,
@@ -358,13 +377,9 @@ def _cell_document(result: SweepResult, cell: CellSummary) -> dict[str, Any]:
         "key_bytes": cell.key_bytes,
         "value_bytes": cell.value_bytes,
         "outcomes": dict(cell.outcomes),
-        "metrics": _sweep_documents_known(cell.metrics, _mean_parts),
-        "ratios": _sweep_documents_known(cell.ratios, _ratio_parts),
+        "metrics": {name: _mean_parts(mean) for name, mean in cell.metrics.items()},
+        "ratios": {name: _ratio_parts(ratio) for name, ratio in cell.ratios.items()},
     }
-
-
-def _sweep_documents_known(found: Mapping[str, Any], parts: Any) -> dict[str, Any]:
-    return {name: parts(value) for name, value in found.items()}
 
 
 def _mean_parts(mean: MeanInterval | None) -> dict[str, float | None]:
@@ -382,39 +397,109 @@ def _ratio_parts(found: RatioInterval | None) -> dict[str, float | None]:
     return {"ratio": found.ratio, "ratio_low": low, "ratio_high": high}
 
 
-# ----------
-# The files of a sweep's result: one self-contained page, Markdown, CSV, JSON.
-
-
 def write_sweep(result: SweepResult, folder: Path) -> tuple[Path, ...]:
     """Write `sweep.html`, `.md`, `.csv`, `.json` and `sweep-runs.csv` into `folder`, each whole.
 
     Raises InputError when one cannot be written.
     """
+    report = sweep_document(result)
     contents = {
-        "sweep.html": html(result),
-        "sweep.md": markdown(result),
+        "sweep.html": to_html(report),
+        "sweep.md": to_markdown(report),
         "sweep.csv": cells_csv(result),
         "sweep-runs.csv": runs_csv(result),
-        "sweep.json": json_text(result),
+        "sweep.json": to_json(document(result)),
     }
     return tuple(write_text(folder / name, content) for name, content in contents.items())
 
 
-def html(result: SweepResult) -> str:
-    """One page that needs no network, and no script for its text."""
-    figures = figures_of(result)
-    environment = pages.environment()
-    environment.filters.update(count=text.count, outcome=text.outcome, seconds=text.seconds)
-    environment.globals.update(columns_of=columns_of, ratio_columns_of=ratio_columns_of)
-    return environment.get_template("sweep.html").render(
-        result=result,
-        headline=headline(result),
-        how_to_read=how_to_read(result),
-        figures=figures,
-        lines_max=LINES_MAX,
-        version=lsmtune.__version__,
-        plotly=pages.plotly() if figures else None,
-        style=pages.asset("report.css"),
-        script=pages.asset("report.js"),
-    )
+# --- The plots: a rate over the values of one axis, a line for each of the rest
+
+_COLORS = ("--tuned", "--info", "--warn", "--bad", "--muted", "--ink")
+_DASHES = ("solid", "dash", "dot", "dashdot")
+# More lines than this cannot be told apart; the table has them all.
+LINES_MAX = len(_COLORS) * len(_DASHES)
+_IN_MB = {SUSTAINED: SUSTAINED_MB, BURST: RATE_MB}
+
+
+def figures_of(result: SweepResult) -> dict[str, Figure]:
+    """Two figures for each table, side by side: operations per second, and MB/s."""
+    drawn: dict[str, Figure] = {}
+    for number, table in enumerate(result.tables):
+        if table.best is None:
+            continue
+        kind = "sustained" if table.metric.startswith("sustained") else "burst"
+        for name, metric in (("ops", table.metric), ("mb", _IN_MB[table.metric])):
+            unit = "ops/s" if name == "ops" else "MB/s"
+            drawn[f"{name}-{number}"] = _figure(result, table, metric, f"{unit}, {kind}")
+    return drawn
+
+
+def x_axis(axes: tuple[AxisRow, ...]) -> int:
+    """The axis that is drawn along x: the one with the most values, the last one of several."""
+    return max(range(len(axes)), key=lambda index: (len(axes[index].values), index))
+
+
+def _figure(result: SweepResult, table: Table, metric: str, title: str) -> Figure:
+    along = x_axis(result.axes)
+    lines: dict[tuple[str, ...], list[CellSummary]] = {}
+    for cell in table.cells:
+        rest = tuple(text for index, text in enumerate(cell.values) if index != along)
+        lines.setdefault(rest, []).append(cell)
+    names = [axis.name for index, axis in enumerate(result.axes) if index != along]
+    shown = list(lines.items())[:LINES_MAX]
+    return {
+        "data": [
+            _line(number, names, rest, cells, along, metric)
+            for number, (rest, cells) in enumerate(shown)
+        ],
+        "layout": {
+            "xaxis": {"title": {"text": escape(result.axes[along].name)}, "type": "category"},
+            "yaxis": {"title": {"text": title}, "tickformat": "~s", "rangemode": "tozero"},
+            "showlegend": bool(names),
+        },
+    }
+
+
+def _line(
+    number: int,
+    names: list[str],
+    rest: tuple[str, ...],
+    cells: list[CellSummary],
+    along: int,
+    metric: str,
+) -> dict[str, Any]:
+    color = _COLORS[number % len(_COLORS)]
+    name = ", ".join(f"{axis}={text}" for axis, text in zip(names, rest, strict=True))
+    found = [cell.metrics.get(metric) for cell in cells]
+    return {
+        "type": "scatter",
+        "mode": "lines+markers",
+        "name": escape(name, quote=False),
+        "x": [cell.values[along] for cell in cells],
+        "y": [None if mean is None else finite(mean.mean) for mean in found],
+        "error_y": {
+            "type": "data",
+            "symmetric": False,
+            "array": [_above(mean) for mean in found],
+            "arrayminus": [_below(mean) for mean in found],
+            "thickness": 1,
+            "color": color,
+        },
+        "line": {
+            "width": 2,
+            "color": color,
+            "dash": _DASHES[number // len(_COLORS) % len(_DASHES)],
+        },
+        "marker": {"size": 7, "color": color},
+    }
+
+
+def _above(mean: MeanInterval | None) -> float:
+    """How far the interval reaches above the mean; nowhere without one."""
+    return 0.0 if mean is None or mean.high is None else mean.high - mean.mean
+
+
+def _below(mean: MeanInterval | None) -> float:
+    """How far the interval reaches below the mean; nowhere without one."""
+    return 0.0 if mean is None or mean.low is None else mean.mean - mean.low

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from lsmtune.model.config import OptionValue
-from lsmtune.model.measurement import Outcome
+from lsmtune.model.measurement import Outcome, Percentiles
 from lsmtune.space.parameter import Parameter
 
 # The metric of a study with several objectives: the weighted geometric mean of their ratios to the
@@ -156,7 +156,7 @@ class LatencyPoint:
 
 
 @dataclass(frozen=True)
-class LatencyCurve:
+class LatencyCurve(Percentiles):
     """Latency of one operation type on one arm, merged over `runs` runs."""
 
     arm: Arm
@@ -164,10 +164,6 @@ class LatencyCurve:
     runs: int
     count: int
     points: tuple[LatencyPoint, ...]
-    latency_us_p50: float
-    latency_us_p95: float
-    latency_us_p99: float
-    latency_us_p999: float
     latency_us_max: float
 
 

@@ -1,4 +1,4 @@
-"""Plotly figures of a trace, and of a workload that was fitted to it."""
+"""The page of a trace: operations, sizes and keys, and the workload that was fitted to it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,20 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
-import jinja2
-
 import lsmtune
-from lsmtune.report import pages
 from lsmtune.report import words as text
-from lsmtune.report.figures import Figure
-from lsmtune.report.pages import write_text
+from lsmtune.report.document import (
+    Column,
+    Document,
+    Figure,
+    Paragraph,
+    Plot,
+    Section,
+    Table,
+    numbers,
+    words,
+)
+from lsmtune.report.render import to_html, write_text
 from lsmtune.traces.fit import TraceFit
 from lsmtune.traces.sizes import FittedPart
 from lsmtune.traces.summary import Histogram, TraceSummary
@@ -21,6 +28,122 @@ from lsmtune.traces.summary import Histogram, TraceSummary
 _PREFIXES = 40
 # Colours of the page: the trace is what is compared with, the model what is new.
 _OF_TRACE, _OF_MODEL = "--baseline", "--tuned"
+
+
+_TITLES = {
+    "rate": "Operations over time",
+    "rate-fit": "The rate, and its model",
+    "working-set": "Keys asked for over time",
+    "hotness": "Which share the hottest keys draw",
+    "ranges": "Operations over the key space",
+    "ranges-fit": "Ranges of keys, and their model",
+    "prefixes": "The hottest prefixes",
+    "miss-ratio": "What a cache of keys would miss",
+    "value-sizes": "Sizes of values",
+    "key-sizes": "Sizes of keys",
+    "inter-arrival": "Time between records",
+}
+
+
+def write_trace_page(summary: TraceSummary, output: Path, fit: TraceFit | None = None) -> Path:
+    """Write the page of `summary` to `output`, whole or not at all; returns `output`.
+
+    Raises InputError when it cannot be written.
+    """
+    return write_text(output, to_html(trace_document(summary, fit)))
+
+
+def trace_document(summary: TraceSummary, fit: TraceFit | None = None) -> Document:
+    """Everything that the page shows."""
+    figures = trace_figures(summary, () if fit is None else fit.parts)
+    file, counted = Path(summary.path).name, text.count(summary.records, "record")
+    sections = [
+        *_damaged(summary),
+        *([] if fit is None else [_fitted(fit)]),
+        _mix(summary),
+        *(
+            Section(name, title, [Plot(name, title, figures[name])])
+            for name, title in _TITLES.items()
+            if name in figures
+        ),
+    ]
+    return Document(
+        title=file,
+        subtitle=f"a trace of RocksDB {summary.rocksdb_version} · {counted} · "
+        f"{text.count(summary.operations, 'operation')} · {text.seconds(summary.duration_s)}",
+        sections=sections,
+        page_title=f"{file} · trace · lsmtune",
+        footer=f"lsmtune {lsmtune.__version__}",
+    )
+
+
+def _damaged(summary: TraceSummary) -> list[Section]:
+    damage = summary.damage
+    if damage is None:
+        return []
+    told = (
+        f"At offset {damage.offset_bytes}, in record {damage.record}: {damage.reason}. "
+        "All figures are of what comes before."
+    )
+    return [Section("damage", "Damaged", [Paragraph(told)])]
+
+
+def _fitted(fit: TraceFit) -> Section:
+    rows = [
+        (
+            part.name,
+            part.model,
+            part.distances[0][0],
+            f"{part.distances[0][1]:.4f}{'' if part.fits else ' (does not fit)'}",
+            part.limit,
+        )
+        for part in fit.parts
+        if part.distances
+    ]
+    columns = (*words("part", "model", "distance"), *numbers("found", "limit"))
+    warnings = [Paragraph(line, "detail") for line in fit.warnings]
+    table = Table(columns, rows, "The fitted workload")
+    return Section("fit", "The fitted workload", [table, *warnings])
+
+
+def _mix(summary: TraceSummary) -> Section:
+    operations = (
+        *words("operation"),
+        Column("count", "{:,}".format),
+        Column("share", lambda share: f"{100 * share:.3f} %"),
+    )
+    mix = [
+        (name, count, count / summary.operations)
+        for name, count in summary.operation_counts.items()
+        if count
+    ]
+    histogram = (
+        *words("bytes of"),
+        Column("mean", "{:.1f}".format),
+        *numbers("min"),
+        Column("median", "{:g}".format),
+        Column("p99", "{:g}".format),
+        *numbers("max"),
+    )
+    groups = (("key", summary.key_sizes), ("value", summary.value_sizes))
+    sizes = [
+        (f"{what}, {name}", found.mean, found.min, found.p50, found.p99, found.max)
+        for what, histograms in groups
+        for name, found in histograms.items()
+    ]
+    keys = f"{summary.keys.distinct:.0f} distinct keys. {summary.sampling.text}."
+    return Section(
+        "mix",
+        "Operations and sizes",
+        [
+            Table(operations, mix, "Operations"),
+            Table(histogram, sizes, "Sizes"),
+            Paragraph(keys, "detail"),
+        ],
+    )
+
+
+# --- The figures
 
 
 def trace_figures(summary: TraceSummary, parts: Sequence[FittedPart] = ()) -> dict[str, Figure]:
@@ -185,62 +308,3 @@ def _compared(part: FittedPart, x: str, y: str) -> Figure:
         _line("model", at, [row[2] for row in part.curve], **model),
     ]
     return {"data": data, "layout": _axes(x, y)}
-
-
-# ----------
-# The page of a trace: one self-contained HTML file, with the workload fitted to it if there is.
-
-_TITLES = {
-    "rate": "Operations over time",
-    "rate-fit": "The rate, and its model",
-    "working-set": "Keys asked for over time",
-    "hotness": "Which share the hottest keys draw",
-    "ranges": "Operations over the key space",
-    "ranges-fit": "Ranges of keys, and their model",
-    "prefixes": "The hottest prefixes",
-    "miss-ratio": "What a cache of keys would miss",
-    "value-sizes": "Sizes of values",
-    "key-sizes": "Sizes of keys",
-    "inter-arrival": "Time between records",
-}
-
-
-def write_trace_page(summary: TraceSummary, output: Path, fit: TraceFit | None = None) -> Path:
-    """Write the page of `summary` to `output`, whole or not at all; returns `output`.
-
-    Raises InputError when it cannot be written.
-    """
-    return write_text(output, trace_page(summary, fit))
-
-
-def trace_page(summary: TraceSummary, fit: TraceFit | None = None) -> str:
-    """The whole page."""
-    parts: Sequence[FittedPart] = () if fit is None else fit.parts
-    figures = trace_figures(summary, parts)
-    counts = summary.operation_counts.items()
-    return (
-        _environment()
-        .get_template("trace.html")
-        .render(
-            s=summary,
-            file=Path(summary.path).name,
-            mix=[(name, count, count / summary.operations) for name, count in counts if count],
-            sizes=[
-                *((f"key, {name}", found) for name, found in summary.key_sizes.items()),
-                *((f"value, {name}", found) for name, found in summary.value_sizes.items()),
-            ],
-            fit=fit,
-            titles={name: title for name, title in _TITLES.items() if name in figures},
-            figures=figures,
-            plotly=pages.plotly() if figures else None,
-            style=pages.asset("report.css"),
-            script=pages.asset("report.js"),
-            version=lsmtune.__version__,
-        )
-    )
-
-
-def _environment() -> jinja2.Environment:
-    environment = pages.environment()
-    environment.filters.update(count=text.count, seconds=text.seconds)
-    return environment

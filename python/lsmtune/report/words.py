@@ -6,20 +6,10 @@ import math
 from datetime import UTC, datetime
 
 from lsmtune.model.config import OptionValue, option_text
-from lsmtune.model.goal import METRICS
+from lsmtune.model.metrics import METRICS, label_of, unit_of
 from lsmtune.report.tables import GAIN, Censored
 from lsmtune.units import UnitError, format_bytes, format_duration, parse_bytes
 
-_LABELS = {
-    "sustained_throughput_ops_s": "sustained throughput",
-    "throughput_ops_s": "throughput",
-    "cpu_us_per_operation": "CPU time per operation",
-    "rss_bytes_max": "peak resident memory",
-    "database_bytes": "database size",
-    GAIN: "gain over the baseline",
-}
-_PERCENTILES = {"p50": "median", "p95": "p95", "p99": "p99", "p999": "p99.9"}
-_UNITS = ("_ops_s", "_us_per_operation", "_bytes", "_us", "_s")
 _PRODUCT = " * "  # in the metric of a goal with several objectives
 _NOT_KNOWN = "\N{EN DASH}"
 _TIMES = "\N{MULTIPLICATION SIGN}"
@@ -35,14 +25,7 @@ def metric_label(metric: str) -> str:
     phase, name = _phase_and_metric(metric)
     if phase:
         return f"{metric_label(name)} of {phase}"
-    if metric in _LABELS:
-        return _LABELS[metric]
-    if metric.startswith("latency_us_"):
-        statistic = metric.removeprefix("latency_us_")
-        return f"{_PERCENTILES.get(statistic, statistic)} latency"
-    for unit in _UNITS:
-        metric = metric.removesuffix(unit)
-    return metric.replace("_", " ")
+    return "gain over the baseline" if metric == GAIN else label_of(metric)
 
 
 def _phase_and_metric(label: str) -> tuple[str, str]:
@@ -53,14 +36,7 @@ def _phase_and_metric(label: str) -> tuple[str, str]:
 
 def metric_unit(metric: str) -> str:
     """The unit in which `quantity` and the axes show `metric`; empty for plain numbers."""
-    metric = _phase_and_metric(metric)[1]
-    if metric.endswith("_ops_s"):
-        return "ops/s"
-    if "_us" in metric:
-        return "µs"
-    if "bytes" in metric:
-        return "bytes"
-    return "s" if metric.endswith("_s") else ""
+    return unit_of(_phase_and_metric(metric)[1])
 
 
 def quantity(metric: str, value: float | None) -> str:

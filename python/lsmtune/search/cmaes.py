@@ -1,4 +1,8 @@
-"""How the cube of a space is laid out for CatCMAwM, and how what it draws becomes a point.
+"""`cmaes`: CMA-ES for mixed variables, from the library `cmaes` (`CatCMAwM`).
+
+CatCMAwM (Hamano, Saito, Nomura, Uchida and Shirakawa 2025, arXiv:2504.07884) adapts one normal
+distribution over the numbers, with a margin that keeps a coarse grid from freezing, and one
+distribution over the choices of each categorical:
 
 | variable | is to CatCMAwM |
 |---|---|
@@ -7,32 +11,36 @@
 | any other number | continuous in [0, 1] |
 
 A variable of one value is left out.
+
+The distribution moves once per generation, when as many trials drawn from it were judged as its
+population has, by their *ranks*: failed and pruned trials come last, and the scale of the values
+does not matter. Each trial keeps what was drawn for it in its system attributes; the distribution
+of any moment is found again by telling every complete generation in turn. Trials that were not
+drawn here (a study's start configurations) set where the search begins: at the best of those
+before the first drawn one, else in the middle of the space.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-from lsmtune.search.cube import Column, Cube, FloatArray, Shares
-
-if TYPE_CHECKING:
-    from cmaes import CatCMAwM
-import itertools
-from collections.abc import Iterator
-from typing import Any
-
-from optuna.samplers import BaseSampler
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial
 
-from lsmtune.model.setting import Setting, real_number, whole_number, word_or
-from lsmtune.search.history import JUDGED, CubeSampler, targets_of
+from lsmtune.model.setting import Setting, real_setting, whole_number, word_or
+from lsmtune.search.model_based import JUDGED, UnitSpaceSampler, targets_of
 from lsmtune.search.sampler import SamplerContext, SamplerKind
+from lsmtune.search.unit_space import Dimension, FloatArray, Shares, UnitSpace
 
+if TYPE_CHECKING:
+    from cmaes import CatCMAwM
+
+ATTRIBUTE = "lsmtune:cmaes"
+AUTO = "auto"
 GRID_MAX = 64
 # How much of a categorical's first distribution lies on the choice of the start.
 START_SHARE = 0.5
@@ -40,9 +48,9 @@ START_SHARE = 0.5
 
 @dataclass(frozen=True)
 class CmaLayout:
-    """Indices of the cube's columns, by what they are to CatCMAwM."""
+    """Indices of the space's dimensions, by what they are to CatCMAwM."""
 
-    cube: Cube
+    unit_space: UnitSpace
     continuous: tuple[int, ...]
     discrete: tuple[int, ...]
     categorical: tuple[int, ...]
@@ -60,8 +68,8 @@ class CmaLayout:
         mean = np.where(np.isnan(start), 0.5, start)[numbers]
         return CatCMAwM(
             x_space=[[0.0, 1.0]] * len(self.continuous) or None,
-            z_space=[self._column(i).coordinates().tolist() for i in self.discrete] or None,
-            c_space=[self._column(i).scale.cells for i in self.categorical] or None,
+            z_space=[self._dimension(i).coordinates().tolist() for i in self.discrete] or None,
+            c_space=[self._dimension(i).scale.cells for i in self.categorical] or None,
             population_size=population,
             mean=mean if numbers else None,
             sigma=sigma,
@@ -72,14 +80,14 @@ class CmaLayout:
 
     def _choices(self, start: FloatArray) -> FloatArray:
         """The first distributions of the categoricals; shape (categoricals, most choices)."""
-        columns = [self._column(index) for index in self.categorical]
-        shares = np.zeros((len(columns), max(column.scale.cells for column in columns)))
-        for row, (index, column) in enumerate(zip(self.categorical, columns, strict=True)):
-            prior = _prior(column)
+        dimensions = [self._dimension(index) for index in self.categorical]
+        shares = np.zeros((len(dimensions), max(dimension.scale.cells for dimension in dimensions)))
+        for row, (index, dimension) in enumerate(zip(self.categorical, dimensions, strict=True)):
+            prior = _prior(dimension)
             shares[row, : len(prior)] = prior
             if not np.isnan(start[index]):
                 shares[row] *= 1 - START_SHARE
-                shares[row, _nearest(column.coordinates(), start[index])] += START_SHARE
+                shares[row, _nearest(dimension.coordinates(), start[index])] += START_SHARE
         return shares
 
     def record(self, solution: CatCMAwM.Solution) -> dict[str, list[float]]:
@@ -92,15 +100,15 @@ class CmaLayout:
 
     def point(self, record: Mapping[str, Sequence[float]]) -> FloatArray:
         """The point that was drawn: each number the nearest that the space has, as the library."""
-        coordinates = np.full(self.cube.dimensions, 0.5)
+        coordinates = np.full(self.unit_space.dimension_count, 0.5)
         numbers = np.clip(record["numbers"], 0.0, 1.0)
         coordinates[[*self.continuous, *self.discrete]] = numbers
         for index in self.discrete:
-            of_cells = self._column(index).coordinates()
+            of_cells = self._dimension(index).coordinates()
             coordinates[index] = of_cells[_nearest(of_cells, coordinates[index])]
         for index, choice in zip(self.categorical, record["choices"], strict=True):
-            coordinates[index] = self._column(index).coordinates()[int(choice)]
-        point: FloatArray = self.cube.complete(coordinates[np.newaxis])[0]
+            coordinates[index] = self._dimension(index).coordinates()[int(choice)]
+        point: FloatArray = self.unit_space.complete(coordinates[np.newaxis])[0]
         return point
 
     def solution(self, record: Mapping[str, Sequence[float]]) -> CatCMAwM.Solution:
@@ -109,66 +117,51 @@ class CmaLayout:
 
         chosen = None
         if self.categorical:
-            most = max(self._column(index).scale.cells for index in self.categorical)
+            most = max(self._dimension(index).scale.cells for index in self.categorical)
             chosen = np.zeros((len(self.categorical), most), dtype=np.bool_)
             chosen[np.arange(len(chosen)), np.array(record["choices"], dtype=np.intp)] = True
         return CatCMAwM.Solution(c=chosen, _v_raw=np.array(record["numbers"]))
 
-    def _column(self, index: int) -> Column:
-        return self.cube.columns[index]
+    def _dimension(self, index: int) -> Dimension:
+        return self.unit_space.dimensions[index]
 
 
-def _prior(column: Column) -> FloatArray:
-    if isinstance(column.scale, Shares):
-        return np.diff((0.0, *column.scale.ends))
-    return np.full(column.scale.cells, 1 / column.scale.cells)
+def _prior(dimension: Dimension) -> FloatArray:
+    if isinstance(dimension.scale, Shares):
+        return np.diff((0.0, *dimension.scale.ends))
+    return np.full(dimension.scale.cells, 1 / dimension.scale.cells)
 
 
 def _nearest(coordinates: FloatArray, wanted: float) -> int:
     return int(np.argmin(np.abs(coordinates - wanted)))
 
 
-def make_layout(cube: Cube) -> CmaLayout:
-    """The layout of `cube`."""
-    cells = [column.scale.cells for column in cube.columns]
-    ordered = [column.ordered for column in cube.columns]
+def make_layout(unit_space: UnitSpace) -> CmaLayout:
+    """The layout of `unit_space`."""
+    cells = [dimension.scale.cells for dimension in unit_space.dimensions]
+    ordered = [dimension.ordered for dimension in unit_space.dimensions]
     return CmaLayout(
-        cube,
+        unit_space,
         continuous=tuple(i for i, n in enumerate(cells) if n == 0 or (ordered[i] and n > GRID_MAX)),
         discrete=tuple(i for i, n in enumerate(cells) if ordered[i] and 2 < n <= GRID_MAX),
         categorical=tuple(i for i, n in enumerate(cells) if n == 2 or (n > 2 and not ordered[i])),
     )
 
 
-# ----------
-# `cmaes`: CMA-ES for mixed variables, from the library `cmaes` (`CatCMAwM`).
-#
-# CatCMAwM (Hamano, Saito, Nomura, Uchida and Shirakawa 2025, arXiv:2504.07884) adapts one normal
-# distribution over the numbers, with a margin that keeps a coarse grid from freezing, and one
-# distribution over the choices of each categorical (`search.cmaes`).
-#
-# The distribution moves once per generation, when as many trials drawn from it were judged as its
-# population has, by their *ranks*: failed and pruned trials come last, and the scale of the values
-# does not matter. Each trial keeps what was drawn for it in its system attributes; the distribution
-# of any moment is found again by telling every complete generation in turn. Trials that were not
-# drawn here (a study's start configurations) set where the search begins: at the best of those
-# before the first drawn one, else in the middle of the space.
-
-ATTRIBUTE = "lsmtune:cmaes"
-AUTO = "auto"
+# --- the sampler
 
 
-class CmaesSampler(CubeSampler):
+class CmaesSampler(UnitSpaceSampler):
     """See the module."""
 
     def __init__(self, context: SamplerContext) -> None:
         super().__init__(context)
-        self._layout: CmaLayout = make_layout(self.cube)
+        self._layout: CmaLayout = make_layout(self.unit_space)
         self._sigma = context.get.real("sigma")
         population = context.settings["population"]
         self._population = None if population == AUTO else context.get.whole("population")
         self._drawn: dict[int, bool] = {}
-        self._begin(np.full(self.cube.dimensions, np.nan))
+        self._begin(np.full(self.unit_space.dimension_count, np.nan))
 
     def propose(
         self, study: Study, trial: FrozenTrial, rng: np.random.Generator
@@ -178,13 +171,14 @@ class CmaesSampler(CubeSampler):
         self._optimizer.reseed_rng(int(rng.integers(2**32 - 1)))
         while True:
             record = self._layout.record(self._optimizer.ask())
-            _keep(study, trial, {"generation": len(self._told), **record})
+            kept: dict[str, Any] = {"generation": len(self._generations), **record}
+            study._storage.set_trial_system_attr(trial._trial_id, ATTRIBUTE, kept)
             yield self._layout.point(record)
 
     def _begin(self, start: FloatArray) -> None:
         self._start = start
         self._optimizer = self._layout.make(start, self._sigma, self._population)
-        self._told: list[tuple[int, ...]] = []
+        self._generations: list[tuple[int, ...]] = []
 
     def _restore(self, study: Study, number: int) -> None:
         """Bring the distribution to where the history has it, from where it is if that leads there.
@@ -196,11 +190,11 @@ class CmaesSampler(CubeSampler):
         generations = _generations(drawn, self._optimizer.population_size)
         start = self._start_of(trials, study.direction)
         numbers = [tuple(trial.number for trial in members) for members in generations]
-        reached = len(self._told)
-        if numbers[:reached] != self._told or not np.array_equal(start, self._start, True):
+        reached = len(self._generations)
+        if numbers[:reached] != self._generations or not np.array_equal(start, self._start, True):
             self._begin(start)
             reached = 0
-        for members, told in zip(generations[reached:], numbers[reached:], strict=True):
+        for members in generations[reached:]:
             # Ranks within the generation depend on nothing that comes later.
             order = np.argsort(targets_of(members, study.direction), kind="stable")
             solutions = [
@@ -208,16 +202,16 @@ class CmaesSampler(CubeSampler):
                 for rank, index in enumerate(order)
             ]
             self._optimizer.tell(solutions)
-            self._told.append(told)
+        self._generations = numbers
 
     def _start_of(self, trials: Sequence[FrozenTrial], direction: StudyDirection) -> FloatArray:
         """The best point before the first trial that was drawn, NaN all over if there is none."""
         before = itertools.takewhile(lambda trial: not self._is_drawn(trial), trials)
         given = [trial for trial in before if trial.state in JUDGED]
         if not given:
-            return np.full(self.cube.dimensions, np.nan)
+            return np.full(self.unit_space.dimension_count, np.nan)
         best = given[int(np.argmin(targets_of(given, direction)))]
-        point: FloatArray = self.cube.encode([best.params])[0]
+        point: FloatArray = self.unit_space.encode([best.params])[0]
         return point
 
     def _is_drawn(self, trial: FrozenTrial) -> bool:
@@ -225,7 +219,9 @@ class CmaesSampler(CubeSampler):
         if trial.number not in self._drawn:
             record = trial.system_attrs.get(ATTRIBUTE)
             self._drawn[trial.number] = record is not None and np.array_equal(
-                self._layout.point(record), self.cube.encode([trial.params])[0], equal_nan=True
+                self._layout.point(record),
+                self.unit_space.encode([trial.params])[0],
+                equal_nan=True,
             )
         return self._drawn[trial.number]
 
@@ -245,25 +241,17 @@ def _record(trial: FrozenTrial) -> Mapping[str, Any]:
     return record
 
 
-def _keep(study: Study, trial: FrozenTrial, record: Mapping[str, Any]) -> None:
-    # As Optuna's own samplers do: a study has no public way to set a system attribute.
-    study._storage.set_trial_system_attr(trial._trial_id, ATTRIBUTE, dict(record))
-
-
-def _make(context: SamplerContext) -> BaseSampler:
-    return CmaesSampler(context)
-
-
 KIND = SamplerKind(
     name="cmaes",
     summary="CMA-ES for numbers and categoricals: local, for many cheap trials",
     settings=(
-        Setting(
+        real_setting(
             "sigma",
             0.2,
             "first standard deviation of every number, in units of its range",
-            "a number above 0, at most 1",
-            real_number(0, 1, low_excluded=True),
+            0,
+            1,
+            low_excluded=True,
         ),
         Setting(
             "population",
@@ -274,5 +262,5 @@ KIND = SamplerKind(
         ),
     ),
     several_objectives=False,
-    make=_make,
+    make=CmaesSampler,
 )

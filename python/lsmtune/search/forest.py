@@ -1,9 +1,25 @@
-"""A random forest that says how sure it is: mean, variance of the mean, degrees of freedom.
+"""`forest`: the sampler of MLOS, a random forest that says how sure it is, with a confidence bound.
 
-The forest of MLOS in 2020 (microsoft/MLOS, `HomogeneousRandomForestRegressionModel.py` and
-`DecisionTreeRegressionModel.py`): each tree's leaf says the mean of its observations and, as the
+After microsoft/MLOS as of 2020 (`source/Mlos.Python/mlos/Optimizers`). From there:
+
+| what | value | file |
+|---|---|---|
+| trees | 10 | `HomogeneousRandomForestConfigStore.py` |
+| smallest leaf | 3 | `DecisionTreeConfigStore.py` |
+| trials before guidance | 10 | `BayesianOptimizerConfigStore.py` |
+| score: mean + t(1 - alpha/2, freedom) * sd of the mean | | `ConfidenceBoundUtilityFunction.py` |
+| random candidates | 1000 | `RandomSearchOptimizer.py` |
+| alpha 0.1 and 10 % random suggestions (defaults there: 0.01 and 50 %) | | the lab's settings |
+
+The forest is that of its `HomogeneousRandomForestRegressionModel.py` and
+`DecisionTreeRegressionModel.py`: each tree's leaf says the mean of its observations and, as the
 variance of that mean, their sample variance over their number; the forest pools the trees by the
 law of total variance (Hutter, Xu, Hoos and Leyton-Brown 2012, arXiv:1211.0906, section 4.3.2).
+
+Not from there: candidates are also taken near the best trials and near the best candidates; trees
+split at random thresholds, are fitted anew for every trial, and on at most `rows_max` of them,
+which bounds the time of a suggestion; failed and pruned trials count (`search.model_based`), and a
+trial that was repeated counts as often as it was run.
 """
 
 from __future__ import annotations
@@ -13,17 +29,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from scipy import special
 
-from lsmtune.search.cube import FloatArray
+from lsmtune.model.setting import real_setting, whole_setting
+from lsmtune.search.model_based import History, ModelSampler, ranked
+from lsmtune.search.sampler import SamplerContext, SamplerKind
+from lsmtune.search.unit_space import FloatArray
 
 if TYPE_CHECKING:
     from sklearn.tree import DecisionTreeRegressor
-from optuna.samplers import BaseSampler
-from scipy import special
-
-from lsmtune.model.setting import Setting, real_number, whole_number
-from lsmtune.search.history import History, ModelSampler, ranked
-from lsmtune.search.sampler import SamplerContext, SamplerKind
 
 # MLOS adds it to the pooled variance, which rounding could make negative.
 SMALLEST_VARIANCE = 1e-7
@@ -107,24 +121,7 @@ def _fit_tree(rows: np.ndarray, targets: FloatArray, seed: int, min_leaf: int) -
     return _Tree(regressor, nodes.value[:, 0, 0], sample_variance / count, count)
 
 
-# ----------
-# `forest`: the sampler of MLOS, a random forest with a confidence bound.
-#
-# After microsoft/MLOS as of 2020 (`source/Mlos.Python/mlos/Optimizers`). From there:
-#
-# | what | value | file |
-# |---|---|---|
-# | trees | 10 | `HomogeneousRandomForestConfigStore.py` |
-# | smallest leaf | 3 | `DecisionTreeConfigStore.py` |
-# | trials before guidance | 10 | `BayesianOptimizerConfigStore.py` |
-# | score: mean + t(1 - alpha/2, freedom) * sd of the mean | | `ConfidenceBoundUtilityFunction.py` |
-# | random candidates | 1000 | `RandomSearchOptimizer.py` |
-# | alpha 0.1 and 10 % random suggestions (defaults there: 0.01 and 50 %) | | the lab's settings |
-#
-# Not from there: candidates are also taken near the best trials and near the best candidates; trees
-# split at random thresholds, are fitted anew for every trial, and on at most `rows_max` of them,
-# which bounds the time of a suggestion; failed and pruned trials count (`search.history`), and a
-# trial that was repeated counts as often as it was run.
+# --- the sampler
 
 # Neighbours of the best trials are scored beside the random candidates, in this many rounds.
 STARTS = 10
@@ -147,7 +144,7 @@ class ForestSampler(ModelSampler):
         """New points, the highest confidence bound on the improvement first."""
         points, targets = history.with_running()
         forest = fit_forest(
-            self.cube.tree_features(points),
+            self.unit_space.tree_features(points),
             targets,
             rng,
             trees=self._trees,
@@ -157,9 +154,9 @@ class ForestSampler(ModelSampler):
         )
         best = history.points[np.argsort(history.targets, kind="stable")[:STARTS]]
         return ranked(
-            self.cube,
+            self.unit_space,
             rng,
-            lambda new: upper_bound(forest, self.cube.tree_features(new), self._alpha),
+            lambda new: upper_bound(forest, self.unit_space.tree_features(new), self._alpha),
             best,
             history.known(),
             drawn=self._candidates,
@@ -177,60 +174,31 @@ def upper_bound(forest: Forest, features: FloatArray, alpha: float) -> FloatArra
     return bound
 
 
-def _make(context: SamplerContext) -> BaseSampler:
-    return ForestSampler(context)
-
-
 KIND = SamplerKind(
     name="forest",
     summary="MLOS's: a random forest and its confidence bound; fast, for spaces of any kind",
     settings=(
-        Setting(
-            "trees", 10, "trees of the forest", "a whole number from 1 to 256", whole_number(1, 256)
-        ),
-        Setting(
+        whole_setting("trees", 10, "trees of the forest", 1, 256),
+        real_setting(
             "alpha",
             0.1,
             "one minus the confidence of the bound: smaller explores more",
-            "a number above 0, at most 1",
-            real_number(0, 1, low_excluded=True),
+            0,
+            1,
+            low_excluded=True,
         ),
-        Setting(
-            "random_share",
-            0.1,
-            "share of later trials that are drawn at random",
-            "a number from 0 to 1",
-            real_number(0, 1),
+        real_setting("random_share", 0.1, "share of later trials that are drawn at random", 0, 1),
+        whole_setting(
+            "startup_trials", 10, "trials drawn at random before the forest guides", 1, 100_000
         ),
-        Setting(
-            "startup_trials",
-            10,
-            "trials drawn at random before the forest guides",
-            "a whole number from 1 to 100000",
-            whole_number(1, 100_000),
+        whole_setting("min_leaf", 3, "trials in the smallest leaf", 1, 32),
+        whole_setting(
+            "rows_max", 1000, "trials that one tree is fitted on, drawn anew for each", 10, 100_000
         ),
-        Setting(
-            "min_leaf",
-            3,
-            "trials in the smallest leaf",
-            "a whole number from 1 to 32",
-            whole_number(1, 32),
-        ),
-        Setting(
-            "rows_max",
-            1000,
-            "trials that one tree is fitted on, drawn anew for each",
-            "a whole number from 10 to 100000",
-            whole_number(10, 100_000),
-        ),
-        Setting(
-            "candidates",
-            1000,
-            "random configurations compared for each trial",
-            "a whole number from 1 to 100000",
-            whole_number(1, 100_000),
+        whole_setting(
+            "candidates", 1000, "random configurations compared for each trial", 1, 100_000
         ),
     ),
     several_objectives=False,
-    make=_make,
+    make=ForestSampler,
 )

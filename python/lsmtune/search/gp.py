@@ -1,30 +1,62 @@
-"""`gp`: a Gaussian process and the logarithm of its expected improvement.
+"""`gp`: a Gaussian process for noisy values, and the logarithm of its expected improvement.
 
 The improvement is counted from the best *predicted* value of a tried configuration, not from the
 best measured one, which noise made look better than it is; how noisy each value is, where that is
-known, goes into the process. The process is fitted on at most
-`points_max` trials, half the best and half the most recent ones, its length scales on fewer: its
-time grows with the third power of their number, and what decides the next trial is the
-neighbourhood of the best and what is new.
+known, goes into the process. The process is fitted on at most `points_max` trials, half the best
+and half the most recent ones, its length scales on fewer: its time grows with the third power of
+their number, and what decides the next trial is the neighbourhood of the best and what is new.
+
+Kernel: constant x Matern 5/2 with one length scale per feature, plus white noise, on scikit-learn's
+regressor. The length scales are found by maximum a posteriori, not maximum likelihood: with few
+points in 30 dimensions the likelihood alone overfits. Priors (Hvarfner, Hellsten and Nardi 2024,
+"Vanilla Bayesian Optimization Performs Great in High Dimensions", arXiv:2402.02229, and BoTorch's
+defaults after it):
+
+- length scale: lognormal(sqrt(2) + log(d) / 2, sqrt(3)) in d dimensions;
+- noise variance of standardised targets: lognormal(-4, 1);
+- signal variance of standardised targets: lognormal(0, 1), to keep it finite (ours).
+
+As in those, the mode is that of the density over the value itself, which for lognormal(m, s) is
+exp(m - s^2).
 """
 
 from __future__ import annotations
 
+import math
+import warnings
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
 import numpy as np
 import numpy.typing as npt
-from optuna.samplers import BaseSampler
+from scipy import optimize, special
 from threadpoolctl import threadpool_limits
 
-from lsmtune.model.setting import Setting, real_number, whole_number
-from lsmtune.search.cube import FloatArray
-from lsmtune.search.history import History, ModelSampler, ranked
+from lsmtune.model.setting import real_setting, whole_setting
+from lsmtune.search.model_based import History, ModelSampler, ranked
 from lsmtune.search.sampler import SamplerContext, SamplerKind
+from lsmtune.search.unit_space import FloatArray
+
+if TYPE_CHECKING:
+    from sklearn.gaussian_process import GaussianProcessRegressor
 
 STARTS = 10
 NEIGHBOURS = 400
 ROUNDS = 4
 # The length scales are found on at most this many trials.
 FITTED_ON_MAX = 150
+
+LENGTH_SCALE_BOUNDS = (1e-2, 1e3)
+SIGNAL_BOUNDS = (1e-2, 1e2)
+NOISE_BOUNDS = (1e-6, 1.0)
+JITTER = 1e-8  # keeps the matrix of nearly equal points positive definite
+# A step of the optimizer costs n^2 d; twenty come close to the optimum from the prior's mode.
+STEPS_MAX = 20
+
+# Failures and very slow configurations count as this many spreads worse than the median.
+WORST = 2.0
+
+Objective = Callable[..., tuple[float, FloatArray]]
 
 
 class GaussianProcessSampler(ModelSampler):
@@ -43,17 +75,9 @@ class GaussianProcessSampler(ModelSampler):
             return self._rank(history, rng)
 
     def _rank(self, history: History, rng: np.random.Generator) -> FloatArray:
-        # Loaded when it is used: commands that search nothing are not to wait for it.
-        from lsmtune.search.gp_model import (
-            fit_process,
-            log_expected_improvement,
-            spread_of,
-            standardised,
-        )
-
         points, targets = history.with_running()
         kept = best_and_latest(targets, self._points_max)
-        features = self.cube.distance_features(points[kept])
+        features = self.unit_space.distance_features(points[kept])
         variances = history.noise_with_running()[0][kept] / spread_of(targets[kept]) ** 2
         process = fit_process(features, standardised(targets[kept]), FITTED_ON_MAX, variances)
         mean, _ = process.predict(features)
@@ -61,11 +85,11 @@ class GaussianProcessSampler(ModelSampler):
 
         def score(new: FloatArray) -> FloatArray:
             return log_expected_improvement(
-                *process.predict(self.cube.distance_features(new)), float(mean[order[0]])
+                *process.predict(self.unit_space.distance_features(new)), float(mean[order[0]])
             )
 
         return ranked(
-            self.cube,
+            self.unit_space,
             rng,
             score,
             points[kept][order[:STARTS]],
@@ -85,43 +109,151 @@ def best_and_latest(targets: FloatArray, count: int) -> npt.NDArray[np.intp]:
     return in_turn[np.sort(first)[:count]]
 
 
-def _make(context: SamplerContext) -> BaseSampler:
-    return GaussianProcessSampler(context)
+# --- the process
+
+
+class GaussianProcess:
+    """Fitted to standardised targets; predictions are standardised too."""
+
+    def __init__(self, regressor: GaussianProcessRegressor) -> None:
+        self._regressor = regressor
+
+    def predict(self, features: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Mean and standard deviation of the noiseless value, each (n,), at `features` (n, d)."""
+        mean, deviation = self._regressor.predict(features, return_std=True)
+        noise = self._regressor.kernel_.k2.noise_level
+        return mean, np.sqrt(np.maximum(deviation**2 - noise, 1e-12))
+
+
+def standardised(targets: FloatArray) -> FloatArray:
+    """Targets (n,) with median 0 and a spread of 1, none worse than `WORST`.
+
+    The spread is the standard deviation that the better half would have in a normal distribution:
+    failures and very slow configurations, of which a search meets many, neither set the scale nor
+    stand so far off that the process must bend to reach them.
+    """
+    return np.minimum((targets - np.median(targets)) / spread_of(targets), WORST)
+
+
+def spread_of(targets: FloatArray) -> float:
+    """What `standardised` divides by; 1 where there is no spread."""
+    median = np.median(targets)
+    better = targets[targets <= median] - median
+    return math.sqrt(float(np.mean(better**2))) or 1.0
+
+
+def fit_process(
+    features: FloatArray,
+    targets: FloatArray,
+    fitted_on: int,
+    variances: FloatArray | None = None,
+) -> GaussianProcess:
+    """A process on `features` (n, d) and standardised `targets` (n,), of `variances` (n,) or 0.
+
+    The kernel is found on the first `fitted_on` rows, the posterior uses all of them. The white
+    noise of the kernel comes on top of the variances: what is not known of them, and what the
+    process cannot follow.
+    """
+    # Loaded when it is used: commands that search nothing are not to wait for it.
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.gaussian_process import GaussianProcessRegressor
+    from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
+
+    alpha = JITTER + (np.zeros(len(targets)) if variances is None else variances)
+    modes, variances = _priors(features.shape[1])
+    start = np.exp(modes)
+    kernel = ConstantKernel(start[0], SIGNAL_BOUNDS) * Matern(
+        start[1:-1], LENGTH_SCALE_BOUNDS, nu=2.5
+    ) + WhiteKernel(start[-1], NOISE_BOUNDS)
+    optimizer = _posterior_mode(modes, variances)
+    fitted = GaussianProcessRegressor(kernel, alpha=alpha[:fitted_on], optimizer=optimizer)
+    with warnings.catch_warnings():
+        # A scale at its bound is a variable without effect, not trouble.
+        warnings.simplefilter("ignore", ConvergenceWarning)
+        fitted.fit(features[:fitted_on], targets[:fitted_on])
+        fixed = GaussianProcessRegressor(fitted.kernel_, alpha=alpha, optimizer=None)
+        return GaussianProcess(fixed.fit(features, targets))
+
+
+def _priors(dimensions: int) -> tuple[FloatArray, FloatArray]:
+    """Modes and variances of the logarithms of signal variance, length scales, noise variance."""
+    length_scale = math.sqrt(2) + math.log(dimensions) / 2
+    means = np.array([0.0, *[length_scale] * dimensions, -4.0])
+    variances = np.array([1.0, *[3.0] * dimensions, 1.0])
+    # In terms of its logarithm t, the density of lognormal(m, s) over the value is
+    # exp(-(t - m)^2 / 2 s^2 - t), a normal around m - s^2.
+    return means - variances, variances
+
+
+def _posterior_mode(
+    modes: FloatArray, variances: FloatArray
+) -> Callable[[Objective, FloatArray, FloatArray], tuple[FloatArray, float]]:
+    """An optimizer for scikit-learn: its objective (minus the log likelihood) plus the priors.
+
+    Its `theta` is the logarithm of signal variance, length scales and noise variance, in this
+    order, as are `modes` and `variances`.
+    """
+
+    def optimizer(
+        objective: Objective, start: FloatArray, bounds: FloatArray
+    ) -> tuple[FloatArray, float]:
+        def posterior(theta: FloatArray) -> tuple[float, FloatArray]:
+            value, gradient = objective(theta)
+            off = theta - modes
+            return value + float(np.sum(off**2 / variances)) / 2, gradient + off / variances
+
+        result = optimize.minimize(
+            posterior,
+            start,
+            jac=True,
+            bounds=bounds,
+            method="L-BFGS-B",
+            options={"maxiter": STEPS_MAX},
+        )
+        return result.x, float(result.fun)
+
+    return optimizer
+
+
+def log_expected_improvement(mean: FloatArray, deviation: FloatArray, best: float) -> FloatArray:
+    """The logarithm of the expected improvement below `best`; arrays (n,).
+
+    Stable where the improvement itself underflows (Ament, Daulton, Eriksson, Balandat and Bakshy
+    2023, "Unexpected Improvements to Expected Improvement", arXiv:2310.20708, equation 9).
+    """
+    z = (best - mean) / deviation
+    log_density = -(z**2) / 2 - math.log(2 * math.pi) / 2
+    near = np.maximum(z, -1.0)
+    density = np.exp(-(near**2) / 2) / math.sqrt(2 * math.pi)
+    upper = np.log(density + near * special.ndtr(near))
+    far = np.minimum(z, -1.0)
+    # erfcx(-z/sqrt(2)) * sqrt(pi/2) is Phi(z) / phi(z).
+    ratio = np.abs(far) * special.erfcx(-far / math.sqrt(2)) * math.sqrt(math.pi / 2)
+    # Beyond -1e6 the ratio is 1 - 1/z^2 to within double precision, and 1 - ratio loses all digits.
+    tail = np.where(far > -1e4, np.log1p(-np.minimum(ratio, 1 - 1e-16)), -2 * np.log(np.abs(far)))
+    lower = log_density + tail
+    return np.log(deviation) + np.where(z > -1.0, upper, lower)
 
 
 KIND = SamplerKind(
     name="gp",
     summary="Gaussian process with expected improvement; for few, expensive trials",
     settings=(
-        Setting(
-            "startup_trials",
-            10,
-            "trials drawn at random before the process guides",
-            "a whole number from 1 to 100000",
-            whole_number(1, 100_000),
+        whole_setting(
+            "startup_trials", 10, "trials drawn at random before the process guides", 1, 100_000
         ),
-        Setting(
-            "random_share",
-            0.0,
-            "share of later trials that are drawn at random",
-            "a number from 0 to 1",
-            real_number(0, 1),
-        ),
-        Setting(
+        real_setting("random_share", 0.0, "share of later trials that are drawn at random", 0, 1),
+        whole_setting(
             "points_max",
             300,
             "trials that the process is fitted on: half the best, half the latest",
-            "a whole number from 10 to 5000",
-            whole_number(10, 5_000),
+            10,
+            5_000,
         ),
-        Setting(
-            "candidates",
-            1000,
-            "random configurations compared for each trial",
-            "a whole number from 1 to 100000",
-            whole_number(1, 100_000),
+        whole_setting(
+            "candidates", 1000, "random configurations compared for each trial", 1, 100_000
         ),
     ),
     several_objectives=False,
-    make=_make,
+    make=GaussianProcessSampler,
 )

@@ -1,4 +1,16 @@
-"""A seeded order of a huge range of integers, one at a time, without a list."""
+"""`grid`: every combination of a few values for each parameter, in an order shuffled by the seed.
+
+Each choice and each special value is a value of the grid. A range gives `points` values from its
+low to its high, even on its own scale: logarithmic, or by quantiles where it has a prior. A
+parameter takes part where its conditions hold, and nowhere else. The grid is never listed, so it
+may be as large as it likes; in the shuffled order its beginning is a fair sample of all of it.
+
+A ConfigTable numbers the configurations. Conditions make a tree of the plain product: a parameter
+that is not active has no value. How many configurations hang below a node depends only on which
+later parameters are already known to be inactive, so the numbers are counted once per such set, and
+the configuration of a number is found by walking down. A table of 10**30 configurations costs no
+more than one of ten.
+"""
 
 from __future__ import annotations
 
@@ -9,65 +21,25 @@ from typing import Any, cast
 
 import numpy as np
 from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
-from optuna.samplers import BaseSampler
 
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.setting import Setting, whole_number
-from lsmtune.search.draw import Asker
-from lsmtune.search.plan import PlanSampler
+from lsmtune.search.plans import PlanSampler
 from lsmtune.search.sampler import SamplerContext, SamplerKind, SpaceExhaustedError
+from lsmtune.search.suggestion import AskingTrial
 from lsmtune.space.parameter import Condition, Parameter
-from lsmtune.space.range import Number, Range
 from lsmtune.space.space import Space
 from lsmtune.units import option_value
 
-_ROUNDS = 6
-
-
-class Permutation:
-    """The integers from 0 to `size` - 1 in an order that follows from `seed`.
-
-    A Feistel network over the next even number of bits; what falls outside the range is sent
-    through it again until it falls inside ("cycle walking", J. Black and P. Rogaway, "Ciphers with
-    arbitrary finite domains", CT-RSA 2002). At most three in four are outside, so it ends soon.
-    """
-
-    def __init__(self, size: int, seed: int) -> None:
-        self._size = size
-        self._half_bits = max(1, -(-max(1, (size - 1).bit_length()) // 2))
-        self._mask = (1 << self._half_bits) - 1
-        self._seed = str(seed).encode()
-
-    def at(self, index: int) -> int:
-        """The integer at place `index`; both from 0 to `size` - 1."""
-        if not 0 <= index < self._size:
-            raise IndexError(index)
-        value = self._once(index)
-        while value >= self._size:
-            value = self._once(value)
-        return value
-
-    def _once(self, value: int) -> int:
-        left, right = value >> self._half_bits, value & self._mask
-        for number in range(_ROUNDS):
-            left, right = right, left ^ (self._hash(number, right) & self._mask)
-        return left << self._half_bits | right
-
-    def _hash(self, number: int, half: int) -> int:
-        text = b"%s:%d:%d" % (self._seed, number, half)
-        return int.from_bytes(blake2b(text, digest_size=32).digest(), "big")
-
-
-# ----------
-# All configurations of some values for each parameter, numbered, without listing them.
-#
-# Conditions make a tree of the plain product: a parameter that is not active has no value. How many
-# configurations hang below a node depends only on which later parameters are already known to be
-# inactive, so the numbers are counted once per such set, and the configuration of a number is found
-# by walking down. A table of 10**30 configurations costs no more than one of ten.
-
 _Off = frozenset[str]  # later parameters that are known to be inactive
+_Entry = int | tuple[OptionValue, ...]
+_POINTS_MAX = 10_000
+_ENTRY_ALLOWED = f"for a parameter, a whole number from 1 to {_POINTS_MAX} or a list of its values"
+_FEISTEL_ROUNDS = 6
+
+
+# --- all configurations of some values for each parameter, numbered
 
 
 @dataclass(frozen=True)
@@ -103,7 +75,7 @@ class ConfigTable:
         """The configuration of number `index`, from 0 to `size` - 1."""
         if not 0 <= index < self.size:
             raise IndexError(index)
-        found: dict[str, OptionValue] = {}
+        config: dict[str, OptionValue] = {}
         off: _Off = frozenset()
         for position, parameter in enumerate(self._order):
             if parameter.name in off:
@@ -113,11 +85,11 @@ class ConfigTable:
                 below = self._count(position + 1, off | branch.off)
                 if index < len(branch.values) * below:
                     which, index = divmod(index, below)
-                    found[parameter.name] = branch.values[which]
+                    config[parameter.name] = branch.values[which]
                     off |= branch.off
                     break
                 index -= len(branch.values) * below
-        return found
+        return config
 
     def __iter__(self) -> Iterator[dict[str, OptionValue]]:
         """All of them, in order of their numbers."""
@@ -166,7 +138,7 @@ def every_value(parameter: Parameter, limit: int) -> Sequence[OptionValue] | Non
     """All values of `parameter`, or None when there are more than `limit` (or no end of them)."""
     if parameter.numbers is None:
         return parameter.choices if len(parameter.choices) <= limit else None
-    in_range = _every_number(parameter.numbers, limit)
+    in_range = parameter.numbers.listed(limit)
     if in_range is None:
         return None
     # A prior can leave numbers at its ends so improbable that no draw reaches them.
@@ -176,42 +148,57 @@ def every_value(parameter: Parameter, limit: int) -> Sequence[OptionValue] | Non
     ]
 
 
-def _every_number(numbers: Range, limit: int) -> Sequence[Number] | None:
-    if numbers.bins is not None:
-        return numbers.binned if len(numbers.binned) <= limit else None
-    if not numbers.integer and numbers.step is None:
-        return None
-    step = numbers.step or 1
-    count = round((numbers.high - numbers.low) / step) + 1
-    if count > limit:
-        return None
-    values = (numbers.low + index * step for index in range(count))
-    return [int(value) if numbers.integer else numbers.on_grid(value) for value in values]
-
-
 def whole_table(space: Space, limit: int) -> ConfigTable | None:
     """The table of every configuration of `space`, or None when there are more than `limit`."""
     values: dict[str, Sequence[OptionValue]] = {}
     for parameter in space.parameters:
-        found = every_value(parameter, limit)
-        if found is None:
+        listed = every_value(parameter, limit)
+        if listed is None:
             return None
-        values[parameter.name] = found
+        values[parameter.name] = listed
     table = ConfigTable(space, values)
     return table if table.size <= limit else None
 
 
-# ----------
-# `grid`: every combination of a few values for each parameter, in an order shuffled by the seed.
-#
-# Each choice and each special value is a value of the grid. A range gives `points` values from its
-# low to its high, even on its own scale: logarithmic, or by quantiles where it has a prior. A
-# parameter takes part where its conditions hold, and nowhere else. The grid is never listed, so it
-# may be as large as it likes; in the shuffled order its beginning is a fair sample of all of it.
+# --- a seeded order of a huge range of integers, without a list
 
-_POINTS_MAX = 10_000
-_ENTRY_ALLOWED = f"for a parameter, a whole number from 1 to {_POINTS_MAX} or a list of its values"
-_Entry = int | tuple[OptionValue, ...]
+
+class Permutation:
+    """The integers from 0 to `size` - 1 in an order that follows from `seed`.
+
+    A Feistel network over the next even number of bits; what falls outside the range is sent
+    through it again until it falls inside ("cycle walking", J. Black and P. Rogaway, "Ciphers with
+    arbitrary finite domains", CT-RSA 2002). At most three in four are outside, so it ends soon.
+    """
+
+    def __init__(self, size: int, seed: int) -> None:
+        self._size = size
+        self._half_bits = max(1, -(-max(1, (size - 1).bit_length()) // 2))
+        self._mask = (1 << self._half_bits) - 1
+        self._seed = str(seed).encode()
+
+    def at(self, index: int) -> int:
+        """The integer at place `index`; both from 0 to `size` - 1."""
+        if not 0 <= index < self._size:
+            raise IndexError(index)
+        value = self._once(index)
+        while value >= self._size:
+            value = self._once(value)
+        return value
+
+    def _once(self, value: int) -> int:
+        left, right = value >> self._half_bits, value & self._mask
+        for number in range(_FEISTEL_ROUNDS):
+            left, right = right, left ^ (self._hash(number, right) & self._mask)
+        return left << self._half_bits | right
+
+    def _hash(self, number: int, half: int) -> int:
+        text = b"%s:%d:%d" % (self._seed, number, half)
+        return int.from_bytes(blake2b(text, digest_size=32).digest(), "big")
+
+
+# --- the sampler
+
 _read_points = whole_number(1, _POINTS_MAX)
 
 
@@ -232,11 +219,11 @@ class GridSampler(PlanSampler):
         )
         self._order = Permutation(self._table.size, context.seed)
 
-    def variables_at(self, place: int) -> dict[str, Any]:
-        """The variables of the grid's configuration at `place` of the shuffled order."""
-        if place >= self._table.size:
+    def variables_at(self, index: int) -> dict[str, Any]:
+        """The variables of the grid's configuration `index` of the shuffled order."""
+        if index >= self._table.size:
             raise SpaceExhaustedError(f"each of the {self._table.size} configurations of the grid")
-        return self._space.variables_of(self._table.at(self._order.at(place)))
+        return self._space.variables_of(self._table.at(self._order.at(index)))
 
 
 def _grid_values(parameter: Parameter, entry: _Entry) -> Sequence[OptionValue]:
@@ -272,13 +259,9 @@ def _range_value(
     parameter: Parameter, distributions: Mapping[str, BaseDistribution], variable: object
 ) -> OptionValue:
     """What the parameter's own variable stands for, when its selector (at 1) picks the range."""
-    taken = {parameter.variable: variable, parameter.selector: 1.0}
-
-    def ask(name: str, distribution: BaseDistribution) -> Any:
-        del distribution
-        return taken[name]
-
-    return parameter.suggest(Asker(distributions, ask).as_trial())
+    variables = {parameter.variable: variable, parameter.selector: 1.0}
+    trial = AskingTrial(distributions, lambda name, _: variables[name])
+    return parameter.suggest(trial.as_trial())
 
 
 def _read_entries(value: object) -> Mapping[str, _Entry]:
@@ -308,11 +291,11 @@ def _entries(context: SamplerContext) -> Mapping[str, _Entry]:
 def _check(context: SamplerContext, source: str, field: str) -> None:
     by_name = {parameter.name: parameter for parameter in context.space.parameters}
     for name, entry in _entries(context).items():
-        place = f"{field}.parameters.{name}"
+        entry_field = f"{field}.parameters.{name}"
         if name not in by_name:
             raise InputError(
                 source,
-                place,
+                entry_field,
                 why="no such parameter in space",
                 allowed=", ".join(by_name),
                 nearest=nearest_name(name, by_name),
@@ -321,16 +304,14 @@ def _check(context: SamplerContext, source: str, field: str) -> None:
         if isinstance(entry, int):
             if parameter.numbers is None:
                 why = "is a choice: all its values are on the grid"
-                raise InputError(source, place, why=why, found=entry, allowed="a list of choices")
+                raise InputError(
+                    source, entry_field, why=why, found=entry, allowed="a list of choices"
+                )
             continue
         for index, value in enumerate(entry):
             if not parameter.contains(value):
                 allowed = parameter.describe()
-                raise InputError(source, f"{place}[{index}]", found=value, allowed=allowed)
-
-
-def _make(context: SamplerContext) -> BaseSampler:
-    return GridSampler(context)
+                raise InputError(source, f"{entry_field}[{index}]", found=value, allowed=allowed)
 
 
 KIND = SamplerKind(
@@ -353,7 +334,7 @@ KIND = SamplerKind(
         ),
     ),
     several_objectives=True,
-    make=_make,
+    make=GridSampler,
     learns=False,
     listed=True,
     check=_check,

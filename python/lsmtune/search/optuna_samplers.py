@@ -1,23 +1,41 @@
-"""Optuna's samplers, made anew for each trial with a seed of its own.
+"""Optuna's samplers `random`, `tpe`, `nsga2` and `nsga3`, made anew for each trial with its seed.
 
 An Optuna sampler keeps one random stream for its life; a process that goes on with a study would
 begin that stream again and draw the same values twice. Made anew for each trial, with a seed that
 follows from the study's and the trial's number, it needs no memory.
+
+`tpe` is the multivariate tree-structured Parzen estimator, by groups of parameters: those that are
+active in the same trials form a group with an estimator of its own, so that it learns parameters
+that only some trials have. Optuna does the same with `group=True`. Here a group is asked for values
+when the trial turns out to need it, not before: an estimator of inactive parameters costs as much
+as any, and a space of an engine has many of them.
+
+`nsga2` and `nsga3` are genetic algorithms, for several objectives above all. Each trial has its
+generation as a system attribute. Who the parents of a generation are follows from the trials of the
+one before; it is worked out anew in each session, with a random stream that belongs to the
+generation, not to the trial that happens to need it first.
 """
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from optuna.distributions import BaseDistribution
 from optuna.exceptions import ExperimentalWarning
-from optuna.samplers import BaseSampler, NSGAIIISampler, NSGAIISampler, TPESampler
+from optuna.samplers import (
+    BaseSampler,
+    NSGAIIISampler,
+    NSGAIISampler,
+    RandomSampler,
+    TPESampler,
+)
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from lsmtune.model.setting import Setting, real_number, whole_number
+from lsmtune.model.setting import real_setting, whole_setting
 from lsmtune.search.sampler import SamplerContext, SamplerKind, Use, seed_of_trial
 
 
@@ -67,14 +85,25 @@ class PerTrialSampler(BaseSampler):
         self._inner.after_trial(study, trial, state, values)
 
 
-# ----------
-# `tpe`: Optuna's tree-structured Parzen estimator, multivariate, by groups of parameters.
-#
-# Parameters that are active in the same trials form a group, and each group has an estimator of its
-# own: so the multivariate TPE learns parameters that only some trials have. Optuna does the same
-# with `group=True`. Here a group is asked for values when the trial turns out to need it, not
-# before: an estimator of inactive parameters costs as much as any, and a space of an engine has
-# many of them.
+# --- random
+
+
+def _make_random(context: SamplerContext) -> BaseSampler:
+    # Priors, scales and the weights of special values are in the space's Optuna variables.
+    return PerTrialSampler(lambda seed: RandomSampler(seed=seed), context.seed)
+
+
+RANDOM = SamplerKind(
+    name="random",
+    summary="independent draws from the priors; the measure of what a search is worth",
+    settings=(),
+    several_objectives=True,
+    make=_make_random,
+    learns=False,
+)
+
+
+# --- tpe
 
 _LEARNED_FROM = (TrialState.COMPLETE, TrialState.PRUNED)
 _Names = frozenset[str]
@@ -99,7 +128,7 @@ class GroupedTpeSampler(PerTrialSampler):
         self._distributions = context.space.distributions()
         self._together: dict[int, _Names] = {}
         self._groups: dict[str, _Names] = {}
-        self._drawn: dict[str, Any] = {}
+        self._suggested: dict[str, Any] = {}
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
         """Begin the random stream of the trial, and bring the groups up to date."""
@@ -127,7 +156,7 @@ class GroupedTpeSampler(PerTrialSampler):
         search_space: dict[str, BaseDistribution],  # noqa: ARG002
     ) -> dict[str, Any]:
         """Forget the values of a proposal that was refused."""
-        self._drawn = {}
+        self._suggested = {}
         return {}
 
     def sample_independent(
@@ -138,15 +167,15 @@ class GroupedTpeSampler(PerTrialSampler):
         param_distribution: BaseDistribution,
     ) -> Any:
         """A value for one variable, drawn together with its group."""
-        if param_name not in self._drawn and param_name in self._groups:
+        if param_name not in self._suggested and param_name in self._groups:
             # In order of names, as sets have none that a second process would repeat.
             group = {n: self._distributions[n] for n in sorted(self._groups[param_name])}
-            self._drawn |= self._inner.sample_relative(study, trial, group)
-        if param_name not in self._drawn:
+            self._suggested |= self._inner.sample_relative(study, trial, group)
+        if param_name not in self._suggested:
             # No trial has had it yet, or it is too early to learn: at random.
             value = self._inner.sample_independent(study, trial, param_name, param_distribution)
-            self._drawn[param_name] = value
-        return self._drawn[param_name]
+            self._suggested[param_name] = value
+        return self._suggested[param_name]
 
 
 def groups_of(combinations: set[_Names]) -> dict[str, _Names]:
@@ -166,41 +195,23 @@ TPE = SamplerKind(
     summary="Optuna's multivariate TPE: learns which values the good trials have in common",
     settings=(
         # Both defaults are Optuna's own.
-        Setting(
-            "startup_trials",
-            10,
-            "trials drawn at random before it learns",
-            "a whole number from 1 to 100000",
-            whole_number(1, 100_000),
-        ),
-        Setting(
-            "candidates",
-            24,
-            "configurations compared for each trial",
-            "a whole number from 1 to 10000",
-            whole_number(1, 10_000),
-        ),
+        whole_setting("startup_trials", 10, "trials drawn at random before it learns", 1, 100_000),
+        whole_setting("candidates", 24, "configurations compared for each trial", 1, 10_000),
     ),
     several_objectives=True,
     make=GroupedTpeSampler,
 )
 
 
-# ----------
-# `nsga2` and `nsga3`: Optuna's genetic algorithms, for several objectives above all.
-#
-# Each trial carries its generation as a system attribute. Who the parents of a generation are
-# follows from the trials of the one before; it is worked out anew in each session, with a random
-# stream that belongs to the generation, not to the trial that happens to need it first.
+# --- nsga2 and nsga3
 
 _Genetic = NSGAIISampler | NSGAIIISampler
-_MakeGenetic = Callable[[int], _Genetic]
 
 
 class GeneticSampler(PerTrialSampler):
     """A genetic sampler made anew for each trial and for each generation's selection."""
 
-    def __init__(self, make: _MakeGenetic, seed: int) -> None:
+    def __init__(self, make: Callable[[int], _Genetic], seed: int) -> None:
         super().__init__(make, seed)
         self._make_genetic = make
         self._selected = 0
@@ -217,41 +228,28 @@ class GeneticSampler(PerTrialSampler):
         self._selected = max(self._selected, generation)
 
 
-def _maker(kind: type[NSGAIISampler] | type[NSGAIIISampler]) -> Callable[..., BaseSampler]:
-    def make(context: SamplerContext) -> BaseSampler:
-        get = context.get
+def _make_genetic(kind: type[_Genetic], context: SamplerContext) -> BaseSampler:
+    def make(seed: int) -> _Genetic:
+        with warnings.catch_warnings():
+            # Optuna has called NSGA-III experimental since 2023.
+            warnings.simplefilter("ignore", ExperimentalWarning)
+            return kind(
+                seed=seed,
+                population_size=context.get.whole("population"),
+                crossover_prob=context.get.real("crossover_probability"),
+            )
 
-        def make_genetic(seed: int) -> _Genetic:
-            with warnings.catch_warnings():
-                # Optuna has called NSGA-III experimental since 2023.
-                warnings.simplefilter("ignore", ExperimentalWarning)
-                return kind(
-                    seed=seed,
-                    population_size=get.whole("population"),
-                    crossover_prob=get.real("crossover_probability"),
-                )
-
-        return GeneticSampler(make_genetic, context.seed)
-
-    return make
+    return GeneticSampler(make, context.seed)
 
 
 _SETTINGS = (
     # Optuna's default of 50 would leave most studies of a storage engine in their first generation,
     # which is drawn at random.
-    Setting(
-        "population",
-        20,
-        "trials of a generation; the first one is drawn at random",
-        "a whole number from 2 to 10000",
-        whole_number(2, 10_000),
+    whole_setting(
+        "population", 20, "trials of a generation; the first one is drawn at random", 2, 10_000
     ),
-    Setting(
-        "crossover_probability",
-        0.9,
-        "share of the trials that have two parents",
-        "a number from 0 to 1",
-        real_number(0.0, 1.0),
+    real_setting(
+        "crossover_probability", 0.9, "share of the trials that have two parents", 0.0, 1.0
     ),
 )
 
@@ -260,12 +258,12 @@ NSGA2 = SamplerKind(
     summary="genetic algorithm that keeps the front of several objectives spread out",
     settings=_SETTINGS,
     several_objectives=True,
-    make=_maker(NSGAIISampler),
+    make=partial(_make_genetic, NSGAIISampler),
 )
 NSGA3 = SamplerKind(
     name="nsga3",
     summary="as nsga2, for three objectives and more (by reference points)",
     settings=_SETTINGS,
     several_objectives=True,
-    make=_maker(NSGAIIISampler),
+    make=partial(_make_genetic, NSGAIIISampler),
 )

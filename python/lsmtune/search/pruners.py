@@ -33,7 +33,7 @@ from lsmtune.model.setting import (
     Settings,
     one_of,
     read_settings,
-    real_number,
+    real_setting,
     whole_number,
     word_or,
 )
@@ -112,13 +112,7 @@ PERCENTILE = PrunerKind(
     "keeps the trials whose best value so far is among the best per cent at that step",
     (
         # Optuna has no default; a quarter is what its examples keep.
-        Setting(
-            "percentile",
-            25.0,
-            "per cent of the trials that go on",
-            "a number from 0 to 100",
-            real_number(0.0, 100.0),
-        ),
+        real_setting("percentile", 25.0, "per cent of the trials that go on", 0.0, 100.0),
         *_QUANTILE_SETTINGS,
     ),
     _percentile,
@@ -221,12 +215,12 @@ WILCOXON = PrunerKind(
     "wilcoxon",
     "ends a trial whose values, step by step, are worse than the best trial's (signed-rank test)",
     (
-        Setting(
+        real_setting(
             "p_threshold",
             0.1,
             "ends a trial below this p-value; greater ends more of them",
-            "a number from 0 to 1",
-            real_number(0.0, 1.0),
+            0.0,
+            1.0,
         ),
         _count("startup_steps", 2, "steps before the first judgement"),
     ),
@@ -270,20 +264,15 @@ PATIENT = PrunerKind(
         ),
         # Optuna has no default for the patience.
         _count("patience", 5, "steps for which a trial may be worse than its own best"),
-        Setting(
-            "min_delta",
-            0.0,
-            "by how much it may be worse at any time, in the metric's unit",
-            "a number from 0",
-            real_number(0.0),
+        real_setting(
+            "min_delta", 0.0, "by how much it may be worse at any time, in the metric's unit", 0.0
         ),
     ),
     _patient,
 )
 
 
-# ----------
-# The pruners by name, and the check of what a study file says of one.
+# --- by name
 
 _KINDS = (
     NONE,

@@ -1,4 +1,49 @@
-"""The end of a search for lack of configurations."""
+"""What a sampler is: a name, settings, and a way to make an Optuna sampler for a space.
+
+A package outside lsmtune adds a sampler by an entry point, whose object is a `SamplerKind`:
+
+    [project.entry-points."lsmtune.samplers"]
+    annealing = "my_package.annealing:KIND"
+
+What `SamplerKind.make` returns is an Optuna `BaseSampler` over the Optuna variables of a Space. It
+has to be a pure function of (seed, history, trial number), so that a study goes on after a stop as
+if it had never stopped: whatever is random follows from `generator_of_trial` or `seed_of_trial`. It
+may cache what it can compute again. It is asked from one thread.
+
+The Searcher calls, for each trial:
+
+1. `before_trial(study, trial)`, once: begin the random stream of `trial.number` here.
+2. `infer_relative_search_space(study, trial)`, then `sample_relative(study, trial, search_space)`,
+   which returns values for the variables that it cares for, by name, as Optuna's distributions
+   have them. Those that are not active in this trial are ignored; those that are missing come from
+   `sample_independent(study, trial, param_name, param_distribution)`.
+3. `sample_relative` again, when the configuration was tried before or breaks a constraint. A
+   sampler goes on with its random stream, so as to propose something else; what is expensive is
+   done once per trial. It may raise SpaceExhaustedError when it has no more.
+
+`after_trial` is never called: what a sampler learns it learns from the history, which is all that
+is left after a stop. It may set system attributes of its trial (`study._storage`, as Optuna's
+samplers do; a study has no public way); they are stored with the trial.
+
+`study.get_trials(deepcopy=False)` is the history, the trial that is asked for included (RUNNING,
+without parameters). The states of the others mean:
+
+| state | what it was |
+|---|---|
+| COMPLETE | has `values`; breaks a constraint where one of `trial.constraints` is above 0 |
+| PRUNED | ended early because it looked bad; has `intermediate_values` |
+| PRUNED with the constraint `FAILED` above 0 | crashed, hung, ran out of memory; no value counts |
+| RUNNING | not judged yet; its `params` are known |
+| FAIL | was put back: says nothing |
+
+A finished trial may be judged anew later on: it was run again, or the machine turned out to have
+been slow. Then its FrozenTrial is replaced by another object, and the sampler by a new one where
+the end of a trial has changed: what a sampler caches is of one history. `noise_of` (in
+`in_memory_study`) says how sure a value is; a sampler that does not ask takes it for what it is,
+the mean of all runs.
+
+`tests/search/test_samplers_conformance.py` holds every sampler to this, those of entry points too.
+"""
 
 from __future__ import annotations
 
@@ -14,13 +59,13 @@ from lsmtune.model.goal import Direction
 from lsmtune.model.setting import Setting, Settings
 from lsmtune.space.space import Space
 
+# The constraint that a failed trial breaks, beside those of the study; no expression has such a
+# name. Samplers that know constraints thereby know failures.
+FAILED = "<failed>"
+
 
 class SpaceExhaustedError(LsmtuneError):
     """There is no configuration left that was not tried: the search is over, not broken."""
-
-
-# ----------
-# The random stream of each trial: a function of the sampler's seed and the trial's number.
 
 
 class Use(IntEnum):
@@ -46,52 +91,16 @@ def _sequence(seed: int, number: int, use: Use) -> np.random.SeedSequence:
     return np.random.SeedSequence(seed, spawn_key=(int(use), number))
 
 
-# ----------
-# What a sampler is here: a name, settings, and a way to make it for a space.
-#
-# A sampler is an Optuna `BaseSampler` over the Optuna variables of a Space, and a pure function of
-# (seed, history, trial number): whatever is drawn at random follows from the seed and the number of
-# the trial (`search.sampler`), so that a study goes on after a stop as if it had never stopped. It
-# may cache what it can compute again.
-#
-# The Searcher asks it so:
-#
-# 1. `before_trial(study, trial)`, once per trial: begin the random stream of `trial.number` here.
-# 2. `infer_relative_search_space`, then `sample_relative`, which returns values for the variables
-#    that it cares for; those that are not active in this trial are ignored, those that are missing
-#    come from `sample_independent`.
-# 3. Step 2 again, when the configuration was tried before or breaks a constraint. A sampler goes on
-#    with its random stream, so as to propose something else; what is expensive is done once per
-#    trial.
-#
-# `after_trial` is never called: what a sampler learns it learns from the history, which is all that
-# is left after a stop. It may set system attributes of its trial (`study._storage`, as Optuna's
-# samplers do); they are stored with the trial.
-#
-# What became of a trial may be seen in another light later on: it was run again, or the machine
-# turned out to have been slow. Then its FrozenTrial is replaced by another object, and the sampler
-# by a new one where the end of a trial has changed: what it caches is of one history.
-# `mirror.noise_of` says how sure a value is; a sampler that does not ask takes it for what it is,
-# the mean of all runs.
-#
-# `study.get_trials(deepcopy=False)` is the history, the trial that is asked for included (RUNNING,
-# without parameters). The states of the others mean:
-#
-# | state | what it was |
-# |---|---|
-# | COMPLETE | has `values`; breaks a constraint where one of `trial.constraints` is above 0 |
-# | PRUNED | ended early because it looked bad; has `intermediate_values` |
-# | PRUNED with the constraint `FAILED` above 0 | crashed, hung, ran out of memory; no value counts
-# | | RUNNING | not judged yet; its `params` are known | | FAIL | was put back: says nothing |
-
-# The constraint that a failed trial breaks, beside those of the study; no expression has such a
-# name. Samplers that know constraints thereby know failures.
-FAILED = "<failed>"
-
-
 @dataclass(frozen=True)
 class SamplerContext:
-    """What a sampler is made from; `settings` are complete and checked (see `check_settings`)."""
+    """What a sampler is made from.
+
+    Attributes:
+        space: What may vary; `space.distributions()` are its Optuna variables.
+        seed: Of the study, from 0.
+        settings: Complete and checked (see `check_settings`).
+        directions: One per objective.
+    """
 
     space: Space
     seed: int
@@ -112,9 +121,19 @@ def no_check(context: SamplerContext, source: str, field: str) -> None:
 class SamplerKind:
     """A sampler by name.
 
-    `check` raises `InputError` for settings that do not fit the space of `context`. A sampler that
-    `learns` takes results into account. One that is `listed` has a list of its own and raises
-    SpaceExhaustedError at its end; the Searcher adds nothing to it.
+    Attributes:
+        name: As a study file has it; for an entry point, the entry point's name.
+        summary: One clause, for lists.
+        settings: What a study file may set of it.
+        several_objectives: Whether it takes more than one.
+        make: Makes the sampler. Called once, and again whenever the end of a trial changed.
+        learns: Whether it takes results into account.
+        listed: Whether it has a list of its own, at whose end it raises SpaceExhaustedError; the
+            Searcher adds nothing to it.
+        check: Called with (context, source, field) before `make`. Raises `InputError`, under the
+            dotted `field` of `source`, for settings that do not fit the space, and for a package
+            that is not installed.
+        unusable: Why no study can name it; empty for every sampler that was loaded.
     """
 
     name: str
@@ -125,3 +144,4 @@ class SamplerKind:
     learns: bool = True
     listed: bool = False
     check: Callable[[SamplerContext, str, str], None] = no_check
+    unusable: str = ""

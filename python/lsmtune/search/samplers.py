@@ -1,43 +1,89 @@
-"""The samplers by name, and the check of what a study file says of one."""
+"""The samplers by name: lsmtune's own and those of entry points; what a study file says of one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 
-from lsmtune.errors import InputError, nearest_name
-from lsmtune.model.setting import read_settings
-from lsmtune.search import cmaes, forest, gp, grid, manual, optuna_samplers, random_, smac, sobol
+from optuna.samplers import BaseSampler
+
+from lsmtune.errors import InputError, LsmtuneError, nearest_name
+from lsmtune.model.setting import SAMPLER_NAMES, read_settings
+from lsmtune.search import cmaes, forest, gp, grid, optuna_samplers, plans
 from lsmtune.search.sampler import SamplerContext, SamplerKind
 
-_KINDS = (
+ENTRY_POINTS = "lsmtune.samplers"
+
+_BUILT_IN = (
     optuna_samplers.TPE,
     forest.KIND,
     gp.KIND,
     cmaes.KIND,
-    smac.KIND,
     optuna_samplers.NSGA2,
     optuna_samplers.NSGA3,
-    random_.KIND,
-    sobol.KIND,
+    optuna_samplers.RANDOM,
+    plans.SOBOL,
     grid.KIND,
-    manual.KIND,
+    plans.MANUAL,
 )
 
-SAMPLERS: Mapping[str, SamplerKind] = MappingProxyType({kind.name: kind for kind in _KINDS})
+
+def collect_samplers(entries: Iterable[EntryPoint]) -> Mapping[str, SamplerKind]:
+    """lsmtune's own samplers and those of `entries`, in the order in which they are listed.
+
+    A sampler that cannot be used keeps its place, and says why when a study names it.
+    """
+    kinds = {kind.name: kind for kind in _BUILT_IN}
+    for entry in entries:
+        if entry.name in kinds:
+            why = f"is the name of two samplers; uninstall one, {_origin(entry)}"
+            kinds[entry.name] = _unusable(entry.name, why)
+        else:
+            kinds[entry.name] = _loaded(entry)
+    for name in SAMPLER_NAMES:
+        if name not in kinds:
+            # An editable install keeps the entry points that it had when it was made.
+            why = f"is not among the entry points {ENTRY_POINTS}: install lsmtune again"
+            kinds[name] = _unusable(name, why)
+    others = sorted(kinds.keys() - set(SAMPLER_NAMES))
+    return MappingProxyType({name: kinds[name] for name in (*SAMPLER_NAMES, *others)})
+
+
+def _loaded(entry: EntryPoint) -> SamplerKind:
+    try:
+        kind = entry.load()
+    except Exception as error:  # whatever the package of somebody else does when it is imported
+        why = f"cannot be loaded from {_origin(entry)}: {type(error).__name__}: {error}"
+        return _unusable(entry.name, " ".join(why.split()))
+    if not isinstance(kind, SamplerKind) or kind.name != entry.name:
+        return _unusable(entry.name, f"is no SamplerKind of this name in {_origin(entry)}")
+    return kind
+
+
+def _unusable(name: str, why: str) -> SamplerKind:
+    def make(_: SamplerContext) -> BaseSampler:
+        raise LsmtuneError(f"the sampler {name} {why}")
+
+    return SamplerKind(name, why, (), several_objectives=True, make=make, unusable=why)
+
+
+def _origin(entry: EntryPoint) -> str:
+    return f"{entry.value} of the package {entry.dist.name if entry.dist else 'unknown'}"
+
+
+SAMPLERS: Mapping[str, SamplerKind] = collect_samplers(entry_points(group=ENTRY_POINTS))
 
 
 def sampler_kind(name: str, source: str, field: str) -> SamplerKind:
-    """The sampler `name`. Raises `InputError` for an unknown one."""
+    """The sampler `name`. Raises `InputError` for an unknown one, and one that cannot be used."""
     if name not in SAMPLERS:
-        raise InputError(
-            source,
-            field,
-            found=name,
-            allowed=", ".join(SAMPLERS),
-            nearest=nearest_name(name, SAMPLERS),
-        )
-    return SAMPLERS[name]
+        allowed, nearest = ", ".join(SAMPLERS), nearest_name(name, SAMPLERS)
+        raise InputError(source, field, found=name, allowed=allowed, nearest=nearest)
+    kind = SAMPLERS[name]
+    if kind.unusable:
+        raise InputError(source, field, found=name, why=kind.unusable)
+    return kind
 
 
 def check_settings(

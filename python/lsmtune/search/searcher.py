@@ -1,6 +1,6 @@
 """The Searcher: which configuration comes next, and what became of those before it.
 
-It writes nothing to disk. Its memory is an Optuna study in memory (`search.mirror`), which
+It writes nothing to disk. Its memory is an Optuna study in memory (`search.in_memory_study`), which
 `restore` rebuilds from the stored trials; the caller stores what `ask` returns, and how each
 trial ended. A kill between the two loses nothing: the next session asks for the same again.
 """
@@ -23,9 +23,13 @@ from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import Outcome
-from lsmtune.search.draw import Draw, draw_of, make_draw
 from lsmtune.search.grid import ConfigTable, whole_table
-from lsmtune.search.mirror import CONSTRAINT_PREFIX, Mirror, TrialJudgement, without_noise
+from lsmtune.search.in_memory_study import (
+    CONSTRAINT_PREFIX,
+    InMemoryStudy,
+    TrialJudgement,
+    without_noise,
+)
 from lsmtune.search.sampler import (
     FAILED,
     SamplerContext,
@@ -35,6 +39,7 @@ from lsmtune.search.sampler import (
     seed_of_trial,
 )
 from lsmtune.search.samplers import SAMPLERS, check_sampler
+from lsmtune.search.suggestion import Suggestion, suggest, suggestion_of
 from lsmtune.space.space import Space
 
 OUTCOME = "outcome"  # a user attribute of a stored trial
@@ -42,12 +47,12 @@ PUT_BACK = "put_back"  # its value where a stored trial FAILed because it was pu
 
 # How often a sampler may propose what was tried or breaks a constraint before others take over. One
 # that learns may be slow and tends to repeat itself; one that draws is quick.
-_LEARNER_DRAWS = 20
-_PLAIN_DRAWS = 200
-_LISTED_DRAWS = 100_000
+_LEARNER_SUGGESTIONS = 20
+_PLAIN_SUGGESTIONS = 200
+_LISTED_SUGGESTIONS = 100_000
 # Then: a space of up to so many configurations is listed, any other is drawn from at random.
 _TABLE_LIMIT = 20_000
-_RANDOM_DRAWS = 10_000
+_RANDOM_SUGGESTIONS = 10_000
 
 _FAILURE = {FAILED: 1.0}  # the constraints that a failed trial breaks
 
@@ -104,7 +109,7 @@ class Searcher:
         self._pruner = pruner if len(context.directions) == 1 else None
         self._now = now
         self._distributions = space.distributions()
-        self._mirror = Mirror(context.directions, self._sampler, self._pruner)
+        self._study = InMemoryStudy(context.directions, self._sampler, self._pruner)
         self._keys: dict[int, _Key] = {}
         self._tried: Counter[_Key] = Counter()
         self._blank: int | None = None
@@ -117,7 +122,7 @@ class Searcher:
         Raises LsmtuneError for trials that are not of this space.
         """
         for trial in trials:
-            number = self._mirror.add()
+            number = self._study.add()
             if number != trial.number:
                 raise ValueError(f"trial {trial.number} in the place of trial {number}")
             self._take_over(trial)
@@ -134,29 +139,29 @@ class Searcher:
         `accepts` refused everything from the beginning.
         """
         # A trial that got no configuration is kept for the next time: numbers have no gaps.
-        number = self._mirror.add() if self._blank is None else self._blank
+        number = self._study.add() if self._blank is None else self._blank
         self._blank = number
-        study, trial = self._mirror.study(), self._mirror.trial(number)
+        study, trial = self._study.as_optuna(), self._study.trial(number)
         self._sampler.before_trial(study, trial)
         if queued is None:
-            draw = self._next(study, trial)
+            suggestion = self._next(study, trial)
         else:
             variables = self._context.space.variables_of(queued)
-            draw = draw_of(self._context.space, self._distributions, variables)
-        self._mirror.set_params(number, draw.params, draw.distributions)
-        self._remember(number, draw.values)
+            suggestion = suggestion_of(self._context.space, self._distributions, variables)
+        self._study.set_params(number, suggestion.params, suggestion.distributions)
+        self._remember(number, suggestion.values)
         self._blank = None
-        return Proposal(number, draw.values, self._to_store(number))
+        return Proposal(number, suggestion.values, self._to_store(number))
 
     def report(self, number: int, step: int, value: float) -> None:
         """A running trial has come to `value` at `step`, a whole number from 0."""
-        self._mirror.report(number, step, value)
+        self._study.report(number, step, value)
 
     def should_prune(self, number: int) -> bool:
         """Whether a running trial looks so bad that it should end here."""
         if self._pruner is None:
             return False
-        return self._pruner.prune(self._mirror.study(), self._mirror.trial(number))
+        return self._pruner.prune(self._study.as_optuna(), self._study.trial(number))
 
     def tell(
         self,
@@ -171,7 +176,7 @@ class Searcher:
         """
         if state == TrialState.COMPLETE and len(values or ()) != len(self._context.directions):
             raise ValueError(f"one value per objective, not {values}")
-        self._mirror.set_violations(number, violations or {})
+        self._study.set_violations(number, violations or {})
         self._finish(number, state, values)
 
     def rejudge(self, judgements: Mapping[int, TrialJudgement]) -> None:
@@ -180,49 +185,49 @@ class Searcher:
         Afterwards all is as if they had been restored so: a sampler that remembers another history
         is made anew.
         """
-        seen = {
-            number: replace(now, state=TrialState.PRUNED, values=None, violations=_FAILURE)
-            if now.state == TrialState.FAIL
-            else now
-            for number, now in judgements.items()
+        shown = {
+            number: replace(judgement, state=TrialState.PRUNED, values=None, violations=_FAILURE)
+            if judgement.state == TrialState.FAIL
+            else judgement
+            for number, judgement in judgements.items()
         }
-        if self._mirror.judge(seen):
+        if self._study.rejudge(shown):
             self._sampler = self._kind.make(self._context)
-            self._mirror.use(self._sampler)
+            self._study.use(self._sampler)
 
     def put_back(self, number: int) -> None:
         """A running trial was cut off and says nothing; its configuration may come again."""
         self._tried[self._keys.pop(number)] -= 1
-        self._mirror.finish(number, TrialState.FAIL)
+        self._study.finish(number, TrialState.FAIL)
 
     def attributes(self, number: int) -> dict[str, Any]:
         """The system attributes to store with a trial that ended, for `restore`.
 
         Those of the Proposal, what pruners noted, and the violations of constraints.
         """
-        attributes = without_noise(self._mirror.trial(number).system_attrs)
+        attributes = without_noise(self._study.trial(number).system_attrs)
         attributes.pop(f"{CONSTRAINT_PREFIX}{FAILED}", None)
         return attributes
 
     def _finish(self, number: int, state: TrialState, values: Sequence[float] | None) -> None:
         if state == TrialState.FAIL:
             # Optuna's samplers ignore failed trials, and would propose the same corner again.
-            self._mirror.set_violations(number, _FAILURE)
+            self._study.set_violations(number, _FAILURE)
             state = TrialState.PRUNED
-        self._mirror.finish(number, state, values)
+        self._study.finish(number, state, values)
 
     def _take_over(self, trial: FrozenTrial) -> None:
         number = trial.number
-        self._mirror.set_attributes(number, trial.system_attrs)
+        self._study.set_attributes(number, trial.system_attrs)
         if trial.state != TrialState.WAITING:
             try:
-                draw = draw_of(self._context.space, self._distributions, trial.params)
+                suggestion = suggestion_of(self._context.space, self._distributions, trial.params)
             except (KeyError, ValueError) as error:
                 raise LsmtuneError(f"trial {number} is not of this space: {error}") from error
-            self._mirror.set_params(number, draw.params, draw.distributions)
-            self._remember(number, draw.values)
+            self._study.set_params(number, suggestion.params, suggestion.distributions)
+            self._remember(number, suggestion.values)
         for step, value in trial.intermediate_values.items():
-            self._mirror.report(number, step, value)
+            self._study.report(number, step, value)
         if trial.user_attrs.get(OUTCOME) == PUT_BACK and trial.state == TrialState.FAIL:
             self.put_back(number)
         elif trial.state.is_finished():
@@ -234,7 +239,7 @@ class Searcher:
         self._tried[key] += 1
 
     def _to_store(self, number: int) -> FrozenTrial:
-        trial = self._mirror.trial(number)
+        trial = self._study.trial(number)
         return FrozenTrial(
             number=number,
             trial_id=number,
@@ -249,17 +254,17 @@ class Searcher:
             intermediate_values={},
         )
 
-    def _next(self, study: Study, trial: FrozenTrial) -> Draw:
+    def _next(self, study: Study, trial: FrozenTrial) -> Suggestion:
         """The first configuration that is new and accepted, of all that come into question."""
         drawn, refused, end = 0, "", "every configuration that was found"
         try:
-            for draw in self._candidates(study, trial):
+            for suggestion in self._candidates(study, trial):
                 drawn += 1
-                if self.tried(draw.values):
+                if self.tried(suggestion.values):
                     continue
-                refusal = self._accepts(draw.values)
+                refusal = self._accepts(suggestion.values)
                 if not refusal:
-                    return draw
+                    return suggestion
                 refused = refusal
         except SpaceExhaustedError as error:
             end = str(error)
@@ -269,19 +274,19 @@ class Searcher:
         detail = f"; the last one refused: {refused}" if refused else ""
         raise SpaceExhaustedError(f"{end} was tried or breaks a constraint{detail}")
 
-    def _candidates(self, study: Study, trial: FrozenTrial) -> Iterator[Draw]:
+    def _candidates(self, study: Study, trial: FrozenTrial) -> Iterator[Suggestion]:
         if self._kind.listed:
-            yield from islice(self._proposed(study, trial), _LISTED_DRAWS)
+            yield from islice(self._proposed(study, trial), _LISTED_SUGGESTIONS)
             return
-        limit = _LEARNER_DRAWS if self._kind.learns else _PLAIN_DRAWS
+        limit = _LEARNER_SUGGESTIONS if self._kind.learns else _PLAIN_SUGGESTIONS
         yield from islice(self._proposed(study, trial), limit)
         table = self._whole_table()
         if table is None:
-            yield from islice(self._random(study, trial), _RANDOM_DRAWS)
+            yield from islice(self._random(study, trial), _RANDOM_SUGGESTIONS)
         else:
             yield from self._listed(table, trial.number)
 
-    def _proposed(self, study: Study, trial: FrozenTrial) -> Iterator[Draw]:
+    def _proposed(self, study: Study, trial: FrozenTrial) -> Iterator[Suggestion]:
         """What the sampler proposes, again and again."""
         sampler, space = self._sampler, self._context.space
         relative_space = sampler.infer_relative_search_space(study, trial)
@@ -293,25 +298,25 @@ class Searcher:
                     return relative[name]
                 return sampler.sample_independent(study, trial, name, distribution)
 
-            yield make_draw(space, self._distributions, ask)
+            yield suggest(space, self._distributions, ask)
 
-    def _random(self, study: Study, trial: FrozenTrial) -> Iterator[Draw]:
+    def _random(self, study: Study, trial: FrozenTrial) -> Iterator[Suggestion]:
         seed = seed_of_trial(self._context.seed, trial.number, Use.SEARCHER)
         sampler = RandomSampler(seed=seed)
         while True:
-            yield make_draw(
+            yield suggest(
                 self._context.space,
                 self._distributions,
                 lambda name, dist: sampler.sample_independent(study, trial, name, dist),
             )
 
-    def _listed(self, table: ConfigTable, number: int) -> Iterator[Draw]:
+    def _listed(self, table: ConfigTable, number: int) -> Iterator[Suggestion]:
         rng = generator_of_trial(self._context.seed, number, Use.SEARCHER)
         space = self._context.space
         for index in rng.permutation(table.size):
             values = table.at(int(index))
             if not self.tried(values):
-                yield draw_of(space, self._distributions, space.variables_of(values))
+                yield suggestion_of(space, self._distributions, space.variables_of(values))
 
     def _whole_table(self) -> ConfigTable | None:
         if not self._table_made:

@@ -1,4 +1,4 @@
-"""`smac`: SMAC 2.4 through its library, an optional extra.
+"""`smac`: SMAC 2.4 through its library, an optional extra; the first user of `lsmtune.samplers`.
 
 SMAC trains its model after every 8 configurations and proposes 8 from it (`retrain_after`). So does
 this sampler: the trials after the start-up ones come in *epochs*. What is proposed in an epoch
@@ -12,33 +12,31 @@ from collections.abc import Iterator, Sequence
 from importlib.util import find_spec
 
 import numpy as np
-from optuna.samplers import BaseSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial
 
 from lsmtune.errors import InputError
-from lsmtune.model.setting import Setting, whole_number
-from lsmtune.search.cube import FloatArray
-from lsmtune.search.history import CubeSampler
+from lsmtune.model.setting import whole_setting
+from lsmtune.search.model_based import UnitSpaceSampler
 from lsmtune.search.sampler import SamplerContext, SamplerKind, seed_of_trial
+from lsmtune.search.unit_space import FloatArray
 
 INSTALL = "pip install 'lsmtune[smac]'"
 
 
-class SmacSampler(CubeSampler):
+class SmacSampler(UnitSpaceSampler):
     """See the module."""
 
     def __init__(self, context: SamplerContext) -> None:
         # Here and not above: the package is there only where the extra was installed.
-        from lsmtune.search import smac_epoch
+        from lsmtune.search import smac_library
 
         super().__init__(context)
-        self._smac = smac_epoch
+        self._smac = smac_library
         self._startup_trials = context.get.whole("startup_trials")
         self._retrain_after = context.get.whole("retrain_after")
-        self._effort = smac_epoch.Effort(
-            context.get.whole("challengers"), context.get.whole("local_searches")
-        )
+        self._challengers = context.get.whole("challengers")
+        self._local_searches = context.get.whole("local_searches")
         self._design: list[FloatArray] | None = None
         self._epoch = _Epoch((), iter(()))
 
@@ -60,7 +58,7 @@ class SmacSampler(CubeSampler):
     def _initial_design(self) -> Sequence[FloatArray]:
         if self._design is None:
             seed = seed_of_trial(self.seed, 0)
-            self._design = self._smac.design(self.cube, self._startup_trials, seed)
+            self._design = self._smac.design(self.unit_space, self._startup_trials, seed)
         return self._design
 
     def _points_of_epoch(
@@ -72,7 +70,13 @@ class SmacSampler(CubeSampler):
         if self._epoch.key != key:
             history = self.reader.read(before, number, study.direction)
             seed = seed_of_trial(self.seed, first)
-            points = self._smac.proposals(self.cube, history, seed, self._effort)
+            points = self._smac.proposals(
+                self.unit_space,
+                history,
+                seed,
+                challengers=self._challengers,
+                local_searches=self._local_searches,
+            )
             # Nothing to learn from: SMAC would sample at random, and so do we.
             self._epoch = _Epoch(key, points if len(history) else iter(()))
         return iter(self._epoch)
@@ -109,44 +113,28 @@ def _check(context: SamplerContext, source: str, field: str) -> None:
         raise InputError(source, f"{field}.local_searches", found=searches, allowed=allowed)
 
 
-def _make(context: SamplerContext) -> BaseSampler:
-    return SmacSampler(context)
-
-
 KIND = SamplerKind(
     name="smac",
     summary="SMAC's random forest with expected improvement; needs the extra smac",
     settings=(
-        Setting(
-            "startup_trials",
-            10,
-            "trials of a Sobol design before the forest guides",
-            "a whole number from 1 to 10000",
-            whole_number(1, 10_000),
+        whole_setting(
+            "startup_trials", 10, "trials of a Sobol design before the forest guides", 1, 10_000
         ),
-        Setting(
-            "retrain_after",
-            8,
-            "trials between one training of the forest and the next",
-            "a whole number from 1 to 1000",
-            whole_number(1, 1_000),
+        whole_setting(
+            "retrain_after", 8, "trials between one training of the forest and the next", 1, 1_000
         ),
-        Setting(
-            "challengers",
-            10_000,
-            "random configurations compared for each training",
-            "a whole number from 1 to 100000",
-            whole_number(1, 100_000),
+        whole_setting(
+            "challengers", 10_000, "random configurations compared for each training", 1, 100_000
         ),
-        Setting(
+        whole_setting(
             "local_searches",
             10,
             "local searches for each training, at least retrain_after: each ends in a proposal",
-            "a whole number from 1 to 100",
-            whole_number(1, 100),
+            1,
+            100,
         ),
     ),
     several_objectives=False,
-    make=_make,
+    make=SmacSampler,
     check=_check,
 )

@@ -240,13 +240,6 @@ class Parameter:
             )
         return variables
 
-    def quantiles_of(self, value: Number) -> tuple[float, float] | None:
-        """The quantiles, from the first up to the second, of a number; None without a prior.
-
-        `variables_of` gives one of them, the middle; each of them becomes `value`.
-        """
-        return None if self._prior_scale is None else self._prior_scale.share_of(value)
-
     def contains(self, value: OptionValue) -> bool:
         """Whether `suggest` can return `value`."""
         if self.numbers is None:

@@ -26,8 +26,6 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 
-from scipy.special import betainc, ndtr
-
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.space.range import Number, Range
 
@@ -62,6 +60,8 @@ class Prior:
         if number >= high:
             return 1.0
         if self.distribution == "beta":
+            from scipy.special import betainc  # takes longer to import than `lsmtune options` may
+
             return float(betainc(self.first, self.second, (number - low) / (high - low)))
         return _truncated_normal(*(self._deviations(x) for x in (number, low, high)))
 
@@ -77,6 +77,8 @@ def _truncated_normal(number: float, low: float, high: float) -> float:
     if low > 0:
         # Mirrored, because what lies above a number far out has no room next to 1 in a double.
         return 1.0 - _truncated_normal(-number, -high, -low)
+    from scipy.special import ndtr
+
     below, total = ndtr(number) - ndtr(low), ndtr(high) - ndtr(low)
     return float(below / total) if total > 0 else math.nan
 

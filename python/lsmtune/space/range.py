@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -77,6 +78,19 @@ class Range:
         number = round(number) if self.integer else float(f"{number:.{_DIGITS}g}")
         # The logarithm's rounding error can carry a number over a bound that lies close by.
         return min(max(number, self.low), self.high)
+
+    def listed(self, limit: int) -> Sequence[Number] | None:
+        """Every number, ascending; None for a continuum and for more than `limit` of them."""
+        if self.bins is not None:
+            return self.binned if len(self.binned) <= limit else None
+        if not self.integer and self.step is None:
+            return None
+        step = self.step or 1
+        count = round((self.high - self.low) / step) + 1
+        if count > limit:
+            return None
+        numbers = (self.low + index * step for index in range(count))
+        return [int(number) if self.integer else self.on_grid(number) for number in numbers]
 
     def distribution(self) -> IntDistribution | FloatDistribution:
         """The Optuna distribution, in units of `scale`; of the index, with `bins`."""

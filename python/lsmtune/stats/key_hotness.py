@@ -301,12 +301,6 @@ class PowerLaw:
         """The share of the hottest `ranks` (n,), each."""
         return power_shares(ranks, self.a, self.b)
 
-    @property
-    def largest_rank(self) -> float:
-        """The rank at which the share of all hotter ones is 1; infinite where no float holds it."""
-        exponent = -math.log(self.a) / self.b
-        return math.exp(exponent) if exponent < 700 else math.inf
-
 
 class SortedCurve:
     """What a trace of `total` accesses shows of keys: which share its hottest x keys drew.

@@ -21,10 +21,10 @@ from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import Outcome
-from lsmtune.search.draw import draw_of
-from lsmtune.search.mirror import with_violations
+from lsmtune.search.in_memory_study import with_violations
 from lsmtune.search.pruners import make_pruner
 from lsmtune.search.searcher import OUTCOME, PUT_BACK, Searcher, state_of
+from lsmtune.search.suggestion import suggestion_of
 from lsmtune.space.constraint import ConstraintKind
 from lsmtune.stats.pareto import front
 from lsmtune.study.ask_and_tell_inputs import Arguments, read_arguments
@@ -377,7 +377,7 @@ class Search:
         if self._store is not None:
             self._store.refuse_strangers(stored, told.keys())
         for trial in stored:
-            values = draw_of(space, space.distributions(), trial.params).values
+            values = suggestion_of(space, space.distributions(), trial.params).values
             if trial.number in told:
                 said = told[trial.number]
                 self._take_over(trial, values, said.outcome, dict(said.reported))

@@ -24,12 +24,10 @@ from lsmtune.space.constraint import Constraint, ConstraintKind, make_constraint
 from lsmtune.space.space import Space, make_space
 from lsmtune.study.build_space import always_known, ready_spaces, refuse_unknown, space_parameters
 from lsmtune.study.models import (
-    PARAMETER_MODELS,
     PrunerModel,
     RungsModel,
     SamplerModel,
     SpaceFields,
-    StudyModel,
 )
 
 SOURCE = "Search"
@@ -121,7 +119,7 @@ def read_arguments(
     try:
         model = _ArgumentsModel.model_validate(given)
     except ValidationError as error:
-        raise first_problem(error, document, StudyModel, PARAMETER_MODELS) from None
+        raise first_problem(error, document, _ArgumentsModel) from None
     engine = _engine(model.space.use)
     ready = ready_spaces(model.space, engine or "", SOURCE)
     fixed = {name: value for one in ready for name, value in one.fixed.items()}

@@ -7,15 +7,20 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
-
 from lsmtune.engines.ready import ReadySpace
+from lsmtune.engines.safety import (
+    DURABILITY_OPTIONS,
+    check_allowance,
+    flattened,
+    unsafe_option,
+    weakest,
+)
 from lsmtune.engines.workload_options import with_merge_operator, with_page_cache
 from lsmtune.errors import InputError
 from lsmtune.model.config import Config, OptionValue
-from lsmtune.model.files import Document, first_problem, parse_document, read_text
-from lsmtune.model.goal import METRICS, PHASE_METRICS, SHORT_NAMES, WeightedWorkload
-from lsmtune.model.request import Limits
+from lsmtune.model.files import Document, json_schema, parse_document, read_as, read_text
+from lsmtune.model.goal import WeightedWorkload
+from lsmtune.model.metrics import METRICS, PHASE_METRICS, SHORT_NAMES
 from lsmtune.model.workload import Durability, PageCache, PhaseKind
 from lsmtune.space.constraint import Constraint
 from lsmtune.space.parameter import OPTION_NAME_ALLOWED, Parameter, is_option_name
@@ -42,14 +47,7 @@ from lsmtune.study.build_space import (
     ready_spaces,
     space_parameters,
 )
-from lsmtune.study.models import PARAMETER_MODELS, StudyModel
-from lsmtune.study.safety import (
-    DURABILITY_OPTIONS,
-    check_allowance,
-    flattened,
-    unsafe_option,
-    weakest,
-)
+from lsmtune.study.models import StudyModel
 from lsmtune.study.spec import Budget, DatabaseSpec, NoiseSpec, Spec
 from lsmtune.units import format_duration
 
@@ -94,7 +92,7 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
         space=parts.space,
         sampler=make_sampler_spec(study.sampler, parts.space, goal, study.seed, source),
         budget=Budget(study.budget.time, study.budget.trials),
-        limits=Limits(study.limits.deadline, study.limits.memory, study.limits.disk),
+        limits=study.limits,
         proof=make_proof_spec(study.proof, source),
         noise=NoiseSpec(study.noise.calibration, study.noise.anchors, study.noise.repeats),
         databases=DatabaseSpec(study.databases.reuse, study.databases.size),
@@ -141,7 +139,7 @@ def _page_cache(workloads: Sequence[WeightedWorkload], source: str) -> PageCache
 
 def _check_deadlines(study: StudyModel, source: str) -> None:
     """A run ends at the study's deadline, whatever that of its size is."""
-    limit_s = study.limits.deadline
+    limit_s = study.limits.deadline_s
     for index, deadline_s in enumerate(study.pruner.rungs.deadlines):
         if deadline_s > limit_s:
             field = f"pruner.rungs.deadlines[{index}]"
@@ -381,12 +379,7 @@ def _too_few_pairs(proof: Mapping[str, Any]) -> bool:
 
 
 def _spec_of(document: Document, path: Path, text: str) -> Spec:
-    try:
-        study = StudyModel.model_validate(document.data)
-    except ValidationError as error:
-        raise _with_line(
-            first_problem(error, document, StudyModel, PARAMETER_MODELS), document
-        ) from None
+    study = read_as(StudyModel, document)
     try:
         return build_spec(study, document, path, text)
     except InputError as error:
@@ -408,14 +401,7 @@ def _with_line(error: InputError, document: Document) -> InputError:
     found = error.found
     if found is not None and document.scalars.get(error.field) is not None:
         found = document.scalars[error.field]
-    return InputError(
-        document.where(error.field),
-        error.field,
-        found=found,
-        allowed=error.allowed,
-        nearest=error.nearest,
-        why=error.why,
-    )
+    return document.located(error.but(found=found))
 
 
 def spec_json_schema() -> dict[str, Any]:
@@ -423,5 +409,4 @@ def spec_json_schema() -> dict[str, Any]:
 
     It holds what a schema can say; relations between fields are only checked by `load_spec`.
     """
-    schema = StudyModel.model_json_schema(mode="validation")
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    return json_schema(StudyModel)

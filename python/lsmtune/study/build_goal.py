@@ -20,16 +20,8 @@ from lsmtune.model.command import (
     check_command,
 )
 from lsmtune.model.config import Config
-from lsmtune.model.goal import (
-    METRICS,
-    SHORT_NAMES,
-    Direction,
-    Goal,
-    Objective,
-    Pick,
-    WeightedWorkload,
-    default_direction,
-)
+from lsmtune.model.goal import Direction, Goal, Objective, Pick, WeightedWorkload, default_direction
+from lsmtune.model.metrics import METRICS, SHORT_NAMES
 from lsmtune.model.workload import Durability, Phase, PhaseKind, Workload
 from lsmtune.programs.program import ProgramInfo
 from lsmtune.programs.registry import info_named
@@ -318,14 +310,7 @@ def _within(error: InputError, field: str, source: str) -> InputError:
     """`error` of the fields at `field`; what a file of its own has wrong stays as it is."""
     if error.source != source:
         return error
-    return InputError(
-        source,
-        ".".join(part for part in (field, error.field) if part),
-        found=error.found,
-        allowed=error.allowed,
-        nearest=error.nearest,
-        why=error.why,
-    )
+    return error.but(field=".".join(part for part in (field, error.field) if part))
 
 
 def make_goal(study: StudyModel, workloads: tuple[WeightedWorkload, ...], source: str) -> Goal:

@@ -16,7 +16,8 @@ from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.fields import CONFIG_ALLOWED
 from lsmtune.model.files import Document
-from lsmtune.model.goal import HIGHER_IS_BETTER, METRICS, Goal, WeightedWorkload
+from lsmtune.model.goal import Goal, WeightedWorkload
+from lsmtune.model.metrics import HIGHER_IS_BETTER, METRICS
 from lsmtune.model.request import PairMethod
 from lsmtune.search.pruners import check_pruner
 from lsmtune.search.pruners import check_settings as check_pruner_settings

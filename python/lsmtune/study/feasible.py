@@ -9,8 +9,9 @@ from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.memory_model import memory_model
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.model.config import OptionValue
-from lsmtune.model.goal import METRICS, PHASE_METRICS, SHORT_NAMES, metric_value
+from lsmtune.model.goal import metric_value
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, RunError
+from lsmtune.model.metrics import METRICS, PHASE_METRICS, SHORT_NAMES
 from lsmtune.model.workload import Workload
 from lsmtune.space.constraint import Constraint, ConstraintKind
 from lsmtune.study.build import place_of

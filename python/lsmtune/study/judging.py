@@ -27,7 +27,7 @@ from scipy import special
 from lsmtune.model.config import Config
 from lsmtune.model.goal import Direction, Goal
 from lsmtune.model.measurement import Outcome
-from lsmtune.search.mirror import TrialJudgement, ValueNoise
+from lsmtune.search.in_memory_study import TrialJudgement, ValueNoise
 from lsmtune.study.drift import ANCHOR_SHARE_MAX, Drift, drift_of
 from lsmtune.study.stored import Round, TrialRounds
 from lsmtune.study.trials import TrialEnd

@@ -24,7 +24,6 @@ from lsmtune.model.fields import (
     WHOLE_SCHEMA,
     ConfigFields,
     Duration,
-    LimitsModel,
     Names,
     Option,
     Share,
@@ -37,7 +36,8 @@ from lsmtune.model.fields import (
     special_parts,
     special_schema,
 )
-from lsmtune.model.request import SEED_MAX, TRIALS_MAX
+from lsmtune.model.metrics import DEFAULT_METRIC
+from lsmtune.model.request import LIMITS_DEFAULT, SEED_MAX, TRIALS_MAX, Limits
 from lsmtune.search.pruners import PRUNERS
 from lsmtune.search.samplers import SAMPLERS
 from lsmtune.units import SHARE_ALLOWED
@@ -59,7 +59,7 @@ class ObjectiveModel(StrictModel):
     """What is made better."""
 
     metric: str = Field(
-        default="sustained_throughput_ops_s",
+        default=DEFAULT_METRIC,
         min_length=1,
         description="a metric of the measure phase",
     )
@@ -401,7 +401,7 @@ class StudyModel(StrictModel):
     sampler: SamplerModel = Field(default=SamplerModel(), description="how the space is searched")
     pruner: PrunerModel = Field(default=PrunerModel(), description="which trials are ended early")
     budget: BudgetModel = Field(description="a mapping with time, trials, or both")
-    limits: LimitsModel = Field(default=LimitsModel(), description="when a run is killed")
+    limits: Limits = Field(default=LIMITS_DEFAULT, description="when a run is killed")
     proof: ProofModel = Field(default=ProofModel(), description="how the result is proved")
     noise: NoiseModel = Field(default=NoiseModel(), description="calibration, anchors, repeats")
     databases: DatabasesModel = Field(

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field, replace
 
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config
+from lsmtune.model.distribution import Distribution
 from lsmtune.model.goal import Goal, outcome_of
 from lsmtune.model.measurement import Interval, Measurement, Outcome
 from lsmtune.model.request import PairMethod
-from lsmtune.model.workload import Distribution, Mix, Phase, Workload
+from lsmtune.model.workload import Mix, Phase, Workload
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.spec import DataRungs, PrunerSpec, Spec, TimeRungs
 

@@ -10,6 +10,7 @@ from typing import Any
 from lsmtune.engines.importers.names import known_options
 from lsmtune.engines.ready import READY_SPACES
 from lsmtune.model.config import OptionValue, option_text
+from lsmtune.model.metrics import SUSTAINED, TOTAL_WITH_DRAIN_S
 from lsmtune.model.workload import PhaseKind, Workload
 from lsmtune.search.pruners import PRUNERS
 from lsmtune.search.samplers import SAMPLERS
@@ -69,11 +70,11 @@ _READ_SPACE = {
 """,
 }
 _ONE_PHASE = (
-    "sustained_throughput_ops_s",
+    SUSTAINED,
     "# Sustained: the time to flush what is in memory and to finish compactions is charged.",
 )
 _SEVERAL_PHASES = (
-    "total_with_drain_s",
+    TOTAL_WITH_DRAIN_S,
     "# All phases together; the time to flush and to finish compactions is charged.",
 )
 # What a measure phase writes by most of all; of a mix, the share of its operations.

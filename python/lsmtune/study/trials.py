@@ -18,9 +18,9 @@ from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Outcome
-from lsmtune.search.draw import draw_of
-from lsmtune.search.mirror import TrialJudgement, with_violations
+from lsmtune.search.in_memory_study import TrialJudgement, with_violations
 from lsmtune.search.searcher import OUTCOME, PUT_BACK, Searcher, state_of
+from lsmtune.search.suggestion import suggestion_of
 from lsmtune.space.space import Space
 from lsmtune.study.spec import DataRungs, Spec, TimeRungs
 from lsmtune.study.stored import TimeReports, TrialRuns, rung_workloads
@@ -338,7 +338,7 @@ class Trials:
         again = {trial.user_attrs.get(RETRY_OF) for trial in trials}
         for trial in trials:
             if trial.user_attrs.get(OUTCOME) == PUT_BACK and trial.number not in again:
-                draw = draw_of(self._space, self._space.distributions(), trial.params)
+                draw = suggestion_of(self._space, self._space.distributions(), trial.params)
                 self._queue.append(_Queued(draw.values, (RETRY_OF, trial.number)))
         # By values: a place in the list means another configuration once the list has changed.
         queued = [waiting.values for waiting in self._queue]

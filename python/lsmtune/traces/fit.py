@@ -10,7 +10,8 @@ from types import MappingProxyType
 import numpy as np
 
 from lsmtune.errors import InputError
-from lsmtune.model.workload import Distribution, Mix, Phase, PhaseKind, Replay, Workload
+from lsmtune.model.distribution import Distribution
+from lsmtune.model.workload import Mix, Phase, PhaseKind, Replay, Workload
 from lsmtune.traces.keys import (
     RANGES_FEWEST,
     KeyFit,

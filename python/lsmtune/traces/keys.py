@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from lsmtune.model.workload import Distribution
+from lsmtune.model.distribution import Distribution
 from lsmtune.stats.fitting import shares, total_variation
 from lsmtune.stats.key_hotness import (
     Grains,

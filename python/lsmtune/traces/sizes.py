@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import stats as distributions
 
-from lsmtune.model.workload import Distribution, SineRate, StepRate
+from lsmtune.model.distribution import Distribution
+from lsmtune.model.workload import SineRate, StepRate
 from lsmtune.stats.fitting import (
     Pareto,
     explained_share,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import (
     Companion,
-    Distribution,
     Mix,
     Phase,
     PhaseKind,

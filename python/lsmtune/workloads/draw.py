@@ -15,7 +15,8 @@ from random import Random
 from typing import Any
 
 from lsmtune.errors import InputError
-from lsmtune.model.workload import Distribution, KeyOrder, YcsbKeys
+from lsmtune.model.distribution import Distribution
+from lsmtune.model.workload import KeyOrder, YcsbKeys
 
 # FNV-1a of 64 bits over the eight bytes of a number (Fowler, Noll, Vo).
 _FNV_OFFSET, _FNV_PRIME, _MASK = 0xCBF29CE484222325, 1099511628211, (1 << 64) - 1

@@ -16,11 +16,19 @@ from random import Random
 from typing import NoReturn
 
 from lsmtune.errors import InputError
-from lsmtune.model.workload import Distribution, Mix, Phase, PhaseKind, Workload
+from lsmtune.model.distribution import Distribution
+from lsmtune.model.workload import (
+    KEY_BYTES_MAX,
+    KEY_BYTES_MIN,
+    VALUE_BYTES_MAX,
+    Mix,
+    Phase,
+    PhaseKind,
+    Workload,
+)
 from lsmtune.stats.pareto import RELATIVE_ERROR, DistinctCounter
 from lsmtune.workloads.distributions import largest_size, mean_size
 from lsmtune.workloads.draw import chooser, key_text, size_chooser, weighted
-from lsmtune.workloads.parameter import KEY_BYTES_MAX, KEY_BYTES_MIN, VALUE_BYTES_MAX
 
 METHODS = {"PUT": "put", "GET": "get", "DELETE": "delete"}
 _CHUNK = 1 << 16

@@ -1,135 +1,52 @@
-"""The parts of a workload as JSON: what workload files and the driver's requests state alike.
+"""Workload files: text to Workload, the checks that span several fields, and Workload to text.
 
-What has its default value is left out. `stated` gives a distribution, which a file may shorten and
-a request may not.
+`model.workload` has the fields themselves, and what is allowed in each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import InitVar, dataclass, field, fields, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import yaml
-from pydantic import ValidationError
 
 from lsmtune.errors import InputError
-from lsmtune.model.files import Document, FileKind, first_problem, parse_document, read_text
+from lsmtune.model.distribution import Distribution
+from lsmtune.model.fields import Version, described
+from lsmtune.model.files import FileKind, json_schema, parse_document, read_as, read_text
 from lsmtune.model.workload import (
+    KEY_BYTES_MIN,
+    VALUE_BYTES_MAX,
     Companion,
-    Distribution,
-    Durability,
+    KeyOrder,
     Mix,
-    PageCache,
     Phase,
     PhaseKind,
-    Replay,
+    Phases,
     SineRate,
-    StepRate,
     Workload,
-    YcsbKeys,
+    stated_parts,
 )
-from lsmtune.workloads.distributions import distribution_document
-from lsmtune.workloads.file_build import build_workload
-from lsmtune.workloads.file_models import WorkloadFileModel
-
-Json = dict[str, Any]
-Stated = Callable[[Distribution], Any]
-
-
-def where_given(**fields: object) -> Json:
-    """The `fields` that are not None, in the order given."""
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def keys_document(keys: YcsbKeys | None) -> Json | None:
-    """How keys are built; None for db_bench's numbers."""
-    if keys is None:
-        return None
-    return {
-        "format": "ycsb",
-        "prefix": keys.prefix,
-        "zero_padding": keys.zero_padding,
-        "order": keys.order.value,
-    }
-
-
-def doing_document(phase: Phase, stated: Stated) -> Json:
-    """What `phase` does, how much of it, at which rate and beside whom; not who it is."""
-    return where_given(
-        operation=phase.operation,
-        mix=_mix(phase.mix, stated),
-        replay=None if phase.replay is None else _replay(phase.replay),
-        operations=phase.operations,
-        operations_per_thread=phase.operations_per_thread,
-        duration_s=phase.duration_s,
-        threads=_several(phase.threads),
-        rate_ops_s=phase.rate_ops_s,
-        rate=_rate(phase.rate),
-        seek_nexts=phase.seek_nexts or None,
-        companions=[_companion(companion, stated) for companion in phase.companions] or None,
-    )
-
-
-def _several(count: int) -> int | None:
-    return None if count == 1 else count
-
-
-def _replay(replay: Replay) -> Json:
-    return {"path": replay.path, **where_given(speed=replay.speed)}
-
-
-def _mix(mix: Mix | None, stated: Stated) -> Json | None:
-    if mix is None:
-        return None
-    lengths, sizes = mix.scan_lengths, mix.value_sizes
-    return {
-        "operations": dict(mix.operations),
-        "keys": stated(mix.keys),
-        "records": mix.records,
-        **where_given(
-            first=mix.first or None,
-            insert_from=mix.insert_from,
-            scan_lengths=lengths and stated(lengths),
-            value_sizes=sizes and stated(sizes),
-            operation_by_key=mix.operation_by_key,
-        ),
-    }
-
-
-def _rate(rate: SineRate | StepRate | None) -> Json | None:
-    match rate:
-        case None:
-            return None
-        case StepRate():
-            return {"shape": "steps", "steps": [list(step) for step in rate.steps]}
-        case SineRate():
-            return {
-                "shape": "sine",
-                "mean_ops_s": rate.mean_ops_s,
-                "amplitude_ops_s": rate.amplitude_ops_s,
-                "period_s": rate.period_s,
-                **where_given(offset_s=rate.offset_s or None),
-            }
-
-
-def _companion(companion: Companion, stated: Stated) -> Json:
-    return {
-        "name": companion.name,
-        **where_given(
-            operation=companion.operation,
-            mix=_mix(companion.mix, stated),
-            threads=_several(companion.threads),
-            rate_ops_s=companion.rate_ops_s,
-        ),
-    }
-
-
-# ----------
-# Workload files: text to Workload, and the JSON Schema of what they may hold.
+from lsmtune.workloads.distributions import largest_size, mean_size
 
 WORKLOAD_FILE = FileKind("workload", "`lsmtune workload export` writes one")
 SUFFIXES = (".yaml", ".yml")
+
+
+@dataclass(frozen=True)
+class WorkloadFile(Workload):
+    """A workload file of lsmtune: a list of phases on one database."""
+
+    version: InitVar[Annotated[Version, described("1, the version of this file format")]] = field(
+        kw_only=True
+    )
+    # By keyword alone, and so the last that is read and missed, as it stands last in a file.
+    phases: Phases = field(kw_only=True)
+    about: InitVar[Annotated[str | None, described("what it is, for its readers")]] = field(
+        default=None, kw_only=True
+    )
 
 
 def load_workload_file(path: Path) -> Workload:
@@ -147,36 +64,232 @@ def parse_workload_file(text: str, path: Path) -> Workload:
     Raises `InputError` as `load_workload_file` does.
     """
     document = parse_document(text, str(path), WORKLOAD_FILE)
+    stated = read_as(WorkloadFile, document)
     try:
-        model = WorkloadFileModel.model_validate(document.data)
-    except ValidationError as error:
-        problem = first_problem(error, document, WorkloadFileModel)
-        raise _with_line(problem, document) from None
-    try:
-        return build_workload(model, document.source, path.parent)
+        return _completed(stated, document.data, path.parent)
     except InputError as error:
-        raise _with_line(error, document) from None
+        raise document.located(error) from None
 
 
 def workload_file_schema() -> dict[str, Any]:
     """The JSON Schema (Draft 2020-12) of workload files."""
-    schema = WorkloadFileModel.model_json_schema(mode="validation")
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    return json_schema(WorkloadFile)
 
 
-def _with_line(error: InputError, document: Document) -> InputError:
-    return InputError(
-        document.where(error.field),
-        error.field,
-        found=error.found,
-        allowed=error.allowed,
-        nearest=error.nearest,
-        why=error.why,
+# --- What follows from other fields, and what may not stand beside them. Errors have no source yet.
+
+_HASH_DIGITS = 19  # of the largest 64-bit hash in a key of YCSB
+_FILLS = frozenset({"fillseq", "filluniquerandom"})
+_CHANGE_NUMBERS = frozenset({"insert", "delete_oldest"})
+# Operations that choose a key among those that exist.
+_CHOOSE = frozenset({"get", "put", "update", "read_modify_write", "scan", "delete", "merge"})
+# Operations that write a value of a size that is drawn.
+_WRITE = frozenset({"put", "insert", "update", "read_modify_write", "merge"})
+_SIZES_OF_A_PHASE = ("operations", "operations_per_thread", "duration_s")
+_NOT_OF_SETTLE = (
+    *("operation", "mix", "replay", *_SIZES_OF_A_PHASE),
+    *("rate_ops_s", "rate", "companions", "seek_nexts"),
+)
+_ONLY_WAITS = "has no effect: a settle phase only waits"
+
+
+def _completed(stated: Workload, data: Mapping[str, Any], folder: Path) -> Workload:
+    """`stated`, read from `data`, with what its fields leave to others; paths are from `folder`."""
+    phases: list[Phase] = []
+    records: int | None = 0
+    for index, phase in enumerate(stated.phases):
+        place = f"phases[{index}]"
+        if phase.name in [before.name for before in phases]:
+            raise InputError("", f"{place}.name", found=phase.name, why="the same name twice")
+        _check_phase(phase, place)
+        phases.append(_phase(phase, data["phases"][index], records, place, folder))
+        records = _records_after(phases[-1], stated.num, records)
+    if all(phase.kind is not PhaseKind.MEASURE for phase in phases):
+        raise InputError(
+            "", "phases", why="none of them is measured", allowed="one of kind measure"
+        )
+    if stated.keys is not None and "format" not in data["keys"]:
+        raise InputError("", "keys.format", why="missing", allowed="ycsb")
+    if stated.key_sizes is not None and stated.keys is not None:
+        raise InputError("", "key_sizes", why="has no effect: keys have their own length")
+    return Workload(
+        **{part.name: getattr(stated, part.name) for part in fields(stated)}
+        | {
+            "phases": tuple(phases),
+            "key_bytes": _key_bytes(stated, data.get("key_bytes") is not None),
+            "value_bytes": stated.value_bytes
+            if data.get("value_bytes") is not None
+            else _mean_value_bytes(phases, stated.value_bytes),
+        }
     )
 
 
-# ----------
-# A Workload as the text of a workload file: the inverse of reading one.
+def _check_phase(phase: Phase, place: str) -> None:
+    if phase.kind is PhaseKind.SETTLE:
+        for name in _NOT_OF_SETTLE:
+            if getattr(phase, name):
+                raise InputError("", f"{place}.{name}", why=_ONLY_WAITS)
+        if phase.threads != 1:
+            raise InputError("", f"{place}.threads", found=phase.threads, why=_ONLY_WAITS)
+        return
+    _check_doing(phase, ("operation", "mix", "replay"), place)
+    if phase.seek_nexts and phase.operation != "seekrandom":
+        why = "has no effect without operation: seekrandom"
+        raise InputError("", f"{place}.seek_nexts", why=why)
+    _refuse_both(phase, "operations", "operations_per_thread", place)
+    if phase.replay is None and all(getattr(phase, name) is None for name in _SIZES_OF_A_PHASE):
+        allowed = f"one of {', '.join(_SIZES_OF_A_PHASE)}"
+        raise InputError("", place, why="has no size", allowed=allowed)
+    _refuse_both(phase, "rate_ops_s", "rate", place)
+    if isinstance(phase.rate, SineRate) and phase.rate.amplitude_ops_s > phase.rate.mean_ops_s:
+        found, allowed = (
+            phase.rate.amplitude_ops_s,
+            f"at most mean_ops_s, {phase.rate.mean_ops_s:g}",
+        )
+        raise InputError("", f"{place}.rate.amplitude_ops_s", found=found, allowed=allowed)
+    if phase.replay is not None and (phase.rate is not None or phase.rate_ops_s is not None):
+        name = "rate" if phase.rate is not None else "rate_ops_s"
+        why = "has no effect: a trace has its own pace"
+        raise InputError("", f"{place}.{name}", why=why, allowed="speed")
+    for index, companion in enumerate(phase.companions):
+        beside = f"{place}.companions[{index}]"
+        _check_doing(companion, ("operation", "mix"), beside)
+        if companion.name in [other.name for other in phase.companions[:index]]:
+            why = "the same name twice"
+            raise InputError("", f"{beside}.name", found=companion.name, why=why)
+
+
+def _check_doing(doer: Phase | Companion, ways: Sequence[str], place: str) -> None:
+    stated = [name for name in ways if getattr(doer, name) is not None]
+    if not stated:
+        raise InputError("", place, why="does nothing", allowed=f"one of {', '.join(ways)}")
+    _refuse_both(doer, stated[0], stated[-1], place)
+
+
+def _refuse_both(doer: Phase | Companion, first: str, second: str, place: str) -> None:
+    given = first != second and getattr(doer, first) is not None
+    if given and getattr(doer, second) is not None:
+        why = f"stands beside {first}"
+        raise InputError("", f"{place}.{second}", why=why, allowed="one of them")
+
+
+def _phase(
+    phase: Phase, data: Mapping[str, Any], records: int | None, place: str, folder: Path
+) -> Phase:
+    """`phase`, read from `data`, which begins with `records`; None: they cannot be known."""
+    replay = phase.replay
+    return replace(
+        phase,
+        mix=phase.mix and _mix(phase.mix, data["mix"], records, f"{place}.mix"),
+        replay=replay and replace(replay, path=str(folder / Path(replay.path))),
+        companions=tuple(
+            replace(
+                companion,
+                mix=companion.mix
+                and _mix(companion.mix, stated["mix"], records, f"{place}.companions[{index}].mix"),
+            )
+            for index, (companion, stated) in enumerate(
+                zip(phase.companions, data.get("companions") or (), strict=True)
+            )
+        ),
+    )
+
+
+def _mix(mix: Mix, data: Mapping[str, Any], records: int | None, place: str) -> Mix:
+    """`mix` with its number of records; a mix that does not state it finds `records`."""
+    names = mix.names
+    for name, weight in mix.operations:
+        if not 0 < weight < float("inf"):
+            field = f"{place}.operations.{name}"
+            raise InputError("", field, found=weight, allowed="a weight above 0")
+    if data.get("records") is not None:
+        records = mix.records
+    if records is None:
+        why = "missing, and how many the phases before leave is not known"
+        raise InputError("", f"{place}.records", why=why, allowed="a number of keys")
+    if not records and names & _CHOOSE and "insert" not in names:
+        why = f"is 0, and {min(names & _CHOOSE)} needs a key"
+        allowed = "a load before it, or more than 0"
+        raise InputError("", f"{place}.records", why=why, allowed=allowed)
+    if mix.keys != Distribution("uniform") and not names & _CHOOSE:
+        why = f"has no effect: {_listed(mix)} draws no key"
+        raise InputError("", f"{place}.keys", why=why)
+    if mix.value_sizes is not None and not names & _WRITE:
+        why = f"has no effect: {_listed(mix)} writes no value"
+        raise InputError("", f"{place}.value_sizes", why=why)
+    if ("scan" in names) != (mix.scan_lengths is not None):
+        why = "missing" if "scan" in names else "has no effect without scan"
+        allowed = "entries of a scan, beside scan"
+        raise InputError("", f"{place}.scan_lengths", why=why, allowed=allowed)
+    if mix.insert_from is not None and "insert" not in names:
+        raise InputError("", f"{place}.insert_from", why="has no effect without insert")
+    if mix.operation_by_key is not None and not names <= _CHOOSE:
+        why = f"stands beside {min(names - _CHOOSE)}, which takes no key that was drawn"
+        raise InputError("", f"{place}.operation_by_key", why=why)
+    if mix.value_sizes is not None and largest_size(mix.value_sizes) > VALUE_BYTES_MAX:
+        found, allowed = largest_size(mix.value_sizes), f"values of at most {VALUE_BYTES_MAX} bytes"
+        raise InputError("", f"{place}.value_sizes", found=found, allowed=allowed)
+    return replace(mix, records=records)
+
+
+def _listed(mix: Mix) -> str:
+    return ", ".join(name for name, _ in mix.operations)
+
+
+def _records_after(phase: Phase, num: int, before: int | None) -> int | None:
+    """Records that exist after `phase`, numbered from 0 on; None where that is left to chance.
+
+    `before` are those that exist when it begins. Keys that are chosen at random may be put or
+    deleted: they count as there, as the driver's choosers count them.
+    """
+    if phase.kind is PhaseKind.SETTLE or phase.replay is not None:
+        return before
+    if any(_CHANGE_NUMBERS & c.mix.names for c in phase.companions if c.mix is not None):
+        return None
+    if phase.mix is not None:
+        return _records_after_mix(phase.mix, phase)
+    if phase.operation in _FILLS:
+        done = phase.operations_whole
+        return num if done is not None and done >= num else None
+    # Written at random: most keys are there, and readers of all of them expect to miss some.
+    return num if phase.operation == "fillrandom" else before
+
+
+def _records_after_mix(mix: Mix, phase: Phase) -> int | None:
+    if not mix.names & _CHANGE_NUMBERS:
+        return mix.first + mix.records if mix.first == 0 else None
+    alone = mix.names == {"insert"} and phase.duration_s is None and mix.insert_from is None
+    if not alone or phase.operations_whole is None or mix.first:
+        return None
+    return mix.records + phase.operations_whole
+
+
+def _key_bytes(stated: Workload, given: bool) -> int:
+    """The length of a key: the one that most have with `keys`, the largest with `key_sizes`."""
+    if stated.keys is not None:
+        if given:
+            why = "has no effect: keys have their own length"
+            raise InputError("", "key_bytes", found=stated.key_bytes, why=why)
+        ordered = stated.keys.order is KeyOrder.ORDERED
+        digits = len(str(stated.num)) if ordered else _HASH_DIGITS
+        return len(stated.keys.prefix.encode()) + max(digits, stated.keys.zero_padding)
+    sizes = stated.key_sizes
+    largest = 0 if sizes is None else largest_size(sizes)
+    key_bytes = stated.key_bytes if given or sizes is None else largest
+    least = max(KEY_BYTES_MIN, largest)
+    if key_bytes < least:
+        field = "key_bytes" if given else "key_sizes"
+        raise InputError("", field, found=key_bytes, allowed=f"at least {least} bytes")
+    return key_bytes
+
+
+def _mean_value_bytes(phases: Sequence[Phase], default: int) -> int:
+    """The mean of the first sizes that a mix states, without any the `default`."""
+    sizes = [p.mix.value_sizes for p in phases if p.mix is not None and p.mix.value_sizes]
+    return round(mean_size(sizes[0])) if sizes else default
+
+
+# --- A Workload as the text of a workload file: the inverse of reading one.
 
 _WIDTH = 100
 
@@ -188,41 +301,12 @@ def workload_text(workload: Workload, comments: Sequence[str] = ()) -> str:
     return head + body
 
 
-def workload_document(workload: Workload) -> Json:
-    """What a workload file says of `workload`; what has its default value is left out."""
-    sizes = workload.key_sizes
-    several = {"databases": workload.databases, "column_families": workload.column_families}
-    return {
-        "version": 1,
-        "name": workload.name,
-        "num": workload.num,
-        **({} if workload.keys is not None else {"key_bytes": workload.key_bytes}),
-        "value_bytes": workload.value_bytes,
-        "compression_ratio": workload.compression_ratio,
-        **where_given(
-            durability=_unless(workload.durability, Durability.WAL),
-            page_cache=_unless(workload.page_cache, PageCache.WARM),
-            keys=keys_document(workload.keys),
-            key_sizes=sizes and _stated(sizes),
-            **{name: count for name, count in several.items() if count != 1},
-        ),
-        "phases": [_phase(phase) for phase in workload.phases],
-    }
-
-
-def _unless(value: Durability | PageCache, default: object) -> str | None:
-    return None if value is default else value.value
-
-
-def _stated(distribution: Distribution) -> Any:
-    return distribution_document(distribution) if distribution.parameters else distribution.name
-
-
-def _phase(phase: Phase) -> Json:
-    named = {"name": phase.name, "kind": phase.kind.value}
-    if phase.kind is PhaseKind.SETTLE:
-        return named
-    return named | doing_document(phase, _stated)
+def workload_document(workload: Workload) -> dict[str, Any]:
+    """What a workload file says of `workload`."""
+    stated = stated_parts(workload)
+    if workload.keys is not None:
+        del stated["key_bytes"]  # follows from the keys
+    return {"version": 1, **stated}
 
 
 class _Dumper(yaml.SafeDumper):

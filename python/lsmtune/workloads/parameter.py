@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from lsmtune.errors import InputError, nearest_name
-from lsmtune.model.workload import Durability, PageCache, Workload
-from lsmtune.units import UnitError, option_value, parse_bytes, parse_duration
+from lsmtune.model.fields import COUNT_MAX, read_count, read_fraction, read_number, read_size
+from lsmtune.model.workload import (
+    KEY_BYTES_MAX,
+    KEY_BYTES_MIN,
+    RATE_MAX,
+    THREADS_MAX,
+    VALUE_BYTES_MAX,
+    Durability,
+    PageCache,
+    Workload,
+)
+from lsmtune.units import UnitError, parse_duration
 
 ParameterValue = int | float | str | bool | None
 Reader = Callable[[object], ParameterValue]
 
-COUNT_MAX = 2**53  # the largest whole number that every JSON reader keeps exactly
 _TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -52,38 +60,6 @@ class WorkloadParameter:
             ) from None
 
 
-def read_number(value: object) -> int | float:
-    """A finite number, also as text. Raises ValueError."""
-    typed = option_value(value) if isinstance(value, str) else value
-    if isinstance(typed, bool) or not isinstance(typed, int | float) or not math.isfinite(typed):
-        raise ValueError(value)
-    return typed
-
-
-def read_count(low: int, high: int) -> Callable[[object], int]:
-    """A reader of whole numbers from `low` to `high`, which raises ValueError."""
-
-    def read(value: object) -> int:
-        number = read_number(value)
-        if number != int(number) or not low <= number <= high:
-            raise ValueError(value)
-        return int(number)
-
-    return read
-
-
-def read_size(low: int, high: int) -> Callable[[object], int]:
-    """A reader of sizes from `low` to `high` bytes, which raises ValueError."""
-
-    def read(value: object) -> int:
-        size = parse_bytes(value)
-        if not low <= size <= high:
-            raise ValueError(value)
-        return size
-
-    return read
-
-
 def read_positive(high: float) -> Callable[[object], float]:
     """A reader of numbers above 0, at most `high`, which raises ValueError."""
 
@@ -94,14 +70,6 @@ def read_positive(high: float) -> Callable[[object], float]:
         return number
 
     return read
-
-
-def read_fraction(value: object) -> float:
-    """A number from 0 to 1. Raises ValueError."""
-    number = float(read_number(value))
-    if not 0 <= number <= 1:
-        raise ValueError(value)
-    return number
 
 
 def read_positive_duration(value: object) -> float:
@@ -186,12 +154,6 @@ def positive_parameter(
 # Names and meanings are those of RocksDB's db_bench where it has one (`num`, `reads`, `threads`,
 # `seek_nexts`); sizes are per thread, as there.
 
-# A key starts with the key's number, 8 bytes big-endian, as in db_bench.
-KEY_BYTES_MIN = 8
-KEY_BYTES_MAX = 65535
-VALUE_BYTES_MAX = 2**20
-THREADS_MAX = 1024
-RATE_MAX = 1e9
 LOAD_OPERATIONS = ("filluniquerandom", "fillseq", "fillrandom")
 
 

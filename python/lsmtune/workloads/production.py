@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from lsmtune.errors import InputError
+from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import (
-    Distribution,
+    THREADS_MAX,
     Durability,
     Mix,
     PageCache,
@@ -31,7 +32,6 @@ from lsmtune.workloads.parameter import (
     DURABILITY,
     DURATION,
     PAGE_CACHE,
-    THREADS_MAX,
     Figure,
     Given,
     WorkloadFamily,

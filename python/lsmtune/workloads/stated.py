@@ -218,11 +218,4 @@ def _at_its_place(
     stated = [name for name in names if name in own and name not in parameters]
     if error.field in parameters or not stated:
         return error
-    return InputError(
-        own[stated[0]].where,
-        stated[0],
-        found=error.found,
-        allowed=error.allowed,
-        nearest=error.nearest,
-        why=error.why,
-    )
+    return error.but(source=own[stated[0]].where, field=stated[0])

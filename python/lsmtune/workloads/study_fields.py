@@ -7,11 +7,10 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, WithJsonSchema
-from pydantic_core import PydanticCustomError
 
 from lsmtune.engines.properties import Properties, properties_of
 from lsmtune.errors import InputError
-from lsmtune.model.fields import refused
+from lsmtune.model.fields import found_text, refused
 from lsmtune.workloads.file import SUFFIXES, load_workload_file
 from lsmtune.workloads.parameter import WorkloadFamily
 from lsmtune.workloads.stated import (
@@ -29,8 +28,7 @@ def _workload(value: object) -> object:
         raise refused("a mapping of fields")
     name = value.get("name")
     if not isinstance(name, str) and "file" not in value:
-        context = {"allowed": ", ".join(WORKLOAD_NAMES), "field": "name", "found": name}
-        raise PydanticCustomError("refused", "{allowed}", context)
+        raise refused(", ".join(WORKLOAD_NAMES), "name", found=found_text(name))
     return value
 
 

@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import Any
 
 from lsmtune.errors import InputError
+from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import (
-    Distribution,
+    VALUE_BYTES_MAX,
     Durability,
     KeyOrder,
     Mix,
@@ -26,7 +27,7 @@ from lsmtune.model.workload import (
     YcsbKeys,
 )
 from lsmtune.workloads.distributions import largest_size, mean_size
-from lsmtune.workloads.parameter import VALUE_BYTES_MAX, Given, WorkloadFamily
+from lsmtune.workloads.parameter import Given, WorkloadFamily
 from lsmtune.workloads.ycsb_properties import (
     ALIASES,
     ALSO,

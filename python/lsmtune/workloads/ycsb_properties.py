@@ -10,15 +10,13 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from lsmtune.model.fields import COUNT_MAX, read_number
+from lsmtune.model.workload import RATE_MAX, THREADS_MAX, VALUE_BYTES_MAX
 from lsmtune.workloads.parameter import (
     COLUMN_FAMILIES,
-    COUNT_MAX,
     DATABASES,
     DURABILITY,
     PAGE_CACHE,
-    RATE_MAX,
-    THREADS_MAX,
-    VALUE_BYTES_MAX,
     Given,
     WorkloadParameter,
     choice_parameter,
@@ -26,7 +24,6 @@ from lsmtune.workloads.parameter import (
     count_parameter,
     fraction_parameter,
     positive_parameter,
-    read_number,
     read_text,
 )
 

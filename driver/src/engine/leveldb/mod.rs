@@ -136,14 +136,14 @@ impl Engine for LevelDb {
     ) -> Result<Box<dyn Database>> {
         if durability == Durability::None {
             let allowed = "sync, wal: LevelDB always writes its log";
-            return Err(options::bad_value("durability", "none", allowed));
+            return Err(EngineError::bad_value("durability", "none", allowed));
         }
         let handle = Handle::new(self.api, options)?;
         let parent = directory.parent().unwrap_or_else(|| Path::new("."));
         // With a library that does not know zstd the data would be lost: try it first.
         if handle.compression == Some(Compression::Zstd) && !self.compresses("zstd", parent)? {
             let allowed = "none, snappy: this library was built without zstd";
-            return Err(options::bad_value("compression", "zstd", allowed));
+            return Err(EngineError::bad_value("compression", "zstd", allowed));
         }
         Ok(Box::new(self.open_with(directory, handle, durability)?))
     }

@@ -137,7 +137,7 @@ impl Handle {
 
     fn set_compression(&mut self, text: &str) -> Result<()> {
         let compression = Compression::named(text)
-            .ok_or_else(|| bad_value("compression", text, "none, snappy, zstd"))?;
+            .ok_or_else(|| EngineError::bad_value("compression", text, "none, snappy, zstd"))?;
         self.compression = Some(compression);
         // SAFETY: the object is alive.
         unsafe { (self.api.leveldb_options_set_compression)(self.raw, compression as c_int) };
@@ -168,7 +168,7 @@ fn integer<T: TryFrom<i64>>(name: &str, text: &str, range: RangeInclusive<i64>) 
         .and_then(|value| T::try_from(value).ok())
         .ok_or_else(|| {
             let allowed = format!("an integer from {} to {}", range.start(), range.end());
-            bad_value(name, text, &allowed)
+            EngineError::bad_value(name, text, &allowed)
         })
 }
 
@@ -176,14 +176,14 @@ fn truth(name: &str, text: &str) -> Result<bool> {
     match text {
         "true" | "1" => Ok(true),
         "false" | "0" => Ok(false),
-        _ => Err(bad_value(name, text, "true or false")),
+        _ => Err(EngineError::bad_value(name, text, "true or false")),
     }
 }
 
 fn only_true(name: &str, text: &str) -> Result<()> {
     match text {
         "true" | "1" => Ok(()),
-        _ => Err(bad_value(
+        _ => Err(EngineError::bad_value(
             name,
             text,
             "true, because a run creates its database",
@@ -208,15 +208,6 @@ fn unknown(name: &str) -> EngineError {
             Some((_, known)) => vec![(*known).to_owned()],
             None => nearest(name, DEFAULTS.iter().map(|(known, _)| *known)),
         },
-    }
-}
-
-/// The error for a value that LevelDB does not take as it is.
-pub fn bad_value(name: &str, found: &str, allowed: &str) -> EngineError {
-    EngineError::BadOptionValue {
-        name: name.to_owned(),
-        found: found.to_owned(),
-        allowed: allowed.to_owned(),
     }
 }
 

@@ -1,9 +1,10 @@
 //! RocksDB's C interface (`rocksdb/c.h`), as far as the driver uses it.
 
-use std::ffi::{c_char, c_int, c_uchar};
+use std::ffi::{c_char, c_int, c_uchar, CString};
 use std::path::Path;
+use std::ptr::null_mut;
 
-use crate::engine::library::{self, c_api, opaque, status_error, take_text};
+use crate::engine::library::{self, c_api, one_line, opaque, status_error, take_text};
 use crate::engine::Result;
 
 opaque!(
@@ -135,5 +136,54 @@ impl Api {
         }
         // SAFETY: promised by the caller.
         Err(status_error(&unsafe { self.take(error) }))
+    }
+}
+
+/// An options object of the engine.
+#[derive(Debug)]
+pub struct Handle {
+    api: &'static Api,
+    pub raw: *mut DbOptions,
+}
+
+impl Handle {
+    /// The engine's defaults.
+    pub fn defaults(api: &'static Api) -> Self {
+        // SAFETY: no arguments; the object is destroyed once, in `drop`.
+        let raw = unsafe { (api.rocksdb_options_create)() };
+        Self { api, raw }
+    }
+
+    /// These options with `text` (`name=value`) applied over them, or the engine's refusal.
+    pub fn with(&self, text: &str) -> std::result::Result<Self, String> {
+        let text = CString::new(text).map_err(|_| "contains a NUL byte".to_owned())?;
+        let changed = Self::defaults(self.api);
+        let mut error = null_mut();
+        // SAFETY: both objects are alive, the text ends with NUL, and the error is checked.
+        unsafe {
+            (self.api.rocksdb_get_options_from_string)(
+                self.raw,
+                text.as_ptr(),
+                changed.raw,
+                &raw mut error,
+            );
+            if error.is_null() {
+                return Ok(changed);
+            }
+            Err(one_line(&self.api.take(error)))
+        }
+    }
+
+    /// Lets `open` create the database where there is none.
+    pub fn set_create_if_missing(&self) {
+        // SAFETY: the object is alive.
+        unsafe { (self.api.rocksdb_options_set_create_if_missing)(self.raw, 1) }
+    }
+}
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        // SAFETY: created by this library and destroyed only here.
+        unsafe { (self.api.rocksdb_options_destroy)(self.raw) }
     }
 }

@@ -1,24 +1,18 @@
-//! The block cache: the kind that no options string can ask for, and what became of a request.
+//! The block cache that no options string can ask for.
 //!
-//! `Cache::CreateFromString` (`cache/cache.cc`, 7.8 to 11.8) makes LRU caches only, and an OPTIONS
-//! file says nothing of the cache. So a `hyper_clock_cache` is made through the C interface, and
-//! the cache in use is read from the options that RocksDB prints into its LOG.
+//! `Cache::CreateFromString` (`cache/cache.cc`, 7.8 to 11.8) makes LRU caches only, so the driver
+//! makes a `hyper_clock_cache` through the C interface.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
-use super::api::Api;
-use super::options::{bad_value, Handle};
-use super::options_file::TABLE;
-use super::readback::whole_number;
+use super::api::{Api, Handle};
+use super::option_values::whole_number;
+use super::options_file::{HYPER_CLOCK, LRU, TABLE};
 use super::tree::Tree;
-use crate::engine::Result;
+use crate::engine::{EngineError, Result};
 
 /// The full name of the cache's size.
 pub const CAPACITY: &str = "block_based_table_factory.block_cache.capacity";
-
-const LRU: &str = "lru_cache";
-const HYPER_CLOCK: &str = "hyper_clock_cache";
 
 /// RocksDB's own choice of the number of shards.
 const SHARD_BITS_DEFAULT: i32 = -1;
@@ -65,7 +59,7 @@ pub fn requested(
             }
             Ok(Some(made))
         }
-        Some(other) => Err(bad_value(
+        Some(other) => Err(EngineError::bad_value(
             &name("id"),
             other,
             &format!("{LRU} or {HYPER_CLOCK}"),
@@ -88,7 +82,7 @@ impl HyperClock {
             num_shard_bits: SHARD_BITS_DEFAULT,
         };
         for (part, text) in parts.iter().map(said) {
-            let wrong = |allowed: &str| bad_value(&name(&part), &text, allowed);
+            let wrong = |allowed: &str| EngineError::bad_value(&name(&part), &text, allowed);
             let number = whole_number(&text);
             match part.as_str() {
                 "capacity" => {
@@ -117,7 +111,7 @@ impl HyperClock {
             api.rocksdb_cache_create_hyper_clock_opts,
         ) else {
             let allowed = format!("{LRU}; this library cannot make another (RocksDB 8.7 can)");
-            return Err(bad_value(&name("id"), HYPER_CLOCK, &allowed));
+            return Err(EngineError::bad_value(&name("id"), HYPER_CLOCK, &allowed));
         };
         // SAFETY: every object is made and destroyed here, once; the factory shares the cache.
         unsafe {
@@ -134,41 +128,6 @@ impl HyperClock {
         }
         Ok(())
     }
-}
-
-/// The parts of the block cache in use, from the LOG of the database in `directory`; empty when
-/// there is none.
-pub fn in_use(directory: &Path) -> BTreeMap<String, String> {
-    std::fs::read(directory.join("LOG"))
-        .map(|bytes| from_log(&String::from_utf8_lossy(&bytes)))
-        .unwrap_or_default()
-}
-
-fn from_log(text: &str) -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
-    let Some((before, after)) = text.split_once("  block_cache_options:\n") else {
-        return found;
-    };
-    let kind = before.rsplit_once("block_cache_name: ");
-    let kind = kind.map(|(_, kind)| kind.trim());
-    let hyper_clock = kind.is_some_and(|kind| kind.ends_with("HyperClockCache"));
-    let id = if hyper_clock { HYPER_CLOCK } else { LRU };
-    found.insert("id".to_owned(), id.to_owned());
-    // The cache's own options are indented deeper than those of the table.
-    for line in after.lines().take_while(|line| line.starts_with("    ")) {
-        if let Some((name, value)) = line.split_once(':') {
-            let (name, value) = (name.trim(), value.trim());
-            let listed = match name {
-                "capacity" | "num_shard_bits" => true,
-                "high_pri_pool_ratio" | "low_pri_pool_ratio" => !hyper_clock,
-                _ => false,
-            };
-            if listed {
-                found.insert(name.to_owned(), value.to_owned());
-            }
-        }
-    }
-    found
 }
 
 #[cfg(test)]
@@ -250,30 +209,5 @@ mod tests {
         ] {
             assert!(request(options).is_err(), "{options:?}");
         }
-    }
-
-    #[test]
-    fn the_cache_in_use_is_in_the_log() {
-        let log =
-            "x\n  block_cache: 0x1\n  block_cache_name: LRUCache\n  block_cache_options:\n    \
-            capacity : 8388608\n    num_shard_bits : 4\n    memory_allocator : None\n    \
-            high_pri_pool_ratio: 0.500\n  block_size: 4096\n";
-        let found = from_log(log);
-        let found: Vec<_> = found
-            .iter()
-            .map(|(a, b)| (a.as_str(), b.as_str()))
-            .collect();
-        assert_eq!(
-            found,
-            [
-                ("capacity", "8388608"),
-                ("high_pri_pool_ratio", "0.500"),
-                ("id", "lru_cache"),
-                ("num_shard_bits", "4"),
-            ]
-        );
-        let other = log.replace("LRUCache", "AutoHyperClockCache");
-        assert_eq!(from_log(&other)["id"], "hyper_clock_cache");
-        assert!(from_log("  block_cache: (nil)\n").is_empty());
     }
 }

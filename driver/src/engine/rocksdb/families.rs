@@ -4,8 +4,7 @@ use std::ffi::{c_char, c_int, CStr, CString};
 use std::path::Path;
 use std::ptr::{null_mut, NonNull};
 
-use super::api::{Api, ColumnFamily};
-use super::options::Handle;
+use super::api::{Api, ColumnFamily, Handle};
 use super::{DbHandle, Opened};
 use crate::engine::library::path_text;
 use crate::engine::Result;

@@ -13,9 +13,8 @@ use super::{
     BackgroundWork, Database, Durability, Engine, EngineError, Identity, LevelSize, OptionNotTaken,
     Options, Result, Session,
 };
-use api::{Api, Db};
+use api::{Api, Db, Handle};
 use families::Families;
-use options::Handle;
 use options_file::OptionsFile;
 use stuck::Watch;
 
@@ -26,9 +25,9 @@ mod events;
 mod families;
 mod levels;
 mod nested;
+mod option_values;
 mod options;
 mod options_file;
-mod readback;
 mod session;
 mod stuck;
 mod tree;
@@ -102,7 +101,7 @@ impl Engine for RocksDb {
                 version: written.as_ref().and_then(|file| file.version.clone()),
                 ..self.identity()
             },
-            not_taken: readback::not_taken(options, written.as_ref()),
+            not_taken: options_file::not_taken(options, written.as_ref()),
             // A database that compacts only on request calls for compactions that never come.
             compacts: !is_on("disable_auto_compactions"),
             maps_reads: is_on("allow_mmap_reads"),

@@ -1,17 +1,14 @@
 //! Applying options by name, and saying which one is at fault when the engine refuses.
 
-use std::ffi::CString;
 use std::path::Path;
-use std::ptr::null_mut;
 
-use super::api::{Api, DbOptions};
+use super::api::{Api, Handle};
 use super::block_cache;
 use super::nested;
 use super::open_database;
+use super::option_values::{garbled_number, is_number};
 use super::options_file::OptionsFile;
-use super::readback::{garbled_number, is_number};
 use super::tree::compose;
-use crate::engine::library::one_line;
 use crate::engine::nearest::nearest;
 use crate::engine::scratch::Scratch;
 use crate::engine::{EngineError, Options, Result};
@@ -20,62 +17,13 @@ use crate::engine::{EngineError, Options, Result};
 /// everything in a directory of its own: it must neither touch nor leave anything outside.
 const PLACES: [&str; 4] = ["cf_paths", "db_log_dir", "db_paths", "wal_dir"];
 
-/// An options object of the engine.
-#[derive(Debug)]
-pub struct Handle {
-    api: &'static Api,
-    pub raw: *mut DbOptions,
-}
-
-impl Handle {
-    /// The engine's defaults.
-    pub fn defaults(api: &'static Api) -> Self {
-        // SAFETY: no arguments; the object is destroyed once, in `drop`.
-        let raw = unsafe { (api.rocksdb_options_create)() };
-        Self { api, raw }
-    }
-
-    /// These options with `text` (`name=value`) applied over them, or the engine's refusal.
-    fn with(&self, text: &str) -> std::result::Result<Self, String> {
-        let text = CString::new(text).map_err(|_| "contains a NUL byte".to_owned())?;
-        let changed = Self::defaults(self.api);
-        let mut error = null_mut();
-        // SAFETY: both objects are alive, the text ends with NUL, and the error is checked.
-        unsafe {
-            (self.api.rocksdb_get_options_from_string)(
-                self.raw,
-                text.as_ptr(),
-                changed.raw,
-                &raw mut error,
-            );
-            if error.is_null() {
-                return Ok(changed);
-            }
-            Err(one_line(&self.api.take(error)))
-        }
-    }
-
-    /// Lets `open` create the database where there is none.
-    pub fn set_create_if_missing(&self) {
-        // SAFETY: the object is alive.
-        unsafe { (self.api.rocksdb_options_set_create_if_missing)(self.raw, 1) }
-    }
-}
-
-impl Drop for Handle {
-    fn drop(&mut self) {
-        // SAFETY: created by this library and destroyed only here.
-        unsafe { (self.api.rocksdb_options_destroy)(self.raw) }
-    }
-}
-
 /// The engine's defaults with `options` applied one name at a time; the error names the option
 /// that the engine refuses. `parent` is where a throw-away database may be made to find out why.
 pub fn apply(api: &'static Api, options: &Options, parent: &Path) -> Result<Handle> {
     let mut applied = Handle::defaults(api);
     for (name, value) in options {
         if PLACES.contains(&name.as_str()) {
-            return Err(bad_value(
+            return Err(EngineError::bad_value(
                 name,
                 value,
                 "not an option of a run, which keeps all its files in its own directory",
@@ -85,7 +33,7 @@ pub fn apply(api: &'static Api, options: &Options, parent: &Path) -> Result<Hand
             return Err(unknown(name, &known(api, parent)?));
         }
         if garbled_number(value) && is_number(&default_of(api, name, parent)?) {
-            return Err(bad_value(
+            return Err(EngineError::bad_value(
                 name,
                 value,
                 "a number, with K, M, G or T at most",
@@ -153,9 +101,9 @@ fn refused(
                 .collect();
             if let Err(status) = Handle::defaults(api).with(&text.join(";")) {
                 return Ok(if names.contains(&name) {
-                    bad_value(&name, &value, &allowed(&written, &name, &status))
+                    EngineError::bad_value(&name, &value, &allowed(&written, &name, &status))
                 } else if object(&names, &name) {
-                    bad_value(root, &value, &allowed(&written, root, &status))
+                    EngineError::bad_value(root, &value, &allowed(&written, root, &status))
                 } else {
                     unknown(&name, &written)
                 });
@@ -165,7 +113,7 @@ fn refused(
     }
     // None is refused by itself, so the engine objects to their being together.
     let (name, value) = whole.unwrap_or_else(|| (root.to_owned(), String::new()));
-    Ok(bad_value(
+    Ok(EngineError::bad_value(
         &name,
         &value,
         &format!("other values together; the engine says: {status}"),
@@ -264,7 +212,7 @@ pub fn unusable(
         .iter()
         .map(|(name, value)| format!(" with {name}={value}"))
         .collect();
-    bad_value(
+    EngineError::bad_value(
         &name,
         &value,
         &format!("another value{others}; the engine says: {why}"),
@@ -276,15 +224,6 @@ fn unknown(name: &str, written: &OptionsFile) -> EngineError {
     EngineError::UnknownOption {
         name: name.to_owned(),
         nearest: nearest(name, names.iter().map(String::as_str)),
-    }
-}
-
-/// The error for a value that RocksDB does not take as it is.
-pub fn bad_value(name: &str, found: &str, allowed: &str) -> EngineError {
-    EngineError::BadOptionValue {
-        name: name.to_owned(),
-        found: found.to_owned(),
-        allowed: allowed.to_owned(),
     }
 }
 

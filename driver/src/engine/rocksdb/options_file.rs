@@ -1,14 +1,26 @@
-//! The OPTIONS file that RocksDB writes when it opens a database: what it really uses.
+//! The OPTIONS file that RocksDB writes when it opens a database: what it really uses, and which
+//! requested options did not take.
+//!
+//! The file says nothing of the block cache. That is read from the options that RocksDB prints into
+//! its LOG.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::block_cache;
 use super::nested;
-use super::readback;
+use super::option_values::{part_of_object, same};
+use crate::engine::{OptionNotTaken, Options};
 
 /// Options of the table factory are addressed below this name.
 pub const TABLE: &str = "block_based_table_factory";
+
+/// The names of the two kinds of block caches.
+pub const LRU: &str = "lru_cache";
+/// See [`LRU`].
+pub const HYPER_CLOCK: &str = "hyper_clock_cache";
+
+/// A request that leaves the choice to the engine, which then tells what it chose.
+const ENGINES_CHOICE: (&str, &str) = ("block_based_table_factory.block_cache.num_shard_bits", "-1");
 
 /// Names that every RocksDB takes and no OPTIONS file lists.
 const UNLISTED: [&str; 2] = [
@@ -33,7 +45,7 @@ impl OptionsFile {
     pub fn newest_in(directory: &Path) -> Option<Self> {
         let text = std::fs::read_to_string(newest(directory)?).ok()?;
         let mut file = Self::parse(&text);
-        let cache = block_cache::in_use(directory);
+        let cache = cache_in_use(directory);
         if !cache.is_empty() {
             file.table
                 .insert("block_cache".into(), nested::join(&cache));
@@ -87,7 +99,7 @@ impl OptionsFile {
         }
         let inside = self.value(head)?;
         let Some(parts) = nested::split(&inside) else {
-            return readback::part_of_object(&inside, last);
+            return part_of_object(&inside, last);
         };
         parts
             .into_iter()
@@ -152,6 +164,70 @@ fn unescaped(value: &str) -> String {
         }
     }
     plain
+}
+
+/// The parts of the block cache in use, from the LOG of the database in `directory`; empty when
+/// there is none.
+fn cache_in_use(directory: &Path) -> BTreeMap<String, String> {
+    std::fs::read(directory.join("LOG"))
+        .map(|bytes| cache_in_log(&String::from_utf8_lossy(&bytes)))
+        .unwrap_or_default()
+}
+
+fn cache_in_log(text: &str) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    let Some((before, after)) = text.split_once("  block_cache_options:\n") else {
+        return found;
+    };
+    let kind = before.rsplit_once("block_cache_name: ");
+    let kind = kind.map(|(_, kind)| kind.trim());
+    let hyper_clock = kind.is_some_and(|kind| kind.ends_with("HyperClockCache"));
+    let id = if hyper_clock { HYPER_CLOCK } else { LRU };
+    found.insert("id".to_owned(), id.to_owned());
+    // The cache's own options are indented deeper than those of the table.
+    for line in after.lines().take_while(|line| line.starts_with("    ")) {
+        if let Some((name, value)) = line.split_once(':') {
+            let (name, value) = (name.trim(), value.trim());
+            let listed = match name {
+                "capacity" | "num_shard_bits" => true,
+                "high_pri_pool_ratio" | "low_pri_pool_ratio" => !hyper_clock,
+                _ => false,
+            };
+            if listed {
+                found.insert(name.to_owned(), value.to_owned());
+            }
+        }
+    }
+    found
+}
+
+/// The requested options whose effective value is another, or is not known.
+pub fn not_taken(requested: &Options, written: Option<&OptionsFile>) -> Vec<OptionNotTaken> {
+    requested
+        .iter()
+        .filter_map(|(name, text)| {
+            let effective = written.and_then(|file| file.value(name));
+            let taken = effective.as_deref().is_some_and(|found| {
+                same(text, found) || (name.as_str(), text.as_str()) == ENGINES_CHOICE
+            });
+            (!taken).then(|| OptionNotTaken {
+                name: name.clone(),
+                requested: text.clone(),
+                effective: effective.filter(|found| comparable(text, found)),
+            })
+        })
+        .collect()
+}
+
+/// Whether a difference of the two texts is a difference of values. A nested value that contains
+/// what the file does not list cannot be told; everything else that is listed can.
+fn comparable(requested: &str, effective: &str) -> bool {
+    let (Some(parts), Some(found)) = (nested::split(requested), nested::split(effective)) else {
+        return true;
+    };
+    parts
+        .iter()
+        .all(|(name, _)| found.iter().any(|(known, _)| known == name))
 }
 
 #[cfg(test)]
@@ -258,5 +334,61 @@ mod tests {
     fn escapes_are_taken_off() {
         assert_eq!(unescaped(r"a\#b\\c"), r"a#b\c");
         assert_eq!(unescaped("end\\"), "end\\");
+    }
+
+    #[test]
+    fn only_what_did_not_take_is_reported() {
+        let written = OptionsFile::parse(
+            "[DBOptions]\nmax_open_files=20\n[CFOptions \"default\"]\nwrite_buffer_size=4194304\n\
+             [TableOptions/BlockBasedTable \"default\"]\nblock_size=4096\n",
+        );
+        let requested = [
+            ("max_open_files", "5"),
+            ("write_buffer_size", "4M"),
+            ("block_based_table_factory.block_cache", "8M"),
+            (
+                "block_based_table_factory",
+                "{block_size=4K;block_cache=8M}",
+            ),
+        ]
+        .map(|(name, text)| (name.to_owned(), text.to_owned()));
+        let found = not_taken(&Options::from(requested), Some(&written));
+        let found: Vec<_> = found
+            .iter()
+            .map(|option| (option.name.as_str(), option.effective.as_deref()))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("block_based_table_factory", None),
+                ("block_based_table_factory.block_cache", None),
+                ("max_open_files", Some("20")),
+            ]
+        );
+    }
+
+    #[test]
+    fn the_cache_in_use_is_in_the_log() {
+        let log =
+            "x\n  block_cache: 0x1\n  block_cache_name: LRUCache\n  block_cache_options:\n    \
+            capacity : 8388608\n    num_shard_bits : 4\n    memory_allocator : None\n    \
+            high_pri_pool_ratio: 0.500\n  block_size: 4096\n";
+        let found = cache_in_log(log);
+        let found: Vec<_> = found
+            .iter()
+            .map(|(a, b)| (a.as_str(), b.as_str()))
+            .collect();
+        assert_eq!(
+            found,
+            [
+                ("capacity", "8388608"),
+                ("high_pri_pool_ratio", "0.500"),
+                ("id", "lru_cache"),
+                ("num_shard_bits", "4"),
+            ]
+        );
+        let other = log.replace("LRUCache", "AutoHyperClockCache");
+        assert_eq!(cache_in_log(&other)["id"], "hyper_clock_cache");
+        assert!(cache_in_log("  block_cache: (nil)\n").is_empty());
     }
 }

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::nested;
-use super::options::bad_value;
-use crate::engine::{Options, Result};
+use crate::engine::{EngineError, Options, Result};
 
 /// An option's value, or the options nested in it.
 #[derive(Debug, Default)]
@@ -49,7 +48,7 @@ impl Tree {
             return Ok(());
         }
         match &below.value {
-            Some(other) if other != value => Err(bad_value(
+            Some(other) if other != value => Err(EngineError::bad_value(
                 name,
                 value,
                 &format!("one value; it is also set to {other}"),

@@ -10,15 +10,17 @@ mod inspector;
 mod keys;
 mod log_buckets;
 mod numbers;
+mod pass;
 mod prefixes;
 mod ranges;
 mod reuse;
+mod summarise;
 mod summary;
 mod windows;
 
-pub use inspector::{inspect, InspectError, Progress};
 pub use numbers::{KeyNumber, NumberFormat};
-pub use summary::*;
+pub use pass::{inspect, InspectError, Progress};
+pub use summary::TraceSummary;
 
 use std::hash::{BuildHasherDefault, Hasher};
 

@@ -7,11 +7,11 @@ use std::sync::mpsc::{channel, sync_channel};
 use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::engine::{BlockCacheCounters, BlockCacheReads, Database, EngineError, Result};
-use crate::measure::{IntervalSeries, OperationKind, Progress, Recorder, Recorders, Ticks};
+use crate::engine::{BlockCacheCounters, Database, EngineError, Result};
+use crate::measure::{IntervalSeries, Progress, Ticks};
 use crate::protocol::{Phase, Replay};
 use crate::trace::{Damage, TraceError, TraceReader};
-use crate::workload::{Tally, Watcher};
+use crate::workload::{Observation, Watcher};
 
 use super::chunk::{Chunk, Skipped};
 use super::dispatcher::{Dispatched, Dispatcher, Lane, QUEUE};
@@ -36,20 +36,8 @@ pub struct ReplayContext<'a> {
 /// What a replay came to.
 #[derive(Debug)]
 pub struct ReplayObservation {
-    /// Records performed.
-    pub operations: u64,
-    /// Records by the type of what they did.
-    pub operations_by_type: BTreeMap<String, u64>,
-    /// Seconds from the start to the end of the last operation.
-    pub elapsed_s: f64,
-    /// Latencies by operation type.
-    pub recorders: Recorders,
-    /// Latencies of all operations.
-    pub all: Recorder,
-    /// Bytes and keys.
-    pub tally: Tally,
-    /// Whether a cancel ended it.
-    pub cut_short: bool,
+    /// What its threads observed.
+    pub observation: Observation,
     /// Entries of batches that were left out, by type.
     pub skipped: BTreeMap<String, u64>,
     /// Where the trace could not be read on.
@@ -58,8 +46,6 @@ pub struct ReplayObservation {
     pub remembered: Vec<Remembered>,
     /// Numbers of the known keys that were written.
     pub touched: HashSet<u64>,
-    /// What the engine's block cache did for it, if it is known.
-    pub block_cache: Option<BlockCacheReads>,
 }
 
 /// Why a replay did not come to its end.
@@ -173,7 +159,7 @@ pub fn run_replay(
                 let worker = Worker::new(session, common, Remembered::new(context.keys_min));
                 let mut done = worker.run(&mine, &back, progress);
                 match &mut done {
-                    Ok(done) => done.block_cache = counters.end(),
+                    Ok(done) => done.observed.block_cache = counters.end(),
                     Err(_) => crew.failed.store(true, Ordering::Relaxed),
                 }
                 done
@@ -233,39 +219,22 @@ fn panicked() -> EngineError {
 }
 
 fn observe(workers: Vec<Done>, dispatched: Dispatched) -> ReplayObservation {
-    let mut by_kind: BTreeMap<OperationKind, u64> = BTreeMap::new();
-    let mut seen = ReplayObservation {
-        operations: 0,
-        operations_by_type: BTreeMap::new(),
-        elapsed_s: 0.0,
-        recorders: Recorders::default(),
-        all: Recorder::default(),
-        tally: Tally::default(),
-        cut_short: false,
+    let ended_ns = workers.iter().map(|worker| worker.ended_ns).max();
+    let mut observed = Vec::new();
+    let mut remembered = Vec::new();
+    let mut touched = HashSet::new();
+    for worker in workers {
+        observed.push(worker.observed);
+        remembered.push(worker.remembered);
+        touched.extend(worker.touched);
+    }
+    ReplayObservation {
+        observation: Observation::new(&observed, ended_ns.unwrap_or(0) as f64 / 1e9),
         skipped: named(dispatched.skipped),
         damage: dispatched.damage,
-        remembered: Vec::new(),
-        touched: HashSet::new(),
-        block_cache: workers.iter().map(|worker| worker.block_cache).sum(),
-    };
-    for worker in workers {
-        seen.operations += worker.operations;
-        seen.elapsed_s = seen.elapsed_s.max(worker.ended_ns as f64 / 1e9);
-        seen.tally.add(worker.tally);
-        seen.cut_short |= worker.cut_short;
-        seen.remembered.push(worker.remembered);
-        seen.touched.extend(worker.touched);
-        for (kind, recorder) in &worker.by_kind {
-            seen.recorders.merge(*kind, recorder);
-            seen.all.add(recorder);
-            *by_kind.entry(*kind).or_default() += recorder.count();
-        }
+        remembered,
+        touched,
     }
-    let names = by_kind.into_iter();
-    seen.operations_by_type = names
-        .map(|(kind, count)| (kind.name().to_owned(), count))
-        .collect();
-    seen
 }
 
 fn named(skipped: Skipped) -> BTreeMap<String, u64> {

@@ -1,11 +1,11 @@
 //! Performs the records that the dispatcher handed over.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::{Receiver, Sender};
 
-use crate::engine::{BatchEntry, BlockCacheReads, Result, Session};
-use crate::measure::{OperationKind, Progress, Recorder};
-use crate::workload::Tally;
+use crate::engine::{BatchEntry, Result, Session};
+use crate::measure::{OperationKind, Progress};
+use crate::workload::ThreadObservation;
 
 use super::chunk::{Action, Chunk, Command, Step};
 use super::pace::PhaseTime;
@@ -28,17 +28,12 @@ pub struct Common<'a> {
 
 /// What one worker brings back.
 pub struct Done {
-    pub operations: u64,
+    pub observed: ThreadObservation,
     /// Nanoseconds after the start at which its last operation ended.
     pub ended_ns: u64,
-    pub by_kind: BTreeMap<OperationKind, Recorder>,
-    pub tally: Tally,
     pub remembered: Remembered,
     /// Numbers of the ledger's keys that it wrote.
     pub touched: HashSet<u64>,
-    /// What the engine's block cache did for it, if it is known.
-    pub block_cache: Option<BlockCacheReads>,
-    pub cut_short: bool,
 }
 
 /// One worker.
@@ -59,14 +54,10 @@ impl<'a> Worker<'a> {
             session,
             common,
             done: Done {
-                operations: 0,
+                observed: ThreadObservation::default(),
                 ended_ns: 0,
-                by_kind: BTreeMap::new(),
-                tally: Tally::default(),
                 remembered,
                 touched: HashSet::new(),
-                block_cache: None,
-                cut_short: false,
             },
         }
     }
@@ -83,12 +74,12 @@ impl<'a> Worker<'a> {
                 if !self.command(&chunk, command)? {
                     return Ok(self.done);
                 }
-                progress.publish(self.done.operations);
+                progress.publish(self.done.observed.operations);
             }
             // The dispatcher may be gone already.
             let _ = used.send(chunk);
         }
-        self.done.cut_short |= (self.common.stop)();
+        self.done.observed.cut_short |= (self.common.stop)();
         Ok(self.done)
     }
 
@@ -101,7 +92,7 @@ impl<'a> Worker<'a> {
             return Ok(false);
         }
         if !common.time.wait(due_ns, || (common.stop)() || over()) {
-            self.done.cut_short = (common.stop)();
+            self.done.observed.cut_short = (common.stop)();
             return Ok(false);
         }
         let begun_ns = match common.paced {
@@ -111,9 +102,9 @@ impl<'a> Worker<'a> {
         let kind = self.perform(chunk.steps(command))?;
         let ended_ns = common.time.now_ns();
         let done = &mut self.done;
-        let recorder = done.by_kind.entry(kind).or_default();
-        recorder.record(ended_ns.saturating_sub(begun_ns));
-        done.operations += 1;
+        let latency_ns = ended_ns.saturating_sub(begun_ns);
+        done.observed.latencies.of(kind).record(latency_ns);
+        done.observed.operations += 1;
         done.ended_ns = ended_ns;
         for step in chunk.steps(command) {
             self.remember(step);
@@ -141,7 +132,7 @@ impl<'a> Worker<'a> {
         let entries: Vec<BatchEntry<'_>> = steps.clone().map(entry).collect();
         self.session.write(&entries)?;
         let bytes = |step: Step<'_>| (step.key.len() + step.value.len()) as u64;
-        self.done.tally.bytes_written += steps.clone().map(bytes).sum::<u64>();
+        self.done.observed.tally.bytes_written += steps.clone().map(bytes).sum::<u64>();
         Ok(match has(Action::Put) {
             true => OperationKind::Put,
             false => OperationKind::Delete,
@@ -151,7 +142,7 @@ impl<'a> Worker<'a> {
     #[inline]
     fn one(&mut self, step: Step<'_>) -> Result<OperationKind> {
         let written = (step.key.len() + step.value.len()) as u64;
-        let tally = &mut self.done.tally;
+        let tally = &mut self.done.observed.tally;
         let kind = match step.action {
             Action::Put => {
                 self.session.put(step.key, step.value)?;
@@ -173,7 +164,7 @@ impl<'a> Worker<'a> {
                 let found = self
                     .session
                     .get(step.key, &mut |value| bytes = value.len())?;
-                count(tally, found, step.key.len() + bytes);
+                tally.read(found, step.key.len() + bytes);
                 OperationKind::Get
             }
             Action::Seek => {
@@ -204,8 +195,9 @@ impl<'a> Worker<'a> {
         }
         cursor.status()?;
         drop(cursor);
-        count(&mut self.done.tally, found, here);
-        self.done.tally.bytes_read += stepped as u64;
+        let tally = &mut self.done.observed.tally;
+        tally.read(found, here);
+        tally.bytes_read += stepped as u64;
         Ok(())
     }
 
@@ -223,15 +215,5 @@ impl<'a> Worker<'a> {
         if let Some(number) = self.common.known.get(step.key) {
             self.done.touched.insert(*number);
         }
-    }
-}
-
-fn count(tally: &mut Tally, found: bool, bytes: usize) {
-    match found {
-        true => {
-            tally.found += 1;
-            tally.bytes_read += bytes as u64;
-        }
-        false => tally.missing += 1,
     }
 }

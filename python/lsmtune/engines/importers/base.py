@@ -109,6 +109,17 @@ def without_comments(text: str) -> str:
     return _STRING_OR_TRAILING_COMMA.sub(blank, _STRING_OR_COMMENT.sub(blank, text))
 
 
+def peek_json(text: str, word: str) -> dict[str, Any]:
+    """The object that `text` holds if it is one with `word` in it; an empty one for all else."""
+    if not text.lstrip().startswith(("{", "/")) or f'"{word}"' not in text:
+        return {}
+    try:
+        data = json.loads(without_comments(text))
+    except (ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
 def json_document(text: str, source: str) -> Document:
     """`text`, JSON with comments, as a Document. Raises InputError with the line for all else."""
     _check_size(text, source)

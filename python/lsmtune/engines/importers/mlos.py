@@ -11,9 +11,8 @@ and refuses bounds that are not above 0.
 
 from __future__ import annotations
 
-import json
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from lsmtune.engines.importers.base import (
@@ -22,10 +21,16 @@ from lsmtune.engines.importers.base import (
     ImportRequest,
     Notes,
     json_document,
-    without_comments,
+    peek_json,
 )
 from lsmtune.engines.importers.names import Found
-from lsmtune.engines.importers.space_parts import Number, Numbers, Path, SpaceParts
+from lsmtune.engines.importers.space_parts import (
+    Number,
+    Numbers,
+    Path,
+    SpaceParts,
+    is_number,
+)
 from lsmtune.errors import nearest_name
 from lsmtune.model.config import OptionValue
 
@@ -47,20 +52,26 @@ _FIELDS = {
     "float": (*_COMMON, *_NUMERIC),
     "categorical": (*_COMMON, "values", "values_weights"),
 }
+# What a field may hold: whether a value will do, and what is allowed.
+_RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
+    "default": (lambda value: isinstance(value, str | int | float | bool), "one value"),
+    "values": (lambda values: isinstance(values, list) and bool(values), "a list of values"),
+    "log": (lambda value: isinstance(value, bool), "true, false"),
+    "quantization_bins": (
+        lambda bins: bins is None or (type(bins) is int and bins >= 2),
+        "a whole number from 2",
+    ),
+    "special": (lambda values: isinstance(values, list), "a list of values"),
+}
 _GROUP_FIELDS = ("description", "cost", "params")
 _DISTRIBUTIONS = {"uniform": (), "normal": ("mu", "sigma"), "beta": ("alpha", "beta")}
 
 
 def recognises(text: str) -> bool:
     """Whether it is a JSON object of groups with `params`."""
-    if not text.lstrip().startswith(("{", "/")) or '"params"' not in text:
-        return False
-    try:
-        data = json.loads(without_comments(text))
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(data, dict) and any(
-        isinstance(group, dict) and isinstance(group.get("params"), dict) for group in data.values()
+    return any(
+        isinstance(group, dict) and isinstance(group.get("params"), dict)
+        for group in peek_json(text, "params").values()
     )
 
 
@@ -124,6 +135,9 @@ def _parameter(parts: SpaceParts, path: Path, name: str, spec: object) -> dict[s
     option = parts.find(path, name)
     if option is None:
         return {}
+    for field, (is_right, allowed) in _RULES.items():
+        if field in spec and not is_right(spec[field]):
+            raise parts.document.error((*path, field), found=spec[field], allowed=allowed)
     if spec.get("meta"):
         said = ", ".join(f"{key} {value}" for key, value in spec["meta"].items())
         parts.note((*path, "meta"), f"left out: {said}")
@@ -133,20 +147,12 @@ def _parameter(parts: SpaceParts, path: Path, name: str, spec: object) -> dict[s
         _add_categorical(parts, path, option, spec)
     else:
         parts.add_numbers(path, option, _numbers(parts, path, spec))
-    return _default(parts, path, option, spec["default"])
-
-
-def _default(parts: SpaceParts, path: Path, option: Found, value: object) -> dict[str, OptionValue]:
-    if not isinstance(value, str | int | float | bool):
-        raise parts.document.error((*path, "default"), found=value, allowed="one value")
-    taken = parts.choice((*path, "default"), option, value)
-    return {} if taken is None else {option.option.name: taken}
+    default = parts.choice((*path, "default"), option, spec["default"])
+    return {} if default is None else {option.option.name: default}
 
 
 def _add_categorical(parts: SpaceParts, path: Path, option: Found, spec: Mapping[str, Any]) -> None:
     values, weights = spec["values"], spec.get("values_weights")
-    if not isinstance(values, list) or not values:
-        raise parts.document.error((*path, "values"), found=values, allowed="a list of values")
     if weights is not None:
         _check_weights(parts, (*path, "values_weights"), weights, len(values))
         if len(set(weights)) > 1:
@@ -157,12 +163,8 @@ def _add_categorical(parts: SpaceParts, path: Path, option: Found, spec: Mapping
 
 def _check_weights(parts: SpaceParts, path: Path, weights: object, count: int) -> None:
     listed = weights if isinstance(weights, list) else []
-    if len(listed) != count or not all(_is_number(w) and w >= 0 for w in listed):
+    if len(listed) != count or not all(is_number(w) and w >= 0 for w in listed):
         raise parts.document.error(path, found=weights, allowed=f"{count} numbers from 0")
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _numbers(parts: SpaceParts, path: Path, spec: Mapping[str, Any]) -> Numbers:
@@ -171,16 +173,13 @@ def _numbers(parts: SpaceParts, path: Path, spec: Mapping[str, Any]) -> Numbers:
     if (
         not isinstance(bounds, list)
         or len(bounds) != 2
-        or not all(_is_number(bound) and isinstance(bound, kind) for bound in bounds)
+        or not all(is_number(bound) and isinstance(bound, kind) for bound in bounds)
         or bounds[0] >= bounds[1]
     ):
         allowed = f"two {'whole ' if integer else ''}numbers in order"
         raise parts.document.error((*path, "range"), found=bounds, allowed=allowed)
     bins = spec.get("quantization_bins")
-    if bins is not None and (isinstance(bins, bool) or not isinstance(bins, int) or bins < 2):
-        place = (*path, "quantization_bins")
-        raise parts.document.error(place, found=bins, allowed="a whole number from 2")
-    log = _truth(parts, (*path, "log"), spec.get("log", False))
+    log = spec.get("log", False)
     if log and bounds[0] <= 0:
         text = f"left out: a log scale cannot hold {bounds[0]}, in MLOS's optimizers either"
         parts.note((*path, "log"), text)
@@ -198,24 +197,16 @@ def _numbers(parts: SpaceParts, path: Path, spec: Mapping[str, Any]) -> Numbers:
     )
 
 
-def _truth(parts: SpaceParts, path: Path, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise parts.document.error(path, found=value, allowed="true, false")
-    return value
-
-
 def _specials(
     parts: SpaceParts, path: Path, spec: Mapping[str, Any], integer: bool
 ) -> tuple[tuple[Number, float], ...]:
     values, weights = spec.get("special", []), spec.get("special_weights")
-    if not isinstance(values, list):
-        raise parts.document.error((*path, "special"), found=values, allowed="a list of values")
     shares = _shares(parts, path, spec, len(values), weights)
     found: list[tuple[Number, float]] = []
     for index, (value, share) in enumerate(zip(values, shares, strict=True)):
         here = (*path, "special", index)
         whole = isinstance(value, int) or not integer
-        if not _is_number(value) or not whole:
+        if not is_number(value) or not whole:
             parts.note(here, f"left out: {value} is not a {'whole ' if integer else ''}number")
         elif spec["range"][0] <= value <= spec["range"][1]:
             parts.note(here, f"left out: {value} lies within the range, and is drawn from there")
@@ -261,7 +252,7 @@ def _prior(
         raise parts.document.error((*path, "type"), found=kind, allowed=allowed)
     needed, settings = _DISTRIBUTIONS[kind], given.get("params") or {}
     for name in needed:
-        if not _is_number(settings.get(name)) or (name != "mu" and settings[name] <= 0):
+        if not is_number(settings.get(name)) or (name != "mu" and settings[name] <= 0):
             allowed = "a number" if name == "mu" else "a number above 0"
             place = (*path, "params", name)
             raise parts.document.error(place, found=settings.get(name), allowed=allowed)

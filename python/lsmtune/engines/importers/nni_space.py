@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -21,10 +22,16 @@ from lsmtune.engines.importers.base import (
     ImportRequest,
     Notes,
     json_document,
-    without_comments,
+    peek_json,
 )
 from lsmtune.engines.importers.names import Found
-from lsmtune.engines.importers.space_parts import Number, Numbers, Path, SpaceParts
+from lsmtune.engines.importers.space_parts import (
+    Number,
+    Numbers,
+    Path,
+    SpaceParts,
+    is_number,
+)
 from lsmtune.errors import nearest_name
 
 NAME = "nni-space"
@@ -35,20 +42,32 @@ TRUNCATED_SD = 4
 _INTEGER_MAX = 2**53
 
 
+@dataclass(frozen=True)
+class _Kind:
+    """A `_type` of numbers: the words of its `_value` in order, and whether they are of the log."""
+
+    words: tuple[str, ...]
+    log: bool = False
+
+
+_KINDS: Mapping[str, _Kind] = {
+    "randint": _Kind(("low", "high")),
+    "uniform": _Kind(("low", "high")),
+    "quniform": _Kind(("low", "high", "q")),
+    "loguniform": _Kind(("low", "high"), log=True),
+    "qloguniform": _Kind(("low", "high", "q"), log=True),
+    "normal": _Kind(("mu", "sigma")),
+    "qnormal": _Kind(("mu", "sigma", "q")),
+    "lognormal": _Kind(("mu", "sigma"), log=True),
+    "qlognormal": _Kind(("mu", "sigma", "q"), log=True),
+}
+_TYPES = ("choice", *_KINDS)
+
+
 def recognises(text: str) -> bool:
-    """Whether it is a JSON object of objects with `_type`."""
-    if not text.lstrip().startswith(("{", "/")) or '"_type"' not in text:
-        return False
-    try:
-        data = json.loads(without_comments(text))
-    except (ValueError, RecursionError):
-        return False
-    return isinstance(data, dict) and is_space(data)
-
-
-def is_space(data: Mapping[str, Any]) -> bool:
-    """Whether some value of `data` is a parameter in NNI's form."""
-    return any(isinstance(value, dict) and "_type" in value for value in data.values())
+    """Whether it is a JSON object with an object that has `_type`."""
+    values = peek_json(text, "_type").values()
+    return any(isinstance(value, dict) and "_type" in value for value in values)
 
 
 def read(request: ImportRequest) -> ImportedStudy:
@@ -78,7 +97,7 @@ def add_space(
         here = (*path, name)
         if not isinstance(spec, dict) or "_type" not in spec or "_value" not in spec:
             raise parts.document.error(
-                here, found=_kind(spec), allowed="{_type: ..., _value: [...]}"
+                here, found=_json(spec), allowed="{_type: ..., _value: [...]}"
             )
         kind, values = spec["_type"], spec["_value"]
         if kind not in _TYPES:
@@ -89,7 +108,7 @@ def add_space(
             )
         if not isinstance(values, list) or not values:
             allowed = "a list that is not empty"
-            raise parts.document.error((*here, "_value"), found=_kind(values), allowed=allowed)
+            raise parts.document.error((*here, "_value"), found=_json(values), allowed=allowed)
         if when and parts.also_active(here, name, spec, when):
             continue
         found = parts.find(here, name, f"{prefix}{name}")
@@ -107,7 +126,7 @@ def add_space(
             parts.add_choices((*here, "_value"), found, values, when)
 
 
-def _kind(value: object) -> str:
+def _json(value: object) -> str:
     return json.dumps(value, default=str)[:60]
 
 
@@ -120,7 +139,7 @@ def _add_nested(
         here = (*path, "_value", index)
         if not isinstance(branch, dict) or not isinstance(branch.get("_name"), str):
             allowed = "an object with _name in every branch of a nested choice"
-            raise parts.document.error(here, found=_kind(branch), allowed=allowed)
+            raise parts.document.error(here, found=_json(branch), allowed=allowed)
         names.append(branch["_name"])
     if len(set(names)) != len(names):
         raise parts.document.error(path, why="two branches of one name", found=", ".join(names))
@@ -136,61 +155,49 @@ def _add_nested(
         add_space(parts, branch, (*path, "_value", index), prefix, inner)
 
 
-def _numbers(parts: SpaceParts, path: Path, kind: str, values: list[Any]) -> Numbers:
-    want = 3 if kind.startswith("q") else 2
-    place = (*path, "_value")
-    numbers = [v for v in values if isinstance(v, int | float) and not isinstance(v, bool)]
-    if len(values) != want or len(numbers) != want or not all(map(_usable, numbers)):
-        shape = "[mu, sigma" if "normal" in kind else "[low, high"
-        allowed = f"{shape}{', q' if want == 3 else ''}] of finite numbers"
-        raise parts.document.error(place, found=_kind(values), allowed=allowed)
-    if "normal" in kind:
-        if numbers[1] <= 0:
-            raise parts.document.error((*place, 1), found=numbers[1], allowed="sigma above 0")
-    elif numbers[0] >= numbers[1]:
-        allowed = f"above {numbers[0]}"
-        raise parts.document.error((*place, 1), found=numbers[1], allowed=allowed)
-    elif "log" in kind and numbers[0] <= 0:
-        raise parts.document.error((*place, 0), found=numbers[0], allowed="more than 0")
-    if want == 3 and numbers[2] <= 0:
-        raise parts.document.error((*place, 2), found=numbers[2], allowed="a step above 0")
-    return _TYPES[kind](parts, path, numbers)
+def _numbers(parts: SpaceParts, path: Path, name: str, values: list[Any]) -> Numbers:
+    """The range or distribution that a kind of numbers and its `_value` mean."""
+    kind, place = _KINDS[name], (*path, "_value")
+    if len(values) != len(kind.words) or not all(map(_is_usable, values)):
+        allowed = f"[{', '.join(kind.words)}] of finite numbers"
+        raise parts.document.error(place, found=_json(values), allowed=allowed)
+    wrong = _wrong(kind, values)
+    if wrong is not None:
+        index, allowed = wrong
+        raise parts.document.error((*place, index), found=values[index], allowed=allowed)
+    if "mu" in kind.words:
+        return _distribution(parts, path, kind, values)
+    if name == "randint":
+        if not all(isinstance(value, int) for value in values):
+            raise parts.document.error(place, found=_json(values), allowed="whole numbers")
+        return Numbers(values[0], values[1] - 1, integer=True)
+    if "q" in kind.words:
+        return _rounded(parts, path, kind, values)
+    return Numbers(values[0], values[1], integer=False, log=kind.log)
 
 
-def _usable(number: Number) -> bool:
-    return math.isfinite(number) and abs(number) <= _INTEGER_MAX
+def _is_usable(value: object) -> bool:
+    return is_number(value) and abs(value) <= _INTEGER_MAX
 
 
-def _randint(parts: SpaceParts, path: Path, values: list[Number]) -> Numbers:
-    low, upper = values
-    if not isinstance(low, int) or not isinstance(upper, int):
-        raise parts.document.error((*path, "_value"), found=_kind(values), allowed="whole numbers")
-    return Numbers(low, upper - 1, integer=True)
+def _wrong(kind: _Kind, values: list[Number]) -> tuple[int, str] | None:
+    """The index of the first value that cannot be, and what is allowed in its place."""
+    first, second, *step = values
+    if "mu" in kind.words:
+        if second <= 0:
+            return 1, "sigma above 0"
+    elif first >= second:
+        return 1, f"above {first}"
+    elif kind.log and first <= 0:
+        return 0, "more than 0"
+    return (2, "a step above 0") if step and step[0] <= 0 else None
 
 
-def _uniform(_parts: SpaceParts, _path: Path, values: list[Number]) -> Numbers:
-    return Numbers(values[0], values[1], integer=False)
-
-
-def _loguniform(_parts: SpaceParts, _path: Path, values: list[Number]) -> Numbers:
-    return Numbers(values[0], values[1], integer=False, log=True)
-
-
-def _quniform(parts: SpaceParts, path: Path, values: list[Number]) -> Numbers:
-    return _rounded(parts, path, values, float)
-
-
-def _qloguniform(parts: SpaceParts, path: Path, values: list[Number]) -> Numbers:
-    return _rounded(parts, path, values, math.log)
-
-
-def _rounded(
-    parts: SpaceParts, path: Path, values: list[Number], scale: Callable[[Number], float]
-) -> Numbers:
+def _rounded(parts: SpaceParts, path: Path, kind: _Kind, values: list[Number]) -> Numbers:
     """The multiples of q within the bounds, and the bounds where clipping makes values of them."""
     low, high, q = (Fraction(str(value)) for value in values)
     integer = all(isinstance(value, int) for value in values)
-    log = scale(math.e) == 1.0
+    scale = math.log if kind.log else float
     first, last = math.ceil(low / q) * q, math.floor(high / q) * q
     width = scale(float(high)) - scale(float(low))
     specials = []
@@ -207,7 +214,7 @@ def _rounded(
         text = f"its bound {value}, no multiple of {values[2]}, is a value by clipping: special"
         parts.note(path, text)
     parts.note(path, "NNI draws its ends about half as often as the values between; not here")
-    if log and not integer:
+    if kind.log and not integer:
         text = f"its step of {values[2]} is left out: a log scale of floats has no steps"
         parts.note(path, text)
         return Numbers(values[0], values[1], integer=False, log=True)
@@ -215,7 +222,7 @@ def _rounded(
         _plain(first, integer),
         _plain(last, integer),
         integer=integer,
-        log=log,
+        log=kind.log,
         step=_plain(q, integer),
         specials=tuple((value, float(f"{weight:.6g}")) for value, weight in specials),
     )
@@ -234,65 +241,35 @@ def _plain(number: Fraction, integer: bool) -> Number:
     return int(number) if integer else float(number)
 
 
-def _normal(_parts: SpaceParts, _path: Path, values: list[Number]) -> Numbers:
+def _distribution(parts: SpaceParts, path: Path, kind: _Kind, values: list[Number]) -> Numbers:
+    """A distribution without bounds, cut off far out; on the multiples of a step, if any."""
     mean, sd, *step = values
     low, high = mean - TRUNCATED_SD * sd, mean + TRUNCATED_SD * sd
-    prior = {"distribution": "normal", "mean": mean, "sd": sd}
-    return _truncated(low, high, prior, step)
-
-
-def _lognormal(parts: SpaceParts, path: Path, values: list[Number]) -> Numbers:
-    mean, sd, *step = values
-    try:
-        low = math.exp(mean - TRUNCATED_SD * sd)
-        high = math.exp(mean + TRUNCATED_SD * sd)
-    except OverflowError:
-        high = math.inf
-    if high > _INTEGER_MAX:
-        allowed = "mu and sigma of the logarithm, whose values stay below 2^53"
-        raise parts.document.error((*path, "_value"), found=_kind(values), allowed=allowed)
-    prior = {"distribution": "lognormal", "mean": mean, "sd": sd}
-    return _truncated(low, high, prior, step)
-
-
-def _truncated(
-    low: float,
-    high: float,
-    prior: dict[str, Any],
-    step: list[Number],
-) -> Numbers:
-    """A distribution without bounds, cut off far out; on the multiples of a step, if any."""
+    if kind.log:
+        try:
+            low, high = math.exp(low), math.exp(high)
+        except OverflowError:
+            high = math.inf
+        if high > _INTEGER_MAX:
+            allowed = "mu and sigma of the logarithm, whose values stay below 2^53"
+            found = _json(values)
+            raise parts.document.error((*path, "_value"), found=found, allowed=allowed)
     integer = bool(step) and isinstance(step[0], int)
     ends: tuple[Number, Number] = (float(f"{low:.6g}"), float(f"{high:.6g}"))
     if step:
         q = Fraction(str(step[0]))
         first, last = math.ceil(Fraction(low) / q), math.floor(Fraction(high) / q)
-        if prior["distribution"] == "lognormal":
+        if kind.log:
             first = max(first, 1)  # 0 has no logarithm
         ends = (_plain(first * q, integer), _plain(max(first, last) * q, integer))
+    name = "lognormal" if kind.log else "normal"
     return Numbers(
-        *ends, integer=integer, step=step[0] if step else None, prior=prior, open_ended=True
+        *ends,
+        integer=integer,
+        step=step[0] if step else None,
+        prior={"distribution": name, "mean": mean, "sd": sd},
+        open_ended=True,
     )
 
-
-_Maker = Callable[[SpaceParts, Path, list[Number]], Numbers]
-
-
-def _choice(parts: SpaceParts, path: Path, values: list[Number]) -> Numbers:
-    raise parts.document.error(path, found=_kind(values), why="a choice is not a range")
-
-
-_TYPES: Mapping[str, _Maker] = {
-    "choice": _choice,
-    "randint": _randint,
-    "uniform": _uniform,
-    "quniform": _quniform,
-    "loguniform": _loguniform,
-    "qloguniform": _qloguniform,
-    "normal": _normal,
-    "qnormal": _normal,
-    "lognormal": _lognormal,
-    "qlognormal": _lognormal,
-}
 
 FORMAT = ImportFormat(NAME, "a search space of NNI", recognises, read)

@@ -12,7 +12,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeGuard
 
 from lsmtune.engines.importers.base import Document, Notes, field_name
 from lsmtune.engines.importers.names import Found, KnownOption, find_option, nearest_option
@@ -25,6 +25,11 @@ Path = tuple[str | int, ...]
 
 # Belongs to the workload here, whatever the spelling.
 _DURABILITY = frozenset({"disable_wal", "disablewal", "disable_write_ahead_log", "sync"})
+
+
+def is_number(value: Any) -> TypeGuard[Number]:
+    """Whether `value` is a finite number; a truth is none."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 @dataclass(frozen=True)

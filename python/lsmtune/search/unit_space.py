@@ -1,4 +1,7 @@
-"""A Column: one Optuna variable as one coordinate of the unit interval.
+"""The unit space of a Space: every Optuna variable is one coordinate in [0, 1].
+
+Models and designs work on numbers of one scale, as Optuna's own do on its `_SearchSpaceTransform`.
+Here a coordinate also knows its cells, special values and conditions:
 
 | variable | coordinate |
 |---|---|
@@ -9,8 +12,20 @@
 | selector `<name>?` | one cell per special value, as wide as its weight, and one for the range |
 | quantile `<name>~` of a prior | one cell per number, as wide as its probability |
 
-A coordinate drawn uniformly from [0, 1] therefore has exactly the distribution of Optuna's random
-sampler. `snap` moves a coordinate to the one that its value has, inside the same cell.
+A coordinate sampled uniformly from [0, 1] therefore has exactly the distribution of Optuna's random
+sampler. To `snap` a coordinate is to move it to the one that its value has, inside the same cell.
+
+A *point* is a row of coordinates in the order of `UnitSpace.dimensions`, NaN where the variable is
+not active: its parameter's conditions do not hold, or the selector picked a special value. What is
+active is known without asking a trial, for thousands of points at once, so a sampler can rank
+candidates before one is asked for.
+
+Models see points as *features*. Trees get the coordinates with `INACTIVE` in place of NaN: it lies
+outside the unit interval, so one split tells active from inactive, and a categorical is its cell's
+coordinate. Distances get `0.5` in place of NaN (the value of an inactive variable must not move a
+point) and one feature per cell of each unordered variable, of height `1/sqrt(2)`, so that any two
+choices are at distance 1. Activity needs no feature of its own, because the variables that decide
+it have theirs.
 """
 
 from __future__ import annotations
@@ -32,14 +47,19 @@ from optuna.distributions import (
 
 from lsmtune.model.config import OptionValue
 from lsmtune.space.parameter import Condition, Parameter
-from lsmtune.space.range import Number, Range
 from lsmtune.space.space import Space
 
 FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
 
 # Coordinates of a continuum are rounded, so that a value has the same one after a logarithm and
 # back: points are compared bit by bit.
 DIGITS = 12
+# What a tree sees of a variable that is not active.
+INACTIVE = -1.0
+# A prior over more numbers than this is one continuum of quantiles.
+QUANTILES_MAX = 1000
+_ONE_HOT = math.sqrt(0.5)
 
 
 class Scale(Protocol):
@@ -185,7 +205,7 @@ class Shares:
 
 
 @dataclass(frozen=True)
-class Column:
+class Dimension:
     """The variable `name` with its Optuna distribution and its scale.
 
     `ordered` is False where neighbouring cells have nothing in common: categoricals and selectors.
@@ -200,9 +220,10 @@ class Column:
         """Optuna's internal number for a value of the variable."""
         return float(self.distribution.to_internal_repr(value))
 
-    def external(self, internal: float) -> object:
-        """The value of the variable for Optuna's internal number."""
-        return self.distribution.to_external_repr(internal)
+    def value_at(self, coordinate: float) -> object:
+        """The value of the variable at a coordinate in [0, 1]."""
+        internal = self.scale.from_unit(np.array([coordinate]))[0]
+        return self.distribution.to_external_repr(float(internal))
 
     def snap(self, unit: FloatArray) -> FloatArray:
         """Coordinates (any shape), each moved to the one of its value."""
@@ -219,97 +240,46 @@ class Column:
         return self.scale.from_unit(unit).astype(np.intp)
 
 
-def make_column(name: str, distribution: BaseDistribution) -> Column:
-    """The column of an Optuna variable. Raises `ValueError` for a kind that Optuna lacks."""
+def make_dimension(name: str, distribution: BaseDistribution) -> Dimension:
+    """The dimension of an Optuna variable. Raises `ValueError` for a kind that Optuna lacks."""
+    ordered = not isinstance(distribution, CategoricalDistribution)
+    return Dimension(name, distribution, _scale(name, distribution), ordered)
+
+
+def _scale(name: str, distribution: BaseDistribution) -> Scale:
     if isinstance(distribution, CategoricalDistribution):
         count = len(distribution.choices)
-        cells = EvenCells(0.0, count - 1.0, 1.0, count)
-        return Column(name, distribution, cells, ordered=False)
-    if isinstance(distribution, IntDistribution):
-        return Column(name, distribution, _integers(distribution), ordered=True)
-    if isinstance(distribution, FloatDistribution):
-        return Column(name, distribution, _floats(distribution), ordered=True)
+        return EvenCells(0.0, count - 1.0, 1.0, count)
+    if isinstance(distribution, FloatDistribution) and distribution.step is None:
+        return Continuum(distribution.low, distribution.high, distribution.log)
+    if isinstance(distribution, IntDistribution) and distribution.log:
+        return LogCells(distribution.low, distribution.high)
+    if isinstance(distribution, FloatDistribution | IntDistribution):
+        low, high, step = distribution.low, distribution.high, distribution.step or 1
+        return EvenCells(low, high, step, round((high - low) / step) + 1)
     raise ValueError(f"{name}: no such distribution: {distribution}")
 
 
-def make_selector_column(
-    name: str, distribution: BaseDistribution, weights: Sequence[float]
-) -> Column:
-    """The column of a selector whose special values have `weights` (sum below 1)."""
-    ends = (*np.cumsum(weights).tolist(), 1.0)
-    return Column(name, distribution, Shares(ends), ordered=False)
-
-
-def make_quantile_column(
-    name: str, distribution: BaseDistribution, middles: Sequence[float]
-) -> Column:
-    """The column of a quantile; `middles` (ascending) are those that the numbers stand for.
-
-    The first cell begins at 0, and each number stands in the middle of its cell.
-    """
-    ends: list[float] = []
-    for middle in middles:
-        ends.append(2 * middle - (ends[-1] if ends else 0.0))
-    return Column(name, distribution, Shares((*ends[:-1], 1.0)), ordered=True)
-
-
-def _integers(distribution: IntDistribution) -> Scale:
-    if distribution.log:
-        return LogCells(distribution.low, distribution.high)
-    count = (distribution.high - distribution.low) // distribution.step + 1
-    return EvenCells(distribution.low, distribution.high, distribution.step, count)
-
-
-def _floats(distribution: FloatDistribution) -> Scale:
-    if distribution.step is None:
-        return Continuum(distribution.low, distribution.high, distribution.log)
-    count = round((distribution.high - distribution.low) / distribution.step) + 1
-    return EvenCells(distribution.low, distribution.high, distribution.step, count)
-
-
-# ----------
-# The unit cube of a Space: every Optuna variable is one coordinate in [0, 1].
-#
-# A *point* is a row of coordinates in the order of `Cube.columns`, NaN where the variable is not
-# active: its parameter's conditions do not hold, or the selector picked a special value. What is
-# active is known without asking a trial, for thousands of points at once, so a sampler can rank
-# candidates before one is asked for.
-#
-# Models see points as *features*. Trees get the coordinates with `INACTIVE` in place of NaN: it
-# lies outside the unit interval, so one split tells active from inactive, and a categorical is its
-# cell's coordinate. Distances get `0.5` in place of NaN (the value of an inactive variable must
-# not move a point) and one column per cell of each unordered variable, of height `1/sqrt(2)`, so
-# that any two choices are at distance 1; activity needs no column of its own, because the
-# variables that decide it have theirs.
-
-BoolArray = npt.NDArray[np.bool_]
-
-INACTIVE = -1.0
-# A prior over more numbers than this is one continuum of quantiles.
-QUANTILES_MAX = 1000
-_ONE_HOT = math.sqrt(0.5)
-
-
 @dataclass(frozen=True)
-class Cube:
-    """The cube of `space`; `columns` are its variables, in the order of `space.distributions()`."""
+class UnitSpace:
+    """`dimensions` are the variables of `space`, in the order of `space.distributions()`."""
 
     space: Space
-    columns: tuple[Column, ...]
+    dimensions: tuple[Dimension, ...]
 
     @cached_property
     def position(self) -> Mapping[str, int]:
-        """The index of each variable's column."""
-        return {column.name: index for index, column in enumerate(self.columns)}
+        """The index of each variable's dimension."""
+        return {dimension.name: index for index, dimension in enumerate(self.dimensions)}
 
     @property
-    def dimensions(self) -> int:
-        """The number of coordinates."""
-        return len(self.columns)
+    def dimension_count(self) -> int:
+        """The number of coordinates of a point."""
+        return len(self.dimensions)
 
-    def draw(self, rng: np.random.Generator, count: int) -> FloatArray:
+    def sample(self, rng: np.random.Generator, count: int) -> FloatArray:
         """`count` points as the random sampler draws them; shape (count, dimensions)."""
-        return self.complete(rng.random((count, self.dimensions)))
+        return self.complete(rng.random((count, self.dimension_count)))
 
     def complete(self, points: FloatArray) -> FloatArray:
         """Points of full coordinates, each coordinate snapped, and NaN where it is not active."""
@@ -319,8 +289,8 @@ class Cube:
     def snap(self, points: FloatArray) -> FloatArray:
         """Coordinates in [0, 1], each moved to the one of its value; shape (n, dimensions)."""
         snapped = np.empty_like(points)
-        for index, column in enumerate(self.columns):
-            snapped[:, index] = column.snap(points[:, index])
+        for index, dimension in enumerate(self.dimensions):
+            snapped[:, index] = dimension.snap(points[:, index])
         return snapped
 
     def active(self, points: FloatArray) -> BoolArray:
@@ -337,7 +307,7 @@ class Cube:
             if parameter.selector is not None:
                 selector = self.position[parameter.selector]
                 marks[:, selector] = active
-                in_range = self.columns[selector].index(points[:, selector]) == len(
+                in_range = self.dimensions[selector].index(points[:, selector]) == len(
                     parameter.specials
                 )
                 marks[:, own] = active & in_range
@@ -348,23 +318,23 @@ class Cube:
 
         A variable that a trial lacks is one that was not active.
         """
-        points = np.full((len(rows), self.dimensions), np.nan)
+        points = np.full((len(rows), self.dimension_count), np.nan)
         for row, params in enumerate(rows):
             for name, value in params.items():
                 index = self.position.get(name)
                 if index is not None:
-                    points[row, index] = self.columns[index].internal(value)
-        for index, column in enumerate(self.columns):
+                    points[row, index] = self.dimensions[index].internal(value)
+        for index, dimension in enumerate(self.dimensions):
             known = ~np.isnan(points[:, index])
-            points[known, index] = column.scale.to_unit(points[known, index])
+            points[known, index] = dimension.scale.to_unit(points[known, index])
         return points
 
     def decode(self, point: FloatArray) -> dict[str, object]:
         """The values of the active variables of one point; shape (dimensions,)."""
         return {
-            column.name: column.external(float(column.scale.from_unit(point[index : index + 1])[0]))
-            for index, column in enumerate(self.columns)
-            if not math.isnan(point[index])
+            dimension.name: dimension.value_at(coordinate)
+            for dimension, coordinate in zip(self.dimensions, point, strict=True)
+            if not math.isnan(coordinate)
         }
 
     def tree_features(self, points: FloatArray) -> FloatArray:
@@ -374,14 +344,14 @@ class Cube:
     def distance_features(self, points: FloatArray) -> FloatArray:
         """Points as distances see them; shape (n, features)."""
         blocks = []
-        for index, column in enumerate(self.columns):
+        for index, dimension in enumerate(self.dimensions):
             values = points[:, index]
-            if column.ordered:
+            if dimension.ordered:
                 blocks.append(np.where(np.isnan(values), 0.5, values)[:, np.newaxis])
                 continue
-            block = np.zeros((len(points), column.scale.cells))
+            block = np.zeros((len(points), dimension.scale.cells))
             known = np.flatnonzero(~np.isnan(values))
-            block[known, column.index(values[known])] = _ONE_HOT
+            block[known, dimension.index(values[known])] = _ONE_HOT
             blocks.append(block)
         return np.hstack(blocks)
 
@@ -401,30 +371,35 @@ class Cube:
         found = np.ones(len(points), dtype=np.bool_)
         for name, wanted in parameter.variables_of(value).items():
             index = self.position[name]
-            column = self.columns[index]
-            unit = column.scale.to_unit(np.array([column.internal(wanted)]))
+            dimension = self.dimensions[index]
+            unit = dimension.scale.to_unit(np.array([dimension.internal(wanted)]))
             found &= points[:, index] == unit[0]
         return found
 
 
-def make_cube(space: Space) -> Cube:
-    """The cube of `space`. Raises `ValueError` for a distribution that Optuna does not know."""
-    columns = [
-        _column(parameter, name, distribution)
+def make_unit_space(space: Space) -> UnitSpace:
+    """The unit space of `space`. Raises `ValueError` for a distribution that Optuna lacks."""
+    dimensions = [
+        _dimension(parameter, name, distribution)
         for parameter in space.evaluation_order
         for name, distribution in parameter.distributions().items()
     ]
-    return Cube(space, tuple(columns))
+    return UnitSpace(space, tuple(dimensions))
 
 
-def _column(parameter: Parameter, name: str, distribution: BaseDistribution) -> Column:
+def _dimension(parameter: Parameter, name: str, distribution: BaseDistribution) -> Dimension:
     if name == parameter.selector:
-        return make_selector_column(name, distribution, [s.weight for s in parameter.specials])
-    if parameter.prior is not None:
-        quantiles = _quantiles(parameter)
-        if quantiles:
-            return make_quantile_column(name, distribution, quantiles)
-    return make_column(name, distribution)
+        weights = [special.weight for special in parameter.specials]
+        shares = Shares((*np.cumsum(weights).tolist(), 1.0))
+        return Dimension(name, distribution, shares, ordered=False)
+    quantiles = [] if parameter.prior is None else _quantiles(parameter)
+    if not quantiles:
+        return make_dimension(name, distribution)
+    # The first cell begins at 0, and each number's quantile is the middle of its cell.
+    ends: list[float] = []
+    for quantile in quantiles:
+        ends.append(2 * quantile - (ends[-1] if ends else 0.0))
+    return Dimension(name, distribution, Shares((*ends[:-1], 1.0)), ordered=True)
 
 
 def _quantiles(parameter: Parameter) -> list[float]:
@@ -432,18 +407,6 @@ def _quantiles(parameter: Parameter) -> list[float]:
     numbers = parameter.numbers
     if numbers is None:
         return []
-    reached = (number for number in _listed(numbers) if parameter.contains(number))
+    listed = numbers.binned or numbers.listed(QUANTILES_MAX) or ()
+    reached = (number for number in listed if parameter.contains(number))
     return [float(parameter.variables_of(number)[parameter.variable]) for number in reached]
-
-
-def _listed(numbers: Range) -> Sequence[Number]:
-    """Every number of the range, ascending; none if it is a continuum or they are too many."""
-    if numbers.binned:
-        return numbers.binned
-    step = 1 if numbers.integer and numbers.step is None else numbers.step
-    if step is None:
-        return ()
-    count = round((numbers.high - numbers.low) / step) + 1
-    if count > QUANTILES_MAX:
-        return ()
-    return [numbers.on_grid(numbers.low + index * step) for index in range(count)]

@@ -1,25 +1,20 @@
-"""What `lsmtune doctor` looks at: this machine and its engine libraries, one finding each."""
+"""What `lsmtune doctor` finds out about this machine: one finding for each thing it looks at."""
 
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterator
+import shutil
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
 import psutil
 
-from lsmtune.cli import engines as engine_list
-from lsmtune.driver.conversation import find_driver
-from lsmtune.engines.libraries import library_warnings
-from lsmtune.engines.library import ENGINE_KINDS
-from lsmtune.errors import InputError
-from lsmtune.machine import host as cpu
+from lsmtune.machine import host
 from lsmtune.machine.cgroup import cpu_limit, memory_group_obstacle, memory_limit
-from lsmtune.machine.filesystem import Mount, free_bytes, mount_of, page_cache_use
-from lsmtune.machine.host import ROOT, waiting_share
+from lsmtune.machine.filesystem import Mount, mount_of, page_cache_use
+from lsmtune.machine.host import ROOT
 from lsmtune.units import format_bytes
 
 # A study of the default sizes writes a few GiB; two runs may be on the disk at once.
@@ -56,52 +51,6 @@ class Finding:
     next_step: str = ""
 
 
-def examine(directory: Path, sleep: Callable[[float], None] = time.sleep) -> Iterator[Finding]:
-    """Every finding, for studies kept in `directory`."""
-    # First, because looking at the rest is load too.
-    quiet = list(quiet_findings(sleep=sleep))
-    yield driver_finding()
-    yield from engine_findings(engine_list.collect())
-    yield from disk_findings(directory)
-    yield from memory_findings()
-    yield from cpu_findings()
-    yield from quiet
-    yield clock_finding()
-
-
-def driver_finding() -> Finding:
-    """Whether there is a driver."""
-    try:
-        return Finding(Level.OK, "driver", str(find_driver()))
-    except InputError as error:
-        return Finding(Level.PROBLEM, "driver", str(error), "make setup")
-
-
-def engine_findings(listing: engine_list.Listing) -> Iterator[Finding]:
-    """The library that each engine would run with, and what is wrong with others."""
-    for name in ENGINE_KINDS:
-        step = f"lsmtune engines install {name}"
-        found = [x for x in listing.libraries if x.identity.name == name]
-        if not found:
-            yield Finding(Level.WARNING, name, "no library is known", step)
-            continue
-        library = found[0]
-        identity = library.identity
-        facts = f"{identity.version or 'version not known'}, {identity.build.value}, "
-        facts += f"compressions {' '.join(library.compressions) or 'not known'}, {library.path}"
-        warned = library_warnings(library)
-        level = Level.WARNING if warned else Level.OK
-        yield Finding(level, name, facts, step if warned else "")
-        if library.compressions == ("none",):
-            why = "this library compresses nothing, so measurements without compression only"
-            yield Finding(Level.NOTE, name, why, step)
-    shown = [w for x in listing.libraries for w in library_warnings(x)]
-    for warning in listing.warnings:
-        if warning not in shown:
-            text, _, step = warning.partition("; next step: ")
-            yield Finding(Level.WARNING, "engines", text, step)
-
-
 def disk_findings(directory: Path, root: Path = ROOT) -> Iterator[Finding]:
     """The filesystem of `directory`, its device, the space that is left, and the page cache."""
     subject = "disk"
@@ -114,7 +63,7 @@ def disk_findings(directory: Path, root: Path = ROOT) -> Iterator[Finding]:
         yield Finding(Level.NOTE, subject, f"{directory}: filesystem not known")
     else:
         yield from mount_findings(mount, directory)
-    free = free_bytes(directory)
+    free = shutil.disk_usage(directory).free
     text, step = f"{format_bytes(free)} free", "free some space, or choose another with --dir"
     if free < _FREE_BYTES_NEEDED:
         yield Finding(Level.PROBLEM, subject, text, step)
@@ -186,19 +135,19 @@ def memory_findings(root: Path = ROOT) -> Iterator[Finding]:
 
 def cpu_findings(root: Path = ROOT) -> Iterator[Finding]:
     """Processors that may be used, and how their frequency is governed."""
-    usable: float = cpu.cores_usable()
-    facts = f"{usable} of {cpu.cores_present()} processors"
+    usable: float = host.cores_usable()
+    facts = f"{usable} of {host.cores_present()} processors"
     quota = cpu_limit(root)
     if quota is not None and quota < usable:
         usable, facts = quota, f"{facts}, limited to the time of {quota:.2g}"
-    if cpu.cores_share_units(root):
+    if host.cores_share_units(root):
         facts += ", two to a core"
     if usable < 2:
         why = f"{facts}: compaction competes with the workload"
         yield Finding(Level.WARNING, "cpu", why, "use a machine with at least 2 processors")
     else:
         yield Finding(Level.OK, "cpu", facts)
-    governors = cpu.governors(root)
+    governors = host.governors(root)
     if not governors:
         yield Finding(Level.NOTE, "governor", "not visible here (usual in a virtual machine)")
     elif governors == ("performance",):
@@ -209,37 +158,33 @@ def cpu_findings(root: Path = ROOT) -> Iterator[Finding]:
         yield Finding(Level.WARNING, "governor", why, step)
 
 
-def quiet_findings(
-    root: Path = ROOT, sleep: Callable[[float], None] = time.sleep
-) -> Iterator[Finding]:
-    """What else takes processors and disks of this machine."""
-    before = cpu.cpu_times(root)
-    sleep(_STEAL_WINDOW_S)
-    after = cpu.cpu_times(root)
-    processors = cpu.cores_usable()
-    load = cpu.load_average(root)
-    if load is not None:
-        busy = load > processors / 2
-        text = f"{load:.2f} over the last minute, on {processors} processors"
-        step = "stop other programs, or expect wider intervals"
-        yield Finding(Level.WARNING if busy else Level.OK, "load", text, step if busy else "")
-    waiting = waiting_share("io", root)
+def quiet_findings(root: Path = ROOT) -> Iterator[Finding]:
+    """What else takes processors and disks of this machine; it watches for half a second."""
+    stolen = psutil.cpu_times_percent(_STEAL_WINDOW_S).steal / 100
+    load, processors = os.getloadavg()[0], host.cores_usable()
+    text = f"{load:.2f} over the last minute, on {processors} processors"
+    step = "stop other programs, or expect wider intervals"
+    yield _unless("load", text, step, busy=load > processors / 2)
+    waiting = host.waiting_share("io", root)
     if waiting is not None:
-        busy = waiting > _WAITING_SHARE_MAX
         text = f"some program waited for a disk in {100 * waiting:.0f} % of the last minute"
-        step = "wait until the disks are idle, or expect wider intervals" if busy else ""
-        yield Finding(Level.WARNING if busy else Level.OK, "disk load", text, step)
-    if before is not None and after is not None and after.total > before.total:
-        share = cpu.steal_share(before, after)
-        stolen = share > _STEAL_SHARE_MAX
-        step = "use a machine that is not shared, or more pairs" if stolen else ""
-        text = f"{100 * share:.1f} % of processor time taken by the host"
-        yield Finding(Level.WARNING if stolen else Level.OK, "steal", text, step)
+        step = "wait until the disks are idle, or expect wider intervals"
+        yield _unless("disk load", text, step, busy=waiting > _WAITING_SHARE_MAX)
+    text = f"{100 * stolen:.1f} % of processor time taken by the host"
+    step = "use a machine that is not shared, or more pairs"
+    yield _unless("steal", text, step, busy=stolen > _STEAL_SHARE_MAX)
+
+
+def _unless(subject: str, text: str, next_step: str, *, busy: bool) -> Finding:
+    """A finding that is fine unless `busy`."""
+    if busy:
+        return Finding(Level.WARNING, subject, text, next_step)
+    return Finding(Level.OK, subject, text)
 
 
 def clock_finding(root: Path = ROOT) -> Finding:
     """What time is read from."""
-    clock = cpu.clock_source(root)
+    clock = host.clock_source(root)
     if clock is None:
         return Finding(Level.NOTE, "clock", "source not visible here")
     if clock in _SLOW_CLOCKS:

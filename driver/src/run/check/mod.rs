@@ -2,12 +2,15 @@
 //! own terms; these checks hold for whoever speaks the protocol.
 
 use std::fmt::Display;
+use std::fs::File;
 use std::path::Path;
 
 use crate::protocol::{
-    ErrorReply, Operation, Outcome, Phase, PhaseKind, Rate, RunRequest, Workload, PROTOCOL_VERSION,
+    ErrorReply, Operation, Outcome, Phase, PhaseKind, Rate, Replay, RunRequest, Workload,
+    PROTOCOL_VERSION,
 };
 use crate::random::Version;
+use crate::trace::TraceReader;
 
 use super::failure::Failure;
 
@@ -96,7 +99,7 @@ fn phase(index: usize, phase: &Phase) -> Checked {
     let name = *given.get(1).unwrap_or(&"operation");
     require(given.len() == 1, &field(name), found, allowed)?;
     if let Some(replay) = &phase.replay {
-        return super::replay::check(index, phase, replay);
+        return self::replay(index, phase, replay);
     }
     size(phase, &field)?;
     if let Some(each) = &phase.mix {
@@ -124,6 +127,41 @@ fn phase(index: usize, phase: &Phase) -> Checked {
         require(alone, &field("rate"), "rate_ops_s too", "one of the two")?;
         self::rate(rate, &field("rate"))
     })
+}
+
+/// What a phase that replays a trace must satisfy. It needs no size: the trace has one.
+fn replay(index: usize, phase: &Phase, replay: &Replay) -> Checked {
+    let field = |name: &str| format!("workload.phases[{index}].{name}");
+    let alone = "none in a phase that replays a trace";
+    let others = [
+        ("operation", phase.operation.is_none()),
+        ("mix", phase.mix.is_none()),
+        ("rate_ops_s", phase.rate_ops_s.is_none()),
+        ("rate", phase.rate.is_none()),
+        ("companions", phase.companions.is_empty()),
+    ];
+    for (name, absent) in others {
+        require(absent, &field(name), "one", alone)?;
+    }
+    let threads = format!("1 to {}", Version::THREADS_MAX);
+    let sensible = (1..=Version::THREADS_MAX).contains(&phase.threads);
+    require(sensible, &field("threads"), phase.threads, &threads)?;
+    let numbers = [
+        ("replay.speed", replay.speed),
+        ("duration_s", phase.duration_s),
+    ];
+    for (name, value) in numbers {
+        let value = value.unwrap_or(1.0);
+        let sensible = value.is_finite() && value > 0.0;
+        require(sensible, &field(name), value, "a number above 0")?;
+    }
+    let field = field("replay.path");
+    let file = File::open(&replay.path)
+        .map_err(|error| Failure::system(&field, &replay.path, &error, Outcome::Invalid))?;
+    // What is no trace is refused now, and not after an hour of loading.
+    TraceReader::new(file)
+        .map_err(|error| Failure::unreadable_trace(&field, &replay.path, &error))?;
+    Ok(())
 }
 
 /// Companions must have names of their own and something to do for as long as the phase lasts.

@@ -1,29 +1,6 @@
-//! Did an option take? The requested text against the one that the engine wrote.
+//! Values of options as text: what RocksDB takes for a number, and which texts mean the same to it.
 
 use super::nested;
-use super::options_file::OptionsFile;
-use crate::engine::{OptionNotTaken, Options};
-
-/// A request that leaves the choice to the engine, which then tells what it chose.
-const ENGINES_CHOICE: (&str, &str) = ("block_based_table_factory.block_cache.num_shard_bits", "-1");
-
-/// The requested options whose effective value is another, or is not known.
-pub fn not_taken(requested: &Options, written: Option<&OptionsFile>) -> Vec<OptionNotTaken> {
-    requested
-        .iter()
-        .filter_map(|(name, text)| {
-            let effective = written.and_then(|file| file.value(name));
-            let taken = effective.as_deref().is_some_and(|found| {
-                same(text, found) || (name.as_str(), text.as_str()) == ENGINES_CHOICE
-            });
-            (!taken).then(|| OptionNotTaken {
-                name: name.clone(),
-                requested: text.clone(),
-                effective: effective.filter(|found| comparable(text, found)),
-            })
-        })
-        .collect()
-}
 
 /// Whether `text` begins as a number and is none. RocksDB stops reading at the first character that
 /// is no digit: `12GG` is 12 GiB to it, and `4XB` is 4.
@@ -75,17 +52,6 @@ pub fn same(requested: &str, effective: &str) -> bool {
         return requested.equals(effective);
     }
     same_object(requested, effective)
-}
-
-/// Whether a difference of the two texts is a difference of values. A nested value that contains
-/// what the file does not list cannot be told; everything else that is listed can.
-fn comparable(requested: &str, effective: &str) -> bool {
-    let (Some(parts), Some(found)) = (nested::split(requested), nested::split(effective)) else {
-        return true;
-    };
-    parts
-        .iter()
-        .all(|(name, _)| found.iter().any(|(known, _)| known == name))
 }
 
 fn truth(text: &str) -> Option<bool> {
@@ -292,37 +258,6 @@ mod tests {
         ] {
             assert!(!same(requested, effective), "{requested} {effective}");
         }
-    }
-
-    #[test]
-    fn only_what_did_not_take_is_reported() {
-        let written = OptionsFile::parse(
-            "[DBOptions]\nmax_open_files=20\n[CFOptions \"default\"]\nwrite_buffer_size=4194304\n\
-             [TableOptions/BlockBasedTable \"default\"]\nblock_size=4096\n",
-        );
-        let requested = [
-            ("max_open_files", "5"),
-            ("write_buffer_size", "4M"),
-            ("block_based_table_factory.block_cache", "8M"),
-            (
-                "block_based_table_factory",
-                "{block_size=4K;block_cache=8M}",
-            ),
-        ]
-        .map(|(name, text)| (name.to_owned(), text.to_owned()));
-        let found = not_taken(&Options::from(requested), Some(&written));
-        let found: Vec<_> = found
-            .iter()
-            .map(|option| (option.name.as_str(), option.effective.as_deref()))
-            .collect();
-        assert_eq!(
-            found,
-            [
-                ("block_based_table_factory", None),
-                ("block_based_table_factory.block_cache", None),
-                ("max_open_files", Some("20")),
-            ]
-        );
     }
 
     proptest! {

@@ -1,4 +1,4 @@
-"""The unit cube: points are trials and trials are points, whatever a space can hold."""
+"""The unit unit_space: points are trials and trials are points, whatever a space can hold."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from search_parts import RICH, SPACES, choice, number, space_of, when
 
-from lsmtune.search.cube import INACTIVE, Cube, make_column, make_cube
-from lsmtune.search.history import neighbours, ranked
+from lsmtune.search.model_based import neighbours, ranked
+from lsmtune.search.unit_space import INACTIVE, UnitSpace, make_dimension, make_unit_space
 from lsmtune.space.prior import Prior
 from lsmtune.space.space import Space
 
@@ -24,44 +24,44 @@ DEEP = space_of(
     number("rest", 1, 9, conditions=when("share", 0.3) + when("pinned", True)),
 )
 ALL_SPACES = {**SPACES, "deep": DEEP}
-CUBES = {name: make_cube(space) for name, space in ALL_SPACES.items()}
+UNIT_SPACES = {name: make_unit_space(space) for name, space in ALL_SPACES.items()}
 seeds = st.integers(0, 2**32 - 1)
 
 
-def drawn(cube: Cube, seed: int, count: int = 40) -> np.ndarray:
-    return cube.draw(np.random.default_rng(seed), count)
+def drawn(unit_space: UnitSpace, seed: int, count: int = 40) -> np.ndarray:
+    return unit_space.sample(np.random.default_rng(seed), count)
 
 
-@pytest.mark.parametrize("name", CUBES)
+@pytest.mark.parametrize("name", UNIT_SPACES)
 @settings(max_examples=20, deadline=None)
 @given(seed=seeds)
 def test_a_point_and_its_trial_say_the_same(name: str, seed: int) -> None:
-    cube, space = CUBES[name], ALL_SPACES[name]
-    for point in drawn(cube, seed):
-        params = cube.decode(point)
+    unit_space, space = UNIT_SPACES[name], ALL_SPACES[name]
+    for point in drawn(unit_space, seed):
+        params = unit_space.decode(point)
         trial = optuna.trial.FixedTrial(params)
         assert space.contains(space.suggest(trial))
-        # Exactly what the cube holds to be active was asked for.
+        # Exactly what the unit_space holds to be active was asked for.
         assert trial.params == params
-        np.testing.assert_array_equal(cube.encode([params])[0], point)
+        np.testing.assert_array_equal(unit_space.encode([params])[0], point)
 
 
-@pytest.mark.parametrize("name", CUBES)
+@pytest.mark.parametrize("name", UNIT_SPACES)
 @settings(max_examples=10, deadline=None)
 @given(seed=seeds)
 def test_completing_a_point_again_changes_nothing(name: str, seed: int) -> None:
-    cube = CUBES[name]
-    points = drawn(cube, seed)
-    np.testing.assert_array_equal(cube.complete(np.nan_to_num(points, nan=0.5)), points)
+    unit_space = UNIT_SPACES[name]
+    points = drawn(unit_space, seed)
+    np.testing.assert_array_equal(unit_space.complete(np.nan_to_num(points, nan=0.5)), points)
 
 
 def test_what_optuna_draws_is_encoded_and_decoded() -> None:
-    cube = CUBES["rich"]
+    unit_space = UNIT_SPACES["rich"]
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=1))
     for _ in range(60):
         trial = study.ask()
         values = RICH.suggest(trial)
-        back = cube.decode(cube.encode([trial.params])[0])
+        back = unit_space.decode(unit_space.encode([trial.params])[0])
         again = RICH.suggest(optuna.trial.FixedTrial(back))
         assert again.keys() == values.keys()
         for name, value in values.items():
@@ -71,8 +71,11 @@ def test_what_optuna_draws_is_encoded_and_decoded() -> None:
 
 
 def test_draws_have_the_weights_of_special_values_and_the_prior() -> None:
-    cube = CUBES["deep"]
-    values = [DEEP.suggest(optuna.trial.FixedTrial(cube.decode(p))) for p in drawn(cube, 0, 4000)]
+    unit_space = UNIT_SPACES["deep"]
+    values = [
+        DEEP.suggest(optuna.trial.FixedTrial(unit_space.decode(p)))
+        for p in drawn(unit_space, 0, 4000)
+    ]
     share = sum(v["level"] == 32767 for v in values) / len(values)
     assert abs(share - 0.3) < 4 * (0.3 * 0.7 / 4000) ** 0.5
     threads = np.array([v["threads"] for v in values])
@@ -82,7 +85,7 @@ def test_draws_have_the_weights_of_special_values_and_the_prior() -> None:
 
 def test_a_float_with_a_step_never_passes_its_bound() -> None:
     distribution = optuna.distributions.FloatDistribution(0.1, 0.3, step=0.1)
-    column = make_column("x", distribution)
+    column = make_dimension("x", distribution)
     values = column.scale.from_unit(np.array([0.0, 0.5, 1.0]))
     assert values.max() <= 0.3
     assert [round(float(v), 6) for v in values] == [0.1, 0.2, 0.3]
@@ -92,53 +95,53 @@ def test_trees_tell_inactive_by_one_split_and_distances_ignore_it() -> None:
     space = space_of(
         choice("style", "a", "b", "c"), number("x", 0, 10, conditions=when("style", "a"))
     )
-    cube = make_cube(space)
-    points = cube.encode([{"style": "a", "x": 4}, {"style": "b"}, {"style": "c"}])
-    x = cube.position["x"]
-    trees = cube.tree_features(points)
+    unit_space = make_unit_space(space)
+    points = unit_space.encode([{"style": "a", "x": 4}, {"style": "b"}, {"style": "c"}])
+    x = unit_space.position["x"]
+    trees = unit_space.tree_features(points)
     assert trees[1:, x].tolist() == [INACTIVE, INACTIVE]
     assert trees[0, x] >= 0
-    rows = cube.distance_features(points)
+    rows = unit_space.distance_features(points)
     assert rows.shape == (3, 4)
     # Any two choices are at distance 1, and the middle stands for an inactive number.
     assert np.linalg.norm(rows[1] - rows[2]) == pytest.approx(1.0)
 
 
 def test_a_thousand_trials_of_thirty_variables_are_encoded_in_milliseconds() -> None:
-    cube = make_cube(space_of(*(number(f"n{i}", 1, 1000, log=True) for i in range(30))))
-    rows = [cube.decode(point) for point in drawn(cube, 0, 1000)]
-    assert cube.encode(rows).shape == (1000, 30)
+    unit_space = make_unit_space(space_of(*(number(f"n{i}", 1, 1000, log=True) for i in range(30))))
+    rows = [unit_space.decode(point) for point in drawn(unit_space, 0, 1000)]
+    assert unit_space.encode(rows).shape == (1000, 30)
 
 
-@pytest.mark.parametrize("name", CUBES)
+@pytest.mark.parametrize("name", UNIT_SPACES)
 def test_neighbours_are_points_of_the_space_and_mostly_near(name: str) -> None:
-    cube = CUBES[name]
-    start = drawn(cube, 3, 5)
-    near = neighbours(cube, np.random.default_rng(0), start, 40)
-    assert near.shape == (200, cube.dimensions)
-    np.testing.assert_array_equal(cube.complete(np.nan_to_num(near, nan=0.5)), near)
+    unit_space = UNIT_SPACES[name]
+    start = drawn(unit_space, 3, 5)
+    near = neighbours(unit_space, np.random.default_rng(0), start, 40)
+    assert near.shape == (200, unit_space.dimension_count)
+    np.testing.assert_array_equal(unit_space.complete(np.nan_to_num(near, nan=0.5)), near)
     moved = (near != np.repeat(start, 40, axis=0)) & ~np.isnan(near)
     assert 0.5 < moved.sum(axis=1).mean() < 4
 
 
 def test_a_small_step_still_leaves_a_wide_cell() -> None:
-    cube = make_cube(space_of(number("n", 0, 3), number("m", 0, 3)))
-    start = cube.encode([{"n": 1, "m": 1}])
-    near = neighbours(cube, np.random.default_rng(0), start, 400)
+    unit_space = make_unit_space(space_of(number("n", 0, 3), number("m", 0, 3)))
+    start = unit_space.encode([{"n": 1, "m": 1}])
+    near = neighbours(unit_space, np.random.default_rng(0), start, 400)
     assert (near != start).any(axis=1).mean() > 0.5
 
 
 def test_ranked_finds_the_best_point_and_leaves_out_what_is_known() -> None:
     space: Space = space_of(number("a", 0, 30), number("b", 0, 30), choice("c", "x", "y"))
-    cube = make_cube(space)
-    best = cube.encode([{"a": 7, "b": 23, "c": "y"}])[0]
+    unit_space = make_unit_space(space)
+    best = unit_space.encode([{"a": 7, "b": 23, "c": "y"}])[0]
 
     def search(known: set[bytes]) -> np.ndarray:
         return ranked(
-            cube,
+            unit_space,
             np.random.default_rng(0),
             lambda points: -np.abs(points - best).sum(axis=1),
-            cube.draw(np.random.default_rng(1), 3),
+            unit_space.sample(np.random.default_rng(1), 3),
             known,
             drawn=50,
             near=100,

@@ -1,4 +1,4 @@
-"""A Draw: one configuration in the making, variable by variable."""
+"""A Suggestion: one configuration, suggested variable by variable as Optuna's trials do."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lsmtune.space.space import Space
 Ask = Callable[[str, BaseDistribution], Any]
 
 
-class Asker:
+class AskingTrial:
     """Stands where a space expects a trial: asks for each variable once, and keeps the answers.
 
     `params` and `distributions` are the variables asked for so far, in that order.
@@ -32,22 +32,19 @@ class Asker:
         """Itself: spaces call no more of a trial than the three methods below."""
         return cast(BaseTrial, self)
 
-    def suggest_float(self, name: str, low: float, high: float, **_: object) -> float:
+    def suggest_float(self, name: str, *_: object, **__: object) -> float:
         """See `optuna.trial.BaseTrial`."""
-        del low, high
-        return float(self._take(name))
+        return float(self._suggest(name))
 
-    def suggest_int(self, name: str, low: int, high: int, **_: object) -> int:
+    def suggest_int(self, name: str, *_: object, **__: object) -> int:
         """See `optuna.trial.BaseTrial`."""
-        del low, high
-        return int(self._take(name))
+        return int(self._suggest(name))
 
-    def suggest_categorical(self, name: str, choices: object) -> Any:
+    def suggest_categorical(self, name: str, *_: object) -> Any:
         """See `optuna.trial.BaseTrial`."""
-        del choices
-        return self._take(name)
+        return self._suggest(name)
 
-    def _take(self, name: str) -> Any:
+    def _suggest(self, name: str) -> Any:
         if name not in self.params:
             distribution = self._known[name]
             # There and back: numpy's types become Python's, an equal choice becomes the space's.
@@ -58,7 +55,7 @@ class Asker:
 
 
 @dataclass(frozen=True)
-class Draw:
+class Suggestion:
     """What a configuration consists of: Optuna's variables, and the options they stand for.
 
     Only what is active is in it, in the space's order of evaluation.
@@ -69,16 +66,18 @@ class Draw:
     values: Mapping[str, OptionValue]
 
 
-def make_draw(space: Space, known: Mapping[str, BaseDistribution], ask: Ask) -> Draw:
-    """A Draw for which `ask` is called once per active variable.
+def suggest(space: Space, known: Mapping[str, BaseDistribution], ask: Ask) -> Suggestion:
+    """The Suggestion for which `ask` is called once per active variable.
 
     `known` is `space.distributions()`, which takes time to make.
     """
-    asker = Asker(known, ask)
-    values = space.suggest(asker.as_trial())
-    return Draw(asker.params, asker.distributions, values)
+    trial = AskingTrial(known, ask)
+    values = space.suggest(trial.as_trial())
+    return Suggestion(trial.params, trial.distributions, values)
 
 
-def draw_of(space: Space, known: Mapping[str, BaseDistribution], params: Mapping[str, Any]) -> Draw:
-    """The Draw that takes every variable from `params`; `KeyError` for one that is missing."""
-    return make_draw(space, known, lambda name, _: params[name])
+def suggestion_of(
+    space: Space, known: Mapping[str, BaseDistribution], params: Mapping[str, Any]
+) -> Suggestion:
+    """The Suggestion that takes every variable from `params`; `KeyError` for one not there."""
+    return suggest(space, known, lambda name, _: params[name])

@@ -1,4 +1,9 @@
-"""A whole study file from what was imported and what the flags say."""
+"""A whole study file from what was imported and what the flags of `lsmtune import` say.
+
+A study needs a baseline to compare with. A program of the user's has no defaults of its own, so
+its baseline is what the file says, where the space holds it; the rest is the middle of each range,
+and the first choice.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +12,6 @@ import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
@@ -20,50 +24,45 @@ from optuna.distributions import (
 from optuna.trial import FixedTrial
 from pydantic import ValidationError
 
-from lsmtune.cli.flags import (
-    WORKLOAD_FLAG,
-    assignments,
-    workload_of,
-)
+from lsmtune.engines.importers import chosen_format
 from lsmtune.engines.importers.base import (
     ENGINE_FLAG,
     Imported,
     ImportedConfig,
     ImportedStudy,
+    ImportRequest,
+    read_text,
 )
 from lsmtune.engines.importers.names import find_option
 from lsmtune.engines.importers.nni_config import METRIC
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.ready import ready_space
+from lsmtune.engines.safety import flattened, unsafe_option
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.model.fields import space_parts
 from lsmtune.model.files import parse_document
 from lsmtune.space.parameter import Parameter
-from lsmtune.space.space import Space, make_space
+from lsmtune.space.space import make_space
+from lsmtune.study.build import parse_spec
 from lsmtune.study.build_space import space_parameters
 from lsmtune.study.models import SpaceModel
-from lsmtune.study.safety import flattened, unsafe_option
-from lsmtune.study.template import render_study
+from lsmtune.study.template import render_options, render_study
+from lsmtune.workloads.choice import WORKLOAD_FLAG, assignments, workload_of
 
 DEFAULT_WORKLOAD = "fillrandom"
 DEFAULT_TRIALS = 100
 
 
-class Role(Enum):
-    """What an option file is to a study."""
-
-    BASELINE = "baseline"
-    OPTIONS = "options"
-    START = "start"
-    STUDY = "study"
-
-
 @dataclass(frozen=True)
 class Wanted:
-    """What the flags say."""
+    """What the flags say. `role` is what an option file is to the study.
 
-    role: Role | None = None
+    That is `baseline`, `options` (the fixed base) or `start`; `study` stands for baseline, and
+    None for no study unless one of the files is a space.
+    """
+
+    role: str | None = None
     engine: str | None = None
     command: str | None = None
     workload: str | None = None
@@ -92,58 +91,69 @@ class _Draft:
         return list(space)
 
 
-Study = tuple[dict[str, Any], dict[str, str], tuple[str, ...]]
+def import_files(
+    files: Sequence[Path],
+    format_name: str | None,
+    wanted: Wanted,
+    output: Path,
+    *,
+    keep_defaults: bool = False,
+) -> tuple[dict[str, Any], str]:
+    """What `lsmtune import --json` prints, and the text of the study file or of the options.
 
+    Args:
+        files: What to import.
+        format_name: The format of all files; found out of each when None.
+        wanted: What the flags say.
+        output: Where the study file will be: the paths in it are relative to that.
+        keep_defaults: Keep options that have the engine's default value anyway.
 
-def _without_repeats(
-    studies: Sequence[tuple[Path, ImportedStudy]],
-) -> list[tuple[Path, ImportedStudy]]:
-    """`studies` without a space beside the file that names it and says more."""
-    fullest = sorted(studies, key=lambda study: len(study[1].study), reverse=True)
-    found: list[tuple[Path, ImportedStudy]] = []
-    for path, what in fullest:
-        if all(what.study.get("space") != other.study.get("space") for _, other in found):
-            found.append((path, what))
-    return found
-
-
-def make_study(
-    files: Sequence[Path], imported: Sequence[Imported], wanted: Wanted, engine: str | None
-) -> Study:
-    """The fields of a study file, comments on them, and notes: those of the files and our own.
-
-    Raises InputError for two spaces or two baselines, and for a role without an option file.
+    Raises:
+        InputError: A file that cannot be read, or a study that would not load.
     """
-    named = list(zip(files, imported, strict=True))
-    studies = _without_repeats(
-        [(path, what) for path, what in named if isinstance(what, ImportedStudy)]
+
+    def read(engine: str | None) -> list[Imported]:
+        formats.clear()
+        imported = []
+        for path in files:
+            text = read_text(path)
+            format_ = chosen_format(text, path, format_name)
+            formats.append({"file": str(path), "format": format_.name})
+            imported.append(format_.read(ImportRequest(text, path, engine, keep_defaults)))
+        return imported
+
+    formats: list[dict[str, str]] = []
+    imported = read(wanted.engine)
+    configs = [what for what in imported if isinstance(what, ImportedConfig)]
+    if wanted.role is None and len(configs) == len(imported):
+        if len(configs) > 1:
+            allowed = "one option file, or --as start for several"
+            raise InputError(str(files[1]), why="a second option file", allowed=allowed)
+        (config,) = configs
+        document = {
+            "files": formats,
+            "engine": config.engine,
+            "version": config.version,
+            "options": dict(config.options),
+            "notes": list(config.notes),
+        }
+        return document, render_options(config.options, config.engine)
+    engine = _engine_of(files, imported, wanted)
+    if engine != wanted.engine:  # now that it is known, the names of a space can be read
+        imported = read(engine)
+    study, comments, notes = _make_study(files, imported, wanted, engine)
+    text = render_study(
+        study, comments, tuple(f"Imported by lsmtune from {path}" for path in files)
     )
-    configs = [(path, what) for path, what in named if isinstance(what, ImportedConfig)]
-    if len(studies) > 1:
-        raise InputError(str(studies[1][0]), why="a second space", allowed="one of them")
-    if wanted.role not in (None, Role.STUDY) and not configs:
-        raise InputError("--as", found=wanted.role.value, why="none of the files is an option file")
-    notes = [note for what in imported for note in what.notes]
-    fields = dict(studies[0][1].study) if studies else {}
-    name = re.sub(r"[^A-Za-z0-9 ._-]|^[^A-Za-z0-9]+", "", files[0].stem)[:100] or "imported"
-    draft = _Draft({"version": 1, "name": name, **fields}, notes, wanted)
-    _set_engine(draft, engine)
-    if not studies:
-        draft.raw["space"] = f"{draft.engine}-basic"
-        notes.append(f"space: no file has one: the ready space {draft.engine}-basic")
-    _add_workload(draft)
-    _add_budget(draft)
-    for path, config in configs:
-        _add_config(draft, path, config)
-    if "runner" in draft.raw:
-        _add_program_baseline(draft)
-    if wanted.seed:
-        draft.raw["seed"] = wanted.seed
-    _allow_unsafe(draft)
-    return draft.raw, dict(studies[0][1].comments) if studies else {}, tuple(notes)
+    try:
+        parse_spec(text, output)
+    except InputError as error:  # it is one of the file that was imported
+        names = ", ".join(map(str, files))
+        raise InputError(names, why=f"makes no study that loads: {error}") from None
+    return {"files": formats, "study": study, "notes": list(notes)}, text
 
 
-def engine_of(files: Sequence[Path], imported: Sequence[Imported], wanted: Wanted) -> str | None:
+def _engine_of(files: Sequence[Path], imported: Sequence[Imported], wanted: Wanted) -> str | None:
     """The engine that the flags or the files say, or that has all names of the space.
 
     None for a program of the user's. Raises InputError for two engines, and when none is known.
@@ -171,6 +181,53 @@ def engine_of(files: Sequence[Path], imported: Sequence[Imported], wanted: Wante
     raise InputError(str(files[0]), ENGINE_FLAG, why=why, allowed=allowed)
 
 
+def _make_study(
+    files: Sequence[Path], imported: Sequence[Imported], wanted: Wanted, engine: str | None
+) -> tuple[dict[str, Any], dict[str, str], tuple[str, ...]]:
+    """The fields of a study file, comments on them, and notes: those of the files and our own.
+
+    Raises InputError for two spaces or two baselines, and for a role without an option file.
+    """
+    named = list(zip(files, imported, strict=True))
+    studies = _without_repeats(
+        [(path, what) for path, what in named if isinstance(what, ImportedStudy)]
+    )
+    configs = [(path, what) for path, what in named if isinstance(what, ImportedConfig)]
+    if len(studies) > 1:
+        raise InputError(str(studies[1][0]), why="a second space", allowed="one of them")
+    if wanted.role not in (None, "study") and not configs:
+        raise InputError("--as", found=wanted.role, why="none of the files is an option file")
+    notes = [note for what in imported for note in what.notes]
+    fields = dict(studies[0][1].study) if studies else {}
+    name = re.sub(r"[^A-Za-z0-9 ._-]|^[^A-Za-z0-9]+", "", files[0].stem)[:100] or "imported"
+    draft = _Draft({"version": 1, "name": name, **fields}, notes, wanted)
+    _set_engine(draft, engine)
+    if not studies:
+        draft.raw["space"] = f"{draft.engine}-basic"
+        notes.append(f"space: no file has one: the ready space {draft.engine}-basic")
+    _add_workload(draft)
+    _add_budget(draft)
+    for path, config in configs:
+        _add_config(draft, path, config)
+    if "runner" in draft.raw:
+        _add_program_baseline(draft)
+    if wanted.seed:
+        draft.raw["seed"] = wanted.seed
+    _allow_unsafe(draft)
+    return draft.raw, dict(studies[0][1].comments) if studies else {}, tuple(notes)
+
+
+def _without_repeats(
+    studies: Sequence[tuple[Path, ImportedStudy]],
+) -> list[tuple[Path, ImportedStudy]]:
+    """`studies` without a space beside the file that names it and says more."""
+    kept: list[tuple[Path, ImportedStudy]] = []
+    for path, what in sorted(studies, key=lambda study: len(study[1].study), reverse=True):
+        if all(what.study.get("space") != other.study.get("space") for _, other in kept):
+            kept.append((path, what))
+    return kept
+
+
 def _set_engine(draft: _Draft, engine: str | None) -> None:
     """Sets `engine`, or `runner` and its objective for a program."""
     wanted = draft.wanted
@@ -179,21 +236,18 @@ def _set_engine(draft: _Draft, engine: str | None) -> None:
         if wanted.engine is None:
             draft.notes.append(f"engine: {engine}, to which the options belong")
     elif wanted.command is not None:
-        draft.raw["runner"] = {"command": _words(wanted.command)}
+        try:
+            words = shlex.split(wanted.command)
+        except ValueError as error:
+            raise InputError("--command", found=wanted.command, why=str(error).lower()) from None
+        if not words:
+            allowed = "a program and its arguments"
+            raise InputError("--command", found=wanted.command, allowed=allowed)
+        draft.raw["runner"] = {"command": words}
         if "objective" not in draft.raw:
             draft.raw["objective"] = {"metric": METRIC, "direction": "maximize"}
             text = f"objective: no file says it: maximize what the program reports as {METRIC}"
             draft.notes.append(text)
-
-
-def _words(command: str) -> list[str]:
-    try:
-        words = shlex.split(command)
-    except ValueError as error:
-        raise InputError("--command", found=command, why=str(error).lower()) from None
-    if not words:
-        raise InputError("--command", found=command, allowed="a program and its arguments")
-    return words
 
 
 def _add_workload(draft: _Draft) -> None:
@@ -223,7 +277,7 @@ def _add_budget(draft: _Draft) -> None:
 
 def _add_program_baseline(draft: _Draft) -> None:
     stated = "baseline" in draft.raw
-    values, replaced = program_baseline(draft.raw)
+    values, replaced = _program_baseline(draft.raw)
     draft.raw["baseline"] = values
     draft.notes += [f"baseline: {name}: {why}" for name, why in replaced.items()]
     if not stated:
@@ -233,9 +287,8 @@ def _add_program_baseline(draft: _Draft) -> None:
 
 def _add_config(draft: _Draft, path: Path, config: ImportedConfig) -> None:
     """Puts the options of a file where its role wants them."""
-    role = draft.wanted.role or Role.BASELINE
     options = _without_overlap(draft, path, config.options)
-    if role is Role.START:
+    if draft.wanted.role == "start":
         inside = {n: v for n, v in options.items() if n in draft.searched()}
         for name in options.keys() - inside.keys():
             draft.notes.append(f"{path}: {name}: left out: the space does not search it")
@@ -244,7 +297,7 @@ def _add_config(draft: _Draft, path: Path, config: ImportedConfig) -> None:
     if "baseline" in draft.raw:
         why = "a second baseline"
         raise InputError(str(path), why=why, allowed="one of them, or --as start")
-    if role is Role.OPTIONS:
+    if draft.wanted.role == "options":
         fixed = {n: v for n, v in options.items() if not _overlaps(n, draft.searched())}
         options = {name: value for name, value in options.items() if name not in fixed}
         draft.raw["options"] = draft.raw.get("options", {}) | fixed
@@ -279,7 +332,7 @@ def _allow_unsafe(draft: _Draft) -> None:
     texts = [f"{k}={v}" for k, v in workload.items() if k != "name"]
     durability = workload_of(workload["name"], texts).durability
     allowed = []
-    for name, values in _values(draft.raw).items():
+    for name, values in _possible_values(draft.raw).items():
         unsafe = unsafe_option(str(draft.engine), name, durability)
         if unsafe is not None and unsafe.unsafe_values(values):
             allowed.append(name)
@@ -289,24 +342,23 @@ def _allow_unsafe(draft: _Draft) -> None:
         draft.raw["allow_unsafe"] = allowed
 
 
-def _values(raw: Mapping[str, Any]) -> dict[str, list[OptionValue]]:
+def _possible_values(raw: Mapping[str, Any]) -> dict[str, list[OptionValue]]:
     """Every value that the study may give each option, as far as a value can be unsafe."""
-    found: dict[str, list[OptionValue]] = {}
+    values: dict[str, list[OptionValue]] = {}
     mappings = [raw.get("options", {}), raw.get("baseline", {}), *raw.get("start", [])]
     for mapping in mappings:
         for name, value in flattened(mapping) if isinstance(mapping, Mapping) else ():
-            found.setdefault(name, []).append(value)
+            values.setdefault(name, []).append(value)
     for name, parameter in raw["space"].items() if isinstance(raw["space"], Mapping) else ():
-        values = list(parameter.get("choices", []))
-        values += [special["value"] for special in parameter.get("special", [])]
-        values += [
-            n for n in (0, 1) if "low" in parameter and parameter["low"] <= n <= parameter["high"]
-        ]
-        found.setdefault(name, []).extend(values)
-    return found
+        searched = values.setdefault(name, [])
+        searched += parameter.get("choices", [])
+        searched += [special["value"] for special in parameter.get("special", [])]
+        if "low" in parameter:
+            searched += [n for n in (0, 1) if parameter["low"] <= n <= parameter["high"]]
+    return values
 
 
-def program_baseline(raw: Mapping[str, Any]) -> tuple[dict[str, OptionValue], dict[str, str]]:
+def _program_baseline(raw: Mapping[str, Any]) -> tuple[dict[str, OptionValue], dict[str, str]]:
     """A point of the space of the study `raw`, and by parameter why a stated value is not in it.
 
     A space that cannot be read gives no more than was stated: the study will not load, and says
@@ -316,7 +368,9 @@ def program_baseline(raw: Mapping[str, Any]) -> tuple[dict[str, OptionValue], di
     values: dict[str, OptionValue] = {}
     replaced: dict[str, str] = {}
     try:
-        space = _space_of(raw)
+        document = parse_document(render_study({"space": raw["space"]}), "study.yaml")
+        model = SpaceModel.model_validate(space_parts(document.data["space"]))
+        space = make_space(space_parameters(model, [], {}, document), document.source)
     except ValidationError:
         return dict(stated), {}
     for parameter in space.evaluation_order:
@@ -330,12 +384,6 @@ def program_baseline(raw: Mapping[str, Any]) -> tuple[dict[str, OptionValue], di
             value = taken
         values[parameter.name] = value
     return values, replaced
-
-
-def _space_of(raw: Mapping[str, Any]) -> Space:
-    document = parse_document(render_study({"space": raw["space"]}), "study.yaml")
-    model = SpaceModel.model_validate(space_parts(document.data["space"]))
-    return make_space(space_parameters(model, [], {}, document), document.source)
 
 
 def _nearest(parameter: Parameter, value: OptionValue | None) -> OptionValue:

@@ -5,10 +5,10 @@ from pathlib import Path
 import pytest
 
 from lsmtune.engines.ready import READY_SPACES
+from lsmtune.engines.safety import UNSAFE_OPTIONS, UnsafeOption, flattened, unsafe_option
 from lsmtune.errors import InputError
 from lsmtune.model.workload import Durability
 from lsmtune.study.build import parse_spec
-from lsmtune.study.safety import UNSAFE_OPTIONS, UnsafeOption, flattened, unsafe_option
 from lsmtune.study.spec import Spec
 
 

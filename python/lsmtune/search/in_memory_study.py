@@ -1,10 +1,10 @@
-"""The study in memory that samplers and pruners look at, rebuilt from the stored trials."""
+"""The Optuna study in memory that samplers and pruners look at, rebuilt from the stored trials."""
 
 from __future__ import annotations
 
 import copy
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,7 +12,7 @@ import optuna
 from optuna.distributions import BaseDistribution
 from optuna.pruners import BasePruner
 from optuna.samplers import BaseSampler
-from optuna.storages import InMemoryStorage
+from optuna.storages import BaseStorage, InMemoryStorage
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
@@ -36,7 +36,7 @@ class ValueNoise:
 
 @dataclass(frozen=True)
 class TrialJudgement:
-    """How a trial ended, by all that is known now; see `Mirror.judge`."""
+    """How a trial ended, by all that is known now; see `InMemoryStudy.rejudge`."""
 
     state: TrialState
     values: tuple[float, ...] | None = None
@@ -64,35 +64,7 @@ def with_violations(
     return kept | {f"{CONSTRAINT_PREFIX}{text}": value for text, value in violations.items()}
 
 
-class _Storage(InMemoryStorage):
-    def set_trial_system_attr(self, trial_id: int, key: str, value: Any) -> None:
-        """As Optuna's, without TPE's notes on values that it has drawn and not yet used.
-
-        They are for other processes; here every trial has its parameters when the next is asked.
-        """
-        if not key.startswith(_RELATIVE_PARAMS):
-            super().set_trial_system_attr(trial_id, key, value)
-
-    def forget_notes(self, study_id: int) -> None:
-        """Remove the system attributes of a study; those of its trials stay."""
-        with self._lock:
-            self._studies[study_id].system_attrs = {}
-
-    def replace_finished(self, study_id: int, trials: Mapping[int, FrozenTrial]) -> None:
-        """Put each of `trials`, by trial id, in the place of the one that has ended.
-
-        Optuna takes finished trials for constants; the objects that were handed out stay as they
-        were, and the best trial is looked for anew.
-        """
-        with self._lock:
-            for trial_id, trial in trials.items():
-                self._set_trial(trial_id, trial)
-            self._studies[study_id].best_trial_id = None
-            for other in self._studies[study_id].trials:
-                self._update_cache(other._trial_id, study_id)
-
-
-class Mirror:
+class InMemoryStudy:
     """The trials of one study, numbered from 0 without gaps."""
 
     def __init__(
@@ -106,7 +78,7 @@ class Mirror:
                 [StudyDirection[direction.name] for direction in directions], _NAME
             )
 
-    def study(self) -> Study:
+    def as_optuna(self) -> Study:
         """The study as it is now. Not to be kept: Optuna's object remembers the trials it saw."""
         return optuna.load_study(
             study_name=_NAME, storage=self._storage, sampler=self._sampler, pruner=self._pruner
@@ -114,15 +86,11 @@ class Mirror:
 
     def add(self) -> int:
         """The number of a new trial: running, without parameters."""
-        return self.trial_of(self._storage.create_new_trial(self._study_id)).number
+        return self._storage.get_trial(self._storage.create_new_trial(self._study_id)).number
 
     def trial(self, number: int) -> FrozenTrial:
         """Trial `number` as it is now; not to be changed."""
-        return self.trial_of(self._id(number))
-
-    def trial_of(self, trial_id: int) -> FrozenTrial:
-        """The trial that Optuna knows as `trial_id`."""
-        return self._storage.get_trial(trial_id)
+        return self._storage.get_trial(self._id(number))
 
     def set_params(
         self, number: int, params: Mapping[str, Any], distributions: Mapping[str, BaseDistribution]
@@ -149,24 +117,23 @@ class Mirror:
 
     def finish(self, number: int, state: TrialState, values: Sequence[float] | None = None) -> None:
         """End a running trial; one that was pruned gets its last reported value, as in Optuna."""
-        floats = _final_values(state, values, self.trial(number).intermediate_values)
-        self._storage.set_trial_state_values(self._id(number), state, floats)
+        final = _final_values(state, values, self.trial(number).intermediate_values)
+        self._storage.set_trial_state_values(self._id(number), state, final)
 
-    def judge(self, judgements: Mapping[int, TrialJudgement]) -> bool:
+    def rejudge(self, judgements: Mapping[int, TrialJudgement]) -> bool:
         """Let finished trials have ended as is known now; whether one of them ended otherwise.
 
         A trial is left the same object where nothing changed. How sure a value is makes no other
         end of it.
         """
-        other, replaced = False, {}
-        for number, now in judgements.items():
-            judged, is_other = _judged(self.trial(number), now)
-            other |= is_other
-            if judged is not None:
-                replaced[self._id(number)] = judged
-        if replaced:
-            self._storage.replace_finished(self._study_id, replaced)
-        return other
+        is_different = False
+        for number, judgement in judgements.items():
+            trial = self.trial(number)
+            rejudged, differs = _rejudged(trial, judgement)
+            is_different |= differs
+            if rejudged is not trial:
+                self._storage.rejudged[number] = rejudged
+        return is_different
 
     def use(self, sampler: BaseSampler) -> None:
         """Let `sampler` be asked from now on, without what others noted of the study.
@@ -174,10 +141,63 @@ class Mirror:
         That is what Optuna's genetic algorithms chose as parents, and choose again.
         """
         self._sampler = sampler
-        self._storage.forget_notes(self._study_id)
+        self._storage.study_attributes.clear()
 
     def _id(self, number: int) -> int:
         return self._storage.get_trial_id_from_study_id_trial_number(self._study_id, number)
+
+
+class _Storage(InMemoryStorage):
+    """Optuna's storage in memory, for one study whose finished trials may be judged anew.
+
+    Optuna takes finished trials for constants: `rejudged` has, by number, what is shown in place
+    of those that it keeps. Whoever got one of these before still has it as it was.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.rejudged: dict[int, FrozenTrial] = {}
+        self.study_attributes: dict[str, Any] = {}
+
+    def get_trial(self, trial_id: int) -> FrozenTrial:
+        """See `BaseStorage`."""
+        trial = super().get_trial(trial_id)
+        return self.rejudged.get(trial.number, trial)
+
+    def get_all_trials(
+        self,
+        study_id: int,
+        deepcopy: bool = True,
+        states: Container[TrialState] | None = None,
+    ) -> list[FrozenTrial]:
+        """See `BaseStorage`."""
+        if not self.rejudged:
+            return super().get_all_trials(study_id, deepcopy, states)
+        kept = super().get_all_trials(study_id, deepcopy=False)
+        trials = [self.rejudged.get(trial.number, trial) for trial in kept]
+        if states is not None:
+            trials = [trial for trial in trials if trial.state in states]
+        return copy.deepcopy(trials) if deepcopy else trials
+
+    def get_best_trial(self, study_id: int) -> FrozenTrial:
+        """See `BaseStorage`, whose own method looks at all trials; the subclass remembers one."""
+        return BaseStorage.get_best_trial(self, study_id)
+
+    def set_study_system_attr(self, study_id: int, key: str, value: Any) -> None:  # noqa: ARG002
+        """See `BaseStorage`."""
+        self.study_attributes[key] = value
+
+    def get_study_system_attrs(self, study_id: int) -> dict[str, Any]:  # noqa: ARG002
+        """See `BaseStorage`."""
+        return self.study_attributes
+
+    def set_trial_system_attr(self, trial_id: int, key: str, value: Any) -> None:
+        """As Optuna's, without TPE's notes on values that it has suggested and not yet used.
+
+        They are for other processes; here every trial has its parameters when the next is asked.
+        """
+        if not key.startswith(_RELATIVE_PARAMS):
+            super().set_trial_system_attr(trial_id, key, value)
 
 
 def _final_values(
@@ -193,18 +213,19 @@ def _final_values(
     return None if values is None else [float(value) for value in values]
 
 
-def _judged(trial: FrozenTrial, now: TrialJudgement) -> tuple[FrozenTrial | None, bool]:
-    """`trial` as it is known `now`, None where that is what it is; and whether its end differs."""
-    attributes = with_violations(without_noise(trial.system_attrs), now.violations)
-    reports = {step: float(value) for step, value in now.reports.items()}
-    values = _final_values(now.state, now.values, reports)
+def _rejudged(trial: FrozenTrial, judgement: TrialJudgement) -> tuple[FrozenTrial, bool]:
+    """`trial` as judged, itself where that changes nothing; and whether it ended otherwise."""
+    attributes = with_violations(without_noise(trial.system_attrs), judgement.violations)
+    reports = {step: float(value) for step, value in judgement.reports.items()}
+    values = _final_values(judgement.state, judgement.values, reports)
     before = (trial.state, trial.values, trial.intermediate_values)
-    other = before != (now.state, values, reports)
-    other |= without_noise(trial.system_attrs) != attributes
-    if not other and noise_of(trial) == now.noise:
-        return None, False
-    judged = copy.copy(trial)
-    judged.state, judged.values = now.state, values
-    judged.intermediate_values = reports
-    judged.system_attrs = attributes if now.noise is None else attributes | {_NOISE: now.noise}
-    return judged, other
+    is_different = before != (judgement.state, values, reports)
+    is_different |= without_noise(trial.system_attrs) != attributes
+    if not is_different and noise_of(trial) == judgement.noise:
+        return trial, False
+    noise = {} if judgement.noise is None else {_NOISE: judgement.noise}
+    rejudged = copy.copy(trial)
+    rejudged.state, rejudged.values = judgement.state, values
+    rejudged.intermediate_values = reports
+    rejudged.system_attrs = attributes | noise
+    return rejudged, is_different

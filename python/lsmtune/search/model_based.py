@@ -1,4 +1,23 @@
-"""A sampler that proposes whole points of a space's cube."""
+"""What samplers with a model share: the history as points and targets, and their candidates.
+
+A trial's target is what a model learns of it, lower is better. Every trial that was judged counts
+(`search.sampler` says what the states mean):
+
+| trial | target |
+|---|---|
+| completed | its value |
+| pruned | the last value it reported, but no better than the median of the completed ones |
+| failed, or breaking a constraint | worse than the worst one, by a tenth of the spread |
+
+A completed trial's value is a mean over its runs, and how sure it is comes with it. A pruned trial
+was stopped because it did worse than others, and a value reported early can look better than any
+final one: hence the bound. Where all values are positive their logarithm is taken: the metrics of
+an engine (throughput, latency, amplification) are compared by ratios, and their noise is a ratio
+too.
+
+Candidates are ranked by a score instead of found by following gradients: half of the options of an
+engine are categorical, stepped or conditional, and a tree has no gradient.
+"""
 
 from __future__ import annotations
 
@@ -15,17 +34,17 @@ from optuna.samplers import BaseSampler
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
-from lsmtune.search.cube import Cube, FloatArray, make_column, make_cube
-from lsmtune.search.mirror import ValueNoise, noise_of
+from lsmtune.search.in_memory_study import ValueNoise, noise_of
 from lsmtune.search.sampler import SamplerContext, generator_of_trial
+from lsmtune.search.unit_space import FloatArray, UnitSpace, make_dimension, make_unit_space
 
 
-class CubeSampler(BaseSampler):
+class UnitSpaceSampler(BaseSampler):
     """Asks `propose` for points, trial by trial; random ones when that has no more."""
 
     def __init__(self, context: SamplerContext) -> None:
-        self.cube: Cube = make_cube(context.space)
-        self.reader = HistoryReader(self.cube)
+        self.unit_space: UnitSpace = make_unit_space(context.space)
+        self.reader = HistoryReader(self.unit_space)
         self.seed = context.seed
         self._number = -1
         self._rng = generator_of_trial(context.seed, 0)
@@ -53,7 +72,7 @@ class CubeSampler(BaseSampler):
         trial: FrozenTrial,  # noqa: ARG002
     ) -> dict[str, BaseDistribution]:
         """Every variable of the space."""
-        return {column.name: column.distribution for column in self.cube.columns}
+        return {d.name: d.distribution for d in self.unit_space.dimensions}
 
     def sample_relative(
         self,
@@ -64,7 +83,7 @@ class CubeSampler(BaseSampler):
         """The active variables of the next proposal for the trial."""
         if trial.number != self._number:
             self.before_trial(study, trial)
-        return self.cube.decode(next(self._proposals))
+        return self.unit_space.decode(next(self._proposals))
 
     def sample_independent(
         self,
@@ -74,32 +93,15 @@ class CubeSampler(BaseSampler):
         param_distribution: BaseDistribution,
     ) -> Any:
         """A random value, for a variable that the proposal did not know to be active."""
-        column = make_column(param_name, param_distribution)
-        return column.external(float(column.scale.from_unit(self._rng.random(1))[0]))
+        return make_dimension(param_name, param_distribution).value_at(self._rng.random())
 
     def _without_end(self, study: Study, trial: FrozenTrial) -> Iterator[FloatArray]:
         yield from self.propose(study, trial, self._rng)
         while True:
-            yield self.cube.draw(self._rng, 1)[0]
+            yield self.unit_space.sample(self._rng, 1)[0]
 
 
-# ----------
-# What a model learns from: the trials of a study as points and targets, lower targets better.
-#
-# Every trial that was judged counts (`search.sampler` says what the states mean):
-#
-# | trial | target |
-# |---|---|
-# | completed | its value |
-# | pruned | the last value it reported, but no better than the median of the completed ones |
-# | failed, or breaking a constraint | worse than the worst one seen, by a tenth of the spread |
-#
-# A completed trial's value is a mean over its runs, and how sure it is comes with it.
-#
-# A pruned trial was stopped because it did worse than others, and a value reported early can look
-# better than any final one: hence the bound. Where all values are positive their logarithm is
-# taken: the metrics of an engine (throughput, latency, amplification) are compared by ratios, and
-# their noise is a ratio too.
+# --- the history
 
 # How much worse than the worst value a failure counts, in units of the spread of values.
 FAILURE_MARGIN = 0.1
@@ -162,8 +164,8 @@ class HistoryReader:
     A judged trial never changes: its entry is kept as long as the study shows the same object.
     """
 
-    def __init__(self, cube: Cube) -> None:
-        self._cube = cube
+    def __init__(self, unit_space: UnitSpace) -> None:
+        self._unit_space = unit_space
         self._entries: dict[int, _Entry] = {}
 
     def read(
@@ -178,13 +180,13 @@ class HistoryReader:
             for trial in trials
             if trial.state == TrialState.RUNNING and trial.number != number
         ]
-        shape = (len(entries), self._cube.dimensions)
+        shape = (len(entries), self._unit_space.dimension_count)
         values = np.array([entry.value for entry in entries])
         censored = np.array([entry.censored for entry in entries], dtype=np.bool_)
         return History(
             points=np.array([entry.point for entry in entries]).reshape(shape),
             targets=make_targets(values, censored, maximize=direction == StudyDirection.MAXIMIZE),
-            running=self._cube.encode(running),
+            running=self._unit_space.encode(running),
             variances=_variances(values, [entry.noise for entry in entries]),
             runs=np.array(
                 [entry.noise.runs if entry.noise else 1 for entry in entries], np.float64
@@ -194,7 +196,7 @@ class HistoryReader:
     def _encode_new(self, finished: Sequence[FrozenTrial]) -> None:
         known = self._entries
         new = [t for t in finished if t.number not in known or known[t.number].trial is not t]
-        for trial, point in zip(new, self._cube.encode([t.params for t in new]), strict=True):
+        for trial, point in zip(new, self._unit_space.encode([t.params for t in new]), strict=True):
             censored = trial.state == TrialState.PRUNED
             noise = noise_of(trial) if trial.state == TrialState.COMPLETE else None
             known[trial.number] = _Entry(trial, point, _value(trial), censored, noise)
@@ -230,13 +232,13 @@ def _variances(values: FloatArray, noises: Sequence[ValueNoise | None]) -> Float
 
     The variance of a logarithm is, to first order, that of the value over its square.
     """
-    found = np.array([0.0 if noise is None else noise.variance for noise in noises])
-    found = np.where(np.isfinite(values), found, 0.0)
+    of_values = np.array([0.0 if noise is None else noise.variance for noise in noises])
+    of_values = np.where(np.isfinite(values), of_values, 0.0)
     if not _in_logs(values):
-        return found
-    variances: FloatArray = np.zeros(len(found))
-    np.divide(found, values**2, out=variances, where=found > 0)
-    return variances
+        return of_values
+    of_logs: FloatArray = np.zeros(len(of_values))
+    np.divide(of_values, values**2, out=of_logs, where=of_values > 0)
+    return of_logs
 
 
 def make_targets(
@@ -264,11 +266,7 @@ def make_targets(
     return np.where(has_value, targets, worst + margin)
 
 
-# ----------
-# Candidates: points near good ones, and the search for the point that a score likes best.
-#
-# Model-based samplers rank candidates instead of following gradients: half of the options of an
-# engine are categorical, stepped or conditional, and a tree has no gradient.
+# --- candidates
 
 # Standard deviations of a changed coordinate, one drawn per neighbour: from a nudge to a leap.
 STEP_SIZES = (0.02, 0.08, 0.3)
@@ -279,7 +277,7 @@ Score = Callable[[FloatArray], FloatArray]
 
 
 def neighbours(
-    cube: Cube, rng: np.random.Generator, points: FloatArray, count_each: int
+    unit_space: UnitSpace, rng: np.random.Generator, points: FloatArray, count_each: int
 ) -> FloatArray:
     """`count_each` neighbours of every point; shape (len(points) * count_each, dimensions).
 
@@ -288,19 +286,19 @@ def neighbours(
     """
     full = np.where(np.isnan(points), rng.random(points.shape), points)
     origin = np.repeat(full, count_each, axis=0)
-    total, dimensions = origin.shape
-    changes = rng.random(origin.shape) < FURTHER_CHANGES / dimensions
-    changes[np.arange(total), _active_column(rng, np.repeat(points, count_each, axis=0))] = True
+    total, count = origin.shape
+    changes = rng.random(origin.shape) < FURTHER_CHANGES / count
+    changes[np.arange(total), _active_dimension(rng, np.repeat(points, count_each, axis=0))] = True
     sizes = rng.choice(STEP_SIZES, size=(total, 1))
     # A step smaller than a cell would leave the value as it is.
-    widths = np.array([1 / c.scale.cells if c.scale.cells else 0.0 for c in cube.columns])
+    widths = np.array([1 / c.scale.cells if c.scale.cells else 0.0 for c in unit_space.dimensions])
     stepped = _reflected(origin + rng.normal(size=origin.shape) * np.maximum(sizes, widths))
-    ordered = np.array([column.ordered for column in cube.columns])
+    ordered = np.array([dimension.ordered for dimension in unit_space.dimensions])
     moved = np.where(ordered, stepped, rng.random(origin.shape))
-    return cube.complete(np.where(changes, moved, origin))
+    return unit_space.complete(np.where(changes, moved, origin))
 
 
-def _active_column(rng: np.random.Generator, points: FloatArray) -> npt.NDArray[np.intp]:
+def _active_dimension(rng: np.random.Generator, points: FloatArray) -> npt.NDArray[np.intp]:
     """One active coordinate of each point, each equally likely; shape (len(points),)."""
     chances = np.where(np.isnan(points), -1.0, rng.random(points.shape))
     chosen: npt.NDArray[np.intp] = np.argmax(chances, axis=1)
@@ -314,7 +312,7 @@ def _reflected(coordinates: FloatArray) -> FloatArray:
 
 
 def ranked(
-    cube: Cube,
+    unit_space: UnitSpace,
     rng: np.random.Generator,
     score: Score,
     starts: FloatArray,
@@ -331,34 +329,29 @@ def ranked(
     `rounds` rounds, `near` neighbours of the `beam` best so far. Shape (n, dimensions), n may be 0
     where a small space holds nothing new.
     """
-    pool = [cube.draw(rng, drawn)]
+    pool = [unit_space.sample(rng, drawn)]
     if len(starts):
-        pool.append(neighbours(cube, rng, starts, max(1, near // len(starts))))
+        pool.append(neighbours(unit_space, rng, starts, max(1, near // len(starts))))
     points = np.vstack(pool)
     scores = score(points)
     for _ in range(rounds):
         best = points[np.argsort(-scores, kind="stable")[:beam]]
-        more = neighbours(cube, rng, best, max(1, near // len(best)))
+        more = neighbours(unit_space, rng, best, max(1, near // len(best)))
         points, scores = np.vstack([points, more]), np.concatenate([scores, score(more)])
     return _new_points(points[np.argsort(-scores, kind="stable")], known)
 
 
 def _new_points(points: FloatArray, known: Set[bytes]) -> FloatArray:
-    seen = set(known)
-    rows = []
+    first: dict[bytes, int] = {}
     for index, row in enumerate(points):
-        text = row.tobytes()
-        if text not in seen:
-            seen.add(text)
-            rows.append(index)
-    return points[rows]
+        first.setdefault(row.tobytes(), index)
+    return points[[index for row, index in first.items() if row not in known]]
 
 
-# ----------
-# A sampler that fits a model to the history and ranks new points by it.
+# --- a sampler with a model
 
 
-class ModelSampler(CubeSampler):
+class ModelSampler(UnitSpaceSampler):
     """Draws at random until `startup_trials` trials were judged, and then now and then.
 
     `startup_trials` and `random_share` are settings of every such sampler. A later trial is drawn
@@ -378,7 +371,7 @@ class ModelSampler(CubeSampler):
     def propose(
         self, study: Study, trial: FrozenTrial, rng: np.random.Generator
     ) -> Iterator[FloatArray]:
-        """See `CubeSampler`; nothing, which leaves it to chance, where the model is not asked."""
+        """See `UnitSpaceSampler`; nothing, which is chance, where the model is not asked."""
         history = self.reader.read(study.get_trials(deepcopy=False), trial.number, study.direction)
         at_random = rng.random() < self._random_share
         if len(history) >= self._startup_trials and not at_random:

@@ -1,6 +1,11 @@
-"""The cube of a space as a ConfigSpace, and its points as configurations of that.
+"""SMAC's library in lsmtune's terms: a space as a ConfigSpace, and what one epoch proposes.
 
-| column | hyperparameter |
+SMAC 2.4's hyperparameter-optimization facade with its defaults: a random forest of 10 trees over
+log-scaled costs, log expected improvement, local search from the best of thousands of random
+configurations, one random configuration in five. Its intensifier, which repeats good
+configurations, is passed over: a trial here is a new configuration, and repeats are the proof's.
+
+| variable | hyperparameter |
 |---|---|
 | float without a step | float, with its log scale |
 | integer on a log scale | integer on a log scale |
@@ -20,7 +25,6 @@ import tempfile
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -42,24 +46,24 @@ from smac.acquisition.maximizer import LocalAndSortedRandomSearch, LocalSearch
 from smac.main.exceptions import ConfigurationSpaceExhaustedException
 from smac.runhistory import StatusType, TrialInfo
 
-from lsmtune.search.cube import Column, Continuum, Cube, FloatArray, LogCells, Shares
-from lsmtune.search.history import History
+from lsmtune.search.model_based import History
+from lsmtune.search.unit_space import Continuum, Dimension, FloatArray, LogCells, Shares, UnitSpace
 from lsmtune.space.parameter import Condition, Parameter
 
 
 class SmacSpace:
-    """A ConfigSpace of its own for `cube`; hyperparameter `v3` is column 3."""
+    """A ConfigSpace of its own for `unit_space`; hyperparameter `v3` is dimension 3."""
 
-    def __init__(self, cube: Cube) -> None:
-        self._cube = cube
+    def __init__(self, unit_space: UnitSpace) -> None:
+        self._unit_space = unit_space
         self.configspace = ConfigurationSpace()
         self._hyperparameters = {
-            index: _hyperparameter(f"v{index}", column)
-            for index, column in enumerate(cube.columns)
-            if column.scale.cells != 1
+            index: _hyperparameter(f"v{index}", dimension)
+            for index, dimension in enumerate(unit_space.dimensions)
+            if dimension.scale.cells != 1
         }
         self.configspace.add(*self._hyperparameters.values())
-        for parameter in cube.space.evaluation_order:
+        for parameter in unit_space.space.evaluation_order:
             self._add_conditions(parameter)
 
     def configuration(self, point: FloatArray) -> Configuration:
@@ -74,36 +78,36 @@ class SmacSpace:
 
     def point(self, configuration: Configuration) -> FloatArray:
         """The point (dimensions,) of a configuration."""
-        coordinates = np.full((1, self._cube.dimensions), 0.5)
+        coordinates = np.full((1, self._unit_space.dimension_count), 0.5)
         for index, hyperparameter in self._hyperparameters.items():
             value = configuration.get(hyperparameter.name)
             if value is not None:
                 coordinates[0, index] = self._coordinate(index, float(value))
-        point: FloatArray = self._cube.complete(coordinates)[0]
+        point: FloatArray = self._unit_space.complete(coordinates)[0]
         return point
 
     def _value(self, index: int, coordinate: float) -> int | float:
-        column = self._cube.columns[index]
-        internal = float(column.scale.from_unit(np.array([coordinate]))[0])
-        if isinstance(column.scale, Continuum):
+        dimension = self._unit_space.dimensions[index]
+        internal = float(dimension.scale.from_unit(np.array([coordinate]))[0])
+        if isinstance(dimension.scale, Continuum):
             return internal
-        if isinstance(column.scale, LogCells):
+        if isinstance(dimension.scale, LogCells):
             return round(internal)
-        return int(np.argmin(np.abs(column.coordinates() - coordinate)))
+        return int(np.argmin(np.abs(dimension.coordinates() - coordinate)))
 
     def _coordinate(self, index: int, value: float) -> float:
-        column = self._cube.columns[index]
-        if isinstance(column.scale, Continuum | LogCells):
-            return float(column.scale.to_unit(np.array([value]))[0])
-        return float(column.coordinates()[int(value)])
+        dimension = self._unit_space.dimensions[index]
+        if isinstance(dimension.scale, Continuum | LogCells):
+            return float(dimension.scale.to_unit(np.array([value]))[0])
+        return float(dimension.coordinates()[int(value)])
 
     def _add_conditions(self, parameter: Parameter) -> None:
-        position = self._cube.position
+        position = self._unit_space.position
         own, selector = position[parameter.variable], None
         shared = [
-            found
+            parent
             for condition in parameter.conditions
-            if (found := self._one_of(condition)) is not None
+            if (parent := self._one_of(condition)) is not None
         ]
         if parameter.selector is not None:
             selector = position[parameter.selector]
@@ -112,18 +116,18 @@ class SmacSpace:
         self._add(own, shared)
 
     def _one_of(self, condition: Condition) -> tuple[int, list[int | float]] | None:
-        """The column that decides on a condition and the values that it may have, if one does."""
-        parent = self._cube.space[condition.name]
+        """The dimension that decides on a condition, and the values that it may have; or None."""
+        parent = self._unit_space.space[condition.name]
         variables = [parent.variables_of(value) for value in condition.values]
         special = [parent.variable not in values for values in variables]
         if any(special) and not all(special):
             return None
         name = parent.selector if all(special) and parent.selector else parent.variable
-        index = self._cube.position[name]
-        column = self._cube.columns[index]
-        if isinstance(column.scale, Continuum):
+        index = self._unit_space.position[name]
+        dimension = self._unit_space.dimensions[index]
+        if isinstance(dimension.scale, Continuum):
             return None
-        units = column.scale.to_unit(np.array([column.internal(v[name]) for v in variables]))
+        units = dimension.scale.to_unit(np.array([dimension.internal(v[name]) for v in variables]))
         return index, [self._value(index, float(unit)) for unit in units]
 
     def _add(self, child: int, parents: Sequence[tuple[int, list[int | float]]]) -> None:
@@ -146,52 +150,42 @@ def _condition(child: Any, parent: Any, values: list[int | float]) -> Any:
     return InCondition(child, parent, values)
 
 
-def _hyperparameter(name: str, column: Column) -> Any:
-    scale = column.scale
+def _hyperparameter(name: str, dimension: Dimension) -> Any:
+    scale = dimension.scale
     if isinstance(scale, Continuum):
         return UniformFloatHyperparameter(name, scale.low, scale.high, log=scale.log)
     if isinstance(scale, LogCells):
         return UniformIntegerHyperparameter(name, scale.low, scale.high, log=True)
-    if column.ordered:
+    if dimension.ordered:
         return UniformIntegerHyperparameter(name, 0, scale.cells - 1)
     weights = np.diff((0.0, *scale.ends)).tolist() if isinstance(scale, Shares) else None
     return CategoricalHyperparameter(name, list(range(scale.cells)), weights=weights)
 
 
-# ----------
-# One epoch of SMAC: what it proposes from one history, in its own order.
-#
-# SMAC 2.4's hyperparameter-optimization facade with its defaults: a random forest of 10 trees over
-# log-scaled costs, log expected improvement, local search from the best of thousands of random
-# configurations, one random configuration in five. Its intensifier, which repeats good
-# configurations, is passed over: a trial here is a new configuration, and repeats are the proof's.
-# Imports the optional packages of the extra `smac`.
+# --- one epoch
 
 # Larger than any study: SMAC cuts its initial design to a quarter of the trials that it expects.
 TRIALS_MAX = 10**6
 
 
-@dataclass(frozen=True)
-class Effort:
-    """How hard SMAC looks for the best proposal: random configurations, and local searches."""
-
-    challengers: int
-    local_searches: int
-
-
-def design(cube: Cube, count: int, seed: int) -> list[FloatArray]:
+def design(unit_space: UnitSpace, count: int, seed: int) -> list[FloatArray]:
     """The points of SMAC's initial design, a scrambled Sobol sequence; at most `count`."""
-    space = SmacSpace(cube)
+    space = SmacSpace(unit_space)
     with _quiet(), tempfile.TemporaryDirectory() as folder:
         scenario = _scenario(space, folder, seed)
         chosen = HyperparameterOptimizationFacade.get_initial_design(scenario, n_configs=count)
         return [space.point(configuration) for configuration in chosen.select_configurations()]
 
 
-def proposals(cube: Cube, history: History, seed: int, effort: Effort) -> Iterator[FloatArray]:
-    """New points for `history`, the best first, until the space is exhausted."""
-    space = SmacSpace(cube)
-    facade = _facade(space, seed, effort)
+def proposals(
+    unit_space: UnitSpace, history: History, seed: int, *, challengers: int, local_searches: int
+) -> Iterator[FloatArray]:
+    """New points for `history`, the best first, until the space is exhausted.
+
+    The best of `challengers` random configurations and of `local_searches` local ones.
+    """
+    space = SmacSpace(unit_space)
+    facade = _facade(space, seed, challengers, local_searches)
     for point, target in zip(history.points, history.targets, strict=True):
         # Targets already say what failed and what was pruned: to SMAC, all of them succeeded.
         facade.runhistory.add(
@@ -229,7 +223,9 @@ class _Maximizer(LocalAndSortedRandomSearch):  # type: ignore[misc]
         self._local_search = _LocalSearch(configspace, seed=settings["seed"])
 
 
-def _facade(space: SmacSpace, seed: int, effort: Effort) -> HyperparameterOptimizationFacade:
+def _facade(
+    space: SmacSpace, seed: int, challengers: int, local_searches: int
+) -> HyperparameterOptimizationFacade:
     make = HyperparameterOptimizationFacade
     # SMAC writes its scenario when it is made, and nothing later as long as nothing is told to it.
     with _quiet(), tempfile.TemporaryDirectory() as folder:
@@ -239,8 +235,8 @@ def _facade(space: SmacSpace, seed: int, effort: Effort) -> HyperparameterOptimi
             initial_design=make.get_initial_design(scenario, n_configs=0),
             acquisition_maximizer=_Maximizer(
                 space.configspace,
-                challengers=effort.challengers,
-                local_search_iterations=effort.local_searches,
+                challengers=challengers,
+                local_search_iterations=local_searches,
                 seed=seed,
             ),
             logging_level=False,

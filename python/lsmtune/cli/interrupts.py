@@ -1,0 +1,53 @@
+"""Ctrl-C: the first ends the work in order and keeps its state, the second ends it at once."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+
+import typer
+
+from lsmtune.errors import ExitStatus
+
+# Ctrl-C, a polite kill, and a terminal that is closed: the same for all of them.
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+STOPPING = "stopping; the state is kept (Ctrl-C again to stop at once)"
+
+
+def obeyed() -> list[signal.Signals]:
+    """Those of SIGNALS that the caller of the program did not have ignored, as `nohup` does."""
+    return [number for number in SIGNALS if signal.getsignal(number) is not signal.SIG_IGN]
+
+
+@contextmanager
+def stop_on_interrupt(say: Callable[[str], None]) -> Iterator[threading.Event]:
+    """An event that the first of the SIGNALS sets; the second raises KeyboardInterrupt.
+
+    For the main thread. `say` is called once, with STOPPING. The handlers of before are put back
+    on the way out.
+    """
+    stop = threading.Event()
+
+    def handle(number: int, frame: FrameType | None) -> None:
+        if stop.is_set():
+            signal.default_int_handler(number, frame)
+        stop.set()
+        say(STOPPING)
+
+    before = {number: signal.signal(number, handle) for number in obeyed()}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def interrupted(directory: Path | None) -> typer.Exit:
+    """How a command ends that was stopped: says whether its runs are kept in a `directory`."""
+    kept = "nothing was kept" if directory is None else f"the runs are kept in {directory}"
+    typer.echo(f"lsmtune: interrupted; {kept}", err=True)
+    return typer.Exit(ExitStatus.INTERRUPTED)

@@ -1,0 +1,157 @@
+"""Engine libraries with the facts that only the driver can tell: version and compressions."""
+
+from __future__ import annotations
+
+import dataclasses
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from lsmtune.driver.conversation import find_driver
+from lsmtune.driver.native import probe
+from lsmtune.engines.libraries import (
+    Registry,
+    find_library,
+    library_warnings,
+    list_libraries,
+    registry_warnings,
+)
+from lsmtune.engines.library import (
+    BUILT_IN_ENGINES,
+    ENGINE_KINDS,
+    ENGINE_NAMES,
+    Library,
+    build_type,
+    logs_folder,
+)
+from lsmtune.engines.steps import Fetched, remove_owned
+from lsmtune.errors import InputError, LsmtuneError, nearest_name
+from lsmtune.machine.findings import Finding, Level
+from lsmtune.model.config import EngineIdentity
+
+
+def with_facts(library: Library, driver: Path) -> Library:
+    """`library` with its version and compressions, asked of the driver when not yet known.
+
+    Raises InputError when it is not the engine it is taken for; LsmtuneError when it cannot be
+    loaded.
+    """
+    if library.identity.version is not None:
+        return library
+    with tempfile.TemporaryDirectory(prefix="lsmtune-probe-") as directory:
+        probed = probe(driver, library.identity.name, library.path, Path(directory))
+    identity = dataclasses.replace(library.identity, version=probed.identity.version)
+    return dataclasses.replace(library, identity=identity, compressions=probed.compressions)
+
+
+def register_fetched(fetched: Fetched, driver: Path) -> Library:
+    """Probe a fetched library and register it; at once when it is registered already.
+
+    Raises what `with_facts` raises, and LsmtuneError when the library lacks a compression that its
+    recipe promised. Then nothing is registered, and what the recipe made is removed.
+    """
+
+    def missing(library: Library) -> list[str]:
+        return [name for name in fetched.compressions if name not in library.compressions]
+
+    for entry in Registry().entries():
+        known = entry.library
+        is_this = (known.path, known.origin) == (fetched.path, fetched.origin)
+        if is_this and entry.is_present() and not missing(known):
+            return known
+    build = build_type(fetched.path, fetched.engine_name)
+    identity = EngineIdentity(fetched.engine_name, None, str(fetched.path), build)
+    library = with_facts(Library(fetched.path, identity, (), fetched.origin), driver)
+    lacks = missing(library)
+    if lacks:
+        remove_owned(fetched.path.parent)
+        raise LsmtuneError(
+            f"{fetched.path} ({fetched.origin}) was made without {', '.join(lacks)} and is "
+            f"removed, not registered; next step: read the log in {logs_folder()}"
+        )
+    return Registry().add(library).library
+
+
+def chosen_engine(
+    name: str, library: Path | None, driver: Path
+) -> tuple[EngineIdentity, tuple[str, ...]]:
+    """The engine `name` from `library`, or from the best one known; and warnings for the user.
+
+    Raises InputError when there is none, or when it is not that engine.
+    """
+    if name not in ENGINE_NAMES:
+        nearest = nearest_name(name, ENGINE_NAMES)
+        allowed = ", ".join(ENGINE_NAMES)
+        raise InputError("--engine", found=name, allowed=allowed, nearest=nearest)
+    if name in BUILT_IN_ENGINES:
+        if library is not None:
+            why = f"{name} is built into the driver and has no library"
+            raise InputError("--library", found=str(library), why=why)
+        return EngineIdentity(name), ()
+    chosen = with_facts(find_library(name, library), driver)
+    return chosen.identity, library_warnings(chosen)
+
+
+@dataclass(frozen=True)
+class Listing:
+    """Every usable library, the default of each engine first, and what is wrong."""
+
+    libraries: tuple[Library, ...]
+    warnings: tuple[str, ...]
+
+    def is_default(self, library: Library) -> bool:
+        """Whether commands use this library unless told otherwise."""
+        name = library.identity.name
+        return next(x for x in self.libraries if x.identity.name == name) is library
+
+
+def known_libraries() -> Listing:
+    """Every usable library with its facts; those that cannot be probed are warned about."""
+    libraries, warnings = [], list(registry_warnings())
+    try:
+        driver = find_driver()
+    except InputError as error:
+        return Listing(tuple(list_libraries()), (*warnings, str(error)))
+    for library in list_libraries():
+        try:
+            libraries.append(with_facts(library, driver))
+        except LsmtuneError as error:
+            warnings.append(f"left out: {error}")
+    listing = Listing(tuple(libraries), ())
+    for library in libraries:
+        if listing.is_default(library):
+            warnings += library_warnings(library)
+    return Listing(tuple(libraries), tuple(warnings))
+
+
+def driver_finding() -> Finding:
+    """Whether there is a driver."""
+    try:
+        return Finding(Level.OK, "driver", str(find_driver()))
+    except InputError as error:
+        return Finding(Level.PROBLEM, "driver", str(error), "make setup")
+
+
+def engine_findings(listing: Listing) -> Iterator[Finding]:
+    """The library that each engine would run with, and what is wrong with others."""
+    for name in ENGINE_KINDS:
+        step = f"lsmtune engines install {name}"
+        library = next((x for x in listing.libraries if x.identity.name == name), None)
+        if library is None:
+            yield Finding(Level.WARNING, name, "no library is known", step)
+            continue
+        identity = library.identity
+        facts = f"{identity.version or 'version not known'}, {identity.build.value}, "
+        facts += f"compressions {' '.join(library.compressions) or 'not known'}, {library.path}"
+        warned = library_warnings(library)
+        level = Level.WARNING if warned else Level.OK
+        yield Finding(level, name, facts, step if warned else "")
+        if library.compressions == ("none",):
+            why = "this library compresses nothing, so measurements without compression only"
+            yield Finding(Level.NOTE, name, why, step)
+    shown = [w for x in listing.libraries for w in library_warnings(x)]
+    for warning in listing.warnings:
+        if warning not in shown:
+            text, _, step = warning.partition("; next step: ")
+            yield Finding(Level.WARNING, "engines", text, step)

@@ -1,0 +1,292 @@
+"""The distributions of keys and of sizes: their parameters, and the reading of what a file states.
+
+`docs/measuring.md` says what each means. A distribution is stated as a mapping with its name under
+`distribution`; one without parameters by its name alone, and a constant size by its number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Annotated, Any, TypeAlias
+
+from pydantic import PlainSerializer, PlainValidator, SerializationInfo, WithJsonSchema
+
+from lsmtune.errors import InputError, nearest_name
+from lsmtune.model.fields import (
+    COUNT_MAX,
+    read_count,
+    read_fraction,
+    read_number,
+    read_size,
+    refusing,
+)
+from lsmtune.units import UnitError
+
+Number = int | float
+ParameterOf: TypeAlias = "Number | tuple[tuple[Number, Number], ...] | Distribution"
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """How keys, sizes or lengths are drawn: a name, and what it needs, in the driver's words.
+
+    `docs/workloads.md` lists the names. A parameter is a number, a list of pairs (`table`), or
+    another distribution (`row`).
+    """
+
+    name: str
+    parameters: tuple[tuple[str, ParameterOf], ...] = ()
+
+    @classmethod
+    def of(cls, name: str, **parameters: ParameterOf) -> Distribution:
+        """The distribution `name` with `parameters`, in the order given."""
+        return cls(name, tuple(parameters.items()))
+
+    def get(self, name: str) -> ParameterOf | None:
+        """The parameter `name`; None where it is not given."""
+        return dict(self.parameters).get(name)
+
+
+SIZE_MAX = 2**30
+_LENGTH, _SIZES = "length", "sizes"
+
+
+@dataclass(frozen=True)
+class DistributionParameter:
+    """A parameter of a distribution: how it is read, what is allowed, and its JSON Schema."""
+
+    read: Callable[[object], Number]
+    allowed: str
+    schema: Mapping[str, Any]
+    needed: bool = True
+
+
+def _not_one(value: object) -> float:
+    number = float(read_number(value))
+    if not 0 < number < 100 or number == 1:
+        raise ValueError(value)
+    return number
+
+
+def _above_zero(value: object) -> float:
+    number = float(read_number(value))
+    if number <= 0:
+        raise ValueError(value)
+    return number
+
+
+def _per_cent(value: object) -> float:
+    number = float(read_number(value))
+    if not 0 < number < 100:
+        raise ValueError(value)
+    return number
+
+
+_NUMBER_SCHEMA = {"type": "number"}
+_ABOVE_ZERO_SCHEMA = {"type": "number", "exclusiveMinimum": 0}
+_SIZE_SCHEMA = {"type": ["integer", "string"]}
+_ABOVE_ZERO = DistributionParameter(_above_zero, "a number above 0", _ABOVE_ZERO_SCHEMA)
+_ANY = DistributionParameter(lambda value: float(read_number(value)), "a number", _NUMBER_SCHEMA)
+_OPTIONAL = DistributionParameter(_ANY.read, _ANY.allowed, _NUMBER_SCHEMA, needed=False)
+_FRACTION = DistributionParameter(
+    read_fraction, "a number from 0 to 1", {"type": "number", "minimum": 0, "maximum": 1}
+)
+_SIZE = DistributionParameter(read_size(0, SIZE_MAX), f"0 to {SIZE_MAX} bytes", _SIZE_SCHEMA)
+_THETA = DistributionParameter(_not_one, "a number above 0 that is not 1", _ABOVE_ZERO_SCHEMA)
+_COUNT = DistributionParameter(
+    read_count(1, COUNT_MAX), "a whole number above 0", {"type": "integer", "minimum": 1}
+)
+_SOME = DistributionParameter(_COUNT.read, _COUNT.allowed, _COUNT.schema, needed=False)
+_PER_CENT = DistributionParameter(
+    _per_cent, "a number above 0, below 100", {**_ABOVE_ZERO_SCHEMA, "exclusiveMaximum": 100}
+)
+KEY_DISTRIBUTIONS: Mapping[str, Mapping[str, DistributionParameter]] = {
+    "uniform": {},
+    "sequential": {},
+    "zipfian": {"theta": _THETA},
+    "scrambled_zipfian": {"theta": _THETA, "items": _SOME},
+    "latest": {"theta": _THETA},
+    "hotspot": {"hot_data": _FRACTION, "hot_operations": _FRACTION},
+    "exponential": {"percentile": _PER_CENT, "fraction": _ABOVE_ZERO},
+    "power": {"a": _ABOVE_ZERO, "b": _ABOVE_ZERO, "grains": _SOME},
+    "ranges": {
+        "ranges": _COUNT,
+        **dict.fromkeys("abcd", _ANY),
+        "key_a": _OPTIONAL,
+        "key_b": _OPTIONAL,
+        "key_grains": _SOME,
+    },
+}
+SIZE_DISTRIBUTIONS: Mapping[str, Mapping[str, DistributionParameter]] = {
+    "constant": {"size": _SIZE},
+    "uniform": {"low": _SIZE, "high": _SIZE},
+    "zipfian": {"low": _SIZE, "high": _SIZE, "theta": _THETA},
+    "normal": {"mean": _ANY, "sd": _ABOVE_ZERO, "low": _SIZE, "high": _SIZE},
+    "pareto": {"theta": _ANY, "k": _ANY, "sigma": _ABOVE_ZERO, "low": _SIZE, "high": _SIZE},
+    "row": {
+        "fields": _COUNT,
+        "names_bytes": _SIZE,
+        _LENGTH: DistributionParameter(read_number, "a distribution of sizes", {"type": "object"}),
+    },
+    "table": {
+        _SIZES: DistributionParameter(read_number, "a list of [size, weight]", {"type": "array"})
+    },
+}
+
+
+def key_distribution(value: object, source: str = "", field: str = "") -> Distribution:
+    """How keys are chosen, as a file states it. Raises InputError naming `source` and `field`."""
+    return _distribution(value, KEY_DISTRIBUTIONS, source, field)
+
+
+def size_distribution(value: object, source: str = "", field: str = "") -> Distribution:
+    """How sizes are drawn, as a file states it. Raises InputError naming `source` and `field`."""
+    if (
+        isinstance(value, int | str)
+        and not isinstance(value, bool)
+        and value not in SIZE_DISTRIBUTIONS
+    ):
+        size = _read(_SIZE, value, source, field)
+        return Distribution.of("constant", size=size)
+    return _distribution(value, SIZE_DISTRIBUTIONS, source, field)
+
+
+def distribution_document(distribution: Distribution) -> dict[str, Any]:
+    """The mapping that states `distribution`; the inverse of reading it."""
+
+    def plain(value: ParameterOf) -> object:
+        if isinstance(value, Distribution):
+            return distribution_document(value)
+        return [list(pair) for pair in value] if isinstance(value, tuple) else value
+
+    return {
+        "distribution": distribution.name,
+        **{name: plain(value) for name, value in distribution.parameters},
+    }
+
+
+def distributions_schema(
+    known: Mapping[str, Mapping[str, DistributionParameter]],
+) -> dict[str, Any]:
+    """The JSON Schema of a distribution among `known`."""
+    stated = [
+        {
+            "type": "object",
+            "properties": {
+                "distribution": {"const": name},
+                **{part: dict(what.schema) for part, what in parts.items()},
+            },
+            "required": ["distribution", *(part for part, what in parts.items() if what.needed)],
+            "additionalProperties": False,
+        }
+        for name, parts in known.items()
+    ]
+    alone = [name for name, parts in known.items() if not parts]
+    sizes = [_SIZE_SCHEMA] if known is SIZE_DISTRIBUTIONS else [{"enum": alone}]
+    return {"anyOf": [*stated, *sizes]}
+
+
+def _distribution(
+    value: object, known: Mapping[str, Mapping[str, DistributionParameter]], source: str, field: str
+) -> Distribution:
+    stated: Mapping[str, object] = {"distribution": value} if isinstance(value, str) else {}
+    if isinstance(value, dict):
+        stated = value
+    elif not isinstance(value, str):
+        allowed = f"a mapping with distribution: {', '.join(known)}"
+        raise InputError(source, field, found=value, allowed=allowed)
+    name = stated.get("distribution")
+    if not isinstance(name, str) or name not in known:
+        nearest = nearest_name(str(name), known)
+        place = f"{field}.distribution"
+        raise InputError(source, place, found=str(name), allowed=", ".join(known), nearest=nearest)
+    parts = known[name]
+    for part in stated:
+        if part != "distribution" and part not in parts:
+            allowed, nearest = ", ".join(parts) or "none", nearest_name(part, parts)
+            why = f"unknown parameter of {name}"
+            raise InputError(source, f"{field}.{part}", why=why, allowed=allowed, nearest=nearest)
+    given: dict[str, ParameterOf] = {}
+    for part, what in parts.items():
+        place = f"{field}.{part}"
+        if part in stated:
+            given[part] = _parameter(part, what, stated[part], source, place)
+        elif what.needed:
+            raise InputError(source, place, why="missing", allowed=what.allowed)
+    _check(name, given, source, field)
+    return Distribution(name, tuple(given.items()))
+
+
+def _parameter(
+    part: str, what: DistributionParameter, value: object, source: str, place: str
+) -> ParameterOf:
+    if part == _LENGTH:
+        return size_distribution(value, source, place)
+    if part == _SIZES:
+        return _table(value, source, place)
+    return _read(what, value, source, place)
+
+
+def _read(what: DistributionParameter, value: object, source: str, place: str) -> Number:
+    try:
+        return what.read(value)
+    except UnitError as error:
+        raise InputError(
+            source, place, found=value, allowed=what.allowed, nearest=error.nearest
+        ) from None
+    except ValueError:
+        raise InputError(source, place, found=value, allowed=what.allowed) from None
+
+
+def _table(value: object, source: str, place: str) -> tuple[tuple[Number, Number], ...]:
+    allowed = "a list of [size, weight], weights above 0"
+    if not isinstance(value, list) or not value:
+        raise InputError(source, place, found=value, allowed=allowed)
+    pairs: list[tuple[Number, Number]] = []
+    for index, pair in enumerate(value):
+        if not isinstance(pair, list) or len(pair) != 2:
+            raise InputError(source, f"{place}[{index}]", found=pair, allowed=allowed)
+        size = _read(_SIZE, pair[0], source, f"{place}[{index}][0]")
+        pairs.append((size, _read(_ABOVE_ZERO, pair[1], source, f"{place}[{index}][1]")))
+    return tuple(pairs)
+
+
+def _check(name: str, given: Mapping[str, ParameterOf], source: str, field: str) -> None:
+    low, high = given.get("low"), given.get("high")
+    if isinstance(low, int) and isinstance(high, int) and low > high:
+        raise InputError(source, f"{field}.high", found=high, allowed=f"at least low, {low}")
+    mean, theta = given.get("mean"), given.get("theta")
+    if name == "normal" and not low <= mean <= high:  # type: ignore[operator]
+        raise InputError(source, f"{field}.mean", found=mean, allowed="from low to high")
+    if name == "pareto" and not theta < high:  # type: ignore[operator]
+        raise InputError(source, f"{field}.theta", found=theta, allowed=f"below high, {high}")
+    if ("key_a" in given) != ("key_b" in given):
+        missing = "key_b" if "key_a" in given else "key_a"
+        why = "missing beside the other of key_a and key_b"
+        raise InputError(source, f"{field}.{missing}", why=why)
+    if "key_grains" in given and "key_a" not in given:
+        why = "given without key_a and key_b"
+        raise InputError(source, f"{field}.key_grains", why=why)
+    if name == "ranges" and not any(given.get(part) for part in "ac"):
+        raise InputError(source, f"{field}.a", why="a and c are 0", allowed="one of them above 0")
+
+
+def _stated(distribution: Distribution, info: SerializationInfo) -> Any:
+    """By its name alone where it has no parameters, and the context is that of a file."""
+    short = info.context is not None and not distribution.parameters
+    return distribution.name if short else distribution_document(distribution)
+
+
+KeyDistribution = Annotated[
+    Distribution,
+    PlainValidator(refusing(key_distribution)),
+    PlainSerializer(_stated),
+    WithJsonSchema(distributions_schema(KEY_DISTRIBUTIONS)),
+]
+SizeDistribution = Annotated[
+    Distribution,
+    PlainValidator(refusing(size_distribution)),
+    PlainSerializer(_stated),
+    WithJsonSchema(distributions_schema(SIZE_DISTRIBUTIONS)),
+]

@@ -1,0 +1,359 @@
+"""The metrics: one entry each, from which every list, column and label of them is made.
+
+A metric of the driver is a field of `PhaseMeasurement` (a latency percentile, of `Percentiles`)
+and an entry here. The order of the entries is that of a report's CSV columns; a place where some of
+them are shown has an order of its own (`shown`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Literal
+
+SUSTAINED = "sustained_throughput_ops_s"
+BURST = "throughput_ops_s"
+# What a study, a proof or a contest makes better unless the user says otherwise.
+DEFAULT_METRIC = SUSTAINED
+TOTAL_ELAPSED_S = "total_elapsed_s"
+TOTAL_WITH_DRAIN_S = "total_with_drain_s"
+# Rates in user bytes: keys and values that were written or read, in 10^6 bytes per second.
+RATE_MB = "throughput_mb_s"
+SUSTAINED_MB = "sustained_throughput_mb_s"
+PHASE_TOTAL_S = "phase_with_drain_s"
+
+# verdict: beside the metric that decides, and in the noise of calibrations and repeats.
+# sustained: a report's table of burst and sustained.
+# sweep, sweep_ratio: values of cells, and their ratios to the first cell.
+# contest: what teams can be ranked by.
+# runners, noise: `bench --runner all`, and the noise that `bench` prints.
+Place = Literal["verdict", "sustained", "sweep", "sweep_ratio", "contest", "runners", "noise"]
+
+
+class Level(StrEnum):
+    """What a metric is of."""
+
+    PHASE = "phase"
+    LATENCY = "latency"  # of a phase, and of each operation type in it
+    RUN = "run"  # of all measure phases of a run together
+    COUNT = "count"  # what a phase did; nothing to make better
+    COMPUTED = "computed"  # by a sweep, from metrics of a phase
+
+
+@dataclass(frozen=True)
+class Metric:
+    """One metric; the last part of its `name` is its unit, and `says` is its one sentence.
+
+    Attributes:
+        label: in sentences, without its unit; made from the name where it is empty.
+        short: beside other figures of the same phase; the label where it is empty.
+        bench: its line in the table of `bench`; empty where it has none.
+        higher_is_better: what an objective of this metric does unless the user says otherwise.
+        judged: whether a verdict gives it an interval, and counts it in Bonferroni's correction.
+        programs: whether other programs can tell it; else only lsmtune's driver can.
+        percentile: of a latency percentile, between 0 and 100.
+        shown: where it is shown, and at which position there; equal ones are in the order here.
+    """
+
+    name: str
+    says: str
+    level: Level = Level.PHASE
+    label: str = ""
+    short: str = ""
+    bench: str = ""
+    higher_is_better: bool = False
+    judged: bool = False
+    programs: bool = True
+    percentile: float | None = None
+    shown: Mapping[Place, int] = field(default_factory=dict)
+
+    @property
+    def unit(self) -> str:
+        """As `unit_of` its name."""
+        return unit_of(self.name)
+
+
+def _percentile(
+    name: str, percentile: float, label: str, shown: Mapping[Place, int], *, judged: bool = False
+) -> Metric:
+    return Metric(
+        f"latency_us_{name}",
+        f"{percentile:g} % of the operations took at most so long.",
+        level=Level.LATENCY,
+        label=f"{label} latency",
+        bench=f"latency p{percentile:g}",
+        judged=judged,
+        percentile=percentile,
+        shown=shown,
+    )
+
+
+REGISTRY = (
+    Metric(
+        "operations",
+        "Operations of all threads.",
+        level=Level.COUNT,
+        bench="operations",
+    ),
+    Metric(
+        "elapsed_s",
+        "From the first operation to the end of the last one.",
+        short="time until the last call",
+        bench="elapsed",
+        shown={"sustained": 4, "sweep": 3, "runners": 3},
+    ),
+    Metric(
+        "drain_s",
+        "Time to flush and compact what the phase left.",
+        bench="drain",
+        judged=True,
+        programs=False,
+        shown={"verdict": 3, "sustained": 3, "sweep": 4},
+    ),
+    Metric(
+        BURST,
+        "Operations per second until the last call returns.",
+        label="throughput",
+        short="burst",
+        bench="burst",
+        higher_is_better=True,
+        judged=True,
+        shown={
+            **{"verdict": 2, "sustained": 1, "sweep": 1, "sweep_ratio": 3},
+            **{"contest": 2, "runners": 1, "noise": 2},
+        },
+    ),
+    Metric(
+        SUSTAINED,
+        "Operations per second, the time to flush and drain included.",
+        label="sustained throughput",
+        short="sustained",
+        bench="sustained",
+        higher_is_better=True,
+        judged=True,
+        programs=False,
+        shown={
+            **{"verdict": 1, "sustained": 2, "sweep": 2, "sweep_ratio": 1},
+            **{"contest": 1, "runners": 2, "noise": 1},
+        },
+    ),
+    Metric("user_bytes_written", "Key and value bytes handed to the engine.", programs=False),
+    Metric("user_bytes_read", "Key and value bytes handed out by the engine.", programs=False),
+    Metric(
+        "rss_bytes_max",
+        "Peak resident memory of the process in this phase.",
+        label="peak resident memory",
+        bench="peak memory",
+        judged=True,
+        shown={"verdict": 10, "runners": 8},
+    ),
+    Metric(
+        "database_bytes",
+        "Bytes of all files of the database at the end of the phase.",
+        label="database size",
+        bench="database",
+        judged=True,
+        shown={"verdict": 11, "sweep": 14, "runners": 9},
+    ),
+    Metric(
+        "latency_us_mean",
+        "The mean over all operations.",
+        level=Level.LATENCY,
+        shown={"contest": 3},
+    ),
+    _percentile(
+        *("p50", 50.0, "median"),
+        {"verdict": 4, "sweep": 5, "contest": 4, "runners": 4},
+        judged=True,
+    ),
+    _percentile("p95", 95.0, "p95", {"contest": 5}),
+    _percentile(
+        *("p99", 99.0, "p99"),
+        {"verdict": 5, "sweep": 6, "sweep_ratio": 5, "contest": 6, "runners": 5, "noise": 3},
+        judged=True,
+    ),
+    _percentile("p999", 99.9, "p99.9", {"contest": 7}),
+    Metric(
+        "latency_us_max",
+        "The slowest operation.",
+        level=Level.LATENCY,
+        bench="latency max",
+        shown={"runners": 6},
+    ),
+    Metric(
+        "write_amplification",
+        "Bytes that flushes and compactions wrote per byte of the user.",
+        bench="write amplification",
+        judged=True,
+        programs=False,
+        shown={"verdict": 6, "sustained": 10, "sweep": 12},
+    ),
+    Metric(
+        "read_amplification",
+        "Bytes read by system calls per byte that the user read, in phases that only read.",
+        bench="read amplification",
+        judged=True,
+        programs=False,
+        shown={"verdict": 7},
+    ),
+    Metric(
+        "space_amplification",
+        "Bytes on disk per byte of live user data, the number of live keys being estimated.",
+        bench="space amplification",
+        judged=True,
+        programs=False,
+        shown={"verdict": 8, "sweep": 13},
+    ),
+    Metric(
+        "cpu_us_per_operation",
+        "Processor time of the process per operation, the drain included.",
+        label="CPU time per operation",
+        bench="CPU per operation",
+        judged=True,
+        shown={"verdict": 9, "sweep": 15, "runners": 7, "noise": 4},
+    ),
+    Metric(
+        "stall_s",
+        "Time for which the engine held writers back.",
+        bench="stall",
+        programs=False,
+        shown={"sustained": 11, "sweep": 16},
+    ),
+    Metric(
+        "flushes",
+        "Memtables written to level 0.",
+        bench="flushes",
+        programs=False,
+        shown={"sustained": 5, "sweep": 10},
+    ),
+    Metric(
+        "flush_bytes",
+        "Bytes that flushes wrote.",
+        short="written by flushes",
+        bench="flush bytes",
+        programs=False,
+        shown={"sustained": 6, "sweep": 11},
+    ),
+    Metric(
+        "compactions",
+        "Compactions that ended in this phase.",
+        bench="compactions",
+        programs=False,
+        shown={"sustained": 7, "sweep": 7},
+    ),
+    Metric(
+        "compaction_read_bytes",
+        "Bytes that compactions read.",
+        short="read by compactions",
+        bench="compaction read",
+        programs=False,
+        shown={"sustained": 8, "sweep": 8},
+    ),
+    Metric(
+        "compaction_write_bytes",
+        "Bytes that compactions wrote.",
+        short="written by compactions",
+        bench="compaction write",
+        programs=False,
+        shown={"sustained": 9, "sweep": 9},
+    ),
+    Metric(
+        "block_cache_hits",
+        "Blocks that the phase's own reads had from the engine's block cache.",
+        programs=False,
+    ),
+    Metric("block_cache_misses", "Blocks that those reads had to fetch.", programs=False),
+    Metric(
+        "keys_found",
+        "Lookups that found their key.",
+        level=Level.COUNT,
+        bench="keys found",
+        shown={"runners": 10},
+    ),
+    Metric(
+        "keys_missing",
+        "Lookups that did not find their key.",
+        level=Level.COUNT,
+        bench="keys missing",
+        shown={"runners": 11},
+    ),
+    Metric(
+        TOTAL_ELAPSED_S,
+        "All measure phases, each from its first operation to the end of its last one.",
+        level=Level.RUN,
+        judged=True,
+    ),
+    Metric(
+        TOTAL_WITH_DRAIN_S,
+        "That, and the time to flush and compact what each of them left.",
+        level=Level.RUN,
+        judged=True,
+        programs=False,
+        shown={"sweep": 20},
+    ),
+    Metric(
+        RATE_MB,
+        "Keys and values that users wrote and read, over the time of the operations.",
+        level=Level.COMPUTED,
+        higher_is_better=True,
+        shown={"sweep": 17, "sweep_ratio": 4},
+    ),
+    Metric(
+        SUSTAINED_MB,
+        "That, over the time to flush and drain as well.",
+        level=Level.COMPUTED,
+        higher_is_better=True,
+        shown={"sweep": 18, "sweep_ratio": 2},
+    ),
+    Metric(
+        PHASE_TOTAL_S,
+        "The time of the operations, and the time to flush and drain.",
+        level=Level.COMPUTED,
+        shown={"sweep": 19, "sweep_ratio": 6},
+    ),
+)
+BY_NAME: Mapping[str, Metric] = {metric.name: metric for metric in REGISTRY}
+
+# What an objective or a constraint can name: of a phase, of a run, and both.
+PHASE_METRICS = tuple(m.name for m in REGISTRY if m.level in (Level.PHASE, Level.LATENCY))
+TOTAL_METRICS = tuple(m.name for m in REGISTRY if m.level is Level.RUN)
+METRICS = (*PHASE_METRICS, *TOTAL_METRICS)
+LATENCIES = frozenset(m.name for m in REGISTRY if m.level is Level.LATENCY)
+PERCENTILES: Mapping[str, float] = {
+    m.name: m.percentile for m in REGISTRY if m.percentile is not None
+}
+HIGHER_IS_BETTER = frozenset(m.name for m in REGISTRY if m.higher_is_better)
+# What a constraint may call a metric for short.
+SHORT_NAMES = {"db_bytes": "database_bytes"}
+
+_UNIT_ENDINGS = ("_ops_s", "_us_per_operation", "_bytes", "_us", "_s")
+
+
+def shown_in(place: Place) -> tuple[str, ...]:
+    """The names of the metrics that `place` shows, in its order."""
+    here = (metric for metric in REGISTRY if place in metric.shown)
+    return tuple(m.name for m in sorted(here, key=lambda m: m.shown[place]))
+
+
+def unit_of(name: str) -> str:
+    """The unit that a metric's name ends in, also one that a program made up; empty for numbers."""
+    if name.endswith("_ops_s"):
+        return "ops/s"
+    if "_us" in name:
+        return "µs"
+    if "bytes" in name:
+        return "bytes"
+    return "s" if name.endswith("_s") else ""
+
+
+def label_of(name: str) -> str:
+    """`latency_us_p99` as `p99 latency`: in words, without the unit."""
+    metric = BY_NAME.get(name)
+    if metric is not None and metric.label:
+        return metric.label
+    if name.startswith("latency_us_"):
+        return f"{name.removeprefix('latency_us_')} latency"
+    for unit in _UNIT_ENDINGS:
+        name = name.removesuffix(unit)
+    return name.replace("_", " ")

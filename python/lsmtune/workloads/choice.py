@@ -1,0 +1,139 @@
+"""Which workload a user means: a name or a file, its parameters, and YCSB's properties."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from lsmtune.engines.properties import Properties, properties_of
+from lsmtune.engines.workload_options import check_workload, with_merge_operator
+from lsmtune.errors import InputError, nearest_name
+from lsmtune.model.config import Config, OptionValue
+from lsmtune.model.workload import Workload
+from lsmtune.workloads.stated import FAMILIES, WORKLOAD_NAMES, Stated, state_workload
+from lsmtune.workloads.ycsb import NAME as YCSB
+
+WORKLOAD_FLAG = "-w/--workload-set"
+PROPERTIES_FLAG = "-P/--properties"
+PROPERTY_FLAG = "-p/--property"
+
+Say = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The workload that a user chose, and the options of the engine that came with its properties.
+
+    `fields` is what a study file says of the workload. `files` names the files of `options`.
+    """
+
+    workload: Workload
+    fields: Mapping[str, Any]
+    options: Mapping[str, OptionValue] = field(default_factory=dict)
+    files: str = ""
+
+    def config(self, config: Config, engine: str, source: str) -> Config:
+        """`config` over the options of the files, with those that the workload stands for."""
+        label = config.label
+        if self.options:
+            label = self.files if label == Config().label else f"{self.files},{label}"
+        whole = Config({**self.options, **config.options}, label)
+        return with_merge_operator(whole, engine, self.workload, source)
+
+
+def choose_workload(
+    name: str | None,
+    texts: Sequence[str] | None,
+    files: Sequence[Path] | None,
+    settings: Sequence[str] | None,
+    engine: str,
+    say: Say,
+) -> Choice:
+    """The workload of `--workload`, `-w`, `-P` and `-p` for `engine`.
+
+    Without a name it is that of the properties. `say` is told what has no effect, and which options
+    come from properties.
+
+    Raises:
+        InputError: flags that cannot be meant, or a workload that the engine cannot perform.
+    """
+    properties = properties_of(files or (), assignments(PROPERTY_FLAG, settings))
+    if name is None and not properties:
+        allowed = f"the name of a workload or a file, or {PROPERTIES_FLAG} or {PROPERTY_FLAG}"
+        raise InputError("--workload", why="missing", allowed=allowed)
+    name = YCSB if name is None else name
+    stated = stated_workload(name, texts, properties)
+    for note in stated.notes:
+        say(note)
+    check_workload(stated.workload, engine, "--workload")
+    for phase in stated.workload.phases:
+        # Said before a database is loaded for it.
+        if phase.replay is not None and not Path(phase.replay.path).is_file():
+            why = f"phase {phase.name} replays what is no file"
+            allowed = "a trace of RocksDB"
+            raise InputError("--workload", found=phase.replay.path, why=why, allowed=allowed)
+    if name not in FAMILIES and not stated.parameters:
+        fields: dict[str, Any] = {"file": name}
+    else:  # the properties of a file of YCSB's stand in the study file itself
+        fields = {"name": name if name in FAMILIES else YCSB, **stated.given}
+    sources = ",".join(dict.fromkeys(given.source for given in stated.engine.values()))
+    return Choice(stated.workload, fields, _options(stated.engine, engine, say), sources)
+
+
+def _options(properties: Properties, engine: str, say: Say) -> Mapping[str, OptionValue]:
+    """The options of `engine` in the properties; `say` is told of them, and of what is left out."""
+    if not properties:
+        return {}
+    from lsmtune.engines.importers.properties import ENGINES, read_given
+
+    if engine not in ENGINES:
+        for name, given in properties.items():
+            say(f"{given.where}: {name}: has no effect on {engine}")
+        return {}
+    imported = read_given(properties, engine)
+    for note in imported.notes:
+        say(note)
+    if imported.options:
+        values = ", ".join(f"{name}={value}" for name, value in imported.options.items())
+        say(f"options of {engine} from properties: {values}")
+    return imported.options
+
+
+def workload_of(name: str, texts: Sequence[str] | None) -> Workload:
+    """The Workload of `--workload`, a name or a file, and the `-w` flags."""
+    return stated_workload(name, texts).workload
+
+
+def stated_workload(
+    name: str, texts: Sequence[str] | None, properties: Properties | None = None
+) -> Stated:
+    """The workload of `--workload` and the `-w` flags over `properties`, and what is said of it.
+
+    Raises InputError for a name that is neither a workload's nor a file's, and for what the file,
+    the properties or the flags have wrong.
+    """
+    parameters = assignments(WORKLOAD_FLAG, texts)
+    if name in FAMILIES:
+        return state_workload(name, parameters, WORKLOAD_FLAG, properties)
+    if not Path(name).exists():
+        nearest = nearest_name(name, WORKLOAD_NAMES)
+        allowed = f"{', '.join(WORKLOAD_NAMES)}; or a file"
+        raise InputError("--workload", found=name, allowed=allowed, nearest=nearest)
+    from lsmtune.workloads.study_fields import workload_from_file
+
+    return workload_from_file(Path(name), parameters, WORKLOAD_FLAG, properties)
+
+
+def assignments(flag: str, texts: Sequence[str] | None) -> dict[str, str]:
+    """`name=value` texts as a mapping. Raises InputError, naming `flag`, for any other form."""
+    values: dict[str, str] = {}
+    for text in texts or ():
+        name, equals, value = (piece.strip() for piece in text.partition("="))
+        if not (name and equals and value):
+            raise InputError(flag, found=text, allowed="name=value")
+        if name in values:
+            raise InputError(flag, name, why="given twice")
+        values[name] = value
+    return values
