@@ -84,8 +84,7 @@ def _why(measurement: Measurement) -> str:
     return measurement.outcome.value if error is None else error.message
 
 
-# ----------
-# What `bench --runner all` says at its end: the runners side by side, and their ratios to ours.
+# --- What `bench --runner all` says at its end: the runners side by side, and their ratios to ours.
 
 SETTLED = "settled_database_bytes"
 ByRunner = Mapping[str, Sequence[Measurement]]

@@ -1,4 +1,4 @@
-"""An axis of a sweep: a workload parameter or an engine option, and the values that it takes."""
+"""A Sweep, what is measured over which axes, as a file or the command line states it."""
 
 from __future__ import annotations
 
@@ -65,8 +65,7 @@ class Axis:
         return f"axes.{self.kind.value}.{self.name}"
 
 
-# ----------
-# A Sweep: what is measured over which axes, as a file or the command line states it.
+# --- A Sweep: what is measured over which axes, as a file or the command line states it.
 
 # Where the user wrote the dotted field of a sweep file: what errors name as source and field.
 Place = Callable[[str], tuple[str, str]]
@@ -128,8 +127,7 @@ class Sweep:
         return InputError(source, name, why=why, found=found, allowed=allowed, nearest=nearest)
 
 
-# ----------
-# The shape of a sweep file as pydantic models: its fields, their types and their JSON Schema.
+# --- The shape of a sweep file as pydantic models: its fields, their types and their JSON Schema.
 #
 # What only makes sense across fields is checked in `experiment.sweep_grid`.
 
@@ -230,8 +228,7 @@ class SweepModel(StrictModel):
     )
 
 
-# ----------
-# Sweep files: text to Sweep, the sweeps that are built in, and the JSON Schema of the files.
+# --- Sweep files: text to Sweep, the sweeps that are built in, and the JSON Schema of the files.
 
 BUILT_IN = ("rf5",)
 SWEEP_FILE = FileKind("sweep")
