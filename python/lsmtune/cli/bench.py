@@ -207,8 +207,7 @@ def _why(error: InputError, name: str) -> str:
     return str(error).removeprefix(f"{RUNNER_FLAG} {name}: ")
 
 
-# ----------
-# `lsmtune bench`: measure one configuration under one workload.
+# --- `lsmtune bench`: measure one configuration under one workload.
 
 COMMAND = "bench"
 EPILOG = "\n\n".join(
