@@ -101,9 +101,8 @@ def to_markdown(document: Document) -> str:
 
 def _markdown(block: Block) -> str:
     if isinstance(block, Paragraph):
-        code = f" `{block.code}`" if block.code else ""
         item = "- " if block.tone.startswith(("detail", "finding")) else ""
-        return f"{item}{safe(block.text)}{code}\n"
+        return f"{item}{safe(f'{block.text} {block.code}')}\n"
     if isinstance(block, Heading):
         return f"### {safe(block.text)}\n"
     if isinstance(block, Answer):
