@@ -44,6 +44,8 @@ PAIRS_FLAG = "--pairs"
 PAIRS_DEFAULT = 30
 CONFIDENCE_DEFAULT = "95%"
 NO_CRASH_TEST_FLAG = "--no-crash-test"
+BASELINE_LIBRARY_FLAG = "--baseline-library"
+CANDIDATE_LIBRARY_FLAG = "--candidate-library"
 AUTO = "auto"
 METHODS = (AUTO, *(method.value for method in PairMethod))
 _CONFIDENCE_LOW, _CONFIDENCE_HIGH = 0.5, 0.9999
@@ -187,8 +189,19 @@ BaselineOption = Annotated[
         "--baseline", metavar="CONFIG", help="What it is compared with; default if unset."
     ),
 ]
-BASELINE_LIBRARY_FLAG = "--baseline-library"
-CANDIDATE_LIBRARY_FLAG = "--candidate-library"
+MetricOption = Annotated[
+    str,
+    typer.Option(
+        "--metric",
+        metavar="NAME",
+        help="The metric that is compared.",
+        autocompletion=lambda: list(METRICS),
+    ),
+]
+PhaseOption = Annotated[
+    str | None,
+    typer.Option("--phase", metavar="NAME", help="Of this measure phase; of the last if unset."),
+]
 BaselineLibraryOption = Annotated[
     Path | None,
     typer.Option(
@@ -202,19 +215,6 @@ CandidateLibraryOption = Annotated[
         metavar="PATH",
         help="The engine's library of the candidate alone: may I upgrade?",
     ),
-]
-MetricOption = Annotated[
-    str,
-    typer.Option(
-        "--metric",
-        metavar="NAME",
-        help="The metric that is compared.",
-        autocompletion=lambda: list(METRICS),
-    ),
-]
-PhaseOption = Annotated[
-    str | None,
-    typer.Option("--phase", metavar="NAME", help="Of this measure phase; of the last if unset."),
 ]
 AllowUnsafeOption = Annotated[
     list[str] | None,

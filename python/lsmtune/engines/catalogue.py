@@ -134,7 +134,7 @@ _LISTED = BeforeValidator(_listed)
 Version = Annotated[str, BeforeValidator(_version)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class OptionInfo:
     """One option of an engine.
 
@@ -156,10 +156,6 @@ class OptionInfo:
 
     name: str
     type: OptionType
-    scope: Scope
-    effect: Effect
-    trade_off: Annotated[str, Field(min_length=20, pattern=r"^\S.*\.$")]
-    source: Annotated[str, Field(min_length=1)]
     default: Value | None = None
     unit: Unit = ""
     low: Number | None = None
@@ -170,11 +166,15 @@ class OptionInfo:
     specials: Annotated[tuple[tuple[int | float, str], ...], pairs_of(Number, str)] = ()
     condition: Mapping[str, Annotated[tuple[Value, ...], _LISTED]] = field(default_factory=dict)
     constraint: tuple[str, ...] = ()
+    scope: Scope
+    effect: Effect
     mutable: bool = False
     scales_with: ScalesWith = ""
     risk: tuple[Risk, ...] = ()
     since: Version = ""
     until: Version = ""
+    trade_off: Annotated[str, Field(min_length=20, pattern=r"^\S.*\.$")]
+    source: Annotated[str, Field(min_length=1)]
     older_defaults: Annotated[tuple[tuple[str, OptionValue], ...], pairs_of(Version, Value)] = ()
     choices_since: Mapping[str, Version] = field(default_factory=dict)
     older_constraint: Annotated[
