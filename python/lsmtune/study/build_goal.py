@@ -25,8 +25,8 @@ from lsmtune.model.config import Config
 from lsmtune.model.goal import Direction, Goal, Objective, Pick, WeightedWorkload, default_direction
 from lsmtune.model.metrics import METRICS, SHORT_NAMES
 from lsmtune.model.workload import Durability, Phase, PhaseKind, Workload
-from lsmtune.programs.program import ProgramInfo
-from lsmtune.programs.registry import info_named
+from lsmtune.programs.program import Program
+from lsmtune.programs.registry import program_named
 from lsmtune.space.constraint import Constraint
 from lsmtune.space.space import Space
 from lsmtune.study.models import (
@@ -65,7 +65,7 @@ def make_program(
     if model is None or model.program is None:
         return None
     _refuse_command_fields(model)
-    info = info_named(model.program, "", "runner.program")
+    info = program_named(model.program, "", "runner.program")
     engine = engine_of(study)
     if engine not in info.engines:
         allowed = ", ".join(info.engines)
@@ -93,7 +93,7 @@ def _refuse_command_fields(model: RunnerModel) -> None:
         raise FieldError("runner.results", why="stands beside program")
 
 
-def _check_performs(info: ProgramInfo, workload: Workload, engine: str) -> None:
+def _check_performs(info: Program, workload: Workload, engine: str) -> None:
     try:
         info.check(workload, engine)
     except InputError as error:
@@ -117,7 +117,7 @@ def check_constraints_told(
     """
     if study.runner is None or study.runner.program is None:
         return
-    info = info_named(study.runner.program, "", "runner.program")
+    info = program_named(study.runner.program, "", "runner.program")
     for constraint in constraints:
         for name in sorted(constraint.metric_names):
             phase, _, metric = name.rpartition(".")
