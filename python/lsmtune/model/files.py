@@ -285,7 +285,14 @@ def read_as(kind: type[Model], document: Document) -> Model:
 def first_problem(error: ValidationError, document: Document, kind: type[Any]) -> InputError:
     """The problem nearest to the start of `document`, which is no `kind`, without its line."""
     details = error.errors(include_url=False)
-    problems = (_problem(detail, document.source, kind) for detail in details)
+    places = [detail["loc"] for detail in details]
+    problems = (
+        _problem(detail, document.source, kind)
+        for detail in details
+        # An array is too short for pydantic, too, where its items are wrong.
+        if detail["type"] != "too_short"
+        or not any(detail["loc"] == place[:-1][: len(detail["loc"])] for place in places)
+    )
     return min(problems, key=lambda problem: document.lines.get(problem.field, 0))
 
 
@@ -333,7 +340,8 @@ def _problem(detail: ErrorDetails, source: str, kind: type[Any]) -> InputError:
     if isinstance(error, InputError):
         inner = error.field.lstrip(".")
         within = f"{field}.{inner}".replace(".[", "[") if inner else field
-        shown = error.found if error.found is not None or error.why else found_text(found)
+        is_whole = not error.field and not error.why and error.found is None
+        shown = found_text(found) if is_whole else error.found
         return error.but(source=source, field=within, found=shown)
     allowed, nearest = _allowed(detail, description)
     return InputError(source, field, found=found_text(found), allowed=allowed, nearest=nearest)

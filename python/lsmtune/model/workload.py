@@ -21,6 +21,7 @@ from pydantic import (
     SerializerFunctionWrapHandler,
     WithJsonSchema,
     WrapSerializer,
+    WrapValidator,
 )
 
 from lsmtune.errors import FieldError
@@ -39,6 +40,7 @@ from lsmtune.model.fields import (
     Size,
     Whole,
     described,
+    found_text,
     pairs_of,
     refused,
     refusing,
@@ -131,7 +133,8 @@ def _rate(value: object) -> float:
 
 def _step(value: object, place: str) -> tuple[float, float]:
     if not isinstance(value, list) or len(value) != 2:
-        raise FieldError(place, found=value, allowed=_STEPS_ALLOWED)
+        shown = value if isinstance(value, list) else found_text(value)
+        raise FieldError(place, found=shown, allowed=_STEPS_ALLOWED)
     time, rate = value
     try:
         duration_s = parse_duration(time)
@@ -145,13 +148,20 @@ def _step(value: object, place: str) -> tuple[float, float]:
 
 
 def _steps(value: object) -> tuple[tuple[float, float], ...]:
-    if not isinstance(value, list) or not value:
+    if not isinstance(value, list):
+        raise FieldError(allowed=_STEPS_ALLOWED)
+    if not value:
         raise FieldError(why="missing", allowed=_STEPS_ALLOWED)
     steps = tuple(_step(step, f"[{index}]") for index, step in enumerate(value))
     if all(rate == 0 for _, rate in steps):
         allowed = "one step at least with a rate above 0"
         raise FieldError(why="never does anything", allowed=allowed)
     return steps
+
+
+def _null_is(default: object) -> WrapValidator:
+    """Takes a field that is there and empty as one that is not there."""
+    return WrapValidator(lambda value, read: default if value is None else read(value))
 
 
 def _with(word: str) -> WrapSerializer:
@@ -222,6 +232,7 @@ class Mix:
     )
     records: Annotated[
         Whole,
+        _null_is(0),
         described(
             "keys that exist when the phase begins; what was inserted before if not given", ge=0
         ),
@@ -262,7 +273,9 @@ class SineRate:
     amplitude_ops_s: Annotated[Rate, described("a number above 0")]
     period_s: Annotated[Duration, described(DURATION_ALLOWED)]
     offset_s: Annotated[
-        Duration, described("how much of the wave is over when the phase begins", omitted=0.0)
+        Duration,
+        _null_is(0.0),
+        described("how much of the wave is over when the phase begins", omitted=0.0),
     ] = 0.0
 
 
@@ -376,10 +389,12 @@ class Workload:
     phases: Phases
     num: Annotated[Whole, described("keys of the database", ge=1)]
     key_bytes: Annotated[
-        Size, described("of a key; 16, or the largest of key_sizes", le=KEY_BYTES_MAX)
+        Size, _null_is(16), described("of a key; 16, or the largest of key_sizes", le=KEY_BYTES_MAX)
     ] = 16
     value_bytes: Annotated[
-        Size, described("of a value; 100, or the mean of value_sizes", le=VALUE_BYTES_MAX)
+        Size,
+        _null_is(100),
+        described("of a value; 100, or the mean of value_sizes", le=VALUE_BYTES_MAX),
     ] = 100
     compression_ratio: Annotated[
         float, described("compressed size of a value divided by its size", gt=0, le=1)
