@@ -61,8 +61,8 @@ class Rounds:
         """Run number `repeat` of a trial, from 1, on a seed of its own; None when interrupted."""
         index = number * _REPEATS_RESERVED + repeat
         seed = derive_seed(self._spec.seed, Stream.REPEAT, index)
-        place = Slot(Role.TRIAL, number, trial=number, repeat=repeat)
-        return self._round(place, arm, seed, deadline_s)
+        slot = Slot(Role.TRIAL, number, trial=number, repeat=repeat)
+        return self._round(slot, arm, seed, deadline_s)
 
     def anchor(self, number: int, arm: Arm, deadline_s: float) -> list[StoredMeasurement] | None:
         """Anchor `number`, from 0, on a seed of its own; None when interrupted."""
@@ -70,21 +70,21 @@ class Rounds:
         return self._round(Slot(Role.ANCHOR, number, repeat=number), arm, seed, deadline_s)
 
     def _round(
-        self, place: Slot, arm: Arm, seed: int, deadline_s: float
+        self, slot: Slot, arm: Arm, seed: int, deadline_s: float
     ) -> list[StoredMeasurement] | None:
         """One run per workload, up to one that does not end well."""
-        runs = self._unfinished.get((place.role, place.trial, place.repeat), [])
+        runs = self._unfinished.get((slot.role, slot.trial, slot.repeat), [])
         for workload in range(len(runs), len(self._spec.workloads)):
             if self._measurer.stop.is_set():
                 return None
-            at = Slot(place.role, place.index, place.trial, workload=workload, repeat=place.repeat)
+            at = Slot(slot.role, slot.index, slot.trial, workload=workload, repeat=slot.repeat)
             run = self._measurer.measure(arm, seed, at, deadline_s=deadline_s)
             if run is None:
                 return None
             runs.append(run)
             if run.measurement.outcome is not Outcome.OK:
                 break
-        self._unfinished.pop((place.role, place.trial, place.repeat), None)
+        self._unfinished.pop((slot.role, slot.trial, slot.repeat), None)
         return runs
 
 
@@ -106,7 +106,7 @@ class TrialPlan:
     deadline_s: float
     scale: float = 1.0
 
-    def place(self, role: Role, workload: int, rung: int | None = None) -> Slot:
+    def slot(self, role: Role, workload: int, rung: int | None = None) -> Slot:
         """Where a run of this trial belongs."""
         return Slot(role, self.index, trial=self.number, workload=workload, rung=rung)
 
@@ -162,7 +162,7 @@ class TrialRunner:
             run = self._measurer.measure(
                 plan.arm,
                 plan.seed,
-                plan.place(Role.RUNG, workload, rung),
+                plan.slot(Role.RUNG, workload, rung),
                 deadline_s=plan.deadline_s,
                 workload=rung_workloads(rungs, weighted.workload)[rung],
             )
@@ -183,7 +183,7 @@ class TrialRunner:
             run = self._measurer.measure(
                 plan.arm,
                 plan.seed,
-                plan.place(Role.TRIAL, workload),
+                plan.slot(Role.TRIAL, workload),
                 deadline_s=plan.deadline_s,
                 prune=prune,
             )
