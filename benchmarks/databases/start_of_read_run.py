@@ -27,8 +27,8 @@ from lsmtune.driver.messages import Message
 from lsmtune.driver.native import NativeRunner
 from lsmtune.engines.libraries import find_library
 from lsmtune.experiment.database_files import goldens_in
-from lsmtune.experiment.databases import DatabaseCache, Preparation
-from lsmtune.experiment.observer import Observer
+from lsmtune.experiment.databases import DatabaseCache
+from lsmtune.experiment.observer import Observer, Preparation
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest

@@ -9,9 +9,9 @@ from database_parts import TABLE_BYTES, FakeRunner, Requests, contents
 
 from lsmtune.errors import LsmtuneError
 from lsmtune.experiment.database_files import goldens_in, lock_path, remove_golden
-from lsmtune.experiment.databases import DatabaseCache, Preparation, make_room, sweep
+from lsmtune.experiment.databases import DatabaseCache, make_room, sweep
 from lsmtune.experiment.files import MARKER, claim
-from lsmtune.experiment.observer import Observer
+from lsmtune.experiment.observer import Observer, Preparation
 from lsmtune.machine.files import try_lock
 
 GOLDEN_BYTES = 2 * TABLE_BYTES + 6 * 4096  # two tables, five small files and the ledger

@@ -209,8 +209,8 @@ def _show_plan(sweep: Sweep, cells: Sequence[GridCell], folder: Path, as_json: b
 
 def _tell(result: SweepResult, folder: Path, as_json: bool) -> None:
     """Write the files of the result and print it."""
-    from lsmtune.report.render import to_terminal
     from lsmtune.report.sweep import document, sweep_document, write_sweep
+    from lsmtune.report.terminal import to_terminal
 
     if not result.runs:
         return

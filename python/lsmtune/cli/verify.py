@@ -62,7 +62,7 @@ from lsmtune.model.metrics import METRICS, TOTAL_METRICS
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.model.workload import Workload
 from lsmtune.programs.output import NATIVE
-from lsmtune.programs.registry import PROGRAM_INFOS
+from lsmtune.programs.registry import PROGRAMS
 from lsmtune.workloads.choice import WORKLOAD_FLAG, Choice
 
 if TYPE_CHECKING:
@@ -153,7 +153,7 @@ def _verify(
     }
     base, own = builds_of(libraries, library, asked, engine, chosen)
     if asked.runner != NATIVE:
-        PROGRAM_INFOS[asked.runner].check_told(metric, phase, chosen, "--metric")
+        PROGRAMS[asked.runner].check_told(metric, phase, chosen, "--metric")
     verification = Verification(
         Arm(base.engine, before),
         Arm(own.engine, after),

@@ -23,11 +23,11 @@ from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.config import EngineIdentity, OptionValue
 from lsmtune.model.goal import Direction, default_direction
 from lsmtune.model.workload import Workload
+from lsmtune.stats.intervals import mean_interval
 from lsmtune.stats.ranks import (
     Relation,
     adjusted_p_values,
     better_in_total,
-    mean_interval,
     outliers,
     proved_better,
     rank_intervals,
@@ -226,7 +226,7 @@ def _rows(
     rows = []
     for team, ranked in zip(scores.teams, rank_intervals(better), strict=True):
         values = scores.values[phase][team]
-        around = mean_interval(values, confidence) if len(values) > 1 else None
+        around = mean_interval(values, confidence) if values else None
         rows.append(
             TeamRow(
                 team,
