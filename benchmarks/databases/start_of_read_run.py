@@ -27,7 +27,8 @@ from lsmtune.driver.messages import Message
 from lsmtune.driver.native import NativeRunner
 from lsmtune.engines.libraries import find_library
 from lsmtune.experiment.database_files import goldens_in
-from lsmtune.experiment.databases import CacheObserver, DatabaseCache, Preparation
+from lsmtune.experiment.databases import DatabaseCache
+from lsmtune.experiment.observer import Observer, Preparation
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest
@@ -74,7 +75,7 @@ class Remembering:
         return self.last
 
 
-class Watch(CacheObserver):
+class Watch(Observer):
     """Remembers how the last run was prepared."""
 
     def __init__(self) -> None:

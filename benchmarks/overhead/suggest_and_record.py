@@ -30,14 +30,14 @@ from optuna.samplers import BaseSampler, NSGAIISampler, RandomSampler, TPESample
 from optuna.storages import RDBStorage
 from optuna.trial import FrozenTrial, TrialState
 
-from lsmtune.experiment.folder import create_study, open_storage, quiet_optuna
+from lsmtune.experiment.folder import create_study, open_storage
 from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import Direction
 from lsmtune.search.samplers import SAMPLERS, check_settings
 from lsmtune.search.searcher import OUTCOME, Searcher
 from lsmtune.space.parameter import make_categorical, make_condition, make_number
 from lsmtune.space.range import Range
-from lsmtune.space.space import Space, make_space
+from lsmtune.space.space import Space, make_space, quiet_optuna
 
 MIB = 2**20
 SEED = 1

@@ -14,7 +14,8 @@ import lsmtune
 from lsmtune.errors import InputError
 from lsmtune.model.measurement import Outcome
 from lsmtune.search.sampler import SpaceExhaustedError
-from lsmtune.study.ask_and_tell import FinishedTrial, Search, SearchStore, Trial
+from lsmtune.study.ask_and_tell import FinishedTrial, Search, Trial
+from lsmtune.study.search_store import SearchStore
 
 SPACE = {
     "x": {"type": "float", "low": -5.0, "high": 5.0},

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from lsmtune.cli import bench as bench_runners
-from lsmtune.cli.bench import Arm
+from lsmtune.cli.bench import RunnerChoice
 from lsmtune.driver.native import NativeRunner
 from lsmtune.model.config import Build, EngineIdentity
 
@@ -69,8 +69,8 @@ def test_all_runners_stand_side_by_side(
 ) -> None:
     # The fake driver needs no library, which the command would look for.
     engine = EngineIdentity("rocksdb", "10.2.1", str(fake_driver), Build.RELEASE)
-    arm = Arm("native", NativeRunner(fake_driver), engine)
-    monkeypatch.setattr(bench_runners, "native_arm", lambda *_: arm)
+    arm = RunnerChoice("native", NativeRunner(fake_driver), engine)
+    monkeypatch.setattr(bench_runners, "native_runner", lambda *_: arm)
     assert "sustained" in lsmtune(*ROCKSDB, "--runner", "all").out
     said = lsmtune(*ROCKSDB, "--runner", "all", "--repeat", "2", "--json")
     assert said.status == 0, said.err

@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from lsmtune.cli import calibration as calibration_module
 from lsmtune.cli import doctor
 from lsmtune.driver import library_facts
 from lsmtune.driver.library_facts import Listing, engine_findings
@@ -26,6 +25,7 @@ from lsmtune.machine.findings import Finding, Level
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome, RunError
 from lsmtune.model.request import RunRequest
+from lsmtune.proof import standalone as calibration_module
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "study"))
 

@@ -14,14 +14,14 @@ from typing import Any
 import pytest
 
 from lsmtune.cli import choices as engine_choice
-from lsmtune.cli import minimisation, verification
-from lsmtune.cli.minimisation import MinimisationObserver, PairedSteps, told_apart
-from lsmtune.cli.verification import Verification, display_plan
+from lsmtune.cli.minimisation import MinimisationObserver
+from lsmtune.cli.verification import display_plan
 from lsmtune.driver import native
 from lsmtune.driver.messages import Message
 from lsmtune.engines.ready import preset
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer
+from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Build, Config, EngineIdentity
 from lsmtune.model.goal import Objective
@@ -30,6 +30,8 @@ from lsmtune.model.request import LIMITS_DEFAULT, RunRequest
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.minimise import minimise
 from lsmtune.proof.paired import ProofPlan
+from lsmtune.proof.paired_steps import PairedSteps, told_apart
+from lsmtune.proof.standalone import Verification
 from lsmtune.workloads.stated import make_workload
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "study"))
@@ -55,7 +57,7 @@ def speed(options: dict[str, object]) -> float:
 
 def use(monkeypatch: pytest.MonkeyPatch, runner: KillableRunner) -> None:
     """`runner` in place of lsmtune's driver: of `minimise`, and of `verify`."""
-    monkeypatch.setattr(minimisation, "NativeRunner", lambda _driver: runner)
+    monkeypatch.setattr(native, "NativeRunner", lambda _driver: runner)
     monkeypatch.setattr(native, "NativeRunner", lambda _driver: runner)
 
 
@@ -449,30 +451,31 @@ class TestTime:
         runner = KillableRunner(speed=speed, noise=0.005, engine=ROCKSDB)
         workload = make_workload("fillrandom", {"num": 1000}, "test")
         asked = Verification(
-            ROCKSDB,
+            Arm(ROCKSDB, Config()),
+            Arm(
+                ROCKSDB,
+                Config({"write_buffer_size": 128 * MIB, "max_background_jobs": 6, "idle": 1}),
+            ),
             workload,
             Objective(),
             LIMITS_DEFAULT,
-            Config(),
-            Config({"write_buffer_size": 128 * MIB, "max_background_jobs": 6, "idle": 1}),
             1,
             ProofPlan(pairs=10, deadline_s=budget_s),
         )
         observer = MinimisationObserver(display_plan(asked, 30), runner.clock)
-        folder = StudyFolder.create_or_resume(path / "s", verification.Description(asked))
+        folder = StudyFolder.create_or_resume(path / "s", asked)
         with closing(folder):
             measurer = Measurer(
                 folder,
                 runner,
-                ROCKSDB,
                 (workload,),
                 LIMITS_DEFAULT,
                 observer,
                 threading.Event(),
                 runner.clock,
             )
-            steps = PairedSteps(asked, (), measurer, observer)
-            found = minimise(asked.baseline, asked.candidate, steps, confidence=0.95)
+            steps = PairedSteps(asked, measurer, observer)
+            found = minimise(asked.baseline.config, asked.candidate.config, steps, confidence=0.95)
         return found, observer, runner
 
     def test_enough_of_it(self, tmp_path: Path) -> None:

@@ -16,7 +16,7 @@ from lsmtune.cli.live import bench_view, sparkline, tune_view
 from lsmtune.cli.output import invalid, running_line, verdict_line, verdict_lines
 from lsmtune.cli.tune_progress import Plan, RunLine, RunProgress, TuneProgress
 from lsmtune.driver.messages import PhaseFinished, PhaseStarted, parse_message
-from lsmtune.experiment.place import Place
+from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.goal import Goal, Objective, WeightedWorkload
@@ -182,6 +182,9 @@ def test_a_run_on_a_database_that_was_settled_unasked(announced: tuple[tuple[str
     assert [known.started for known in run.phases] == [len(announced) > 1] * 2 + [True]
 
 
+ARM = Arm(EngineIdentity("memory"), Config())
+
+
 def stored(role: Role, number: int, factor: float, outcome: Outcome) -> StoredMeasurement:
     (phase,) = (m.phase for m in MESSAGES if isinstance(m, PhaseFinished))
     phase = replace(phase, sustained_throughput_ops_s=100_000 * factor)
@@ -198,7 +201,7 @@ def test_a_study_from_start_to_end() -> None:
     plan = Plan(GOAL, WORKLOADS, trials=4, time_s=None, pairs=5)
     progress = TuneProgress(plan, lambda: now[0])
     progress.study_started(None, 0)
-    progress.run_started(Place(Role.BASELINE, 0), Config(), WORKLOAD)
+    progress.run_started(Slot(Role.BASELINE, 0), ARM, WORKLOAD)
     progress.run_message(MESSAGES[2])
     progress.run_message(MESSAGES[3])
     view = text_of(tune_view(progress))
@@ -216,7 +219,7 @@ def test_a_study_from_start_to_end() -> None:
     assert "at most 24s left" in view
     assert "14 %" in view
     progress.proof_started(5)
-    progress.run_started(Place(Role.PROOF_CANDIDATE, 0, pair=0), Config(), WORKLOAD)
+    progress.run_started(Slot(Role.PROOF_CANDIDATE, 0, pair=0), ARM, WORKLOAD)
     progress.run_finished(stored(Role.PROOF_CANDIDATE, 0, 1.4, Outcome.OK))
     view = text_of(tune_view(progress))
     assert "pair 1 candidate" in view
@@ -233,7 +236,7 @@ def test_two_runs_of_a_pair_that_are_on_at_once_keep_their_names() -> None:
     progress = TuneProgress(plan, lambda: 0.0, on_line=lines.append, on_text=texts.append)
     roles = Role.PROOF_CANDIDATE, Role.PROOF_BASELINE
     for role in roles:
-        progress.run_started(Place(role, 0, pair=0), Config(), WORKLOAD)
+        progress.run_started(Slot(role, 0, pair=0), ARM, WORKLOAD)
     for role in roles:
         progress.run_finished(replace(stored(role, 0, 1.0, Outcome.OK), wall_s=30.0))
     assert [line.name for line in lines] == ["pair 1 candidate", "pair 1 baseline"]
@@ -248,7 +251,7 @@ def test_the_line_of_a_trial_says_what_became_of_it() -> None:
     plan = Plan(GOAL, WORKLOADS, trials=4, time_s=None, pairs=5)
     progress = TuneProgress(plan, lambda: 0.0, on_line=lines.append)
     for number, best in enumerate((True, False)):
-        progress.run_started(Place(Role.TRIAL, number, trial=number), Config(), WORKLOAD)
+        progress.run_started(Slot(Role.TRIAL, number, trial=number), ARM, WORKLOAD)
         progress.run_finished(stored(Role.TRIAL, number, 1.0, Outcome.OK))
         assert len(lines) == number
         end = TrialEnd(Outcome.OK, (1.0,), {} if best else {"rss_bytes_max <= 1": 2.0})
@@ -265,11 +268,11 @@ def test_the_runs_of_a_trial_are_told_apart() -> None:
     plan = Plan(Goal((Objective(),), (0.5, 0.5)), several, trials=4, time_s=None, pairs=5)
     progress = TuneProgress(plan, lambda: 0.0, on_line=lines.append)
     for place in (
-        Place(Role.RUNG, 0, trial=7, workload=0, rung=0),
-        Place(Role.TRIAL, 0, trial=7, workload=0),
-        Place(Role.TRIAL, 0, trial=7, workload=1),
+        Slot(Role.RUNG, 0, trial=7, workload=0, rung=0),
+        Slot(Role.TRIAL, 0, trial=7, workload=0),
+        Slot(Role.TRIAL, 0, trial=7, workload=1),
     ):
-        progress.run_started(place, Config(), WORKLOAD)
+        progress.run_started(place, ARM, WORKLOAD)
         progress.run_finished(stored(place.role, 7, 1.0, Outcome.OK))
     progress.trial_finished(7, TrialEnd(Outcome.OK, (1.0,)), best=False)
     names = [line.name for line in lines]

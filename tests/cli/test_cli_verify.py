@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.store import Role
 
 Lsmtune = Callable[..., Any]
 MEMORY = ("verify", "--engine", "memory", "--workload", "fillrandom", "-w", "num=1000")
@@ -87,6 +91,72 @@ class TestFlags:
         assert (said.status, said.err.count("\n")) == (2, 1), said.err
         assert line in said.err
         assert list(home.iterdir()) == []
+
+
+@pytest.mark.engine
+class TestTwoBuilds:
+    """One engine, two libraries: may I upgrade?"""
+
+    @pytest.fixture
+    def libraries(
+        self, driver: Path, rocksdb_library: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> tuple[str, ...]:
+        other = os.environ.get("LSMTUNE_TEST_ROCKSDB_DEBIAN")
+        if not other:
+            pytest.skip("LSMTUNE_TEST_ROCKSDB_DEBIAN names no second build of RocksDB")
+        monkeypatch.setenv("LSMTUNE_DRIVER", str(driver))
+        return "--baseline-library", other, "--candidate-library", str(rocksdb_library)
+
+    def test_both_are_measured_named_and_kept_apart(
+        self, lsmtune: Lsmtune, libraries: tuple[str, ...], tmp_path: Path
+    ) -> None:
+        command = ("verify", "--engine", "rocksdb", *libraries, "--workload", "readrandom")
+        flags = ("-w", "num=5000", "--dir", str(tmp_path / "proof"), "--pairs", "6")
+        said = lsmtune(*command, *flags, "--no-crash-test", "--json")
+        assert said.status in (0, 3), said.err
+        document = said.json()
+        assert document["verdict"]["pairs"] == 6
+        sides = document["baseline"], document["candidate"]
+        assert [side["options"] for side in sides] == [{}, {}]
+        engines = [side["engine"] for side in sides]
+        assert engines[0]["version"] != engines[1]["version"]
+        assert [engine["library"] for engine in engines] == [libraries[1], libraries[3]]
+        with StudyFolder.open(tmp_path / "proof") as folder:
+            rows = folder.measurements.of(Role.PROOF_BASELINE)
+            assert {row.library for row in rows} == {libraries[1]}
+            assert {row.measurement.engine.version for row in rows} == {engines[0]["version"]}
+        repeated = lsmtune(*command, *flags, "--no-crash-test")
+        assert repeated.status == said.status, repeated.err
+        for side, engine in zip(("baseline", "candidate"), engines, strict=True):
+            named = f"{side}: default on rocksdb {engine['version']}, {engine['library']}"
+            assert named in repeated.out
+        with StudyFolder.open(tmp_path / "proof") as folder:
+            assert len(folder.measurements.of(Role.PROOF_BASELINE)) == len(rows), "all counted"
+        own = ("--library", libraries[3], "--candidate", "default")
+        other = lsmtune(*command[:3], *own, *command[7:], *flags)
+        assert other.status == 2
+        assert "cannot be compared" in other.err
+
+    def test_an_option_that_one_of_the_builds_does_not_have_names_its_side(
+        self, lsmtune: Lsmtune, libraries: tuple[str, ...]
+    ) -> None:
+        command = ("verify", "--engine", "rocksdb", *libraries, "--workload", "fillrandom")
+        said = lsmtune(*command, "-w", "num=1000", "--candidate", "no_such_option=1")
+        assert said.status == 2
+        assert said.err.splitlines()[-1].startswith("lsmtune: --candidate: ")
+
+    def test_libraries_that_say_it_twice_or_are_none(
+        self, lsmtune: Lsmtune, libraries: tuple[str, ...]
+    ) -> None:
+        command = ("verify", "--engine", "rocksdb", "--workload", "fillrandom")
+        said = lsmtune(*command, *libraries, "--library", libraries[3])
+        assert (said.status, said.err.count("\n")) == (2, 1)
+        why = "has no effect beside --baseline-library and --candidate-library"
+        assert said.err.startswith(f"lsmtune: --library: {why}; found ")
+        said = lsmtune(*command, "--candidate-library", "/nowhere.so")
+        assert said.status == 2
+        assert said.err.startswith("lsmtune: --candidate-library: ")
+        assert "'/nowhere.so'" in said.err
 
 
 @pytest.mark.engine

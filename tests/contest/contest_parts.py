@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from lsmtune.experiment.contest_scores import Scores
-from lsmtune.experiment.rounds_store import CellRun
-from lsmtune.model.config import EngineIdentity
+from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, RunError
 
@@ -41,14 +41,16 @@ def run(
     number: int,
     outcome: Outcome = Outcome.OK,
     **throughputs_ops_s: float,
-) -> CellRun:
+) -> StoredMeasurement:
     """A run of `team` in round `number`, from 0, by the throughput of its phases."""
     phases = tuple(phase(name, value) for name, value in throughputs_ops_s.items())
     error = None if outcome is Outcome.OK else RunError("engine", "it fell over")
     measurement = Measurement(
         outcome, ENGINE, {}, "contest", 1 + number, 0.0, 1.0, phases=phases, error=error
     )
-    return CellRun(team, number, 1 + number, measurement)
+    return StoredMeasurement(
+        0, Role.ROUND, None, None, Config(), measurement, round=number, arm=team
+    )
 
 
 def phase(name: str, throughput_ops_s: float) -> PhaseMeasurement:

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from lsmtune.errors import InputError
 from lsmtune.experiment.contest_scores import Scores, scores_of_runs
-from lsmtune.experiment.rounds_store import CellRun
 from lsmtune.experiment.standings import standings_of
+from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.workload import Phase, PhaseKind, Workload
@@ -109,7 +109,7 @@ def test_scores_without_a_round_are_refused() -> None:
         standings_of(empty)
 
 
-def complete(rounds: int) -> list[CellRun]:
+def complete(rounds: int) -> list[StoredMeasurement]:
     places = itertools.product(range(rounds), ("a", "b"))
     return [run(team, number, load=100.0 + number, get=50.0) for number, team in places]
 

@@ -23,7 +23,8 @@ def synced(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     paths: list[Path] = []
 
     def fsync(descriptor: int) -> None:
-        paths.append(Path(f"/proc/self/fd/{descriptor}").readlink())
+        path = Path(f"/proc/self/fd/{descriptor}").readlink()
+        paths.append(path.with_name(path.name.removesuffix(".new")))  # renamed into place at once
 
     monkeypatch.setattr(os, "fsync", fsync)
     return paths

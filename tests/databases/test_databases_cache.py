@@ -13,8 +13,9 @@ from database_parts import LOAD, READ, SETTLED, FakeRunner, Requests, contents, 
 
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment.database_files import find_golden, goldens_in
-from lsmtune.experiment.databases import CacheObserver, DatabaseCache, Preparation
+from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.experiment.files import MARKER, is_owned
+from lsmtune.experiment.observer import Observer, Preparation
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, Prepared, RunRequest
@@ -26,7 +27,7 @@ KEPT |= {"OPTIONS-000011"}
 
 
 @dataclass
-class Watcher(CacheObserver):
+class Watcher(Observer):
     """Remembers what it was told."""
 
     layouts: list[Config] = field(default_factory=list)

@@ -9,13 +9,14 @@ from pathlib import Path
 import pytest
 from database_parts import FakeRunner, Requests, contents
 
-from lsmtune.experiment.database_files import GoldenLock, lock_path, try_lock, wait_for_lock
+from lsmtune.experiment.database_files import lock_path
 from lsmtune.experiment.databases import DatabaseCache
+from lsmtune.machine.files import Lock, try_lock, wait_for_lock
 from lsmtune.model.request import Limits
 
 
-def locked(golden: Path) -> GoldenLock:
-    lock = try_lock(golden)
+def locked(golden: Path) -> Lock:
+    lock = try_lock(lock_path(golden))
     assert lock is not None
     return lock
 
@@ -23,7 +24,7 @@ def locked(golden: Path) -> GoldenLock:
 def test_one_holds_it_and_the_next_one_gets_it(tmp_path: Path) -> None:
     golden = tmp_path / "golden"
     first = locked(golden)
-    assert try_lock(golden) is None
+    assert try_lock(lock_path(golden)) is None
     first.release()
     first.release()
     locked(golden).release()
@@ -34,9 +35,9 @@ def test_a_lock_file_that_its_holder_deleted_locks_nothing(tmp_path: Path) -> No
     first = locked(golden)
     first.forget()
     second = locked(golden)
-    assert try_lock(golden) is None
+    assert try_lock(lock_path(golden)) is None
     first.release()
-    assert try_lock(golden) is None, "it is the second one's file that is there"
+    assert try_lock(lock_path(golden)) is None, "it is the second one's file that is there"
     second.release()
 
 
@@ -55,18 +56,18 @@ def test_a_lock_file_deleted_while_it_is_being_locked_is_not_taken(
     held = locked(golden)
     monkeypatch.undo()
     assert lock_path(golden).exists()
-    assert try_lock(golden) is None
+    assert try_lock(lock_path(golden)) is None
     held.release()
 
 
 def test_waiting_ends_with_patience_and_with_a_cancel(tmp_path: Path) -> None:
     golden = tmp_path / "golden"
     lock = locked(golden)
-    assert wait_for_lock(golden, None, 0.1) is None
+    assert wait_for_lock(lock_path(golden), None, 0.1) is None
     cancel = threading.Event()
     threading.Timer(0.1, cancel.set).start()
     started = time.monotonic()
-    assert wait_for_lock(golden, cancel, 60.0) is None
+    assert wait_for_lock(lock_path(golden), cancel, 60.0) is None
     assert time.monotonic() - started < 5
     lock.release()
 

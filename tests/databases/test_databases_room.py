@@ -8,15 +8,17 @@ import pytest
 from database_parts import TABLE_BYTES, FakeRunner, Requests, contents
 
 from lsmtune.errors import LsmtuneError
-from lsmtune.experiment.database_files import goldens_in, lock_path, remove_golden, try_lock
-from lsmtune.experiment.databases import CacheObserver, DatabaseCache, Preparation, make_room, sweep
+from lsmtune.experiment.database_files import goldens_in, lock_path, remove_golden
+from lsmtune.experiment.databases import DatabaseCache, make_room, sweep
 from lsmtune.experiment.files import MARKER, claim
+from lsmtune.experiment.observer import Observer, Preparation
+from lsmtune.machine.files import try_lock
 
 GOLDEN_BYTES = 2 * TABLE_BYTES + 6 * 4096  # two tables, five small files and the ledger
 LAYOUTS = (1 << 20, 2 << 20, 3 << 20)
 
 
-class Notes(CacheObserver):
+class Notes(Observer):
     """Remembers what was out of the ordinary."""
 
     def __init__(self) -> None:
@@ -79,7 +81,7 @@ def test_one_in_use_stays(tmp_path: Path, make_request: Requests, clock: Iterato
     for size in LAYOUTS[:2]:
         cache.prepare(make_request(write_buffer_size=size))
     oldest, newest = sorted(goldens_in(cache.directory), key=lambda g: g.used_unix_ns())
-    held = try_lock(oldest.path)
+    held = try_lock(lock_path(oldest.path))
     assert held is not None
     with held:
         cache.prepare(make_request(write_buffer_size=LAYOUTS[2]))
@@ -148,7 +150,7 @@ def test_what_someone_works_on_is_not_swept(tmp_path: Path) -> None:
     half = directory / ("a" * 64)
     building = half.with_name(half.name + ".x1_y.building")
     claim(building, "golden database")
-    lock = try_lock(half)
+    lock = try_lock(lock_path(half))
     assert lock is not None
     assert sweep(directory) == []
     assert building.is_dir()

@@ -14,7 +14,6 @@ from engine_parts import compile_library
 from lsmtune.engines import libraries
 from lsmtune.engines.libraries import (
     FileState,
-    Library,
     Registry,
     find_library,
     library_warnings,
@@ -22,7 +21,7 @@ from lsmtune.engines.libraries import (
     parse_loader_cache,
     registry_warnings,
 )
-from lsmtune.engines.library import ENGINE_KINDS, EngineKind, version_key
+from lsmtune.engines.library import ENGINE_KINDS, EngineKind, Library, version_key
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.model.config import Build, EngineIdentity
 

@@ -12,7 +12,8 @@ from lsmtune.driver.messages import Message
 from lsmtune.driver.runner import Runner
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Databases, Measurer
-from lsmtune.experiment.place import Place
+from lsmtune.experiment.observer import Observer
+from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.config import Config
 from lsmtune.model.goal import Direction, Goal, Objective
@@ -25,6 +26,10 @@ BASELINE = Config({}, "default")
 CANDIDATE = Config({"write_buffer_size": 8 * MIB}, "x#1")
 PHASE = Phase("fillrandom", PhaseKind.MEASURE, "fillrandom", operations_per_thread=1000)
 WORKLOAD = Workload("fillrandom", (PHASE,), num=1000)
+
+
+def arm(config: Config) -> Arm:
+    return Arm(ENGINE, config)
 
 
 class Searchless:
@@ -41,7 +46,7 @@ def open_folder(path: Path) -> StudyFolder:
     return StudyFolder.create_or_resume(path, Searchless())
 
 
-class Recorder:
+class Recorder(Observer):
     """Remembers what it was told, and can stop the proof at one of these moments."""
 
     def __init__(self) -> None:
@@ -57,7 +62,7 @@ class Recorder:
     def of(self, kind: str) -> list[tuple[object, ...]]:
         return [what[1:] for what in self.told if what[0] == kind]
 
-    def run_started(self, place: Place, _config: Config, _workload: Workload) -> None:
+    def run_started(self, place: Slot, _arm: Arm, _workload: Workload) -> None:
         self._note("run_started", place.role, place.pair, place.workload)
 
     def run_message(self, message: Message) -> None:
@@ -87,7 +92,6 @@ def measurer_of(
     return Measurer(
         folder,
         runner,
-        ENGINE,
         workloads,
         LIMITS_DEFAULT,
         observer,
@@ -111,8 +115,8 @@ def proof(
     """One call of `prove`; with the fake runner, which is no driver of ours, unless told else."""
     runner, observer = runner or FakeRunner(), observer or Recorder()
     return prove(
-        BASELINE,
-        candidate,
+        arm(BASELINE),
+        arm(candidate),
         goal or Goal((Objective(),)),
         measurer or measurer_of(folder, runner, observer, runner),
         observer,

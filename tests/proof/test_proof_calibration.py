@@ -17,7 +17,7 @@ from study_parts import Recorder, make_spec
 
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer
-from lsmtune.experiment.place import Stream, derive_seed
+from lsmtune.experiment.schedule import Arm, Stream, derive_seed
 from lsmtune.experiment.store import Role
 from lsmtune.model.codec import decode, encode
 from lsmtune.model.config import Config
@@ -76,7 +76,6 @@ def calibrated(
     measurer = Measurer(
         folder,
         runner,
-        ENGINE,
         [spec.workload] * workloads,
         spec.limits,
         observer,
@@ -84,7 +83,7 @@ def calibrated(
         runner.clock,
     )
     return calibrate(
-        BASELINE,
+        Arm(ENGINE, BASELINE),
         goal or Goal((spec.objective,)),
         measurer,
         observer,

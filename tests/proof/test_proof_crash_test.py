@@ -12,11 +12,21 @@ from fake_runner import FakeRunner
 from hypothesis import given
 from hypothesis import strategies as st
 from killable_runner import KillableRunner, left
-from proof_parts import BASELINE, CANDIDATE, WORKLOAD, Recorder, measurer_of, open_folder, proved
+from proof_parts import (
+    BASELINE,
+    CANDIDATE,
+    WORKLOAD,
+    Recorder,
+    arm,
+    measurer_of,
+    open_folder,
+    proved,
+)
 
 from lsmtune.driver.native import CrashCheck, KilledRun, NativeRunner
 from lsmtune.errors import InputError
 from lsmtune.experiment.measurer import Measurer
+from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import Role
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Outcome
@@ -42,7 +52,7 @@ def fake_test(
     observer = observer or Recorder()
     with open_folder(path) as folder:
         measurer = measurer_of(folder, runner, observer, runner)
-        return crash_test(CANDIDATE, measurer, observer, study_seed=seed)
+        return crash_test(arm(CANDIDATE), measurer, observer, study_seed=seed)
 
 
 @pytest.mark.parametrize("durability", [Durability.SYNC, Durability.WAL])
@@ -169,7 +179,7 @@ def test_of_several_workloads_the_one_that_promises_most_is_tested(tmp_path: Pat
     runner, observer = KillableRunner(), Recorder()
     with open_folder(tmp_path) as folder:
         measurer = measurer_of(folder, runner, observer, runner, (weak, WORKLOAD, strong))
-        found = crash_test(CANDIDATE, measurer, observer, study_seed=1)
+        found = crash_test(arm(CANDIDATE), measurer, observer, study_seed=1)
     assert found is not None
     assert found.durability is Durability.SYNC
     assert runner.kills[0][0].workload.value_bytes == 777
@@ -191,7 +201,7 @@ class TestVerdict:
         with open_folder(path) as folder:
             measurer = measurer_of(folder, runner, observer, runner)
             proof = verdict or proved(folder, runner)
-            found = survived(proof, CANDIDATE, measurer, observer, study_seed=1)
+            found = survived(proof, arm(CANDIDATE), measurer, observer, study_seed=1)
         assert found is not None
         assert (found.crash is None) == (not runner.kills)
         return found.verdict
@@ -262,14 +272,15 @@ class TestEngines:
             measurer = Measurer(
                 folder,
                 NativeRunner(driver),
-                engine,
                 (workload,),
                 LIMITS_DEFAULT,
                 observer,
                 observer.stop,
                 time.monotonic,
             )
-            found = crash_test(config, measurer, observer, study_seed=3, load_bytes=32 << 20)
+            found = crash_test(
+                Arm(engine, config), measurer, observer, study_seed=3, load_bytes=32 << 20
+            )
         assert found is not None
         return found
 

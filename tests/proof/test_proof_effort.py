@@ -9,7 +9,7 @@ import pytest
 
 from lsmtune.model.goal import Objective
 from lsmtune.model.verdict import Verdict, VerdictOutcome
-from lsmtune.proof.verdict import Effort, Tally, effort, judge
+from lsmtune.proof.verdict import PairValues, SampleSize, judge, sample_size_wanted
 from lsmtune.stats.noise import pairs_needed
 
 
@@ -17,13 +17,13 @@ def unproven(pairs: int, ratio: float, log_sd: float) -> Verdict:
     """A verdict on values whose ratios scatter by about `log_sd` around `ratio`."""
     logs = np.random.default_rng(5).normal(0.0, 1.0, pairs)
     logs = (logs - logs.mean()) / logs.std(ddof=1) * log_sd + math.log(ratio)
-    return judge(Tally([1e5] * pairs, list(1e5 * np.exp(logs))), Objective(), 0.95)
+    return judge(PairValues([1e5] * pairs, list(1e5 * np.exp(logs))), Objective(), 0.95)
 
 
 def test_the_difference_that_was_seen() -> None:
     verdict = unproven(12, 1.03, 0.1)
     assert verdict.outcome is VerdictOutcome.NOT_PROVEN
-    found = effort(verdict, None, 20.0)
+    found = sample_size_wanted(verdict, None, 20.0)
     assert found.pairs is not None
     # The scale is a robust one, so that it is not quite the usual standard deviation.
     assert found.pairs == pytest.approx(pairs_needed(0.03, 0.1), rel=0.5)
@@ -33,23 +33,25 @@ def test_the_difference_that_was_seen() -> None:
 
 
 def test_a_slower_candidate_takes_as_many() -> None:
-    slower, faster = (effort(unproven(12, r, 0.1), None, None).pairs for r in (1 / 1.03, 1.03))
+    slower, faster = (
+        sample_size_wanted(unproven(12, r, 0.1), None, None).pairs for r in (1 / 1.03, 1.03)
+    )
     assert slower == faster
 
 
 def test_nothing_smaller_than_what_matters_is_sought() -> None:
     verdict = unproven(12, 1.001, 0.05)
-    found = effort(verdict, 0.03, None)
+    found = sample_size_wanted(verdict, 0.03, None)
     assert "at this noise a difference of 3 % takes about" in found.text
     assert found.text.endswith("more")  # nothing is known of the time
 
 
 def test_what_no_number_of_pairs_shows_has_another_advice() -> None:
-    found = effort(unproven(8, 1.001, 0.1), None, 10.0)
+    found = sample_size_wanted(unproven(8, 1.001, 0.1), None, 10.0)
     assert found.pairs is not None
     assert found.pairs > 1000
     assert f"takes about {found.pairs:,} pairs: say what is too small to matter" in found.text
-    asked = effort(unproven(8, 1.001, 0.1), 0.0015, 10.0)
+    asked = sample_size_wanted(unproven(8, 1.001, 0.1), 0.0015, 10.0)
     assert asked.text.endswith("pairs: make the runs longer, or the machine quieter")
 
 
@@ -57,25 +59,29 @@ def test_more_than_there_were() -> None:
     """A proof that should have been clear by now was unlucky."""
     verdict = unproven(7, 1.2, 0.2)
     assert verdict.outcome is VerdictOutcome.NOT_PROVEN
-    found = effort(verdict, None, 1.0)
+    found = sample_size_wanted(verdict, None, 1.0)
     assert found.pairs is not None
     assert found.pairs > 7
 
 
 @pytest.mark.parametrize("pairs", [0, 1])
 def test_too_few_pairs_to_know_the_noise(pairs: int) -> None:
-    verdict = judge(Tally([1.0] * pairs, [1.0] * pairs), Objective(), 0.95)
-    assert effort(verdict, None, None) == Effort(6, f"at least 6 pairs, {6 - pairs} more")
-    assert effort(verdict, None, 10.0).text.endswith(f"(about {'1m' if pairs == 0 else '50s'})")
+    verdict = judge(PairValues([1.0] * pairs, [1.0] * pairs), Objective(), 0.95)
+    assert sample_size_wanted(verdict, None, None) == SampleSize(
+        6, f"at least 6 pairs, {6 - pairs} more"
+    )
+    assert sample_size_wanted(verdict, None, 10.0).text.endswith(
+        f"(about {'1m' if pairs == 0 else '50s'})"
+    )
 
 
 def test_a_large_difference_needs_no_more_than_the_least() -> None:
-    found = effort(unproven(4, 0.05, 0.1), None, 30.0)
-    assert found == Effort(6, "at least 6 pairs, 2 more (about 1m)")
+    found = sample_size_wanted(unproven(4, 0.05, 0.1), None, 30.0)
+    assert found == SampleSize(6, "at least 6 pairs, 2 more (about 1m)")
 
 
 def test_what_cannot_be_told() -> None:
-    same = judge(Tally([5.0] * 8, [5.0] * 8), Objective(), 0.95)
-    assert effort(same, None, 10.0) == Effort()
-    zero = judge(Tally([5.0] * 8, [0.0] * 8), Objective(), 0.95)
-    assert effort(zero, None, 10.0) == Effort()
+    same = judge(PairValues([5.0] * 8, [5.0] * 8), Objective(), 0.95)
+    assert sample_size_wanted(same, None, 10.0) == SampleSize()
+    zero = judge(PairValues([5.0] * 8, [0.0] * 8), Objective(), 0.95)
+    assert sample_size_wanted(zero, None, 10.0) == SampleSize()

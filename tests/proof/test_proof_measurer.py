@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 from fake_runner import FakeRunner
-from proof_parts import BASELINE, CANDIDATE, Recorder, measurer_of, open_folder
+from proof_parts import BASELINE, CANDIDATE, Recorder, arm, measurer_of, open_folder
 
 from lsmtune.experiment.folder import StudyFolder
-from lsmtune.experiment.measurer import Measurer
-from lsmtune.experiment.place import Arm, Place, load_seed
+from lsmtune.experiment.measurer import Measurer, Run
+from lsmtune.experiment.schedule import Slot, pair_load_seed
 from lsmtune.experiment.store import Role
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import PairMethod, RunRequest
 
-FIRST: Arm = (CANDIDATE, Place(Role.PROOF_CANDIDATE, 0, pair=0))
-SECOND: Arm = (BASELINE, Place(Role.PROOF_BASELINE, 0, pair=0))
+FIRST: Run = (arm(CANDIDATE), Slot(Role.PROOF_CANDIDATE, 0, pair=0))
+SECOND: Run = (arm(BASELINE), Slot(Role.PROOF_BASELINE, 0, pair=0))
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def test_every_run_starts_from_a_copy_where_there_are_databases(
     runner, copies = FakeRunner(), Copies()
     measurer = measurer_of(folder, runner, observer, runner, databases=copies)
     measurer.measure_pair(FIRST, SECOND, 7, PairMethod.WHOLE)
-    measurer.measure(BASELINE, 3, Place(Role.BASELINE, 0))
+    measurer.measure(arm(BASELINE), 3, Slot(Role.BASELINE, 0))
     assert [request.load_seed for request in runner.requests] == [42, 42, 42]
     assert [request.seed for request in runner.requests] == [7, 7, 3]
     assert all(cancel is not None for cancel in copies.cancels)
@@ -128,8 +128,8 @@ def test_a_tree_serves_several_pairs_only_where_both_sides_share_it(
         measurer = measurer_of(folder, runner, observer, runner, databases=copies)
         for pair in range(first, first + 7):
             arms = (
-                (BASELINE, Place(Role.PROOF_BASELINE, pair, pair=pair)),
-                (CANDIDATE, Place(Role.PROOF_CANDIDATE, pair, pair=pair)),
+                (arm(BASELINE), Slot(Role.PROOF_BASELINE, pair, pair=pair)),
+                (arm(CANDIDATE), Slot(Role.PROOF_CANDIDATE, pair, pair=pair)),
             )
             measurer.measure_pair(*arms, 7, PairMethod.WHOLE)
         assert copies.asked[::2] == copies.asked[1::2]
@@ -144,8 +144,10 @@ def test_a_trial_that_runs_again_does_so_on_another_tree(
     runner, copies = FakeRunner(), Copies()
     measurer = measurer_of(folder, runner, observer, runner, databases=copies)
     for repeat in range(3):
-        measurer.measure(CANDIDATE, 3, Place(Role.TRIAL, 0, trial=0, repeat=repeat))
+        measurer.measure(arm(CANDIDATE), 3, Slot(Role.TRIAL, 0, trial=0, repeat=repeat))
     first, *again = copies.asked
     assert first is None
-    assert len({load_seed(pair, shared=one) for pair in range(9) for one in (True, False)}) == 12
-    assert len({*again, *(load_seed(pair, shared=False) for pair in range(9))}) == 11
+    assert (
+        len({pair_load_seed(pair, shared=one) for pair in range(9) for one in (True, False)}) == 12
+    )
+    assert len({*again, *(pair_load_seed(pair, shared=False) for pair in range(9))}) == 11

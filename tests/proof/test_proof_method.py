@@ -14,6 +14,7 @@ from proof_parts import (
     PHASE,
     WORKLOAD,
     Recorder,
+    arm,
     measurer_of,
     open_folder,
     proof,
@@ -227,7 +228,7 @@ def test_a_calibration_cuts_its_runs_as_a_proof_does(
     fake, observer = FakeRunner(), Recorder()
     measurer = measurer_of(folder, Driver(fake), observer, fake)
     goal = Goal((Objective(),))
-    found = calibrate(BASELINE, goal, measurer, observer, study_seed=1, pairs=3)
+    found = calibrate(arm(BASELINE), goal, measurer, observer, study_seed=1, pairs=3)
     assert (found.method, found.pairs) == (SLICES, 3)
     assert together == [(SLICES, 0), (SLICES, 6), (SLICES, 6)]
 
@@ -244,4 +245,4 @@ def test_the_phases_of_all_workloads_decide(folder: StudyFolder) -> None:
     fake, observer = FakeRunner(), Recorder()
     rated = replace(WORKLOAD, phases=(RATED,))
     measurer = measurer_of(folder, Driver(fake), observer, fake, workloads=(WORKLOAD, rated))
-    assert choose(None, measurer.all_workloads, native=measurer.native).method is WHOLE
+    assert choose(None, measurer.workloads, native=measurer.native).method is WHOLE

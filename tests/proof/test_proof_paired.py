@@ -21,7 +21,7 @@ from proof_parts import (
 
 from lsmtune.errors import InputError
 from lsmtune.experiment.folder import StudyFolder
-from lsmtune.experiment.place import Stream, candidate_first, derive_seed
+from lsmtune.experiment.schedule import Stream, candidate_first, derive_seed
 from lsmtune.experiment.store import Role
 from lsmtune.model.config import Config
 from lsmtune.model.goal import Direction, Goal, Objective

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmtune.experiment.place import Stream, candidate_first, derive_seed
+from lsmtune.experiment.schedule import Stream, candidate_first, derive_seed
 from lsmtune.stats.sequential import evidence_of_more
 
 COINS = [False, True, True, True, False, True, True, True]

@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_runner import ENGINE, phase
-from proof_parts import BASELINE, CANDIDATE, WORKLOAD, Recorder
+from proof_parts import BASELINE, CANDIDATE, WORKLOAD, Recorder, arm
 
-from lsmtune.experiment.place import Arm
+from lsmtune.experiment.measurer import Run
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.goal import Goal, Objective
 from lsmtune.model.measurement import Measurement, Outcome
@@ -21,7 +21,7 @@ from lsmtune.model.request import PairMethod
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof import paired
 from lsmtune.proof.paired import ProofPlan, prove
-from lsmtune.proof.verdict import Effort
+from lsmtune.proof.verdict import SampleSize
 
 PROOFS = 200
 PAIRS = 12
@@ -51,8 +51,7 @@ class Machine:
     failed then.
     """
 
-    workloads = 1
-    all_workloads = (WORKLOAD,)
+    workloads = (WORKLOAD,)
     native = False
 
     def __init__(self, seed: int, effect: float, noise: Noise, limit_s: float = math.inf) -> None:
@@ -71,25 +70,28 @@ class Machine:
     def last_pair(self) -> int | None:
         return None
 
+    def refuse_other_build(self, _engine: object) -> None:
+        """There is none."""
+
     def now_s(self) -> float:
         return float(self._runs)
 
     def measure_pair(
-        self, first: Arm, second: Arm, seed: int, method: PairMethod, **_more: object
+        self, first: Run, second: Run, seed: int, method: PairMethod, **_more: object
     ) -> tuple[StoredMeasurement, StoredMeasurement]:
-        one, other = (self._run(arm, seed, method) for arm in (first, second))
+        one, other = (self._run(run, seed, method) for run in (first, second))
         return one, other
 
-    def _run(self, arm: Arm, seed: int, method: PairMethod) -> StoredMeasurement:
-        config, place = arm
+    def _run(self, run: Run, seed: int, method: PairMethod) -> StoredMeasurement:
+        config, slot = run[0].config, run[1]
         log = self._noise(self._random, self._runs) + self._effect * bool(config.options)
         self._runs += 1
         took_s = min(math.exp(-log), self._limit_s)
         outcome = Outcome.OK if took_s < self._limit_s else Outcome.TIMEOUT
         seen = (phase(1e5 * math.exp(log)),) if outcome is Outcome.OK else ()
-        run = Measurement(outcome, ENGINE, {}, "w", seed, 0.0, took_s, seen)
-        run = replace(run, paired_by=method.value)
-        return StoredMeasurement(self._runs, place.role, None, place.pair, config, run, took_s)
+        measured = Measurement(outcome, ENGINE, {}, "w", seed, 0.0, took_s, seen)
+        measured = replace(measured, paired_by=method.value)
+        return StoredMeasurement(self._runs, slot.role, None, slot.pair, config, measured, took_s)
 
 
 def outcomes(
@@ -104,7 +106,7 @@ def outcomes(
     for seed in range(PROOFS):
         machine: Any = Machine(seed, effect, noise, limit_s)
         goal = Goal((Objective(),))
-        arms = BASELINE, CANDIDATE
+        arms = arm(BASELINE), arm(CANDIDATE)
         verdict = prove(*arms, goal, machine, Recorder(), study_seed=seed + 100, plan=plan)
         assert verdict is not None
         found.append(verdict.outcome)
@@ -114,7 +116,7 @@ def outcomes(
 @pytest.fixture(autouse=True)
 def _without_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     """What it would take is simulated itself, which is too much for hundreds of proofs."""
-    monkeypatch.setattr(paired, "effort", lambda *_arguments: Effort())
+    monkeypatch.setattr(paired, "sample_size_wanted", lambda *_arguments: SampleSize())
 
 
 @pytest.mark.parametrize("noise", [drifting, quiet])

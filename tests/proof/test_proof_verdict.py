@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lsmtune.model.goal import Direction, Objective
 from lsmtune.model.verdict import VerdictOutcome
-from lsmtune.proof.verdict import Tally, bounds_of, judge, not_proven
+from lsmtune.proof.verdict import PairValues, bounds_of, judge, not_proven
 from lsmtune.stats.sequential import sequential_ratio
 
 FASTER = Objective("throughput_ops_s", Direction.MAXIMIZE)
@@ -31,7 +31,7 @@ def scaled(factor: float) -> list[float]:
 def test_an_interval_beyond_one_decides_in_the_objectives_direction(
     objective: Objective, factor: float, outcome: VerdictOutcome
 ) -> None:
-    verdict = judge(Tally(BASE, scaled(factor)), objective, 0.95)
+    verdict = judge(PairValues(BASE, scaled(factor)), objective, 0.95)
     assert verdict.outcome is outcome
     assert verdict.why == ""
     expected = sequential_ratio(BASE, scaled(factor))
@@ -42,25 +42,25 @@ def test_an_interval_beyond_one_decides_in_the_objectives_direction(
 
 
 def test_an_interval_that_includes_one_proves_nothing() -> None:
-    verdict = judge(Tally(BASE, BASE[::-1]), FASTER, 0.95)
+    verdict = judge(PairValues(BASE, BASE[::-1]), FASTER, 0.95)
     assert verdict.outcome is VerdictOutcome.NOT_PROVEN
     assert verdict.why == "the interval includes 1"
 
 
 def test_equivalent_only_with_an_effect_and_within_it() -> None:
-    tally = Tally(BASE, scaled(1.001))
-    assert judge(tally, FASTER, 0.95).outcome is not VerdictOutcome.EQUIVALENT
-    wide = judge(tally, FASTER, 0.95, smallest_effect=0.02)
-    narrow = judge(tally, FASTER, 0.95, smallest_effect=0.0001)
+    values = PairValues(BASE, scaled(1.001))
+    assert judge(values, FASTER, 0.95).outcome is not VerdictOutcome.EQUIVALENT
+    wide = judge(values, FASTER, 0.95, smallest_effect=0.02)
+    narrow = judge(values, FASTER, 0.95, smallest_effect=0.0001)
     assert wide.outcome is VerdictOutcome.EQUIVALENT
     assert narrow.outcome is not VerdictOutcome.EQUIVALENT
-    big = judge(Tally(BASE, scaled(1.4)), FASTER, 0.95, smallest_effect=0.02)
+    big = judge(PairValues(BASE, scaled(1.4)), FASTER, 0.95, smallest_effect=0.02)
     assert big.outcome is VerdictOutcome.BETTER
 
 
 @given(st.integers(0, LEAST - 1))
 def test_too_few_pairs_prove_nothing(pairs: int) -> None:
-    verdict = judge(Tally(BASE[:pairs], scaled(2.0)[:pairs]), FASTER, 0.95)
+    verdict = judge(PairValues(BASE[:pairs], scaled(2.0)[:pairs]), FASTER, 0.95)
     assert verdict.outcome is VerdictOutcome.NOT_PROVEN
     assert verdict.why == f"only {pairs} complete pairs; an interval at 0.95 needs {LEAST}"
     assert (verdict.ratio is None) == (pairs < 2)
@@ -69,7 +69,7 @@ def test_too_few_pairs_prove_nothing(pairs: int) -> None:
 
 
 def test_a_higher_confidence_needs_more_pairs() -> None:
-    both = Tally(BASE, scaled(2.0))
+    both = PairValues(BASE, scaled(2.0))
     assert judge(both, FASTER, 0.95).outcome is VerdictOutcome.BETTER
     assert judge(both, FASTER, 0.99).why == "only 7 complete pairs; an interval at 0.99 needs 8"
 
@@ -80,22 +80,22 @@ def test_an_interval_without_ends() -> None:
 
 def test_a_candidate_that_failed_is_never_better_or_equivalent() -> None:
     for factor, effect in ((2.0, None), (1.0, 0.1)):
-        tally = Tally(BASE, scaled(factor), failed=1, disqualified="it crashed")
-        verdict = judge(tally, FASTER, 0.95, smallest_effect=effect)
+        values = PairValues(BASE, scaled(factor), failed=1, disqualified="it crashed")
+        verdict = judge(values, FASTER, 0.95, smallest_effect=effect)
         assert verdict.outcome is VerdictOutcome.NOT_PROVEN
         assert verdict.why == "it crashed"
         assert verdict.pairs_failed == 1
-    slower = judge(Tally(BASE, scaled(0.5), disqualified="it crashed"), FASTER, 0.95)
+    slower = judge(PairValues(BASE, scaled(0.5), disqualified="it crashed"), FASTER, 0.95)
     assert slower.outcome is VerdictOutcome.WORSE
 
 
 def test_a_candidate_that_lost_data_is_worse_however_fast() -> None:
-    tally = Tally(BASE, scaled(9.0), disqualified="it lost data", data_lost=True)
-    assert judge(tally, FASTER, 0.95).outcome is VerdictOutcome.WORSE
+    values = PairValues(BASE, scaled(9.0), disqualified="it lost data", data_lost=True)
+    assert judge(values, FASTER, 0.95).outcome is VerdictOutcome.WORSE
 
 
 def test_a_metric_that_is_zero_has_no_ratio() -> None:
-    verdict = judge(Tally(BASE, [0.0, *BASE[1:]]), SHORTER, 0.95)
+    verdict = judge(PairValues(BASE, [0.0, *BASE[1:]]), SHORTER, 0.95)
     assert verdict.outcome is VerdictOutcome.NOT_PROVEN
     assert "candidate values must be finite and above zero, found 0.0" in verdict.why
 

@@ -3,31 +3,25 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Mapping
-from contextlib import closing
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
 from page import Page, read
-from sample_study import SampleStudy, finished
+from sample_study import SampleStudy
 
-from lsmtune.experiment import store as schema
 from lsmtune.experiment.store import Role
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import LevelWork, Outcome
 from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
 from lsmtune.model.workload import Durability
 from lsmtune.proof.crash_test import CrashOutcome, CrashTest
-from lsmtune.report import formats as csv_
-from lsmtune.report import formats as json_
-from lsmtune.report import html, markdown
 from lsmtune.report import sentences as trust_words
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis, analyse
 from lsmtune.report.source import read_study
+from lsmtune.report.study import FORMATS
 from lsmtune.report.tables import PairRow, Told, TrialRow, TrialRun
 from lsmtune.report.trust_tables import (
     AnchorPoint,
@@ -108,7 +102,7 @@ def figures_of(page: Page) -> dict[str, Any]:
 
 
 def test_the_page_shows_the_anchors_and_where_the_machine_changed(drifted: StudyAnalysis) -> None:
-    page = read(html.render(drifted))
+    page = read(FORMATS["html"].render(drifted))
     assert page.unbalanced == []
     assert {"noise", "sustained", "plot-anchors-0"} <= set(page.ids)
     line = "The machine changed once: 0.50 of before from trial 8 on; 1 trial was run again (7)."
@@ -127,11 +121,11 @@ def test_the_page_shows_the_anchors_and_where_the_machine_changed(drifted: Study
 def test_the_page_tells_noise_repeats_and_that_the_search_proves_nothing(
     drifted: StudyAnalysis,
 ) -> None:
-    page = read(html.render(drifted))
+    page = read(FORMATS["html"].render(drifted))
     assert "calibration: the baseline against itself, 6 runs" in page.text
     assert " in 30 pairs" in page.text
     assert page.text.count("from the search; the gain is in the verdict") == 2
-    unfinished = read(html.render(replace(drifted, verdict=None, proof=None)))
+    unfinished = read(FORMATS["html"].render(replace(drifted, verdict=None, proof=None)))
     assert unfinished.text.count("from the search; only a proof tells the gain") == 2
     assert "run again: the machine changed" in page.text
     raw = [text.quantity(drifted.metric, r.value) for r in drifted.history.trials[7].runs]
@@ -141,7 +135,7 @@ def test_the_page_tells_noise_repeats_and_that_the_search_proves_nothing(
 
 
 def test_the_page_tells_how_the_proof_was_made(drifted: StudyAnalysis) -> None:
-    page = read(html.render(drifted))
+    page = read(FORMATS["html"].render(drifted))
     assert "9 pairs by slices: both take turns in short slices" in page.text
     assert "It stopped as soon as the interval excluded no difference." in page.text
     assert "A run stalled." in page.text
@@ -152,7 +146,7 @@ def test_the_page_tells_how_the_proof_was_made(drifted: StudyAnalysis) -> None:
 
 
 def test_the_page_shows_burst_beside_sustained_and_the_levels(drifted: StudyAnalysis) -> None:
-    page = read(html.render(drifted))
+    page = read(FORMATS["html"].render(drifted))
     start = page.text.index("figurebaselinetunedratio burst")
     burst, sustained, drain = (page.text.index(w, start) for w in ("burst", "sustained", "drain"))
     assert burst < sustained < drain
@@ -161,13 +155,14 @@ def test_the_page_shows_burst_beside_sustained_and_the_levels(drifted: StudyAnal
 
 
 def test_markdown_tells_the_same(drifted: StudyAnalysis) -> None:
-    found = markdown.render(drifted)
+    found = FORMATS["md"].render(drifted)
     for told in (
-        "- the machine changed once: 0.50 of before from trial 8 on; 1 trial was run again (7)\n",
+        "- The machine changed once: 0.50 of before from trial 8 on; 1 trial was run again (7).\n",
         "- It stopped as soon as the interval excluded no difference.\n",
         "## Burst and sustained\n",
-        "| fillrandom | burst |",
-        "| fillrandom, tuned | 1 |",
+        "### fillrandom\n\n| figure | baseline | tuned | ratio |\n",
+        "\n| burst |",
+        "and what was written into each level: tuned:\n\n| level | files |",
         "All these intervals hold together at 95 %",
         "is from the search; the gain is in the verdict",
         "| memory limited | by a control group (2 runs) |",
@@ -178,7 +173,7 @@ def test_markdown_tells_the_same(drifted: StudyAnalysis) -> None:
 
 
 def test_json_and_csv_have_new_keys_beside_the_old(drifted: StudyAnalysis) -> None:
-    document = json.loads(json_.render_json_(drifted))
+    document = json.loads(FORMATS["json"].render(drifted))
     assert {"anchors", "noise", "proof", "performance", "levels", "conditions"} <= set(document)
     assert document["format_version"] == 1
     assert document["crash_test"] is None
@@ -186,7 +181,7 @@ def test_json_and_csv_have_new_keys_beside_the_old(drifted: StudyAnalysis) -> No
     trial = document["history"]["trials"][7]
     assert [run["counts"] for run in trial["runs"]] == [False, True]
     assert set(trial["told"]) == {"state", "values", "sd", "runs"}
-    lines = csv_.render(drifted).splitlines()
+    lines = FORMATS["csv"].render(drifted).splitlines()
     columns = lines[0].split(",")
     assert columns[:5] == ["measurement", "role", "trial", "pair", "outcome"]
     rows = [dict(zip(columns, line.split(","), strict=True)) for line in lines[1:]]
@@ -349,65 +344,9 @@ def test_a_crash_test_in_words(drifted: StudyAnalysis) -> None:
     )
     failed = replace(passed, outcome=CrashOutcome.FAILED, keys_lost=3, why="lost 3 of 1,200")
     assert "3 were lost and 0 wrong. Lost 3 of 1,200." in trust_words.crash_words(failed)
-    assert "Crash test" not in read(html.render(drifted)).text
+    assert "Crash test" not in read(FORMATS["html"].render(drifted)).text
     tested = replace(drifted, crash_test=failed)
-    assert "Crash test failed: a load was killed" in read(html.render(tested)).text
-    assert "- Crash test failed: a load was killed" in markdown.render(tested)
+    assert "Crash test failed: a load was killed" in read(FORMATS["html"].render(tested)).text
+    assert "- Crash test failed: a load was killed" in FORMATS["md"].render(tested)
     skipped = CrashTest(CrashOutcome.NOT_DONE, Durability.WAL, why="no driver")
     assert trust_words.crash_words(skipped) == "Crash test not done: no driver."
-
-
-@pytest.mark.parametrize("version", [1, 2])
-def test_a_folder_of_an_older_lsmtune_has_a_report(tmp_path: Path, version: int) -> None:
-    """As it was written then: fewer columns, and none of the newer fields of the records."""
-    sample = finished(tmp_path)
-    sample.close()
-    # So many pairs were the default then, and `init` wrote it into every study file.
-    copy = sample.path / "study.yaml"
-    copy.write_text(copy.read_text(encoding="utf-8") + "proof: {pairs: 5}\n", encoding="utf-8")
-    path = sample.path / "measurements.db"
-    with closing(sqlite3.connect(path)) as newer:
-        names = ["id", "role", "trial", "pair", "outcome", "seed", "wall_s", "config"]
-        names += ["measurement", *(["workload", "rung"] if version > 1 else [])]
-        rows = newer.execute(f"SELECT {', '.join(names)} FROM measurements").fetchall()
-        facts = dict(newer.execute("SELECT key, value FROM facts").fetchall())
-    path.unlink()
-    with closing(sqlite3.connect(path)) as older:
-        for script in schema._MIGRATIONS[:version]:
-            older.executescript(script)
-        marks = ", ".join("?" for _ in names)
-        place = names.index("measurement")
-        for row in rows:
-            old = (*row[:place], _of_old(row[place]), *row[place + 1 :])
-            older.execute(f"INSERT INTO measurements ({', '.join(names)}) VALUES ({marks})", old)
-        verdict = json.loads(facts["verdict"])
-        kept = {key: verdict[key] for key in list(verdict)[:12]}
-        older.execute("INSERT INTO facts VALUES ('verdict', ?)", [json.dumps(kept)])
-        older.execute(f"PRAGMA user_version = {version}")
-        older.commit()
-    found = analysed(sample)
-    page = read(html.render(found))
-    assert page.unbalanced == []
-    assert "Proven gain" in page.text
-    assert "No change seen in 1 anchor " in page.text
-    assert "in alternating order" in page.text
-    assert "It stopped" not in page.text
-    assert "## Burst and sustained" in markdown.render(found)
-    assert len(json.loads(json_.render_json_(found))["runs"]) == len(rows)
-
-
-_NEWER = ("memory_limited_by", "paired_by")
-_NEWER_IN_PHASE = (
-    *("steal_s", "slices", "levels", "files_per_level", "bytes_per_level"),
-    "page_cache_cached_share",
-)
-
-
-def _of_old(stored: str) -> str:
-    measurement = json.loads(stored)
-    for key in _NEWER:
-        del measurement[key]
-    for phase in measurement["phases"]:
-        for key in _NEWER_IN_PHASE:
-            del phase[key]
-    return json.dumps(measurement)

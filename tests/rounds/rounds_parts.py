@@ -9,8 +9,11 @@ from pathlib import Path
 from fake_runner import ENGINE, MIB, FakeRunner
 
 from lsmtune.driver.runner import Runner
-from lsmtune.experiment.rounds import Databases, RoundsObserver, perform
-from lsmtune.experiment.rounds_store import Cell, CellRun
+from lsmtune.experiment.measurer import Databases
+from lsmtune.experiment.observer import Observer
+from lsmtune.experiment.rounds import perform
+from lsmtune.experiment.schedule import Arm, Cell, Slot
+from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.config import Config
 from lsmtune.model.request import LIMITS_DEFAULT
 from lsmtune.model.workload import Phase, PhaseKind, Workload
@@ -26,7 +29,7 @@ def cell(name: str, size_mib: int = 2) -> Cell:
 CELLS = [cell("a", 2), cell("b", 4), cell("c", 8), cell("d", 16)]
 
 
-class Recorder(RoundsObserver):
+class Recorder(Observer):
     """Remembers what it was told, and can stop once so many runs have begun."""
 
     def __init__(self, stop_at_run: int | None = None) -> None:
@@ -40,16 +43,17 @@ class Recorder(RoundsObserver):
     def rounds_started(self, done: int, of: int) -> None:
         self.started = (done, of)
 
-    def run_started(self, cell: Cell, number: int) -> None:
-        self.begun.append((number, cell.name))
+    def run_started(self, slot: Slot, arm: Arm, _workload: Workload) -> None:
+        self.begun.append((slot.round, arm.label))
         if len(self.begun) == self._stop_at_run:
             self.cancel.set()
 
     def run_message(self, message: object) -> None:
         self.messages.append(message)
 
-    def run_finished(self, run: CellRun, done: int, of: int) -> None:
-        self.finished.append((run.cell, done, of))
+    def run_finished(self, run: StoredMeasurement) -> None:
+        done, of = self.started or (0, 0)
+        self.finished.append((run.arm, done + len(self.finished) + 1, of))
 
 
 def run_rounds(
@@ -63,7 +67,7 @@ def run_rounds(
     databases: Databases | None = None,
     parts: dict[str, object] | None = None,
     source: str = "",
-) -> tuple[CellRun, ...]:
+) -> tuple[StoredMeasurement, ...]:
     observer = observer or Recorder()
     return perform(
         cells,

@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from lsmtune.driver.native import NativeRunner
-from lsmtune.experiment.databases import CacheObserver, DatabaseCache
-from lsmtune.experiment.rounds import RoundsObserver, perform
-from lsmtune.experiment.rounds_store import Cell
+from lsmtune.experiment.databases import DatabaseCache
+from lsmtune.experiment.observer import Observer
+from lsmtune.experiment.rounds import perform
+from lsmtune.experiment.schedule import Cell
 from lsmtune.model.config import Build, Config, EngineIdentity
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import LIMITS_DEFAULT
@@ -20,7 +21,7 @@ from lsmtune.workloads.stated import make_workload
 pytestmark = pytest.mark.engine
 
 
-class Loads(CacheObserver):
+class Loads(Observer):
     def __init__(self) -> None:
         self.layouts: list[Config] = []
 
@@ -48,7 +49,7 @@ def test_reads_of_one_layout_share_a_load_per_round(
         runner,
         LIMITS_DEFAULT,
         1,
-        RoundsObserver(),
+        Observer(),
         threading.Event(),
         databases=databases,
     )

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from rounds_parts import CELLS, cell
 from scipy.stats import chisquare
 
-from lsmtune.experiment.rounds import LOADS, load_seed, run_seed, shuffled
+from lsmtune.experiment.schedule import LOADS, round_load_seed, run_seed, shuffled
 from lsmtune.model.request import SEED_MAX
 
 
@@ -43,7 +43,7 @@ def test_each_cell_follows_each_other_equally_often() -> None:
 
 def test_seeds_count_up_and_loads_take_turns() -> None:
     assert [run_seed(5, number) for number in range(3)] == [5, 6, 7]
-    assert len({load_seed(5, number) for number in range(30)}) == LOADS
+    assert len({round_load_seed(5, number) for number in range(30)}) == LOADS
     with pytest.raises(ValueError, match="not from 0"):
         run_seed(SEED_MAX, 1)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_runner import ENGINE, FakeRunner, Refusing
@@ -11,8 +12,8 @@ from rounds_parts import CELLS, Recorder, cell, run_rounds
 
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment.files import MARKER, claim
-from lsmtune.experiment.rounds import load_seed, shuffled
-from lsmtune.experiment.rounds_store import of_cell, read_rounds
+from lsmtune.experiment.rounds import of_arm, read_rounds
+from lsmtune.experiment.schedule import round_load_seed, shuffled
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import RunRequest
 
@@ -28,9 +29,9 @@ def test_each_round_has_every_cell_once_on_one_seed_in_an_order_of_its_own(tmp_p
         of_round = [run for run in runs if run.round == number]
         assert {run.seed for run in of_round} == {10 + number}
         assert {run.measurement.seed for run in of_round} == {10 + number}
-    assert [run.round for run in of_cell(runs, "c")] == [0, 1, 2, 3, 4]
+    assert [run.round for run in of_arm(runs, "c")] == [0, 1, 2, 3, 4]
     by_name = {c.name: c.config.engine_options() for c in CELLS}
-    assert all(dict(run.measurement.options) == by_name[run.cell] for run in runs)
+    assert all(dict(run.measurement.options) == by_name[run.arm] for run in runs)
     assert observer.finished == [(name, n, 20) for n, (_, name) in enumerate(wanted, 1)]
     assert len(observer.messages) == 20
 
@@ -70,8 +71,8 @@ def test_reading_gives_what_was_stored_also_while_another_measures(tmp_path: Pat
     class Reader(Recorder):
         seen = 0
 
-        def run_started(self, *where: object) -> None:
-            if where[1] == 1:
+        def run_started(self, *where: Any) -> None:
+            if where[0].round == 1:
                 self.seen = len(read_rounds(tmp_path / "r"))
 
     reader = Reader()
@@ -118,7 +119,7 @@ def test_runs_that_fail_are_kept_and_the_others_go_on(tmp_path: Path) -> None:
         return Outcome.TIMEOUT if request.config.label == "b" else None
 
     runs = run_rounds(tmp_path / "r", 2, runner=FakeRunner(fails=fails))
-    ended = {run.cell: run.measurement.outcome for run in runs}
+    ended = {run.arm: run.measurement.outcome for run in runs}
     assert ended == {"a": "ok", "b": "timeout", "c": "ok", "d": "ok"}
     observer = Recorder()
     run_rounds(tmp_path / "r", 2, observer=observer)
@@ -144,7 +145,7 @@ def test_a_folder_with_other_content_is_refused_untouched(tmp_path: Path) -> Non
     study = tmp_path / "study"
     claim(study, "study")
     (study / "measurements.db").write_text("a study's")
-    with pytest.raises(InputError, match=r"holds something else: measurements\.db"):
+    with pytest.raises(InputError, match="holds something else: study"):
         run_rounds(study, 1)
     assert {path.name for path in study.iterdir()} <= {MARKER, ".lock", "measurements.db"}
 
@@ -185,7 +186,7 @@ def test_runs_start_from_loaded_databases_that_take_turns(tmp_path: Path) -> Non
 
     runner, loaded = FakeRunner(), Loaded()
     run_rounds(tmp_path / "r", 4, runner=runner, databases=loaded, seed=5)
-    assert loaded.seeds == [load_seed(5, number) for number in range(4) for _ in CELLS]
+    assert loaded.seeds == [round_load_seed(5, number) for number in range(4) for _ in CELLS]
     assert {request.verify_keys for request in runner.requests} == {7}
     assert [request.load_seed for request in runner.requests] == loaded.seeds
 
@@ -209,4 +210,4 @@ def test_reading_where_nothing_is_says_so(tmp_path: Path) -> None:
 
 
 def _place(run: object) -> tuple[int, str]:
-    return (run.round, run.cell)  # type: ignore[attr-defined]
+    return (run.round, run.arm)  # type: ignore[attr-defined]

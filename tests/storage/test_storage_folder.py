@@ -16,8 +16,9 @@ import pytest
 from storage_parts import Description, measurement
 
 from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.experiment.folder import StudyFolder, default_folder, write_whole
+from lsmtune.experiment.folder import StudyFolder, default_folder
 from lsmtune.experiment.store import Role
+from lsmtune.machine.files import write_whole
 from lsmtune.model.config import Config
 from lsmtune.model.goal import Direction, Objective
 from lsmtune.model.measurement import Outcome
@@ -108,8 +109,8 @@ def test_two_tuners_refuse_each_other_in_one_and_in_two_processes(tmp_path: Path
             [
                 sys.executable,
                 "-c",
-                "import sys, pathlib; from lsmtune.experiment.files import FolderLock\n"
-                "try: FolderLock(pathlib.Path(sys.argv[1]))\n"
+                "import sys, pathlib; from lsmtune.experiment.files import lock_folder\n"
+                "try: lock_folder(pathlib.Path(sys.argv[1]))\n"
                 "except Exception as error: print(error)",
                 str(tmp_path / "s"),
             ],
@@ -243,3 +244,41 @@ def test_what_cannot_be_written_whole_leaves_nothing(
         write_whole(path, "after")
     assert path.read_text() == "before"
     assert [entry.name for entry in tmp_path.iterdir()] == ["report.html"]
+
+
+def test_a_folder_of_an_older_lsmtune_is_refused_before_anything_is_changed(tmp_path: Path) -> None:
+    path = tmp_path / "s"
+    path.mkdir()
+    (path / ".lsmtune-owned").write_text('{"tool": "lsmtune", "version": "0.0.9"}\n')
+    connection = sqlite3.connect(path / "measurements.db")
+    connection.execute("PRAGMA user_version = 2")
+    connection.close()
+    before = {entry.name: entry.read_bytes() for entry in path.iterdir()}
+    for opened in (lambda: create(path), lambda: StudyFolder.open(path)):
+        with pytest.raises(InputError, match=r"written by lsmtune 0\.0\.9 in format 2"):
+            opened()
+    assert {entry.name: entry.read_bytes() for entry in path.iterdir()} == before
+
+
+def test_the_lock_of_a_killed_tuner_is_released(tmp_path: Path) -> None:
+    create(tmp_path / "s").close()
+    holder = subprocess.Popen(
+        [
+            sys.executable,
+            "-c",
+            "import sys, time, pathlib; from lsmtune.experiment.files import lock_folder\n"
+            "lock = lock_folder(pathlib.Path(sys.argv[1])); print('held', flush=True)\n"
+            "time.sleep(60)",
+            str(tmp_path / "s"),
+        ],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert holder.stdout is not None
+    assert holder.stdout.readline() == "held\n"
+    with pytest.raises(InputError, match=f"in use by another tuner .process {holder.pid}"):
+        create(tmp_path / "s")
+    holder.kill()
+    holder.wait()
+    holder.stdout.close()
+    create(tmp_path / "s").close()

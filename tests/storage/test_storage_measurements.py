@@ -1,6 +1,5 @@
 from __future__ import annotations
 
-import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -10,8 +9,8 @@ import pytest
 from storage_parts import measurement
 
 from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.experiment.store import _MIGRATIONS, MeasurementStore, Role
-from lsmtune.model.codec import encode
+from lsmtune.experiment.files import claim
+from lsmtune.experiment.store import MeasurementStore, Role
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import Verdict, VerdictOutcome
@@ -120,7 +119,7 @@ def test_a_row_that_is_not_ours_names_itself(
     store.set_fact("x", 1)
     store.close()
     with sqlite3.connect(tmp_path / "measurements.db") as connection:
-        connection.execute("UPDATE measurements SET measurement = ?", (text,))
+        connection.execute("UPDATE runs SET measurement = ?", (text,))
         connection.execute("UPDATE facts SET value = '{'")
     connection.close()
     reopened = MeasurementStore(tmp_path / "measurements.db")
@@ -131,30 +130,21 @@ def test_a_row_that_is_not_ours_names_itself(
     reopened.close()
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_a_file_of_an_older_version_is_read_and_brought_forward(
-    tmp_path: Path, version: int
-) -> None:
-    path = tmp_path / "measurements.db"
-    connection = sqlite3.connect(path)
-    for script in _MIGRATIONS[:version]:
-        connection.executescript(script)
-    connection.execute(f"PRAGMA user_version = {version}")
-    row = (json.dumps(encode(CONFIG)), json.dumps(encode(measurement())))
-    connection.execute(
-        "INSERT INTO measurements (role, trial, outcome, seed, wall_s, config, measurement) "
-        "VALUES ('trial', 3, 'ok', 1, 2.0, ?, ?)",
-        row,
-    )
-    connection.commit()
-    connection.close()
-    with closing(MeasurementStore(path, read_only=True)) as reader:
-        assert [(r.trial, r.workload, r.rung, r.repeat) for r in reader.all()] == [(3, 0, None, 0)]
-    with closing(MeasurementStore(path)) as store:
-        store.add(Role.TRIAL, measurement(), config=CONFIG, trial=3, workload=1)
-        store.add(Role.TRIAL, measurement(), config=CONFIG, trial=3, repeat=1)
-        with pytest.raises(ValueError, match="measured already"):
-            store.add(Role.TRIAL, measurement(), config=CONFIG, trial=3, workload=0)
+@pytest.mark.parametrize("name", ["measurements.db", "rounds.db"])
+def test_a_file_of_an_older_lsmtune_is_refused_and_left_as_it_is(tmp_path: Path, name: str) -> None:
+    claim(tmp_path / "s", "study")
+    path = tmp_path / "s" / name
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE measurements (id INTEGER PRIMARY KEY)")
+        connection.execute("PRAGMA user_version = 3")
+    before = {entry.name: entry.read_bytes() for entry in path.parent.iterdir()}
+    for read_only in (False, True):
+        with pytest.raises(InputError) as error:
+            MeasurementStore(path.with_name("measurements.db"), read_only=read_only)
+        assert "was written by lsmtune 0.1.0 in format 3" in str(error.value)
+        assert "nothing was changed; allowed: the lsmtune that wrote it" in str(error.value)
+        assert "\n" not in str(error.value)
+    assert {entry.name: entry.read_bytes() for entry in path.parent.iterdir()} == before
 
 
 def test_a_trial_an_anchor_and_a_side_have_one_run_per_repeat(store: MeasurementStore) -> None:

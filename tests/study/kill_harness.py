@@ -24,7 +24,7 @@ from study_parts import make_spec
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.study.loop import tune
-from lsmtune.study.observer import NullObserver
+from lsmtune.study.observer import TuneObserver
 
 RUN_S = 0.03
 # A child lives until it stored up to MOST_RUNS runs and then up to LONGEST_S longer: on any
@@ -33,7 +33,7 @@ MOST_RUNS = 2
 LONGEST_S = 0.1
 
 
-class Log(NullObserver):
+class Log(TuneObserver):
     """Writes down each stored run at once, with a system call that a kill cannot take back."""
 
     def __init__(self, path: Path) -> None:

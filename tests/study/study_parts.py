@@ -10,13 +10,12 @@ from fake_runner import ENGINE, FakeRunner
 from lsmtune.driver.messages import Message
 from lsmtune.driver.runner import Runner
 from lsmtune.experiment.folder import StudyFolder
-from lsmtune.experiment.place import Place
+from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import StoredMeasurement
-from lsmtune.model.config import Config
 from lsmtune.model.workload import Workload
 from lsmtune.study.build import parse_spec
 from lsmtune.study.loop import tune
-from lsmtune.study.observer import NullObserver, TuneResult
+from lsmtune.study.observer import TuneObserver, TuneResult
 from lsmtune.study.spec import Spec
 from lsmtune.study.trials import TrialEnd
 
@@ -69,7 +68,7 @@ def make_spec(
     return parse_spec(text, path / "small.yaml")
 
 
-class Recorder(NullObserver):
+class Recorder(TuneObserver):
     """Remembers what it was told, and can stop the study at one of these moments."""
 
     def __init__(self) -> None:
@@ -88,8 +87,8 @@ class Recorder(NullObserver):
     def study_started(self, spec: Spec, resumed: int) -> None:
         self._note("study_started", spec.name, resumed)
 
-    def run_started(self, place: Place, config: Config, workload: Workload) -> None:
-        self._note("run_started", place.role, place.index, place.trial, config, workload)
+    def run_started(self, place: Slot, arm: Arm, workload: Workload) -> None:
+        self._note("run_started", place.role, place.index, place.trial, arm.config, workload)
 
     def run_message(self, message: Message) -> None:
         self._note("run_message", message)

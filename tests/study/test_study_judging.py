@@ -12,7 +12,7 @@ from lsmtune.model.config import Config
 from lsmtune.model.goal import Direction, Goal, Objective
 from lsmtune.model.measurement import Outcome
 from lsmtune.study import drift
-from lsmtune.study.judging import Judgement, Seen, judge
+from lsmtune.study.judging import Judgement, Observations, judge
 from lsmtune.study.stored import Round, TrialRounds
 
 GOAL = Goal((Objective("throughput_ops_s"),))
@@ -126,7 +126,7 @@ def test_the_noise_is_that_of_anchors_within_a_segment(changed: list[Round]) -> 
 
 
 def test_an_anchor_is_due_after_so_many_trials_and_within_its_share() -> None:
-    seen = Seen(GOAL)
+    seen = Observations(GOAL)
     seen.note_attempt(0)
     for number in range(10):
         assert not seen.anchor_due(10, 0.0, 1.0)

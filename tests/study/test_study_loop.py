@@ -13,7 +13,7 @@ from study_parts import Recorder, make_spec, stored, tuned
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment import files as scratch
 from lsmtune.experiment.folder import StudyFolder
-from lsmtune.experiment.place import Stream, derive_seed
+from lsmtune.experiment.schedule import Stream, derive_seed
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import RunRequest

@@ -11,9 +11,8 @@ from fake_runner import MIB, FakeRunner
 from study_parts import Recorder, make_spec, stored, tuned
 
 from lsmtune.experiment.folder import StudyFolder
-from lsmtune.experiment.place import Place
+from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import Role, StoredMeasurement
-from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import RunRequest
 from lsmtune.model.workload import Workload
@@ -214,8 +213,8 @@ class StopAfter(Recorder):
         super().__init__()
         self._left = runs
 
-    def run_started(self, place: Place, config: Config, workload: Workload) -> None:
-        super().run_started(place, config, workload)
+    def run_started(self, place: Slot, arm: Arm, workload: Workload) -> None:
+        super().run_started(place, arm, workload)
         if self._left <= 0 and (place.role is Role.ANCHOR or place.repeat):
             self.stop.set()
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from lsmtune.experiment.rounds_store import CellRun
+from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.experiment.sweep import Axis, AxisKind, Sweep, SweepWorkload
 from lsmtune.experiment.sweep_grid import GridCell, grid
 from lsmtune.model.config import Build, EngineIdentity
@@ -45,7 +45,9 @@ def by_size(cell: GridCell, number: int) -> float:
     return 1e6 / (5.0 + (workload.key_bytes + workload.value_bytes) / 100) * 1.1**number
 
 
-def run_of(cell: GridCell, number: int, rate: float, *, drain_s: float | None = 0.5) -> CellRun:
+def run_of(
+    cell: GridCell, number: int, rate: float, *, drain_s: float | None = 0.5
+) -> StoredMeasurement:
     workload = cell.cell.workload
     measured = [p for p in workload.phases if p.kind is PhaseKind.MEASURE]
     elapsed_s = workload.num / rate
@@ -86,10 +88,20 @@ def run_of(cell: GridCell, number: int, rate: float, *, drain_s: float | None = 
         elapsed_s=whole_s,
         phases=phases,
     )
-    return CellRun(cell.cell.name, number, 1 + number, measurement, 2.0)
+    return StoredMeasurement(
+        0,
+        Role.ROUND,
+        None,
+        None,
+        cell.cell.config,
+        measurement,
+        2.0,
+        round=number,
+        arm=cell.cell.name,
+    )
 
 
-def failed(run: CellRun, outcome: Outcome = Outcome.TIMEOUT) -> CellRun:
+def failed(run: StoredMeasurement, outcome: Outcome = Outcome.TIMEOUT) -> StoredMeasurement:
     error = RunError(outcome.value, "took too long")
     return replace(
         run, measurement=replace(run.measurement, outcome=outcome, error=error, phases=())
@@ -98,7 +110,7 @@ def failed(run: CellRun, outcome: Outcome = Outcome.TIMEOUT) -> CellRun:
 
 def runs_of(
     cells: Sequence[GridCell], rounds: int, rate: Rate = by_size, **how: Any
-) -> list[CellRun]:
+) -> list[StoredMeasurement]:
     return [
         run_of(cell, number, rate(cell, number), **how)
         for number in range(rounds)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from sweep_parts import axis, by_size, cells_of, failed, run_of, runs_of, sweep_of
 
-from lsmtune.experiment.rounds_store import CellRun
+from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.experiment.sweep import SweepWorkload
 from lsmtune.experiment.sweep_grid import GridCell, is_rough, left_s, written_bytes
 from lsmtune.experiment.sweep_tables import summarise
@@ -63,7 +63,7 @@ def test_a_ratio_has_the_interval_of_the_pairs() -> None:
 
 def test_a_run_that_failed_is_kept_said_and_in_no_mean() -> None:
     runs = runs_of(CELLS, 3)
-    at = next(i for i, run in enumerate(runs) if run.cell == CELLS[1].cell.name and run.round == 1)
+    at = next(i for i, run in enumerate(runs) if run.arm == CELLS[1].cell.name and run.round == 1)
     runs[at] = failed(runs[at])
     result = summarise(SWEEP, CELLS, runs)
     (table,) = result.tables
@@ -163,7 +163,7 @@ def test_each_measure_phase_has_its_own_table() -> None:
 
 
 def test_what_ran_too_short_is_warned_of_once_per_workload() -> None:
-    def short(run: CellRun) -> CellRun:
+    def short(run: StoredMeasurement) -> StoredMeasurement:
         phases = tuple(replace(phase, flushes=4) for phase in run.measurement.phases)
         return replace(run, measurement=replace(run.measurement, phases=phases))
 

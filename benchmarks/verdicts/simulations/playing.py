@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lsmtune.experiment.place import candidate_first
+from lsmtune.experiment.schedule import candidate_first
 from lsmtune.model.goal import Objective
 from lsmtune.model.verdict import VerdictOutcome
-from lsmtune.proof.verdict import Tally, judge
+from lsmtune.proof.verdict import PairValues, judge
 from lsmtune.stats.sequential import evidence_of_more
 from simulations.scenarios import Logs, Scenario
 
@@ -42,8 +42,8 @@ def proof_rule(confidence: float, smallest_effect: float | None) -> Rule:
     goal = Objective("throughput_ops_s")
 
     def look(baseline: Sequence[float], candidate: Sequence[float]) -> Look:
-        tally = Tally(baseline, candidate)
-        verdict = judge(tally, goal, confidence, smallest_effect=smallest_effect)
+        values = PairValues(baseline, candidate)
+        verdict = judge(values, goal, confidence, smallest_effect=smallest_effect)
         low, high = verdict.ratio_low, verdict.ratio_high
         ratio = float("nan") if verdict.ratio is None else verdict.ratio
         return Look(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
@@ -32,15 +32,19 @@ from lsmtune.cli.flags import (
     config_of,
     limits_of,
 )
+from lsmtune.driver.messages import Message
 from lsmtune.driver.runner import Runner
 from lsmtune.engines.workload_options import with_page_cache
 from lsmtune.errors import InputError, nearest_name
+from lsmtune.experiment.observer import Observer
+from lsmtune.experiment.repeats import After, measure_repeats
+from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.workload import Workload
 from lsmtune.programs.output import NATIVE
-from lsmtune.programs.registry import PROGRAM_INFOS
+from lsmtune.programs.registry import PROGRAMS
 from lsmtune.workloads.choice import WORKLOAD_FLAG
 
 ALL = "all"
@@ -50,7 +54,7 @@ ARGUMENT_FLAG = "--program-argument"
 
 
 def _names() -> list[str]:
-    return [NATIVE, *PROGRAM_INFOS, ALL]
+    return [NATIVE, *PROGRAMS, ALL]
 
 
 RunnerOption = Annotated[
@@ -69,7 +73,7 @@ OneRunnerOption = Annotated[
         RUNNER_FLAG,
         metavar="NAME",
         help="native (lsmtune's driver), rocksdb-db_bench, leveldb-db_bench, ycsb-cpp or ekvsb.",
-        autocompletion=lambda: [NATIVE, *PROGRAM_INFOS],
+        autocompletion=lambda: [NATIVE, *PROGRAMS],
     ),
 ]
 ProgramOption = Annotated[
@@ -112,7 +116,7 @@ class Asked:
 
 
 @dataclass(frozen=True)
-class Arm:
+class RunnerChoice:
     """One way to perform the runs; `warnings` are what to know of it, `note` of its figures."""
 
     name: str
@@ -134,11 +138,11 @@ class Missing:
 class Arms:
     """The runners of a comparison, lsmtune's own first, and those that take no part."""
 
-    arms: tuple[Arm, ...]
+    arms: tuple[RunnerChoice, ...]
     missing: tuple[Missing, ...] = ()
 
 
-def native_arm(engine: str, library: Path | None) -> Arm:
+def native_runner(engine: str, library: Path | None) -> RunnerChoice:
     """lsmtune's driver. Raises InputError when there is none, or no library of `engine`."""
     from lsmtune.driver.conversation import find_driver
     from lsmtune.driver.library_facts import chosen_engine
@@ -146,10 +150,10 @@ def native_arm(engine: str, library: Path | None) -> Arm:
 
     driver = find_driver()
     identity, warnings = chosen_engine(engine, library, driver)
-    return Arm(NATIVE, NativeRunner(driver), identity, warnings)
+    return RunnerChoice(NATIVE, NativeRunner(driver), identity, warnings)
 
 
-def program_arm(asked: Asked, engine: str, workload: Workload) -> Arm:
+def program_runner(asked: Asked, engine: str, workload: Workload) -> RunnerChoice:
     """The program that `asked` names.
 
     Raises InputError where it is not found or does not know an argument, and for what it cannot
@@ -160,8 +164,8 @@ def program_arm(asked: Asked, engine: str, workload: Workload) -> Arm:
     from lsmtune.programs.runner import ProgramRunner
 
     program = PROGRAMS[asked.runner]
-    program.info.check_engine(engine)
-    program.info.check(workload, engine)
+    program.check_engine(engine)
+    program.check(workload, engine)
     found = find_program(program, engine, asked.program)
     check_arguments(program, found, asked.arguments, ARGUMENT_FLAG)
     said = introduced(program, found)
@@ -170,29 +174,30 @@ def program_arm(asked: Asked, engine: str, workload: Workload) -> Arm:
     if said.build is not None:
         identity = EngineIdentity(engine, said.version, str(found.path), said.build)
     runner = ProgramRunner(program, found, asked.arguments)
-    return Arm(program.name, runner, identity, warnings, program.info.note)
+    return RunnerChoice(program.name, runner, identity, warnings, program.note)
 
 
-def one_arm(asked: Asked, engine: str, library: Path | None, workload: Workload) -> Arm:
+def one_runner(asked: Asked, engine: str, library: Path | None, workload: Workload) -> RunnerChoice:
     """The one runner that `asked` names: lsmtune's driver, or a program.
 
-    Raises what `native_arm` and `program_arm` raise, and InputError for a library beside a program.
+    Raises what `native_runner` and `program_runner` raise, and InputError for a library beside a
+    program.
     """
     if asked.runner == NATIVE:
-        return native_arm(engine, library)
+        return native_runner(engine, library)
     if library is not None:
         why = f"{asked.runner} carries an engine of its own"
         raise InputError("--library", found=str(library), why=why, allowed="--program PATH")
-    return program_arm(asked, engine, workload)
+    return program_runner(asked, engine, workload)
 
 
-def all_arms(engine: str, library: Path | None, workload: Workload) -> Arms:
+def all_runners(engine: str, library: Path | None, workload: Workload) -> Arms:
     """lsmtune's driver and every program that can perform `workload` on `engine`."""
-    arms = [native_arm(engine, library)]
+    arms = [native_runner(engine, library)]
     missing: list[Missing] = []
-    for name in PROGRAM_INFOS:
+    for name in PROGRAMS:
         try:
-            arms.append(program_arm(Asked(name), engine, workload))
+            arms.append(program_runner(Asked(name), engine, workload))
         except InputError as error:
             missing.append(Missing(name, _why(error, name)))
     return Arms(tuple(arms), tuple(missing))
@@ -202,13 +207,7 @@ def _why(error: InputError, name: str) -> str:
     return str(error).removeprefix(f"{RUNNER_FLAG} {name}: ")
 
 
-def turns(arms: Sequence[Arm], repeat: int) -> list[Arm]:
-    """The order of the runners in one repeat: every other one backwards, so that drift evens."""
-    return list(arms) if repeat % 2 == 0 else list(reversed(arms))
-
-
-# ----------
-# `lsmtune bench`: measure one configuration under one workload.
+# --- `lsmtune bench`: measure one configuration under one workload.
 
 COMMAND = "bench"
 EPILOG = "\n\n".join(
@@ -272,12 +271,12 @@ def _bench(
     seeds = range(seed, seed + repeat)
     bench = Bench(config, chosen, limits, seeds, directory or Path.cwd())
     if asked.runner == ALL:
-        _compare(bench, all_arms(engine, library, chosen), as_json=as_json)
+        _compare(bench, all_runners(engine, library, chosen), as_json=as_json)
         return
-    measure_one(bench, one_arm(asked, engine, library, chosen), as_json=as_json)
+    measure_one(bench, one_runner(asked, engine, library, chosen), as_json=as_json)
 
 
-def _doubtful(bench: Bench, arm: Arm) -> list[str]:
+def _doubtful(bench: Bench, arm: RunnerChoice) -> list[str]:
     """What speaks against the configuration, said at once."""
     from lsmtune.engines.safety import doubts
 
@@ -289,7 +288,7 @@ def _doubtful(bench: Bench, arm: Arm) -> list[str]:
     return found
 
 
-def measure_one(bench: Bench, arm: Arm, *, as_json: bool) -> None:
+def measure_one(bench: Bench, arm: RunnerChoice, *, as_json: bool) -> None:
     """Measure with one runner, and print what it found. Raises where a run did not end well."""
     from lsmtune.cli.bench_result import bench_document, bench_view
     from lsmtune.cli.output import failure
@@ -339,7 +338,7 @@ def _compare(bench: Bench, arms: Arms, *, as_json: bool) -> None:
 class _Settling:
     """Settles what each run left by lsmtune's own driver, `native`, and keeps its bytes."""
 
-    native: Arm
+    native: RunnerChoice
     found: dict[str, list[int]] = field(default_factory=dict)
     why_not: dict[str, str] = field(default_factory=dict)
 
@@ -351,9 +350,9 @@ class _Settling:
             return
         size, why = settled_bytes(self.native.runner, self.native.engine, request)
         if size is None:
-            self.why_not[arm.name] = why
+            self.why_not[arm.label] = why
         else:
-            self.found.setdefault(arm.name, []).append(size)
+            self.found.setdefault(arm.label, []).append(size)
 
     def warnings(self) -> list[str]:
         """Whose databases could not be settled, and why."""
@@ -361,52 +360,41 @@ class _Settling:
         return [f"{lead} {name}: {why}" for name, why in self.why_not.items()]
 
 
+class _Progress(Observer):
+    """What the display shows: the run that is on, by which runner, and the how manieth it is."""
+
+    def __init__(self, bench: Bench, runners: Sequence[RunnerChoice]) -> None:
+        from lsmtune.cli.tune_progress import RunProgress
+
+        self.run = RunProgress(bench.workload)
+        self.title = ""
+        self._bench = bench
+        self._several = len(runners) > 1
+
+    def run_started(self, slot: Slot, arm: Arm, workload: Workload) -> None:
+        """A run begins."""
+        self.run.restart(workload)
+        by = f" by {arm.label}" if arm.label != NATIVE or self._several else ""
+        number = f"run {slot.repeat + 1} of {len(self._bench.seeds)}"
+        self.title = f"{arm.engine.name} {workload.name}{by}, {number}"
+
+    def run_message(self, message: Message) -> None:
+        """The driver said something."""
+        self.run.message(message)
+
+
 def measure(
-    bench: Bench,
-    arms: Sequence[Arm],
-    after: Callable[[Arm, RunRequest, Measurement], None] | None = None,
+    bench: Bench, runners: Sequence[RunnerChoice], after: After | None = None
 ) -> dict[str, list[Measurement]]:
-    """One Measurement per seed and runner, the runners in turns.
-
-    A runner ends at a measurement that is `invalid`, as all others of it would be. `after` is
-    called after each run, while its folder is there.
-    """
+    """One Measurement per seed and runner, the runners in turns, shown while it lasts."""
     from lsmtune.cli.live import bench_display
-    from lsmtune.cli.tune_progress import RunProgress
-    from lsmtune.experiment.files import explained, run_directory
 
-    progress = RunProgress(bench.workload)
-    found: dict[str, list[Measurement]] = {arm.name: [] for arm in arms}
-    now = arms[0]
-
-    def title() -> str:
-        runs = len(bench.seeds)
-        number = min(len(found[now.name]) + 1, runs)
-        by = f" by {now.name}" if now.name != NATIVE or len(arms) > 1 else ""
-        return f"{now.engine.name} {bench.workload.name}{by}, run {number} of {runs}"
-
-    with bench_display(progress, title), explained(bench.parent):
-        bench.parent.mkdir(parents=True, exist_ok=True)
-        for repeat, seed in enumerate(bench.seeds):
-            for now in turns(arms, repeat):
-                if _is_over(found[now.name]):
-                    continue
-                progress.restart(bench.workload)
-                with run_directory(bench.parent) as directory:
-                    request = RunRequest(
-                        now.engine, bench.config, bench.workload, seed, directory, bench.limits
-                    )
-                    measurement = now.runner.run(request, progress.message)
-                    found[now.name].append(measurement)
-                    if after is not None:
-                        after(now, request, measurement)
-            if all(_is_over(runs) for runs in found.values()):
-                break
-    return found
-
-
-def _is_over(runs: Sequence[Measurement]) -> bool:
-    return bool(runs) and runs[-1].outcome is Outcome.INVALID
+    progress = _Progress(bench, runners)
+    arms = [(each.runner, Arm(each.engine, bench.config, each.name)) for each in runners]
+    with bench_display(progress.run, lambda: progress.title):
+        return measure_repeats(
+            arms, bench.workload, bench.limits, bench.seeds, bench.parent, progress, after
+        )
 
 
 def _print(view: object) -> None:

@@ -1,85 +1,36 @@
-"""A calibration outside a study: an engine against itself, for a time, in a folder of its own."""
+"""What `doctor --calibrate` shows: a display while it runs, then a document or tables."""
 
 from __future__ import annotations
 
-import json
-import threading
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from lsmtune.cli.live import tune_display
 from lsmtune.cli.output import failure
 from lsmtune.cli.tune_progress import Plan, TuneProgress
-from lsmtune.driver.native import NativeRunner
-from lsmtune.errors import InputError
-from lsmtune.experiment.files import explained, run_directory
-from lsmtune.experiment.folder import StudyFolder
-from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.run_length import scaled_num
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.codec import encode
-from lsmtune.model.config import Config, EngineIdentity
-from lsmtune.model.goal import Direction, Goal, Objective, WeightedWorkload
+from lsmtune.model.goal import WeightedWorkload
 from lsmtune.model.measurement import Outcome
-from lsmtune.model.request import Limits, PairMethod
-from lsmtune.model.workload import Workload
 from lsmtune.proof.calibration import (
     PAIRS_LEAST,
     Calibration,
     MetricNoise,
-    calibrate,
     pairs_for,
     pairs_within,
     seconds_for,
     smallest_effect,
 )
+from lsmtune.proof.standalone import CalibrationRequest
+from lsmtune.report.document import Table, numbers, words
+from lsmtune.report.terminal import terminal_table
 from lsmtune.units import format_duration
-from lsmtune.workloads.stated import size_flags, sizes_for
-
-_PAIRS_MOST = 1000  # the time ends it before
-
-
-@dataclass(frozen=True)
-class CalibrationRequest:
-    """What is run against itself, and for how long."""
-
-    engine: EngineIdentity
-    workload: Workload
-    config: Config
-    limits: Limits
-    seed: int
-    time_s: float
-    driver: Path
-    warnings: tuple[str, ...] = ()
-
-    @property
-    def goal(self) -> Goal:
-        """What is judged of it: what a study judges unless told otherwise."""
-        return Goal((Objective(),))
-
-    # --- as `experiment.folder.StudyDescription`: a study that searches nothing
-
-    @property
-    def text(self) -> str:
-        """The description as JSON, which is YAML too."""
-        return json.dumps({"calibrate": encode(self.comparable_parts())}, indent=2) + "\n"
-
-    @property
-    def directions(self) -> tuple[Direction, ...]:
-        """Of what is judged."""
-        return self.goal.directions
-
-    def comparable_parts(self) -> dict[str, object]:
-        """What its runs have in common."""
-        engine = [self.engine.name, self.engine.library or ""]
-        return {"engine": engine, "workload": self.workload, "limits": self.limits}
+from lsmtune.workloads.stated import size_flags
 
 
 class CalibrationProgress(TuneProgress):
@@ -101,78 +52,7 @@ def calibration_display(asked: CalibrationRequest) -> Iterator[CalibrationProgre
         yield observer
 
 
-def calibrated(
-    asked: CalibrationRequest,
-    directory: Path,
-    observer: CalibrationProgress,
-    stop: threading.Event,
-) -> list[Calibration]:
-    """A calibration by the method that a proof would take, and one by whole runs where they differ.
-
-    The databases are made below `directory` and removed. Each method has half of the time; fewer
-    calibrations than expected come back once `stop` is set. Raises InputError when the time is too
-    short for two pairs by either method, and LsmtuneError for a run that failed.
-    """
-    with (
-        explained(directory),
-        run_directory(directory) as path,
-        StudyFolder.create_or_resume(path / "calibration", asked) as folder,
-    ):
-        measurer = Measurer(
-            folder,
-            NativeRunner(asked.driver),
-            asked.engine,
-            (asked.workload,),
-            asked.limits,
-            observer,
-            stop,
-            time.monotonic,
-        )
-        found = _by_both_methods(asked, measurer, observer)
-    if not stop.is_set() and all(each.pairs < PAIRS_LEAST for each in found):
-        raise _too_short(asked, found)
-    return found
-
-
-def _by_both_methods(
-    asked: CalibrationRequest, measurer: Measurer, observer: CalibrationProgress
-) -> list[Calibration]:
-    until_s = measurer.now_s() + asked.time_s
-
-    def run(method: PairMethod | None, deadline_s: float) -> Calibration:
-        return calibrate(
-            asked.config,
-            asked.goal,
-            measurer,
-            observer,
-            study_seed=asked.seed,
-            pairs=_PAIRS_MOST,
-            method=method,
-            deadline_s=deadline_s,
-        )
-
-    chosen = run(None, asked.time_s / 2)
-    whole = run(PairMethod.WHOLE, until_s - measurer.now_s())
-    if chosen.method is PairMethod.WHOLE:
-        # The pairs of the first half of the time are in the second calibration too.
-        return [replace(whole, why=chosen.why)]
-    return [chosen, whole]
-
-
-def _too_short(asked: CalibrationRequest, found: list[Calibration]) -> InputError:
-    pairs_s = [each.seconds_per_pair for each in found if each.seconds_per_pair is not None]
-    shorter = f"or a smaller workload (-w {next(iter(sizes_for(asked.workload, 1)))}=N)"
-    wanted = "a longer time"
-    if pairs_s:
-        least_s = (PAIRS_LEAST + 1) * len(found) * max(pairs_s)
-        wanted = f"about {format_duration(round(least_s))} or more"
-    why = f"too short for {PAIRS_LEAST} pairs of runs"
-    time_text = format_duration(asked.time_s)
-    return InputError("--calibrate", found=time_text, allowed=f"{wanted}, {shorter}", why=why)
-
-
-# ----------
-# A calibration as a document and for people. Pure; nothing here is printed.
+# --- a calibration as a document and for people: pure, nothing here is printed
 
 BUDGETS_S = (60, 600, 3600)
 EFFECTS = (0.05, 0.01)
@@ -253,26 +133,27 @@ def _pairs_text(found: Calibration) -> str:
     return f"by {found.method.value}: {found.pairs} pair{'' if found.pairs == 1 else 's'}{time}"
 
 
-def _table(found: Calibration) -> Table:
+def _table(found: Calibration) -> RenderableType:
     """Deviations of runs and of pairs, and the smallest difference provable in each time."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("metric", no_wrap=True)
     times = (f"in {format_duration(budget_s)}" for budget_s in BUDGETS_S)
-    for name in ("runs", "pairs", "autocorr.", *times):
-        table.add_column(name, justify="right", no_wrap=True)
+    rows: list[tuple[str, ...]] = []
     for name, noise in found.metrics.items():
         if _hardly_varies(noise):
             continue
         provable = (smallest_effect(found, name, budget_s, CONFIDENCE) for budget_s in BUDGETS_S)
         lag = noise.autocorrelation
-        table.add_row(
-            name,
-            _per_cent(noise.run_log_sd),
-            _per_cent(noise.pair_log_sd),
-            "-" if lag is None else f"{lag:+.2f}",
-            *("nothing" if effect is None else _per_cent(effect) for effect in provable),
+        rows.append(
+            (
+                name,
+                _per_cent(noise.run_log_sd),
+                _per_cent(noise.pair_log_sd),
+                "-" if lag is None else f"{lag:+.2f}",
+                *("nothing" if effect is None else _per_cent(effect) for effect in provable),
+            )
         )
-    return table
+    return terminal_table(
+        Table((*words("metric"), *numbers("runs", "pairs", "autocorr.", *times)), rows)
+    )
 
 
 def _hardly_varies(noise: MetricNoise) -> bool:

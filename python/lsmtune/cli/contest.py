@@ -247,7 +247,7 @@ def _tell(board: Leaderboard, outputs: Sequence[Path], as_json: bool) -> None:
     from rich.console import Console
 
     from lsmtune.report.leaderboard import board_document, document, write_leaderboard
-    from lsmtune.report.render import to_terminal
+    from lsmtune.report.terminal import to_terminal
 
     for path in outputs:
         write_leaderboard(board, path)

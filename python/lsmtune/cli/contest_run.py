@@ -24,9 +24,11 @@ from lsmtune.engines.safety import doubts
 from lsmtune.engines.workload_options import with_page_cache
 from lsmtune.errors import InputError
 from lsmtune.experiment.contest import FILE, Entry, Rules, all_named, built_in_rules, load_rules
-from lsmtune.experiment.rounds import RoundsObserver, perform
-from lsmtune.experiment.rounds_store import Cell, CellRun
+from lsmtune.experiment.observer import Observer
+from lsmtune.experiment.rounds import perform
+from lsmtune.experiment.schedule import Arm, Cell, Slot
 from lsmtune.experiment.standings import Leaderboard, cells_of, checked_entries, leaderboard_of_runs
+from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.request import Limits
 from lsmtune.model.workload import Workload
@@ -135,7 +137,9 @@ def _warnings(
             yield f"{entry.name}: {reason}"
 
 
-def _rounds(plan: ContestPlan, cells: Sequence[Cell], driver: Path) -> tuple[CellRun, ...]:
+def _rounds(
+    plan: ContestPlan, cells: Sequence[Cell], driver: Path
+) -> tuple[StoredMeasurement, ...]:
     with (
         proof_folder(plan.directory) as folder,
         _shown(cells, plan.rounds) as observer,
@@ -158,38 +162,39 @@ def _rounds(plan: ContestPlan, cells: Sequence[Cell], driver: Path) -> tuple[Cel
     return runs
 
 
-class ContestObserver(RoundsObserver):
+class ContestObserver(Observer):
     """What the contest is doing now: a live table on a terminal, else a line for each run."""
 
     def __init__(self, workload: Workload, rounds: int, prints_lines: bool) -> None:
         self.progress = RunProgress(workload)
         self.title = ""
-        self._workload = workload
         self._rounds = rounds
         self._prints_lines = prints_lines
-        self._done = ""
+        self._done, self._of = 0, 0
 
     def rounds_started(self, done: int, of: int) -> None:
         """How many runs are stored already."""
-        self._done = f"{done} of {of} runs done"
+        self._done, self._of = done, of
 
-    def run_started(self, cell: Cell, number: int) -> None:
+    def run_started(self, slot: Slot, arm: Arm, workload: Workload) -> None:
         """A run begins."""
-        self.progress.restart(self._workload)
-        self.title = f"round {number + 1} of {self._rounds}: {cell.name} ({self._done})"
+        self.progress.restart(workload)
+        done = f"{self._done} of {self._of} runs done"
+        self.title = f"round {slot.round + 1} of {self._rounds}: {arm.label} ({done})"
 
     def run_message(self, message: Message) -> None:
         """The driver said something."""
         self.progress.message(message)
 
-    def run_finished(self, run: CellRun, done: int, of: int) -> None:
+    def run_finished(self, run: StoredMeasurement) -> None:
         """A run ended; a line for it, always where it failed."""
-        self._done = f"{done} of {of} runs done"
+        self._done += 1
         error = run.measurement.error
         outcome = run.measurement.outcome.value.replace("_", " ")
         why = f": {error.message}" if error is not None else ""
         took = format_duration(round(run.wall_s, 1))
-        line = f"run {done} of {of}: round {run.round + 1}, {run.cell}: {outcome}{why} ({took})"
+        which = f"run {self._done} of {self._of}: round {run.round + 1}, {run.arm}"
+        line = f"{which}: {outcome}{why} ({took})"
         if self._prints_lines or why:
             self.note(line)
 

@@ -33,8 +33,8 @@ from lsmtune.workloads.choice import WORKLOAD_FLAG
 from lsmtune.workloads.stated import WORKLOAD_NAMES
 
 if TYPE_CHECKING:
-    from lsmtune.cli.calibration import CalibrationRequest
     from lsmtune.machine.findings import Finding
+    from lsmtune.proof.standalone import CalibrationRequest
 
 CALIBRATE_FLAG = "--calibrate"
 WORKLOAD_DEFAULT = "fillrandom"
@@ -158,11 +158,11 @@ def _request(
     disk: str | None,
 ) -> CalibrationRequest:
     """What is to be calibrated. Raises InputError."""
-    from lsmtune.cli.calibration import CalibrationRequest
     from lsmtune.cli.choices import choose_workload
     from lsmtune.driver.conversation import find_driver
     from lsmtune.driver.library_facts import chosen_engine
     from lsmtune.engines.workload_options import with_page_cache
+    from lsmtune.proof.standalone import CalibrationRequest
 
     time_s, allowed = duration_of(CALIBRATE_FLAG, time), ", ".join(STUDY_ENGINES)
     if engine is None:
@@ -225,13 +225,9 @@ def _calibrated(request: CalibrationRequest, directory: Path, *, quiet: bool) ->
     """
     from rich.console import Console
 
-    from lsmtune.cli.calibration import (
-        calibrated,
-        calibration_display,
-        calibration_document,
-        calibration_view,
-    )
+    from lsmtune.cli.calibration import calibration_display, calibration_document, calibration_view
     from lsmtune.cli.interrupts import interrupted, stop_on_interrupt
+    from lsmtune.proof.standalone import calibrated
 
     for warning in request.warnings:
         typer.echo(f"lsmtune: warning: {warning}", err=True)

@@ -44,6 +44,8 @@ PAIRS_FLAG = "--pairs"
 PAIRS_DEFAULT = 30
 CONFIDENCE_DEFAULT = "95%"
 NO_CRASH_TEST_FLAG = "--no-crash-test"
+BASELINE_LIBRARY_FLAG = "--baseline-library"
+CANDIDATE_LIBRARY_FLAG = "--candidate-library"
 AUTO = "auto"
 METHODS = (AUTO, *(method.value for method in PairMethod))
 _CONFIDENCE_LOW, _CONFIDENCE_HIGH = 0.5, 0.9999
@@ -187,6 +189,22 @@ BaselineOption = Annotated[
         "--baseline", metavar="CONFIG", help="What it is compared with; default if unset."
     ),
 ]
+BASELINE_LIBRARY_FLAG = "--baseline-library"
+CANDIDATE_LIBRARY_FLAG = "--candidate-library"
+BaselineLibraryOption = Annotated[
+    Path | None,
+    typer.Option(
+        BASELINE_LIBRARY_FLAG, metavar="PATH", help="The engine's library of the baseline alone."
+    ),
+]
+CandidateLibraryOption = Annotated[
+    Path | None,
+    typer.Option(
+        CANDIDATE_LIBRARY_FLAG,
+        metavar="PATH",
+        help="The engine's library of the candidate alone: may I upgrade?",
+    ),
+]
 MetricOption = Annotated[
     str,
     typer.Option(
@@ -199,6 +217,20 @@ MetricOption = Annotated[
 PhaseOption = Annotated[
     str | None,
     typer.Option("--phase", metavar="NAME", help="Of this measure phase; of the last if unset."),
+]
+BaselineLibraryOption = Annotated[
+    Path | None,
+    typer.Option(
+        BASELINE_LIBRARY_FLAG, metavar="PATH", help="The engine's library of the baseline alone."
+    ),
+]
+CandidateLibraryOption = Annotated[
+    Path | None,
+    typer.Option(
+        CANDIDATE_LIBRARY_FLAG,
+        metavar="PATH",
+        help="The engine's library of the candidate alone: may I upgrade?",
+    ),
 ]
 AllowUnsafeOption = Annotated[
     list[str] | None,

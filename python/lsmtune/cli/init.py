@@ -4,32 +4,40 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
 from lsmtune.cli.choices import choose_workload
 from lsmtune.cli.flags import (
+    ForceOption,
     PropertiesOption,
     PropertyOption,
     WorkloadOption,
     WorkloadSetOption,
     duration_of,
 )
-from lsmtune.cli.output import write_file
+from lsmtune.cli.output import check_new, write_file
 from lsmtune.engines.ready import READY_SPACES, ready_space
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.search.samplers import SAMPLERS, sampler_kind
 from lsmtune.study.build import parse_spec
 from lsmtune.study.template import TEMPLATE_ENGINES, study_text
-from lsmtune.workloads.choice import Choice
 
 DEFAULT_WORKLOAD = "fillrandom"
+EPILOG = "\n\n".join(
+    (
+        "Examples:",
+        "lsmtune init --workload fillrandom -w num=1000000",
+        "lsmtune init --engine leveldb --workload ycsb-a --budget 30m --output ycsb.yaml",
+        "lsmtune init -P workloada --space rocksdb-basic --sampler gp",
+    )
+)
 
 
 def register(app: typer.Typer) -> None:
     """Add the `init` command to `app`."""
-    app.command("init")(_init)
+    app.command("init", epilog=EPILOG)(_init)
 
 
 def _init(
@@ -53,7 +61,7 @@ def _init(
     output: Annotated[
         Path, typer.Option("--output", help="The file to write.", metavar="FILE")
     ] = Path("study.yaml"),
-    force: Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")] = False,
+    force: ForceOption = False,
 ) -> None:
     """Write a commented study file to start from."""
     if engine not in TEMPLATE_ENGINES:
@@ -68,9 +76,12 @@ def _init(
         ours = ", ".join(name for name, ready in READY_SPACES.items() if ready.engine == engine)
         raise InputError("init", "--space", found=space, allowed=ours)
     sampler_kind(sampler, "init", "--sampler")
+    fields = dict(choice.fields)
+    if "file" in fields:  # named from the study file
+        fields["file"] = os.path.relpath(fields["file"], output.parent)
     text = study_text(
         engine,
-        _fields(choice, output),
+        fields,
         budget,
         str(output),
         workload=choice.workload,
@@ -80,17 +91,6 @@ def _init(
     )
     # What we write must load: an error here is one between flags (LevelDB without its log).
     parse_spec(text, output)
-    if output.is_file() and not force:
-        allowed = "another --output, or --force to replace it"
-        raise InputError(str(output), why="exists already", allowed=allowed)
+    check_new(output, "--output", force=force)
     write_file(output, text)
     typer.echo(f"wrote {output}\nnext: lsmtune tune {output}")
-
-
-def _fields(choice: Choice, output: Path) -> dict[str, Any]:
-    """The fields of the workload; a file as it is named from the study file."""
-    fields = dict(choice.fields)
-    if "file" in fields:
-        path = Path(fields["file"])
-        fields["file"] = os.path.relpath(path, output.parent)
-    return fields

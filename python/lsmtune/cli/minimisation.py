@@ -1,66 +1,24 @@
-"""How a minimisation is carried out: its steps as proofs on pairs of fresh runs, in one folder."""
+"""What is shown of a minimisation while it runs, and what of it the engine refuses."""
 
 from __future__ import annotations
 
-import statistics
-import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
-from pathlib import Path
 
 from lsmtune.cli.live import tune_display
 from lsmtune.cli.tune_progress import TuneProgress
-from lsmtune.cli.verification import (
-    Verification,
-    crash_tested,
-    display_plan,
-    measuring,
-    refuse_invalid,
-)
-from lsmtune.driver.native import NativeRunner
-from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
-from lsmtune.engines.library import ENGINE_KINDS
+from lsmtune.cli.verification import display_plan, refuse_invalid
 from lsmtune.engines.safety import doubts
-from lsmtune.experiment.measurer import Measurer
+from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import Role, StoredMeasurement
-from lsmtune.model.config import Config, EngineIdentity, OptionValue
-from lsmtune.model.goal import Goal
 from lsmtune.model.measurement import Outcome
-from lsmtune.model.verdict import Verdict, VerdictOutcome
-from lsmtune.proof.crash_test import CrashTest
-from lsmtune.proof.minimise import (
-    Comparison,
-    Kind,
-    Minimisation,
-    Step,
-    differing_options,
-    minimise,
-    steps_of,
-    without,
-)
-from lsmtune.proof.paired import prove
-from lsmtune.proof.pairs import Pair, Side, measurements, stored_pairs
-from lsmtune.proof.verdict import not_proven
-from lsmtune.space.parameter import same_value
-from lsmtune.stats.sequential import pairs_at_least
-from lsmtune.units import format_duration
+from lsmtune.proof.minimise import Kind, Step, differing_options, steps_of
+from lsmtune.proof.paired_steps import StepObserver, StepOverError
+from lsmtune.proof.standalone import Verification
 
 
-@dataclass(frozen=True)
-class Minimised:
-    """What a minimisation came to; `crash` is None where nothing was proved better."""
-
-    result: Minimisation
-    crash: CrashTest | None = None
-
-
-class StepOverError(Exception):
-    """The configuration without the option of a step fails, which is all that is asked of it."""
-
-
-class MinimisationObserver(TuneProgress):
+class MinimisationObserver(TuneProgress, StepObserver):
     """Says which step is on, and ends one in which the configuration without the option fails."""
 
     step: Step | None = None
@@ -95,189 +53,17 @@ class MinimisationObserver(TuneProgress):
 @contextmanager
 def minimisation_display(verification: Verification) -> Iterator[MinimisationObserver]:
     """The observer of a minimisation, shown while the context lasts."""
-    steps = steps_of(len(differing_options(verification.baseline, verification.candidate)))
+    steps = steps_of(
+        len(differing_options(verification.baseline.config, verification.candidate.config))
+    )
     plan = display_plan(verification, verification.plan.pairs * steps)
     with tune_display(plan, time.monotonic, observer=MinimisationObserver) as observer:
         yield observer
 
 
-def minimised(
-    verification: Verification,
-    allowed: Sequence[str],
-    path: Path,
-    driver: Path,
-    observer: MinimisationObserver,
-    stop: threading.Event,
-) -> Minimised:
-    """Carries out the minimisation, its runs kept in the folder at `path`.
-
-    `allowed` are the unsafe options that the user lets run. The time budget of `verification`
-    begins now.
-    """
-    with measuring(verification, path, NativeRunner(driver), observer, stop) as measurer:
-        steps = PairedSteps(verification, allowed, measurer, observer)
-        result = minimise(
-            verification.baseline,
-            verification.candidate,
-            steps,
-            confidence=verification.plan.confidence,
-            riskiest_first=riskiest_first(verification.engine.name),
-        )
-        if result.gain is None:
-            return Minimised(result)
-        found = crash_tested(verification, result.gain, result.config, measurer, observer)
-    if found is None:
-        return Minimised(replace(result, complete=False))
-    if found.verdict.outcome is not result.gain.outcome:
-        result = replace(result, gain=found.verdict, why=found.verdict.why)
-    return Minimised(result, found.crash)
-
-
-def riskiest_first(engine_name: str) -> Callable[[str], float]:
-    """1 for an option that the engine's catalogue says a risk of, else 0."""
-    catalogue = option_catalogue(engine_name) if engine_name in ENGINE_KINDS else {}
-    return lambda option: 1.0 if option in catalogue and catalogue[option].risk else 0.0
-
-
-def told_apart(
-    baseline: Config, candidate: Config, engine: EngineIdentity
-) -> tuple[Config, tuple[str, ...]]:
-    """`candidate` without the differences to `baseline` that make none, and their options.
-
-    An option that only one of the two sets makes none where it is set to the engine's default.
-    """
-    # Of an engine of unknown version nothing is known to be at its default.
-    defaults = catalogue_defaults(engine.name, engine.version) if engine.version else {}
-
-    def value(config: Config, option: str) -> OptionValue | None:
-        return config.options.get(option, defaults.get(option))
-
-    same = []
-    for option in differing_options(baseline, candidate):
-        one, other = value(baseline, option), value(candidate, option)
-        if one is not None and other is not None and same_value(one, other):
-            same.append(option)
-            candidate = without(candidate, option, baseline)
-    return candidate, tuple(same)
-
-
-class PairedSteps:
-    """A `Prove` whose steps are paired proofs, each within its share of the time that is left.
-
-    Pairs have numbers of their own in the folder, and each belongs to the two configurations that
-    ran in it and to their roles; so steps cannot mix, and one that is repeated goes on from the
-    pairs it has.
-    """
-
-    def __init__(
-        self,
-        verification: Verification,
-        allowed: Sequence[str],
-        measurer: Measurer,
-        observer: MinimisationObserver,
-    ) -> None:
-        self._verification = verification
-        self._allowed = allowed
-        self._measurer = measurer
-        self._observer = observer
-        self._goal = Goal((verification.objective,))
-        self._steps = 0
-        self._gain_s = 0.0
-        time_s = verification.plan.deadline_s
-        self._until_s = None if time_s is None else measurer.now_s() + time_s
-
-    def __call__(self, baseline: Config, candidate: Config, step: Step) -> Comparison | None:
-        """As `Prove` says. Raises InputError in the first step for what the engine refuses."""
-        self._steps = max(self._steps, step.to_come + 1)
-        self._observer.step_begins(step, self._steps)
-        if step.kind is Kind.OPTION:
-            failure = self._refusal(baseline) or self._failure_of_baseline(baseline, candidate)
-            if failure:
-                return self._without(step, failure)
-        try:
-            verdict = self._proved(baseline, candidate, step)
-        except StepOverError:
-            return self._without(step, self._failure_of_baseline(baseline, candidate))
-        if verdict is None:
-            return None
-        pairs = self._pairs(baseline, candidate)
-        if step.kind is Kind.WHOLE and verdict.outcome is VerdictOutcome.BETTER:
-            # The same gain, or most of it, is proved once more at the end.
-            self._gain_s = sum(pair.wall_s for pair in pairs)
-            self._warn_of_time(step, pairs)
-        return Comparison(
-            verdict,
-            _failure([pair.baseline for pair in pairs]),
-            _failure([pair.candidate for pair in pairs]),
-        )
-
-    def _without(self, step: Step, failure: str) -> Comparison:
-        """What a step found that ended at a configuration that is none without its option."""
-        verdict = not_proven(self._goal, step.confidence, failure)
-        return Comparison(verdict, baseline_failure=failure)
-
-    def _proved(self, baseline: Config, candidate: Config, step: Step) -> Verdict | None:
-        asked = self._verification
-        return prove(
-            baseline,
-            candidate,
-            self._goal,
-            self._measurer,
-            self._observer,
-            study_seed=asked.seed,
-            plan=replace(asked.plan, confidence=step.confidence, deadline_s=self._share_s(step)),
-        )
-
-    def _share_s(self, step: Step) -> float | None:
-        """Seconds for `step`: as many for each that is to come before the last.
-
-        The last one, without which the others are for nothing, is left what the first one took.
-        The first one may take all: where it proves no gain, nothing comes after it.
-        """
-        if self._until_s is None:
-            return None
-        left_s = self._until_s - self._measurer.now_s()
-        if step.kind in (Kind.WHOLE, Kind.GAIN):
-            return left_s
-        return (left_s - self._gain_s) / step.to_come
-
-    def _pairs(self, baseline: Config, candidate: Config) -> list[Pair]:
-        store = self._measurer.folder.measurements
-        return stored_pairs(store, baseline, candidate, self._measurer.workloads)
-
-    def _failure_of_baseline(self, baseline: Config, candidate: Config) -> str:
-        return _failure([pair.baseline for pair in self._pairs(baseline, candidate)])
-
-    def _refusal(self, config: Config) -> str:
-        """Why `config` may not be recommended: a mixture may not be although both wholes may."""
-        asked = self._verification
-        durability = asked.workload.durability
-        doubtful = doubts(asked.engine, config, durability, asked.limits, config.label)
-        reasons = "; ".join(doubtful.reasons(self._allowed))
-        return f"the configuration is refused: {reasons}" if reasons else ""
-
-    def _warn_of_time(self, step: Step, pairs: Sequence[Pair]) -> None:
-        """Say so where what is left of the budget does not suffice for the steps to come."""
-        if self._until_s is None or not pairs:
-            return
-        least = pairs_at_least(step.confidence)
-        pair_s = statistics.median([pair.wall_s for pair in pairs])
-        needed_s = (step.to_come - 1) * least * pair_s + self._gain_s
-        left_s = max(0.0, self._until_s - self._measurer.now_s())
-        if needed_s > left_s:
-            self._observer.warning(
-                f"{format_duration(round(left_s))} are left for {step.to_come} steps, which take "
-                f"at least {least} pairs each to prove anything, about "
-                f"{format_duration(round(needed_s))} in all: an option of which nothing is known "
-                "is kept"
-            )
-
-
-def _failure(sides: Sequence[Side]) -> str:
-    """How the first run that failed ended, in words; empty when all went well."""
-    runs = [run for side in sides for run in measurements(side)]
-    for run in runs:
-        if run.outcome is not Outcome.OK:
-            detail = f" ({run.error.message})" if run.error else ""
-            return f"a run ended {run.outcome.value}{detail}"
-    return ""
+def refusal_of(verification: Verification, allowed: Sequence[str], arm: Arm) -> str:
+    """Why `arm` may not be recommended: a mixture may not be although both wholes may."""
+    durability, limits = verification.workload.durability, verification.limits
+    doubtful = doubts(arm.engine, arm.config, durability, limits, arm.label)
+    reasons = "; ".join(doubtful.reasons(allowed))
+    return f"the configuration is refused: {reasons}" if reasons else ""

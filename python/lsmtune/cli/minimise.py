@@ -18,6 +18,7 @@ from lsmtune.cli.flags import (
     DISK_DEFAULT,
     MEMORY_DEFAULT,
     METRIC_DEFAULT,
+    NO_CRASH_TEST_FLAG,
     PAIRS_DEFAULT,
     AllowUnsafeOption,
     BaselineOption,
@@ -49,15 +50,15 @@ from lsmtune.cli.flags import (
     plan_of,
 )
 from lsmtune.cli.output import check_file, write_file
-from lsmtune.cli.verify import arms_of, named, objective_of, phase_notes, proof_folder
+from lsmtune.cli.verify import configs_of, named, objective_of, phase_notes, proof_folder
 from lsmtune.errors import ExitStatus
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lsmtune.cli.minimisation import Minimised
     from lsmtune.cli.minimise_view import Minimising
-    from lsmtune.cli.verification import Verification
+    from lsmtune.proof.paired_steps import Minimised
+    from lsmtune.proof.standalone import Verification
 
 COMMAND = "minimise"
 EPILOG = "\n\n".join(
@@ -116,12 +117,14 @@ def _minimise(
     as_json: JsonOption = False,
 ) -> None:
     """Find the fewest options that keep a configuration's gain."""
-    from lsmtune.cli.minimisation import told_apart
     from lsmtune.cli.minimise_view import Minimising, format_for
-    from lsmtune.cli.verification import Verification, judged
+    from lsmtune.cli.verification import judged
     from lsmtune.driver.conversation import find_driver
     from lsmtune.driver.library_facts import chosen_engine
+    from lsmtune.experiment.schedule import Arm
     from lsmtune.proof.minimise import differing_options
+    from lsmtune.proof.paired_steps import told_apart
+    from lsmtune.proof.standalone import Verification
 
     started_s = time.monotonic()
     plan = plan_of(pairs, confidence, smallest_effect, method, budget)
@@ -132,14 +135,21 @@ def _minimise(
         check_file(output)
         format_for(engine)
     sources = named(COMMAND, configs or (), baseline, candidate)
-    before, after = arms_of(sources, engine, choice)
+    before, after = configs_of(sources, engine, choice)
     objective = objective_of(metric, phase, chosen)
     driver = find_driver()
     identity, warnings = chosen_engine(engine, library, driver)
     least, same = told_apart(before, after, identity)
     check_pairs(plan, len(differing_options(before, least)))
     verification = Verification(
-        identity, chosen, objective, limits, before, least, seed, plan, not no_crash_test
+        Arm(identity, before),
+        Arm(identity, least),
+        chosen,
+        objective,
+        limits,
+        seed,
+        plan,
+        NO_CRASH_TEST_FLAG if no_crash_test else "",
     )
     refused, doubtful = judged(verification, allow_unsafe or ())
     for warning in (*warnings, *doubtful):
@@ -157,26 +167,31 @@ def _minimise(
 
 def _refused(asked: Minimising) -> Minimised:
     """The result for a candidate that was not run."""
-    from lsmtune.cli.minimisation import Minimised
     from lsmtune.proof.minimise import Minimisation
+    from lsmtune.proof.paired_steps import Minimised
 
     why = f"refused, not run: {'; '.join(asked.refused)}"
-    return Minimised(Minimisation(asked.verification.candidate, why=why))
+    return Minimised(Minimisation(asked.verification.candidate.config, why=why))
 
 
 def _carry_out(
     verification: Verification, allowed: Sequence[str], driver: Path, directory: Path | None
 ) -> Minimised:
     """Runs the steps with their display; Ctrl-C stops them in order."""
+    from functools import partial
+
     from lsmtune.cli.interrupts import stop_on_interrupt
-    from lsmtune.cli.minimisation import minimisation_display, minimised
+    from lsmtune.cli.minimisation import minimisation_display, refusal_of
+    from lsmtune.driver.native import NativeRunner
+    from lsmtune.proof.paired_steps import minimised
 
     with (
         proof_folder(directory) as path,
         minimisation_display(verification) as observer,
         stop_on_interrupt(observer.warning) as stop,
     ):
-        return minimised(verification, allowed, path, driver, observer, stop)
+        refusal = partial(refusal_of, verification, allowed)
+        return minimised(verification, refusal, path, NativeRunner(driver), observer, stop)
 
 
 def _tell(asked: Minimising, found: Minimised, *, as_json: bool) -> None:

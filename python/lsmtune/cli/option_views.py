@@ -1,4 +1,4 @@
-"""Option values, ranges and conditions in words: pure text, for tables and for one option."""
+"""What `lsmtune options` shows: values, ranges and conditions in words, and tables of options."""
 
 from __future__ import annotations
 
@@ -14,6 +14,9 @@ from lsmtune.engines.ready import Preset, ReadySpace
 from lsmtune.engines.safety import UNSAFE_OPTIONS, UnsafeOption
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.workload import Durability
+from lsmtune.report.document import Table as ReportTable
+from lsmtune.report.document import words
+from lsmtune.report.terminal import terminal_table
 from lsmtune.space.parameter import Parameter
 from lsmtune.units import BYTES_PER_UNIT
 
@@ -98,8 +101,7 @@ def versions_text(info: OptionInfo) -> str:
     return f"up to {info.until}" if info.until else "all that the catalogue covers"
 
 
-# ----------
-# What `lsmtune options` shows to people: tables of options, ready spaces and presets, or one.
+# --- What `lsmtune options` shows to people: tables of options, ready spaces and presets, or one
 
 _EFFECTS = {
     "layout": "layout: changes what is on disk",
@@ -110,12 +112,17 @@ _VERIFY = "lsmtune verify --workload fillrandom --baseline default"
 
 def options_table(infos: Iterable[OptionInfo]) -> RenderableType:
     """A line per option."""
-    table = _table("name", "default", "range", "effect", "risk")
-    for info in infos:
-        default = value_text(info.default, info.unit)
-        risk = " ".join(info.risk) or NOTHING
-        _row(table, info.name, default, range_text(info), info.effect, risk)
-    return table
+    rows = [
+        (
+            info.name,
+            value_text(info.default, info.unit),
+            range_text(info),
+            info.effect,
+            " ".join(info.risk) or NOTHING,
+        )
+        for info in infos
+    ]
+    return _table(("name", "default", "range", "effect", "risk"), rows)
 
 
 def option_view(engine: str, info: OptionInfo, used: Mapping[str, Sequence[str]]) -> RenderableType:
@@ -143,20 +150,23 @@ def option_view(engine: str, info: OptionInfo, used: Mapping[str, Sequence[str]]
 
 def spaces_table(spaces: Iterable[ReadySpace]) -> RenderableType:
     """A line per ready space."""
-    table = _table("name", "parameters", "what it is for")
-    for space in spaces:
-        _row(table, space.name, str(len(space.parameters)), space.summary)
-    return table
+    rows = [(space.name, len(space.parameters), space.summary) for space in spaces]
+    return _table(("name", "parameters", "what it is for"), rows)
 
 
 def space_view(space: ReadySpace) -> RenderableType:
     """The parameters of one ready space, and what comes with them."""
     conditional = any(parameter.conditions for parameter in space.parameters)
-    table = _table("name", "default", "range", *(["only when"] if conditional else []))
-    for parameter in space.parameters:
-        default = value_text(parameter.default, parameter.unit)
-        when = [_when(parameter)] if conditional else []
-        _row(table, parameter.name, default, parameter_range(parameter), *when)
+    rows = [
+        (
+            parameter.name,
+            value_text(parameter.default, parameter.unit),
+            parameter_range(parameter),
+            *([_when(parameter)] if conditional else []),
+        )
+        for parameter in space.parameters
+    ]
+    table = _table(("name", "default", "range", *(["only when"] if conditional else [])), rows)
     facts = [
         *[("constraint", text) for text in space.constraints],
         *[("fixed", f"{name}={value_text(value, '')}") for name, value in space.fixed.items()],
@@ -171,19 +181,17 @@ def space_view(space: ReadySpace) -> RenderableType:
 
 def presets_table(presets: Iterable[Preset]) -> RenderableType:
     """A line per preset."""
-    table = _table("name", "options", "what it is")
-    for preset in presets:
-        _row(table, preset.name, str(len(preset.options)), preset.summary)
-    return table
+    rows = [(preset.name, len(preset.options), preset.summary) for preset in presets]
+    return _table(("name", "options", "what it is"), rows)
 
 
 def preset_view(preset: Preset, infos: Mapping[str, OptionInfo]) -> RenderableType:
     """The options of one preset beside the engine's defaults, and its notes."""
-    table = _table("option", "value", "default")
+    rows = []
     for name, value in preset.options.items():
         unit = infos[name].unit if name in infos else ""
         default = value_text(infos[name].default, unit) if name in infos else NOTHING
-        _row(table, name, value_text(value, unit), default)
+        rows.append((name, value_text(value, unit), default))
     facts = [
         *[("note", note) for note in preset.notes],
         ("source", preset.source),
@@ -191,7 +199,7 @@ def preset_view(preset: Preset, infos: Mapping[str, OptionInfo]) -> RenderableTy
     ]
     parts: list[RenderableType] = [_title(preset.name, preset.engine), Text(preset.summary), Text()]
     if preset.options:
-        parts += [table, Text()]
+        parts += [_table(("option", "value", "default"), rows), Text()]
     return Group(*parts, _facts(facts))
 
 
@@ -213,17 +221,8 @@ def _unsafe_text(unsafe: UnsafeOption, info: OptionInfo) -> str:
     return f"{values}{under}: {unsafe.reason}; refused unless allow_unsafe names the option"
 
 
-def _table(name: str, *columns: str) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column(name, no_wrap=True)  # a name is there to be copied
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
-
-
-def _row(table: Table, *cells: str) -> None:
-    # As Text, since `[a, b]` in a plain cell would be markup.
-    table.add_row(*[Text(cell) for cell in cells])
+def _table(columns: Iterable[str], rows: Sequence[Sequence[str | int]]) -> RenderableType:
+    return terminal_table(ReportTable(words(*columns), rows))
 
 
 def _title(name: str, about: str) -> Text:
@@ -237,6 +236,7 @@ def _facts(facts: Sequence[tuple[str, str]]) -> RenderableType:
     previous = ""
     for label, text in facts:
         # A label is said once for all the lines that belong to it.
-        _row(table, "" if label == previous else label, text)
+        # As Text, since `[a, b]` in a plain cell would be markup.
+        table.add_row(Text("" if label == previous else label), Text(text))
         previous = label
     return Padding(table, (0, 0, 0, 2))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from pathlib import Path
 
 from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.machine.files import write_whole
 from lsmtune.model.measurement import Measurement, Outcome, RunError
 from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
 
@@ -32,17 +31,13 @@ def check_new(path: Path, flag: str, *, force: bool) -> None:
 def write_file(path: Path, text: str) -> None:
     """Replace `path` by `text`. Raises InputError that names `source`; `path` is then as it was."""
     check_file(path)
-    # A pipe or a device is written into; only a file is replaced.
-    whole = path.is_file() or not path.exists()
-    target = path.with_name(f".{path.name}.{os.getpid()}.partial") if whole else path
     try:
-        target.write_text(text, encoding="utf-8")
-        if whole:
-            target.replace(path)
+        # A pipe or a device is written into; only a file is replaced.
+        if path.is_file() or not path.exists():
+            write_whole(path, text)
+        else:
+            path.write_text(text, encoding="utf-8")
     except OSError as error:
-        if whole:
-            with suppress(OSError):  # what is told is why it could not be written
-                target.unlink()
         raise InputError(str(path), why=f"cannot be written: {error.strerror}") from error
 
 

@@ -16,7 +16,7 @@ from lsmtune.model.request import SEED_MAX
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from lsmtune.experiment.rounds_store import CellRun
+    from lsmtune.experiment.store import StoredMeasurement
     from lsmtune.experiment.sweep import Sweep
     from lsmtune.experiment.sweep_grid import GridCell
     from lsmtune.experiment.sweep_tables import SweepResult
@@ -184,14 +184,14 @@ def _doubts(sweep: Sweep, identity: EngineIdentity, cells: Sequence[GridCell]) -
     return list(lines)
 
 
-def _conditions(cells: Sequence[GridCell], runs: Sequence[CellRun]) -> list[str]:
+def _conditions(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) -> list[str]:
     """What of the machine makes the figures say less than they seem to."""
     from lsmtune.machine.host import cores_present
     from lsmtune.report.notices import condition_notices
     from lsmtune.report.trust import conditions_of
 
     caches = {cell.cell.name: cell.cell.workload.page_cache for cell in cells}
-    performed = [(run.measurement, caches[run.cell]) for run in runs if run.cell in caches]
+    performed = [(run.measurement, caches[run.arm]) for run in runs if run.arm in caches]
     found = conditions_of(performed, caches, cores_present())
     return [f"{notice.title}: {notice.text}" for notice in condition_notices(found)]
 
@@ -209,8 +209,8 @@ def _show_plan(sweep: Sweep, cells: Sequence[GridCell], folder: Path, as_json: b
 
 def _tell(result: SweepResult, folder: Path, as_json: bool) -> None:
     """Write the files of the result and print it."""
-    from lsmtune.report.render import to_terminal
     from lsmtune.report.sweep import document, sweep_document, write_sweep
+    from lsmtune.report.terminal import to_terminal
 
     if not result.runs:
         return

@@ -12,13 +12,13 @@ from lsmtune.cli.flags import OPTION_FLAG, bytes_of, duration_of, option_of
 from lsmtune.cli.interrupts import stop_on_interrupt
 from lsmtune.cli.live import bench_display, stderr_console
 from lsmtune.cli.output import failure
-from lsmtune.cli.sweep_view import LoadTelling, SweepProgress
+from lsmtune.cli.sweep_view import SweepProgress
 from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.runner import Runner
 from lsmtune.errors import InputError, nearest_name
-from lsmtune.experiment.databases import DatabaseCache
-from lsmtune.experiment.rounds import perform
-from lsmtune.experiment.rounds_store import FILE, CellRun, read_rounds
+from lsmtune.experiment.measurer import loaded_databases
+from lsmtune.experiment.rounds import perform, read_rounds
+from lsmtune.experiment.store import FILE, StoredMeasurement, refuse_older
 from lsmtune.experiment.sweep import (
     BUILT_IN,
     Axis,
@@ -183,25 +183,23 @@ def _limits(limits: Limits, given: Given) -> Limits:
     return limits
 
 
-# ----------
-# Performing a sweep: its rounds, its display, and what is refused before they begin.
-
-_DATABASES = "databases"
+# --- Performing a sweep: its rounds, its display, and what is refused before they begin.
 
 
-def stored_runs(folder: Path, cells: Sequence[GridCell]) -> tuple[CellRun, ...]:
+def stored_runs(folder: Path, cells: Sequence[GridCell]) -> tuple[StoredMeasurement, ...]:
     """The runs of these cells that `folder` has, if any.
 
     Whether they are comparable with what is wanted now is only seen when it is performed.
     """
     names = {cell.cell.name for cell in cells}
+    refuse_older(folder / FILE)
     found = read_rounds(folder) if (folder / FILE).is_file() else ()
-    return tuple(run for run in found if run.cell in names)
+    return tuple(run for run in found if run.arm in names)
 
 
 def perform_sweep(
     sweep: Sweep, cells: Sequence[GridCell], folder: Path, driver: Path
-) -> tuple[CellRun, ...]:
+) -> tuple[StoredMeasurement, ...]:
     """Every run that is stored when the sweep is over, or when the user ends it.
 
     Raises InputError for options that the engine refuses, and as `experiment.rounds` does.
@@ -209,13 +207,12 @@ def perform_sweep(
     runner, before = NativeRunner(driver), stored_runs(folder, cells)
     ours, size_bytes = [cell.cell for cell in cells], sweep.databases_bytes
     say = _say if not stderr_console().is_terminal else _quiet
-    progress = SweepProgress(ours, sweep.repeats, before, say)
+    progress = SweepProgress(ours, sweep.repeats, before, say, _say)
     databases = None
     if size_bytes:
-        told = LoadTelling(progress, _say)
-        databases = DatabaseCache(folder / _DATABASES, runner, size_bytes, observer=told)
+        databases = loaded_databases(folder, runner, size_bytes, progress)
     with stop_on_interrupt(_say) as stop:
-        known = {run.cell for run in before}
+        known = {run.arm for run in before}
         _refuse_options(sweep, cells, known, runner, folder.absolute().parent, stop)
         with bench_display(progress.run, lambda: progress.title):
             return perform(

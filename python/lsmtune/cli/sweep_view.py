@@ -6,24 +6,25 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from lsmtune.cli.output import failure
 from lsmtune.cli.tune_progress import RunProgress
 from lsmtune.driver.messages import Message
-from lsmtune.experiment.databases import CacheObserver, Preparation
-from lsmtune.experiment.rounds import RoundsObserver
-from lsmtune.experiment.rounds_store import Cell, CellRun
+from lsmtune.experiment.observer import Observer
+from lsmtune.experiment.schedule import Arm, Cell, Slot
+from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.experiment.sweep import Sweep
 from lsmtune.experiment.sweep_grid import GridCell, is_rough, left_s, written_bytes
 from lsmtune.model.measurement import Measurement, Outcome
-from lsmtune.model.workload import PhaseKind
+from lsmtune.model.workload import PhaseKind, Workload
+from lsmtune.report.document import Table, numbers, words
+from lsmtune.report.terminal import terminal_table
 from lsmtune.units import format_bytes, format_duration
 
 
-class SweepProgress(RoundsObserver):
-    """Keeps what a display shows; `say` gets a line for each run that ended.
+class SweepProgress(Observer):
+    """Keeps what a display shows; `say` gets a line for each run that ended, `warn` what is odd.
 
     `before` are the runs of earlier sessions, from which the time left is told too.
     """
@@ -32,14 +33,16 @@ class SweepProgress(RoundsObserver):
         self,
         cells: Sequence[Cell],
         rounds: int,
-        before: Sequence[CellRun],
+        before: Sequence[StoredMeasurement],
         say: Callable[[str], None],
+        warn: Callable[[str], None],
     ) -> None:
         self.run = RunProgress(cells[0].workload)
         self._names = [cell.name for cell in cells]
         self._rounds = rounds
         self._runs = list(before)
         self._say = say
+        self._warn = warn
         self._now = ""
         self._done, self._of = 0, 0
 
@@ -49,27 +52,32 @@ class SweepProgress(RoundsObserver):
         if done:
             self._say(f"continuing: {done} of {of} runs are stored")
 
-    def run_started(self, cell: Cell, number: int) -> None:
+    def run_started(self, slot: Slot, arm: Arm, workload: Workload) -> None:
         """A run begins."""
-        self._now = f"round {number + 1}: {cell.name}"
-        self.run.restart(cell.workload)
+        self._now = f"round {slot.round + 1}: {arm.label}"
+        self.run.restart(workload)
 
     def run_message(self, message: Message) -> None:
         """The driver said something."""
         self.run.message(message)
 
-    def run_finished(self, run: CellRun, done: int, of: int) -> None:
+    def run_finished(self, run: StoredMeasurement) -> None:
         """A run is stored. Raises InputError for one that the driver refused, as it would again."""
-        self._done, self._of = done, of
+        self._done += 1
+        done, of = self._done, self._of
         self._runs.append(run)
         if run.measurement.outcome is Outcome.INVALID:
             raise failure(run.measurement, "sweep")
         told = _told(run.measurement)
         took = format_duration(round(run.wall_s, 1))
         self._say(
-            f"round {run.round + 1}, run {done} of {of}: {run.cell}: {told} ({took})"
+            f"round {run.round + 1}, run {done} of {of}: {run.arm}: {told} ({took})"
             + ("" if done == of else self.left)
         )
+
+    def warning(self, text: str) -> None:
+        """What is out of the ordinary with a loaded database."""
+        self._warn(f"warning: {text}")
 
     @property
     def title(self) -> str:
@@ -84,26 +92,6 @@ class SweepProgress(RoundsObserver):
             return ""
         about = "very roughly" if is_rough(self._names, self._runs) else "about"
         return f"; {about} {format_duration(round(seconds))} left"
-
-
-class LoadTelling(CacheObserver):
-    """Shows a load as the first phases of the run that waits for it; says once what is odd."""
-
-    def __init__(self, progress: SweepProgress, say: Callable[[str], None]) -> None:
-        self._progress = progress
-        self._say = say
-        self._said: set[str] = set()
-
-    def load_message(self, message: Message) -> None:
-        """Passed on."""
-        self._progress.run_message(message)
-
-    def run_prepared(self, preparation: Preparation) -> None:
-        """Said the first time."""
-        what = preparation.note.partition(":")[0]
-        if what and what not in self._said:
-            self._said.add(what)
-            self._say(f"warning: {preparation.note}")
 
 
 def _told(measurement: Measurement) -> str:
@@ -122,7 +110,7 @@ def _told(measurement: Measurement) -> str:
 
 
 def plan_document(
-    sweep: Sweep, cells: Sequence[GridCell], runs: Sequence[CellRun], folder: Path
+    sweep: Sweep, cells: Sequence[GridCell], runs: Sequence[StoredMeasurement], folder: Path
 ) -> dict[str, object]:
     """What `sweep --plan --json` prints; `left_s` is None before a run has ended."""
     names = [cell.cell.name for cell in cells]
@@ -149,30 +137,30 @@ def plan_document(
 
 
 def plan_view(
-    sweep: Sweep, cells: Sequence[GridCell], runs: Sequence[CellRun], folder: Path
+    sweep: Sweep, cells: Sequence[GridCell], runs: Sequence[StoredMeasurement], folder: Path
 ) -> RenderableType:
     """The cells, and how long they will take as far as that is known."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("workload", *(axis.name for axis in sweep.axes), "keys", "user data", "runs"):
-        table.add_column(name, justify="left" if name == "workload" else "right")
-    for cell in cells:
-        stored = sum(run.cell == cell.cell.name for run in runs)
-        table.add_row(
+    rows = [
+        (
             cell.workload,
             *cell.values,
             f"{cell.cell.workload.num:,}",
             format_bytes(written_bytes([cell])),
-            f"{stored} of {sweep.repeats}",
+            f"{sum(run.arm == cell.cell.name for run in runs)} of {sweep.repeats}",
         )
+        for cell in cells
+    ]
+    axes = (axis.name for axis in sweep.axes)
+    columns = (*words("workload"), *numbers(*axes, "keys", "user data", "runs"))
     lines = [
         f"{len(cells)} cells, {sweep.repeats} rounds, {len(cells) * sweep.repeats} runs; "
         f"{format_bytes(written_bytes(cells))} of user data per round; kept in {folder}",
         _time_line([cell.cell.name for cell in cells], sweep.repeats, runs),
     ]
-    return Group(table, *(Text(line) for line in lines))
+    return Group(terminal_table(Table(columns, rows)), *(Text(line) for line in lines))
 
 
-def _time_line(names: Sequence[str], rounds: int, runs: Sequence[CellRun]) -> str:
+def _time_line(names: Sequence[str], rounds: int, runs: Sequence[StoredMeasurement]) -> str:
     seconds = left_s(names, rounds, runs)
     if seconds is None:
         return "how long it takes is known after the first round: ask again with --plan then"

@@ -9,15 +9,15 @@ from dataclasses import dataclass, field, replace
 
 from lsmtune.cli.output import running_line
 from lsmtune.driver.messages import IntervalPassed, Message, PhaseFinished, PhaseStarted
-from lsmtune.experiment.measurer import Clock
-from lsmtune.experiment.place import Place
+from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.machine.files import Clock
 from lsmtune.model.config import Config, option_text
 from lsmtune.model.goal import Goal, Objective, WeightedWorkload
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import Verdict
 from lsmtune.model.workload import Phase, PhaseKind, Workload
-from lsmtune.study.observer import NullObserver
+from lsmtune.study.observer import TuneObserver
 from lsmtune.study.trials import TrialEnd
 
 _ROWS_KEPT = 10
@@ -64,7 +64,7 @@ class RunLine:
     why: str = ""
 
 
-class TuneProgress(NullObserver):
+class TuneProgress(TuneObserver):
     """Keeps what a display shows. `on_line` gets each finished run, `on_text` each announcement."""
 
     def __init__(
@@ -106,7 +106,7 @@ class TuneProgress(NullObserver):
         if resumed:
             self._say(f"continuing: {resumed} trials are stored")
 
-    def run_started(self, place: Place, _config: Config, workload: Workload) -> None:
+    def run_started(self, place: Slot, _arm: Arm, workload: Workload) -> None:
         """A run begins."""
         self._release()
         self.run_name = self._run_name(place, workload.num)
@@ -251,7 +251,7 @@ class TuneProgress(NullObserver):
         if self._on_line is not None:
             self._on_line(line)
 
-    def _run_name(self, place: Place, num: int) -> str:
+    def _run_name(self, place: Slot, num: int) -> str:
         name = _role_name(place)
         if len(self.plan.workloads) > 1:
             name = f"{name} {self.plan.workloads[place.workload].label}"
@@ -280,7 +280,7 @@ def options_text(config: Config) -> str:
     return " ".join(f"{name}={option_text(value)}" for name, value in config.options.items())
 
 
-def _role_name(place: Place) -> str:
+def _role_name(place: Slot) -> str:
     match place.role:
         case Role.TRIAL | Role.RUNG:
             return f"trial {place.trial}" + (f" run {place.repeat + 1}" if place.repeat else "")

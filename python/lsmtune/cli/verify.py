@@ -11,19 +11,24 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from lsmtune.cli.bench import Asked, OneRunnerOption, ProgramOption
+from lsmtune.cli.bench import Asked, OneRunnerOption, ProgramOption, RunnerChoice
 from lsmtune.cli.choices import choose_workload
 from lsmtune.cli.flags import (
     AUTO,
+    BASELINE_LIBRARY_FLAG,
+    CANDIDATE_LIBRARY_FLAG,
     CONFIDENCE_DEFAULT,
     DEADLINE_DEFAULT,
     DISK_DEFAULT,
     MEMORY_DEFAULT,
     METRIC_DEFAULT,
+    NO_CRASH_TEST_FLAG,
     PAIRS_DEFAULT,
     AllowUnsafeOption,
+    BaselineLibraryOption,
     BaselineOption,
     BudgetOption,
+    CandidateLibraryOption,
     CandidateOption,
     ConfidenceOption,
     ConfigsArgument,
@@ -50,20 +55,22 @@ from lsmtune.cli.flags import (
     plan_of,
 )
 from lsmtune.errors import ExitStatus, InputError, nearest_name
+from lsmtune.experiment.schedule import Arm
+from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.goal import Objective, default_direction
 from lsmtune.model.metrics import METRICS, TOTAL_METRICS
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.model.workload import Workload
 from lsmtune.programs.output import NATIVE
-from lsmtune.programs.registry import PROGRAM_INFOS
+from lsmtune.programs.registry import PROGRAMS
 from lsmtune.workloads.choice import WORKLOAD_FLAG, Choice
 
 if TYPE_CHECKING:
-    from lsmtune.cli.verification import Verification
     from lsmtune.driver.runner import Runner
     from lsmtune.model.config import Config
     from lsmtune.proof.crash_test import Survived
     from lsmtune.proof.paired import ProofPlan
+    from lsmtune.proof.standalone import Verification
 
 COMMAND = "verify"
 DEFAULT = "default"
@@ -77,6 +84,8 @@ EPILOG = "\n\n".join(
         "--smallest-effect 3%",
         "lsmtune verify --engine rocksdb --workload fillrandom --candidate write_buffer_size=1MiB "
         "--runner rocksdb-db_bench --metric throughput_ops_s",
+        "lsmtune verify --engine rocksdb --workload readrandom --baseline-library old.so "
+        "--candidate-library new.so",
         "It ends as soon as the verdict is clear; --dir DIR keeps the runs, and the same command "
         "goes on from them, also with more --pairs.",
         "What is proved better is killed once in the middle of a load, to see what its database "
@@ -99,6 +108,8 @@ def _verify(
     candidate: CandidateOption = None,
     baseline: BaselineOption = None,
     library: LibraryOption = None,
+    baseline_library: BaselineLibraryOption = None,
+    candidate_library: CandidateLibraryOption = None,
     workload_set: WorkloadSetOption = None,
     properties: PropertiesOption = None,
     property_set: PropertyOption = None,
@@ -121,8 +132,8 @@ def _verify(
     as_json: JsonOption = False,
 ) -> None:
     """Prove one configuration against another on paired, fresh runs."""
-    from lsmtune.cli.bench import one_arm
-    from lsmtune.cli.verification import Verification, judged
+    from lsmtune.cli.verification import judged
+    from lsmtune.proof.standalone import Verification
 
     started_s = time.monotonic()
     asked = Asked(runner, program)
@@ -131,22 +142,35 @@ def _verify(
     choice = choose_workload(workload, workload_set, properties, property_set, engine)
     chosen, limits = choice.workload, limits_of(deadline, memory, disk)
     check_method(plan, chosen, native=asked.runner == NATIVE)
+    if candidate_library is not None and not configs and candidate is None:
+        candidate = baseline or DEFAULT
     sources = named(COMMAND, configs or (), baseline, candidate)
-    before, after = arms_of(sources, engine, choice)
+    before, after = configs_of(sources, engine, choice)
     objective = objective_of(metric, phase, chosen)
-    arm = one_arm(asked, engine, library, chosen)
+    libraries = {
+        BASELINE_LIBRARY_FLAG: baseline_library,
+        CANDIDATE_LIBRARY_FLAG: candidate_library,
+    }
+    base, own = builds_of(libraries, library, asked, engine, chosen)
     if asked.runner != NATIVE:
-        PROGRAM_INFOS[asked.runner].check_told(metric, phase, chosen, "--metric")
+        PROGRAMS[asked.runner].check_told(metric, phase, chosen, "--metric")
     verification = Verification(
-        arm.engine, chosen, objective, limits, before, after, seed, plan, not no_crash_test
+        Arm(base.engine, before),
+        Arm(own.engine, after),
+        chosen,
+        objective,
+        limits,
+        seed,
+        plan,
+        NO_CRASH_TEST_FLAG if no_crash_test else "",
     )
     refused, doubtful = judged(verification, allow_unsafe or ())
     doubtful += _whole_runs(asked, plan)
     notes = phase_notes(objective, chosen)
-    for warning in (*arm.warnings, *doubtful):
+    for warning in dict.fromkeys((*base.warnings, *own.warnings, *doubtful)):
         typer.echo(f"lsmtune: warning: {warning}", err=True)
     found = _refusal(verification, refused) if refused else None
-    found = found or _prove(verification.after(time.monotonic() - started_s), arm.runner, directory)
+    found = found or _prove(verification.after(time.monotonic() - started_s), own.runner, directory)
     if as_json:
         document = _document(verification, found, refused, doubtful) | {"notes": notes}
         typer.echo(json.dumps(document, indent=2))
@@ -188,7 +212,39 @@ def named(
     return dict(zip(given, configs, strict=True))
 
 
-def arms_of(sources: Mapping[str, str], engine: str, choice: Choice) -> tuple[Config, Config]:
+def builds_of(
+    libraries: Mapping[str, Path | None],
+    library: Path | None,
+    asked: Asked,
+    engine: str,
+    workload: Workload,
+) -> tuple[RunnerChoice, RunnerChoice]:
+    """The engine of baseline and candidate; `libraries` are those of one side, by their flags.
+
+    Raises InputError, naming the flag, for a library that cannot be used, and for `--library`
+    beside one for each side.
+    """
+    from lsmtune.cli.bench import one_runner
+
+    if library is not None and all(libraries.values()):
+        why = f"has no effect beside {' and '.join(libraries)}"
+        raise InputError("--library", found=str(library), why=why)
+    sides = []
+    for flag, own in libraries.items():
+        try:
+            sides.append(one_runner(asked, engine, own or library, workload))
+        except InputError as error:
+            if own is None or error.source != "--library":
+                raise
+            raise InputError(
+                flag, found=error.found, why=error.why, allowed=error.allowed
+            ) from None
+        if not any(libraries.values()):
+            return sides[0], sides[0]
+    return sides[0], sides[1]
+
+
+def configs_of(sources: Mapping[str, str], engine: str, choice: Choice) -> tuple[Config, Config]:
     """Baseline and candidate of what `named` says, with what the workload asks of both.
 
     Raises InputError for one that is no configuration of `engine`.
@@ -246,7 +302,8 @@ def _refusal(verification: Verification, refused: Sequence[str]) -> Survived:
 def _prove(verification: Verification, runner: Runner, directory: Path | None) -> Survived:
     """The verdict; raises typer.Exit when interrupted before it stood."""
     from lsmtune.cli.interrupts import interrupted, stop_on_interrupt
-    from lsmtune.cli.verification import proved, verification_display
+    from lsmtune.cli.verification import verification_display
+    from lsmtune.proof.standalone import proved
 
     with (
         proof_folder(directory) as path,
@@ -281,6 +338,12 @@ def _text(
     name = verification.candidate.label
     first, *rest = verdict_lines(found.verdict)
     lines = [f"{name}: {first}", *rest]
+    if len(verification.builds) > 1:
+        for side, arm in (
+            ("baseline", verification.baseline),
+            ("candidate", verification.candidate),
+        ):
+            lines.append(f"{side}: {arm.label} on {build_text(arm.engine)}")
     if found.crash is not None:
         lines.append(f"crash test: {crash_line(found.crash)}")
     if refused:
@@ -297,13 +360,25 @@ def _document(
     from lsmtune.study.observer import verdict_document
 
     return {
-        "baseline": config_document(verification.baseline),
-        "candidate": config_document(verification.candidate),
+        **{
+            side: config_document(arm.config) | {"engine": encode(arm.engine)}
+            for side, arm in (
+                ("baseline", verification.baseline),
+                ("candidate", verification.candidate),
+            )
+        },
         "verdict": verdict_document(found.verdict),
         "crash_test": encode(found.crash),
         "refused": list(refused),
         "warnings": list(warnings),
     }
+
+
+def build_text(engine: EngineIdentity) -> str:
+    """A build of an engine in words: `rocksdb 7.8.3, /usr/lib/librocksdb.so.7.8 (assertions)`."""
+    version = engine.version or "of unknown version"
+    build = "" if engine.build is Build.UNKNOWN else f" ({engine.build.value})"
+    return f"{engine.name} {version}, {engine.library}{build}"
 
 
 def config_document(config: Config) -> dict[str, object]:

@@ -215,7 +215,7 @@ def _replay(
     as_json: JsonOption = False,
 ) -> None:
     """Load a database, settle it, and perform the operations of a trace on it."""
-    from lsmtune.cli.bench import Bench, measure_one, native_arm
+    from lsmtune.cli.bench import Bench, measure_one, native_runner
     from lsmtune.engines.workload_options import with_page_cache
     from lsmtune.traces.fit import replay_workload
     from lsmtune.workloads.choice import stated_workload
@@ -228,7 +228,7 @@ def _replay(
     limits = limits_of(deadline, memory, disk)
     seeds = range(seed, seed + repeat)
     bench = Bench(config, workload, limits, seeds, directory or Path.cwd())
-    measure_one(bench, native_arm(engine, library), as_json=as_json)
+    measure_one(bench, native_runner(engine, library), as_json=as_json)
 
 
 @contextmanager

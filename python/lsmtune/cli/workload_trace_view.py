@@ -4,20 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lsmtune.model.measurement import TraceDamage
-from lsmtune.traces.fit import TraceFit
-from lsmtune.traces.sizes import FittedPart
-from lsmtune.traces.summary import Histogram, TraceSummary
 from lsmtune.units import format_bytes, format_duration
 from lsmtune.workloads.describe import data_line, phase_line
 from lsmtune.workloads.file import workload_document
 from lsmtune.workloads.parameter import WorkloadFamily
 from lsmtune.workloads.stated import Stated
 
-# ----------
-# What `lsmtune workload show` prints: a workload, its parameters, and the figures it stands on.
+if TYPE_CHECKING:
+    from lsmtune.traces.fit import TraceFit
+    from lsmtune.traces.sizes import FittedPart
+    from lsmtune.traces.summary import Histogram, TraceSummary
+
+# --- What `lsmtune workload show` prints: a workload, its parameters, and the figures it stands on
 
 _NOT_PUBLISHED = "not published"
 
@@ -76,8 +77,7 @@ def _shown(value: object) -> str:
     return "(not set)" if value is None else str(value)
 
 
-# ----------
-# What the commands for traces say: lines for people, documents for programs. Prints nothing.
+# --- What the commands for traces say: lines for people, documents for programs. Prints nothing
 
 _HOTTEST = (1, 10, 100, 1000, 10_000)
 _CACHE_SHARES = (0.001, 0.01, 0.1)

@@ -11,13 +11,10 @@ Format versions:
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import platform
 import re
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,6 +34,7 @@ from lsmtune.engines.library import (
     version_key,
 )
 from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.machine.files import file_lock, write_whole
 from lsmtune.model.config import Build, EngineIdentity
 
 FORMAT_VERSION = 1
@@ -138,8 +136,7 @@ class Registry:
     @contextmanager
     def _locked(self) -> Iterator[None]:
         self.path.parent.mkdir(parents=True, exist_ok=True)
-        with self.path.with_suffix(".lock").open("w") as lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with file_lock(self.path.with_suffix(".lock")):
             yield
 
     def _write(self, entries: list[Entry]) -> None:
@@ -147,14 +144,7 @@ class Registry:
             "format_version": FORMAT_VERSION,
             "libraries": [_to_json(entry) for entry in entries],
         }
-        with tempfile.NamedTemporaryFile(
-            "w", dir=self.path.parent, prefix="registry.", suffix=".tmp", delete=False
-        ) as file:
-            json.dump(document, file, indent=2)
-            file.write("\n")
-            file.flush()
-            os.fsync(file.fileno())
-        Path(file.name).replace(self.path)
+        write_whole(self.path, json.dumps(document, indent=2) + "\n")
 
 
 def _to_json(entry: Entry) -> dict[str, object]:

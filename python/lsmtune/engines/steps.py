@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
 import re
@@ -18,6 +17,7 @@ import psutil
 
 from lsmtune.engines.library import engines_folder, file_sha256
 from lsmtune.errors import LsmtuneError
+from lsmtune.machine.files import file_lock
 
 Progress = Callable[[str], None]
 
@@ -178,8 +178,7 @@ def install_folder(
     """
     root = engines_folder()
     root.mkdir(parents=True, exist_ok=True)
-    with (root / f".{name}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
+    with file_lock(root / f".{name}.lock"):
         present = installed(name)
         if present is not None and present.compressions == compressions and not again:
             return present

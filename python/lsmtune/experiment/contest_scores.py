@@ -1,4 +1,4 @@
-"""Scores: what every team came to in every phase and round, complete, and who has none."""
+"""Scores of a contest: what every team came to in every phase and round, from runs or from logs."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 from lsmtune.engines.importers.base import read_text
 from lsmtune.errors import InputError
 from lsmtune.experiment.contest import FILE, named
-from lsmtune.experiment.rounds_store import CellRun
+from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.goal import Direction, Objective
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.metrics import shown_in
@@ -46,7 +46,7 @@ class Failed:
 
 
 def scores_of_runs(
-    runs: Sequence[CellRun],
+    runs: Sequence[StoredMeasurement],
     teams: Sequence[str],
     phases: Sequence[str],
     metric: str,
@@ -59,7 +59,7 @@ def scores_of_runs(
     """
     failed = {team: why for team in teams if (why := _failure(runs, team, phases, metric))}
     ranked = [team for team in teams if team not in failed]
-    by_place = {(run.round, run.cell): run.measurement for run in runs}
+    by_place = {(run.round, run.arm): run.measurement for run in runs}
     rounds = [
         number
         for number in sorted({run.round for run in runs})
@@ -85,9 +85,9 @@ def scores_of_runs(
 
 
 def _failure(
-    runs: Sequence[CellRun], team: str, phases: Sequence[str], metric: str
+    runs: Sequence[StoredMeasurement], team: str, phases: Sequence[str], metric: str
 ) -> Failed | None:
-    for run in sorted((run for run in runs if run.cell == team), key=lambda run: run.round):
+    for run in sorted((run for run in runs if run.arm == team), key=lambda run: run.round):
         found = run.measurement
         if found.outcome is not Outcome.OK:
             why = found.outcome.value.replace("_", " ")
@@ -113,8 +113,7 @@ def _check_positive(scores: Scores) -> None:
                     raise InputError(scores.metric, why=why, found=value, allowed="above 0")
 
 
-# ----------
-# Scores from logs of YCSB-cpp that exist already: which file is whose, and of which round.
+# --- Scores from logs of YCSB-cpp that exist already: which file is whose, and of which round.
 
 # `No5_Team1_4`, `team-round3`, `sst.r2`: the round is the number after the last separator.
 _ROUND = re.compile(r"(?P<team>.+)[._-](?:round|run|r)?(?P<round>\d{1,6})", re.ASCII)

@@ -1,21 +1,17 @@
-"""Writing so that what was written outlives a power failure."""
+"""Golden databases on the disk: fingerprints, copies that share tables, and what is where."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import hashlib
 import json
 import os
 import re
 import shutil
-import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 
 from lsmtune.driver.native_run import DATABASE
 from lsmtune.engines.library import ENGINE_KINDS
@@ -35,14 +31,6 @@ from lsmtune.model.measurement import PhaseMeasurement
 from lsmtune.model.request import Prepared, RunRequest
 
 
-def write(path: Path, text: str) -> None:
-    """Make the file `path` of `text`, and wait for the disk. Raises OSError."""
-    with path.open("w", encoding="utf-8") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-
-
 def sync(path: Path) -> None:
     """Wait until a file, or the names in a folder, are on the disk. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY)
@@ -52,8 +40,7 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-# ----------
-# The fingerprint of a closed database: its files, and how they lie in the levels of its tree.
+# --- The fingerprint of a closed database: its files, and how they lie in the levels of its tree.
 
 # What an engine makes anew whenever it opens a database: its lock, and its log of events.
 _MADE_ANEW = re.compile(r"LOCK|LOG(\.old.*)?")
@@ -127,8 +114,7 @@ def _blake2b(path: Path) -> str:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
-# ----------
-# Copies of a closed database that share its tables.
+# --- Copies of a closed database that share its tables.
 #
 # Tables are hard-linked, everything else is copied. That is what RocksDB's own checkpoint does
 # (`rocksdb/utilities/checkpoint.h`: "SST and blob files are hard linked [...] other required files
@@ -179,98 +165,17 @@ def _link(file: Path, target: Path) -> str:
     return ""
 
 
-# ----------
-# One process at a time works on a golden database: a lock file beside it, locked by the kernel.
+# --- the lock of a golden database: a file beside it
 
 LOCK_SUFFIX = ".lock"
-_RETRY_S = 0.05
-
-Clock = Callable[[], float]
-
-
-class GoldenLock:
-    """A lock that is held, until `release`, the end of the context, or the end of the process.
-
-    The lock is the kernel's (`flock`), not the file: what a killed process left behind locks
-    nothing. It is exclusive among processes, and among the threads of one.
-    """
-
-    def __init__(self, path: Path, descriptor: int) -> None:
-        """For `try_lock`."""
-        self._path = path
-        self._descriptor = descriptor
-
-    def forget(self) -> None:
-        """Delete the lock file, still holding the lock: nothing is there that it would guard."""
-        self._path.unlink(missing_ok=True)
-
-    def release(self) -> None:
-        """Let the next one in. May be called more than once."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
-
-    def __enter__(self) -> GoldenLock:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.release()
 
 
 def lock_path(golden: Path) -> Path:
-    """The lock file of the golden database at `golden`."""
+    """The lock file of the golden database at `golden`, which need not exist."""
     return golden.with_name(golden.name + LOCK_SUFFIX)
 
 
-def try_lock(golden: Path) -> GoldenLock | None:
-    """The lock of the golden database at `golden`, which need not exist; None when it is held."""
-    path = lock_path(golden)
-    while True:
-        # Not inheritable (Python's default), so that a driver that outlives us holds none.
-        descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(descriptor)
-            return None
-        if _is_at(path, descriptor):
-            return GoldenLock(path, descriptor)
-        # Its last holder deleted the file between our opening and our locking it: whoever comes
-        # next would lock another file of this name.
-        os.close(descriptor)
-
-
-def wait_for_lock(
-    golden: Path,
-    cancel: threading.Event | None,
-    patience_s: float,
-    clock: Clock = time.monotonic,
-) -> GoldenLock | None:
-    """As `try_lock`, waiting for it; None after `patience_s` seconds, and once `cancel` is set."""
-    until = clock() + patience_s
-    never = threading.Event()
-    while True:
-        lock = try_lock(golden)
-        if lock is not None or clock() >= until:
-            return lock
-        if (cancel or never).wait(_RETRY_S):
-            return None
-
-
-def _is_at(path: Path, descriptor: int) -> bool:
-    try:
-        return os.path.samestat(path.stat(), os.fstat(descriptor))
-    except FileNotFoundError:
-        return False
-
-
-# ----------
-# Golden databases on the disk: where they are, what they hold, how one is removed.
+# --- Golden databases on the disk: where they are, what they hold, how one is removed.
 #
 # databases/                the cache; marked as ours
 #   <digest>.lock           held by whoever works on the golden database of that digest

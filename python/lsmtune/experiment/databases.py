@@ -1,4 +1,4 @@
-"""What a DatabaseCache says while it works: callbacks, which the command line may show."""
+"""Loaded databases: load one once, then start every run that can from a copy of it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from collections.abc import Callable, Set
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lsmtune.driver.messages import Message
 from lsmtune.driver.native_run import DATABASE
 from lsmtune.driver.runner import Runner
 from lsmtune.errors import InputError
@@ -22,7 +21,6 @@ from lsmtune.experiment.database_files import (
     LEDGER,
     READY,
     TABLE_SUFFIXES,
-    Clock,
     Facts,
     Golden,
     Order,
@@ -33,56 +31,25 @@ from lsmtune.experiment.database_files import (
     golden_path,
     goldens_in,
     is_strange,
+    lock_path,
     names_in,
     order_of,
     remove_golden,
     remove_remains,
     sync,
     take_fingerprint,
-    try_lock,
-    wait_for_lock,
-    write,
 )
 from lsmtune.experiment.database_key import GoldenKey, LibraryDigests
 from lsmtune.experiment.files import MARKER, claim, explained, is_owned, not_ours
+from lsmtune.experiment.observer import Observer, Preparation
+from lsmtune.machine.files import Clock, try_lock, wait_for_lock, write_whole
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest
-from lsmtune.model.workload import Workload
 from lsmtune.units import format_bytes
 
-
-@dataclass(frozen=True)
-class Preparation:
-    """What was done for one run whose workload begins with a load.
-
-    `prepared`: the run starts from a database that is there; otherwise it loads its own. In
-    seconds: `loaded_s`, loading the golden database, None when none was loaded; `copied_s`,
-    checking and copying it. `note` says what is out of the ordinary, empty when nothing is.
-    """
-
-    prepared: bool
-    loaded_s: float | None = None
-    copied_s: float = 0.0
-    note: str = ""
-
-
-class CacheObserver:
-    """Told, in the thread of `prepare`, what it does. Does nothing; override what is wanted."""
-
-    def database_loading(self, load: Workload, layout: Config) -> None:
-        """A golden database is about to be loaded with the options of `layout`."""
-
-    def load_message(self, message: Message) -> None:
-        """The driver that loads a golden database said `message`."""
-
-    def run_prepared(self, preparation: Preparation) -> None:
-        """`prepare` is about to return."""
-
-
-# ----------
-# How old a golden database may become before a run on a copy of it is another run.
+# --- How old a golden database may become before a run on a copy of it is another run.
 #
 # RocksDB compacts files that have reached an age (`ttl`, `periodic_compaction_seconds`;
 # rocksdb/advanced_options.h). In a copy of an old database all files would have reached it at once,
@@ -108,8 +75,7 @@ def _seconds(value: OptionValue) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-# ----------
-# Making a golden database: a folder of its own, everything in it synced, then its name.
+# --- Making a golden database: a folder of its own, everything in it synced, then its name.
 
 _TABLE_MODE = 0o444
 
@@ -149,9 +115,9 @@ def publish(building: Path, golden: Path, key: GoldenKey, facts: Facts) -> Golde
     Nothing is in use before. Raises OSError.
     """
     document = {"key": key.document, **encode(facts)}
-    write(building / FACTS, json.dumps(document, indent=1) + "\n")
+    write_whole(building / FACTS, json.dumps(document, indent=1) + "\n")
     sync(building)
-    write(building / READY, "")
+    write_whole(building / READY, "")
     sync(building)
     building.rename(golden)
     sync(golden.parent)
@@ -170,8 +136,7 @@ def _disk_bytes(path: Path) -> int:
     return path.stat().st_blocks * 512
 
 
-# ----------
-# Keeping the golden databases within their space, and the cache free of what kills left.
+# --- Keeping the golden databases within their space, and the cache free of what kills left.
 
 # A run on a copy may write the whole database again before it deletes the old tables, and the load
 # of the next one may be as large: a cache must not be why either of them finds the disk full.
@@ -212,7 +177,7 @@ def make_room(
     for golden in goldens:
         if not lacking():
             return ""
-        lock = try_lock(golden.path)
+        lock = try_lock(lock_path(golden.path))
         if lock is not None:
             with lock:
                 remove_golden(golden.path)
@@ -229,7 +194,7 @@ def sweep(directory: Path) -> list[Path]:
     """
     swept = []
     for path in names_in(directory):
-        lock = try_lock(path)
+        lock = try_lock(lock_path(path))
         if lock is None:
             continue
         with lock:
@@ -255,8 +220,7 @@ def _used_unix_ns(golden: Golden) -> int:
         return 0
 
 
-# ----------
-# The cache: load a database once, then start every run that can from a copy of it.
+# --- The cache: load a database once, then start every run that can from a copy of it.
 #
 # What a golden database is loaded with: the options that it depends on (`layout.py`), and the
 # engine's defaults for all others. So it is the same one for every configuration of that layout,
@@ -295,7 +259,7 @@ class DatabaseCache:
         runner: Runner,
         size_bytes: int,
         *,
-        observer: CacheObserver | None = None,
+        observer: Observer | None = None,
         verify: bool = False,
         clock: Clock = time.monotonic,
         wall_clock: Clock = time.time,
@@ -303,7 +267,8 @@ class DatabaseCache:
         self.directory = directory
         self._runner = runner
         self._size_bytes = size_bytes
-        self._observer = observer or CacheObserver()
+        self._observer = observer or Observer()
+        self._warned: set[str] = set()
         self._verify = verify
         self._clock = clock
         self._wall_clock = wall_clock
@@ -327,8 +292,16 @@ class DatabaseCache:
             return request
         with explained(self.directory):
             preparation = self._prepare(order, cancel)
-        self._observer.run_prepared(preparation)
+        self.report(preparation)
         return order.run_request() if preparation.prepared else request
+
+    def report(self, preparation: Preparation) -> None:
+        """Tell the observer; of what is out of the ordinary once, as each trial may have it."""
+        self._observer.run_prepared(preparation)
+        what = preparation.note.partition(":")[0]
+        if what and what not in self._warned:
+            self._warned.add(what)
+            self._observer.warning(preparation.note)
 
     def same(self, first: RunRequest, second: RunRequest) -> bool:
         """Whether `prepare` would start both from copies of one golden database, or neither."""
@@ -342,7 +315,7 @@ class DatabaseCache:
             sweep(self.directory)
             self._swept = True
         place = golden_path(self.directory, order.key)
-        lock = wait_for_lock(place, cancel, order.request.limits.deadline_s, self._clock)
+        lock = wait_for_lock(lock_path(place), cancel, order.request.limits.deadline_s, self._clock)
         if lock is None:
             return Preparation(False, note="another tuner was still loading the same database")
         with lock:
@@ -387,7 +360,7 @@ class DatabaseCache:
         building = begin_building(place)
         try:
             measurement = self._runner.run(
-                order.load_request(building), self._observer.load_message, cancel
+                order.load_request(building), self._observer.run_message, cancel
             )
             if measurement.outcome is not Outcome.OK:
                 return self._failed(order, measurement)

@@ -1,9 +1,8 @@
-"""What the file system and SQLite refuse, as one clear line for the user."""
+"""What a folder of lsmtune needs of the disk: clear errors, a lock, a marker, scratch folders."""
 
 from __future__ import annotations
 
 import errno
-import fcntl
 import json
 import os
 import shutil
@@ -20,6 +19,7 @@ import sqlalchemy.exc
 
 import lsmtune
 from lsmtune.errors import InputError, LsmtuneError, disk_full, disk_trouble, is_utf8, not_writable
+from lsmtune.machine.files import Lock, try_lock
 
 _SQLITE_READ_ONLY = frozenset(
     {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
@@ -68,8 +68,7 @@ def _sqlite_cause(error: BaseException) -> BaseException:
     return error
 
 
-# ----------
-# How a SQLite file of a study is opened.
+# --- How a SQLite file of a study is opened.
 
 
 def sqlite_uri(path: Path, *, read_only: bool) -> str:
@@ -85,44 +84,26 @@ def sqlite_uri(path: Path, *, read_only: bool) -> str:
     return f"{path.resolve().as_uri()}?mode={mode}"
 
 
-# ----------
-# One tuner at a time in a study's folder.
+# --- One tuner at a time in a study's folder.
 
 LOCK = ".lock"
 
 
-class FolderLock:
-    """An exclusive lock on a folder, held until `release` or the end of the process.
-
-    The lock is the kernel's (`flock`), not the file: a lock file that a killed tuner left behind
-    locks nothing. Raises InputError, naming the holder's process id, when another holds it.
-    """
-
-    def __init__(self, folder: Path) -> None:
-        # Not inheritable (Python's default), so that a driver that outlives its tuner holds none.
-        self._descriptor = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o644)
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(self._descriptor, 32, 0).decode("ascii", "replace").strip()
-            os.close(self._descriptor)
-            raise InputError(
-                str(folder),
-                why=f"in use by another tuner (process {holder or 'unknown'})",
-                allowed="wait until it ends, or use another folder (--dir DIR)",
-            ) from None
-        os.ftruncate(self._descriptor, 0)
-        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode("ascii"), 0)
-
-    def release(self) -> None:
-        """Let the next tuner in. May be called more than once."""
-        if self._descriptor >= 0:
-            os.close(self._descriptor)
-            self._descriptor = -1
+def lock_folder(folder: Path) -> Lock:
+    """The lock on `folder`. Raises InputError, naming the holder's process, when it is in use."""
+    lock = try_lock(folder / LOCK)
+    if lock is None:
+        holder = (folder / LOCK).read_text(encoding="ascii", errors="replace").strip()
+        raise InputError(
+            str(folder),
+            why=f"in use by another tuner (process {holder or 'unknown'})",
+            allowed="wait until it ends, or use another folder (--dir DIR)",
+        )
+    lock.path.write_text(f"{os.getpid()}\n", encoding="ascii")
+    return lock
 
 
-# ----------
-# The marker file: lsmtune writes in, and deletes, only directories that bear it.
+# --- The marker file: lsmtune writes in, and deletes, only directories that bear it.
 #
 # The marker is the first thing written into a directory and the last thing deleted from it, so
 # that a kill at any moment leaves a directory that is either marked or empty.
@@ -155,6 +136,24 @@ def claim(directory: Path, purpose: str) -> None:
     _write_marker(directory, purpose)
 
 
+def _marker(directory: Path) -> dict[str, object]:
+    try:
+        written = json.loads((directory / MARKER).read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # a kill may leave the marker empty
+        return {}
+    return written if isinstance(written, dict) else {}
+
+
+def purpose_of(directory: Path) -> str:
+    """What an owned directory was made for; empty where its marker does not say."""
+    return str(_marker(directory).get("purpose", ""))
+
+
+def maker_of(directory: Path) -> str:
+    """The version of the lsmtune that made an owned directory; empty where it is not known."""
+    return str(_marker(directory).get("version", ""))
+
+
 def not_ours(directory: Path) -> InputError:
     """The error for a folder that lsmtune did not make."""
     return InputError(
@@ -179,8 +178,7 @@ def _write_marker(directory: Path, purpose: str) -> None:
         os.fsync(file.fileno())
 
 
-# ----------
-# Scratch directories of runs: fresh, marked, removed afterwards, swept after a kill.
+# --- Scratch directories of runs: fresh, marked, removed afterwards, swept after a kill.
 
 PREFIX = "run-"
 # A driver whose tuner died exits by itself when its stdin ends; until then it may add files to

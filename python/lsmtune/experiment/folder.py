@@ -1,12 +1,23 @@
-"""The Optuna study of a folder: SQLite, one study per file."""
+"""The folder of an experiment: its runs, its lock, its Optuna study, and what is comparable.
+
+.lsmtune-owned    the marker, written first
+.lock             held by the tuner that runs
+study.yaml        the study file as last used; of a study, or a proof
+study.db          the Optuna study; of a study, or a proof
+measurements.db   every run, whole
+runs/             scratch; empty between runs
+databases/        loaded databases that runs start from copies of
+result/           what the experiment found
+
+Only this code creates or deletes anything in it.
+"""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager, suppress
+from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
@@ -19,8 +30,18 @@ from optuna.trial import FrozenTrial, TrialState
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment import files as scratch
 from lsmtune.experiment import store as measurements
-from lsmtune.experiment.files import FolderLock, claim, explained, is_owned, not_ours, sqlite_uri
-from lsmtune.experiment.store import MeasurementStore
+from lsmtune.experiment.files import (
+    claim,
+    explained,
+    is_owned,
+    lock_folder,
+    not_ours,
+    purpose_of,
+    sqlite_uri,
+)
+from lsmtune.experiment.schedule import Cell
+from lsmtune.experiment.store import MeasurementStore, refuse_older
+from lsmtune.machine.files import Lock, write_whole
 from lsmtune.model.codec import encode
 from lsmtune.model.goal import Direction
 from lsmtune.search.searcher import OUTCOME, PUT_BACK
@@ -29,6 +50,12 @@ from lsmtune.space.space import quiet_optuna
 FILE = "study.db"
 STUDY_NAME = "study"
 BUSY_TIMEOUT_S = 30.0
+
+_STUDY, _ROUNDS = "study", "rounds"  # what a folder is made for, in its marker
+_COMPARABLE = "comparable"
+_ORIGIN = "study_file"
+_FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
+_SHOWN = 3  # of what changed in rounds, which may have thousands of cells
 
 
 def open_storage(path: Path, *, read_only: bool = False) -> RDBStorage:
@@ -67,33 +94,61 @@ def delete_study(storage: RDBStorage, path: Path) -> None:
             optuna.delete_study(study_name=STUDY_NAME, storage=storage)
 
 
-# ----------
-# Which parts of a study make its measurements comparable, and which of them changed.
+# --- what makes the runs of a folder comparable
 
 
-class StudyDescription(Protocol):
-    """What storage has to know of a Spec, which it may not import."""
+class Description(Protocol):
+    """What a folder has to know of its experiment."""
 
     @property
     def text(self) -> str:
-        """The study file as written."""
+        """The study file as written; empty without one."""
 
     @property
     def directions(self) -> Sequence[Direction]:
-        """Which way each objective is better."""
+        """Which way each objective is better; empty for an experiment without a search."""
 
     def comparable_parts(self) -> Mapping[str, object]:
         """All that makes two of its runs comparable, by name: records and JSON values."""
 
 
-def part_digests(study: StudyDescription) -> dict[str, str]:
-    """A digest of each comparable part."""
-    return {name: _digest(part) for name, part in study.comparable_parts().items()}
+def comparable_digests(
+    description: Description, cells: Sequence[Cell] = ()
+) -> dict[str, dict[str, Any]]:
+    """Digests of the comparable parts, and of what each cell consists of.
+
+    The number of rounds is no part: it may be raised.
+    """
+    return {
+        "parts": {name: _digest(part) for name, part in description.comparable_parts().items()},
+        "cells": {
+            cell.name: {
+                # A library may be moved; what it is, its version and build say.
+                "engine": _digest([cell.engine.name, cell.engine.version, cell.engine.build]),
+                "options": _digest(cell.config.engine_options()),
+                "workload": _digest(cell.workload),
+            }
+            for cell in cells
+        },
+    }
 
 
-def changed_parts(stored: Mapping[str, str], now: Mapping[str, str]) -> list[str]:
-    """The names of the parts that differ."""
-    return [name for name in now if stored.get(name) != now[name]]
+def changes(stored: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
+    """What of the digests differs, in words; empty where nothing does."""
+    lines = [name for name, part in now["parts"].items() if stored["parts"].get(name) != part]
+    before, after = stored["cells"], now["cells"]
+    lines += _named("cells that are new", [name for name in after if name not in before])
+    lines += _named("cells that are gone", [name for name in before if name not in after])
+    for name, parts in after.items():
+        known = before.get(name, parts)
+        lines += [f"{what} of {name}" for what in parts if known[what] != parts[what]]
+    more = len(lines) - _SHOWN
+    return lines if more <= 0 or not after else [*lines[:_SHOWN], f"{more} more"]
+
+
+def _named(what: str, names: Sequence[str]) -> list[str]:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return [f"{what} ({', '.join(names[:_SHOWN])}{more})"] if names else []
 
 
 def _digest(part: object) -> str:
@@ -101,20 +156,7 @@ def _digest(part: object) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-# ----------
-# The folder of a study: the only code that creates or deletes anything in it.
-#
-# .lsmtune-owned    the marker, written first
-# .lock             held by the tuner that runs
-# study.yaml        the study file as last used
-# study.db          the Optuna study
-# measurements.db   every run, whole
-# runs/             scratch; empty between runs
-# result/           what the study found
-
-_PARTS = "parts"
-_ORIGIN = "study_file"
-_FINISHED = (TrialState.COMPLETE, TrialState.PRUNED)
+# --- the folder
 
 
 def default_folder(study_file: Path) -> Path:
@@ -123,9 +165,9 @@ def default_folder(study_file: Path) -> Path:
 
 
 class StudyFolder:
-    """One study on the disk. Use as a context manager; for one thread."""
+    """One experiment on the disk. Use as a context manager; for one thread."""
 
-    def __init__(self, path: Path, *, read_only: bool, lock: FolderLock | None) -> None:
+    def __init__(self, path: Path, *, read_only: bool, lock: Lock | None) -> None:
         """For `create_or_resume` and `open`, which check first."""
         self.path = path
         self._lock = lock
@@ -134,22 +176,39 @@ class StudyFolder:
         self.measurements = MeasurementStore(path / measurements.FILE, read_only=read_only)
 
     @classmethod
-    def create_or_resume(cls, path: Path, spec: StudyDescription) -> StudyFolder:
-        """The folder of `spec` at `path`, for the one tuner that works on it.
+    def create_or_resume(
+        cls,
+        path: Path,
+        description: Description,
+        *,
+        cells: Sequence[Cell] = (),
+        source: str = "",
+    ) -> StudyFolder:
+        """The folder of an experiment at `path`, for the one tuner that works on it.
 
-        Raises InputError when the folder is not ours, is in use, cannot be written, or holds
-        measurements that cannot be compared with those of `spec`; nothing is changed then.
+        `cells` are those of an experiment in rounds; `source` names what the user wrote it in.
+        An experiment of which nothing but the baseline ended well may be replaced by another.
+
+        Raises InputError when the folder is not ours, holds something else, is in use, is of an
+        older lsmtune, cannot be written, or holds runs that cannot be compared with those that are
+        wanted now; nothing is changed then.
         """
+        purpose = _ROUNDS if cells else _STUDY
         with explained(path):
-            claim(path, "study")
-            lock = FolderLock(path)
+            refuse_older(path / measurements.FILE)
+            claim(path, purpose)
+            made_for = purpose_of(path)
+            if made_for in (_STUDY, _ROUNDS) and made_for != purpose:
+                why = f"holds something else: {made_for}"
+                raise InputError(str(path), why=why, allowed="another folder (--dir DIR)")
+            lock = lock_folder(path)
         try:
             folder = cls(path, read_only=False, lock=lock)
         except BaseException:
             lock.release()
             raise
         try:
-            folder._adopt(spec)
+            folder._adopt(description, comparable_digests(description, cells), source)
         except BaseException:
             folder.close()
             raise
@@ -159,7 +218,7 @@ class StudyFolder:
     def open(cls, path: Path) -> StudyFolder:
         """The folder at `path` for reading, also while a tuner works on it.
 
-        Raises InputError when there is no study.
+        Raises InputError when there is no study, or that of an older lsmtune.
         """
         if not path.is_dir():
             raise InputError(str(path), why="there is no such study folder")
@@ -167,24 +226,39 @@ class StudyFolder:
             raise not_ours(path)
         return cls(path, read_only=True, lock=None)
 
-    def _adopt(self, spec: StudyDescription) -> None:
-        stored, now = self.measurements.fact(_PARTS), part_digests(spec)
-        changed = [] if stored is None else changed_parts(stored, now)
+    def _adopt(self, description: Description, now: dict[str, Any], source: str) -> None:
+        stored = self.measurements.fact(_COMPARABLE)
+        changed = [] if stored is None else changes(stored, now)
         if changed:
             if self.measurements.any_ok():
-                raise self._incomparable(changed, spec)
-            self._begin_anew()
+                raise self._incomparable(changed, description, source)
+            # Its file was wrong, and was corrected.
+            if description.directions:
+                delete_study(self._optuna_storage(), self.path)
+            self.measurements.clear()
         with explained(self.path):
             self.runs_path.mkdir(exist_ok=True)
-            write_whole(self.path / "study.yaml", spec.text)
-        create_study(self._optuna_storage(), self.path, spec.directions)
+            if description.text:
+                write_whole(self.path / "study.yaml", description.text)
+        if description.directions:
+            create_study(self._optuna_storage(), self.path, description.directions)
         if stored != now:
-            self.measurements.set_fact(_PARTS, now)
+            self.measurements.set_fact(_COMPARABLE, now)
 
-    def _incomparable(self, changed: list[str], spec: StudyDescription) -> InputError:
+    def _incomparable(
+        self, changed: list[str], description: Description, source: str
+    ) -> InputError:
         allowed = "what it was begun with, or another folder (--dir DIR)"
+        if not description.directions:
+            where = f"{self.path} holds" if source else "holds"
+            return InputError(
+                source or str(self.path),
+                why=f"{where} runs of another plan, which cannot be compared: "
+                f"changed since: {', '.join(changed)}",
+                allowed=allowed,
+            )
         written = self.path / "study.yaml"
-        if written.is_file() and written.read_text() == spec.text:
+        if written.is_file() and written.read_text() == description.text:
             # A newer lsmtune measures otherwise, or has another default.
             allowed = (
                 "another folder (--dir DIR), because the study file is as it was: a lsmtune of "
@@ -196,11 +270,6 @@ class StudyFolder:
             f"changed since: {', '.join(changed)}",
             allowed=allowed,
         )
-
-    def _begin_anew(self) -> None:
-        """Forget a study of which no candidate ran well: its file was wrong, and was corrected."""
-        delete_study(self._optuna_storage(), self.path)
-        self.measurements.clear()
 
     def note_origin(self, study_file: Path) -> None:
         """Keep where the study file lies: paths within it are relative to that place."""
@@ -351,18 +420,3 @@ class StudyFolder:
         trace: TracebackType | None,
     ) -> None:
         self.close()
-
-
-def write_whole(path: Path, text: str) -> None:
-    """Replace `path` by `text`: a reader, or a kill, sees the old content or the new."""
-    temporary = path.with_name(f"{path.name}.new")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except OSError:
-        with suppress(OSError):  # what is told is why it could not be written
-            temporary.unlink()
-        raise

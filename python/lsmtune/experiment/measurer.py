@@ -1,4 +1,4 @@
-"""Ending one run, or all of them."""
+"""Performs runs and stores what they observed: the one way in which an experiment measures."""
 
 from __future__ import annotations
 
@@ -15,80 +15,23 @@ from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.pair import run_pair
 from lsmtune.driver.runner import Runner
 from lsmtune.errors import InputError
-from lsmtune.experiment.databases import CacheObserver, DatabaseCache, Preparation
+from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.experiment.folder import StudyFolder
-from lsmtune.experiment.place import Arm, Place, RunObserver, load_seed, load_seed_of_repeat
+from lsmtune.experiment.observer import Observer
+from lsmtune.experiment.schedule import Arm, Slot, load_seed_of
 from lsmtune.experiment.store import Role, StoredMeasurement
+from lsmtune.machine.files import Clock
 from lsmtune.model.codec import decode
-from lsmtune.model.config import Build, Config, EngineIdentity
+from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, PairMethod, RunRequest
 from lsmtune.model.workload import Workload
 
+DATABASES = "databases"  # in the folder of an experiment
+_ENGINES = "engines"
 
-def _never() -> bool:
-    return False
-
-
-class Halt(threading.Event):
-    """Set when a run is to end: by the user's `stop`, once `expired` says so, or by itself."""
-
-    def __init__(self, stop: threading.Event, expired: Callable[[], bool] = _never) -> None:
-        super().__init__()
-        self._stop = stop
-        self._expired = expired
-
-    def is_set(self) -> bool:
-        """Whether the run is to end, whoever wants it."""
-        return super().is_set() or self._stop.is_set() or self._expired()
-
-    @property
-    def pruned(self) -> bool:
-        """Whether it was this run alone that was ended."""
-        return super().is_set() and not self._stop.is_set()
-
-
-# ----------
-# Telling an observer of one run at a time while two are on.
-
-
-class PairTelling:
-    """Tells of the run that began last; a run begins with the first message of its driver."""
-
-    def __init__(self, observer: RunObserver, workloads: Sequence[Workload]) -> None:
-        self._observer = observer
-        self._workloads = workloads
-        self._waiting: list[Arm] = []
-        self._told = -1
-
-    def begun(self, arms: Sequence[Arm]) -> None:
-        """The first of `arms` begins; each other does when its first message comes."""
-        self._waiting = list(arms)
-        self._begin_next()
-
-    def message(self, index: int, message: Message) -> None:
-        """The driver of arm `index` said something."""
-        while self._told < index:
-            self._begin_next()
-        if index == self._told:
-            self._observer.run_message(message)
-
-    def ended(self) -> None:
-        """Both runs are over: one that never said anything began all the same."""
-        while self._waiting:
-            self._begin_next()
-
-    def _begin_next(self) -> None:
-        config, place = self._waiting.pop(0)
-        self._told += 1
-        self._observer.run_started(place, config, self._workloads[place.workload])
-
-
-# ----------
-# Perform runs and store what they observed: the one way in which a study measures.
-
-Clock = Callable[[], float]
-_ENGINE = "engine"
+Run = tuple[Arm, Slot]  # what is run, and where the run belongs
+After = Callable[[RunRequest, Measurement], None]
 
 
 class Databases(Protocol):
@@ -103,37 +46,54 @@ class Databases(Protocol):
         ...
 
 
-class Measurer:
-    """What stays the same from run to run: engine, workloads, limits, runner and folder.
+def loaded_databases(
+    folder: Path, runner: Runner, size_bytes: int, observer: Observer
+) -> DatabaseCache | None:
+    """The cache in the experiment's `folder`; None for programs that are not lsmtune's driver.
 
-    `clock` gives seconds of a monotonic clock. Each run is charged all the time since the one
-    before it, so that what the runs of a study cost adds up to what the study took; only a run
-    that was cut off, by the user or a kill, is charged nothing.
+    Only lsmtune's driver knows what a database holds that an earlier run has loaded. The cache
+    takes `size_bytes` at most.
+    """
+    if not isinstance(runner, NativeRunner):
+        return None
+    return DatabaseCache(folder / DATABASES, runner, size_bytes, observer=observer)
+
+
+class Measurer:
+    """What stays the same from run to run: workloads, limits, runner and folder.
+
+    The policy for all experiments:
+
+    - Seeds come from the schedule, and so do the databases that a run starts from
+      (`schedule.load_seed_of`).
+    - Each run has a marked directory of its own, removed before its row is stored.
+    - Each run is charged all the time since the one before it, so that what the runs cost adds up
+      to what the experiment took. A run that was cut off is not stored, and charged nothing.
+    - An engine library may not change between two runs of it.
+
+    `clock` gives seconds of a monotonic clock.
     """
 
     def __init__(
         self,
         folder: StudyFolder,
         runner: Runner,
-        engine: EngineIdentity,
         workloads: Sequence[Workload],
         limits: Limits,
-        observer: RunObserver,
+        observer: Observer,
         stop: threading.Event,
         clock: Clock,
         databases: Databases | None = None,
     ) -> None:
         self.folder = folder
+        self.runner = runner
+        self.workloads = tuple(workloads)
         self.stop = stop
-        self._runner = runner
-        self._engine = engine
-        self._workloads = tuple(workloads)
         self._limits = limits
         self._observer = observer
         self._clock = clock
         self._databases = databases
         self._charged_until = clock()
-        self._refuse_other_engine(engine)
 
     def now_s(self) -> float:
         """Seconds on the clock of the measurer."""
@@ -144,255 +104,235 @@ class Measurer:
         return self._clock() - self._charged_until
 
     def spent_s(self) -> float:
-        """Seconds that the study took so far, over all its sessions."""
+        """Seconds that the experiment took so far, over all its sessions."""
         return self.folder.measurements.spent_s() + self.since_charged_s()
-
-    @property
-    def workloads(self) -> int:
-        """How many workloads a configuration is measured under."""
-        return len(self._workloads)
-
-    @property
-    def all_workloads(self) -> tuple[Workload, ...]:
-        """What each configuration is measured under."""
-        return self._workloads
 
     @property
     def native(self) -> bool:
         """Whether lsmtune's own driver performs the runs, so that a pair can share the machine."""
-        return isinstance(self._runner, NativeRunner)
-
-    @property
-    def runner(self) -> Runner:
-        """What performs the runs."""
-        return self._runner
+        return isinstance(self.runner, NativeRunner)
 
     def measure(
         self,
-        config: Config,
+        arm: Arm,
         seed: int,
-        place: Place,
+        slot: Slot,
         *,
         deadline_s: float = math.inf,
         workload: Workload | None = None,
         prune: Callable[[Message], bool] | None = None,
+        after: After | None = None,
     ) -> StoredMeasurement | None:
-        """Run `config` once and store it. None when the run was cancelled: nothing is stored.
+        """Run `arm` once and store it. None when the run was cancelled: nothing is stored.
 
-        The run is killed after `deadline_s` seconds where that is less than the study's own
-        deadline. `workload` replaces the study's own of that place (a smaller one). `prune` is
-        asked at each message; once it says yes the run is ended, and stored as `pruned`. Raises
-        InputError when another version of the engine answered than the study began with.
+        Args:
+            arm: what is measured.
+            seed: of the run.
+            slot: where the run belongs.
+            deadline_s: the run is killed after so many seconds, where the limits allow more.
+            workload: in place of the experiment's own, a smaller one for instance.
+            prune: asked at each message; once it says yes the run is ended, and stored as `pruned`.
+            after: called when the run is over, while its directory is there.
+
+        Raises:
+            InputError: another version of the engine answered than before.
         """
-        halt = Halt(self.stop)
+        cancel = _Cancel(self.stop)
 
         def on_message(message: Message) -> None:
             self._observer.run_message(message)
-            if prune is not None and not halt.is_set() and prune(message):
-                halt.set()
+            if prune is not None and not cancel.is_set() and prune(message):
+                cancel.set()
 
-        workload = workload or self._workloads[place.workload]
-        self._observer.run_started(place, config, workload)
+        workload = workload or self.workloads[slot.workload]
+        self._observer.run_started(slot, arm, workload)
         limits = replace(self._limits, deadline_s=min(self._limits.deadline_s, deadline_s))
         measurement: Measurement | None = None
         try:
             with self.folder.run_directory() as directory:
-                request = self.request((config, place), seed, directory)
-                request = replace(request, workload=workload, limits=limits)
-                request = self._prepared(request, place, halt)
-                measurement = self._runner.run(request, on_message, halt)
-                if halt.pruned and measurement.outcome is Outcome.CANCELLED:
+                request = self.request((arm, slot), seed, directory, workload)
+                request = self._prepared(replace(request, limits=limits), slot, cancel)
+                measurement = self.runner.run(request, on_message, cancel)
+                if cancel.of_this_run and measurement.outcome is Outcome.CANCELLED:
                     measurement = replace(measurement, outcome=Outcome.PRUNED, error=None)
+                if after is not None:
+                    after(request, measurement)
         finally:
-            # After the folder is removed, because a run that filled the disk left no room for its
-            # row; and even when it cannot be removed, which must not cost the run.
-            stored = () if measurement is None else self._store([(config, place)], [measurement])
+            # After the directory is removed, because a run that filled the disk left no room for
+            # its row; and even when it cannot be removed, which must not cost the run.
+            stored = () if measurement is None else self._store([(arm, slot)], [measurement])
         return stored[0] if stored else None
 
     def measure_pair(
         self,
-        first: Arm,
-        second: Arm,
+        first: Run,
+        second: Run,
         seed: int,
         method: PairMethod,
         *,
         until_s: float = math.inf,
         slices: int = 0,
     ) -> tuple[StoredMeasurement, StoredMeasurement] | None:
-        """Run two configurations on the same seed by `method`, `first` first, and store both.
+        """Run two arms on the same seed by `method`, `first` first, and store both.
 
-        Both places are of the same workload. Neither run is stored before both have ended, so that
-        a kill leaves none of them, or the first alone in the worst case. None when they were
-        cancelled, or not over when the clock of the measurer passed `until_s`. `slices` is their
-        number in each measure phase, where they take turns in slices; 0 leaves it to the runner.
-        Raises ValueError for a method that the runner cannot do, and else as `measure` does.
+        Both are of the same workload. Neither is stored before both have ended, so that a kill
+        leaves none of them, or the first alone in the worst case. None when they were cancelled, or
+        not over when the clock of the measurer passed `until_s`. `slices` is their number in each
+        measure phase, where they take turns in slices; 0 leaves it to the runner. Raises ValueError
+        for a method that the runner cannot do, and else as `measure` does.
         """
-        halt = Halt(self.stop, lambda: self._clock() >= until_s)
-        arms, telling = (first, second), PairTelling(self._observer, self._workloads)
-        telling.begun(arms)
-        found: list[Measurement] = []
+        cancel = _Cancel(self.stop, lambda: self._clock() >= until_s)
+        runs, events = (first, second), _PairEvents(self._observer, self.workloads, (first, second))
+        measured: list[Measurement] = []
         try:
             if method is PairMethod.WHOLE:
-                self._run_in_turn(arms, seed, telling, halt, found)
+                self._run_in_turn(runs, seed, events, cancel, measured)
             else:
-                self._run_together(arms, seed, method, slices, telling, halt, found)
+                self._run_together(runs, seed, method, slices, events, cancel, measured)
         finally:
-            stored: list[StoredMeasurement] = []
-            if len(found) == len(arms):
-                telling.ended()
-                stored = self._store(arms, [replace(m, paired_by=method.value) for m in found])
+            stored: Sequence[StoredMeasurement] = ()
+            if len(measured) == len(runs):
+                events.over()
+                stored = self._store(runs, [replace(m, paired_by=method.value) for m in measured])
         return (stored[0], stored[1]) if stored else None
 
     def _run_in_turn(
         self,
-        arms: tuple[Arm, Arm],
+        runs: tuple[Run, Run],
         seed: int,
-        telling: PairTelling,
-        halt: Halt,
-        found: list[Measurement],
+        events: _PairEvents,
+        cancel: threading.Event,
+        measured: list[Measurement],
     ) -> None:
-        """Both runs to `found`, the second when the database of the first is gone.
+        """Both to `measured`, the second when the database of the first is gone.
 
         Else the kernel would write the first one to the disk while the second is measured.
         """
-        for index, arm in enumerate(arms):
-            if halt.is_set():
+        for index, run in enumerate(runs):
+            if cancel.is_set():
                 return
             with self.folder.run_directory() as directory:
-                request = self.request(arm, seed, directory)
-                request = self._prepared(request, arm[1], halt, beside=arms[1 - index][0])
-                found.append(self._runner.run(request, partial(telling.message, index), halt))
+                request = self.request(run, seed, directory)
+                request = self._prepared(request, run[1], cancel, rival=runs[1 - index][0])
+                measured.append(self.runner.run(request, partial(events.message, index), cancel))
 
     def _run_together(
         self,
-        arms: tuple[Arm, Arm],
+        runs: tuple[Run, Run],
         seed: int,
         method: PairMethod,
         slices: int,
-        telling: PairTelling,
-        halt: Halt,
-        found: list[Measurement],
+        events: _PairEvents,
+        cancel: threading.Event,
+        measured: list[Measurement],
     ) -> None:
-        """Both runs to `found`, performed by two drivers that are alive at the same time."""
-        if not isinstance(self._runner, NativeRunner):
+        """Both to `measured`, performed by two drivers that are alive at the same time."""
+        if not isinstance(self.runner, NativeRunner):
             raise ValueError(f"only runs of lsmtune's own driver can be paired by {method.value}")
         with self.folder.run_directory() as one, self.folder.run_directory() as other:
             first, second = (
                 self._prepared(
-                    replace(self.request(arm, seed, directory), slices=slices),
-                    arm[1],
-                    halt,
-                    beside=beside[0],
+                    replace(self.request(run, seed, directory), slices=slices),
+                    run[1],
+                    cancel,
+                    rival=rival[0],
                 )
-                for arm, beside, directory in zip(arms, arms[::-1], (one, other), strict=True)
+                for run, rival, directory in zip(runs, runs[::-1], (one, other), strict=True)
             )
-            found += run_pair(
-                self._runner, first, second, method, on_message=telling.message, cancel=halt
+            measured += run_pair(
+                self.runner, first, second, method, on_message=events.message, cancel=cancel
             )
 
-    def request(self, arm: Arm, seed: int, directory: Path) -> RunRequest:
-        """What a runner is asked to do for `arm` in `directory`, before databases are prepared."""
-        config, place = arm
+    def request(
+        self, run: Run, seed: int, directory: Path, workload: Workload | None = None
+    ) -> RunRequest:
+        """What a runner is asked to do in `directory`, before databases are prepared."""
+        arm, slot = run
         return RunRequest(
-            engine=self._engine,
-            config=config,
-            workload=self._workloads[place.workload],
+            engine=arm.engine,
+            config=arm.config,
+            workload=workload or self.workloads[slot.workload],
             seed=seed,
             directory=directory,
             limits=self._limits,
-            trial=place.trial,
+            trial=slot.trial,
         )
 
     def _prepared(
-        self, request: RunRequest, place: Place, halt: Halt, beside: Config | None = None
+        self, request: RunRequest, slot: Slot, cancel: threading.Event, rival: Arm | None = None
     ) -> RunRequest:
-        """`request` on a copy of a loaded database; `beside` is its rival in a pair.
-
-        Of two loads of the same keys one may leave a tree that is read 1.6 times slower, by the
-        chance of when compactions ran. Where both sides of a proof's pair start from one tree, that
-        is nobody's gain. Where each has its own, a tree that served several pairs would be taken
-        for what the configuration does, and so each pair has new ones, and each repeat of a trial.
-        """
+        """`request` on a copy of a loaded database; `rival` is the other side of its pair."""
         if self._databases is None:
             return request
-        if place.role in (Role.PROOF_BASELINE, Role.PROOF_CANDIDATE) and place.pair is not None:
-            rival = request if beside is None else replace(request, config=beside)
-            seed = load_seed(place.pair, shared=self._databases.same(request, rival))
-            request = replace(request, load_seed=seed)
-        elif place.role is Role.TRIAL and place.repeat:
-            request = replace(request, load_seed=load_seed_of_repeat(place.repeat))
-        return self._databases.prepare(request, halt)
+        shared = False
+        if rival is not None and slot.role is not Role.CALIBRATION:
+            other = replace(request, engine=rival.engine, config=rival.config)
+            shared = self._databases.same(request, other)
+        load_seed = load_seed_of(slot, request.seed, shared=shared)
+        return self._databases.prepare(replace(request, load_seed=load_seed), cancel)
 
     def _store(
-        self, arms: Sequence[Arm], measurements: Sequence[Measurement]
-    ) -> list[StoredMeasurement]:
+        self, runs: Sequence[Run], measurements: Sequence[Measurement]
+    ) -> Sequence[StoredMeasurement]:
         """Store runs that ended together, each charged the same; none when one was cancelled."""
         if any(measurement.outcome is Outcome.CANCELLED for measurement in measurements):
-            return []
+            return ()
         wall_s = self.since_charged_s()
         stored = []
-        for (config, place), measurement in zip(arms, measurements, strict=True):
-            self._refuse_other_engine(measurement.engine)
-            self._keep_first_engine(measurement.engine)
-            stored.append(self._row(config, measurement, place, wall_s / len(arms)))
+        for (arm, slot), measurement in zip(runs, measurements, strict=True):
+            self.refuse_other_build(arm.engine, measurement.engine)
+            row = StoredMeasurement(
+                id=0,
+                role=slot.role,
+                trial=slot.trial,
+                pair=slot.pair,
+                config=arm.config,
+                measurement=measurement,
+                wall_s=wall_s / len(runs),
+                workload=slot.workload,
+                rung=slot.rung,
+                repeat=slot.repeat,
+                round=slot.round,
+                arm=arm.label,
+                library=arm.engine.library,
+            )
+            stored.append(self.folder.measurements.insert(row))
         self._charged_until += wall_s
         for row in stored:
             self._observer.run_finished(row)
         return stored
 
-    def _row(
-        self, config: Config, measurement: Measurement, place: Place, wall_s: float
-    ) -> StoredMeasurement:
-        measurement_id = self.folder.measurements.add(
-            place.role,
-            measurement,
-            config=config,
-            trial=place.trial,
-            pair=place.pair,
-            wall_s=wall_s,
-            workload=place.workload,
-            rung=place.rung,
-            repeat=place.repeat,
-        )
-        return StoredMeasurement(
-            id=measurement_id,
-            role=place.role,
-            trial=place.trial,
-            pair=place.pair,
-            config=config,
-            measurement=measurement,
-            wall_s=wall_s,
-            workload=place.workload,
-            rung=place.rung,
-            repeat=place.repeat,
-        )
+    def refuse_other_build(
+        self, asked: EngineIdentity, answered: EngineIdentity | None = None
+    ) -> None:
+        """Raises InputError when the library of `asked` is not the build that it was before.
 
-    def _refuse_other_engine(self, engine: EngineIdentity) -> None:
-        """Measurements of two versions, or two builds, of an engine cannot be compared."""
-        stored = self.folder.measurements.fact(_ENGINE)
-        if stored is None or engine.version is None:
+        Measurements of two versions, or two builds, of one library cannot be compared. Arms of two
+        libraries can: that is what their comparison asks. `answered` is what the engine said of
+        itself; the first answer is kept.
+        """
+        engine, key = answered or asked, asked.library or asked.name
+        if engine.version is None:
             return
-        first = decode(EngineIdentity, stored)
-        if (first.name, first.version) == (engine.name, engine.version) and (
-            first.build is engine.build or Build.UNKNOWN in (first.build, engine.build)
-        ):
-            return
-        raise InputError(
-            str(self.folder.path),
-            "engine",
-            why="measurements of two versions or builds of an engine cannot be compared",
-            found=_engine_text(engine),
-            allowed=f"{_engine_text(first)}, with which this study began, "
-            "or another folder (--dir DIR)",
-        )
-
-    def _keep_first_engine(self, engine: EngineIdentity) -> None:
-        """The engine's own words win; how it was built only the request knows."""
-        if engine.version is None or self.folder.measurements.fact(_ENGINE) is not None:
-            return
-        if engine.build is Build.UNKNOWN:
-            engine = replace(engine, build=self._engine.build)
-        self.folder.measurements.set_fact(_ENGINE, engine)
+        known = self.folder.measurements.fact(_ENGINES) or {}
+        if key in known:
+            first = decode(EngineIdentity, known[key])
+            same_build = first.build is engine.build or Build.UNKNOWN in (first.build, engine.build)
+            if (first.name, first.version) == (engine.name, engine.version) and same_build:
+                return
+            raise InputError(
+                str(self.folder.path),
+                "engine",
+                why="measurements of two versions or builds of an engine cannot be compared",
+                found=_engine_text(engine),
+                allowed=f"{_engine_text(first)}, with which this study began, "
+                "or another folder (--dir DIR)",
+            )
+        if answered is not None:
+            # The engine's own words win; how it was built only the request knows.
+            if engine.build is Build.UNKNOWN:
+                engine = replace(engine, build=asked.build)
+            self.folder.measurements.set_fact(_ENGINES, {**known, key: engine})
 
 
 def _engine_text(engine: EngineIdentity) -> str:
@@ -400,39 +340,52 @@ def _engine_text(engine: EngineIdentity) -> str:
     return f"{engine.name} {engine.version}{build}"
 
 
-# ----------
-# The loaded databases of a study's folder, and telling of them while they are made.
+class _Cancel(threading.Event):
+    """Set when a run is to end: by the user's `stop`, once `expired` says so, or by itself."""
 
-FOLDER = "databases"
+    def __init__(self, stop: threading.Event, expired: Callable[[], bool] = lambda: False) -> None:
+        super().__init__()
+        self._stop = stop
+        self._expired = expired
+
+    def is_set(self) -> bool:
+        """Whether the run is to end, whoever wants it."""
+        return super().is_set() or self._stop.is_set() or self._expired()
+
+    @property
+    def of_this_run(self) -> bool:
+        """Whether it was this run alone that was ended."""
+        return super().is_set() and not self._stop.is_set()
 
 
-def loaded_databases(
-    folder: StudyFolder, runner: Runner, size_bytes: int, observer: RunObserver
-) -> DatabaseCache | None:
-    """The cache in `folder`, of `size_bytes` at most; None for programs of the user's own.
+class _PairEvents:
+    """The two runs of a pair, for an observer of one at a time.
 
-    Only lsmtune's driver knows what a database holds that an earlier run has loaded.
+    The second begins with the first message of its driver; messages are of the run that began last.
     """
-    if not isinstance(runner, NativeRunner):
-        return None
-    told = LoadTelling(observer)
-    return DatabaseCache(folder.path / FOLDER, runner, size_bytes, observer=told)
 
-
-class LoadTelling(CacheObserver):
-    """Tells an observer of runs what a load says, and once what is out of the ordinary."""
-
-    def __init__(self, observer: RunObserver) -> None:
+    def __init__(
+        self, observer: Observer, workloads: Sequence[Workload], runs: tuple[Run, Run]
+    ) -> None:
         self._observer = observer
-        self._said: set[str] = set()
+        self._workloads = workloads
+        self._waiting = list(runs)
+        self._current = -1
+        self._begin_next()
 
-    def load_message(self, message: Message) -> None:
-        """Passed on: the phases of a load are the first ones of the run that waits for it."""
-        self._observer.run_message(message)
+    def message(self, index: int, message: Message) -> None:
+        """The driver of run `index` said something."""
+        while self._current < index:
+            self._begin_next()
+        if index == self._current:
+            self._observer.run_message(message)
 
-    def run_prepared(self, preparation: Preparation) -> None:
-        """Said as a warning, the first time: a search has a database, and sizes, per trial."""
-        what = preparation.note.partition(":")[0]
-        if what and what not in self._said:
-            self._said.add(what)
-            self._observer.warning(preparation.note)
+    def over(self) -> None:
+        """Both runs are over: one that never said anything began all the same."""
+        while self._waiting:
+            self._begin_next()
+
+    def _begin_next(self) -> None:
+        arm, slot = self._waiting.pop(0)
+        self._current += 1
+        self._observer.run_started(slot, arm, self._workloads[slot.workload])

@@ -1,4 +1,4 @@
-"""The tables of a contest's standings: teams by phase, teams in total, outliers. Records only."""
+"""Who is where in a contest, what the rounds prove of it, and the leaderboard that says so."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from lsmtune.experiment.contest_scores import (
     scores_of_runs,
     warnings_of_logs,
 )
-from lsmtune.experiment.rounds_store import Cell, CellRun
+from lsmtune.experiment.schedule import Cell
+from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.config import EngineIdentity, OptionValue
 from lsmtune.model.goal import Direction, default_direction
 from lsmtune.model.workload import Workload
@@ -145,8 +146,7 @@ class Standings:
     outliers: tuple[OutlierRow, ...]
 
 
-# ----------
-# Standings: who is where in each phase and in total, and which single runs decide that.
+# --- Standings: who is where in each phase and in total, and which single runs decide that.
 #
 # Two rankings stand beside each other. The one by mean is what contests publish: teams in the order
 # of their mean, ranks added up. The one with ties says what the rounds prove: a team's rank is an
@@ -324,8 +324,7 @@ def _outliers(
     return found
 
 
-# ----------
-# The Leaderboard: standings, and what has to be known beside them.
+# --- The Leaderboard: standings, and what has to be known beside them.
 
 
 @dataclass(frozen=True)
@@ -393,7 +392,7 @@ def cells_of(
 
 
 def leaderboard_of_runs(
-    runs: Sequence[CellRun],
+    runs: Sequence[StoredMeasurement],
     entries: Sequence[Entry],
     checked: Checked,
     rules: Rules,

@@ -1,12 +1,9 @@
-"""The tables of `measurements.db`, and the way from each version to the next.
+"""The runs of an experiment, kept whole, in SQLite: one row for each.
 
-Version 1: `measurements`, one row per run; `facts`, one JSON value per key.
-Version 2: a trial, and a side of a pair, has one run per `workload` (its index in the study); a
-trial may have smaller runs before it, each on a `rung`.
-Version 3: a trial, an anchor, and a side of a pair may be run again: `repeat` counts its runs from
-0 (of the anchors it is their number). Those written before have not been repeated.
-
-To change a table, append a script: never edit one that was released.
+Each row is written in one transaction. The journal is SQLite's rollback journal with
+`synchronous=FULL`: one commit per run costs nothing beside the run, a row that was committed
+survives a power loss, and the file can be read where nothing can be written, which a write-ahead
+log does not allow.
 """
 
 from __future__ import annotations
@@ -15,96 +12,58 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+import lsmtune
 from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.experiment.files import explained, sqlite_uri
+from lsmtune.experiment.files import explained, maker_of, sqlite_uri
 from lsmtune.model.codec import decode, encode
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.verdict import Verdict
 
-_MIGRATIONS = (
-    """
-    CREATE TABLE measurements (
-        id          INTEGER PRIMARY KEY,
-        role        TEXT NOT NULL,
-        trial       INTEGER,
-        pair        INTEGER,
-        outcome     TEXT NOT NULL,
-        seed        INTEGER NOT NULL,
-        wall_s      REAL NOT NULL,
-        config      TEXT NOT NULL,
-        measurement TEXT NOT NULL
-    );
-    CREATE UNIQUE INDEX one_measurement_per_trial ON measurements (trial) WHERE role = 'trial';
-    CREATE UNIQUE INDEX one_measurement_per_side ON measurements (role, pair)
-        WHERE pair IS NOT NULL;
-    CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-    """,
-    """
-    ALTER TABLE measurements ADD COLUMN workload INTEGER NOT NULL DEFAULT 0;
-    ALTER TABLE measurements ADD COLUMN rung INTEGER;
-    DROP INDEX one_measurement_per_trial;
-    DROP INDEX one_measurement_per_side;
-    CREATE UNIQUE INDEX one_measurement_per_trial ON measurements (trial, workload)
-        WHERE role = 'trial';
-    CREATE UNIQUE INDEX one_measurement_per_rung ON measurements (trial, workload, rung)
-        WHERE role = 'rung';
-    CREATE UNIQUE INDEX one_measurement_per_side ON measurements (role, pair, workload)
-        WHERE pair IS NOT NULL;
-    """,
-    """
-    ALTER TABLE measurements ADD COLUMN repeat INTEGER NOT NULL DEFAULT 0;
-    DROP INDEX one_measurement_per_trial;
-    DROP INDEX one_measurement_per_side;
-    CREATE UNIQUE INDEX one_measurement_per_trial ON measurements (trial, workload, repeat)
-        WHERE role = 'trial';
-    CREATE UNIQUE INDEX one_measurement_per_anchor ON measurements (repeat, workload)
-        WHERE role = 'anchor';
-    CREATE UNIQUE INDEX one_measurement_per_side ON measurements (role, pair, workload, repeat)
-        WHERE pair IS NOT NULL;
-    """,
-)
-VERSION = len(_MIGRATIONS)
-
-
-def migrate(connection: sqlite3.Connection, source: str) -> None:
-    """Bring the database to `VERSION`; raises InputError when a newer lsmtune wrote it."""
-    for number in range(checked_version(connection, source), VERSION):
-        # DDL is transactional in SQLite: a kill in the middle leaves the old version whole.
-        connection.executescript(
-            f"BEGIN IMMEDIATE; {_MIGRATIONS[number]} PRAGMA user_version = {number + 1}; COMMIT;"
-        )
-
-
-def checked_version(connection: sqlite3.Connection, source: str) -> int:
-    """The version of the database; raises InputError when it is newer than `VERSION`."""
-    version = int(connection.execute("PRAGMA user_version").fetchone()[0])
-    if version > VERSION:
-        raise InputError(
-            source,
-            "user_version",
-            found=version,
-            allowed=f"up to {VERSION}; a newer lsmtune wrote this, use that one",
-        )
-    return version
-
-
-# ----------
-# Measurements of a study, kept whole, in SQLite beside the Optuna study.
-#
-# Each run is one row, written in one transaction. The journal is SQLite's rollback journal with
-# `synchronous=FULL`: one commit per run costs nothing beside the run, a row that was committed
-# survives a power loss, and the file can be read where nothing can be written, which a write-ahead
-# log does not allow.
-
 FILE = "measurements.db"
+# Raised when a file of before can no longer be used; there are no migrations.
+VERSION = 4
 BUSY_TIMEOUT_S = 30.0
 _VERDICT = "verdict"
+
+_TABLES = f"""
+BEGIN IMMEDIATE;
+CREATE TABLE runs (
+    id          INTEGER PRIMARY KEY,
+    role        TEXT NOT NULL,
+    arm         TEXT NOT NULL,
+    library     TEXT,
+    workload    INTEGER NOT NULL,
+    round       INTEGER NOT NULL,
+    pair        INTEGER,
+    trial       INTEGER,
+    repeat      INTEGER NOT NULL,
+    rung        INTEGER,
+    seed        INTEGER NOT NULL,
+    outcome     TEXT NOT NULL,
+    wall_s      REAL NOT NULL,
+    config      TEXT NOT NULL,
+    measurement TEXT NOT NULL
+);
+CREATE UNIQUE INDEX one_run_per_trial ON runs (trial, workload, repeat) WHERE role = 'trial';
+CREATE UNIQUE INDEX one_run_per_rung ON runs (trial, workload, rung) WHERE role = 'rung';
+CREATE UNIQUE INDEX one_run_per_anchor ON runs (repeat, workload) WHERE role = 'anchor';
+CREATE UNIQUE INDEX one_run_per_side ON runs (role, pair, workload, repeat)
+    WHERE pair IS NOT NULL;
+CREATE UNIQUE INDEX one_run_per_round ON runs (arm, round) WHERE role = 'round';
+CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+PRAGMA user_version = {VERSION};
+COMMIT;
+"""
+_COLUMNS = (
+    *("id", "role", "arm", "library", "workload", "round", "pair", "trial", "repeat", "rung"),
+    *("wall_s", "config", "measurement"),
+)
 
 
 class Role(StrEnum):
@@ -116,6 +75,7 @@ class Role(StrEnum):
     PROOF_BASELINE = "proof_baseline"
     PROOF_CANDIDATE = "proof_candidate"
     BENCH = "bench"
+    ROUND = "round"  # of one arm in one of the interleaved rounds
     ANCHOR = "anchor"  # the baseline again, in the middle of a study
     CALIBRATION = "calibration"  # the baseline against itself, before the search
     CRASH = "crash"  # a finalist's run that is killed, to see what its database keeps
@@ -127,11 +87,13 @@ OF_BASELINE = (Role.BASELINE, Role.CALIBRATION, Role.ANCHOR)
 
 @dataclass(frozen=True)
 class StoredMeasurement:
-    """One row: a Measurement with the place it has in its study.
+    """One row: what a run of one arm observed, and where it belongs in its experiment.
 
-    `workload` is its index in the study; `rung` the index of a smaller run's size; `repeat` counts
-    the runs of one trial, or of one side of a pair, from 0, and numbers the anchors. `wall_s` is
-    all the time that the run cost, its preparation and clean-up included.
+    `workload` is the index of its workload in the experiment; `rung` the index of a smaller run's
+    size; `round` and `pair` count from 0; `repeat` counts the runs of one trial, or of one side of
+    a pair, from 0, and numbers the anchors. `arm` names what was measured, and `library` is the
+    engine's file, None for an engine without one. `wall_s` is all the time that the run cost, its
+    preparation and clean-up included, in seconds.
     """
 
     id: int
@@ -144,6 +106,14 @@ class StoredMeasurement:
     workload: int = 0
     rung: int | None = None
     repeat: int = 0
+    round: int = 0
+    arm: str = ""
+    library: str | None = None
+
+    @property
+    def seed(self) -> int:
+        """The seed of the run."""
+        return self.measurement.seed
 
 
 class MeasurementStore:
@@ -152,8 +122,9 @@ class MeasurementStore:
     def __init__(self, path: Path, *, read_only: bool = False) -> None:
         """Open `path`, creating it unless `read_only`.
 
-        Raises InputError when it is missing, cannot be written, or is of a newer version.
+        Raises InputError when it is missing, cannot be written, or is of another version.
         """
+        refuse_older(path)
         if read_only and not path.is_file():
             raise InputError(str(path), why="there are no measurements here")
         self._path = path
@@ -168,13 +139,21 @@ class MeasurementStore:
                 raise
 
     def _prepare(self, read_only: bool) -> None:
+        version = int(self._connection.execute("PRAGMA user_version").fetchone()[0])
+        if version > VERSION:
+            raise InputError(
+                str(self._path),
+                "user_version",
+                found=version,
+                allowed=f"up to {VERSION}; a newer lsmtune wrote this, use that one",
+            )
         if read_only:
-            self._version = checked_version(self._connection, str(self._path))
             self._connection.execute("PRAGMA query_only = ON")
             return
         self._connection.execute("PRAGMA synchronous = FULL")
-        migrate(self._connection, str(self._path))
-        self._version = VERSION
+        if version == 0:
+            # DDL is transactional in SQLite: a kill in the middle leaves an empty file.
+            self._connection.executescript(_TABLES)
 
     def close(self) -> None:
         """Close the file. May be called more than once."""
@@ -193,35 +172,47 @@ class MeasurementStore:
         rung: int | None = None,
         repeat: int = 0,
     ) -> int:
-        """Store one run and return its id; it is on the disk when this returns.
+        """As `insert`, and returns the id; `wall_s` None is the time of the run itself."""
+        wall_s = measurement.elapsed_s if wall_s is None else wall_s
+        run = StoredMeasurement(
+            0, role, trial, pair, config, measurement, wall_s, workload, rung, repeat
+        )
+        return self.insert(run).id
 
-        Raises ValueError when the trial, the anchor, or this side of the pair, has a measurement of
-        that workload (and rung, and repeat) already; LsmtuneError when the disk is full.
+    def insert(self, run: StoredMeasurement) -> StoredMeasurement:
+        """`run` with the id of its row; it is on the disk when this returns.
+
+        Raises ValueError when the trial, the anchor, the arm in its round, or this side of the
+        pair, has a run of that workload (and rung, and repeat) already; LsmtuneError when the disk
+        is full.
         """
         row = {
-            "role": role.value,
-            "trial": trial,
-            "pair": pair,
-            "workload": workload,
-            "rung": rung,
-            "repeat": repeat,
-            "outcome": measurement.outcome.value,
-            "seed": measurement.seed,
-            "wall_s": measurement.elapsed_s if wall_s is None else wall_s,
-            "config": json.dumps(encode(config)),
-            "measurement": json.dumps(encode(measurement)),
+            "role": run.role.value,
+            "arm": run.arm or run.config.label,
+            "library": run.library,
+            "workload": run.workload,
+            "round": run.round,
+            "pair": run.pair,
+            "trial": run.trial,
+            "repeat": run.repeat,
+            "rung": run.rung,
+            "seed": run.seed,
+            "outcome": run.measurement.outcome.value,
+            "wall_s": run.wall_s,
+            "config": json.dumps(encode(run.config)),
+            "measurement": json.dumps(encode(run.measurement)),
         }
         names = ", ".join(row)
         marks = ", ".join(f":{name}" for name in row)
         try:
             with explained(self._path), self._connection:
                 cursor = self._connection.execute(
-                    f"INSERT INTO measurements ({names}) VALUES ({marks})", row
+                    f"INSERT INTO runs ({names}) VALUES ({marks})", row
                 )
         except sqlite3.IntegrityError as error:
-            which = f"{role} (trial {trial}, pair {pair}, repeat {repeat})"
+            which = f"{run.role} (trial {run.trial}, pair {run.pair}, repeat {run.repeat})"
             raise ValueError(f"{which} is measured already") from error
-        return int(cursor.lastrowid or 0)
+        return replace(run, id=int(cursor.lastrowid or 0), arm=str(row["arm"]))
 
     def get(self, measurement_id: int) -> StoredMeasurement:
         """The row with that id; raises KeyError when there is none."""
@@ -240,7 +231,7 @@ class MeasurementStore:
     def last_pair(self) -> int | None:
         """The largest number of a proof's pair, of which any run is stored; None without one."""
         roles = (Role.PROOF_BASELINE.value, Role.PROOF_CANDIDATE.value)
-        query = "SELECT max(pair) FROM measurements WHERE role IN (?, ?)"
+        query = "SELECT max(pair) FROM runs WHERE role IN (?, ?)"
         with explained(self._path):
             row = self._connection.execute(query, roles).fetchone()
         return None if row[0] is None else int(row[0])
@@ -248,13 +239,13 @@ class MeasurementStore:
     def spent_s(self) -> float:
         """Seconds that all stored runs cost together."""
         with explained(self._path):
-            row = self._connection.execute("SELECT total(wall_s) FROM measurements").fetchone()
+            row = self._connection.execute("SELECT total(wall_s) FROM runs").fetchone()
         return float(row[0])
 
     def any_ok(self) -> bool:
         """Whether some run ended `ok`, the baseline's aside, which alone says nothing."""
         marks = ", ".join("?" for _ in OF_BASELINE)
-        query = f"SELECT 1 FROM measurements WHERE outcome = ? AND role NOT IN ({marks}) LIMIT 1"
+        query = f"SELECT 1 FROM runs WHERE outcome = ? AND role NOT IN ({marks}) LIMIT 1"
         values = (Outcome.OK.value, *(role.value for role in OF_BASELINE))
         with explained(self._path):
             return self._connection.execute(query, values).fetchone() is not None
@@ -262,7 +253,7 @@ class MeasurementStore:
     def clear(self) -> None:
         """Forget everything, in one transaction."""
         with explained(self._path), self._connection:
-            self._connection.execute("DELETE FROM measurements")
+            self._connection.execute("DELETE FROM runs")
             self._connection.execute("DELETE FROM facts")
 
     def set_fact(self, key: str, value: object) -> None:
@@ -293,13 +284,7 @@ class MeasurementStore:
             return None if stored is None else decode(Verdict, stored)
 
     def _select(self, where: str, values: tuple[object, ...] = ()) -> Iterator[StoredMeasurement]:
-        # A file of an older version, opened for reading only, has not got the newer columns.
-        newer = "workload, rung" if self._version > 1 else "0, NULL"
-        newest = "repeat" if self._version > 2 else "0"
-        query = (
-            f"SELECT id, role, trial, pair, config, measurement, wall_s, {newer}, {newest} "
-            f"FROM measurements {where}"
-        )
+        query = f"SELECT {', '.join(_COLUMNS)} FROM runs {where}"
         with explained(self._path), closing(self._connection.execute(query, values)) as rows:
             for row in rows:
                 with self._readable(f"measurement {row[0]}"):
@@ -319,17 +304,47 @@ class MeasurementStore:
 
 
 def _stored(row: tuple[Any, ...]) -> StoredMeasurement:
-    """A row with the columns in the order in which `_select` asks for them."""
-    number, role, trial, pair, config, measurement, wall_s, workload, rung, repeat = row
+    fields = dict(zip(_COLUMNS, row, strict=True))
     return StoredMeasurement(
-        id=number,
-        role=Role(role),
-        trial=trial,
-        pair=pair,
-        config=decode(Config, json.loads(config)),
-        measurement=decode(Measurement, json.loads(measurement)),
-        wall_s=wall_s,
-        workload=workload,
-        rung=rung,
-        repeat=repeat,
+        **fields
+        | {
+            "role": Role(fields["role"]),
+            "config": decode(Config, json.loads(fields["config"])),
+            "measurement": decode(Measurement, json.loads(fields["measurement"])),
+        }
     )
+
+
+# --- files of before
+
+_ROUNDS_OF_BEFORE = "rounds.db"  # where sweeps and contests kept their runs
+# https://www.sqlite.org/fileformat.html: the user version, big-endian, in the header.
+_MAGIC, _VERSION_AT = b"SQLite format 3\0", slice(60, 64)
+
+
+def refuse_older(path: Path) -> None:
+    """Raises InputError, which says what wrote it, when the store at `path` is of an older lsmtune.
+
+    Nothing is changed, nor opened for writing.
+    """
+    version = _version_in(path)
+    old = version if 0 < version < VERSION else _version_in(path.with_name(_ROUNDS_OF_BEFORE))
+    if old:
+        maker = maker_of(path.parent)
+        raise InputError(
+            str(path.parent),
+            why=f"was written by lsmtune {maker or 'of an older version'} in format {old}, which "
+            f"this lsmtune {lsmtune.__version__} (format {VERSION}) does not read; nothing was "
+            "changed",
+            allowed="the lsmtune that wrote it, or another folder (--dir DIR)",
+        )
+
+
+def _version_in(path: Path) -> int:
+    """The version in the header of a SQLite file; 0 for one that is empty, missing or none."""
+    try:
+        with path.open("rb") as file:
+            header = file.read(_VERSION_AT.stop)
+    except OSError:
+        return 0
+    return int.from_bytes(header[_VERSION_AT]) if header.startswith(_MAGIC) else 0

@@ -13,8 +13,9 @@ from lsmtune.driver.runner import Runner
 from lsmtune.engines.workload_options import check_workload, with_merge_operator, with_page_cache
 from lsmtune.errors import InputError
 from lsmtune.experiment.files import explained, run_directory
-from lsmtune.experiment.rounds_store import Cell, CellRun
 from lsmtune.experiment.run_length import factor_wanted, run_length, scaled_num
+from lsmtune.experiment.schedule import Cell
+from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.experiment.sweep import CELLS_MAX, Axis, AxisKind, Sweep, SweepWorkload
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.measurement import Measurement, Outcome
@@ -185,8 +186,7 @@ def _refuse_twins(sweep: Sweep, cells: list[GridCell]) -> None:
             raise sweep.error(axis.field, why=why, found=found)
 
 
-# ----------
-# Whether the engine takes the options of every cell, found out before hours are spent on some.
+# --- Whether the engine takes the options of every cell, found out before hours are spent on some.
 
 # An engine that hangs over one put is no refusal: its runs say so themselves.
 _DEADLINE_S = 30.0
@@ -236,19 +236,18 @@ def _one_put(
             return runner.run(request, None, cancel)
 
 
-# ----------
-# How much is left of a sweep, from what its cells took so far: pure.
+# --- How much is left of a sweep, from what its cells took so far: pure.
 
 
-def left_s(names: Sequence[str], rounds: int, runs: Iterable[CellRun]) -> float | None:
+def left_s(names: Sequence[str], rounds: int, runs: Iterable[StoredMeasurement]) -> float | None:
     """Seconds until each of `names` has run in each of `rounds`; None before any has.
 
     A cell takes what it took so far, in the mean; one that has not run yet, the mean of the others.
     """
     walls: dict[str, list[float]] = {name: [] for name in names}
     for run in runs:
-        if run.cell in walls:
-            walls[run.cell].append(run.wall_s)
+        if run.arm in walls:
+            walls[run.arm].append(run.wall_s)
     means = {name: statistics.fmean(taken) for name, taken in walls.items() if taken}
     if not means:
         return None
@@ -257,9 +256,9 @@ def left_s(names: Sequence[str], rounds: int, runs: Iterable[CellRun]) -> float 
     return sum(mean * max(0, rounds - count) for mean, count in each)
 
 
-def is_rough(names: Sequence[str], runs: Iterable[CellRun]) -> bool:
+def is_rough(names: Sequence[str], runs: Iterable[StoredMeasurement]) -> bool:
     """Whether some cell has not run yet, so that `left_s` is a guess for it."""
-    return bool(set(names) - {run.cell for run in runs})
+    return bool(set(names) - {run.arm for run in runs})
 
 
 def written_bytes(cells: Iterable[GridCell]) -> int:
@@ -269,16 +268,15 @@ def written_bytes(cells: Iterable[GridCell]) -> int:
     )
 
 
-# ----------
-# Whether the runs of a sweep were long enough to say what is sustained: pure.
+# --- Whether the runs of a sweep were long enough to say what is sustained: pure.
 
 
-def too_short(cells: Sequence[GridCell], runs: Sequence[CellRun]) -> list[str]:
+def too_short(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) -> list[str]:
     """A line per workload with cells whose last good run may be too short, with the worst of them.
 
     `runs` are in the order of the rounds. The worst cell is the one that wants the most keys.
     """
-    last = {run.cell: run.measurement for run in runs if run.measurement.outcome is Outcome.OK}
+    last = {run.arm: run.measurement for run in runs if run.measurement.outcome is Outcome.OK}
     lines = []
     for workload in dict.fromkeys(cell.workload for cell in cells):
         known = [cell for cell in cells if cell.workload == workload and cell.cell.name in last]

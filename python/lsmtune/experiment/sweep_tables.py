@@ -1,4 +1,4 @@
-"""The metrics that a sweep shows of a measure phase, and the rates in bytes that it computes."""
+"""What a sweep found: from its runs to frozen tables, which reports render."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lsmtune.experiment.rounds_store import CellRun
+from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.experiment.sweep import Axis, Sweep
 from lsmtune.experiment.sweep_grid import GridCell, too_short
 from lsmtune.model.config import Build, EngineIdentity, OptionValue
@@ -61,8 +61,7 @@ def metrics_of(measurement: Measurement, phase: PhaseMeasurement) -> dict[str, f
     return {name: float(value) for name in METRICS if (value := found.get(name)) is not None}
 
 
-# ----------
-# What a sweep found: frozen tables, which reports render.
+# --- What a sweep found: frozen tables, which reports render.
 
 # What decides which cell is the best one, and what the plots show: the first of these that the
 # cells have. Programs of others' do not tell what is sustained.
@@ -181,8 +180,7 @@ class SweepResult:
         return len({(cell.key_bytes, cell.value_bytes) for cell in cells}) > 1
 
 
-# ----------
-# What a table of a sweep says beside its numbers: the best cell, edges, interaction, failures.
+# --- What a table of a sweep says beside its numbers: the best cell, edges, interaction, failures.
 
 # With fewer values on an axis each of them is an edge.
 _VALUES_WITH_A_MIDDLE = 3
@@ -278,8 +276,7 @@ def _missing(cells: Sequence[CellSummary]) -> Iterator[str]:
         yield f"{bad} of {runs} runs did not end well; their cells rest on the others"
 
 
-# ----------
-# From the runs of a sweep to its tables: pure.
+# --- From the runs of a sweep to its tables: pure.
 
 CONFIDENCE = 0.95
 
@@ -290,7 +287,7 @@ _Values = Mapping[str, Mapping[int, Mapping[str, float]]]
 def summarise(
     sweep: Sweep,
     cells: Sequence[GridCell],
-    runs: Iterable[CellRun],
+    runs: Iterable[StoredMeasurement],
     warnings: Sequence[str] = (),
 ) -> SweepResult:
     """The tables of `runs`, one per workload and measure phase, as far as they were performed."""
@@ -319,7 +316,7 @@ def summarise(
     )
 
 
-def _engine(asked: EngineIdentity, runs: Sequence[CellRun]) -> EngineIdentity:
+def _engine(asked: EngineIdentity, runs: Sequence[StoredMeasurement]) -> EngineIdentity:
     """The engine in its own words, where it said any; how it was built only the request knows."""
     said = next((run.measurement.engine for run in runs if run.measurement.engine.version), None)
     if said is None:
@@ -334,14 +331,14 @@ def _phase(measurement: Measurement, name: str) -> PhaseMeasurement | None:
     return next(found, None)
 
 
-def _ended_well(run: CellRun) -> bool:
+def _ended_well(run: StoredMeasurement) -> bool:
     return run.measurement.outcome is Outcome.OK
 
 
-def _rows(cells: Sequence[GridCell], runs: Sequence[CellRun]) -> Iterable[RunRow]:
+def _rows(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) -> Iterable[RunRow]:
     by_name = {cell.cell.name: cell for cell in cells}
     for run in runs:
-        cell = by_name.get(run.cell)
+        cell = by_name.get(run.arm)
         if cell is None:
             continue
         for name in cell.cell.workload.measured_phases:
@@ -349,7 +346,7 @@ def _rows(cells: Sequence[GridCell], runs: Sequence[CellRun]) -> Iterable[RunRow
             yield RunRow(
                 workload=cell.workload,
                 phase=name,
-                cell=run.cell,
+                cell=run.arm,
                 values=cell.values,
                 round=run.round,
                 seed=run.seed,
@@ -364,7 +361,7 @@ def _table(
     workload: str,
     phase: str,
     cells: Sequence[GridCell],
-    runs: Sequence[CellRun],
+    runs: Sequence[StoredMeasurement],
     rows: Sequence[RunRow],
 ) -> Table:
     ours = [cell for cell in cells if cell.workload == workload]
@@ -388,10 +385,10 @@ def _of_metric(found: Mapping[int, Mapping[str, float]], metric: str) -> dict[in
 
 
 def _summary(
-    cell: GridCell, first: GridCell, values: _Values, runs: Sequence[CellRun]
+    cell: GridCell, first: GridCell, values: _Values, runs: Sequence[StoredMeasurement]
 ) -> CellSummary:
     name, workload = cell.cell.name, cell.cell.workload
-    ended = Counter(run.measurement.outcome.value for run in runs if run.cell == name)
+    ended = Counter(run.measurement.outcome.value for run in runs if run.arm == name)
     by_metric = {
         metric: [found[metric] for found in values[name].values() if metric in found]
         for metric in METRICS
@@ -439,13 +436,13 @@ def _ratios(
     return found
 
 
-def _failure(run: CellRun) -> Failure:
+def _failure(run: StoredMeasurement) -> Failure:
     error = run.measurement.error
     why = "" if error is None else error.message
-    return Failure(run.cell, run.round, run.measurement.outcome.value, why)
+    return Failure(run.arm, run.round, run.measurement.outcome.value, why)
 
 
-def _warnings(runs: Sequence[CellRun]) -> list[str]:
+def _warnings(runs: Sequence[StoredMeasurement]) -> list[str]:
     lines = [line for run in runs for line in run.measurement.warnings]
     for run in runs:
         lines += [

@@ -1,6 +1,6 @@
-"""What a calibrated machine can prove: the smallest effect for a time, the time for an effect.
+"""Calibration: the baseline against itself, and what the machine can prove by that.
 
-All of it is for the sequential test of a proof, looked at after every pair, at a power of 80 %.
+The pairs are those of a proof, by the proof's own method, on seeds of their own.
 """
 
 from __future__ import annotations
@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from lsmtune.experiment.measurer import Measurer
-from lsmtune.experiment.place import Place, RunObserver, Stream, derive_seed
+from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.run_length import factor_wanted, run_length
+from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config
 from lsmtune.model.goal import Goal, Objective, default_direction
@@ -23,6 +24,232 @@ from lsmtune.model.request import PairMethod
 from lsmtune.proof.pairs import Choice, Pair, choose, failed, measurements, slices_of
 from lsmtune.stats.noise import detectable_effect, noise_of, pairs_needed
 from lsmtune.stats.sequential import pairs_at_least
+
+# Two pairs have a spread; fewer say nothing of one.
+PAIRS_LEAST = 2
+# A baseline that fails more often than this is no baseline.
+FAILURES_TOLERATED = 2
+
+
+@dataclass(frozen=True)
+class MetricNoise:
+    """How one metric varies while nothing is changed; spreads are standard deviations of logs.
+
+    `run_log_sd` is that of single runs, with an interval at 95 %; `autocorrelation` that of
+    neighbouring runs, None where too few tell. `pair_log_sd`, with its interval, is that of the
+    ratio of the two runs of a pair, of which either goes first. `second_over_first` is the
+    median of what going second makes of a run.
+    """
+
+    run_log_sd: float
+    run_log_sd_low: float
+    run_log_sd_high: float
+    autocorrelation: float | None
+    pair_log_sd: float
+    pair_log_sd_low: float
+    pair_log_sd_high: float
+    second_over_first: float
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """What `pairs` pairs of the baseline with itself showed, by `method`.
+
+    `why` says why it is not the method that would be taken else. `metrics` is empty with fewer
+    than `PAIRS_LEAST` pairs; the goal's own metric comes first, and one that is not above zero in
+    each run has no noise in logs and is left out. `factor` is how many times as long a run should
+    be, None where that is not known; `warnings` say why. Both are of the last run that went first,
+    under each workload.
+    """
+
+    method: PairMethod
+    pairs: int
+    pairs_failed: int = 0
+    seconds_per_pair: float | None = None
+    metrics: Mapping[str, MetricNoise] = field(default_factory=dict)
+    factor: float | None = None
+    warnings: tuple[str, ...] = ()
+    why: str = ""
+
+
+def calibrate(
+    baseline: Arm,
+    goal: Goal,
+    measurer: Measurer,
+    observer: Observer,
+    *,
+    study_seed: int,
+    pairs: int,
+    method: PairMethod | None = None,
+    deadline_s: float | None = None,
+) -> Calibration:
+    """Run `baseline` against itself until there are so many complete pairs, and say how it varies.
+
+    Both sides of pair k have the seed number k of stream CALIBRATION. `method` None leaves the
+    choice to `proof.pairs.choose`, as a proof does. Pairs that the folder holds count, and no pair
+    goes on after `deadline_s` seconds from now, nor is begun that would; so there may be fewer. It
+    ends early when the measurer's stop event is set, and when more than `FAILURES_TOLERATED` pairs
+    failed, which `observer` is warned of. Raises what `Measurer.measure_pair` raises.
+    """
+    until_s = math.inf if deadline_s is None else measurer.now_s() + deadline_s
+    calibrator = _Calibrator(baseline, measurer, study_seed, method)
+    calibrator.run(pairs, until_s)
+    found = calibrator.calibration(goal)
+    if found.pairs_failed > FAILURES_TOLERATED:
+        observer.warning(f"calibration ended early: {found.pairs_failed} pairs of runs failed")
+    return found
+
+
+def calibration_of(
+    pairs: Sequence[Pair], goal: Goal, method: PairMethod, why: str = ""
+) -> Calibration:
+    """What stored pairs by `method`, in the order in which they were run, show."""
+    good = [pair for pair in pairs if not failed(pair.runs)]
+    last = measurements(good[-1].baseline) if good else []
+    factors = [factor for run in last if (factor := factor_wanted(run)) is not None]
+    return Calibration(
+        method=method,
+        pairs=len(good),
+        pairs_failed=len(pairs) - len(good),
+        seconds_per_pair=statistics.median(pair.wall_s for pair in good) if good else None,
+        metrics=dict(_noises(good, goal)) if len(good) >= PAIRS_LEAST else {},
+        factor=max(factors, default=None),
+        warnings=tuple(dict.fromkeys(line for run in last for line in run_length(run))),
+        why=why,
+    )
+
+
+def calibration_pairs(
+    rows: Iterable[StoredMeasurement], baseline: Config, workloads: int
+) -> list[Pair]:
+    """The pairs of `baseline` with itself among `rows`, by number, of all methods.
+
+    Those that were cut off are left out. The side that went first is the `baseline` of each.
+    """
+    options, sides = dict(baseline.options), dict[tuple[int, int], list[StoredMeasurement]]()
+    for run in rows:
+        of_baseline = run.role is Role.CALIBRATION and dict(run.config.options) == options
+        if of_baseline and run.pair is not None:
+            sides.setdefault((run.pair, run.repeat), []).append(run)
+    for side in sides.values():
+        side.sort(key=lambda run: run.workload)
+    numbers = sorted({number for number, _ in sides})
+    pairs = [Pair(n, sides.get((n, 0), []), sides.get((n, 1), [])) for n in numbers]
+    return [pair for pair in pairs if pair.is_over(workloads)]
+
+
+class _Calibrator:
+    def __init__(
+        self, baseline: Arm, measurer: Measurer, study_seed: int, asked: PairMethod | None
+    ) -> None:
+        self._baseline = baseline
+        self._measurer = measurer
+        self._study_seed = study_seed
+        self._asked = asked
+        rows = measurer.folder.measurements.of(Role.CALIBRATION)
+        self._pairs = calibration_pairs(rows, baseline.config, len(measurer.workloads))
+        numbers = (run.pair for run in rows if run.pair is not None)
+        self._next = 1 + max(numbers, default=-1)
+
+    def run(self, pairs: int, until_s: float) -> None:
+        """Run until there are `pairs` that ended well, or no more can be had."""
+        while True:
+            by_method = self._by_method()
+            bad = sum(failed(pair.runs) for pair in by_method)
+            enough = len(by_method) - bad >= pairs
+            if enough or bad > FAILURES_TOLERATED or self._measurer.stop.is_set():
+                return
+            next_s = statistics.median([pair.wall_s for pair in by_method]) if by_method else 0.0
+            if self._measurer.now_s() + next_s > until_s:
+                return
+            pair = self._run_pair(until_s)
+            if pair is None:
+                return
+            self._pairs.append(pair)
+
+    def calibration(self, goal: Goal) -> Calibration:
+        """What the pairs by the chosen method show."""
+        choice = self._choice()
+        return calibration_of(self._by_method(), goal, choice.method, choice.why)
+
+    def _choice(self) -> Choice:
+        scout = next((pair.runs for pair in self._pairs if pair.is_of(PairMethod.SLICES)), ())
+        runs = measurements(scout)
+        return choose(
+            self._asked, self._measurer.workloads, native=self._measurer.native, scout=runs
+        )
+
+    def _by_method(self) -> list[Pair]:
+        method = self._choice().method
+        return [pair for pair in self._pairs if pair.is_of(method)]
+
+    def _run_pair(self, until_s: float) -> Pair | None:
+        """A pair under every workload, up to one that fails; None when it was interrupted."""
+        number, method = self._next, self._choice().method
+        self._next += 1
+        seed = derive_seed(self._study_seed, Stream.CALIBRATION, number)
+        slices = slices_of(measurements(self._pairs[0].runs)) if self._pairs else 0
+        first, second = list[StoredMeasurement](), list[StoredMeasurement]()
+        for workload in range(len(self._measurer.workloads)):
+            one, other = (
+                Slot(Role.CALIBRATION, number, pair=number, workload=workload, repeat=repeat)
+                for repeat in (0, 1)
+            )
+            runs = (self._baseline, one), (self._baseline, other)
+            both = self._measurer.measure_pair(*runs, seed, method, until_s=until_s, slices=slices)
+            if both is None:
+                return None
+            first.append(both[0])
+            second.append(both[1])
+            if failed(both):
+                break
+        return Pair(number, first, second)
+
+
+def _noises(pairs: Sequence[Pair], goal: Goal) -> Iterator[tuple[str, MetricNoise]]:
+    sides = [(measurements(pair.baseline), measurements(pair.candidate)) for pair in pairs]
+    for name, of in _metrics(goal, sides[0][0]).items():
+        values = [(of.value(first), of.value(second)) for first, second in sides]
+        known = [(a, b) for a, b in values if a is not None and b is not None and min(a, b) > 0]
+        if len(known) == len(values):
+            yield name, metric_noise(known)
+
+
+def _metrics(goal: Goal, runs: Sequence[Measurement]) -> dict[str, Goal]:
+    """Each metric as a Goal of its own: what decides first, then what a verdict reports."""
+    phase = goal.objectives[0].phase
+    programs = dict.fromkeys(name for run in runs for name in run.reported)
+    objectives = [Objective(name, default_direction(name), phase) for name in shown_in("verdict")]
+    objectives += [Objective(name) for name in programs]
+    alone = {o.label: Goal((o,), goal.shares) for o in (*goal.objectives, *objectives)}
+    return {goal.metric: goal} | alone
+
+
+def metric_noise(values: Sequence[tuple[float, float]]) -> MetricNoise:
+    """How one metric varies over pairs (first run, second run) of values above zero, in time order.
+
+    In a proof a coin decides which side of a pair goes first, so that what going second makes of a
+    run adds to the scatter of its ratios. It is the median of the log ratios here, less the square
+    that chance alone gives to a median: pi / 2 times the variance over the pairs.
+    """
+    run = noise_of([value for pair in values for value in pair])
+    ratios = [second / first for first, second in values]
+    scatter, middle = noise_of(ratios), math.log(statistics.median(ratios))
+    by_chance = math.pi / 2 * scatter.log_sd**2 / len(ratios)
+    second = math.sqrt(max(0.0, middle**2 - by_chance))
+    return MetricNoise(
+        run_log_sd=run.log_sd,
+        run_log_sd_low=run.log_sd_low,
+        run_log_sd_high=run.log_sd_high,
+        autocorrelation=run.autocorrelation,
+        pair_log_sd=math.hypot(scatter.log_sd, second),
+        pair_log_sd_low=math.hypot(scatter.log_sd_low, second),
+        pair_log_sd_high=math.hypot(scatter.log_sd_high, second),
+        second_over_first=math.exp(middle),
+    )
+
+
+# --- what can be proved: by the sequential test, looked at after every pair, at a power of 80 %
 
 POWER = 0.8
 # An effect that can be proved is nearly a multiple of the deviation, the same for all deviations
@@ -91,232 +318,3 @@ def _deviations(pairs: int, confidence: float) -> float:
 def _simulated(pairs: int, confidence: float) -> float:
     effect = detectable_effect(pairs, _REFERENCE_LOG_SD, confidence, POWER)
     return math.log1p(effect) / _REFERENCE_LOG_SD
-
-
-# ----------
-# Calibration: the baseline against itself, to learn what this machine can tell apart.
-#
-# The pairs are those of a proof, by the proof's own method, on seeds of their own.
-
-# Two pairs have a spread; fewer say nothing of one.
-PAIRS_LEAST = 2
-# A baseline that fails more often than this is no baseline.
-FAILURES_TOLERATED = 2
-
-
-@dataclass(frozen=True)
-class MetricNoise:
-    """How one metric varies while nothing is changed; spreads are standard deviations of logs.
-
-    `run_log_sd` is that of single runs, with an interval at 95 %; `autocorrelation` that of
-    neighbouring runs, None where too few tell. `pair_log_sd`, with its interval, is that of the
-    ratio of the two runs of a pair, of which either goes first. `second_over_first` is the
-    median of what going second makes of a run.
-    """
-
-    run_log_sd: float
-    run_log_sd_low: float
-    run_log_sd_high: float
-    autocorrelation: float | None
-    pair_log_sd: float
-    pair_log_sd_low: float
-    pair_log_sd_high: float
-    second_over_first: float
-
-
-@dataclass(frozen=True)
-class Calibration:
-    """What `pairs` pairs of the baseline with itself showed, by `method`.
-
-    `why` says why it is not the method that would be taken else. `metrics` is empty with fewer
-    than `PAIRS_LEAST` pairs; the goal's own metric comes first, and one that is not above zero in
-    each run has no noise in logs and is left out. `factor` is how many times as long a run should
-    be, None where that is not known; `warnings` say why. Both are of the last run that went first,
-    under each workload.
-    """
-
-    method: PairMethod
-    pairs: int
-    pairs_failed: int = 0
-    seconds_per_pair: float | None = None
-    metrics: Mapping[str, MetricNoise] = field(default_factory=dict)
-    factor: float | None = None
-    warnings: tuple[str, ...] = ()
-    why: str = ""
-
-
-def calibrate(
-    baseline: Config,
-    goal: Goal,
-    measurer: Measurer,
-    observer: RunObserver,
-    *,
-    study_seed: int,
-    pairs: int,
-    method: PairMethod | None = None,
-    deadline_s: float | None = None,
-) -> Calibration:
-    """Run `baseline` against itself until there are so many complete pairs, and say how it varies.
-
-    Both sides of pair k have the seed number k of stream CALIBRATION. `method` None leaves the
-    choice to `proof.pairs.choose`, as a proof does. Pairs that the folder holds count, and no pair
-    goes on after `deadline_s` seconds from now, nor is begun that would; so there may be fewer. It
-    ends early when the measurer's stop event is set, and when more than `FAILURES_TOLERATED` pairs
-    failed, which `observer` is warned of. Raises what `Measurer.measure_pair` raises.
-    """
-    until_s = math.inf if deadline_s is None else measurer.now_s() + deadline_s
-    calibrator = _Calibrator(baseline, measurer, study_seed, method)
-    calibrator.run(pairs, until_s)
-    found = calibrator.calibration(goal)
-    if found.pairs_failed > FAILURES_TOLERATED:
-        observer.warning(f"calibration ended early: {found.pairs_failed} pairs of runs failed")
-    return found
-
-
-def calibration_of(
-    pairs: Sequence[Pair], goal: Goal, method: PairMethod, why: str = ""
-) -> Calibration:
-    """What stored pairs by `method`, in the order in which they were run, show."""
-    good = [pair for pair in pairs if not failed(pair.runs)]
-    last = measurements(good[-1].baseline) if good else []
-    factors = [factor for run in last if (factor := factor_wanted(run)) is not None]
-    return Calibration(
-        method=method,
-        pairs=len(good),
-        pairs_failed=len(pairs) - len(good),
-        seconds_per_pair=statistics.median(pair.wall_s for pair in good) if good else None,
-        metrics=dict(_noises(good, goal)) if len(good) >= PAIRS_LEAST else {},
-        factor=max(factors, default=None),
-        warnings=tuple(dict.fromkeys(line for run in last for line in run_length(run))),
-        why=why,
-    )
-
-
-def calibration_pairs(
-    rows: Iterable[StoredMeasurement], baseline: Config, workloads: int
-) -> list[Pair]:
-    """The pairs of `baseline` with itself among `rows`, by number, of all methods.
-
-    Those that were cut off are left out. The side that went first is the `baseline` of each.
-    """
-    options, sides = dict(baseline.options), dict[tuple[int, int], list[StoredMeasurement]]()
-    for run in rows:
-        of_baseline = run.role is Role.CALIBRATION and dict(run.config.options) == options
-        if of_baseline and run.pair is not None:
-            sides.setdefault((run.pair, run.repeat), []).append(run)
-    for side in sides.values():
-        side.sort(key=lambda run: run.workload)
-    numbers = sorted({number for number, _ in sides})
-    pairs = [Pair(n, sides.get((n, 0), []), sides.get((n, 1), [])) for n in numbers]
-    return [pair for pair in pairs if pair.is_over(workloads)]
-
-
-class _Calibrator:
-    def __init__(
-        self, baseline: Config, measurer: Measurer, study_seed: int, asked: PairMethod | None
-    ) -> None:
-        self._baseline = baseline
-        self._measurer = measurer
-        self._study_seed = study_seed
-        self._asked = asked
-        rows = measurer.folder.measurements.of(Role.CALIBRATION)
-        self._pairs = calibration_pairs(rows, baseline, measurer.workloads)
-        numbers = (run.pair for run in rows if run.pair is not None)
-        self._next = 1 + max(numbers, default=-1)
-
-    def run(self, pairs: int, until_s: float) -> None:
-        """Run until there are `pairs` that ended well, or no more can be had."""
-        while True:
-            by_method = self._by_method()
-            bad = sum(failed(pair.runs) for pair in by_method)
-            enough = len(by_method) - bad >= pairs
-            if enough or bad > FAILURES_TOLERATED or self._measurer.stop.is_set():
-                return
-            next_s = statistics.median([pair.wall_s for pair in by_method]) if by_method else 0.0
-            if self._measurer.now_s() + next_s > until_s:
-                return
-            pair = self._run_pair(until_s)
-            if pair is None:
-                return
-            self._pairs.append(pair)
-
-    def calibration(self, goal: Goal) -> Calibration:
-        """What the pairs by the chosen method show."""
-        choice = self._choice()
-        return calibration_of(self._by_method(), goal, choice.method, choice.why)
-
-    def _choice(self) -> Choice:
-        scout = next((pair.runs for pair in self._pairs if pair.is_of(PairMethod.SLICES)), ())
-        runs = measurements(scout)
-        return choose(
-            self._asked, self._measurer.all_workloads, native=self._measurer.native, scout=runs
-        )
-
-    def _by_method(self) -> list[Pair]:
-        method = self._choice().method
-        return [pair for pair in self._pairs if pair.is_of(method)]
-
-    def _run_pair(self, until_s: float) -> Pair | None:
-        """A pair under every workload, up to one that fails; None when it was interrupted."""
-        number, method = self._next, self._choice().method
-        self._next += 1
-        seed = derive_seed(self._study_seed, Stream.CALIBRATION, number)
-        slices = slices_of(measurements(self._pairs[0].runs)) if self._pairs else 0
-        first, second = list[StoredMeasurement](), list[StoredMeasurement]()
-        for workload in range(self._measurer.workloads):
-            one, other = (
-                Place(Role.CALIBRATION, number, pair=number, workload=workload, repeat=repeat)
-                for repeat in (0, 1)
-            )
-            arms = (self._baseline, one), (self._baseline, other)
-            both = self._measurer.measure_pair(*arms, seed, method, until_s=until_s, slices=slices)
-            if both is None:
-                return None
-            first.append(both[0])
-            second.append(both[1])
-            if failed(both):
-                break
-        return Pair(number, first, second)
-
-
-def _noises(pairs: Sequence[Pair], goal: Goal) -> Iterator[tuple[str, MetricNoise]]:
-    sides = [(measurements(pair.baseline), measurements(pair.candidate)) for pair in pairs]
-    for name, of in _metrics(goal, sides[0][0]).items():
-        values = [(of.value(first), of.value(second)) for first, second in sides]
-        known = [(a, b) for a, b in values if a is not None and b is not None and min(a, b) > 0]
-        if len(known) == len(values):
-            yield name, metric_noise(known)
-
-
-def _metrics(goal: Goal, runs: Sequence[Measurement]) -> dict[str, Goal]:
-    """Each metric as a Goal of its own: what decides first, then what a verdict reports."""
-    phase = goal.objectives[0].phase
-    programs = dict.fromkeys(name for run in runs for name in run.reported)
-    objectives = [Objective(name, default_direction(name), phase) for name in shown_in("verdict")]
-    objectives += [Objective(name) for name in programs]
-    alone = {o.label: Goal((o,), goal.shares) for o in (*goal.objectives, *objectives)}
-    return {goal.metric: goal} | alone
-
-
-def metric_noise(values: Sequence[tuple[float, float]]) -> MetricNoise:
-    """How one metric varies over pairs (first run, second run) of values above zero, in time order.
-
-    In a proof a coin decides which side of a pair goes first, so that what going second makes of a
-    run adds to the scatter of its ratios. It is the median of the log ratios here, less the square
-    that chance alone gives to a median: pi / 2 times the variance over the pairs.
-    """
-    run = noise_of([value for pair in values for value in pair])
-    ratios = [second / first for first, second in values]
-    scatter, middle = noise_of(ratios), math.log(statistics.median(ratios))
-    by_chance = math.pi / 2 * scatter.log_sd**2 / len(ratios)
-    second = math.sqrt(max(0.0, middle**2 - by_chance))
-    return MetricNoise(
-        run_log_sd=run.log_sd,
-        run_log_sd_low=run.log_sd_low,
-        run_log_sd_high=run.log_sd_high,
-        autocorrelation=run.autocorrelation,
-        pair_log_sd=math.hypot(scatter.log_sd, second),
-        pair_log_sd_low=math.hypot(scatter.log_sd_low, second),
-        pair_log_sd_high=math.hypot(scatter.log_sd_high, second),
-        second_over_first=math.exp(middle),
-    )

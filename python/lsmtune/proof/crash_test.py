@@ -18,10 +18,10 @@ from typing import Protocol, runtime_checkable
 from lsmtune.driver.native import CrashCheck, KilledRun
 from lsmtune.errors import InputError
 from lsmtune.experiment.measurer import Measurer
-from lsmtune.experiment.place import Place, RunObserver, Stream, derive_seed
+from lsmtune.experiment.observer import Observer
+from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import MeasurementStore, Role
 from lsmtune.model.codec import decode, encode
-from lsmtune.model.config import Config
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.verdict import Verdict, VerdictOutcome
@@ -105,9 +105,9 @@ class Survived:
 
 def survived(
     verdict: Verdict,
-    candidate: Config,
+    candidate: Arm,
     measurer: Measurer,
-    observer: RunObserver,
+    observer: Observer,
     *,
     study_seed: int,
 ) -> Survived | None:
@@ -129,42 +129,42 @@ def survived(
 
 
 def crash_test(
-    config: Config,
+    arm: Arm,
     measurer: Measurer,
-    observer: RunObserver,
+    observer: Observer,
     *,
     study_seed: int,
     load_bytes: int = LOAD_BYTES,
 ) -> CrashTest | None:
-    """Kill a load with `config` at about its half, and look for everything that it had reported.
+    """Kill a load of `arm` at about its half, and look for everything that it had reported.
 
     One thread loads unique keys in random order, with the sizes and the durability class of the
     workload, of several of the first that promises most. It is not the workload that is run: a
     workload that only reads was loaded too. Where it is killed follows from `study_seed`.
 
-    The result is kept in the folder, and found there again for the same configuration; one that was
+    The result is kept in the folder, and found there again for the same arm; one that was
     not done is tried again. None when the measurer's stop event ended it. Raises InputError when
     the driver, the library or the folder cannot be used.
     """
-    workload = min(measurer.all_workloads, key=lambda each: _STRONGEST_FIRST.index(each.durability))
+    workload = min(measurer.workloads, key=lambda each: _STRONGEST_FIRST.index(each.durability))
     runner, store = measurer.runner, measurer.folder.measurements
-    stored = _stored(store, config, workload)
+    stored = _stored(store, arm, workload)
     if stored is not None:
         return stored
     if not isinstance(runner, Killer):
         why = "a program that is not lsmtune's own driver is not killed in a load"
         return CrashTest(CrashOutcome.NOT_DONE, workload.durability, why=why)
     seed = derive_seed(study_seed, Stream.CRASH, 0)
-    arm = config, Place(Role.CRASH, index=0, workload=measurer.all_workloads.index(workload))
+    slot = Slot(Role.CRASH, index=0, workload=measurer.workloads.index(workload))
     if measurer.stop.is_set():
         return None
     with measurer.folder.run_directory() as directory:
-        request = measurer.request(arm, seed, directory)
+        request = measurer.request((arm, slot), seed, directory)
         request = replace(request, workload=load_of(workload, request.limits, load_bytes))
-        observer.run_started(arm[1], config, request.workload)
+        observer.run_started(slot, arm, request.workload)
         found = _killed(runner, request, measurer.stop)
     if found is not None and found.outcome is not CrashOutcome.NOT_DONE:
-        _keep(store, config, workload, found)
+        _keep(store, arm, workload, found)
     return found
 
 
@@ -254,24 +254,25 @@ def _killed(runner: Killer, request: RunRequest, stop: threading.Event) -> Crash
     return judged_crash(durability, killed.acknowledged, check)
 
 
-def _key(config: Config, workload: Workload) -> dict[str, object]:
+def _key(arm: Arm, workload: Workload) -> dict[str, object]:
     """What a result holds for."""
     return {
-        "options": config.engine_options(),
+        "library": arm.engine.library,
+        "options": arm.config.engine_options(),
         "key_bytes": workload.key_bytes,
         "value_bytes": workload.value_bytes,
         "durability": workload.durability.value,
     }
 
 
-def _stored(store: MeasurementStore, config: Config, workload: Workload) -> CrashTest | None:
-    key = _key(config, workload)
+def _stored(store: MeasurementStore, arm: Arm, workload: Workload) -> CrashTest | None:
+    key = _key(arm, workload)
     rows = [row for row in store.fact(_FACT) or [] if row["of"] == key]
     return decode(CrashTest, rows[-1]["found"]) if rows else None
 
 
-def _keep(store: MeasurementStore, config: Config, workload: Workload, found: CrashTest) -> None:
-    row = {"of": _key(config, workload), "found": encode(found)}
+def _keep(store: MeasurementStore, arm: Arm, workload: Workload, found: CrashTest) -> None:
+    row = {"of": _key(arm, workload), "found": encode(found)}
     store.set_fact(_FACT, [*(store.fact(_FACT) or []), row])
 
 

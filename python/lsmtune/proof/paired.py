@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lsmtune.experiment.measurer import Measurer
-from lsmtune.experiment.place import Arm, Place, ProofObserver, Stream, candidate_first, derive_seed
+from lsmtune.experiment.observer import Observer
+from lsmtune.experiment.schedule import Arm, Slot, Stream, candidate_first, derive_seed
 from lsmtune.experiment.store import Role
-from lsmtune.model.config import Config
 from lsmtune.model.goal import Goal
 from lsmtune.model.request import PairMethod
 from lsmtune.model.verdict import Verdict, VerdictOutcome
@@ -24,11 +24,18 @@ from lsmtune.proof.pairs import (
     measurements,
     next_number,
     notes_on,
+    pair_values,
     slices_of,
     stored_pairs,
-    tally_of,
 )
-from lsmtune.proof.verdict import Effort, Others, Tally, effort, judge, other_ratios
+from lsmtune.proof.verdict import (
+    PairValues,
+    SampleSize,
+    SecondaryRatios,
+    judge,
+    sample_size_wanted,
+    secondary_ratios,
+)
 from lsmtune.stats.sequential import pairs_at_least
 
 PAIRS_DEFAULT = 30
@@ -61,11 +68,11 @@ class ProofPlan:
 
 
 def prove(
-    baseline: Config,
-    candidate: Config,
+    baseline: Arm,
+    candidate: Arm,
     goal: Goal,
     measurer: Measurer,
-    observer: ProofObserver,
+    observer: Observer,
     *,
     study_seed: int,
     plan: ProofPlan,
@@ -81,15 +88,17 @@ def prove(
     - after `plan.pairs` complete pairs;
     - when no further pair fits into the deadline;
     - when the candidate fails, since it can no longer be better, or the baseline fails more than
-      `tally.FAILURES_TOLERATED` times. A pair with a failed run is left out and counted.
+      `values.FAILURES_TOLERATED` times. A pair with a failed run is left out and counted.
 
-    Pairs of the same two configurations and the same method that the folder holds already count, in
+    Pairs of the same two arms and the same method that the folder holds already count, in
     the order of their numbers, so that a proof goes on where it ended, also with more pairs than
     were planned at first; a pair that was cut off is run anew on another seed.
 
     None when the measurer's stop event ended it before anything was clear. Raises as
     `Measurer.measure` does.
     """
+    for arm in (baseline, candidate):
+        measurer.refuse_other_build(arm.engine)
     observer.proof_started(plan.pairs)
     return _Proof(baseline, candidate, goal, measurer, observer, study_seed, plan).run()
 
@@ -97,24 +106,24 @@ def prove(
 class _Proof:
     def __init__(
         self,
-        baseline: Config,
-        candidate: Config,
+        baseline: Arm,
+        candidate: Arm,
         goal: Goal,
         measurer: Measurer,
-        observer: ProofObserver,
+        observer: Observer,
         study_seed: int,
         plan: ProofPlan,
     ) -> None:
-        self._configs = {Role.PROOF_BASELINE: baseline, Role.PROOF_CANDIDATE: candidate}
+        self._arms = {Role.PROOF_BASELINE: baseline, Role.PROOF_CANDIDATE: candidate}
         self._goal = goal
         self._measurer = measurer
         self._observer = observer
         self._study_seed = study_seed
         self._plan = plan
         store = measurer.folder.measurements
-        self._stored = stored_pairs(store, baseline, candidate, measurer.workloads)
+        self._stored = stored_pairs(store, baseline, candidate, len(measurer.workloads))
         self._next = next_number(store)
-        self._told = ""
+        self._method_note = ""
 
     def run(self) -> Verdict | None:
         """Pairs until the verdict is clear, or there is no time for another."""
@@ -123,46 +132,46 @@ class _Proof:
         while True:
             choice = self._choice()
             pairs = [pair for pair in self._stored if pair.is_of(choice.method)]
-            tally = tally_of(pairs, self._goal)
-            verdict = self._judged(tally)
+            values = pair_values(pairs, self._goal)
+            verdict = self._judged(values)
             if pairs:
                 self._observer.pair_judged(verdict)
-            if self._is_over(verdict, tally, pairs):
-                return self._finished(verdict, tally, pairs, choice)
+            if self._is_over(verdict, values, pairs):
+                return self._finished(verdict, values, pairs, choice)
             late_s = math.inf if verdict.pairs < self._plan.pairs_least else until_s
             in_time = self._measurer.now_s() + self._pair_s(pairs) < late_s
             if in_time and self._run_pair(choice.method, late_s):
                 continue
             if verdict.outcome is not VerdictOutcome.NOT_PROVEN:
-                return self._finished(verdict, tally, pairs, choice)
+                return self._finished(verdict, values, pairs, choice)
             if self._measurer.stop.is_set():
                 return None
             note = f"the time budget allowed {verdict.pairs} of {self._plan.pairs} pairs"
-            tally = replace(tally, note=note)
-            return self._finished(self._judged(tally), tally, pairs, choice)
+            values = replace(values, note=note)
+            return self._finished(self._judged(values), values, pairs, choice)
 
     def _choice(self) -> Choice:
         """The method; what keeps it from being the usual one is told once a pair is lost by it."""
         scout = next((p for p in self._stored if p.is_of(PairMethod.SLICES)), None)
         runs = [] if scout is None else [run.measurement for run in scout.runs]
-        workloads, native = self._measurer.all_workloads, self._measurer.native
+        workloads, native = self._measurer.workloads, self._measurer.native
         choice = choose(self._plan.method, workloads, native=native, scout=runs)
-        if choice.why and scout is not None and choice.why != self._told:
-            self._told = choice.why
+        if choice.why and scout is not None and choice.why != self._method_note:
+            self._method_note = choice.why
             self._observer.warning(choice.why)
         return choice
 
-    def _judged(self, tally: Tally) -> Verdict:
+    def _judged(self, values: PairValues) -> Verdict:
         plan = self._plan
-        return judge(tally, self._goal, plan.confidence, smallest_effect=plan.smallest_effect)
+        return judge(values, self._goal, plan.confidence, smallest_effect=plan.smallest_effect)
 
-    def _is_over(self, verdict: Verdict, tally: Tally, pairs: Sequence[Pair]) -> bool:
-        if tally.disqualified or verdict.pairs >= self._plan.pairs:
+    def _is_over(self, verdict: Verdict, values: PairValues, pairs: Sequence[Pair]) -> bool:
+        if values.disqualified or verdict.pairs >= self._plan.pairs:
             return True
         if verdict.outcome is VerdictOutcome.BETTER:
             # What is deployed has a price, and a user wants to know it. The verdict allows for any
             # number of further looks, and is the one after the last of them.
-            each = self._others(pairs).each
+            each = self._secondary(pairs).each
             return each is None or verdict.pairs >= pairs_at_least(each)
         return verdict.outcome is not VerdictOutcome.NOT_PROVEN
 
@@ -174,8 +183,11 @@ class _Proof:
         if candidate_first(self._study_seed, number):
             roles.reverse()
         sides: dict[Role, Side] = dict.fromkeys(roles, ())
-        for workload in range(self._measurer.workloads):
-            first, second = (self._arm(role, number, workload) for role in roles)
+        for workload in range(len(self._measurer.workloads)):
+            first, second = (
+                (self._arms[role], Slot(role, number, pair=number, workload=workload))
+                for role in roles
+            )
             if self._measurer.stop.is_set():
                 return False
             runs = self._measurer.measure_pair(
@@ -192,9 +204,6 @@ class _Proof:
         self._stored.append(pair)
         return True
 
-    def _arm(self, role: Role, number: int, workload: int) -> Arm:
-        return self._configs[role], Place(role, index=number, pair=number, workload=workload)
-
     def _slices(self) -> int:
         """As many as suit the length of the phases; 0 before anything is known of that."""
         return slices_of(measurements(self._stored[0].runs)) if self._stored else 0
@@ -203,10 +212,10 @@ class _Proof:
         """Seconds that the next pair will take: the median of those before it, 0 when none was."""
         return statistics.median([pair.wall_s for pair in pairs or self._stored] or [0.0])
 
-    def _others(self, pairs: Sequence[Pair]) -> Others:
+    def _secondary(self, pairs: Sequence[Pair]) -> SecondaryRatios:
         """All metrics but the one that decides."""
         complete = complete_pairs(pairs, self._goal)
-        return other_ratios(
+        return secondary_ratios(
             self._goal,
             [measurements(pair.baseline) for pair in complete],
             [measurements(pair.candidate) for pair in complete],
@@ -214,19 +223,21 @@ class _Proof:
         )
 
     def _finished(
-        self, verdict: Verdict, tally: Tally, pairs: Sequence[Pair], choice: Choice
+        self, verdict: Verdict, values: PairValues, pairs: Sequence[Pair], choice: Choice
     ) -> Verdict:
         """`verdict` with all else that the pairs say."""
-        others = self._others(pairs)
-        wanted = Effort()
-        if verdict.outcome is VerdictOutcome.NOT_PROVEN and not tally.disqualified:
-            wanted = effort(verdict, self._plan.smallest_effect, self._pair_s(pairs) or None)
+        secondary = self._secondary(pairs)
+        wanted = SampleSize()
+        if verdict.outcome is VerdictOutcome.NOT_PROVEN and not values.disqualified:
+            wanted = sample_size_wanted(
+                verdict, self._plan.smallest_effect, self._pair_s(pairs) or None
+            )
         return replace(
             verdict,
             method=choice.method.value,
-            others=others.ratios,
-            confidence_each=others.each,
+            others=secondary.ratios,
+            confidence_each=secondary.each,
             pairs_wanted=wanted.pairs,
             what_it_takes=wanted.text,
-            notes=(*filter(None, [self._told]), *notes_on(pairs)),
+            notes=(*filter(None, [self._method_note]), *notes_on(pairs)),
         )

@@ -1,4 +1,4 @@
-"""The pairs of a proof as they are stored: which runs belong together, and which count."""
+"""The pairs of a proof: which runs belong together, which count, and how they share the machine."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from lsmtune.driver.pair import cold_obstacle, slices_obstacle
+from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
-from lsmtune.model.config import Config
 from lsmtune.model.goal import Goal, outcome_of
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import PairMethod, slices_for
 from lsmtune.model.workload import Workload
-from lsmtune.proof.verdict import Tally
+from lsmtune.proof.verdict import PairValues
 
 Side = Sequence[StoredMeasurement]
 
@@ -50,9 +50,9 @@ class Pair:
 
 
 def stored_pairs(
-    store: MeasurementStore, baseline: Config, candidate: Config, workloads: int = 1
+    store: MeasurementStore, baseline: Arm, candidate: Arm, workloads: int = 1
 ) -> list[Pair]:
-    """The pairs of these two configurations that were not cut off, in the order of their numbers.
+    """The pairs of these two arms that were not cut off, in the order of their numbers.
 
     A pair of a lsmtune that tossed no coin for its order has no method, and serves none.
     """
@@ -63,13 +63,19 @@ def stored_pairs(
     return [pair for pair in pairs if pair.is_over(workloads)]
 
 
-def stored_sides(store: MeasurementStore, role: Role, config: Config) -> dict[int, Side]:
-    """The runs of `config` in the proof by pair, each side in the order of the workloads."""
-    options, sides = dict(config.options), dict[int, list[StoredMeasurement]]()
+def stored_sides(store: MeasurementStore, role: Role, arm: Arm) -> dict[int, Side]:
+    """The runs of `arm` in the proof by pair, each side in the order of the workloads."""
+    sides: dict[int, list[StoredMeasurement]] = {}
     for run in store.of(role):
-        if run.pair is not None and dict(run.config.options) == options:
+        if run.pair is not None and is_of(run, arm):
             sides.setdefault(run.pair, []).append(run)
     return {pair: sorted(side, key=lambda run: run.workload) for pair, side in sides.items()}
+
+
+def is_of(run: StoredMeasurement, arm: Arm) -> bool:
+    """Whether `run` is of the options and the engine library of `arm`."""
+    same_options = dict(run.config.options) == dict(arm.config.options)
+    return same_options and run.library == arm.engine.library
 
 
 def next_number(store: MeasurementStore) -> int:
@@ -88,8 +94,7 @@ def failed(side: Side) -> bool:
     return outcome_of(measurements(side)) is not Outcome.OK
 
 
-# ----------
-# What the pairs of a proof come to: values, failures, and what else must be said of them.
+# --- What the pairs of a proof come to: values, failures, and what else must be said of them.
 
 # A baseline that fails now and then is bad luck, and its pair is run again; one that fails more
 # often than this is no baseline.
@@ -105,7 +110,7 @@ def complete_pairs(pairs: Sequence[Pair], goal: Goal) -> list[Pair]:
     ]
 
 
-def tally_of(pairs: Sequence[Pair], goal: Goal) -> Tally:
+def pair_values(pairs: Sequence[Pair], goal: Goal) -> PairValues:
     """The values of the complete pairs, and the failures of the others."""
     complete = complete_pairs(pairs, goal)
     values = [(_value(goal, pair.baseline), _value(goal, pair.candidate)) for pair in complete]
@@ -118,7 +123,7 @@ def tally_of(pairs: Sequence[Pair], goal: Goal) -> Tally:
         )
         disqualified = f"the baseline failed in {failures} pairs: a run of it ended {last}"
     runs = [run.measurement for pair in pairs for run in pair.candidate]
-    return Tally(
+    return PairValues(
         baseline=[baseline for baseline, _ in values if baseline is not None],
         candidate=[candidate for _, candidate in values if candidate is not None],
         failed=failures,
@@ -192,8 +197,7 @@ def _unverified(run: Measurement) -> bool:
     return run.verification is None or run.verification.keys_checked == 0
 
 
-# ----------
-# How the two runs of a pair share the machine: chosen in one place, for reasons that are told.
+# --- How the two runs of a pair share the machine: chosen in one place, for reasons that are told.
 
 # The share of a measure phase that a run may have stalled for slices to be believed.
 STALL_TOLERATED = 0.01

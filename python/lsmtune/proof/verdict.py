@@ -1,4 +1,4 @@
-"""The ratios of all metrics beside the one that decides, with intervals that hold together."""
+"""From the values of pairs to a verdict, the secondary metrics, and the pairs it would take."""
 
 from __future__ import annotations
 
@@ -16,20 +16,140 @@ from lsmtune.stats.noise import detectable_effect, noise_of, pairs_needed
 from lsmtune.stats.sequential import pairs_at_least, sequential_ratio
 from lsmtune.units import format_duration
 
+
+class Judged(Protocol):
+    """What a verdict has to know of an Objective or a Goal."""
+
+    @property
+    def metric(self) -> str:
+        """What the values are."""
+
+    @property
+    def direction(self) -> Direction:
+        """Which way they are better."""
+
+    def better(self, value: float, other: float) -> bool:
+        """Whether `value` is better than `other`."""
+
+
+@dataclass(frozen=True)
+class PairValues:
+    """What the pairs of a proof observed.
+
+    Element i of both sides is of the same pair; a pair with a failed run is in neither, and is
+    counted in `failed`. `note` says in one line why there are fewer pairs than were planned.
+    `disqualified` says why the candidate cannot be better, whatever the values say.
+    `data_lost`: the candidate lost data.
+    """
+
+    baseline: Sequence[float] = ()
+    candidate: Sequence[float] = ()
+    failed: int = 0
+    note: str = ""
+    disqualified: str = ""
+    data_lost: bool = False
+
+
+def judge(
+    values: PairValues,
+    goal: Judged,
+    confidence: float,
+    *,
+    smallest_effect: float | None = None,
+) -> Verdict:
+    """The verdict on the candidate, which may be asked for after every pair.
+
+    `better` or `worse` when the interval of candidate over baseline excludes 1; `equivalent`
+    when `smallest_effect` e > 0 is given and the interval lies from 1 / (1 + e) to 1 + e: then a
+    difference is too small to matter, proven or not. The interval is `sequential_ratio`'s, which
+    holds at all looks together, so that a proof may stop as soon as it says one of these. A
+    candidate of which a run failed is never `better` or `equivalent`; one that lost data is
+    `worse`.
+    """
+    interval, trouble = _interval(values, confidence)
+    outcome = VerdictOutcome.NOT_PROVEN
+    if values.data_lost:
+        outcome = VerdictOutcome.WORSE
+    elif interval is not None:
+        outcome = _outcome(interval, goal, smallest_effect)
+    if values.disqualified and outcome is not VerdictOutcome.WORSE:
+        outcome = VerdictOutcome.NOT_PROVEN
+    reasons = [values.disqualified, values.note]
+    reasons += [] if any(reasons) else [trouble]
+    if outcome is VerdictOutcome.NOT_PROVEN and not any(reasons):
+        reasons = ["the interval includes 1"]
+    low, high = (None, None) if interval is None else bounds_of(interval)
+    return Verdict(
+        outcome=outcome,
+        metric=goal.metric,
+        direction=goal.direction.value,
+        confidence=confidence,
+        pairs=len(values.baseline),
+        pairs_failed=values.failed,
+        ratio=interval.ratio if interval else None,
+        ratio_low=low,
+        ratio_high=high,
+        baseline_values=tuple(values.baseline),
+        candidate_values=tuple(values.candidate),
+        why="; ".join(reason for reason in reasons if reason),
+    )
+
+
+def not_proven(goal: Judged, confidence: float, why: str) -> Verdict:
+    """The verdict when there was nothing to prove."""
+    return judge(PairValues(disqualified=why), goal, confidence)
+
+
+def bounds_of(interval: RatioInterval) -> tuple[float | None, float | None]:
+    """The ends of `interval`; None where it has no end on that side."""
+    low = interval.low if interval.low > 0.0 else None
+    return low, interval.high if math.isfinite(interval.high) else None
+
+
+def _interval(values: PairValues, confidence: float) -> tuple[RatioInterval | None, str]:
+    """The interval, and why there is none or why it proves nothing."""
+    pairs, needed = len(values.baseline), pairs_at_least(confidence)
+    few = ""
+    if pairs < needed:
+        few = f"only {pairs} complete pairs; an interval at {confidence:.4g} needs {needed}"
+    if pairs < MINIMUM_PAIRS:
+        return None, few
+    try:
+        return sequential_ratio(values.baseline, values.candidate, confidence), few
+    except ValueError as error:
+        # A metric that can be zero, such as the stall time, has no ratio.
+        return None, str(error)
+
+
+def _outcome(
+    interval: RatioInterval, goal: Judged, smallest_effect: float | None
+) -> VerdictOutcome:
+    if smallest_effect is not None:
+        limit = 1.0 + smallest_effect
+        if interval.low >= 1.0 / limit and interval.high <= limit:
+            return VerdictOutcome.EQUIVALENT
+    if not interval.excludes_one():
+        return VerdictOutcome.NOT_PROVEN
+    better = goal.better(interval.ratio, 1.0)
+    return VerdictOutcome.BETTER if better else VerdictOutcome.WORSE
+
+
+# --- secondary metrics: their ratios, with intervals that hold together
+
 Runs = Sequence[Measurement]  # of one side of one pair: one per workload
 
 
 @dataclass(frozen=True)
-class Others:
+class SecondaryRatios:
     """`ratios` of metrics, each at the confidence `each`; None where there are none."""
 
     ratios: tuple[MetricRatio, ...] = ()
     each: float | None = None
 
 
-def other_ratios(
+def secondary_ratios(
     goal: Goal, baselines: Sequence[Runs], candidates: Sequence[Runs], confidence: float
-) -> Others:
+) -> SecondaryRatios:
     """Every metric that was observed but the one that decides; objectives of several come first.
 
     Element i of both sides is of the same pair. All intervals together hold at `confidence`: with m
@@ -44,7 +164,7 @@ def other_ratios(
     sides = {o: (_values(goal, o, baselines), _values(goal, o, candidates)) for o in objectives}
     observed = [o for o, both in sides.items() if any(v is not None for s in both for v in s)]
     if not observed:
-        return Others()
+        return SecondaryRatios()
     own = goal.objectives if goal.several else ()
     judged = {
         o for o in observed if o in own or o.metric not in BY_NAME or BY_NAME[o.metric].judged
@@ -58,7 +178,7 @@ def other_ratios(
         for o, r in zip(observed, ratios, strict=True)
     ]
     kept = [r for o, r in zip(observed, ratios, strict=True) if o in own or r.ratio is not None]
-    return Others(tuple(kept), each)
+    return SecondaryRatios(tuple(kept), each)
 
 
 def _objectives(goal: Goal, runs: Runs) -> list[Objective]:
@@ -97,22 +217,23 @@ def _ratio(
     return replace(found, ratio=interval.ratio, ratio_low=low, ratio_high=high)
 
 
-# ----------
-# What it would take to prove what was not proven: pairs and time, from what the pairs showed.
+# --- What it would take to prove what was not proven: pairs and time, from what the pairs showed.
 
 # The largest number of pairs that can be asked for; above it the advice is another one.
 PAIRS_MAX = 1000
 
 
 @dataclass(frozen=True)
-class Effort:
+class SampleSize:
     """About `pairs` pairs in all, None where that cannot be told, and the same in words."""
 
     pairs: int | None = None
     text: str = ""
 
 
-def effort(verdict: Verdict, smallest_effect: float | None, pair_s: float | None) -> Effort:
+def sample_size_wanted(
+    verdict: Verdict, smallest_effect: float | None, pair_s: float | None
+) -> SampleSize:
     """What a proof that ended in `verdict`, not proven, would have taken.
 
     The difference to prove is the one that was seen, or `smallest_effect` e where that is larger:
@@ -122,23 +243,23 @@ def effort(verdict: Verdict, smallest_effect: float | None, pair_s: float | None
     """
     least = pairs_at_least(verdict.confidence)
     if verdict.pairs < MINIMUM_PAIRS:
-        return Effort(least, _least(verdict, least, pair_s))
+        return SampleSize(least, _least(verdict, least, pair_s))
     if verdict.ratio is None:
-        return Effort()
+        return SampleSize()
     both = zip(verdict.candidate_values, verdict.baseline_values, strict=True)
     log_sd = noise_of([candidate / baseline for candidate, baseline in both]).log_sd
     seen = math.exp(abs(math.log(verdict.ratio))) - 1.0
     wanted = max(seen, smallest_effect or 0.0)
     if log_sd == 0.0 or wanted == 0.0:
-        return Effort()
+        return SampleSize()
     pairs = max(pairs_needed(wanted, log_sd, verdict.confidence), least, verdict.pairs + 1)
     if pairs == least:
-        return Effort(pairs, _least(verdict, least, pair_s))
+        return SampleSize(pairs, _least(verdict, least, pair_s))
     shown = ""
     if verdict.pairs >= least:
         detectable = detectable_effect(verdict.pairs, log_sd, verdict.confidence)
         shown = f"{verdict.pairs} pairs show a difference of {_percent(detectable)}; "
-    return Effort(pairs, shown + _wanted(wanted, pairs, verdict, pair_s, smallest_effect))
+    return SampleSize(pairs, shown + _wanted(wanted, pairs, verdict, pair_s, smallest_effect))
 
 
 def _least(verdict: Verdict, least: int, pair_s: float | None) -> str:
@@ -169,124 +290,3 @@ def _percent(share: float) -> str:
 
 def _time(pairs: int, pair_s: float | None) -> str:
     return "" if pair_s is None else f" (about {format_duration(round(pairs * pair_s))})"
-
-
-# ----------
-# From the values of pairs to a Verdict: pure functions.
-
-
-class Judged(Protocol):
-    """What a verdict has to know of an Objective or a Goal."""
-
-    @property
-    def metric(self) -> str:
-        """What the values are."""
-
-    @property
-    def direction(self) -> Direction:
-        """Which way they are better."""
-
-    def better(self, value: float, other: float) -> bool:
-        """Whether `value` is better than `other`."""
-
-
-@dataclass(frozen=True)
-class Tally:
-    """What the pairs of a proof observed.
-
-    Element i of both sides is of the same pair; a pair with a failed run is in neither, and is
-    counted in `failed`. `note` says in one line why there are fewer pairs than were planned.
-    `disqualified` says why the candidate cannot be better, whatever the values say.
-    `data_lost`: the candidate lost data.
-    """
-
-    baseline: Sequence[float] = ()
-    candidate: Sequence[float] = ()
-    failed: int = 0
-    note: str = ""
-    disqualified: str = ""
-    data_lost: bool = False
-
-
-def judge(
-    tally: Tally,
-    goal: Judged,
-    confidence: float,
-    *,
-    smallest_effect: float | None = None,
-) -> Verdict:
-    """The verdict on the candidate, which may be asked for after every pair.
-
-    `better` or `worse` when the interval of candidate over baseline excludes 1; `equivalent`
-    when `smallest_effect` e > 0 is given and the interval lies from 1 / (1 + e) to 1 + e: then a
-    difference is too small to matter, proven or not. The interval is `sequential_ratio`'s, which
-    holds at all looks together, so that a proof may stop as soon as it says one of these. A
-    candidate of which a run failed is never `better` or `equivalent`; one that lost data is
-    `worse`.
-    """
-    interval, trouble = _interval(tally, confidence)
-    outcome = VerdictOutcome.NOT_PROVEN
-    if tally.data_lost:
-        outcome = VerdictOutcome.WORSE
-    elif interval is not None:
-        outcome = _outcome(interval, goal, smallest_effect)
-    if tally.disqualified and outcome is not VerdictOutcome.WORSE:
-        outcome = VerdictOutcome.NOT_PROVEN
-    reasons = [tally.disqualified, tally.note]
-    reasons += [] if any(reasons) else [trouble]
-    if outcome is VerdictOutcome.NOT_PROVEN and not any(reasons):
-        reasons = ["the interval includes 1"]
-    low, high = (None, None) if interval is None else bounds_of(interval)
-    return Verdict(
-        outcome=outcome,
-        metric=goal.metric,
-        direction=goal.direction.value,
-        confidence=confidence,
-        pairs=len(tally.baseline),
-        pairs_failed=tally.failed,
-        ratio=interval.ratio if interval else None,
-        ratio_low=low,
-        ratio_high=high,
-        baseline_values=tuple(tally.baseline),
-        candidate_values=tuple(tally.candidate),
-        why="; ".join(reason for reason in reasons if reason),
-    )
-
-
-def not_proven(goal: Judged, confidence: float, why: str) -> Verdict:
-    """The verdict when there was nothing to prove."""
-    return judge(Tally(disqualified=why), goal, confidence)
-
-
-def bounds_of(interval: RatioInterval) -> tuple[float | None, float | None]:
-    """The ends of `interval`; None where it has no end on that side."""
-    low = interval.low if interval.low > 0.0 else None
-    return low, interval.high if math.isfinite(interval.high) else None
-
-
-def _interval(tally: Tally, confidence: float) -> tuple[RatioInterval | None, str]:
-    """The interval, and why there is none or why it proves nothing."""
-    pairs, needed = len(tally.baseline), pairs_at_least(confidence)
-    few = ""
-    if pairs < needed:
-        few = f"only {pairs} complete pairs; an interval at {confidence:.4g} needs {needed}"
-    if pairs < MINIMUM_PAIRS:
-        return None, few
-    try:
-        return sequential_ratio(tally.baseline, tally.candidate, confidence), few
-    except ValueError as error:
-        # A metric that can be zero, such as the stall time, has no ratio.
-        return None, str(error)
-
-
-def _outcome(
-    interval: RatioInterval, goal: Judged, smallest_effect: float | None
-) -> VerdictOutcome:
-    if smallest_effect is not None:
-        limit = 1.0 + smallest_effect
-        if interval.low >= 1.0 / limit and interval.high <= limit:
-            return VerdictOutcome.EQUIVALENT
-    if not interval.excludes_one():
-        return VerdictOutcome.NOT_PROVEN
-    better = goal.better(interval.ratio, 1.0)
-    return VerdictOutcome.BETTER if better else VerdictOutcome.WORSE

@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import special
+import scipy
 
 from lsmtune.model.setting import real_setting, whole_setting
 from lsmtune.search.model_based import History, ModelSampler, ranked
@@ -169,7 +169,7 @@ def upper_bound(forest: Forest, features: FloatArray, alpha: float) -> FloatArra
     """The upper end of the confidence interval of the (negated) target's mean; shape (n,)."""
     mean, variance, freedom = forest.predict(features)
     values, where = np.unique(freedom, return_inverse=True)
-    radius = special.stdtrit(np.maximum(values, 1), 1 - alpha / 2)[where]
+    radius = scipy.special.stdtrit(np.maximum(values, 1), 1 - alpha / 2)[where]
     bound: FloatArray = -mean + radius * np.sqrt(variance)
     return bound
 

@@ -29,7 +29,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-from scipy import optimize, special
+import scipy
 from threadpoolctl import threadpool_limits
 
 from lsmtune.model.setting import real_setting, whole_setting
@@ -202,7 +202,7 @@ def _posterior_mode(
             off = theta - modes
             return value + float(np.sum(off**2 / variances)) / 2, gradient + off / variances
 
-        result = optimize.minimize(
+        result = scipy.optimize.minimize(
             posterior,
             start,
             jac=True,
@@ -225,10 +225,10 @@ def log_expected_improvement(mean: FloatArray, deviation: FloatArray, best: floa
     log_density = -(z**2) / 2 - math.log(2 * math.pi) / 2
     near = np.maximum(z, -1.0)
     density = np.exp(-(near**2) / 2) / math.sqrt(2 * math.pi)
-    upper = np.log(density + near * special.ndtr(near))
+    upper = np.log(density + near * scipy.special.ndtr(near))
     far = np.minimum(z, -1.0)
     # erfcx(-z/sqrt(2)) * sqrt(pi/2) is Phi(z) / phi(z).
-    ratio = np.abs(far) * special.erfcx(-far / math.sqrt(2)) * math.sqrt(math.pi / 2)
+    ratio = np.abs(far) * scipy.special.erfcx(-far / math.sqrt(2)) * math.sqrt(math.pi / 2)
     # Beyond -1e6 the ratio is 1 - 1/z^2 to within double precision, and 1 - ratio loses all digits.
     tail = np.where(far > -1e4, np.log1p(-np.minimum(ratio, 1 - 1e-16)), -2 * np.log(np.abs(far)))
     lower = log_density + tail

@@ -26,6 +26,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 
+import scipy
+
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.space.range import Number, Range
 
@@ -60,9 +62,9 @@ class Prior:
         if number >= high:
             return 1.0
         if self.distribution == "beta":
-            from scipy.special import betainc  # takes longer to import than `lsmtune options` may
-
-            return float(betainc(self.first, self.second, (number - low) / (high - low)))
+            return float(
+                scipy.special.betainc(self.first, self.second, (number - low) / (high - low))
+            )
         return _truncated_normal(*(self._deviations(x) for x in (number, low, high)))
 
     def _deviations(self, number: float) -> float:
@@ -77,8 +79,7 @@ def _truncated_normal(number: float, low: float, high: float) -> float:
     if low > 0:
         # Mirrored, because what lies above a number far out has no room next to 1 in a double.
         return 1.0 - _truncated_normal(-number, -high, -low)
-    from scipy.special import ndtr
-
+    ndtr = scipy.special.ndtr
     below, total = ndtr(number) - ndtr(low), ndtr(high) - ndtr(low)
     return float(below / total) if total > 0 else math.nan
 

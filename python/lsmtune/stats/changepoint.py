@@ -23,9 +23,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
-from scipy import stats as distributions
 
 # A level is seen at least three times. Two runs in a row that a neighbour disturbed are no level.
 _SEGMENT_LEAST = 3
@@ -78,7 +77,7 @@ def _cuts(values: NDArray[np.float64]) -> list[int]:
     count = len(values)
     if count < VALUES_LEAST or np.ptp(values) == 0.0:
         return [0, count] if count else []
-    scores = special.ndtri(distributions.rankdata(values) / (count + 1.0))
+    scores = scipy.special.ndtri(scipy.stats.rankdata(values) / (count + 1.0))
     most = min(count // _VALUES_PER_CHANGE, _CHANGES_MOST)
     residuals, starts = _best_segments(scores - scores.mean(), most)
     left = np.maximum(residuals / residuals[0], _RESIDUAL_LEAST)

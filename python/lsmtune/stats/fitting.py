@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize
 
 Array = NDArray[np.float64]
 
@@ -168,7 +168,7 @@ def fit_pareto(
 
 def _minimised(loss: object, start: tuple[float, float]) -> tuple[Array, float]:
     options = {"xatol": 1e-6, "fatol": 1e-6, "maxiter": 2000}
-    result = optimize.minimize(loss, start, method="Nelder-Mead", options=options)
+    result = scipy.optimize.minimize(loss, start, method="Nelder-Mead", options=options)
     return np.asarray(result.x), float(result.fun)
 
 
@@ -252,7 +252,7 @@ def fit_sine(times_s: ArrayLike, rates: ArrayLike) -> Sine:
     periods = np.arange(0.25, len(times) / 4 + 0.25, 0.125)
     losses = [_linear_sine(times, values, 2 * np.pi * n / length)[1] for n in periods]
     near = float(periods[int(np.argmin(losses))])
-    result = optimize.minimize_scalar(
+    result = scipy.optimize.minimize_scalar(
         lambda n: _linear_sine(times, values, 2 * np.pi * n / length)[1],
         bounds=(max(near - 0.125, 0.125), near + 0.125),
         method="bounded",

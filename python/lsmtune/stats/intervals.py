@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ def mean_interval(values: Sequence[float], confidence: float = 0.95) -> MeanInte
     low = high = None
     if runs > 1:
         error = statistics.stdev(values) / math.sqrt(runs)
-        margin = float(special.stdtrit(runs - 1, 0.5 + confidence / 2.0)) * error
+        margin = float(scipy.special.stdtrit(runs - 1, 0.5 + confidence / 2.0)) * error
         low, high = mean - margin, mean + margin
     return MeanInterval(runs, mean, statistics.median(values), low, high, confidence)
 
@@ -113,7 +113,7 @@ def paired_ratio(
     pairs = len(log_ratios)
     mean = float(np.mean(log_ratios))
     standard_error = float(np.std(log_ratios, ddof=1)) / math.sqrt(pairs)
-    margin = float(special.stdtrit(pairs - 1, 0.5 + confidence / 2.0)) * standard_error
+    margin = float(scipy.special.stdtrit(pairs - 1, 0.5 + confidence / 2.0)) * standard_error
     low, ratio, high = (float(x) for x in np.exp([mean - margin, mean, mean + margin]))
     return RatioInterval(ratio=ratio, low=low, high=high, confidence=confidence, pairs=pairs)
 

@@ -23,8 +23,8 @@ from dataclasses import dataclass
 from enum import Enum
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize, special
 
 from lsmtune.stats.fitting import shares
 
@@ -64,7 +64,7 @@ def _characteristic_accesses(keys: Array, each: Array, room: float, accesses: fl
 
     if filled(accesses) <= 0:
         return accesses
-    return float(optimize.brentq(filled, 0.0, accesses, xtol=1e-3))
+    return float(scipy.optimize.brentq(filled, 0.0, accesses, xtol=1e-3))
 
 
 # --- groups of keys
@@ -216,7 +216,7 @@ def _grained(
     # Onto a key fall so many of the lone ones: Poisson's, of the mean number per key.
     counts = np.arange(_GRAINS)
     mean = max(lone * part / keys, _TINY)
-    chance = np.exp(counts * math.log(mean) - mean - special.gammaln(counts + 1))
+    chance = np.exp(counts * math.log(mean) - mean - scipy.special.gammaln(counts + 1))
     hot_each = (several[:, None] * part + counts) / grains
     cold = max(keys - float(ranks.sum()), 0.0) * chance[1:]
     return (
@@ -314,8 +314,10 @@ class SortedCurve:
         # Of a count that is Poisson's with mean m: P(count >= c) and E[count; count >= c].
         means = self._expected[None, :]
         at_least = counts[:, None]
-        self._keys = special.gammainc(at_least, means)
-        more = np.where(at_least > 1, special.gammainc(np.maximum(at_least - 1, 1), means), 1.0)
+        self._keys = scipy.special.gammainc(at_least, means)
+        more = np.where(
+            at_least > 1, scipy.special.gammainc(np.maximum(at_least - 1, 1), means), 1.0
+        )
         self._accesses = means * more
 
     def cumulative(self, keys: Array, each: Array, ranks: ArrayLike) -> Array:
@@ -388,7 +390,9 @@ def _fitted(
         return -float(observed @ np.log(np.maximum(expected, _TINY)))
 
     options = {"xatol": 1e-4, "fatol": 1e-2, "maxiter": 300}
-    solved = [optimize.minimize(loss, s, method="Nelder-Mead", options=options) for s in starts]
+    solved = [
+        scipy.optimize.minimize(loss, s, method="Nelder-Mead", options=options) for s in starts
+    ]
     best = min(solved, key=lambda result: float(result.fun))
     return np.asarray(best.x), float(best.fun)
 

@@ -21,9 +21,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
-from scipy import stats as distributions
 
 from lsmtune.stats.sequential import evidence_of_more, pairs_at_least
 
@@ -74,7 +73,7 @@ def noise_of(values: Sequence[float]) -> Noise:
     if log_sd == 0.0:
         log_sd, freedom = float(np.std(logs, ddof=1)), float(runs - 1)
     tails = 0.5 + np.array([0.5, -0.5]) * _INTERVAL_CONFIDENCE
-    low, high = log_sd / np.sqrt(distributions.chi2.ppf(tails, freedom) / freedom)
+    low, high = log_sd / np.sqrt(scipy.stats.chi2.ppf(tails, freedom) / freedom)
     return Noise(runs, log_sd, float(low), float(high), _autocorrelation(logs))
 
 
@@ -244,7 +243,7 @@ def stationarity(throughputs: Sequence[float], *, smallest_per_cent: float = 5.0
     along = float(line @ values)
     per_cent = 100.0 * along * float(line[-1] - line[0]) / mean
     apart = float(np.sqrt(np.mean((others.T @ values) ** 2)))
-    mark = float(special.stdtrit(others.shape[1], 1.0 - _LEVEL / 2.0))
+    mark = float(scipy.special.stdtrit(others.shape[1], 1.0 - _LEVEL / 2.0))
     if abs(along) <= mark * apart:
         return Stationarity(True, per_cent, f"no trend stands out in {count} intervals")
     way = "rose" if per_cent > 0.0 else "fell"

@@ -18,8 +18,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats as distributions
 
 
 def front(points: Sequence[Sequence[float]], maximize: Sequence[bool]) -> list[int]:
@@ -120,7 +120,7 @@ def _p_value(
         return 1.0
     if error <= 1e-24:
         return 0.0
-    return float(distributions.f.sf(between / error, freedom, error_freedom))
+    return float(scipy.stats.f.sf(between / error, freedom, error_freedom))
 
 
 # --- distinct things

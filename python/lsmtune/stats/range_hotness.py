@@ -16,8 +16,8 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import ArrayLike, NDArray
-from scipy import optimize
 
 Array = NDArray[np.float64]
 
@@ -120,7 +120,9 @@ def _fit_smooth(counts: Array) -> tuple[Array, float]:
         for slow in (0.5, 3.0)
     ]
     options = {"xatol": 1e-8, "fatol": 1e-8, "maxiter": 4000, "maxfev": 4000}
-    solved = [optimize.minimize(loss, s, method="Nelder-Mead", options=options) for s in starts]
+    solved = [
+        scipy.optimize.minimize(loss, s, method="Nelder-Mead", options=options) for s in starts
+    ]
     best = min(solved, key=lambda result: float(result.fun))
     rates = -np.exp(best.x[:2])
     return np.array([rates[0], rates[1], float(best.x[2]), 0.0]), -float(best.fun)
@@ -184,7 +186,7 @@ def fit_by_key(keys: Array, each: Array, writes: float, accesses: float, share: 
         return 0.0
     if above(1.0) >= 0.0:
         return 1.0
-    return float(optimize.brentq(above, 0.0, 1.0, xtol=1e-6))
+    return float(scipy.optimize.brentq(above, 0.0, 1.0, xtol=1e-6))
 
 
 def _met(expected: Array) -> Array:

@@ -21,8 +21,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import special
 
 from lsmtune.stats.intervals import holm_adjusted
 
@@ -140,7 +140,7 @@ def _p_values(logs: Matrix) -> Matrix:
     # Pairs that differ by the same ratio in every round are sure; those that do not differ are not.
     certain = np.where(means > 0.0, 0.0, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
-        tested = special.stdtr(rounds - 1, -means / errors)
+        tested = scipy.special.stdtr(rounds - 1, -means / errors)
     p_values: Matrix = np.where(errors > 0.0, tested, certain)
     return p_values
 
@@ -202,7 +202,7 @@ def grubbs(values: Sequence[float]) -> Grubbs:
     if left <= 0.0:  # all other values are the same
         return Grubbs(index, deviations, 0.0)
     t = math.sqrt(n * (n - 2) * deviations**2 / left)
-    return Grubbs(index, deviations, min(1.0, 2 * n * float(special.stdtr(n - 2, -t))))
+    return Grubbs(index, deviations, min(1.0, 2 * n * float(scipy.special.stdtr(n - 2, -t))))
 
 
 def outliers(samples: Sequence[Sequence[float]], alpha: float = 0.05) -> list[Outlier]:

@@ -12,8 +12,8 @@ import math
 from collections.abc import Sequence
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import optimize
 
 from lsmtune.stats.intervals import RatioInterval, log_ratios_of
 
@@ -142,7 +142,7 @@ def _lower_bound(logs: NDArray[np.float64], mark: float) -> float:
     while excess(below) < 0.0:
         step *= 4.0
         above, below = below, below - step
-    return float(optimize.brentq(excess, below, above, xtol=_PRECISION))
+    return float(scipy.optimize.brentq(excess, below, above, xtol=_PRECISION))
 
 
 def _log_one_sided(values: NDArray[np.float64]) -> float:

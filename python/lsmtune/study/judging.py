@@ -22,7 +22,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, median
 
-from scipy import special
+import scipy
 
 from lsmtune.model.config import Config
 from lsmtune.model.goal import Direction, Goal
@@ -151,7 +151,7 @@ class Race:
         own, other = self.beliefs[number], self.beliefs[rival]
         deviation = math.sqrt(own.variance + other.variance)
         low, high = UNDECIDED
-        return low <= float(special.ndtr((own.mean - other.mean) / deviation)) <= high
+        return low <= float(scipy.special.ndtr((own.mean - other.mean) / deviation)) <= high
 
     def _gain(self, number: int, rival: int) -> float:
         """The knowledge gradient of one more run of `number`, with `rival` the best of the rest."""
@@ -173,11 +173,10 @@ def _expected_improvement(lead: float, deviation: float) -> float:
     """The mean of max(0, x) for a normal x of mean `lead` and standard deviation `deviation`."""
     z = lead / deviation
     density = math.exp(-z * z / 2.0) / math.sqrt(2.0 * math.pi)
-    return deviation * (z * float(special.ndtr(z)) + density)
+    return deviation * (z * float(scipy.special.ndtr(z)) + density)
 
 
-# ----------
-# What the trials of a study are worth, by all of its rows: the one way in which that is computed.
+# --- What the trials of a study are worth, by all of its rows.
 #
 # A trial's value is the geometric mean of its rounds, each seen relative to the anchors of its own
 # time (`study.drift`). Rounds that ran while the machine changed count only where there are no
@@ -369,7 +368,7 @@ def _logs(rounds: Sequence[Round], drift: Drift, goal: Goal) -> list[float]:
     return found
 
 
-class Seen:
+class Observations:
     """The rounds of all trials and anchors, and the Judgement that follows from them."""
 
     def __init__(self, goal: Goal) -> None:

@@ -6,26 +6,23 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from lsmtune.driver.runner import Runner
 from lsmtune.errors import InputError
 from lsmtune.experiment.folder import StudyFolder
-from lsmtune.experiment.measurer import Clock, Measurer, loaded_databases
-from lsmtune.experiment.place import Place, Stream, derive_seed
+from lsmtune.experiment.measurer import Measurer, loaded_databases
+from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import OF_BASELINE, Role, StoredMeasurement
-from lsmtune.model.config import EngineIdentity, OptionValue
+from lsmtune.machine.files import Clock
+from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.measurement import Outcome
-from lsmtune.model.verdict import Verdict, VerdictOutcome
-from lsmtune.proof.crash_test import CrashTest, Survived, survived
-from lsmtune.proof.paired import ProofPlan, prove
-from lsmtune.proof.pairs import stored_sides
+from lsmtune.model.verdict import Verdict
+from lsmtune.proof.crash_test import CrashTest, Survived
 from lsmtune.proof.verdict import not_proven
 from lsmtune.search.pruners import make_pruner
 from lsmtune.search.sampler import SpaceExhaustedError
 from lsmtune.search.searcher import Searcher
-from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.study.build import place_of
 from lsmtune.study.feasible import (
     Feasibility,
@@ -34,10 +31,10 @@ from lsmtune.study.feasible import (
     without_baseline,
     without_mean,
 )
-from lsmtune.study.judging import Judgement, Seen
+from lsmtune.study.finalist import nothing_to_prove, prove_finalist
+from lsmtune.study.judging import Judgement, Observations
 from lsmtune.study.observer import (
-    BestTrial,
-    ChangeTeller,
+    ChangeReporter,
     Progress,
     TuneObserver,
     TuneResult,
@@ -48,12 +45,10 @@ from lsmtune.study.start import (
     PAIRS_KEPT,
     Baseline,
     SearchBudget,
+    allowed_points,
     baseline_config,
     calibrate_study,
     candidate_config,
-    is_baseline,
-    outside,
-    starting_points,
     stored_baseline,
 )
 from lsmtune.study.stored import (
@@ -63,10 +58,8 @@ from lsmtune.study.stored import (
     trial_rounds,
     trial_runs,
 )
-from lsmtune.study.trials import Again, TrialPlan, TrialRunner, Trials
+from lsmtune.study.trials import Rounds, TrialPlan, TrialRunner, Trials
 
-_NO_PICK = "no trial met what pick.where asks of it"
-_NO_PRODUCT = "no trial has values above 0 of every objective that the pick weighs"
 CONSTRAINTS = "constraints"  # a field of the study file, and the source of the Searcher's errors
 REFUSED = "refused"  # the stored fact: configurations refused before a run, by reason
 # The stored fact: the budget in time that ended the search. The proof may leave some of it.
@@ -122,41 +115,41 @@ class _Tuning:
         self._folder = folder
         self._observer = observer
         self._stop = stop
-        self._baseline = baseline_config(spec)
+        self._engine = engine
+        self._baseline = Arm(engine, baseline_config(spec))
         self._baseline_value: float | None = None
         self._baseline_values: tuple[float, ...] | None = None
-        self._resumed = 0
         self._defaults = engine_defaults(spec, engine.version)
         self._feasibility = Feasibility(spec, self._defaults)
         self._refused: Counter[str] = Counter()
         self._budget = SearchBudget(
             spec.budget.trials, spec.budget.time_s, min(spec.proof.pairs, PAIRS_KEPT)
         )
-        self._seen = Seen(spec.goal)
+        self._observations = Observations(spec.goal)
         self._baseline_wall_s: float | None = None
-        self._come_to: tuple[Judgement, Progress] | None = None
-        self._told_best: tuple[int, int] | None = None
+        self._known_progress: tuple[Judgement, Progress] | None = None
+        self._announced_best: tuple[int, int] | None = None
         self._trials = Trials(folder, spec.space, self._searcher())
         workloads = [weighted.workload for weighted in spec.workloads]
         self._measurer = Measurer(
             folder,
             runner,
-            engine,
             workloads,
             spec.limits,
             observer,
             stop,
             clock,
-            loaded_databases(folder, runner, spec.databases.size_bytes, observer)
+            loaded_databases(folder.path, runner, spec.databases.size_bytes, observer)
             if spec.databases.reuse
             else None,
         )
+        self._measurer.refuse_other_build(engine)
         self._runner = TrialRunner(spec, self._measurer, self._trials)
-        self._again = Again(spec, self._measurer)
-        self._changes = ChangeTeller(spec.goal, observer)
+        self._rounds = Rounds(spec, self._measurer)
+        self._changes = ChangeReporter(spec.goal, observer)
         self._anchors = 0
         self._anchors_s = 0.0
-        self._goes_on = False
+        self._search_begun = False
 
     def _searcher(self) -> Searcher:
         spec = self._spec
@@ -185,7 +178,7 @@ class _Tuning:
         self._resume()
         if not self._measure_baseline():
             return self._result(None, interrupted=True)
-        self._tell_best()
+        self._announce_best()
         try:
             reason = self._search()
         finally:
@@ -193,17 +186,17 @@ class _Tuning:
         if reason is None:
             return self._result(None, interrupted=True)
         self._observer.search_finished(reason)
-        found = self._survived(self._prove())
-        if found is None:
+        proved = self._prove()
+        if proved is None:
             return self._result(None, interrupted=True)
-        return self._result(found.verdict, interrupted=False, crash_test=found.crash)
+        return self._result(proved.verdict, interrupted=False, crash_test=proved.crash)
 
     @property
     def _progress(self) -> Progress:
-        judgement = self._seen.judgement
-        if self._come_to is None or self._come_to[0] is not judgement:
-            self._come_to = judgement, Progress(judgement, self._baseline_wall_s)
-        return self._come_to[1]
+        judgement = self._observations.judgement
+        if self._known_progress is None or self._known_progress[0] is not judgement:
+            self._known_progress = judgement, Progress(judgement, self._baseline_wall_s)
+        return self._known_progress[1]
 
     def _resume(self) -> None:
         """Bring folder, Searcher and memory to the same state, whatever a kill left."""
@@ -214,73 +207,60 @@ class _Tuning:
         self._remember_anchors(rows)
         for trial in runs.values():
             self._remember(trial)
-        judged = self._seen.judgement.trials
+        judged = self._observations.judgement.trials
         ends = {number: judged[number].end if number in judged else None for number in runs}
         reports = {number: trial.reports for number, trial in judged.items()}
-        outcomes = self._trials.restore(ends, reports, self._start())
+        first_points = allowed_points(spec, self._defaults, self._feasibility, self._observer)
+        outcomes = self._trials.restore(ends, reports, first_points)
         for number in outcomes.keys() - judged.keys():
             # A trial that was pruned between two sizes has no run that says so.
             self._remember(runs[number], pruned=True)
-        self._changes.known(self._seen.judgement)
-        self._resumed = self._progress.trials()
-        self._observer.study_started(spec, self._resumed)
+        self._changes.known(self._observations.judgement)
+        self._observer.study_started(spec, self._progress.trials())
         for note in spec.notes:
             self._observer.warning(note)
 
     def _remember(self, trial: TrialRuns, *, pruned: bool = False) -> None:
         """What is stored of a trial, and what a kill left of a repeat."""
-        found = trial_rounds(trial, self._spec, self._feasibility, pruned=pruned)
-        if found is None:
+        rounds = trial_rounds(trial, self._spec, self._feasibility, pruned=pruned)
+        if rounds is None:
             return
-        self._seen.add_trial(found)
+        self._observations.add_trial(rounds)
         last = trial.repeats.get(max(trial.repeats, default=0), [])
         if last and round_of(last, self._spec, self._feasibility) is None:
-            self._again.leave(last)
+            self._rounds.keep_unfinished(last)
 
     def _remember_anchors(self, rows: Sequence[StoredMeasurement]) -> None:
         """The whole series of anchors, among `rows`, and what a kill left of the last one."""
-        self._seen.forget_anchors()
-        self._seen.add_anchors(anchor_rounds(rows, self._spec.goal))
+        self._observations.forget_anchors()
+        self._observations.add_anchors(anchor_rounds(rows, self._spec.goal))
         for row in rows:
             if row.role in OF_BASELINE:
-                self._seen.note_attempt(row.id)
+                self._observations.note_attempt(row.id)
         anchors = [row for row in rows if row.role is Role.ANCHOR]
         self._anchors = 1 + max((row.repeat for row in anchors), default=-1)
         self._anchors_s = sum(row.wall_s for row in anchors)
         last = [row for row in anchors if row.repeat == self._anchors - 1]
         well = all(row.measurement.outcome is Outcome.OK for row in last)
         if last and well and len(last) < len(self._spec.workloads):
-            self._again.leave(last)
+            self._rounds.keep_unfinished(last)
             self._anchors -= 1
-
-    def _start(self) -> list[dict[str, OptionValue]]:
-        """The points of the space to try first; what keeps one of `start` out is said."""
-        for line in outside(self._spec, self._defaults):
-            self._observer.warning(line)
-        allowed = []
-        for label, point in starting_points(self._spec, self._defaults):
-            refusal = self._feasibility.refusal(point)
-            if not refusal:
-                allowed.append(point)
-            else:
-                self._observer.warning(f"{label} {refusal} and is not tried")
-        return allowed
 
     def _measure_baseline(self) -> bool:
         """The values that trials are shown against; False when interrupted."""
         rows = self._folder.measurements.of(Role.BASELINE)
-        stored = stored_baseline(rows, self._spec.goal, self._measurer.workloads)
+        stored = stored_baseline(rows, self._spec.goal, len(self._measurer.workloads))
         fresh = not stored.runs
-        for workload in range(len(stored.runs), self._measurer.workloads):
+        for workload in range(len(stored.runs), len(self._measurer.workloads)):
             seed = derive_seed(self._spec.seed, Stream.BASELINE, len(rows))
-            place = Place(Role.BASELINE, index=len(rows), workload=workload)
+            slot = Slot(Role.BASELINE, index=len(rows), workload=workload)
             run = None
             if not self._stop.is_set():
-                run = self._measurer.measure(self._baseline, seed, place)
+                run = self._measurer.measure(self._baseline, seed, slot)
             if run is None:
                 return False
             rows.append(run)
-            stored = stored_baseline(rows, self._spec.goal, self._measurer.workloads)
+            stored = stored_baseline(rows, self._spec.goal, len(self._measurer.workloads))
             if len(stored.runs) <= workload:
                 raise without_baseline(self._spec, run.measurement)
         if not fresh:
@@ -301,7 +281,7 @@ class _Tuning:
             self._measurer,
             self._observer,
             round_s=self._baseline_wall_s or 0.0,
-            searched=bool(self._seen.trials),
+            searched=bool(self._observations.trials),
         )
         store = self._folder.measurements
         self._remember_anchors([row for role in OF_BASELINE for row in store.of(role)])
@@ -313,8 +293,8 @@ class _Tuning:
         self._baseline_value = self._spec.goal.value(runs)
         if self._baseline_values is None:
             raise without_mean(self._spec, runs)
-        self._baseline_wall_s, self._come_to = baseline.wall_s, None
-        options = self._baseline.options
+        self._baseline_wall_s, self._known_progress = baseline.wall_s, None
+        options = self._baseline.config.options
         broken = [t for t, v in self._feasibility.violations(options, runs).items() if v > 0]
         refusal = self._feasibility.refusal_of(options)
         for what in [*([refusal] if refusal else []), *(f"breaks {text}" for text in broken)]:
@@ -349,63 +329,66 @@ class _Tuning:
     def _next(self) -> _Step | str:
         """What to run now, or why nothing is left. It follows from what is stored alone."""
         noise = self._spec.noise
-        again = self._again.left_trial()
-        if again is None:
-            again = self._seen.judgement.next_repeat(noise.repeats_max)
-        if again is not None:
-            return partial(self._repeat, again)
-        if self._again.left_anchor() or self._anchor_due():
+        repeated = self._rounds.unfinished_trial()
+        if repeated is None:
+            repeated = self._observations.judgement.next_repeat(noise.repeats_max)
+        if repeated is not None:
+            return partial(self._repeat, repeated)
+        if self._rounds.unfinished_anchor() or self._anchor_due():
             return self._run_anchor
         return self._budget.trials_end(self._progress.trials()) or self._run_trial
 
     def _anchor_due(self) -> bool:
         next_s = self._baseline_wall_s or 0.0
         spent_s, walls_s = self._measurer.spent_s(), self._progress.trial_walls_s
-        due = self._seen.anchor_due(self._spec.noise.anchor_every, self._anchors_s, next_s)
+        due = self._observations.anchor_due(self._spec.noise.anchor_every, self._anchors_s, next_s)
         return due and self._budget.holds(next_s, spent_s, walls_s)
 
     def _run_anchor(self) -> bool:
         """Run the baseline once more, and see whether the machine is still the same."""
         self._begin()
-        runs = self._again.anchor(self._anchors, self._baseline, self._longest_run_s())
+        runs = self._rounds.anchor(self._anchors, self._baseline, self._longest_run_s())
         if runs is None:
             return False
         self._anchors += 1
         self._anchors_s += sum(run.wall_s for run in runs)
-        self._seen.note_attempt(runs[-1].id)
-        self._seen.add_anchors(anchor_rounds(runs, self._spec.goal))
+        self._observations.note_attempt(runs[-1].id)
+        self._observations.add_anchors(anchor_rounds(runs, self._spec.goal))
         ended = runs[-1].measurement.outcome
         if ended is not Outcome.OK:
             self._observer.warning(f"anchor {self._anchors - 1}, a baseline run, ended {ended}")
-        self._changes.tell(self._seen.judgement)
-        self._tell_best()
+        self._changes.tell(self._observations.judgement)
+        self._announce_best()
         return True
 
     def _repeat(self, number: int) -> bool:
         """Run a trial once more."""
         self._begin()
-        trial = self._seen.trials[number]
+        trial = self._observations.trials[number]
         repeat = len(trial.rounds)
-        runs = self._again.trial(number, repeat, trial.config, self._longest_run_s())
-        found = None if runs is None else round_of(runs, self._spec, self._feasibility)
-        if found is None:
+        runs = self._rounds.trial(number, repeat, self._arm(trial.config), self._longest_run_s())
+        repeated = None if runs is None else round_of(runs, self._spec, self._feasibility)
+        if repeated is None:
             return False
-        self._seen.add_round(number, found)
-        if found.outcome is not Outcome.OK:
+        self._observations.add_round(number, repeated)
+        if repeated.outcome is not Outcome.OK:
             self._observer.warning(
-                f"trial {number} ended {found.outcome} when it was run again, and counts as such"
+                f"trial {number} ended {repeated.outcome} when it was run again, and counts as such"
             )
-        judged = self._seen.judgement.trials[number]
+        judged = self._observations.judgement.trials[number]
         self._observer.trial_repeated(number, judged.end, judged.runs)
-        self._tell_best()
+        self._announce_best()
         return True
+
+    def _arm(self, config: Config) -> Arm:
+        return Arm(self._engine, config)
 
     def _begin(self) -> None:
         """Before the first run of this session's search."""
-        if not self._goes_on:
+        if not self._search_begun:
             # A verdict of an earlier session says nothing about what is searched from here on.
             self._folder.measurements.set_verdict(None)
-            self._goes_on = True
+            self._search_begun = True
 
     def _longest_run_s(self) -> float:
         walls_s = self._progress.trial_walls_s
@@ -420,13 +403,13 @@ class _Tuning:
 
     def _run_trial(self) -> bool:
         self._begin()
-        judgement = self._seen.judgement
+        judgement = self._observations.judgement
         self._trials.rejudge(judgement.for_searcher())
         asked = self._trials.ask()
         plan = TrialPlan(
             asked.number,
             self._progress.trials(),
-            candidate_config(self._spec, asked.number, asked.values),
+            self._arm(candidate_config(self._spec, asked.number, asked.values)),
             derive_seed(self._spec.seed, Stream.TRIAL, asked.number),
             self._longest_run_s(),
             judgement.drift.factor_now(),
@@ -436,18 +419,18 @@ class _Tuning:
             self._trials.put_back(asked.number, asked.values)
             return False
         # A trial that was pruned between two sizes has no run that says so.
-        found = trial_rounds(trial, self._spec, self._feasibility, pruned=True)
-        if found is None:
+        rounds = trial_rounds(trial, self._spec, self._feasibility, pruned=True)
+        if rounds is None:
             raise ValueError(f"trial {asked.number} ended without a run")
-        self._seen.add_trial(found)
-        judgement = self._seen.judgement
+        self._observations.add_trial(rounds)
+        judgement = self._observations.judgement
         end = judgement.trials[asked.number].end
         self._trials.tell(asked.number, end)
         mistyped = unknown_option(self._spec, trial.all[-1].measurement)
         if mistyped is not None:
             raise mistyped
         self._observer.trial_finished(asked.number, end, best=judgement.best == asked.number)
-        self._tell_best()
+        self._announce_best()
         return True
 
     def _note_refused(self) -> None:
@@ -457,95 +440,38 @@ class _Tuning:
             self._folder.measurements.set_fact(REFUSED, dict(stored + self._refused))
             self._refused.clear()
 
-    def _tell_best(self) -> None:
+    def _announce_best(self) -> None:
         """Where another trial is the best now, or the best one was run again."""
         best, base = self._progress.best, self._baseline_value
         now = None if best is None else (best.number, best.runs)
-        if best is None or now == self._told_best:
+        if best is None or now == self._announced_best:
             return
-        self._told_best = now
+        self._announced_best = now
         # Of values that are not above zero a ratio says nothing.
         ratio = best.value / base if base is not None and min(base, best.value) > 0 else None
         self._observer.best_changed(best.number, best.value, ratio)
 
-    def _prove(self) -> Verdict | None:
-        """The verdict on the best trial; None when interrupted."""
-        spec, best = self._spec, self._progress.best
-        why_not = self._nothing_to_prove()
+    def _prove(self) -> Survived | None:
+        """The verdict on the best trial, and its crash test; None when interrupted."""
+        best = self._progress.best
+        why_not = nothing_to_prove(self._spec, self._progress, self._defaults)
         if best is None or why_not:
-            return not_proven(spec.goal, spec.proof.confidence, why_not)
-        deadline_s = None
-        if spec.budget.time_s is not None:
-            deadline_s = spec.budget.time_s - self._measurer.spent_s()
-        verdict = prove(
+            return Survived(not_proven(self._spec.goal, self._spec.proof.confidence, why_not))
+        return prove_finalist(
+            self._spec,
             self._baseline,
-            best.config,
-            spec.goal,
+            self._arm(best.config),
             self._measurer,
             self._observer,
-            study_seed=spec.seed,
-            plan=ProofPlan(
-                pairs=spec.proof.pairs,
-                confidence=spec.proof.confidence,
-                deadline_s=deadline_s,
-                smallest_effect=spec.proof.smallest_effect,
-                method=spec.proof.method,
-                # A search without a proof would be lost: these are run whatever the time.
-                pairs_least=pairs_at_least(spec.proof.confidence),
-            ),
+            self._feasibility,
         )
-        return None if verdict is None else self._judged_by_constraints(verdict, best)
-
-    def _survived(self, verdict: Verdict | None) -> Survived | None:
-        """The verdict, once a finalist's process was killed in a load; None when interrupted."""
-        best = self._progress.best
-        if verdict is None or best is None:
-            return None if verdict is None else Survived(verdict)
-        return survived(
-            verdict, best.config, self._measurer, self._observer, study_seed=self._spec.seed
-        )
-
-    def _judged_by_constraints(self, verdict: Verdict, best: BestTrial) -> Verdict:
-        """`verdict`, unless the candidate broke a constraint in most of its fresh runs.
-
-        The search saw one run, which may have kept a limit by luck.
-        """
-        sides = stored_sides(self._folder.measurements, Role.PROOF_CANDIDATE, best.config)
-        pairs = [[run.measurement for run in side] for side in sides.values()]
-        whole = [runs for runs in pairs if self._spec.goal.values(runs) is not None]
-        broken = Counter(
-            text
-            for runs in whole
-            for text, by in self._feasibility.violations(best.config.options, runs).items()
-            if by > 0
-        )
-        often = [
-            f"{t} in {n} of {len(whole)} pairs" for t, n in broken.items() if 2 * n > len(whole)
-        ]
-        if not often or verdict.outcome is VerdictOutcome.WORSE:
-            return verdict
-        why = "; ".join([f"the candidate breaks {', '.join(often)}", *filter(None, [verdict.why])])
-        return replace(verdict, outcome=VerdictOutcome.NOT_PROVEN, why=why)
-
-    def _nothing_to_prove(self) -> str:
-        best = self._progress.best
-        if best is None:
-            if self._progress.counts[Outcome.OK.value]:
-                broken = ", ".join(text for text, _ in self._progress.broken.most_common(3))
-                if broken:
-                    return f"every trial broke a constraint ({broken})"
-                return _NO_PICK if self._spec.pick_where else _NO_PRODUCT
-            return "no trial gave a value"
-        # A better single run of the baseline is no reason: only pairs decide.
-        same = is_baseline(self._spec, best.config, self._defaults)
-        return "the baseline itself was the best of the search" if same else ""
 
     def _result(
         self, verdict: Verdict | None, *, interrupted: bool, crash_test: CrashTest | None = None
     ) -> TuneResult:
         best = self._progress.best
         return TuneResult(
-            baseline=self._baseline,
+            baseline=self._baseline.config,
             baseline_value=self._baseline_value,
             baseline_values=self._labelled(self._baseline_values),
             best=best.config if best else None,

@@ -1,21 +1,18 @@
-"""What the loop tells while it works. It prints nothing itself."""
+"""What a study says while it runs, how far its search is, and the result that it comes to."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from lsmtune.driver.messages import Message
-from lsmtune.experiment.place import Place, ProofObserver
+from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Config
 from lsmtune.model.goal import Goal
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import Verdict
-from lsmtune.model.workload import Workload
 from lsmtune.proof.calibration import Calibration
 from lsmtune.proof.crash_test import CrashTest
 from lsmtune.study.drift import Change
@@ -24,8 +21,11 @@ from lsmtune.study.spec import Spec
 from lsmtune.study.trials import TrialEnd
 
 
-class TuneObserver(ProofObserver, Protocol):
-    """Callbacks of `tune`, all in the thread that called it. What one raises ends the study."""
+class TuneObserver(Observer):
+    """Callbacks of `tune`, all in the thread that called it. Does nothing; override what is wanted.
+
+    What one raises ends the study.
+    """
 
     def study_started(self, spec: Spec, resumed: int) -> None:
         """The folder is ready; it holds `resumed` trials of earlier sessions."""
@@ -33,17 +33,17 @@ class TuneObserver(ProofObserver, Protocol):
     def baseline_known(self, runs: Sequence[StoredMeasurement]) -> None:
         """The baseline was measured in an earlier session: one run per workload."""
 
-    def calibrated(self, found: Calibration, line: str) -> None:
+    def calibrated(self, calibration: Calibration, line: str) -> None:
         """What the baseline against itself says of the machine; `line` says it in words."""
 
     def trial_finished(self, number: int, end: TrialEnd, *, best: bool) -> None:
         """A trial ended, all its runs together; `best`: it is the best so far."""
 
     def trial_repeated(self, number: int, end: TrialEnd, runs: int) -> None:
-        """A trial was run again; the values of its `end` are means of the `runs` that count."""
+        """A trial was run once more; the values of its `end` are means of the `runs` that count."""
 
     def best_changed(self, trial: int, value: float, ratio_to_baseline: float | None) -> None:
-        """A trial is the best so far, or the best one was run again and has another value.
+        """A trial is the best so far, or the best one was run once more and has another value.
 
         After a resume, the best of the sessions before.
         """
@@ -55,54 +55,7 @@ class TuneObserver(ProofObserver, Protocol):
         """The last callback, also after an interruption."""
 
 
-class NullObserver:
-    """A TuneObserver that listens to nothing; a base for those that want a few callbacks."""
-
-    def study_started(self, spec: Spec, resumed: int) -> None:
-        """Ignored."""
-
-    def run_started(self, place: Place, config: Config, workload: Workload) -> None:
-        """Ignored."""
-
-    def run_message(self, message: Message) -> None:
-        """Ignored."""
-
-    def run_finished(self, stored: StoredMeasurement) -> None:
-        """Ignored."""
-
-    def baseline_known(self, runs: Sequence[StoredMeasurement]) -> None:
-        """Ignored."""
-
-    def calibrated(self, found: Calibration, line: str) -> None:
-        """Ignored."""
-
-    def trial_finished(self, number: int, end: TrialEnd, *, best: bool) -> None:
-        """Ignored."""
-
-    def trial_repeated(self, number: int, end: TrialEnd, runs: int) -> None:
-        """Ignored."""
-
-    def best_changed(self, trial: int, value: float, ratio_to_baseline: float | None) -> None:
-        """Ignored."""
-
-    def search_finished(self, reason: str) -> None:
-        """Ignored."""
-
-    def proof_started(self, pairs: int) -> None:
-        """Ignored."""
-
-    def pair_judged(self, verdict: Verdict) -> None:
-        """Ignored."""
-
-    def finished(self, result: TuneResult) -> None:
-        """Ignored."""
-
-    def warning(self, text: str) -> None:
-        """Ignored."""
-
-
-# ----------
-# What the search has come to: counts, times, and the best trial.
+# --- What the search has come to: counts, times, and the best trial.
 
 
 @dataclass(frozen=True)
@@ -149,8 +102,7 @@ def _best(judgement: Judgement) -> BestTrial | None:
     return BestTrial(trial.number, value, trial.end.values, trial.config, trial.runs)
 
 
-# ----------
-# What a study found, and its form in `result.json`.
+# --- What a study found, and its form in `result.json`.
 
 FORMAT_VERSION = 1
 CORRECTION = "bonferroni"  # of the intervals of a verdict's other metrics
@@ -253,7 +205,7 @@ def verdict_document(verdict: Verdict) -> dict[str, object]:
     }
 
 
-class ChangeTeller:
+class ChangeReporter:
     """Remembers which changes the user knows of; those of earlier sessions were told then."""
 
     def __init__(self, goal: Goal, observer: TuneObserver) -> None:

@@ -1,4 +1,4 @@
-"""What options have that a configuration leaves alone, in the engine that is measured."""
+"""The beginning of a study: its baseline, calibration, budget, and the first configurations."""
 
 from __future__ import annotations
 
@@ -8,17 +8,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lsmtune.experiment.measurer import Measurer
+from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.goal import Goal
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.proof.calibration import Calibration, calibrate, smallest_effect
+from lsmtune.study.feasible import Feasibility
 from lsmtune.study.observer import TuneObserver
 from lsmtune.study.spec import Spec
 from lsmtune.units import format_duration
 
-# ----------
-# The baseline of a study: measured once under every workload, before the search.
+# --- The baseline of a study: measured once under every workload, before the search.
 
 
 @dataclass(frozen=True)
@@ -57,8 +58,7 @@ def _observed(goal: Goal, measurement: Measurement) -> bool:
     return all(objective.value(measurement) is not None for objective in goal.objectives)
 
 
-# ----------
-# When the search ends: trials, or time less what the proof will need. Pure.
+# --- When the search ends: trials, or time less what the proof will need. Pure.
 
 # The proof's runs may be slower than the median run of the search; an estimate that is too short
 # would cost the proof its last pairs.
@@ -139,8 +139,7 @@ class SearchBudget:
         )
 
 
-# ----------
-# The calibration at the start of a study: how many pairs, and what they say in one line.
+# --- The calibration at the start of a study: how many pairs, and what they say in one line.
 
 # Of the time budget: enough to know the noise, and most of it left for what the study is for.
 SHARE_MAX = 0.1
@@ -148,7 +147,7 @@ SHARE_MAX = 0.1
 
 def calibrate_study(
     spec: Spec,
-    baseline: Config,
+    baseline: Arm,
     measurer: Measurer,
     observer: TuneObserver,
     *,
@@ -221,8 +220,7 @@ def _none(pair_s: float) -> str:
     )
 
 
-# ----------
-# The configurations that a study compares, made from its Spec.
+# --- The configurations that a study compares, made from its Spec.
 
 Defaults = Mapping[str, OptionValue]
 
@@ -256,6 +254,22 @@ def starting_points(spec: Spec, defaults: Defaults) -> list[tuple[str, dict[str,
         if point is not None and point not in [known for _, known in found]:
             found.append((config.label, point))
     return found
+
+
+def allowed_points(
+    spec: Spec, defaults: Defaults, feasibility: Feasibility, observer: TuneObserver
+) -> list[dict[str, OptionValue]]:
+    """The points of the space to try first; `observer` is told what keeps one of `start` out."""
+    for line in outside(spec, defaults):
+        observer.warning(line)
+    allowed = []
+    for label, point in starting_points(spec, defaults):
+        refusal = feasibility.refusal(point)
+        if refusal:
+            observer.warning(f"{label} {refusal} and is not tried")
+        else:
+            allowed.append(point)
+    return allowed
 
 
 def outside(spec: Spec, defaults: Defaults) -> list[str]:

@@ -1,4 +1,4 @@
-"""Runs beside a trial's first one: its repeats, and the anchors, each under every workload."""
+"""The runs of a study's trials and anchors, and what of them is on the disk."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from lsmtune.errors import LsmtuneError
 from lsmtune.experiment.files import explained
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer
-from lsmtune.experiment.place import Place, Stream, derive_seed
+from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import Role, StoredMeasurement
-from lsmtune.model.config import Config, OptionValue
+from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Outcome
 from lsmtune.search.in_memory_study import TrialJudgement, with_violations
 from lsmtune.search.searcher import OUTCOME, PUT_BACK, Searcher, state_of
@@ -30,68 +30,65 @@ from lsmtune.study.stored import TimeReports, TrialRuns, rung_workloads
 _REPEATS_RESERVED = 1000
 
 
-class Again:
+class Rounds:
     """Performs rounds; a round that was cut off is gone on with where it was left.
 
-    Rows of such rounds that the folder holds are given to `leave`.
+    Rows of such rounds that the folder holds are given to `keep_unfinished`.
     """
 
     def __init__(self, spec: Spec, measurer: Measurer) -> None:
         self._spec = spec
         self._measurer = measurer
-        self._left: dict[tuple[Role, int | None, int], list[StoredMeasurement]] = {}
+        self._unfinished: dict[tuple[Role, int | None, int], list[StoredMeasurement]] = {}
 
-    def leave(self, rows: Sequence[StoredMeasurement]) -> None:
+    def keep_unfinished(self, rows: Sequence[StoredMeasurement]) -> None:
         """These runs of one round are stored, and all ended well."""
         first = rows[0]
         if len(rows) < len(self._spec.workloads):
-            self._left[first.role, first.trial, first.repeat] = list(rows)
+            self._unfinished[first.role, first.trial, first.repeat] = list(rows)
 
-    def left_trial(self) -> int | None:
+    def unfinished_trial(self) -> int | None:
         """The trial of which a repeat is to be finished."""
-        return next((trial for role, trial, _ in self._left if role is Role.TRIAL), None)
+        return next((trial for role, trial, _ in self._unfinished if role is Role.TRIAL), None)
 
-    def left_anchor(self) -> bool:
+    def unfinished_anchor(self) -> bool:
         """Whether an anchor is to be finished."""
-        return any(role is Role.ANCHOR for role, _, _ in self._left)
+        return any(role is Role.ANCHOR for role, _, _ in self._unfinished)
 
     def trial(
-        self, number: int, repeat: int, config: Config, deadline_s: float
+        self, number: int, repeat: int, arm: Arm, deadline_s: float
     ) -> list[StoredMeasurement] | None:
         """Run number `repeat` of a trial, from 1, on a seed of its own; None when interrupted."""
         index = number * _REPEATS_RESERVED + repeat
         seed = derive_seed(self._spec.seed, Stream.REPEAT, index)
-        place = Place(Role.TRIAL, number, trial=number, repeat=repeat)
-        return self._round(place, config, seed, deadline_s)
+        place = Slot(Role.TRIAL, number, trial=number, repeat=repeat)
+        return self._round(place, arm, seed, deadline_s)
 
-    def anchor(
-        self, number: int, config: Config, deadline_s: float
-    ) -> list[StoredMeasurement] | None:
+    def anchor(self, number: int, arm: Arm, deadline_s: float) -> list[StoredMeasurement] | None:
         """Anchor `number`, from 0, on a seed of its own; None when interrupted."""
         seed = derive_seed(self._spec.seed, Stream.ANCHOR, number)
-        return self._round(Place(Role.ANCHOR, number, repeat=number), config, seed, deadline_s)
+        return self._round(Slot(Role.ANCHOR, number, repeat=number), arm, seed, deadline_s)
 
     def _round(
-        self, place: Place, config: Config, seed: int, deadline_s: float
+        self, place: Slot, arm: Arm, seed: int, deadline_s: float
     ) -> list[StoredMeasurement] | None:
         """One run per workload, up to one that does not end well."""
-        runs = self._left.get((place.role, place.trial, place.repeat), [])
+        runs = self._unfinished.get((place.role, place.trial, place.repeat), [])
         for workload in range(len(runs), len(self._spec.workloads)):
             if self._measurer.stop.is_set():
                 return None
-            at = Place(place.role, place.index, place.trial, workload=workload, repeat=place.repeat)
-            run = self._measurer.measure(config, seed, at, deadline_s=deadline_s)
+            at = Slot(place.role, place.index, place.trial, workload=workload, repeat=place.repeat)
+            run = self._measurer.measure(arm, seed, at, deadline_s=deadline_s)
             if run is None:
                 return None
             runs.append(run)
             if run.measurement.outcome is not Outcome.OK:
                 break
-        self._left.pop((place.role, place.trial, place.repeat), None)
+        self._unfinished.pop((place.role, place.trial, place.repeat), None)
         return runs
 
 
-# ----------
-# The runs of one trial: smaller ones, then one per workload; ended early where it is pruned.
+# --- The runs of one trial: smaller ones, then one per workload; ended early where it is pruned.
 
 
 @dataclass(frozen=True)
@@ -104,14 +101,14 @@ class TrialPlan:
 
     number: int
     index: int
-    config: Config
+    arm: Arm
     seed: int
     deadline_s: float
     scale: float = 1.0
 
-    def place(self, role: Role, workload: int, rung: int | None = None) -> Place:
+    def place(self, role: Role, workload: int, rung: int | None = None) -> Slot:
         """Where a run of this trial belongs."""
-        return Place(role, self.index, trial=self.number, workload=workload, rung=rung)
+        return Slot(role, self.index, trial=self.number, workload=workload, rung=rung)
 
     def within(self, deadline_s: float) -> TrialPlan:
         """The same trial with runs of at most `deadline_s`."""
@@ -163,7 +160,7 @@ class TrialRunner:
             if self._measurer.stop.is_set():
                 return None
             run = self._measurer.measure(
-                plan.config,
+                plan.arm,
                 plan.seed,
                 plan.place(Role.RUNG, workload, rung),
                 deadline_s=plan.deadline_s,
@@ -180,11 +177,11 @@ class TrialRunner:
         self, trial: TrialRuns, plan: TrialPlan, prune: Callable[[Message], bool] | None
     ) -> TrialRuns | None:
         """One run per workload, up to one that does not end well; None when interrupted."""
-        for workload in range(self._measurer.workloads):
+        for workload in range(len(self._measurer.workloads)):
             if self._measurer.stop.is_set():
                 return None
             run = self._measurer.measure(
-                plan.config,
+                plan.arm,
                 plan.seed,
                 plan.place(Role.TRIAL, workload),
                 deadline_s=plan.deadline_s,
@@ -227,8 +224,7 @@ class Watch:
         return self._trials.report(self._number, step, value * self._scale)
 
 
-# ----------
-# Trials: proposed by the Searcher, kept on the disk, put back when they were cut off.
+# --- Trials: proposed by the Searcher, kept on the disk, put back when they were cut off.
 #
 # The Searcher works in memory; the disk has one transaction when a trial begins, with all that the
 # sampler chose, and one when it ends. The order of commits lets a kill at any moment neither lose a

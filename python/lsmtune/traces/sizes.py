@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
+import scipy
 from numpy.typing import NDArray
-from scipy import stats as distributions
 
 from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import SineRate, StepRate
@@ -138,7 +138,7 @@ def _models(sizes: Array, counts: Array, pareto: Pareto | None) -> list[Candidat
     edges = np.append(support[0] - 1.0, support)
     uniform = Distribution.of("uniform", low=low, high=high)
     mean, sd = _moments(sizes, counts)
-    normal = distributions.norm(mean, sd)
+    normal = scipy.stats.norm(mean, sd)
     of = Distribution.of("normal", mean=rounded(mean), sd=rounded(sd), low=low, high=high)
     models = [
         (uniform, support, np.diff(edges)),

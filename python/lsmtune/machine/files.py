@@ -1,0 +1,105 @@
+"""Files that processes share: written whole or not at all, and locked by one process at a time."""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from types import TracebackType
+
+from filelock import FileLock, Timeout
+
+_RETRY_S = 0.05
+
+Clock = Callable[[], float]  # gives seconds that never go back
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Replace `path` by `text`: a reader, or a kill, sees the old content or the new.
+
+    The content is on the disk when this returns. Raises OSError; `path` is then as it was.
+    """
+    temporary = path.with_name(f"{path.name}.new")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    except OSError:
+        with suppress(OSError):  # the caller is told why it could not be written
+            temporary.unlink()
+        raise
+
+
+class Lock:
+    """An exclusive lock, held until `release`, the end of its context, or the end of the process.
+
+    The lock is the kernel's (`flock`) and not the file: what a killed process left behind locks
+    nothing. A process that is started meanwhile inherits none.
+    """
+
+    def __init__(self, path: Path, lock: FileLock) -> None:
+        """For `try_lock`."""
+        self.path = path
+        self._lock = lock
+
+    def forget(self) -> None:
+        """Delete the lock file, still holding the lock: nothing is there that it would guard."""
+        self.path.unlink(missing_ok=True)
+
+    def release(self) -> None:
+        """Let the next one in. May be called more than once."""
+        self._lock.release()
+
+    def __enter__(self) -> Lock:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.release()
+
+
+def file_lock(path: Path) -> FileLock:
+    """A lock on the file `path`, made where it is missing; a context that waits until it is free.
+
+    Raises OSError where the file system knows no `flock`.
+    """
+    return FileLock(path, thread_local=False, fallback_to_soft=False)
+
+
+def try_lock(path: Path) -> Lock | None:
+    """The lock on the file `path`; None while another process, or thread, holds it."""
+    while True:
+        lock = file_lock(path)
+        try:
+            lock.acquire(blocking=False)
+            return Lock(path, lock)
+        except Timeout:
+            # Its last holder may have deleted the file after it was opened here.
+            if path.exists():
+                return None
+
+
+def wait_for_lock(
+    path: Path,
+    cancel: threading.Event | None,
+    patience_s: float,
+    clock: Clock = time.monotonic,
+) -> Lock | None:
+    """As `try_lock`, waiting for it; None after `patience_s` seconds, and once `cancel` is set."""
+    until_s = clock() + patience_s
+    never = threading.Event()
+    while True:
+        lock = try_lock(path)
+        if lock is not None or clock() >= until_s:
+            return lock
+        if (cancel or never).wait(_RETRY_S):
+            return None

@@ -1,0 +1,253 @@
+"""A proof, and a calibration, outside a study: each in a folder of its own."""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from lsmtune.driver.native import NativeRunner
+from lsmtune.driver.runner import Runner
+from lsmtune.errors import InputError
+from lsmtune.experiment.files import explained, run_directory
+from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.measurer import Measurer, loaded_databases
+from lsmtune.experiment.observer import Observer
+from lsmtune.experiment.schedule import Arm
+from lsmtune.machine.files import Clock
+from lsmtune.model.codec import encode
+from lsmtune.model.config import Config, EngineIdentity
+from lsmtune.model.goal import Direction, Goal, Objective
+from lsmtune.model.request import Limits, PairMethod
+from lsmtune.model.verdict import Verdict, VerdictOutcome
+from lsmtune.model.workload import Workload
+from lsmtune.proof.calibration import PAIRS_LEAST, Calibration, calibrate
+from lsmtune.proof.crash_test import CrashOutcome, CrashTest, Survived, survived
+from lsmtune.proof.paired import ProofPlan, prove
+from lsmtune.units import format_duration
+from lsmtune.workloads.stated import sizes_for
+
+# What loaded databases may take beside the runs of a proof; one that does not fit is not kept.
+DATABASES_BYTES = 20 << 30
+_CALIBRATION_PAIRS_MOST = 1000  # the time ends it before
+
+
+@dataclass(frozen=True)
+class Verification:
+    """Two arms, and all that makes their runs comparable.
+
+    The arms may be two builds of an engine. `no_crash_test` is what the user said against the
+    crash test of a proven gain; empty: it is done.
+
+    It is an `experiment.folder.Description`, of a study that searches nothing. The configurations
+    are not part of it: one folder may hold the proofs of many, and `stored_pairs` tells them apart.
+    """
+
+    baseline: Arm
+    candidate: Arm
+    workload: Workload
+    objective: Objective
+    limits: Limits
+    seed: int
+    plan: ProofPlan
+    no_crash_test: str = ""
+
+    @property
+    def engine(self) -> EngineIdentity:
+        """The engine of the candidate."""
+        return self.candidate.engine
+
+    @property
+    def builds(self) -> tuple[EngineIdentity, ...]:
+        """The engine of both arms, or of each where they differ."""
+        both = (self.baseline.engine, self.candidate.engine)
+        return both[:1] if both[0].library == both[1].library else both
+
+    @property
+    def text(self) -> str:
+        """The description as JSON, which is YAML too."""
+        return json.dumps({"verify": encode(self.comparable_parts())}, indent=2) + "\n"
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """Of what is judged."""
+        return (self.objective.direction,)
+
+    def comparable_parts(self) -> dict[str, object]:
+        """All but the two configurations."""
+        return {
+            "engine": [self.engine.name, *(engine.library or "" for engine in self.builds)],
+            "workload": self.workload,
+            "objective": self.objective,
+            "limits": self.limits,
+        }
+
+    def after(self, spent_s: float) -> Verification:
+        """The same with what is left of its time budget."""
+        if self.plan.deadline_s is None:
+            return self
+        return replace(self, plan=replace(self.plan, deadline_s=self.plan.deadline_s - spent_s))
+
+
+@contextmanager
+def measuring(
+    verification: Verification,
+    path: Path,
+    runner: Runner,
+    observer: Observer,
+    stop: threading.Event,
+    clock: Clock = time.monotonic,
+) -> Iterator[Measurer]:
+    """What performs the runs, and keeps them in the folder at `path`."""
+    with StudyFolder.create_or_resume(path, verification) as folder:
+        folder.sweep_leftovers()
+        yield Measurer(
+            folder,
+            runner,
+            (verification.workload,),
+            verification.limits,
+            observer,
+            stop,
+            clock,
+            loaded_databases(folder.path, runner, DATABASES_BYTES, observer),
+        )
+
+
+def proved(
+    verification: Verification,
+    path: Path,
+    runner: Runner,
+    observer: Observer,
+    stop: threading.Event,
+) -> Survived | None:
+    """Carry out the proof, its runs kept in the folder at `path`; None when interrupted."""
+    with measuring(verification, path, runner, observer, stop) as measurer:
+        verdict = prove(
+            verification.baseline,
+            verification.candidate,
+            Goal((verification.objective,)),
+            measurer,
+            observer,
+            study_seed=verification.seed,
+            plan=verification.plan,
+        )
+        return crash_tested(verification, verdict, verification.candidate, measurer, observer)
+
+
+def crash_tested(
+    verification: Verification,
+    verdict: Verdict | None,
+    finalist: Arm,
+    measurer: Measurer,
+    observer: Observer,
+) -> Survived | None:
+    """`verdict` on `finalist` after the crash test, unless that was not wanted; None: stopped."""
+    if verdict is None:
+        return None
+    if not verification.no_crash_test:
+        seed = verification.seed
+        return survived(verdict, finalist, measurer, observer, study_seed=seed)
+    if verdict.outcome is not VerdictOutcome.BETTER:
+        return Survived(verdict)
+    durability, why = verification.workload.durability, verification.no_crash_test
+    return Survived(verdict, CrashTest(CrashOutcome.NOT_DONE, durability, why=why))
+
+
+@dataclass(frozen=True)
+class CalibrationRequest:
+    """What is run against itself, and for how long; an `experiment.folder.Description`."""
+
+    engine: EngineIdentity
+    workload: Workload
+    config: Config
+    limits: Limits
+    seed: int
+    time_s: float
+    driver: Path
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def goal(self) -> Goal:
+        """What is judged of it: what a study judges unless told otherwise."""
+        return Goal((Objective(),))
+
+    @property
+    def text(self) -> str:
+        """The description as JSON, which is YAML too."""
+        return json.dumps({"calibrate": encode(self.comparable_parts())}, indent=2) + "\n"
+
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """Of what is judged."""
+        return self.goal.directions
+
+    def comparable_parts(self) -> dict[str, object]:
+        """What its runs have in common."""
+        engine = [self.engine.name, self.engine.library or ""]
+        return {"engine": engine, "workload": self.workload, "limits": self.limits}
+
+
+def calibrated(
+    asked: CalibrationRequest,
+    directory: Path,
+    observer: Observer,
+    stop: threading.Event,
+) -> list[Calibration]:
+    """A calibration by the method that a proof would take, and one by whole runs where they differ.
+
+    The databases are made below `directory` and removed. Each method has half of the time; fewer
+    calibrations than expected come back once `stop` is set. Raises InputError when the time is too
+    short for two pairs by either method, and what `observer` raises at a run.
+    """
+    with (
+        explained(directory),
+        run_directory(directory) as path,
+        StudyFolder.create_or_resume(path / "calibration", asked) as folder,
+    ):
+        measurer = Measurer(
+            folder,
+            NativeRunner(asked.driver),
+            (asked.workload,),
+            asked.limits,
+            observer,
+            stop,
+            time.monotonic,
+        )
+        until_s = measurer.now_s() + asked.time_s
+
+        def by(method: PairMethod | None, deadline_s: float) -> Calibration:
+            return calibrate(
+                Arm(asked.engine, asked.config),
+                asked.goal,
+                measurer,
+                observer,
+                study_seed=asked.seed,
+                pairs=_CALIBRATION_PAIRS_MOST,
+                method=method,
+                deadline_s=deadline_s,
+            )
+
+        chosen = by(None, asked.time_s / 2)
+        whole = by(PairMethod.WHOLE, until_s - measurer.now_s())
+    # By whole runs, the pairs of the first half of the time are in the second calibration too.
+    alike = chosen.method is PairMethod.WHOLE
+    calibrations = [replace(whole, why=chosen.why)] if alike else [chosen, whole]
+    if not stop.is_set() and all(each.pairs < PAIRS_LEAST for each in calibrations):
+        raise _too_short(asked, calibrations)
+    return calibrations
+
+
+def _too_short(asked: CalibrationRequest, calibrations: list[Calibration]) -> InputError:
+    pairs_s = [each.seconds_per_pair for each in calibrations if each.seconds_per_pair is not None]
+    shorter = f"or a smaller workload (-w {next(iter(sizes_for(asked.workload, 1)))}=N)"
+    wanted = "a longer time"
+    if pairs_s:
+        least_s = (PAIRS_LEAST + 1) * len(calibrations) * max(pairs_s)
+        wanted = f"about {format_duration(round(least_s))} or more"
+    why = f"too short for {PAIRS_LEAST} pairs of runs"
+    time_text = format_duration(asked.time_s)
+    return InputError("--calibrate", found=time_text, allowed=f"{wanted}, {shorter}", why=why)
