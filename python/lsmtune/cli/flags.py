@@ -189,22 +189,6 @@ BaselineOption = Annotated[
         "--baseline", metavar="CONFIG", help="What it is compared with; default if unset."
     ),
 ]
-BASELINE_LIBRARY_FLAG = "--baseline-library"
-CANDIDATE_LIBRARY_FLAG = "--candidate-library"
-BaselineLibraryOption = Annotated[
-    Path | None,
-    typer.Option(
-        BASELINE_LIBRARY_FLAG, metavar="PATH", help="The engine's library of the baseline alone."
-    ),
-]
-CandidateLibraryOption = Annotated[
-    Path | None,
-    typer.Option(
-        CANDIDATE_LIBRARY_FLAG,
-        metavar="PATH",
-        help="The engine's library of the candidate alone: may I upgrade?",
-    ),
-]
 MetricOption = Annotated[
     str,
     typer.Option(
