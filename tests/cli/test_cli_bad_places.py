@@ -89,12 +89,10 @@ def test_a_study_that_met_a_full_disk_goes_on_without_a_spoiled_trial(
 def test_an_output_file_is_written_whole_or_not_at_all(
     lsmtune: Lsmtune, home: Path, monkeypatch: pytest.MonkeyPatch, command: Sequence[str]
 ) -> None:
-    def fill_disk(path: Path, text: str, **_: object) -> int:
-        with path.open("w") as file:
-            file.write(text[:10])
-        raise OSError(28, "No space left on device", str(path))
+    def fill_disk(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(files.Path, "write_text", fill_disk)
+    monkeypatch.setattr("lsmtune.machine.files.os.fsync", fill_disk)
     said = lsmtune(*command, "made")
     assert said.status == 2
     assert said.err == "lsmtune: made: cannot be written: No space left on device\n"
