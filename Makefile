@@ -22,7 +22,7 @@ TIMED := scripts/timed
 BENCHED := build/benchmarks
 
 # Which engines to install, and the programs that each takes.
-ENGINES ?= rocksdb leveldb
+ENGINES := rocksdb leveldb
 ENGINE_PROGRAMS = $(if $(filter rocksdb,$(ENGINES)),mvn) $(if $(filter leveldb,$(ENGINES)),cmake c++)
 
 .PHONY: help quickstart setup system engine-programs fetch engines dev test test-tools lint bench fresh clean

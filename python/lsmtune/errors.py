@@ -84,6 +84,13 @@ class InputError(LsmtuneError):
         return f"{place}: {'; '.join(facts)}"
 
 
+class FieldError(InputError):
+    """A field of the file that is being read is wrong; who reads it adds the file and the line."""
+
+    def __init__(self, field: str = "", **parts: Any) -> None:
+        super().__init__("", field, **parts)
+
+
 def _shortened(found: object, limit: int = 120) -> str:
     text = repr(found) if isinstance(found, str) else str(found)
     if isinstance(found, bool):

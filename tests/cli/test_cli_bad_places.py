@@ -92,7 +92,7 @@ def test_an_output_file_is_written_whole_or_not_at_all(
     def fill_disk(_descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("lsmtune.machine.files.os.fsync", fill_disk)
+    monkeypatch.setattr(os, "fsync", fill_disk)
     said = lsmtune(*command, "made")
     assert said.status == 2
     assert said.err == "lsmtune: made: cannot be written: No space left on device\n"

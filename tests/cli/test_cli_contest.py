@@ -42,7 +42,7 @@ def test_rounds_are_interleaved_stored_and_gone_on_with(lsmtune: Lsmtune, home: 
     assert again.json()["standings"]["rounds"] == [1, 2, 3]
     told = [line for line in again.err.splitlines() if line.startswith("run ")]
     assert [line[:11] for line in told] == ["run 5 of 6:", "run 6 of 6:"]
-    assert (home / "kept" / "rounds.db").is_file()
+    assert (home / "kept" / "measurements.db").is_file()
 
 
 @pytest.mark.usefixtures("fake_driver")

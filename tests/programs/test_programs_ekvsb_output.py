@@ -13,7 +13,6 @@ from program_parts import PEER_OUTPUT, files_of
 from lsmtune.errors import InputError
 from lsmtune.programs.ekvsb_output import (
     EkvsbRecord,
-    parse_summary,
     read_records,
     summarise,
 )
@@ -84,17 +83,17 @@ def test_the_summary_of_any_run_agrees_with_its_definition(times: list[float]) -
         expected = ordered[len(ordered) * percent // 100] if ordered else 0.0
         assert getattr(summary.latency, found) == expected
     assert summary.ops is None if not times else summary.ops == len(times) / sum(times)
-    document = json.loads(json.dumps(summary.document()))
-    assert parse_summary(json.dumps(document), "s") == summary
 
 
 @pytest.mark.parametrize("path", files_of(PEER_OUTPUT, "ekvsb-summary-*.json"))
-def test_every_summary_of_our_peers_is_read_and_written_alike(path: Path) -> None:
-    text = path.read_text()
-    summary = parse_summary(text, path.name)
-    assert summary.document() == json.loads(text)
-    # Its own arithmetic: operations by the sum of their times.
-    assert summary.ops == (summary.oks + summary.errors) / summary.elapsed_s
+def test_our_summary_has_the_fields_of_our_peers_and_their_arithmetic(path: Path) -> None:
+    theirs = json.loads(path.read_text())
+    ours = summarise([record(0.5, exists=True)]).document()
+    assert list(ours) == list(theirs)
+    for part in ("existence", "latency"):
+        assert list(ours[part]) == list(theirs[part])  # type: ignore[call-overload]
+    # Operations by the sum of their times.
+    assert theirs["ops"] == (theirs["oks"] + theirs["errors"]) / theirs["elapsed"]
 
 
 @pytest.mark.parametrize("path", files_of(PEER_OUTPUT, "ekvsb-run-head.json.txt"))

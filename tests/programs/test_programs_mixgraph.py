@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from lsmtune.errors import InputError
 from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import Mix, Phase, PhaseKind, SineRate, StepRate, Workload
-from lsmtune.programs.rocksdb_db_bench import INFO, arguments, benchmark, check, differences
+from lsmtune.programs.rocksdb_db_bench import PROGRAM, arguments, benchmark, check, differences
 from lsmtune.workloads.stated import make_workload
 
 ZIPPYDB = make_workload("zippydb", {"num": 3000, "operations": 2000}, "test")
@@ -208,8 +208,8 @@ def test_what_it_cannot_do_is_one_line(workload: Workload, said: str) -> None:
 
 
 def test_latencies_of_a_mix_as_a_whole_are_not_told() -> None:
-    untold = INFO.untold(ZIPPYDB.phases[2])
+    untold = PROGRAM.untold(ZIPPYDB.phases[2])
     assert "latency_us_p99" in untold
     assert "throughput_ops_s" not in untold
     reads = Phase("r", PhaseKind.MEASURE, mix=Mix((("get", 1.0),), records=9), operations=9)
-    assert "latency_us_p99" not in INFO.untold(reads)
+    assert "latency_us_p99" not in PROGRAM.untold(reads)

@@ -31,11 +31,9 @@ from lsmtune.model.measurement import (
 from lsmtune.model.metrics import METRICS, PERCENTILES
 from lsmtune.model.request import PairMethod
 from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
-from lsmtune.report import formats as csv_
-from lsmtune.report import formats as json_
-from lsmtune.report import html, markdown
 from lsmtune.report.analysis import analyse
 from lsmtune.report.source import StudyRecords, study_records
+from lsmtune.report.study import FORMATS
 from lsmtune.study.build import parse_spec
 from lsmtune.study.spec import DataRungs, PrunerSpec, Spec, TimeRungs
 
@@ -185,14 +183,14 @@ def goals(draw: st.DrawFn) -> Goal:
 @given(records())
 def test_every_format_renders(made: StudyRecords) -> None:
     analysis = analyse(made)
-    page = read(_without_plotly(html.render(analysis)))
+    page = read(_without_plotly(FORMATS["html"].render(analysis)))
     assert page.unbalanced == []
     for attributes, text in page.scripts:
         if attributes.get("id") == "figures":
             json.loads(text, parse_constant=_refuse)
-    json.loads(json_.render_json_(analysis), parse_constant=_refuse)
-    assert markdown.render(analysis).startswith("# ")
-    rows = list(csv.reader(io.StringIO(csv_.render(analysis), newline="")))
+    json.loads(FORMATS["json"].render(analysis), parse_constant=_refuse)
+    assert FORMATS["md"].render(analysis).startswith("# ")
+    rows = list(csv.reader(io.StringIO(FORMATS["csv"].render(analysis), newline="")))
     assert len(rows) == 1 + len(made.measurements)
     assert len({len(row) for row in rows}) == 1
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from lsmtune.cli.report import register
 from lsmtune.errors import InputError
 from lsmtune.model.measurement import Outcome
-from lsmtune.report.formats import FORMATS, write_as
+from lsmtune.report.study import FORMATS, write_as
 
 
 @pytest.fixture(scope="module")

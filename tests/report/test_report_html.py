@@ -13,7 +13,7 @@ from lsmtune.errors import InputError
 from lsmtune.experiment.store import Role
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import VerdictOutcome
-from lsmtune.report.html import write_report
+from lsmtune.report.study import write_report
 
 SECTIONS = (
     *("verdict", "deploy", "machine", "history", "pairs", "latency", "slices", "trials"),

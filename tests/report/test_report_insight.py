@@ -14,15 +14,13 @@ from sample_study import STUDY, SampleStudy, fill, speed_of
 from lsmtune.experiment.store import Role
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
-from lsmtune.report import formats as csv_
-from lsmtune.report import formats as json_
-from lsmtune.report import html, markdown
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis, analyse
 from lsmtune.report.figures import MARK_PRUNED
 from lsmtune.report.importance import Method
 from lsmtune.report.sentences import rung_name
 from lsmtune.report.source import read_study
+from lsmtune.report.study import FORMATS
 from lsmtune.report.tables import Censored, RungRow
 
 PRUNED = STUDY.replace(
@@ -115,7 +113,7 @@ def figures_of(page: Page) -> dict[str, Any]:
 
 
 def test_pruned_trials_are_shown_as_bounds(pruned: StudyAnalysis) -> None:
-    page = read(html.render(pruned))
+    page = read(FORMATS["html"].render(pruned))
     assert page.unbalanced == []
     traces = {trace["name"]: trace for trace in figures_of(page)["history"]["data"]}
     stopped = traces["pruned: the value when stopped"]
@@ -132,19 +130,19 @@ def test_pruned_trials_are_shown_as_bounds(pruned: StudyAnalysis) -> None:
 
 
 def test_statistics_are_in_every_text(pruned: StudyAnalysis) -> None:
-    page = read(html.render(pruned))
+    page = read(FORMATS["html"].render(pruned))
     for told in ("finished without pruning24", "pruned6", "failed1", "rung 1, after 1s"):
         assert told in page.text
-    lines = markdown.render(pruned).splitlines()
+    lines = FORMATS["md"].render(pruned).splitlines()
     assert "| finished without pruning | 24 |" in lines
     assert any(line.startswith("| rung 1, after 1s | ") for line in lines)
-    document = json.loads(json_.render_json_(pruned))["statistics"]
+    document = json.loads(FORMATS["json"].render(pruned))["statistics"]
     assert (document["finished"], document["pruned"], document["without_pruning"]) == (30, 6, 24)
     assert document["broken"] == {"rss_bytes_max <= 300MiB": 1}
 
 
 def test_slices_put_specials_and_inactive_trials_beside_the_range(pruned: StudyAnalysis) -> None:
-    figures = figures_of(read(html.render(pruned)))
+    figures = figures_of(read(FORMATS["html"].render(pruned)))
     names = [plotted.parameter.name for plotted in pruned.slices]
     files = figures[f"slice-{names.index('max_open_files')}"]
     beside = [trace for trace in files["data"] if trace["xaxis"] == "x2"]
@@ -161,7 +159,7 @@ def test_slices_put_specials_and_inactive_trials_beside_the_range(pruned: StudyA
 
 
 def test_importance_is_shown_with_its_interval(pruned: StudyAnalysis) -> None:
-    page = read(html.render(pruned))
+    page = read(FORMATS["html"].render(pruned))
     assert "PED-ANOVA: how much each parameter tells the best trials from all trials" in page.text
     assert "and 7 without a value" in page.text
     (bars,) = figures_of(page)["importance-0"]["data"]
@@ -174,7 +172,7 @@ def test_importance_is_shown_with_its_interval(pruned: StudyAnalysis) -> None:
     ):
         assert row.importance + more == pytest.approx(row.importance_high)
         assert row.importance - less == pytest.approx(row.importance_low)
-    assert "## Parameter importance for sustained throughput" in markdown.render(pruned)
+    assert "## Parameter importance for sustained throughput" in FORMATS["md"].render(pruned)
 
 
 def test_too_few_trials_are_said_and_drawn_nowhere(tmp_path: Path) -> None:
@@ -183,15 +181,15 @@ def test_too_few_trials_are_said_and_drawn_nowhere(tmp_path: Path) -> None:
     found = analysed(sample)
     without = analysed(sample, None)
     sample.close()
-    page = read(html.render(found))
+    page = read(FORMATS["html"].render(found))
     assert "No figures: it needs at least 20 trials with a value, and there are 6" in page.text
     assert "importance-0" not in figures_of(page)
-    assert "Not assessed" in read(html.render(without)).text
-    assert json.loads(json_.render_json_(without))["importances"] == []
+    assert "Not assessed" in read(FORMATS["html"].render(without)).text
+    assert json.loads(FORMATS["json"].render(without))["importances"] == []
 
 
 def test_a_front_is_drawn_and_listed(several: StudyAnalysis) -> None:
-    page = read(html.render(several))
+    page = read(FORMATS["html"].render(several))
     assert page.unbalanced == []
     assert several.front is not None
     traces = {trace["name"]: trace for trace in figures_of(page)["front"]["data"]}
@@ -203,18 +201,18 @@ def test_a_front_is_drawn_and_listed(several: StudyAnalysis) -> None:
     assert "weighted objectives" in page.text
     assert "peak resident memory" in page.text
     assert "0.80\u00d7" in page.text
-    assert "# Front" in markdown.render(several)
-    assert "## Each metric by itself" in markdown.render(several)
-    document = json.loads(json_.render_json_(several))
+    assert "# Front" in FORMATS["md"].render(several)
+    assert "## Each metric by itself" in FORMATS["md"].render(several)
+    document = json.loads(FORMATS["json"].render(several))
     assert len(document["front"]["rows"]) == count
     assert document["metric"] == "gain"
 
 
 def test_one_objective_has_no_front(pruned: StudyAnalysis) -> None:
-    page = read(html.render(pruned))
+    page = read(FORMATS["html"].render(pruned))
     assert "front" not in page.ids
-    assert json.loads(json_.render_json_(pruned))["front"] is None
-    assert "# Front" not in markdown.render(pruned)
+    assert json.loads(FORMATS["json"].render(pruned))["front"] is None
+    assert "# Front" not in FORMATS["md"].render(pruned)
 
 
 def test_the_table_of_runs_says_workload_rung_and_what_a_program_reported(tmp_path: Path) -> None:
@@ -223,7 +221,7 @@ def test_the_table_of_runs_says_workload_rung_and_what_a_program_reported(tmp_pa
     run = replace(sample.measured(options), reported={"own_metric": 4.5})
     sample.add_rung(0, options, run, 1)
     sample.add(Role.BASELINE, sample.measured({}), sample.baseline)
-    lines = csv_.render(analysed(sample)).splitlines()
+    lines = FORMATS["csv"].render(analysed(sample)).splitlines()
     sample.close()
     columns = lines[0].split(",")
     row = dict(zip(columns, lines[1].split(","), strict=True))

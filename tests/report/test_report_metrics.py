@@ -24,10 +24,10 @@ from lsmtune.model.metrics import (
     Level,
     unit_of,
 )
-from lsmtune.report import formats, html
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis, analyse
 from lsmtune.report.source import read_study
+from lsmtune.report.study import FORMATS
 from lsmtune.report.tables import LatencyCurve
 
 SCHEMA = Path(__file__).parents[2] / "protocol" / "message.schema.json"
@@ -87,15 +87,15 @@ def test_a_percentile_is_an_entry_a_field_and_in_the_curves() -> None:
 
 
 def test_the_reports_have_every_metric(analysis: StudyAnalysis) -> None:
-    header = next(csv.reader(io.StringIO(formats.render(analysis))))
+    header = next(csv.reader(io.StringIO(FORMATS["csv"].render(analysis))))
     columns = {name.removeprefix("metric.") for name in header}
-    document = json.loads(formats.render_json_(analysis))
-    page = html.render(analysis)
+    document = json.loads(FORMATS["json"].render(analysis))
+    report = FORMATS["md"].render(analysis)
     assert set(METRICS) <= columns
     assert set(METRICS) <= set(document["runs"][0]["metrics"])
     for name in PERCENTILES:
         assert name in document["latencies"][0]
-        assert f">{text.metric_label(name).removesuffix(' latency')}</th>" in page
+        assert f" {text.metric_label(name).removesuffix(' latency')} |" in report
 
 
 @pytest.mark.parametrize("metric", REGISTRY, ids=lambda metric: metric.name)
@@ -107,6 +107,7 @@ def test_an_entry_is_whole(metric: Any) -> None:
         or metric.name.endswith(("_amplification", "flushes", "compactions", "_hits", "_misses"))
     )
     assert BY_NAME[metric.name] is metric
+    assert bool(metric.bench) == ("bench" in metric.shown)
     assert text.metric_label(metric.name)
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.report import words as text
-from lsmtune.report.html import interval_bar
+from lsmtune.report.study_proof import interval_bar
 
 
 @pytest.mark.parametrize(

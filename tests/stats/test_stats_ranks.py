@@ -19,7 +19,6 @@ from lsmtune.stats.ranks import (
     adjusted_p_values,
     better_in_total,
     grubbs,
-    mean_interval,
     outliers,
     proved_better,
     rank_intervals,
@@ -246,14 +245,6 @@ def test_better_in_total_is_what_no_order_contradicts(one: Relation, other: Rela
     assert not np.diag(ahead).any()
 
 
-def test_the_interval_of_a_mean_agrees_with_scipy() -> None:
-    values = [70592.4, 70888.5, 70771.3, 72081.0, 70992.2]
-    found = mean_interval(values, 0.9)
-    expected = stats.ttest_1samp(values, 0.0).confidence_interval(0.9)
-    assert (found.low, found.high) == pytest.approx((expected.low, expected.high))
-    assert found.mean == pytest.approx(np.mean(values))
-
-
 @pytest.mark.parametrize(
     "table", [np.ones(3), np.array([[1.0, 0.0]]), np.array([[1.0, np.nan]]), np.array([[-1.0]])]
 )
@@ -269,7 +260,5 @@ def test_bad_arguments_are_refused() -> None:
         grubbs([1.0, 2.0])
     with pytest.raises(ValueError, match="confidence"):
         proved_better(np.ones((2, 2)), 1.0)
-    with pytest.raises(ValueError, match="two or more"):
-        mean_interval([1.0])
     with pytest.raises(ValueError, match="alpha"):
         outliers([[1.0, 2.0, 3.0]], 0.0)

@@ -10,10 +10,10 @@ from lsmtune.errors import InputError
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.files import parse_document
 from lsmtune.model.goal import Direction, Objective
-from lsmtune.model.request import PairMethod
+from lsmtune.model.request import DatabaseSpec, PairMethod
 from lsmtune.model.workload import Durability
 from lsmtune.study.build import load_spec, parse_spec, parse_stored_spec, spec_json_schema
-from lsmtune.study.spec import DatabaseSpec, DataRungs, NoiseSpec, Spec, TimeRungs
+from lsmtune.study.spec import DataRungs, NoiseSpec, Spec, TimeRungs
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent

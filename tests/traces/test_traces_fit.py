@@ -15,7 +15,7 @@ from lsmtune.errors import InputError
 from lsmtune.model.distribution import Distribution
 from lsmtune.model.reading import ProtocolError
 from lsmtune.model.workload import PhaseKind, SineRate, StepRate
-from lsmtune.traces.fit import TraceFit, Wishes, fit_trace
+from lsmtune.traces.fit import FitRequest, TraceFit, fit_trace
 from lsmtune.traces.keys import count_ranges
 from lsmtune.traces.sizes import TABLE_ROWS, fit_rate, fit_sizes
 from lsmtune.traces.summary import Histogram, KeyRange, trace_summary
@@ -41,13 +41,13 @@ def in_ranges(rng: np.random.Generator, count: int, b: float) -> Whole:
     return of_range * (RECORDS // 10) + power(rng, count, RECORDS // 10, b)
 
 
-def fitted(keys: Whole, wishes: Wishes | None = None, **more: Any) -> TraceFit:
+def fitted(keys: Whole, request: FitRequest | None = None, **more: Any) -> TraceFit:
     reused = reuse(keys)
 
     def ask(ranges: int, _number: dict[str, object] | None) -> Any:
         return trace_summary(said(keys, ranges=ranges, reused=reused, **more))
 
-    return fit_trace(ask, wishes or Wishes(records=RECORDS))
+    return fit_trace(ask, request or FitRequest(records=RECORDS))
 
 
 def keys_of(fit: TraceFit) -> Distribution:
@@ -111,8 +111,8 @@ def test_the_mix_has_the_traces_shares_and_says_what_it_leaves_out() -> None:
 
 def test_the_workload_loads_settles_and_runs_what_was_wished() -> None:
     keys = np.random.default_rng(1).integers(0, RECORDS, 10_000)
-    wishes = Wishes(40_000, scan_length=7, load_value_bytes=300, operations=123, threads=3)
-    fit = fitted(keys, wishes, values=np.full(10, 55), operations={"get": 9990, "put": 10})
+    request = FitRequest(40_000, scan_length=7, load_value_bytes=300, operations=123, threads=3)
+    fit = fitted(keys, request, values=np.full(10, 55), operations={"get": 9990, "put": 10})
     load, settle, run = fit.workload.phases
     assert (load.kind, load.operations) == (PhaseKind.LOAD, 40_000)
     assert load.mix is not None
@@ -139,7 +139,7 @@ def test_keys_that_are_only_read_are_found(
     counts = {"get": len(gets), "put": len(keys) - len(gets)}
     met = {"gets": share * len(gets), "share": share}
     summary = said(keys, operations=counts) | {"gets_of_written": met}
-    fit = fit_trace(lambda _ranges, _number: trace_summary(summary), Wishes(records=RECORDS))
+    fit = fit_trace(lambda _ranges, _number: trace_summary(summary), FitRequest(records=RECORDS))
     mix = fit.workload.phases[-1].mix
     assert mix is not None
     found = mix.operation_by_key
@@ -149,14 +149,14 @@ def test_keys_that_are_only_read_are_found(
 
 def test_records_are_said_to_be_guessed_and_cannot_be_fewer_than_were_seen() -> None:
     keys = np.random.default_rng(1).integers(0, RECORDS, 10_000)
-    numbered = fitted(keys, Wishes())
+    numbered = fitted(keys, FitRequest())
     assert numbered.workload.num == int(keys.max()) + 1
     assert any("largest number" in line for line in numbered.warnings)
-    seen = fitted(keys, Wishes(), numbers=False)
+    seen = fitted(keys, FitRequest(), numbers=False)
     assert seen.workload.num == len(np.unique(keys))
     assert any("a database holds more" in line for line in seen.warnings)
     with pytest.raises(InputError, match="--records: found 10; allowed: at least"):
-        fitted(keys, Wishes(records=10))
+        fitted(keys, FitRequest(records=10))
 
 
 def test_a_trace_that_says_too_little_is_refused() -> None:
@@ -262,7 +262,7 @@ def test_rates_are_a_sine_steps_or_constant() -> None:
 def test_the_recorded_rate_is_in_the_workload_only_when_asked_for() -> None:
     keys = np.random.default_rng(1).integers(0, RECORDS, 10_000)
     assert fitted(keys).workload.phases[-1].rate_ops_s is None
-    recorded = fitted(keys, Wishes(records=RECORDS, at_rate=True)).workload.phases[-1]
+    recorded = fitted(keys, FitRequest(records=RECORDS, at_rate=True)).workload.phases[-1]
     assert recorded.rate_ops_s == pytest.approx(500)
 
 

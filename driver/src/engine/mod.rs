@@ -162,6 +162,7 @@ pub type Result<T> = std::result::Result<T, EngineError>;
 
 /// How writes are made durable: part of the workload, never of the tuning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Durability {
     /// Every write is synced to the device before it returns.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 /// How keys are chosen among those that exist.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "distribution", rename_all = "snake_case", deny_unknown_fields)]
 pub enum KeyDistribution {
     /// All alike.
@@ -13,20 +14,24 @@ pub enum KeyDistribution {
     /// The k-th key with a share of `1 / k^theta`.
     Zipfian {
         /// Exponent, above 0 and not 1.
+        #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
         theta: f64,
     },
     /// As YCSB scatters a Zipfian over the keys.
     ScrambledZipfian {
         /// Exponent, above 0 and not 1.
+        #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
         theta: f64,
         /// Keys over which it is scattered; those not there yet are drawn again. `records` where
         /// absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(test, schemars(range(min = 1)))]
         items: Option<u64>,
     },
     /// The k-th newest key with a share of `1 / k^theta`.
     Latest {
         /// Exponent, above 0 and not 1.
+        #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
         theta: f64,
     },
     /// A share of the operations on a share of the keys, uniformly on either side.
@@ -39,25 +44,30 @@ pub enum KeyDistribution {
     /// YCSB's exponential: `percentile` per cent of the operations on the newest `fraction` of keys.
     Exponential {
         /// Per cent of the operations.
+        #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
         percentile: f64,
         /// Share of the keys.
+        #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
         fraction: f64,
     },
     /// The share of the first x ranks is `a x^b`, and a hash sends ranks to keys, however many there
     /// are of either: db_bench's `key_dist_a`, `key_dist_b`.
     Power {
         /// Factor.
+        #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
         a: f64,
         /// Exponent.
         b: f64,
         /// How many different random numbers ranks are made of: in db_bench, as many as there are
         /// keys. Absent: as many as floats have digits for.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(test, schemars(range(min = 1)))]
         grains: Option<u64>,
     },
     /// Key ranges, the hotness of which is the sum of two exponentials of their rank.
     Ranges {
         /// Ranges of equal width.
+        #[cfg_attr(test, schemars(range(min = 1)))]
         ranges: u64,
         /// Of `a exp(b x) + c exp(d x)`.
         a: f64,
@@ -67,20 +77,22 @@ pub enum KeyDistribution {
         c: f64,
         /// See `a`.
         d: f64,
-        /// Hotness within a range, as [`KeyDistribution::Power`]; uniform where absent.
+        /// `a` of a `power` of the keys within a range; uniform where absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key_a: Option<f64>,
-        /// See `key_a`.
+        /// `b` of that `power`; given together with `key_a`.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         key_b: Option<f64>,
-        /// As `grains` of [`KeyDistribution::Power`]: in db_bench, as many as a range has keys.
+        /// `grains` of that `power`: in db_bench, as many as a range has keys.
         #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[cfg_attr(test, schemars(range(min = 1)))]
         key_grains: Option<u64>,
     },
 }
 
 /// How sizes and lengths are drawn.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "distribution", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SizeDistribution {
     /// Always the same.
@@ -102,6 +114,7 @@ pub enum SizeDistribution {
         /// Largest.
         high: u64,
         /// Exponent, above 0 and not 1.
+        #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
         theta: f64,
     },
     /// Normal, conditioned on the bounds, rounded.
@@ -109,6 +122,7 @@ pub enum SizeDistribution {
         /// Mean.
         mean: f64,
         /// Standard deviation.
+        #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
         sd: f64,
         /// Smallest.
         low: u64,
@@ -122,6 +136,7 @@ pub enum SizeDistribution {
         /// Shape.
         k: f64,
         /// Scale.
+        #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
         sigma: f64,
         /// Smallest.
         low: u64,
@@ -131,6 +146,7 @@ pub enum SizeDistribution {
     /// A row of fields as YCSB-cpp writes it: before name and value of each their length, 4 bytes.
     Row {
         /// How many.
+        #[cfg_attr(test, schemars(range(min = 1)))]
         fields: u64,
         /// Bytes of the names of all fields together.
         names_bytes: u64,
@@ -140,6 +156,7 @@ pub enum SizeDistribution {
     /// Sizes with weights.
     Table {
         /// Pairs of size and weight.
+        #[cfg_attr(test, schemars(length(min = 1)))]
         sizes: Vec<(u64, f64)>,
     },
 }

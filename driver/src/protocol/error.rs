@@ -7,6 +7,8 @@ use crate::engine::EngineError;
 
 /// Why a run failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct ErrorReply {
     /// A stable word.
     pub kind: String,

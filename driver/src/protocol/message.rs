@@ -7,16 +7,21 @@ use serde::{Deserialize, Serialize};
 use super::error::ErrorReply;
 use super::phase_reply::PhaseReply;
 use super::workload::PhaseKind;
+#[cfg(test)]
+use super::PROTOCOL_VERSION;
 use crate::engine::{Identity, LevelWork, OptionNotTaken};
 use crate::trace::inspect::TraceSummary;
 
-/// What the driver says.
+/// What lsmtune-driver says: JSON lines on a pipe of its own, `hello` first, `finished` or `failed`
+/// last.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case")]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Message {
     /// Always first.
     Hello {
-        /// [`PROTOCOL_VERSION`].
+        /// Stated first by either side; any other version is refused.
+        #[cfg_attr(test, schemars(extend("const" = PROTOCOL_VERSION)))]
         protocol_version: u32,
         /// Version of the driver.
         driver_version: String,
@@ -30,7 +35,7 @@ pub enum Message {
     },
     /// A phase begins.
     PhaseStarted {
-        /// Position in the workload.
+        /// Position of the phase in the workload.
         index: usize,
         /// Name of the phase.
         name: String,
@@ -40,7 +45,8 @@ pub enum Message {
     /// One step of the interval series.
     Interval(Interval),
     /// A slice is over, and the driver stops its whole process (SIGSTOP) until somebody continues
-    /// it (SIGCONT): only in runs with slices. A SIGCONT sent before the process has stopped is
+    /// it (SIGCONT): only in runs with slices, at the start of every phase and after every slice of
+    /// a measure phase, the last one included. A SIGCONT sent before the process has stopped is
     /// lost, so wait for the stop first, or for the end of a run that was cancelled: it does not
     /// stop any more. Everything counts from the start of the phase, without the time spent
     /// stopped.
@@ -55,19 +61,20 @@ pub enum Message {
         elapsed_s: f64,
         /// CPU seconds of the process so far.
         cpu_s: f64,
-        /// Seconds stolen from the machine so far; `None` where the kernel does not say.
+        /// Seconds stolen from the machine so far, all cores together; `None` where the kernel does
+        /// not say.
         steal_s: Option<f64>,
     },
     /// A phase ended, drain included.
     PhaseFinished {
-        /// Position in the workload.
+        /// Position of the phase in the workload.
         index: usize,
         /// What it observed.
         phase: Box<PhaseReply>,
     },
     /// Flushes and compactions of a phase, known once the database is closed.
     BackgroundWork {
-        /// Position in the workload.
+        /// Position of the phase in the workload.
         index: usize,
         /// Memtables written out.
         flushes: Option<u64>,
@@ -120,11 +127,13 @@ pub enum Message {
         /// Seconds so far.
         elapsed_s: f64,
     },
-    /// Answer to `inspect_trace`.
+    /// Answer to `inspect_trace`. Numbers of keys are estimates where keys were sampled; `sampling`
+    /// says so.
     TraceSummary(Box<TraceSummary>),
     /// The last message of a run that worked.
     Finished {
         /// Always `ok`.
+        #[cfg_attr(test, schemars(extend("const" = "ok")))]
         outcome: String,
         /// Seconds from request to here.
         elapsed_s: f64,
@@ -146,6 +155,7 @@ pub enum Message {
 
 /// How a run ended, as far as the driver can tell; the runner adds the outcomes of dead drivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// The request cannot be carried out.
@@ -162,6 +172,8 @@ pub enum Outcome {
 
 /// Name, version and library of an engine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct EngineReply {
     /// Name of the engine.
     pub name: String,
@@ -183,6 +195,8 @@ impl From<Identity> for EngineReply {
 
 /// An option that did not take.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct OptionReply {
     /// The option.
     pub name: String,
@@ -204,10 +218,13 @@ impl From<OptionNotTaken> for OptionReply {
 
 /// Compactions of a phase into one level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct LevelReply {
     /// The level that they wrote to.
     pub level: u32,
     /// How many there were.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub compactions: u64,
     /// Bytes written by them.
     pub compaction_write_bytes: u64,
@@ -225,6 +242,8 @@ impl From<(u32, LevelWork)> for LevelReply {
 
 /// An option and its default.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct OptionDefault {
     /// The option.
     pub name: String,
@@ -234,6 +253,8 @@ pub struct OptionDefault {
 
 /// One step of the interval series; `elapsed_s` is at its end.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct Interval {
     /// Position of the phase in the workload.
     pub index: usize,

@@ -7,13 +7,15 @@ use super::is_default;
 
 /// What each thread draws again and again: an operation, a key, a size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Mix {
     /// Weights by operation.
+    #[cfg_attr(test, schemars(schema_with = "weights"))]
     pub operations: std::collections::BTreeMap<MixOperation, f64>,
     /// Which of the existing keys.
     pub keys: KeyDistribution,
-    /// Number of the first key that exists when the phase begins.
+    /// Number of the first key that exists when the phase begins; 0 where absent.
     #[serde(default, skip_serializing_if = "is_default")]
     pub first: u64,
     /// How many exist.
@@ -30,6 +32,7 @@ pub struct Mix {
     /// In which share of the draws the key decides the operation, always the same one of a key;
     /// otherwise operation and key are drawn independently. Not where keys are inserted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(range(min = 0, max = 1)))]
     pub operation_by_key: Option<f64>,
 }
 
@@ -50,6 +53,7 @@ impl Mix {
 
 /// One operation of a mix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum MixOperation {
     /// Look a key up.
@@ -70,4 +74,15 @@ pub enum MixOperation {
     DeleteOldest,
     /// Hand a key a merge operand: a whole new value. RocksDB, with `merge_operator=put`.
     Merge,
+}
+
+#[cfg(test)]
+fn weights(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    let operation = generator.subschema_for::<MixOperation>();
+    schemars::json_schema!({
+        "type": "object",
+        "minProperties": 1,
+        "propertyNames": operation,
+        "additionalProperties": {"type": "number", "exclusiveMinimum": 0},
+    })
 }

@@ -1,7 +1,7 @@
 //! What passes between tuner and driver: one JSON request in, JSON lines out.
 //!
-//! The same messages are described by the JSON Schemas in `protocol/` and by the golden files
-//! there, which the test suites of both languages read.
+//! These types are the one source of the protocol: the JSON Schemas in `protocol/` are made from
+//! them (`schema.rs`). The test suites of both languages read those, and the golden files beside them.
 
 mod distributions;
 mod error;
@@ -9,6 +9,8 @@ mod message;
 mod mix;
 mod phase_reply;
 mod request;
+#[cfg(test)]
+mod schema;
 mod workload;
 
 pub use distributions::{KeyDistribution, SizeDistribution};

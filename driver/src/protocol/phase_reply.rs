@@ -7,6 +7,8 @@ use crate::trace::Damage;
 
 /// Latency of one operation type. Times in microseconds; the histogram counts nanoseconds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct LatencyReply {
     /// Operations recorded.
     pub count: u64,
@@ -28,6 +30,8 @@ pub struct LatencyReply {
 
 /// What a phase observed. `None` means not known, never zero.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct PhaseReply {
     /// Name of the phase.
     pub name: String,
@@ -41,7 +45,7 @@ pub struct PhaseReply {
     pub operations: u64,
     /// Seconds from the first operation to the end of the last.
     pub elapsed_s: f64,
-    /// Seconds of flush and compaction after that, charged to the phase.
+    /// Seconds of flush and compaction after the last operation, charged to the phase.
     pub drain_s: f64,
     /// `operations / elapsed_s`.
     pub throughput_ops_s: f64,
@@ -83,21 +87,23 @@ pub struct PhaseReply {
     /// Seconds for which the engine held writers back. The engine's own clock goes on while the
     /// process is stopped between slices.
     pub stall_s: Option<f64>,
-    /// Seconds stolen from the machine during the phase, all cores together.
+    /// Seconds stolen from the machine during the phase, all cores together; `None` where the kernel
+    /// does not say.
     pub steal_s: Option<f64>,
     /// Peak resident memory in this phase.
     pub rss_bytes_max: u64,
     /// Bytes of all files of the database at the end.
     pub database_bytes: u64,
-    /// Table files of each level at the end, level 0 first; absent where not known.
+    /// Table files of each level of the tree at the end, level 0 first; absent where not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub files_per_level: Option<Vec<u64>>,
-    /// Their bytes.
+    /// Bytes of the table files of each level; absent where not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_per_level: Option<Vec<u64>>,
     /// Share of the pages of the database's files that the kernel held in memory when a measure
     /// phase began that was to begin cold; absent elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(range(min = 0, max = 1)))]
     pub page_cache_cached_share: Option<f64>,
     /// Blocks that the phase's own reads found in the engine's block cache; absent where not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -119,6 +125,7 @@ pub struct PhaseReply {
 
 /// What a replay could not perform.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ReplayReply {
     /// Entries of write batches that were left out, by type: `delete_range`, `put_entity`,

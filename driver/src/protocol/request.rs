@@ -10,15 +10,18 @@ use super::{is_default, PROTOCOL_VERSION};
 use crate::engine::Options;
 use crate::trace::inspect::KeyNumber;
 
-/// What the driver is asked to do.
+/// What the tuner asks of lsmtune-driver: one JSON document on one line of its stdin. A line
+/// `{"command":"cancel"}` may follow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum Request {
     /// Perform one run.
     Run(RunRequest),
     /// Say what an engine library is.
     Probe(ProbeRequest),
-    /// Say whether a database whose driver was killed holds what was reported done.
+    /// Say whether a database whose driver was killed in the middle of its first phase holds what
+    /// was reported done.
     Check(CheckRequest),
     /// Say what is in a trace.
     InspectTrace(InspectRequest),
@@ -47,24 +50,29 @@ struct Stated {
 
 /// Which engine, and the library to load it from; built-in engines need none.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct EngineRequest {
-    /// A name of [`crate::engine::NAMES`].
+    /// Name of the engine.
+    #[cfg_attr(test, schemars(length(min = 1)))]
     pub name: String,
-    /// Path of the shared library.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Path of the shared library; built-in engines need none.
+    #[serde(default)]
     pub library: Option<PathBuf>,
 }
 
 /// One (config, workload, seed).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct RunRequest {
-    /// Must equal [`PROTOCOL_VERSION`].
+    /// Stated first by either side; any other version is refused.
+    #[cfg_attr(test, schemars(extend("const" = PROTOCOL_VERSION)))]
     pub protocol_version: u32,
     /// The engine to measure.
     pub engine: EngineRequest,
     /// Folder of the database: created by the driver, never removed by it.
+    #[cfg_attr(test, schemars(length(min = 1)))]
     pub directory: PathBuf,
     /// Options over the engine's defaults, in its own spelling.
     #[serde(default)]
@@ -72,9 +80,11 @@ pub struct RunRequest {
     /// What to do.
     pub workload: Workload,
     /// Seed of every random choice of the run.
+    #[cfg_attr(test, schemars(range(max = u64::MAX)))]
     pub seed: u64,
     /// Seed of the load phases and of all values; that of the run where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(range(max = u64::MAX)))]
     pub load_seed: Option<u64>,
     /// An earlier run executed the first phases: go on from there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -82,28 +92,34 @@ pub struct RunRequest {
     /// Where to note, once the run has worked, what was written: for runs on copies of its
     /// database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(length(min = 1)))]
     pub save_ledger: Option<PathBuf>,
     /// Length of a step of the interval series, in milliseconds.
     #[serde(default = "default_interval_ms")]
+    #[cfg_attr(test, schemars(range(min = 1, max = RunRequest::INTERVAL_MS_MAX)))]
     pub interval_ms: u64,
     /// The least number of written keys to read back (all of them where fewer were written).
     #[serde(default = "default_verify_keys")]
     pub verify_keys: usize,
-    /// Parts into which each measure phase is cut, with a [`Message::Paused`] around each; 0 for a
-    /// run that is never stopped.
+    /// Parts into which each measure phase is cut, with a message `paused` and a stop (SIGSTOP) of
+    /// the whole process around each; 0 or absent for a run that is never stopped. Not with a rate.
     #[serde(default, skip_serializing_if = "is_default")]
+    #[cfg_attr(test, schemars(range(max = RunRequest::SLICES_MAX)))]
     pub slices: u32,
 }
 
 /// Ask a library what it is.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct ProbeRequest {
-    /// Must equal [`PROTOCOL_VERSION`].
+    /// Stated first by either side; any other version is refused.
+    #[cfg_attr(test, schemars(extend("const" = PROTOCOL_VERSION)))]
     pub protocol_version: u32,
     /// The engine to probe.
     pub engine: EngineRequest,
     /// A scratch folder for throw-away databases.
+    #[cfg_attr(test, schemars(length(min = 1)))]
     pub directory: PathBuf,
 }
 
@@ -116,6 +132,11 @@ fn default_verify_keys() -> usize {
 }
 
 impl RunRequest {
+    /// Most slices of a phase.
+    pub const SLICES_MAX: u32 = 1000;
+    /// Longest step of the interval series: a day.
+    pub const INTERVAL_MS_MAX: u64 = 86_400_000;
+
     /// The seed of load phases and of values.
     pub fn load_seed(&self) -> u64 {
         self.load_seed.unwrap_or(self.seed)
@@ -124,34 +145,42 @@ impl RunRequest {
 
 /// A database that is there already, in the folder of the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Prepared {
     /// What the earlier run saved as `save_ledger`.
+    #[cfg_attr(test, schemars(length(min = 1)))]
     pub ledger: PathBuf,
     /// Phases that it executed: the first ones of the workload.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub phases: usize,
 }
 
 /// What is left of a run whose driver was killed in the middle of its first phase?
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CheckRequest {
-    /// Must equal [`PROTOCOL_VERSION`].
+    /// Stated first by either side; any other version is refused.
+    #[cfg_attr(test, schemars(extend("const" = PROTOCOL_VERSION)))]
     pub protocol_version: u32,
     /// The engine of that run.
     pub engine: EngineRequest,
     /// Folder of its database.
+    #[cfg_attr(test, schemars(length(min = 1)))]
     pub directory: PathBuf,
-    /// Its options.
+    /// Options of the run that was killed.
     #[serde(default)]
     pub options: Options,
     /// Its workload, the first phase of which one thread performed: `fillseq` or
     /// `filluniquerandom`, of no more operations than there are keys.
     pub workload: Workload,
     /// Its seed.
+    #[cfg_attr(test, schemars(range(max = u64::MAX)))]
     pub seed: u64,
     /// Its seed of load phases and of values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(range(max = u64::MAX)))]
     pub load_seed: Option<u64>,
     /// Operations of the first phase that it had reported done.
     pub acknowledged: u64,
@@ -159,6 +188,7 @@ pub struct CheckRequest {
 
 /// A line that the tuner may send after the request.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "command", rename_all = "snake_case")]
 pub enum Control {
     /// Stop within 300 ms, wherever the run is, and report `cancelled`.
@@ -167,24 +197,37 @@ pub enum Control {
 
 /// What is in a trace of queries?
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct InspectRequest {
-    /// Must equal [`PROTOCOL_VERSION`].
+    /// Stated first by either side; any other version is refused.
+    #[cfg_attr(test, schemars(extend("const" = PROTOCOL_VERSION)))]
     pub protocol_version: u32,
-    /// The file.
+    /// File of the trace.
+    #[cfg_attr(test, schemars(length(min = 1)))]
     pub path: PathBuf,
-    /// Where the number of a key is; the eight bytes after what all keys begin with where absent.
+    /// Where the number of a key is; where absent, it is the eight bytes after what all keys begin
+    /// with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_number: Option<KeyNumber>,
-    /// Bytes of the prefixes to count by; one more than what all keys begin with where absent.
+    /// Bytes of the prefixes to count by; where absent, one more than what all keys begin with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(range(min = 1, max = InspectRequest::PREFIX_BYTES_MAX)))]
     pub prefix_bytes: Option<usize>,
-    /// Equal parts of the key space to count by.
+    /// Equal parts of the key space to count by; 1024 where absent.
     #[serde(default = "default_ranges", skip_serializing_if = "is_default_ranges")]
+    #[cfg_attr(test, schemars(range(min = 1, max = InspectRequest::RANGES_MAX)))]
     pub ranges: usize,
-    /// Of the hash by which keys are sampled.
+    /// Seed of the hash by which keys are sampled; 0 where absent.
     #[serde(default, skip_serializing_if = "is_default")]
     pub seed: u64,
+}
+
+impl InspectRequest {
+    /// Most bytes of a prefix.
+    pub const PREFIX_BYTES_MAX: usize = 64;
+    /// Most parts of the key space.
+    pub const RANGES_MAX: usize = 4096;
 }
 
 fn default_ranges() -> usize {

@@ -11,19 +11,23 @@ use crate::engine::Durability;
 
 /// A list of phases over one database.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Workload {
     /// Bytes of a key: an 8-byte big-endian number, then `0` characters.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub key_bytes: usize,
     /// Bytes of a value.
     pub value_bytes: usize,
     /// Compressed size of a value divided by its size.
+    #[cfg_attr(test, schemars(range(max = 1), extend("exclusiveMinimum" = 0)))]
     pub compression_ratio: f64,
     /// Number of keys in the key space.
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub num: u64,
     /// What a crash may cost.
     pub durability: Durability,
-    /// What the kernel holds of the database when a measure phase begins.
+    /// What the kernel holds of the database when a measure phase begins: `warm` where absent.
     #[serde(default, skip_serializing_if = "is_default")]
     pub page_cache: PageCache,
     /// What keys look like; db_bench's numbers where absent.
@@ -32,19 +36,23 @@ pub struct Workload {
     /// Bytes of a key as a function of its number, at most `key_bytes`; only of db_bench's numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_sizes: Option<SizeDistribution>,
-    /// Databases open in this process; a key belongs to one of them.
+    /// Databases open in this process; a key belongs to one of them. 1 where absent.
     #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub databases: usize,
-    /// Column families of each database; a key belongs to one of them.
+    /// Column families of each database; a key belongs to one of them. 1 where absent.
     #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub column_families: usize,
     /// What happens, in order.
+    #[cfg_attr(test, schemars(length(min = 1)))]
     pub phases: Vec<Phase>,
 }
 
 /// What the kernel holds of the database's files when a measure phase begins. An engine that reads
 /// past the kernel's cache is told so by its own options.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PageCache {
     /// What the phases before left there.
@@ -56,6 +64,7 @@ pub enum PageCache {
 
 /// What a phase is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PhaseKind {
     /// Fill the database.
@@ -68,11 +77,15 @@ pub enum PhaseKind {
     Measure,
 }
 
-/// One phase; `docs/measuring.md` says how it is executed and measured.
+/// One phase; `docs/measuring.md` says how it is executed and measured. A settle phase has nothing
+/// to do; any other does one of `operation`, `mix` and `replay`, and has a size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(transform = rules::of_a_phase))]
 #[serde(deny_unknown_fields)]
 pub struct Phase {
     /// Unique within the workload.
+    #[cfg_attr(test, schemars(length(min = 1)))]
     pub name: String,
     /// What it is for.
     pub kind: PhaseKind,
@@ -87,18 +100,23 @@ pub struct Phase {
     pub replay: Option<Replay>,
     /// Operations of each thread, as in db_bench.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub operations_per_thread: Option<u64>,
     /// Operations of all threads together, as in YCSB; in place of `operations_per_thread`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub operations: Option<u64>,
     /// Seconds after which every thread stops.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
     pub duration_s: Option<f64>,
-    /// Worker threads.
+    /// Worker threads; 1 where absent.
     #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub threads: usize,
     /// Open loop: operations started per second over all threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
     pub rate_ops_s: Option<f64>,
     /// Open loop at a rate that changes with time; in place of `rate_ops_s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -106,7 +124,7 @@ pub struct Phase {
     /// Threads that work beside those of the phase, for as long as it lasts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub companions: Vec<Companion>,
-    /// Steps after each seek of `seekrandom`.
+    /// Steps after each seek of `seekrandom`; 0 where absent.
     #[serde(default, skip_serializing_if = "is_default")]
     pub seek_nexts: u64,
 }
@@ -138,6 +156,7 @@ impl Phase {
 
 /// What keys look like.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "format", rename_all = "snake_case", deny_unknown_fields)]
 pub enum KeyFormat {
     /// As YCSB builds them: `prefix`, then the number in decimal digits.
@@ -153,6 +172,7 @@ pub enum KeyFormat {
 
 /// Whether records that are inserted one after another are neighbours in key order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum KeyPlacement {
     /// They are.
@@ -163,15 +183,19 @@ pub enum KeyPlacement {
 
 /// A rate that changes with time, over all threads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "shape", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Rate {
     /// `mean + amplitude sin(2 pi (t + offset) / period)`, never below 0.
     Sine {
         /// Operations per second.
+        #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
         mean_ops_s: f64,
         /// At most the mean.
+        #[cfg_attr(test, schemars(range(min = 0)))]
         amplitude_ops_s: f64,
         /// Seconds of a whole wave.
+        #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
         period_s: f64,
         /// Seconds of the wave that are over when the phase begins.
         #[serde(default)]
@@ -180,26 +204,33 @@ pub enum Rate {
     /// One rate after another, and again from the first.
     Steps {
         /// Pairs of seconds and operations per second.
+        #[cfg_attr(test, schemars(length(min = 1)))]
         steps: Vec<(f64, f64)>,
     },
 }
 
 /// A trace to perform.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Replay {
     /// File of the trace.
+    #[cfg_attr(test, schemars(length(min = 1)))]
     pub path: PathBuf,
     /// Times its own pace; as fast as it goes where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
     pub speed: Option<f64>,
 }
 
 /// Threads that work beside a phase, for as long as it lasts; not counted in its operations.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[cfg_attr(test, schemars(transform = rules::of_a_companion))]
 #[serde(deny_unknown_fields)]
 pub struct Companion {
     /// Unique within the phase; its latencies are filed as `name.type`.
+    #[cfg_attr(test, schemars(length(min = 1)))]
     pub name: String,
     /// What each thread does: one of this and `mix`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -207,11 +238,13 @@ pub struct Companion {
     /// Several operations, drawn again and again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mix: Option<Mix>,
-    /// Its threads.
+    /// Its threads; 1 where absent.
     #[serde(default = "one", skip_serializing_if = "is_one")]
+    #[cfg_attr(test, schemars(range(min = 1)))]
     pub threads: usize,
     /// Open loop: operations started per second over its threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
     pub rate_ops_s: Option<f64>,
 }
 
@@ -225,6 +258,7 @@ impl Companion {
 /// What one thread of a phase repeats. Names and meaning are those of db_bench, which has
 /// `filluniquerandom` and no counterparts of it for reads and deletes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum Operation {
     /// Put keys 0, 1, 2 ...
@@ -268,5 +302,40 @@ impl Operation {
                 | Operation::DeleteUniqueRandom
                 | Operation::ReadWhileWriting
         )
+    }
+}
+
+/// What the schema says across fields.
+#[cfg(test)]
+mod rules {
+    use schemars::Schema;
+    use serde_json::{json, Value};
+
+    pub fn of_a_phase(schema: &mut Schema) {
+        let rules = json!({
+            "if": {"properties": {"kind": {"const": "settle"}}},
+            "then": {"properties": {
+                "operation": false, "mix": false, "replay": false, "operations_per_thread": false,
+                "operations": false, "duration_s": false, "companions": false,
+            }},
+            "else": {
+                "oneOf": given(&["operation", "mix", "replay"]),
+                "anyOf": given(&["operations_per_thread", "operations", "duration_s", "replay"]),
+                "not": {"required": ["operations_per_thread", "operations"]},
+            },
+        });
+        for (key, rule) in rules.as_object().into_iter().flatten() {
+            schema.insert(key.clone(), rule.clone());
+        }
+    }
+
+    pub fn of_a_companion(schema: &mut Schema) {
+        schema.insert("oneOf".to_owned(), given(&["operation", "mix"]).into());
+    }
+
+    /// One alternative for each field, in which it is there.
+    fn given(fields: &[&str]) -> Vec<Value> {
+        let each = fields.iter();
+        each.map(|field| json!({"required": [field]})).collect()
     }
 }

@@ -12,8 +12,6 @@ use super::check::{self, require};
 use super::failure::Failure;
 use super::{Sink, Usage};
 
-const PREFIX_BYTES_MAX: usize = 64;
-const RANGES_MAX: usize = 4096;
 /// Seconds between two messages of progress.
 const PROGRESS_EVERY_S: f64 = 0.5;
 
@@ -60,16 +58,16 @@ pub fn inspect_trace(
 
 fn check_fields(request: &InspectRequest) -> Result<(), Failure> {
     let ranges = request.ranges;
-    let allowed = format!("1 to {RANGES_MAX}");
+    let allowed = format!("1 to {}", InspectRequest::RANGES_MAX);
     require(
-        (1..=RANGES_MAX).contains(&ranges),
+        (1..=InspectRequest::RANGES_MAX).contains(&ranges),
         "ranges",
         ranges,
         &allowed,
     )?;
     let bytes = request.prefix_bytes.unwrap_or(1);
-    let allowed = format!("1 to {PREFIX_BYTES_MAX}");
-    let sensible = (1..=PREFIX_BYTES_MAX).contains(&bytes);
+    let allowed = format!("1 to {}", InspectRequest::PREFIX_BYTES_MAX);
+    let sensible = (1..=InspectRequest::PREFIX_BYTES_MAX).contains(&bytes);
     require(sensible, "prefix_bytes", bytes, &allowed)?;
     let Some(number) = request.key_number else {
         return Ok(());

@@ -4,6 +4,8 @@ use serde::{Deserialize, Serialize};
 
 /// Where a trace stops making sense, and why. Everything before `offset_bytes` was understood.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct Damage {
     /// Of the first byte of the record that is damaged.
     pub offset_bytes: u64,

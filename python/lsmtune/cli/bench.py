@@ -16,6 +16,7 @@ from lsmtune.cli.flags import (
     DISK_DEFAULT,
     MEMORY_DEFAULT,
     OPTION_FLAG,
+    DatabasesDirOption,
     DeadlineOption,
     DiskOption,
     EngineOption,
@@ -44,7 +45,7 @@ from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.workload import Workload
 from lsmtune.programs.output import NATIVE
-from lsmtune.programs.registry import PROGRAM_INFOS
+from lsmtune.programs.registry import PROGRAMS
 from lsmtune.workloads.choice import WORKLOAD_FLAG
 
 ALL = "all"
@@ -54,7 +55,7 @@ ARGUMENT_FLAG = "--program-argument"
 
 
 def _names() -> list[str]:
-    return [NATIVE, *PROGRAM_INFOS, ALL]
+    return [NATIVE, *PROGRAMS, ALL]
 
 
 RunnerOption = Annotated[
@@ -73,7 +74,7 @@ OneRunnerOption = Annotated[
         RUNNER_FLAG,
         metavar="NAME",
         help="native (lsmtune's driver), rocksdb-db_bench, leveldb-db_bench, ycsb-cpp or ekvsb.",
-        autocompletion=lambda: [NATIVE, *PROGRAM_INFOS],
+        autocompletion=lambda: [NATIVE, *PROGRAMS],
     ),
 ]
 ProgramOption = Annotated[
@@ -164,8 +165,8 @@ def program_runner(asked: Asked, engine: str, workload: Workload) -> RunnerChoic
     from lsmtune.programs.runner import ProgramRunner
 
     program = PROGRAMS[asked.runner]
-    program.info.check_engine(engine)
-    program.info.check(workload, engine)
+    program.check_engine(engine)
+    program.check(workload, engine)
     found = find_program(program, engine, asked.program)
     check_arguments(program, found, asked.arguments, ARGUMENT_FLAG)
     said = introduced(program, found)
@@ -174,7 +175,7 @@ def program_runner(asked: Asked, engine: str, workload: Workload) -> RunnerChoic
     if said.build is not None:
         identity = EngineIdentity(engine, said.version, str(found.path), said.build)
     runner = ProgramRunner(program, found, asked.arguments)
-    return RunnerChoice(program.name, runner, identity, warnings, program.info.note)
+    return RunnerChoice(program.name, runner, identity, warnings, program.note)
 
 
 def one_runner(asked: Asked, engine: str, library: Path | None, workload: Workload) -> RunnerChoice:
@@ -195,7 +196,7 @@ def all_runners(engine: str, library: Path | None, workload: Workload) -> Arms:
     """lsmtune's driver and every program that can perform `workload` on `engine`."""
     arms = [native_runner(engine, library)]
     missing: list[Missing] = []
-    for name in PROGRAM_INFOS:
+    for name in PROGRAMS:
         try:
             arms.append(program_runner(Asked(name), engine, workload))
         except InputError as error:
@@ -207,8 +208,7 @@ def _why(error: InputError, name: str) -> str:
     return str(error).removeprefix(f"{RUNNER_FLAG} {name}: ")
 
 
-# ----------
-# `lsmtune bench`: measure one configuration under one workload.
+# --- `lsmtune bench`: measure one configuration under one workload.
 
 COMMAND = "bench"
 EPILOG = "\n\n".join(
@@ -249,10 +249,7 @@ def _bench(
     option: OptionSetOption = None,
     seed: SeedOption = 1,
     repeat: RepeatOption = 1,
-    directory: Annotated[
-        Path | None,
-        typer.Option("--dir", metavar="DIR", help="Where databases are made; here by default."),
-    ] = None,
+    directory: DatabasesDirOption = None,
     deadline: DeadlineOption = DEADLINE_DEFAULT,
     memory: MemoryOption = MEMORY_DEFAULT,
     disk: DiskOption = DISK_DEFAULT,

@@ -1,8 +1,8 @@
-"""The bytes of a database once it has settled, whichever program wrote it.
+"""`bench --runner all`: the runners side by side, their ratios to ours, and settled databases.
 
-What a program leaves behind cannot be compared: files that are obsolete and not yet removed, logs,
-and a tree that was still being compacted. So lsmtune's driver opens each database that a comparison
-has made, its own too, with the same options, writes memtables out, and waits for compactions.
+The bytes that a program leaves behind cannot be compared: obsolete files, logs, and a tree that was
+still being compacted. So lsmtune's driver opens each database that a comparison has made, its own
+too, with the same options, writes memtables out, and waits for compactions.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from lsmtune.cli.bench import Arms, Missing, RunnerChoice
@@ -24,10 +23,12 @@ from lsmtune.driver.runner import Runner
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
-from lsmtune.model.metrics import BURST, REGISTRY, shown_in
+from lsmtune.model.metrics import BURST, BY_NAME, shown_in
 from lsmtune.model.request import Prepared, RunRequest
 from lsmtune.model.workload import PageCache, Phase, PhaseKind, Workload
 from lsmtune.programs.output import NATIVE
+from lsmtune.report.document import Table, numbers, words
+from lsmtune.report.terminal import terminal_table
 from lsmtune.units import format_bytes
 
 _SETTLE = Phase("settle", PhaseKind.SETTLE)
@@ -84,8 +85,7 @@ def _why(measurement: Measurement) -> str:
     return measurement.outcome.value if error is None else error.message
 
 
-# ----------
-# What `bench --runner all` says at its end: the runners side by side, and their ratios to ours.
+# --- What `bench --runner all` says at its end: the runners side by side, and their ratios to ours
 
 SETTLED = "settled_database_bytes"
 ByRunner = Mapping[str, Sequence[Measurement]]
@@ -232,22 +232,21 @@ def _median(runs: Sequence[Measurement], phase: str, metric: str) -> float | Non
     return statistics.median(values) if values else None
 
 
-def _table(phase: str, arms: Sequence[RunnerChoice], measured: ByRunner, settled: Settled) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("")
-    for arm in arms:
-        table.add_column(arm.name, justify="right", overflow="fold")
-    for metric in (each for each in REGISTRY if each.bench):
+def _table(
+    phase: str, arms: Sequence[RunnerChoice], measured: ByRunner, settled: Settled
+) -> RenderableType:
+    rows: list[tuple[str, ...]] = []
+    for metric in map(BY_NAME.__getitem__, shown_in("bench")):
         medians = [_median(measured[arm.name], phase, metric.name) for arm in arms]
         if any(value is not None for value in medians):
             cells = [
                 NOT_KNOWN if value is None else metric_text(metric, value) for value in medians
             ]
-            table.add_row(metric.bench, *cells)
+            rows.append((metric.bench, *cells))
         if settled and metric.name == "database_bytes":
-            table.add_row(f"{metric.bench}, settled", *_settled_cells(arms, settled))
-    table.add_row("burst by native's", *_ratios(phase, arms, measured))
-    return table
+            rows.append((f"{metric.bench}, settled", *_settled_cells(arms, settled)))
+    rows.append(("burst by native's", *_ratios(phase, arms, measured)))
+    return terminal_table(Table((*words(""), *numbers(*(arm.name for arm in arms))), rows))
 
 
 def _settled_cells(arms: Sequence[RunnerChoice], settled: Settled) -> Iterator[str]:

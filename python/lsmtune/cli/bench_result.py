@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from lsmtune.cli.output import NOT_KNOWN, failure_line
@@ -15,12 +15,14 @@ from lsmtune.machine.host import cores_present
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Build
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
-from lsmtune.model.metrics import REGISTRY, Metric, shown_in
+from lsmtune.model.metrics import BY_NAME, Metric, shown_in
 from lsmtune.model.workload import PhaseKind, Workload
+from lsmtune.report.document import Column, Table, numbers, words
 from lsmtune.report.history import RepeatRow, repeat_rows
 from lsmtune.report.notices import condition_notices
 from lsmtune.report.proof import level_numbers, middle, tree_depth
 from lsmtune.report.sentences import condition_facts
+from lsmtune.report.terminal import terminal_table
 from lsmtune.report.trust import conditions_of
 from lsmtune.report.trust_tables import Conditions
 from lsmtune.report.words import deviation
@@ -103,17 +105,17 @@ def _title(measurement: Measurement) -> str:
     return f"{engine.name}{version}{build}: {measurement.workload}, seed {measurement.seed}"
 
 
-def _phase_table(phases: Sequence[Sequence[PhaseMeasurement]]) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column("")
-    for runs in phases:
-        threads = f", {runs[0].threads} threads" if runs[0].threads > 1 else ""
-        table.add_column(f"{runs[0].name}{threads}", justify="right", overflow="fold")
-    for metric in (each for each in REGISTRY if each.bench):
-        cells = [_cell(metric, runs) for runs in phases]
-        if any(cell != NOT_KNOWN for cell in cells):
-            table.add_row(metric.bench, *cells)
-    return table
+def _phase_table(phases: Sequence[Sequence[PhaseMeasurement]]) -> RenderableType:
+    heads = [
+        f"{runs[0].name}, {runs[0].threads} threads" if runs[0].threads > 1 else runs[0].name
+        for runs in phases
+    ]
+    rows = [
+        (metric.bench, *(_cell(metric, runs) for runs in phases))
+        for metric in map(BY_NAME.__getitem__, shown_in("bench"))
+    ]
+    known = [row for row in rows if any(cell != NOT_KNOWN for cell in row[1:])]
+    return terminal_table(Table((*words(""), *numbers(*heads)), known))
 
 
 def _cell(metric: Metric, runs: Sequence[PhaseMeasurement]) -> str:
@@ -151,19 +153,23 @@ def _trees(phases: Sequence[Sequence[PhaseMeasurement]]) -> Iterator[RenderableT
             yield _tree(runs, depth)
 
 
-def _tree(runs: Sequence[PhaseMeasurement], depth: int) -> Table:
-    table = Table(box=None, pad_edge=False)
-    for name in ("level", "files", "size", "compactions", "written by them"):
-        table.add_column(name, justify="right")
-    for level in range(depth):
-        columns = zip(*(level_numbers(run, level) for run in runs), strict=True)
-        numbers = (middle(column) for column in columns)
-        cells = (
-            NOT_KNOWN if value is None else shown(value)
-            for value, shown in zip(numbers, (count, _bytes, count, _bytes), strict=True)
-        )
-        table.add_row(str(level), *cells)
-    return table
+_TREE = {"files": count, "size": _bytes, "compactions": count, "written by them": _bytes}
+
+
+def _known(told: Callable[[float], str], value: float | None) -> str:
+    return NOT_KNOWN if value is None else told(value)
+
+
+def _tree(runs: Sequence[PhaseMeasurement], depth: int) -> RenderableType:
+    columns = [
+        Column("level"),
+        *(Column(label, partial(_known, told)) for label, told in _TREE.items()),
+    ]
+    rows = [
+        (level, *map(middle, zip(*(level_numbers(run, level) for run in runs), strict=True)))
+        for level in range(depth)
+    ]
+    return terminal_table(Table(columns, rows))
 
 
 def _conditions(measurements: Sequence[Measurement], workload: Workload) -> Conditions:

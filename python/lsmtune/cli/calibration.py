@@ -7,7 +7,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from lsmtune.cli.live import tune_display
@@ -28,6 +27,8 @@ from lsmtune.proof.calibration import (
     smallest_effect,
 )
 from lsmtune.proof.standalone import CalibrationRequest
+from lsmtune.report.document import Table, numbers, words
+from lsmtune.report.terminal import terminal_table
 from lsmtune.units import format_duration
 from lsmtune.workloads.stated import size_flags
 
@@ -132,26 +133,27 @@ def _pairs_text(found: Calibration) -> str:
     return f"by {found.method.value}: {found.pairs} pair{'' if found.pairs == 1 else 's'}{time}"
 
 
-def _table(found: Calibration) -> Table:
+def _table(found: Calibration) -> RenderableType:
     """Deviations of runs and of pairs, and the smallest difference provable in each time."""
-    table = Table(box=None, pad_edge=False)
-    table.add_column("metric", no_wrap=True)
     times = (f"in {format_duration(budget_s)}" for budget_s in BUDGETS_S)
-    for name in ("runs", "pairs", "autocorr.", *times):
-        table.add_column(name, justify="right", no_wrap=True)
+    rows: list[tuple[str, ...]] = []
     for name, noise in found.metrics.items():
         if _hardly_varies(noise):
             continue
         provable = (smallest_effect(found, name, budget_s, CONFIDENCE) for budget_s in BUDGETS_S)
         lag = noise.autocorrelation
-        table.add_row(
-            name,
-            _per_cent(noise.run_log_sd),
-            _per_cent(noise.pair_log_sd),
-            "-" if lag is None else f"{lag:+.2f}",
-            *("nothing" if effect is None else _per_cent(effect) for effect in provable),
+        rows.append(
+            (
+                name,
+                _per_cent(noise.run_log_sd),
+                _per_cent(noise.pair_log_sd),
+                "-" if lag is None else f"{lag:+.2f}",
+                *("nothing" if effect is None else _per_cent(effect) for effect in provable),
+            )
         )
-    return table
+    return terminal_table(
+        Table((*words("metric"), *numbers("runs", "pairs", "autocorr.", *times)), rows)
+    )
 
 
 def _hardly_varies(noise: MetricNoise) -> bool:

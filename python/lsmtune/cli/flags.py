@@ -44,6 +44,8 @@ PAIRS_FLAG = "--pairs"
 PAIRS_DEFAULT = 30
 CONFIDENCE_DEFAULT = "95%"
 NO_CRASH_TEST_FLAG = "--no-crash-test"
+BASELINE_LIBRARY_FLAG = "--baseline-library"
+CANDIDATE_LIBRARY_FLAG = "--candidate-library"
 AUTO = "auto"
 METHODS = (AUTO, *(method.value for method in PairMethod))
 _CONFIDENCE_LOW, _CONFIDENCE_HIGH = 0.5, 0.9999
@@ -157,14 +159,23 @@ TrialsOption = Annotated[
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
-DeadlineOption = Annotated[
-    str, typer.Option("--deadline", metavar="TIME", help="A run is killed after this time.")
+_DEADLINE = typer.Option("--deadline", metavar="TIME", help="A run is killed after this time.")
+_MEMORY = typer.Option("--memory", metavar="SIZE", help="A run is killed above this memory.")
+_DISK = typer.Option("--disk", metavar="SIZE", help="A run is killed above this disk space.")
+DeadlineOption = Annotated[str, _DEADLINE]
+MemoryOption = Annotated[str, _MEMORY]
+DiskOption = Annotated[str, _DISK]
+# For commands where unset is not the default.
+DeadlineIfSetOption = Annotated[str | None, _DEADLINE]
+MemoryIfSetOption = Annotated[str | None, _MEMORY]
+DiskIfSetOption = Annotated[str | None, _DISK]
+DatabasesDirOption = Annotated[
+    Path | None,
+    typer.Option("--dir", metavar="DIR", help="Where databases are made; here by default."),
 ]
-MemoryOption = Annotated[
-    str, typer.Option("--memory", metavar="SIZE", help="A run is killed above this memory.")
-]
-DiskOption = Annotated[
-    str, typer.Option("--disk", metavar="SIZE", help="A run is killed above this disk space.")
+RunsDirOption = Annotated[
+    Path | None,
+    typer.Option("--dir", metavar="DIR", help="Keep the runs here, and go on from them."),
 ]
 
 # --- a proof
@@ -187,8 +198,19 @@ BaselineOption = Annotated[
         "--baseline", metavar="CONFIG", help="What it is compared with; default if unset."
     ),
 ]
-BASELINE_LIBRARY_FLAG = "--baseline-library"
-CANDIDATE_LIBRARY_FLAG = "--candidate-library"
+MetricOption = Annotated[
+    str,
+    typer.Option(
+        "--metric",
+        metavar="NAME",
+        help="The metric that is compared.",
+        autocompletion=lambda: list(METRICS),
+    ),
+]
+PhaseOption = Annotated[
+    str | None,
+    typer.Option("--phase", metavar="NAME", help="Of this measure phase; of the last if unset."),
+]
 BaselineLibraryOption = Annotated[
     Path | None,
     typer.Option(
@@ -203,19 +225,6 @@ CandidateLibraryOption = Annotated[
         help="The engine's library of the candidate alone: may I upgrade?",
     ),
 ]
-MetricOption = Annotated[
-    str,
-    typer.Option(
-        "--metric",
-        metavar="NAME",
-        help="The metric that is compared.",
-        autocompletion=lambda: list(METRICS),
-    ),
-]
-PhaseOption = Annotated[
-    str | None,
-    typer.Option("--phase", metavar="NAME", help="Of this measure phase; of the last if unset."),
-]
 AllowUnsafeOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -223,10 +232,6 @@ AllowUnsafeOption = Annotated[
         metavar="NAME",
         help="Run a candidate with this option although its value puts data at risk; repeat.",
     ),
-]
-ProofDirOption = Annotated[
-    Path | None,
-    typer.Option("--dir", metavar="DIR", help="Keep the runs here, and go on from them."),
 ]
 PairsOption = Annotated[
     int,

@@ -205,8 +205,7 @@ def _print(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-# ----------
-# A progress bar for work of which the number of steps is known, once it takes a while.
+# --- A progress bar for work of which the number of steps is known, once it takes a while
 
 SILENT_S = 2.0
 
@@ -246,5 +245,4 @@ def counted_progress(
             progress.stop()
 
 
-# ----------
-# What one run is doing now, for displays: fed with the driver's messages.
+# --- What one run is doing now, for displays: fed with the driver's messages

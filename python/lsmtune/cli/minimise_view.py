@@ -6,7 +6,6 @@ import shlex
 from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from lsmtune.cli.output import NOT_KNOWN, digits, verdict_line, verdict_lines
@@ -24,6 +23,8 @@ from lsmtune.proof.crash_test import crash_line
 from lsmtune.proof.minimise import OptionEffect
 from lsmtune.proof.paired_steps import Minimised
 from lsmtune.proof.standalone import Verification
+from lsmtune.report.document import Table, words
+from lsmtune.report.terminal import terminal_table
 from lsmtune.study.observer import verdict_document
 
 
@@ -86,22 +87,22 @@ def options_table(asked: Minimising, found: Minimised) -> RenderableType | None:
     return Group(_table(asked, found), Text(_about_effects(asked, found), style="dim"))
 
 
-def _table(asked: Minimising, found: Minimised) -> Table:
+def _table(asked: Minimising, found: Minimised) -> RenderableType:
     verification = asked.verification
     metric = verification.objective.metric
-    table = Table(box=None, pad_edge=False)
-    for name in ("option", "value", "baseline", f"effect on {metric}", "result"):
-        table.add_column(name, justify="left", overflow="fold")
-    for effect in found.result.effects:
-        table.add_row(
+    rows = [
+        (
             effect.option,
             _value(verification, effect.option, effect.value),
             _value(verification, effect.option, effect.baseline_value),
             _effect_text(effect.verdict),
             _became(effect),
-            style="" if effect.kept else "dim",
         )
-    return table
+        for effect in found.result.effects
+    ]
+    gone = {n: "same" for n, effect in enumerate(found.result.effects) if not effect.kept}
+    columns = words("option", "value", "baseline", f"effect on {metric}", "result")
+    return terminal_table(Table(columns, rows, marks=gone))
 
 
 def _value(verification: Verification, option: str, value: OptionValue | None) -> str:

@@ -1,4 +1,4 @@
-"""What `lsmtune options` shows to people: tables of options, ready spaces and presets, or one."""
+"""What `lsmtune options` shows: values, ranges and conditions in words, and tables of options."""
 
 from __future__ import annotations
 
@@ -14,124 +14,14 @@ from lsmtune.engines.ready import Preset, ReadySpace
 from lsmtune.engines.safety import UNSAFE_OPTIONS, UnsafeOption
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.workload import Durability
+from lsmtune.report.document import Table as ReportTable
+from lsmtune.report.document import words
+from lsmtune.report.terminal import terminal_table
 from lsmtune.space.parameter import Parameter
 from lsmtune.units import BYTES_PER_UNIT
 
 NOTHING = "-"
-_EFFECTS = {
-    "layout": "layout: changes what is on disk",
-    "runtime": "runtime: changes nothing on disk",
-}
-_VERIFY = "lsmtune verify --workload fillrandom --baseline default"
 _BINARY = ("TiB", "GiB", "MiB", "KiB")
-
-
-def options_table(infos: Iterable[OptionInfo]) -> RenderableType:
-    """A line per option."""
-    table = _table("name", "default", "range", "effect", "risk")
-    for info in infos:
-        default = value_text(info.default, info.unit)
-        risk = " ".join(info.risk) or NOTHING
-        _row(table, info.name, default, range_text(info), info.effect, risk)
-    return table
-
-
-def option_view(engine: str, info: OptionInfo, used: Mapping[str, Sequence[str]]) -> RenderableType:
-    """All that is known of one option; `used` is which ready spaces and presets have it."""
-    facts = [
-        ("default", default_text(info)),
-        *[(f"  up to {last}", value_text(old, info.unit)) for last, old in info.older_defaults],
-        ("search range", range_text(info)),
-        *[("", f"{value} means {meaning}") for value, meaning in info.specials],
-        *[("", f"{choice} since {version}") for choice, version in info.choices_since.items()],
-        *[("only when", condition_text(*condition)) for condition in info.condition.items()],
-        *[("must hold", text) for text in info.constraint],
-        ("effect", _EFFECTS[info.effect]),
-        ("while open", "can be changed (SetOptions)" if info.mutable else "cannot be changed"),
-        ("scales with", info.scales_with or NOTHING),
-        ("risk", ", ".join(info.risk) or NOTHING),
-        *[("unsafe", _unsafe_text(unsafe, info)) for unsafe in _unsafe(engine, info.name)],
-        ("versions", versions_text(info)),
-        ("source", info.source),
-        *[(label, ", ".join(names)) for label, names in used.items() if names],
-    ]
-    about = f"{engine}, {info.scope.replace('_', ' ')}, {info.type}"
-    return Group(_title(info.name, about), Text(info.trade_off), Text(), _facts(facts))
-
-
-def spaces_table(spaces: Iterable[ReadySpace]) -> RenderableType:
-    """A line per ready space."""
-    table = _table("name", "parameters", "what it is for")
-    for space in spaces:
-        _row(table, space.name, str(len(space.parameters)), space.summary)
-    return table
-
-
-def space_view(space: ReadySpace) -> RenderableType:
-    """The parameters of one ready space, and what comes with them."""
-    conditional = any(parameter.conditions for parameter in space.parameters)
-    table = _table("name", "default", "range", *(["only when"] if conditional else []))
-    for parameter in space.parameters:
-        default = value_text(parameter.default, parameter.unit)
-        when = [_when(parameter)] if conditional else []
-        _row(table, parameter.name, default, parameter_range(parameter), *when)
-    facts = [
-        *[("constraint", text) for text in space.constraints],
-        *[("fixed", f"{name}={value_text(value, '')}") for name, value in space.fixed.items()],
-        ("in a study", f"space: {space.name}"),
-    ]
-    if space.unsafe:
-        facts.append(("", f"allow_unsafe: [{', '.join(space.unsafe)}]"))
-    about = f"{space.engine}, {len(space.parameters)} parameters"
-    title = _title(space.name, about)
-    return Group(title, Text(space.summary), Text(), table, Text(), _facts(facts))
-
-
-def presets_table(presets: Iterable[Preset]) -> RenderableType:
-    """A line per preset."""
-    table = _table("name", "options", "what it is")
-    for preset in presets:
-        _row(table, preset.name, str(len(preset.options)), preset.summary)
-    return table
-
-
-def preset_view(preset: Preset, infos: Mapping[str, OptionInfo]) -> RenderableType:
-    """The options of one preset beside the engine's defaults, and its notes."""
-    table = _table("option", "value", "default")
-    for name, value in preset.options.items():
-        unit = infos[name].unit if name in infos else ""
-        default = value_text(infos[name].default, unit) if name in infos else NOTHING
-        _row(table, name, value_text(value, unit), default)
-    facts = [
-        *[("note", note) for note in preset.notes],
-        ("source", preset.source),
-        ("against default", f"{_VERIFY} --engine {preset.engine} --candidate {preset.name}"),
-    ]
-    parts: list[RenderableType] = [_title(preset.name, preset.engine), Text(preset.summary), Text()]
-    if preset.options:
-        parts += [table, Text()]
-    return Group(*parts, _facts(facts))
-
-
-def _when(parameter: Parameter) -> str:
-    conditions = [condition_text(c.name, c.values) for c in parameter.conditions]
-    return " and ".join(conditions) or NOTHING
-
-
-def _unsafe(engine: str, name: str) -> list[UnsafeOption]:
-    return [u for u in UNSAFE_OPTIONS if (u.engine, u.option) == (engine, name)]
-
-
-def _unsafe_text(unsafe: UnsafeOption, info: OptionInfo) -> str:
-    """Which values a study has to allow, and why."""
-    known = [value_text(value, "") for value in unsafe.unsafe_values(info.choices)]
-    values = " or ".join(known or sorted(unsafe.values))
-    classes = " or ".join(sorted(durability.value for durability in unsafe.under))
-    under = "" if unsafe.under == frozenset(Durability) else f" with durability {classes}"
-    return f"{values}{under}: {unsafe.reason}; refused unless allow_unsafe names the option"
-
-
-# --- values, ranges and conditions in words
 
 
 def value_text(value: OptionValue | None, unit: str) -> str:
@@ -168,8 +58,18 @@ def range_text(info: OptionInfo) -> str:
     """What a search tries: `64KiB to 512MiB, log, steps of 64KiB`, or the choices."""
     if info.low is None or info.high is None:
         return " | ".join(option_text(choice) for choice in info.choices) or NOTHING
-    specials = [value for value, _ in info.specials]
-    return _numbers_text(info.low, info.high, info.log, info.step, specials, info.unit)
+    parts = [f"{value_text(info.low, _bare(info))} to {value_text(info.high, info.unit)}"]
+    if info.log:
+        parts.append("log")
+    if info.step is not None:
+        parts.append(f"steps of {value_text(info.step, info.unit)}")
+    parts += [f"or {value_text(value, '')}" for value, _ in info.specials]
+    return ", ".join(parts)
+
+
+def _bare(info: OptionInfo) -> str:
+    """The unit of a range's lower end: left out where the upper end states it."""
+    return info.unit if info.unit.startswith("bytes") else ""
 
 
 def parameter_range(parameter: Parameter) -> str:
@@ -177,27 +77,13 @@ def parameter_range(parameter: Parameter) -> str:
     numbers = parameter.numbers
     if numbers is None:
         return " | ".join(option_text(choice) for choice in parameter.choices)
-    specials = [special.value for special in parameter.specials]
-    low, high, log, step = numbers.low, numbers.high, numbers.log, numbers.step
-    return _numbers_text(low, high, log, step, specials, parameter.unit)
-
-
-def _numbers_text(
-    low: float,
-    high: float,
-    log: bool,
-    step: float | None,
-    specials: Iterable[OptionValue],
-    unit: str,
-) -> str:
-    # Only sizes state their unit at the lower end too, where it may be another one.
-    lowest = value_text(low, unit if unit.startswith("bytes") else "")
-    shown = [f"{lowest} to {value_text(high, unit)}"]
-    if log:
+    parts = [f"{value_text(n, parameter.unit)}" for n in (numbers.low, numbers.high)]
+    shown = [" to ".join(parts)]
+    if numbers.log:
         shown.append("log")
-    if step is not None:
-        shown.append(f"steps of {value_text(step, unit)}")
-    shown += [f"or {value_text(value, '')}" for value in specials]
+    if numbers.step is not None:
+        shown.append(f"steps of {value_text(numbers.step, parameter.unit)}")
+    shown += [f"or {special.value}" for special in parameter.specials]
     return ", ".join(shown)
 
 
@@ -215,20 +101,128 @@ def versions_text(info: OptionInfo) -> str:
     return f"up to {info.until}" if info.until else "all that the catalogue covers"
 
 
-# --- the parts of a page
+# --- What `lsmtune options` shows to people: tables of options, ready spaces and presets, or one
+
+_EFFECTS = {
+    "layout": "layout: changes what is on disk",
+    "runtime": "runtime: changes nothing on disk",
+}
+_VERIFY = "lsmtune verify --workload fillrandom --baseline default"
 
 
-def _table(name: str, *columns: str) -> Table:
-    table = Table(box=None, pad_edge=False)
-    table.add_column(name, no_wrap=True)  # a name is there to be copied
-    for column in columns:
-        table.add_column(column, overflow="fold")
-    return table
+def options_table(infos: Iterable[OptionInfo]) -> RenderableType:
+    """A line per option."""
+    rows = [
+        (
+            info.name,
+            value_text(info.default, info.unit),
+            range_text(info),
+            info.effect,
+            " ".join(info.risk) or NOTHING,
+        )
+        for info in infos
+    ]
+    return _table(("name", "default", "range", "effect", "risk"), rows)
 
 
-def _row(table: Table, *cells: str) -> None:
-    # As Text, since `[a, b]` in a plain cell would be markup.
-    table.add_row(*[Text(cell) for cell in cells])
+def option_view(engine: str, info: OptionInfo, used: Mapping[str, Sequence[str]]) -> RenderableType:
+    """All that is known of one option; `used` is which ready spaces and presets have it."""
+    facts = [
+        ("default", default_text(info)),
+        *[(f"  up to {last}", value_text(old, info.unit)) for last, old in info.older_defaults],
+        ("search range", range_text(info)),
+        *[("", f"{value} means {meaning}") for value, meaning in info.specials],
+        *[("", f"{choice} since {version}") for choice, version in info.choices_since.items()],
+        *[("only when", condition_text(*condition)) for condition in info.condition.items()],
+        *[("must hold", text) for text in info.constraint],
+        ("effect", _EFFECTS[info.effect]),
+        ("while open", "can be changed (SetOptions)" if info.mutable else "cannot be changed"),
+        ("scales with", info.scales_with or NOTHING),
+        ("risk", ", ".join(info.risk) or NOTHING),
+        *[("unsafe", _unsafe_text(unsafe, info)) for unsafe in _unsafe(engine, info.name)],
+        ("versions", versions_text(info)),
+        ("source", info.source),
+        *[(label, ", ".join(names)) for label, names in used.items() if names],
+    ]
+    about = f"{engine}, {info.scope.replace('_', ' ')}, {info.type}"
+    return Group(_title(info.name, about), Text(info.trade_off), Text(), _facts(facts))
+
+
+def spaces_table(spaces: Iterable[ReadySpace]) -> RenderableType:
+    """A line per ready space."""
+    rows = [(space.name, len(space.parameters), space.summary) for space in spaces]
+    return _table(("name", "parameters", "what it is for"), rows)
+
+
+def space_view(space: ReadySpace) -> RenderableType:
+    """The parameters of one ready space, and what comes with them."""
+    conditional = any(parameter.conditions for parameter in space.parameters)
+    rows = [
+        (
+            parameter.name,
+            value_text(parameter.default, parameter.unit),
+            parameter_range(parameter),
+            *([_when(parameter)] if conditional else []),
+        )
+        for parameter in space.parameters
+    ]
+    table = _table(("name", "default", "range", *(["only when"] if conditional else [])), rows)
+    facts = [
+        *[("constraint", text) for text in space.constraints],
+        *[("fixed", f"{name}={value_text(value, '')}") for name, value in space.fixed.items()],
+        ("in a study", f"space: {space.name}"),
+    ]
+    if space.unsafe:
+        facts.append(("", f"allow_unsafe: [{', '.join(space.unsafe)}]"))
+    about = f"{space.engine}, {len(space.parameters)} parameters"
+    title = _title(space.name, about)
+    return Group(title, Text(space.summary), Text(), table, Text(), _facts(facts))
+
+
+def presets_table(presets: Iterable[Preset]) -> RenderableType:
+    """A line per preset."""
+    rows = [(preset.name, len(preset.options), preset.summary) for preset in presets]
+    return _table(("name", "options", "what it is"), rows)
+
+
+def preset_view(preset: Preset, infos: Mapping[str, OptionInfo]) -> RenderableType:
+    """The options of one preset beside the engine's defaults, and its notes."""
+    rows = []
+    for name, value in preset.options.items():
+        unit = infos[name].unit if name in infos else ""
+        default = value_text(infos[name].default, unit) if name in infos else NOTHING
+        rows.append((name, value_text(value, unit), default))
+    facts = [
+        *[("note", note) for note in preset.notes],
+        ("source", preset.source),
+        ("against default", f"{_VERIFY} --engine {preset.engine} --candidate {preset.name}"),
+    ]
+    parts: list[RenderableType] = [_title(preset.name, preset.engine), Text(preset.summary), Text()]
+    if preset.options:
+        parts += [_table(("option", "value", "default"), rows), Text()]
+    return Group(*parts, _facts(facts))
+
+
+def _when(parameter: Parameter) -> str:
+    conditions = [condition_text(c.name, c.values) for c in parameter.conditions]
+    return " and ".join(conditions) or NOTHING
+
+
+def _unsafe(engine: str, name: str) -> list[UnsafeOption]:
+    return [u for u in UNSAFE_OPTIONS if (u.engine, u.option) == (engine, name)]
+
+
+def _unsafe_text(unsafe: UnsafeOption, info: OptionInfo) -> str:
+    """Which values a study has to allow, and why."""
+    known = [value_text(value, "") for value in unsafe.unsafe_values(info.choices)]
+    values = " or ".join(known or sorted(unsafe.values))
+    classes = " or ".join(sorted(durability.value for durability in unsafe.under))
+    under = "" if unsafe.under == frozenset(Durability) else f" with durability {classes}"
+    return f"{values}{under}: {unsafe.reason}; refused unless allow_unsafe names the option"
+
+
+def _table(columns: Iterable[str], rows: Sequence[Sequence[str | int]]) -> RenderableType:
+    return terminal_table(ReportTable(words(*columns), rows))
 
 
 def _title(name: str, about: str) -> Text:
@@ -242,6 +236,7 @@ def _facts(facts: Sequence[tuple[str, str]]) -> RenderableType:
     previous = ""
     for label, text in facts:
         # A label is said once for all the lines that belong to it.
-        _row(table, "" if label == previous else label, text)
+        # As Text, since `[a, b]` in a plain cell would be markup.
+        table.add_row(Text("" if label == previous else label), Text(text))
         previous = label
     return Padding(table, (0, 0, 0, 2))

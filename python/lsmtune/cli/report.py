@@ -13,9 +13,9 @@ import typer
 from lsmtune.cli.live import counted_progress
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.experiment.folder import StudyFolder, default_folder
-from lsmtune.report.formats import FORMATS, WrittenReport, write_as
 from lsmtune.report.importance import Method
 from lsmtune.report.sentences import headline
+from lsmtune.report.study import FORMATS, WrittenReport, write_as
 
 METHODS: Mapping[str, Method | None] = MappingProxyType(
     {**{method.value: method for method in Method}, "none": None}

@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lsmtune.cli.flags import JsonOption, LibraryOption, OptionSetOption, whole_number
+from lsmtune.cli.flags import (
+    DeadlineIfSetOption,
+    DiskIfSetOption,
+    JsonOption,
+    LibraryOption,
+    MemoryIfSetOption,
+    OptionSetOption,
+    whole_number,
+)
 from lsmtune.errors import ExitStatus, LsmtuneError
 from lsmtune.model.request import SEED_MAX
 
@@ -91,18 +99,6 @@ DirectoryFlag = Annotated[
         help="Where the runs are kept; sweep.lsmtune, or beside FILE, unless given.",
     ),
 ]
-DeadlineFlag = Annotated[
-    str | None,
-    typer.Option("--deadline", metavar="TIME", help="A run is killed after this time."),
-]
-MemoryFlag = Annotated[
-    str | None,
-    typer.Option("--memory", metavar="SIZE", help="A run is killed above this memory."),
-]
-DiskFlag = Annotated[
-    str | None,
-    typer.Option("--disk", metavar="SIZE", help="A run is killed above this disk space."),
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -129,9 +125,9 @@ def _sweep(
     plan: Annotated[
         bool, typer.Option("--plan", help="Show the cells and the time left, and run nothing.")
     ] = False,
-    deadline: DeadlineFlag = None,
-    memory: MemoryFlag = None,
-    disk: DiskFlag = None,
+    deadline: DeadlineIfSetOption = None,
+    memory: MemoryIfSetOption = None,
+    disk: DiskIfSetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure a grid of workload parameters and option values."""
@@ -209,8 +205,8 @@ def _show_plan(sweep: Sweep, cells: Sequence[GridCell], folder: Path, as_json: b
 
 def _tell(result: SweepResult, folder: Path, as_json: bool) -> None:
     """Write the files of the result and print it."""
-    from lsmtune.report.render import to_terminal
     from lsmtune.report.sweep import document, sweep_document, write_sweep
+    from lsmtune.report.terminal import to_terminal
 
     if not result.runs:
         return

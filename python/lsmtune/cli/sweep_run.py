@@ -183,8 +183,7 @@ def _limits(limits: Limits, given: Given) -> Limits:
     return limits
 
 
-# ----------
-# Performing a sweep: its rounds, its display, and what is refused before they begin.
+# --- Performing a sweep: its rounds, its display, and what is refused before they begin.
 
 
 def stored_runs(folder: Path, cells: Sequence[GridCell]) -> tuple[StoredMeasurement, ...]:

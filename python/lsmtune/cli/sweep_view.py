@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from rich.console import Group, RenderableType
-from rich.table import Table
 from rich.text import Text
 
 from lsmtune.cli.output import failure
@@ -19,6 +18,8 @@ from lsmtune.experiment.sweep import Sweep
 from lsmtune.experiment.sweep_grid import GridCell, is_rough, left_s, written_bytes
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.workload import PhaseKind, Workload
+from lsmtune.report.document import Table, numbers, words
+from lsmtune.report.terminal import terminal_table
 from lsmtune.units import format_bytes, format_duration
 
 
@@ -139,24 +140,24 @@ def plan_view(
     sweep: Sweep, cells: Sequence[GridCell], runs: Sequence[StoredMeasurement], folder: Path
 ) -> RenderableType:
     """The cells, and how long they will take as far as that is known."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("workload", *(axis.name for axis in sweep.axes), "keys", "user data", "runs"):
-        table.add_column(name, justify="left" if name == "workload" else "right")
-    for cell in cells:
-        stored = sum(run.arm == cell.cell.name for run in runs)
-        table.add_row(
+    rows = [
+        (
             cell.workload,
             *cell.values,
             f"{cell.cell.workload.num:,}",
             format_bytes(written_bytes([cell])),
-            f"{stored} of {sweep.repeats}",
+            f"{sum(run.arm == cell.cell.name for run in runs)} of {sweep.repeats}",
         )
+        for cell in cells
+    ]
+    axes = (axis.name for axis in sweep.axes)
+    columns = (*words("workload"), *numbers(*axes, "keys", "user data", "runs"))
     lines = [
         f"{len(cells)} cells, {sweep.repeats} rounds, {len(cells) * sweep.repeats} runs; "
         f"{format_bytes(written_bytes(cells))} of user data per round; kept in {folder}",
         _time_line([cell.cell.name for cell in cells], sweep.repeats, runs),
     ]
-    return Group(table, *(Text(line) for line in lines))
+    return Group(terminal_table(Table(columns, rows)), *(Text(line) for line in lines))
 
 
 def _time_line(names: Sequence[str], rounds: int, runs: Sequence[StoredMeasurement]) -> str:

@@ -88,8 +88,7 @@ def tune_runner(spec: Spec) -> TuneRunner:
     return TuneRunner(NativeRunner(driver), engine, warnings)
 
 
-# ----------
-# `lsmtune tune`: search, prove, and write the result.
+# --- `lsmtune tune`: search, prove, and write the result.
 
 COMMAND = "tune"
 EPILOG = "\n\n".join(

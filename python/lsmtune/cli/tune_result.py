@@ -46,7 +46,7 @@ def write_result_files(
     folder: StudyFolder, spec: Spec, result: TuneResult, engine: EngineIdentity
 ) -> ResultFiles:
     """Writes both for a study that is finished; nothing for one that was interrupted."""
-    from lsmtune.report.html import write_report
+    from lsmtune.report.study import write_report
 
     if result.interrupted:
         return ResultFiles()

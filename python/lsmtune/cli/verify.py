@@ -43,9 +43,9 @@ from lsmtune.cli.flags import (
     NoCrashTestOption,
     PairsOption,
     PhaseOption,
-    ProofDirOption,
     PropertiesOption,
     PropertyOption,
+    RunsDirOption,
     SeedOption,
     SmallestEffectOption,
     WorkloadOption,
@@ -62,7 +62,7 @@ from lsmtune.model.metrics import METRICS, TOTAL_METRICS
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.model.workload import Workload
 from lsmtune.programs.output import NATIVE
-from lsmtune.programs.registry import PROGRAM_INFOS
+from lsmtune.programs.registry import PROGRAMS
 from lsmtune.workloads.choice import WORKLOAD_FLAG, Choice
 
 if TYPE_CHECKING:
@@ -123,7 +123,7 @@ def _verify(
     budget: BudgetOption = None,
     seed: SeedOption = 1,
     no_crash_test: NoCrashTestOption = False,
-    directory: ProofDirOption = None,
+    directory: RunsDirOption = None,
     deadline: DeadlineOption = DEADLINE_DEFAULT,
     memory: MemoryOption = MEMORY_DEFAULT,
     disk: DiskOption = DISK_DEFAULT,
@@ -153,7 +153,7 @@ def _verify(
     }
     base, own = builds_of(libraries, library, asked, engine, chosen)
     if asked.runner != NATIVE:
-        PROGRAM_INFOS[asked.runner].check_told(metric, phase, chosen, "--metric")
+        PROGRAMS[asked.runner].check_told(metric, phase, chosen, "--metric")
     verification = Verification(
         Arm(base.engine, before),
         Arm(own.engine, after),

@@ -14,6 +14,7 @@ from lsmtune.cli.flags import (
     DEADLINE_DEFAULT,
     DISK_DEFAULT,
     MEMORY_DEFAULT,
+    DatabasesDirOption,
     DeadlineOption,
     DiskOption,
     EngineOption,
@@ -153,7 +154,7 @@ def _fit(
     from lsmtune.cli.workload_trace_view import fit_document, fit_lines
     from lsmtune.driver.conversation import find_driver
     from lsmtune.report.trace import write_trace_page
-    from lsmtune.traces.fit import Wishes, fit_trace
+    from lsmtune.traces.fit import FitRequest, fit_trace
     from lsmtune.traces.summary import inspect_trace
     from lsmtune.workloads.file import workload_text
 
@@ -163,14 +164,16 @@ def _fit(
     if rate not in RATES:
         raise InputError("--rate", found=rate, allowed=", ".join(RATES))
     loaded = None if load_value_bytes is None else bytes_of("--load-value-bytes", load_value_bytes)
-    wishes = Wishes(records, ranges, scan_length, loaded, operations, threads, rate == RECORDED)
+    request = FitRequest(
+        records, ranges, scan_length, loaded, operations, threads, rate == RECORDED
+    )
     driver = find_driver()
     with _progress() as on_progress:
         fit = fit_trace(
             lambda parts, number: inspect_trace(
                 driver, trace, ranges=parts, key_number=number, on_progress=on_progress
             ),
-            wishes,
+            request,
         )
     comments = (f"Fitted by lsmtune to {trace}", *fit.warnings)
     write_file(out, workload_text(fit.workload, comments))
@@ -203,10 +206,7 @@ def _replay(
     option: OptionSetOption = None,
     seed: SeedOption = 1,
     repeat: RepeatOption = 1,
-    directory: Annotated[
-        Path | None,
-        typer.Option("--dir", metavar="DIR", help="Where databases are made; here by default."),
-    ] = None,
+    directory: DatabasesDirOption = None,
     deadline: DeadlineOption = DEADLINE_DEFAULT,
     memory: MemoryOption = MEMORY_DEFAULT,
     disk: DiskOption = DISK_DEFAULT,

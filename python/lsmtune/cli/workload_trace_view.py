@@ -18,8 +18,7 @@ if TYPE_CHECKING:
     from lsmtune.traces.sizes import FittedPart
     from lsmtune.traces.summary import Histogram, TraceSummary
 
-# ----------
-# What `lsmtune workload show` prints: a workload, its parameters, and the figures it stands on.
+# --- What `lsmtune workload show` prints: a workload, its parameters, and the figures it stands on
 
 _NOT_PUBLISHED = "not published"
 
@@ -78,8 +77,7 @@ def _shown(value: object) -> str:
     return "(not set)" if value is None else str(value)
 
 
-# ----------
-# What the commands for traces say: lines for people, documents for programs. Prints nothing.
+# --- What the commands for traces say: lines for people, documents for programs. Prints nothing
 
 _HOTTEST = (1, 10, 100, 1000, 10_000)
 _CACHE_SHARES = (0.001, 0.01, 0.1)

@@ -1,21 +1,29 @@
-"""What the data files of this folder have in common: reading, and checking an entry."""
+"""The catalogues of engine options, data files beside this module, and how such files are read.
+
+A catalogue maps an option's name to its attributes, in the order in which they are listed to
+people. Sizes may be written with units (`64KiB`). `parse_catalogue` checks everything that later
+code relies on, so that a slip in a data file is one clear line and not a strange search.
+"""
 
 from __future__ import annotations
 
 import functools
+import json
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from importlib import resources
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, TypeVar
 
 import yaml
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import BeforeValidator, Field, ValidationError
 
 from lsmtune.engines.library import ENGINE_KINDS, engine_kind, version_key
 from lsmtune.errors import InputError, nearest_name
+from lsmtune.model.codec import adapter
 from lsmtune.model.config import OptionValue
+from lsmtune.model.fields import STRICT, pairs_of
 from lsmtune.space.parameter import (
     Condition,
     Parameter,
@@ -27,7 +35,7 @@ from lsmtune.space.parameter import (
 from lsmtune.space.range import Range
 from lsmtune.units import UnitError, option_value
 
-Model = TypeVar("Model", bound=BaseModel)
+Record = TypeVar("Record")
 
 
 def read_data(file_name: str) -> str:
@@ -58,15 +66,33 @@ class _Loader(yaml.CSafeLoader):
         return super().construct_mapping(node, deep)
 
 
-def checked(model: type[Model], raw: object, name: str, source: str) -> Model:
-    """The entry `name` as a `model`. Raises InputError for the first thing that is wrong in it."""
+def checked(kind: type[Record], raw: object, name: str, source: str) -> Record:
+    """The entry `name` as a `kind`. Raises InputError for the first thing that is wrong in it."""
+    named = {"name": name, **raw} if isinstance(raw, dict) else raw
     try:
-        return model.model_validate(raw)
+        entry: Record = adapter(kind).validate_json(json.dumps(named, default=str))
     except ValidationError as error:
         problem = error.errors()[0]
         place = ".".join([name, *(str(part) for part in problem["loc"])])
         found = problem["input"] if isinstance(problem["input"], str | int | float) else None
         raise InputError(source, place, found=found, why=problem["msg"]) from None
+    return entry
+
+
+class ParsedOnce(Mapping[str, Record]):
+    """Named entries that `parse` makes when one of them is first asked for."""
+
+    def __init__(self, parse: Callable[[], Mapping[str, Record]]) -> None:
+        self._parsed = functools.cache(parse)
+
+    def __getitem__(self, name: str) -> Record:
+        return self._parsed()[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._parsed())
+
+    def __len__(self) -> int:
+        return len(self._parsed())
 
 
 def _typed(value: object) -> object:
@@ -79,17 +105,11 @@ def _typed(value: object) -> object:
 
 
 # An option's value as people write it: `4MiB` is a number of bytes.
-Value = Annotated[bool | int | float | str, BeforeValidator(_typed)]
+Value = Annotated[OptionValue, BeforeValidator(_typed)]
 Number = Annotated[int | float, BeforeValidator(_typed)]
 
 
-# ----------
-# An OptionInfo: all that the catalogue knows of one engine option, and its Parameter.
-#
-# The catalogues are data files beside this module, one per engine: a mapping from an option's name
-# to its attributes, in the order in which they are listed to people. Sizes may be written with
-# units (`64KiB`). `parse_catalogue` checks everything that later code relies on, so that a slip in
-# a data file is one clear line and not a strange search.
+# --- What the catalogue knows of one engine option, and its Parameter.
 
 
 OptionType = Literal["int", "float", "bool", "enum", "text"]
@@ -100,7 +120,21 @@ ScalesWith = Literal["", "data", "memory", "cores"]
 Risk = Literal["durability", "data_loss", "space", "memory", "correctness"]
 
 
-@dataclass(frozen=True)
+def _listed(value: object) -> object:
+    return tuple(value) if isinstance(value, list) else (value,)
+
+
+def _version(value: object) -> object:
+    if not isinstance(value, str) or re.fullmatch(r"\d+\.\d+(\.\d+)?", value) is None:
+        raise ValueError("allowed: a version in quotes, such as '8.4'")
+    return value
+
+
+_LISTED = BeforeValidator(_listed)
+Version = Annotated[str, BeforeValidator(_version)]
+
+
+@dataclass(frozen=True, kw_only=True)
 class OptionInfo:
     """One option of an engine.
 
@@ -118,30 +152,34 @@ class OptionInfo:
     the option, empty when it is older than the oldest version covered, or still there.
     """
 
+    __pydantic_config__ = STRICT
+
     name: str
     type: OptionType
-    default: OptionValue | None
-    unit: Unit
-    low: int | float | None
-    high: int | float | None
-    log: bool
-    step: int | float | None
-    choices: tuple[OptionValue, ...]
-    specials: tuple[tuple[int | float, str], ...]
-    condition: Mapping[str, tuple[OptionValue, ...]]
-    constraint: tuple[str, ...]
+    default: Value | None = None
+    unit: Unit = ""
+    low: Number | None = None
+    high: Number | None = None
+    log: bool = False
+    step: Number | None = None
+    choices: tuple[Value, ...] = ()
+    specials: Annotated[tuple[tuple[int | float, str], ...], pairs_of(Number, str)] = ()
+    condition: Mapping[str, Annotated[tuple[Value, ...], _LISTED]] = field(default_factory=dict)
+    constraint: tuple[str, ...] = ()
     scope: Scope
     effect: Effect
-    mutable: bool
-    scales_with: ScalesWith
-    risk: tuple[Risk, ...]
-    since: str
-    until: str
-    trade_off: str
-    source: str
-    older_defaults: tuple[tuple[str, OptionValue], ...] = ()
-    choices_since: Mapping[str, str] = field(default_factory=dict)
-    older_constraint: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    mutable: bool = False
+    scales_with: ScalesWith = ""
+    risk: tuple[Risk, ...] = ()
+    since: Version = ""
+    until: Version = ""
+    trade_off: Annotated[str, Field(min_length=20, pattern=r"^\S.*\.$")]
+    source: Annotated[str, Field(min_length=1)]
+    older_defaults: Annotated[tuple[tuple[str, OptionValue], ...], pairs_of(Version, Value)] = ()
+    choices_since: Mapping[str, Version] = field(default_factory=dict)
+    older_constraint: Annotated[
+        tuple[tuple[str, tuple[str, ...]], ...], pairs_of(Version, tuple[str, ...])
+    ] = ()
 
     @property
     def searchable(self) -> bool:
@@ -228,105 +266,35 @@ def parse_catalogue(text: str, source: str) -> Mapping[str, OptionInfo]:
     return MappingProxyType(catalogue)
 
 
-def _listed(value: object) -> object:
-    return value if isinstance(value, list) else [value]
-
-
-def _version(value: object) -> object:
-    if not isinstance(value, str) or re.fullmatch(r"\d+\.\d+(\.\d+)?", value) is None:
-        raise ValueError("allowed: a version in quotes, such as '8.4'")
-    return value
-
-
-_Values = Annotated[list[Value], Field(min_length=1), BeforeValidator(_listed)]
-_Version = Annotated[str, BeforeValidator(_version)]
-_Sentence = Annotated[str, Field(min_length=20, pattern=r"^\S.*\.$")]
-
-
-class _Entry(BaseModel):
-    """One entry of a data file; fields are those of OptionInfo, most of them optional."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    type: OptionType
-    default: Value | None = None
-    older_defaults: dict[_Version, Value] = Field(default_factory=dict)
-    unit: Unit = ""
-    low: Number | None = None
-    high: Number | None = None
-    log: bool = False
-    step: Number | None = None
-    choices: list[Value] = Field(default_factory=list)
-    choices_since: dict[str, _Version] = Field(default_factory=dict)
-    specials: dict[Number, str] = Field(default_factory=dict)
-    condition: dict[str, _Values] = Field(default_factory=dict)
-    constraint: list[str] = Field(default_factory=list)
-    older_constraint: dict[_Version, list[str]] = Field(default_factory=dict)
-    scope: Scope
-    effect: Effect
-    mutable: bool = False
-    scales_with: ScalesWith = ""
-    risk: list[Risk] = Field(default_factory=list)
-    since: _Version = ""
-    until: _Version = ""
-    trade_off: _Sentence
-    source: Annotated[str, Field(min_length=1)]
-
-
 def _info(name: str, raw: object, source: str) -> OptionInfo:
     if not is_option_name(name):
         raise InputError(source, name, why="not an option's name")
-    entry = checked(_Entry, raw, name, source)
-    _check_shape(entry, name, source)
-    return OptionInfo(
-        name=name,
-        type=entry.type,
-        default=entry.default,
-        unit=entry.unit,
-        low=entry.low,
-        high=entry.high,
-        log=entry.log,
-        step=entry.step,
-        choices=(False, True) if entry.type == "bool" else tuple(entry.choices),
-        specials=tuple(entry.specials.items()),
-        condition=MappingProxyType({k: tuple(v) for k, v in entry.condition.items()}),
-        constraint=tuple(entry.constraint),
-        scope=entry.scope,
-        effect=entry.effect,
-        mutable=entry.mutable,
-        scales_with=entry.scales_with,
-        risk=tuple(entry.risk),
-        since=entry.since,
-        until=entry.until,
-        trade_off=entry.trade_off,
-        source=entry.source,
-        older_defaults=tuple(entry.older_defaults.items()),
-        choices_since=MappingProxyType(entry.choices_since),
-        older_constraint=tuple((k, tuple(v)) for k, v in entry.older_constraint.items()),
-    )
+    info = checked(OptionInfo, raw, name, source)
+    _check_shape(info, source)
+    return replace(info, choices=(False, True)) if info.type == "bool" else info
 
 
-def _check_shape(entry: _Entry, name: str, source: str) -> None:
+def _check_shape(info: OptionInfo, source: str) -> None:
     """What a type needs and what it must not have."""
-    is_number = entry.type in ("int", "float")
-    has_range = entry.low is not None and entry.high is not None
+    is_number = info.type in ("int", "float")
+    has_range = info.low is not None and info.high is not None
     if is_number != has_range:
         allowed = "low and high for int and float, and for them alone"
-        raise InputError(source, f"{name}.low", found=entry.low, allowed=allowed)
-    if not is_number and (entry.specials or entry.log or entry.step is not None):
+        raise InputError(source, f"{info.name}.low", found=info.low, allowed=allowed)
+    if not is_number and (info.specials or info.log or info.step is not None):
         allowed = "specials, log and step for int and float only"
-        raise InputError(source, name, found=entry.type, allowed=allowed)
-    if bool(entry.choices) != (entry.type == "enum") and entry.type != "text":
+        raise InputError(source, info.name, found=info.type, allowed=allowed)
+    if bool(info.choices) != (info.type == "enum") and info.type != "text":
         allowed = "choices for enum, and for enum and text alone"
-        raise InputError(source, f"{name}.choices", found=entry.type, allowed=allowed)
-    for choice in entry.choices_since:
-        if choice not in map(str, entry.choices):
-            nearest = nearest_name(choice, map(str, entry.choices))
-            raise InputError(source, f"{name}.choices_since", found=choice, nearest=nearest)
+        raise InputError(source, f"{info.name}.choices", found=info.type, allowed=allowed)
+    for choice in info.choices_since:
+        if choice not in map(str, info.choices):
+            nearest = nearest_name(choice, map(str, info.choices))
+            raise InputError(source, f"{info.name}.choices_since", found=choice, nearest=nearest)
     for part in ("older_defaults", "older_constraint"):
-        versions = [version_key(version) for version in getattr(entry, part)]
+        versions = [version_key(version) for version, _ in getattr(info, part)]
         if versions != sorted(versions):
-            raise InputError(source, f"{name}.{part}", allowed="versions, oldest first")
+            raise InputError(source, f"{info.name}.{part}", allowed="versions, oldest first")
 
 
 def _check_condition(info: OptionInfo, catalogue: Mapping[str, OptionInfo], source: str) -> None:
@@ -358,8 +326,7 @@ def _check_parameter(info: OptionInfo, source: str) -> None:
             raise InputError(source, field, found=older, allowed=parameter.describe())
 
 
-# ----------
-# The defaults of an engine's options, for all who ask what an option has that nothing sets.
+# --- The defaults of an engine's options, for all who ask what an option has that nothing sets.
 
 
 @functools.cache

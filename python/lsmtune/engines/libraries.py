@@ -1,7 +1,8 @@
-"""The registry: a JSON file that remembers engine libraries and what was found out about them.
+"""Engine libraries: those registered, those of the distribution, and which one a command uses.
 
-It is written whole to a temporary file and renamed, under a lock, so that two commands at once
-lose nothing and a reader never sees half a file.
+The registry is a JSON file that remembers libraries and what was found out about them. It is
+written whole to a temporary file and renamed, under a lock, so that two commands at once lose
+nothing and a reader never sees half a file.
 
 Format versions:
   1  {"format_version": 1, "libraries": [{engine, version, path, build, compressions, origin,
@@ -62,12 +63,12 @@ class Entry:
         Reads the whole file only when its size agrees and its time does not.
         """
         try:
-            found = self.library.path.stat()
+            status = self.library.path.stat()
         except OSError:
             return FileState.MISSING
-        if found.st_size != self.file_bytes:
+        if status.st_size != self.file_bytes:
             return FileState.CHANGED
-        if found.st_mtime_ns == self.modified_ns:
+        if status.st_mtime_ns == self.modified_ns:
             return FileState.PRESENT
         same = file_sha256(self.library.path) == self.sha256
         return FileState.PRESENT if same else FileState.CHANGED
@@ -100,8 +101,8 @@ class Registry:
         try:
             document = json.loads(text)
             if document["format_version"] != FORMAT_VERSION:
-                found = document["format_version"]
-                why = f"format version {found}, this lsmtune reads {FORMAT_VERSION}"
+                version = document["format_version"]
+                why = f"format version {version}, this lsmtune reads {FORMAT_VERSION}"
                 raise LsmtuneError(f"{self.path}: {why}; use the lsmtune that wrote it")
             return tuple(_from_json(item) for item in document["libraries"])
         except (ValueError, KeyError, TypeError) as error:
@@ -125,12 +126,12 @@ class Registry:
         """Forget the library at `path`; its file stays. InputError when it is not registered."""
         with self._locked():
             entries = self.entries()
-            found = [e for e in entries if e.library.path == path]
-            if not found:
+            removed = [e for e in entries if e.library.path == path]
+            if not removed:
                 allowed = ", ".join(str(e.library.path) for e in entries) or "nothing is registered"
                 raise InputError("engines remove", "PATH", found=str(path), allowed=allowed)
             self._write([e for e in entries if e.library.path != path])
-        return found[0]
+        return removed[0]
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -180,8 +181,7 @@ def _from_json(item: dict[str, object]) -> Entry:
     return Entry(library, str(item["sha256"]), file_bytes, modified_ns)
 
 
-# ----------
-# Engine libraries that came with the operating system's packages.
+# --- of the distribution
 
 DISTRIBUTION = "distribution package"
 
@@ -203,15 +203,15 @@ def distribution_libraries(kind: EngineKind) -> list[Library]:
     Works without the `-dev` package: it looks for versioned names (`librocksdb.so.7.8`), not
     for the development symlink.
     """
-    found: dict[Path, Library] = {}
+    libraries: dict[Path, Library] = {}
     for path in (*_loader_cache(kind), *_known_folders(kind)):
         real = path.resolve()
-        if real in found or not real.is_file():
+        if real in libraries or not real.is_file():
             continue
         build = build_type(real, kind.name)
         identity = EngineIdentity(kind.name, None, str(path), build)
-        found[real] = Library(path, identity, (), DISTRIBUTION)
-    return list(found.values())
+        libraries[real] = Library(path, identity, (), DISTRIBUTION)
+    return list(libraries.values())
 
 
 def parse_loader_cache(text: str, kind: EngineKind) -> list[Path]:
@@ -235,8 +235,7 @@ def _known_folders(kind: EngineKind) -> Iterator[Path]:
         yield from sorted(folder.glob(f"{kind.soname_stem}.so*"))
 
 
-# ----------
-# Which engine libraries there are, and which one a command uses.
+# --- which one to use
 
 
 def find_library(name: str, explicit: Path | None = None) -> Library:
@@ -271,7 +270,7 @@ def list_libraries() -> list[Library]:
 
 def registry_warnings(name: str | None = None) -> tuple[str, ...]:
     """What is wrong with registered files (of engine `name`), each with the next step."""
-    found = []
+    warnings = []
     for entry in Registry().entries():
         engine, path = entry.library.identity.name, entry.library.path
         if name not in (None, engine):
@@ -279,13 +278,15 @@ def registry_warnings(name: str | None = None) -> tuple[str, ...]:
         match entry.state():
             case FileState.MISSING:
                 step = f"lsmtune engines remove {path}"
-                found.append(f"registered {engine} library {path} is gone; next step: {step}")
+                warnings.append(f"registered {engine} library {path} is gone; next step: {step}")
             case FileState.CHANGED:
                 step = f"lsmtune engines add {path}"
-                found.append(f"registered {engine} library {path} has changed; next step: {step}")
+                warnings.append(
+                    f"registered {engine} library {path} has changed; next step: {step}"
+                )
             case FileState.PRESENT:
                 pass
-    return tuple(found)
+    return tuple(warnings)
 
 
 def library_warnings(library: Library) -> tuple[str, ...]:
@@ -303,10 +304,10 @@ def library_warnings(library: Library) -> tuple[str, ...]:
 
 def _explicit(kind: EngineKind, path: Path) -> Library:
     path = path.expanduser().absolute()
-    found = detect_engine(path, "--library")
-    if found.name != kind.name:
-        allowed = f"a {kind.name} library, or --engine {found.name}"
-        why = f"is a {found.name} library"
+    detected = detect_engine(path, "--library")
+    if detected.name != kind.name:
+        allowed = f"a {kind.name} library, or --engine {detected.name}"
+        why = f"is a {detected.name} library"
         raise InputError("--library", found=str(path), why=why, allowed=allowed)
     for entry in Registry().entries():
         if entry.library.path == path and entry.is_present():

@@ -1,4 +1,19 @@
-"""The engines that are loaded from a library, and what tells their libraries apart."""
+"""An engine library: a file that can be loaded, and what its ELF file tells of it.
+
+The file tells which engine it is, for which machine, and which build. How a release build is told
+from one with assertions: an assertion that is compiled in leaves the signature of the function
+around it (`__PRETTY_FUNCTION__`, for example `void leveldb::Slice::remove_prefix(size_t)`) among
+the read-only strings, and nothing else in either engine does. Signatures inside the engine's own
+namespace, counted in real libraries:
+
+    rocksdbjni 10.2.1, linux64 and linux-aarch64 (release)      0
+    Debian 12 librocksdb.so.7.8 (assertions on)              2516
+    LevelDB 1.22, CMAKE_BUILD_TYPE=Release                      0
+    Debian 12 libleveldb.so.1d, 1.23 (assertions on)          126
+
+That `__assert_fail` is imported tells nothing: the release rocksdbjni imports it too, for the
+compression libraries inside it.
+"""
 
 from __future__ import annotations
 
@@ -60,8 +75,7 @@ def engine_kind(name: str, source: str = "engine") -> EngineKind:
     return kind
 
 
-# ----------
-# Where lsmtune keeps what outlives a study: engine libraries, their registry, build logs.
+# --- folders
 
 
 def lsmtune_home() -> Path:
@@ -82,8 +96,7 @@ def logs_folder() -> Path:
     return lsmtune_home() / "logs"
 
 
-# ----------
-# An engine library: a file that can be loaded, and what is known of it.
+# --- libraries
 
 
 @dataclass(frozen=True)
@@ -112,21 +125,7 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-# ----------
-# What an engine library's ELF file tells: which engine it is, for which machine, which build.
-#
-# How a release build is told from one with assertions: an assertion that is compiled in leaves
-# the signature of the function around it (`__PRETTY_FUNCTION__`, for example
-# `void leveldb::Slice::remove_prefix(size_t)`) among the read-only strings, and nothing else in
-# either engine does. Signatures inside the engine's own namespace, counted in real libraries:
-#
-#     rocksdbjni 10.2.1, linux64 and linux-aarch64 (release)      0
-#     Debian 12 librocksdb.so.7.8 (assertions on)              2516
-#     LevelDB 1.22, CMAKE_BUILD_TYPE=Release                      0
-#     Debian 12 libleveldb.so.1d, 1.23 (assertions on)          126
-#
-# That `__assert_fail` is imported tells nothing: the release rocksdbjni imports it too, for the
-# compression libraries inside it.
+# --- what the file tells
 
 # Fewer than this could be a stray string of a fork (a log line that quotes a signature); both
 # builds with assertions on have more than a hundred.

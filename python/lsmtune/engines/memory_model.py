@@ -1,4 +1,11 @@
-"""LevelDB's memory: parts and formulas, from the source of LevelDB 1.22 and 1.23.
+"""The memory that a configuration may come to use in production, computed before a run.
+
+A model adds up what an engine allocates for its options at the worst moment: every memtable full,
+the caches full, every background job at work. It is an upper bound of the parts that it knows, and
+says what it leaves out. A small run uses less: compare with `rss_bytes_max` only where memtables
+and caches were filled.
+
+`memory_rocksdb` has the parts of RocksDB. Those of LevelDB, from the source of 1.22 and 1.23:
 
 | part | formula | source |
 |---|---|---|
@@ -8,7 +15,23 @@
 | `table_readers` | of the open tables: index entry per block + `filter_bits` / 8 per key + 4 bytes per 2 KiB | `table/table.cc`: index and filter stay in memory while a table is open, `max_open_files` - 10 tables at most; `table/filter_block.cc` |
 | `mapped_tables` | the data, 1000 * `max_file_size` at most | `util/env_posix.cc`: 1000 tables are read through memory maps; their pages count as resident though the kernel can take them back |
 
-The last two need to know the data.
+The last two need to know the data. What a process takes whatever the options (code, threads,
+statistics) is in no part: 18 MB for the driver with an empty RocksDB 10.2.1, 7 MB with an empty
+LevelDB 1.22. `SLACK` is for what the parts themselves do not count, the headers and unused ends of
+allocations.
+
+Measured with the driver on Linux (glibc, release builds of those versions, 100 to 150 MB of keys of
+16 B with values of 1,000 B and 100 B), peak resident memory less that of the empty database, as a
+share of the total of the model with the data known:
+
+| configuration | share |
+|---|---|
+| RocksDB, 4 to 8 memtables of 8 to 32 MiB, merged before a flush; cache not read | 0.48 to 0.78 |
+| the same with a hash memtable of 1,000,000 buckets; with a vector memtable | 0.84; 0.72 |
+| RocksDB, 64 MiB of flushed memtables maintained, cache not read | 0.64 |
+| RocksDB, LRU cache of 64 MiB read full; hyper clock cache | 0.97; 1.01 |
+| RocksDB, direct reads with 2 MiB of readahead, level 0 never near its stop trigger | 0.34 |
+| LevelDB, cache of 64 MiB read full, Snappy; without compression | 0.86; 0.74 |
 """  # noqa: E501 (a table's row is one line)
 
 from __future__ import annotations
@@ -59,31 +82,7 @@ def leveldb_memory(
     return parts, _LEFT_OUT
 
 
-# ----------
-# The memory that a configuration may come to use in production, computed before a run.
-#
-# A model adds up what an engine allocates for its options at the worst moment: every memtable full,
-# the caches full, every background job at work. It is an upper bound of the parts that it knows,
-# and says what it leaves out. A small run uses less: compare with `rss_bytes_max` only where
-# memtables and caches were filled.
-#
-# `memory_rocksdb` and `memory_leveldb` give the formula and the source of each part. What a process
-# takes whatever the options (code, threads, statistics) is in no part: 18 MB for the driver with an
-# empty RocksDB 10.2.1, 7 MB with an empty LevelDB 1.22. `SLACK` is for what the parts themselves do
-# not count, the headers and unused ends of allocations.
-#
-# Measured with the driver on Linux (glibc, release builds of those versions, 100 to 150 MB of keys
-# of 16 B with values of 1,000 B and 100 B), peak resident memory less that of the empty database,
-# as a share of the total of the model with the data known:
-#
-# | configuration | share |
-# |---|---|
-# | RocksDB, 4 to 8 memtables of 8 to 32 MiB, merged before a flush; cache not read | 0.48 to 0.78 |
-# | the same with a hash memtable of 1,000,000 buckets; with a vector memtable | 0.84; 0.72 |
-# | RocksDB, 64 MiB of flushed memtables maintained, cache not read | 0.64 |
-# | RocksDB, LRU cache of 64 MiB read full; hyper clock cache | 0.97; 1.01 |
-# | RocksDB, direct reads with 2 MiB of readahead, level 0 never near its stop trigger | 0.34 |
-# | LevelDB, cache of 64 MiB read full, Snappy; without compression | 0.86; 0.74 |
+# --- the model
 
 # The largest share in the table above, and room for other allocators.
 SLACK = 0.15

@@ -1,4 +1,4 @@
-"""What the memory models of all engines share: the facts of the data, and tables in memory."""
+"""What memory models share: facts of the data, and typed options with the engine's defaults."""
 
 from __future__ import annotations
 
@@ -59,8 +59,7 @@ def clipped(number: int, low: int, high: int) -> int:
     return min(max(number, low), high)
 
 
-# ----------
-# Options as a memory model reads them: flattened, typed, with the engine's defaults.
+# --- options
 
 # What RocksDB itself reads behind a number (ParseSizeT, util/string_util.cc).
 _SUFFIXES = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
@@ -112,10 +111,10 @@ class ModelOptions:
     def truth(self, name: str) -> bool:
         """True or false."""
         value = self.value(name)
-        found = _BOOLEANS.get(str(value).lower())
-        if found is None:
+        truth_value = _BOOLEANS.get(str(value).lower())
+        if truth_value is None:
             raise InputError(self.source, name, found=value, allowed="true, false")
-        return found
+        return truth_value
 
     def word(self, name: str, allowed: Sequence[str]) -> str:
         """One of the words `allowed`."""
@@ -167,7 +166,7 @@ def _flattened(name: str, value: OptionValue, source: str) -> dict[str, OptionVa
         raise InputError(
             source, name, found=value, why=str(error), allowed="{name=value;...}"
         ) from error
-    found: dict[str, OptionValue] = {}
+    flat: dict[str, OptionValue] = {}
     for part, inner in parts.items():
-        found |= _flattened(f"{name}.{part}", inner, source)
-    return found
+        flat |= _flattened(f"{name}.{part}", inner, source)
+    return flat

@@ -1,4 +1,10 @@
-"""LevelDB's options, in lsmtune's spelling: the setters of `leveldb/c.h`."""
+"""The options of LevelDB and RocksDB by name; of RocksDB with their section of an OPTIONS file.
+
+The data, `catalogues/rocksdb.json`, is made by `scripts/rocksdb_catalogue.py` from the OPTIONS
+files that RocksDB 7.8.3 and 10.2.1 themselves wrote, and from `db_bench --help` of 7.8.3. Options
+of other versions, those that RocksDB reads and never writes, and the parts of objects such as
+`memtable_factory` come from `options/rocksdb.yaml`.
+"""
 
 from __future__ import annotations
 
@@ -42,13 +48,7 @@ def check_leveldb_options(names: Iterable[str], source: str) -> None:
             raise InputError(source, name, why=why, allowed=allowed, nearest=nearest)
 
 
-# ----------
-# RocksDB's options: which section of an OPTIONS file each belongs to, and what it looks like.
-#
-# The data, `catalogues/rocksdb.json`, is made by `scripts/rocksdb_catalogue.py` from the OPTIONS
-# files that RocksDB 7.8.3 and 10.2.1 themselves wrote, and from `db_bench --help` of 7.8.3. Options
-# of other versions, those that RocksDB reads and never writes, and the parts of objects such as
-# `memtable_factory` come from `options/rocksdb.yaml`.
+# --- rocksdb
 
 DB_SECTION = "DBOptions"
 CF_SECTION = "CFOptions"
@@ -145,15 +145,15 @@ def split_structure(text: str) -> dict[str, str]:
     parts.append(inner[start:])
     if depth != 0:
         raise ValueError("unbalanced braces")
-    found: dict[str, str] = {}
+    fields: dict[str, str] = {}
     for part in parts:
         if not part.strip():
             continue
         name, equals, value = part.partition("=")
         if not equals or not name.strip():
             raise ValueError(f"{part.strip()!r} is not name=value")
-        found[name.strip()] = value.strip()
-    return found
+        fields[name.strip()] = value.strip()
+    return fields
 
 
 def settings(options: Mapping[str, OptionValue], source: str) -> tuple[Setting, ...]:
@@ -162,17 +162,17 @@ def settings(options: Mapping[str, OptionValue], source: str) -> tuple[Setting, 
     Raises InputError, naming `source` and the option, for an unknown option, a malformed value,
     and one that is given twice.
     """
-    found: dict[str, Setting] = {}
+    located: dict[str, Setting] = {}
     for name, value in options.items():
         text = option_text(value)
         if re.search(r"[#\\\n\r]", text):
             allowed = "text without #, \\ and line ends"
             raise InputError(source, name, found=text, allowed=allowed)
         for setting in _settings_of(name, text, source):
-            if setting.name in found:
+            if setting.name in located:
                 raise InputError(source, setting.name, why="given twice, whole and by its fields")
-            found[setting.name] = setting
-    return tuple(found.values())
+            located[setting.name] = setting
+    return tuple(located.values())
 
 
 def _settings_of(name: str, text: str, source: str) -> list[Setting]:

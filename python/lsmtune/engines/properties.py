@@ -57,25 +57,25 @@ def read_properties(path: Path) -> dict[str, Property]:
 
 def parse_properties(text: str, source: str) -> dict[str, Property]:
     """The properties in `text`. Raises InputError, naming `source`, for a line that is none."""
-    found: dict[str, Property] = {}
+    properties: dict[str, Property] = {}
     for number, line in _logical_lines(text):
         match = _NAME.fullmatch(line)
         if match is None:
             where = f"{source}:{number}"
             raise InputError(where, found=line, why="is no property", allowed="name=value")
         name, value = (_unescaped(part).strip() for part in match.groups())
-        before = found.get(name)
+        before = properties.get(name)
         hidden = None if before is None or before.value == value else before.line
-        found[name] = Property(value, source, number, hidden)
-    return found
+        properties[name] = Property(value, source, number, hidden)
+    return properties
 
 
 def properties_of(files: Sequence[Path], settings: Mapping[str, str]) -> dict[str, Property]:
     """The properties of `files`, later ones over earlier ones, and over all of them `settings`."""
-    found: dict[str, Property] = {}
+    properties: dict[str, Property] = {}
     for path in files:
-        found |= read_properties(path)
-    return found | {name: Property(value, SETTING) for name, value in settings.items()}
+        properties |= read_properties(path)
+    return properties | {name: Property(value, SETTING) for name, value in settings.items()}
 
 
 def _logical_lines(text: str) -> list[tuple[int, str]]:

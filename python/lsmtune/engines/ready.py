@@ -1,22 +1,25 @@
-"""Presets: named configurations with their source, each the options that it sets.
+"""Presets, which are named configurations, and ready spaces, which are named sets of parameters.
 
-The data is `presets.yaml`. Options hold what the engine can be told by name and value; what a
-preset does beyond that, and what it costs, is in its notes.
+The data is `presets.yaml` and `spaces.yaml`. The options of a preset hold what the engine can be
+told by name and value; what a preset does beyond that, and what it costs, is in its notes. A
+parameter of a space has the catalogue's range, choices and condition unless the space states its
+own; a space has the constraints of its options in the catalogue, and those that it adds. Where a
+condition names an option that the space holds still, it is settled here.
 """
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import Field
 
 from lsmtune.engines.catalogue import (
     Number,
     OptionInfo,
+    ParsedOnce,
     Value,
     checked,
     entries,
@@ -26,6 +29,7 @@ from lsmtune.engines.catalogue import (
 from lsmtune.engines.library import engine_kind
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.config import OptionValue
+from lsmtune.model.fields import STRICT, pairs_of
 from lsmtune.space.parameter import Parameter, is_option_name, same_value
 
 _FILE = "presets.yaml"
@@ -39,24 +43,14 @@ class Preset:
     user should know before using them.
     """
 
+    __pydantic_config__ = STRICT
+
     name: str
     engine: str
-    options: Mapping[str, OptionValue]
-    summary: str
-    source: str
-    notes: tuple[str, ...]
-
-
-class _Entry(BaseModel):
-    """One entry of the data file."""
-
-    model_config = ConfigDict(extra="forbid", strict=True)
-
-    engine: str
+    options: Mapping[str, Value]
     summary: Annotated[str, Field(min_length=10)]
     source: Annotated[str, Field(min_length=10)]
-    options: dict[str, Value]
-    notes: list[str] = Field(default_factory=list)
+    notes: tuple[str, ...] = ()
 
 
 def parse_presets(text: str, source: str) -> Mapping[str, Preset]:
@@ -69,19 +63,21 @@ def parse_presets(text: str, source: str) -> Mapping[str, Preset]:
 
 
 def _preset(name: str, raw: object, source: str) -> Preset:
-    entry = checked(_Entry, raw, name, source)
-    engine = engine_kind(entry.engine, source).name
-    if not name.startswith(f"{engine}-"):
-        raise InputError(source, name, allowed=f"a name that begins with {engine}-")
+    entry = checked(Preset, raw, name, source)
+    _check_name(name, entry.engine, source)
     for option in entry.options:
         if not is_option_name(option):
             raise InputError(source, f"{name}.options", found=option, why="not an option's name")
-    options = MappingProxyType(entry.options)
-    return Preset(name, engine, options, entry.summary, entry.source, tuple(entry.notes))
+    return entry
+
+
+def _check_name(name: str, engine: str, source: str) -> None:
+    if not name.startswith(f"{engine_kind(engine, source).name}-"):
+        raise InputError(source, name, allowed=f"a name that begins with {engine}-")
 
 
 # Every preset by name, in the order of the data file.
-PRESETS: Mapping[str, Preset] = parse_presets(read_data(_FILE), _FILE)
+PRESETS = ParsedOnce(lambda: parse_presets(read_data(_FILE), _FILE))
 
 
 def preset(name: str, source: str = "preset", field: str = "") -> Preset:
@@ -94,12 +90,7 @@ def preset(name: str, source: str = "preset", field: str = "") -> Preset:
     return PRESETS[name]
 
 
-# ----------
-# Ready spaces: named sets of parameters to search, taken from the option catalogues by name.
-#
-# The data is `spaces.yaml`. A parameter has the catalogue's range, choices and condition unless the
-# space states its own; a space has the constraints of its options in the catalogue, and those that
-# it adds. Where a condition names an option that the space holds still, it is settled here.
+# --- Ready spaces.
 
 _SPACES_FILE = "spaces.yaml"
 
@@ -122,31 +113,34 @@ class ReadySpace:
     unsafe: tuple[str, ...] = ()
 
 
-class _Narrowed(BaseModel):
+@dataclass(frozen=True)
+class _Narrowed:
     """What a space changes of a catalogue option."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    __pydantic_config__ = STRICT
 
     low: Number | None = None
     high: Number | None = None
     step: Number | None = None
     log: bool | None = None
-    choices: Annotated[list[Value], Field(min_length=2)] | None = None
-    specials: dict[Number, str] | None = None
+    choices: Annotated[tuple[Value, ...], Field(min_length=2)] | None = None
+    specials: Annotated[tuple[tuple[int | float, str], ...], pairs_of(Number, str)] | None = None
 
 
-class _SpacesEntry(BaseModel):
+@dataclass(frozen=True)
+class _SpacesEntry:
     """One entry of the data file; with `leaves_out`, a space has every option but those."""
 
-    model_config = ConfigDict(extra="forbid", strict=True)
+    __pydantic_config__ = STRICT
 
+    name: str
     engine: str
     summary: Annotated[str, Field(min_length=10)]
     leaves_out: dict[str, str] | None = None
-    parameters: dict[str, _Narrowed | None] = Field(default_factory=dict)
-    constraints: list[str] = Field(default_factory=list)
-    fixed: dict[str, Value] = Field(default_factory=dict)
-    unsafe: list[str] = Field(default_factory=list)
+    parameters: dict[str, _Narrowed | None] = field(default_factory=dict)
+    constraints: tuple[str, ...] = ()
+    fixed: dict[str, Value] = field(default_factory=dict)
+    unsafe: tuple[str, ...] = ()
 
 
 def parse_spaces(text: str, source: str) -> Mapping[str, ReadySpace]:
@@ -160,19 +154,17 @@ def parse_spaces(text: str, source: str) -> Mapping[str, ReadySpace]:
 
 def _space(name: str, raw: object, source: str) -> ReadySpace:
     entry = checked(_SpacesEntry, raw, name, source)
-    engine = engine_kind(entry.engine, source).name
-    if not name.startswith(f"{engine}-"):
-        raise InputError(source, name, allowed=f"a name that begins with {engine}-")
-    infos = _infos(name, entry, option_catalogue(engine), source)
-    constraints = [text for info in infos for text in info.constraint] + entry.constraints
+    _check_name(name, entry.engine, source)
+    infos = _infos(name, entry, option_catalogue(entry.engine), source)
+    constraints = [text for info in infos for text in info.constraint] + list(entry.constraints)
     return ReadySpace(
         name=name,
-        engine=engine,
+        engine=entry.engine,
         parameters=tuple(info.parameter() for info in infos),
         constraints=tuple(dict.fromkeys(constraints)),
         fixed=MappingProxyType(entry.fixed),
         summary=entry.summary,
-        unsafe=tuple(entry.unsafe),
+        unsafe=entry.unsafe,
     )
 
 
@@ -211,11 +203,10 @@ def _old_choices(info: OptionInfo) -> tuple[OptionValue, ...]:
 
 def _narrowed(info: OptionInfo, own: _Narrowed | None) -> OptionInfo:
     """`info` with what the space states; else without the choices that only newer versions have."""
-    changes = {} if own is None else own.model_dump(exclude_none=True)
-    changes["choices"] = tuple(changes.get("choices") or _old_choices(info))
-    if "specials" in changes:
-        changes["specials"] = tuple(changes["specials"].items())
-    return dataclasses.replace(info, **changes)
+    stated = {} if own is None else vars(own)
+    changes = {name: value for name, value in stated.items() if value is not None}
+    changes.setdefault("choices", _old_choices(info))
+    return replace(info, **changes)
 
 
 def _settled(
@@ -231,11 +222,11 @@ def _settled(
             return None
         if searched:
             left[parent] = met
-    return dataclasses.replace(info, condition=MappingProxyType(left))
+    return replace(info, condition=MappingProxyType(left))
 
 
 # Every ready space by name, in the order of the data file.
-READY_SPACES: Mapping[str, ReadySpace] = parse_spaces(read_data(_SPACES_FILE), _SPACES_FILE)
+READY_SPACES = ParsedOnce(lambda: parse_spaces(read_data(_SPACES_FILE), _SPACES_FILE))
 
 
 def ready_space(name: str, source: str, field: str) -> ReadySpace:

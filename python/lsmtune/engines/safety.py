@@ -148,12 +148,12 @@ def unsafe_uses(
     engine: str, options: Mapping[str, OptionValue], durability: Durability
 ) -> tuple[UnsafeUse, ...]:
     """All that is unsafe in `options` of `engine` under `durability`, nested options included."""
-    found = []
+    uses = []
     for name, value in flattened(options):
         unsafe = unsafe_option(engine, name, durability)
         if unsafe is not None and unsafe.unsafe_values([value]):
-            found.append(UnsafeUse(name, value, unsafe.reason))
-    return tuple(found)
+            uses.append(UnsafeUse(name, value, unsafe.reason))
+    return tuple(uses)
 
 
 def check_allowance(

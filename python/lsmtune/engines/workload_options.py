@@ -1,4 +1,4 @@
-"""The options by which an engine reads and writes past the kernel's page cache."""
+"""What a workload asks of its engine: options for it, and things that not every engine can do."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ def with_page_cache(
     return Config({**config.options, **wanted}, config.label)
 
 
-# ----------
-# What a workload asks of its engine: things that not every engine can do, and options for them.
+# --- merges and column families
 
 _MERGE = "merge"
 _MERGE_OPERATOR = "merge_operator"

@@ -1,4 +1,4 @@
-"""An Entry, what one team hands in, and how entries are named on the command line."""
+"""What the teams of a contest hand in, and the rules that every entry has to meet."""
 
 from __future__ import annotations
 
@@ -70,8 +70,7 @@ def all_named(texts: Sequence[str]) -> list[Named]:
     return list(found.values())
 
 
-# ----------
-# The rules of a contest: expressions over engine options that every entry has to meet.
+# --- The rules of a contest: expressions over engine options that every entry has to meet.
 #
 # A rules file is YAML: `version: 1`, and under `rules` each rule by name, with `rule` (an
 # expression, or one for each engine by name) and optionally `about`, a line for people.

@@ -1,4 +1,4 @@
-"""Scores: what every team came to in every phase and round, complete, and who has none."""
+"""Scores of a contest: what every team came to in every phase and round, from runs or from logs."""
 
 from __future__ import annotations
 
@@ -113,8 +113,7 @@ def _check_positive(scores: Scores) -> None:
                     raise InputError(scores.metric, why=why, found=value, allowed="above 0")
 
 
-# ----------
-# Scores from logs of YCSB-cpp that exist already: which file is whose, and of which round.
+# --- Scores from logs of YCSB-cpp that exist already: which file is whose, and of which round.
 
 # `No5_Team1_4`, `team-round3`, `sst.r2`: the round is the number after the last separator.
 _ROUND = re.compile(r"(?P<team>.+)[._-](?:round|run|r)?(?P<round>\d{1,6})", re.ASCII)

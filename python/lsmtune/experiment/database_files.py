@@ -1,4 +1,4 @@
-"""Writing so that what was written outlives a power failure."""
+"""Golden databases on the disk: fingerprints, copies that share tables, and what is where."""
 
 from __future__ import annotations
 
@@ -40,8 +40,7 @@ def sync(path: Path) -> None:
         os.close(descriptor)
 
 
-# ----------
-# The fingerprint of a closed database: its files, and how they lie in the levels of its tree.
+# --- The fingerprint of a closed database: its files, and how they lie in the levels of its tree.
 
 # What an engine makes anew whenever it opens a database: its lock, and its log of events.
 _MADE_ANEW = re.compile(r"LOCK|LOG(\.old.*)?")
@@ -115,8 +114,7 @@ def _blake2b(path: Path) -> str:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
 
 
-# ----------
-# Copies of a closed database that share its tables.
+# --- Copies of a closed database that share its tables.
 #
 # Tables are hard-linked, everything else is copied. That is what RocksDB's own checkpoint does
 # (`rocksdb/utilities/checkpoint.h`: "SST and blob files are hard linked [...] other required files
@@ -177,8 +175,7 @@ def lock_path(golden: Path) -> Path:
     return golden.with_name(golden.name + LOCK_SUFFIX)
 
 
-# ----------
-# Golden databases on the disk: where they are, what they hold, how one is removed.
+# --- Golden databases on the disk: where they are, what they hold, how one is removed.
 #
 # databases/                the cache; marked as ours
 #   <digest>.lock           held by whoever works on the golden database of that digest

@@ -74,8 +74,7 @@ def _ties(engine: str) -> tuple[frozenset[str], ...]:
     return tuple(ties)
 
 
-# ----------
-# Which phases of a workload a golden database stands for.
+# --- Which phases of a workload a golden database stands for.
 
 _PREPARING = (PhaseKind.LOAD, PhaseKind.SETTLE)
 _SETTLE = Phase("settle", PhaseKind.SETTLE)
@@ -128,8 +127,7 @@ def load_plan(workload: Workload) -> LoadPlan | None:
     return LoadPlan(load, replace(workload, phases=(*leading, *rest)))
 
 
-# ----------
-# The key of a golden database: everything that its files depend on, and a digest of that.
+# --- The key of a golden database: everything that its files depend on, and a digest of that.
 #
 # Not part of it are the name of the workload, what is measured, and every option that is not of the
 # layout.
@@ -215,5 +213,4 @@ def _sha256(document: object) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-# ----------
-# An Order: what a request needs of a golden database, and the requests that it becomes.
+# --- An Order: what a request needs of a golden database, and the requests that it becomes.

@@ -49,8 +49,7 @@ from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.units import format_bytes
 
-# ----------
-# How old a golden database may become before a run on a copy of it is another run.
+# --- How old a golden database may become before a run on a copy of it is another run.
 #
 # RocksDB compacts files that have reached an age (`ttl`, `periodic_compaction_seconds`;
 # rocksdb/advanced_options.h). In a copy of an old database all files would have reached it at once,
@@ -76,8 +75,7 @@ def _seconds(value: OptionValue) -> float:
     return float(value) if isinstance(value, int | float) else 0.0
 
 
-# ----------
-# Making a golden database: a folder of its own, everything in it synced, then its name.
+# --- Making a golden database: a folder of its own, everything in it synced, then its name.
 
 _TABLE_MODE = 0o444
 
@@ -138,8 +136,7 @@ def _disk_bytes(path: Path) -> int:
     return path.stat().st_blocks * 512
 
 
-# ----------
-# Keeping the golden databases within their space, and the cache free of what kills left.
+# --- Keeping the golden databases within their space, and the cache free of what kills left.
 
 # A run on a copy may write the whole database again before it deletes the old tables, and the load
 # of the next one may be as large: a cache must not be why either of them finds the disk full.
@@ -223,8 +220,7 @@ def _used_unix_ns(golden: Golden) -> int:
         return 0
 
 
-# ----------
-# The cache: load a database once, then start every run that can from a copy of it.
+# --- The cache: load a database once, then start every run that can from a copy of it.
 #
 # What a golden database is loaded with: the options that it depends on (`layout.py`), and the
 # engine's defaults for all others. So it is the same one for every configuration of that layout,

@@ -1,4 +1,4 @@
-"""What the file system and SQLite refuse, as one clear line for the user."""
+"""What a folder of lsmtune needs of the disk: clear errors, a lock, a marker, scratch folders."""
 
 from __future__ import annotations
 
@@ -68,8 +68,7 @@ def _sqlite_cause(error: BaseException) -> BaseException:
     return error
 
 
-# ----------
-# How a SQLite file of a study is opened.
+# --- How a SQLite file of a study is opened.
 
 
 def sqlite_uri(path: Path, *, read_only: bool) -> str:
@@ -85,8 +84,7 @@ def sqlite_uri(path: Path, *, read_only: bool) -> str:
     return f"{path.resolve().as_uri()}?mode={mode}"
 
 
-# ----------
-# One tuner at a time in a study's folder.
+# --- One tuner at a time in a study's folder.
 
 LOCK = ".lock"
 
@@ -105,8 +103,7 @@ def lock_folder(folder: Path) -> Lock:
     return lock
 
 
-# ----------
-# The marker file: lsmtune writes in, and deletes, only directories that bear it.
+# --- The marker file: lsmtune writes in, and deletes, only directories that bear it.
 #
 # The marker is the first thing written into a directory and the last thing deleted from it, so
 # that a kill at any moment leaves a directory that is either marked or empty.
@@ -181,8 +178,7 @@ def _write_marker(directory: Path, purpose: str) -> None:
         os.fsync(file.fileno())
 
 
-# ----------
-# Scratch directories of runs: fresh, marked, removed afterwards, swept after a kill.
+# --- Scratch directories of runs: fresh, marked, removed afterwards, swept after a kill.
 
 PREFIX = "run-"
 # A driver whose tuner died exits by itself when its stdin ends; until then it may add files to

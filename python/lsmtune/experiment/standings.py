@@ -1,4 +1,4 @@
-"""The tables of a contest's standings: teams by phase, teams in total, outliers. Records only."""
+"""Who is where in a contest, what the rounds prove of it, and the leaderboard that says so."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.config import EngineIdentity, OptionValue
 from lsmtune.model.goal import Direction, default_direction
 from lsmtune.model.workload import Workload
+from lsmtune.stats.intervals import mean_interval
 from lsmtune.stats.ranks import (
     Relation,
     adjusted_p_values,
     better_in_total,
-    mean_interval,
     outliers,
     proved_better,
     rank_intervals,
@@ -146,8 +146,7 @@ class Standings:
     outliers: tuple[OutlierRow, ...]
 
 
-# ----------
-# Standings: who is where in each phase and in total, and which single runs decide that.
+# --- Standings: who is where in each phase and in total, and which single runs decide that.
 #
 # Two rankings stand beside each other. The one by mean is what contests publish: teams in the order
 # of their mean, ranks added up. The one with ties says what the rounds prove: a team's rank is an
@@ -227,7 +226,7 @@ def _rows(
     rows = []
     for team, ranked in zip(scores.teams, rank_intervals(better), strict=True):
         values = scores.values[phase][team]
-        around = mean_interval(values, confidence) if len(values) > 1 else None
+        around = mean_interval(values, confidence) if values else None
         rows.append(
             TeamRow(
                 team,
@@ -325,8 +324,7 @@ def _outliers(
     return found
 
 
-# ----------
-# The Leaderboard: standings, and what has to be known beside them.
+# --- The Leaderboard: standings, and what has to be known beside them.
 
 
 @dataclass(frozen=True)

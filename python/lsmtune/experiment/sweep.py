@@ -1,4 +1,7 @@
-"""An axis of a sweep: a workload parameter or an engine option, and the values that it takes."""
+"""A Sweep, which is what is measured over which axes, and the sweep files that state one.
+
+What only makes sense across fields is checked in `experiment.sweep_grid`.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +20,13 @@ from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.fields import (
     OPTION_ALLOWED,
     Option,
-    Size,
     StrictModel,
     Version,
     found_text,
     refused,
 )
 from lsmtune.model.files import Document, FileKind, json_schema, parse_document, read_as, read_text
-from lsmtune.model.request import LIMITS_DEFAULT, SEED_MAX, Limits
+from lsmtune.model.request import LIMITS_DEFAULT, SEED_MAX, DatabaseSpec, Limits
 from lsmtune.workloads.stated import WORKLOAD_NAMES
 
 
@@ -65,14 +67,11 @@ class Axis:
         return f"axes.{self.kind.value}.{self.name}"
 
 
-# ----------
-# A Sweep: what is measured over which axes, as a file or the command line states it.
-
 # Where the user wrote the dotted field of a sweep file: what errors name as source and field.
 Place = Callable[[str], tuple[str, str]]
 
 CELLS_MAX = 10_000
-DATABASES_BYTES_DEFAULT = 20 << 30
+DATABASES_BYTES_DEFAULT = DatabaseSpec().size_bytes
 
 
 @dataclass(frozen=True)
@@ -128,10 +127,7 @@ class Sweep:
         return InputError(source, name, why=why, found=found, allowed=allowed, nearest=nearest)
 
 
-# ----------
-# The shape of a sweep file as pydantic models: its fields, their types and their JSON Schema.
-#
-# What only makes sense across fields is checked in `experiment.sweep_grid`.
+# --- What a sweep file may hold.
 
 _WORKLOAD_ALLOWED = "the name of a workload, or a mapping with name and parameters"
 _PARAMETER = {"type": ["number", "string"]}
@@ -194,13 +190,6 @@ class AxesModel(StrictModel):
     )
 
 
-class DatabasesModel(StrictModel):
-    """Databases that are loaded once and copied for each run."""
-
-    reuse: bool = Field(default=True, description="true, false")
-    size: Size = Field(default=DATABASES_BYTES_DEFAULT, description="disk space for them; 20GiB")
-
-
 class SweepModel(StrictModel):
     """A sweep file of lsmtune."""
 
@@ -225,13 +214,12 @@ class SweepModel(StrictModel):
     repeats: int = Field(default=3, ge=1, le=1000, description="rounds; 1 to 1000")
     seed: int = Field(default=1, ge=0, le=SEED_MAX, description="all randomness follows from it")
     limits: Limits = Field(default=LIMITS_DEFAULT, description="when a run is killed")
-    databases: DatabasesModel = Field(
-        default=DatabasesModel(), description="loaded once, copied for each run"
+    databases: DatabaseSpec = Field(
+        default=DatabaseSpec(), description="loaded once, copied for each run"
     )
 
 
-# ----------
-# Sweep files: text to Sweep, the sweeps that are built in, and the JSON Schema of the files.
+# --- Sweep files: text to Sweep, the sweeps that are built in, and the JSON Schema of the files.
 
 BUILT_IN = ("rf5",)
 SWEEP_FILE = FileKind("sweep")
@@ -287,7 +275,7 @@ def _sweep_of(model: SweepModel, document: Document, path: Path) -> Sweep:
         repeats=model.repeats,
         seed=model.seed,
         limits=model.limits,
-        databases_bytes=model.databases.size if model.databases.reuse else 0,
+        databases_bytes=model.databases.size_bytes if model.databases.reuse else 0,
         place=_place(document),
         folder=path.parent,
     )

@@ -186,8 +186,7 @@ def _refuse_twins(sweep: Sweep, cells: list[GridCell]) -> None:
             raise sweep.error(axis.field, why=why, found=found)
 
 
-# ----------
-# Whether the engine takes the options of every cell, found out before hours are spent on some.
+# --- Whether the engine takes the options of every cell, found out before hours are spent on some.
 
 # An engine that hangs over one put is no refusal: its runs say so themselves.
 _DEADLINE_S = 30.0
@@ -237,8 +236,7 @@ def _one_put(
             return runner.run(request, None, cancel)
 
 
-# ----------
-# How much is left of a sweep, from what its cells took so far: pure.
+# --- How much is left of a sweep, from what its cells took so far: pure.
 
 
 def left_s(names: Sequence[str], rounds: int, runs: Iterable[StoredMeasurement]) -> float | None:
@@ -270,8 +268,7 @@ def written_bytes(cells: Iterable[GridCell]) -> int:
     )
 
 
-# ----------
-# Whether the runs of a sweep were long enough to say what is sustained: pure.
+# --- Whether the runs of a sweep were long enough to say what is sustained: pure.
 
 
 def too_short(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) -> list[str]:

@@ -1,4 +1,4 @@
-"""The metrics that a sweep shows of a measure phase, and the rates in bytes that it computes."""
+"""What a sweep found: from its runs to frozen tables, which reports render."""
 
 from __future__ import annotations
 
@@ -61,8 +61,7 @@ def metrics_of(measurement: Measurement, phase: PhaseMeasurement) -> dict[str, f
     return {name: float(value) for name in METRICS if (value := found.get(name)) is not None}
 
 
-# ----------
-# What a sweep found: frozen tables, which reports render.
+# --- What a sweep found: frozen tables, which reports render.
 
 # What decides which cell is the best one, and what the plots show: the first of these that the
 # cells have. Programs of others' do not tell what is sustained.
@@ -181,8 +180,7 @@ class SweepResult:
         return len({(cell.key_bytes, cell.value_bytes) for cell in cells}) > 1
 
 
-# ----------
-# What a table of a sweep says beside its numbers: the best cell, edges, interaction, failures.
+# --- What a table of a sweep says beside its numbers: the best cell, edges, interaction, failures.
 
 # With fewer values on an axis each of them is an edge.
 _VALUES_WITH_A_MIDDLE = 3
@@ -278,8 +276,7 @@ def _missing(cells: Sequence[CellSummary]) -> Iterator[str]:
         yield f"{bad} of {runs} runs did not end well; their cells rest on the others"
 
 
-# ----------
-# From the runs of a sweep to its tables: pure.
+# --- From the runs of a sweep to its tables: pure.
 
 CONFIDENCE = 0.95
 

@@ -1,4 +1,8 @@
-"""Placeholders in a text: `{name}` stands for a value, a doubled brace for the brace itself."""
+"""How a program performs the runs of a study: one of the user's own, or one that people trust.
+
+A CommandSpec is a program of the user's own, with placeholders where values belong, and where its
+results are. A ProgramSpec names one of the programs that lsmtune knows.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +11,12 @@ import string
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
+from typing import Annotated
 
 from jsonpointer import JsonPointer, JsonPointerException
 
 from lsmtune.errors import InputError, nearest_name
+from lsmtune.model.fields import STRICT, described
 
 
 def placeholders(text: str) -> tuple[str, ...]:
@@ -36,9 +42,6 @@ def _parts(text: str) -> Iterator[tuple[str, str | None]]:
         yield literal, name
 
 
-# ----------
-# A CommandSpec: how a program of the user's own is run as a trial, and where its results are.
-
 # What every run has a value for, beside the parameters; also in the environment as LSMTUNE_<NAME>.
 RUN_PLACEHOLDERS = ("seed", "directory", "trial", "num")
 RESERVED_PREFIX = "LSMTUNE_"
@@ -50,12 +53,14 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 class ParametersFile:
     """A file that is written into the run's directory before the program starts.
 
-    Without a `template` it is a JSON object, parameter to value. A template is a text with
-    placeholders.
+    Without a `template` it is a JSON object, parameter to value. A study file that has none gives
+    the name alone.
     """
 
-    name: str
-    template: str | None = None
+    __pydantic_config__ = STRICT
+
+    name: Annotated[str, described("a name inside the run's directory", min_length=1)]
+    template: Annotated[str | None, described("text with {parameter} where a value belongs")] = None
 
 
 @dataclass(frozen=True)
@@ -81,13 +86,16 @@ class RegularExpressions:
 
 @dataclass(frozen=True)
 class JsonPointers:
-    """Metric to a JSON pointer (RFC 6901) into a JSON document.
+    """Where in a JSON document each metric is, by a JSON pointer (RFC 6901)."""
 
-    `file` is relative to the run's directory; None means that the document is standard output.
-    """
+    __pydantic_config__ = STRICT
 
-    pointers: Mapping[str, str]
-    file: str | None = None
+    pointers: Annotated[
+        dict[str, str], described("metric to JSON pointer, as /latency/p99", alias="metrics")
+    ]
+    file: Annotated[
+        str | None, described("a name inside the run's directory; standard output if not given")
+    ] = None
 
 
 Results = JsonLines | RegularExpressions | JsonPointers
@@ -256,10 +264,6 @@ def _check_metrics(spec: CommandSpec, source: str, field: str) -> None:
                 )
         case JsonLines():
             pass
-
-
-# ----------
-# A ProgramSpec: which program that people trust performs the runs of a study.
 
 
 @dataclass(frozen=True)

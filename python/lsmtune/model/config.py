@@ -1,4 +1,4 @@
-"""A Config: a complete, valid assignment of engine options, and where it came from."""
+"""A Config, which is a complete, valid assignment of engine options, and the engine it is for."""
 
 from __future__ import annotations
 
@@ -35,10 +35,6 @@ def option_text(value: OptionValue) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     return repr(value) if isinstance(value, float) else str(value)
-
-
-# ----------
-# Which engine and which library: the identity that a measurement belongs to.
 
 
 class Build(StrEnum):

@@ -1,4 +1,8 @@
-"""The values of a study file's fields: how each is read, and its JSON Schema."""
+"""The values of the fields of files: how each is read, and its JSON Schema.
+
+A type here is one of Python's with pydantic's validators, which take what people write (`4MiB`,
+`1h30m`, `5%`) and refuse the rest in one line. `described` says what a field is.
+"""
 
 from __future__ import annotations
 
@@ -6,8 +10,16 @@ import math
 from collections.abc import Callable
 from typing import Annotated, Any, Literal, TypeVar
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
-from pydantic_core import PydanticCustomError
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetPydanticSchema,
+    WithJsonSchema,
+)
+from pydantic_core import CoreSchema, PydanticCustomError, core_schema
 
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
@@ -235,6 +247,19 @@ ConfigFields = Annotated[
     ),
 ]
 Names = Annotated[list[str], BeforeValidator(_names)]
+
+
+def pairs_of(key: Any, value: Any) -> GetPydanticSchema:
+    """A mapping of `key` to `value` in a document; in memory its pairs, which can be hashed."""
+
+    def schema(_kind: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(
+            lambda mapping: tuple(mapping.items()),
+            handler(dict[key, value]),
+            serialization=core_schema.plain_serializer_function_ser_schema(dict),
+        )
+
+    return GetPydanticSchema(schema)
 
 
 def described(description: str, *, omitted: object = ..., **bounds: Any) -> Any:

@@ -1,7 +1,12 @@
-"""An Objective: a pure function from a Measurement to a value with a direction.
+"""What a study makes better: Objectives, and the Goal that makes them one number.
 
-Its metric is one of a phase or of the whole run (`model.metrics`), or a name that a program of the
-user's own reported.
+An Objective is a pure function from a Measurement to a value with a direction. Its metric is one of
+a phase or of the whole run (`model.metrics`), or a name that a program of the user's own reported.
+
+A study has one or several workloads, each with a weight, and one or several objectives. A value
+over several workloads is the weighted geometric mean of the values of each: the ratio of two such
+means is the weighted geometric mean of the ratios, whatever the scale of each workload (P. J.
+Fleming, J. J. Wallace, "How not to lie with statistics", CACM 29(3), 1986).
 """
 
 from __future__ import annotations
@@ -77,15 +82,6 @@ def metric_value(
     if found is None:
         found = measurement.reported.get(metric)
     return None if found is None else float(found)
-
-
-# ----------
-# A Goal: what a study makes better, over all its workloads, as one number with a direction.
-#
-# A study has one or several workloads, each with a weight, and one or several objectives. A value
-# over several workloads is the weighted geometric mean of the values of each: the ratio of two such
-# means is the weighted geometric mean of the ratios, whatever the scale of each workload (P. J.
-# Fleming, J. J. Wallace, "How not to lie with statistics", CACM 29(3), 1986).
 
 
 @dataclass(frozen=True)

@@ -27,8 +27,10 @@ PHASE_TOTAL_S = "phase_with_drain_s"
 # sustained: a report's table of burst and sustained.
 # sweep, sweep_ratio: values of cells, and their ratios to the first cell.
 # contest: what teams can be ranked by.
-# runners, noise: `bench --runner all`, and the noise that `bench` prints.
-Place = Literal["verdict", "sustained", "sweep", "sweep_ratio", "contest", "runners", "noise"]
+# runners: `bench --runner all --json`. bench, noise: the table of `bench`, and the noise below it.
+Place = Literal[
+    "verdict", "sustained", "sweep", "sweep_ratio", "contest", "runners", "bench", "noise"
+]
 
 
 class Level(StrEnum):
@@ -48,7 +50,7 @@ class Metric:
     Attributes:
         label: in sentences, without its unit; made from the name where it is empty.
         short: beside other figures of the same phase; the label where it is empty.
-        bench: its line in the table of `bench`; empty where it has none.
+        bench: what its line in the table of `bench` begins with, where it has one.
         higher_is_better: what an objective of this metric does unless the user says otherwise.
         judged: whether a verdict gives it an interval, and counts it in Bonferroni's correction.
         programs: whether other programs can tell it; else only lsmtune's driver can.
@@ -85,7 +87,7 @@ def _percentile(
         bench=f"latency p{percentile:g}",
         judged=judged,
         percentile=percentile,
-        shown=shown,
+        shown={"bench": 6, **shown},
     )
 
 
@@ -95,13 +97,14 @@ REGISTRY = (
         "Operations of all threads.",
         level=Level.COUNT,
         bench="operations",
+        shown={"bench": 1},
     ),
     Metric(
         "elapsed_s",
         "From the first operation to the end of the last one.",
         short="time until the last call",
         bench="elapsed",
-        shown={"sustained": 4, "sweep": 3, "runners": 3},
+        shown={"bench": 2, "sustained": 4, "sweep": 3, "runners": 3},
     ),
     Metric(
         "drain_s",
@@ -109,7 +112,7 @@ REGISTRY = (
         bench="drain",
         judged=True,
         programs=False,
-        shown={"verdict": 3, "sustained": 3, "sweep": 4},
+        shown={"bench": 5, "verdict": 3, "sustained": 3, "sweep": 4},
     ),
     Metric(
         BURST,
@@ -120,7 +123,7 @@ REGISTRY = (
         higher_is_better=True,
         judged=True,
         shown={
-            **{"verdict": 2, "sustained": 1, "sweep": 1, "sweep_ratio": 3},
+            **{"bench": 3, "verdict": 2, "sustained": 1, "sweep": 1, "sweep_ratio": 3},
             **{"contest": 2, "runners": 1, "noise": 2},
         },
     ),
@@ -134,7 +137,7 @@ REGISTRY = (
         judged=True,
         programs=False,
         shown={
-            **{"verdict": 1, "sustained": 2, "sweep": 2, "sweep_ratio": 1},
+            **{"bench": 4, "verdict": 1, "sustained": 2, "sweep": 2, "sweep_ratio": 1},
             **{"contest": 1, "runners": 2, "noise": 1},
         },
     ),
@@ -146,7 +149,7 @@ REGISTRY = (
         label="peak resident memory",
         bench="peak memory",
         judged=True,
-        shown={"verdict": 10, "runners": 8},
+        shown={"bench": 18, "verdict": 10, "runners": 8},
     ),
     Metric(
         "database_bytes",
@@ -154,7 +157,7 @@ REGISTRY = (
         label="database size",
         bench="database",
         judged=True,
-        shown={"verdict": 11, "sweep": 14, "runners": 9},
+        shown={"bench": 19, "verdict": 11, "sweep": 14, "runners": 9},
     ),
     Metric(
         "latency_us_mean",
@@ -179,7 +182,7 @@ REGISTRY = (
         "The slowest operation.",
         level=Level.LATENCY,
         bench="latency max",
-        shown={"runners": 6},
+        shown={"bench": 7, "runners": 6},
     ),
     Metric(
         "write_amplification",
@@ -187,7 +190,7 @@ REGISTRY = (
         bench="write amplification",
         judged=True,
         programs=False,
-        shown={"verdict": 6, "sustained": 10, "sweep": 12},
+        shown={"bench": 8, "verdict": 6, "sustained": 10, "sweep": 12},
     ),
     Metric(
         "read_amplification",
@@ -195,7 +198,7 @@ REGISTRY = (
         bench="read amplification",
         judged=True,
         programs=False,
-        shown={"verdict": 7},
+        shown={"bench": 9, "verdict": 7},
     ),
     Metric(
         "space_amplification",
@@ -203,7 +206,7 @@ REGISTRY = (
         bench="space amplification",
         judged=True,
         programs=False,
-        shown={"verdict": 8, "sweep": 13},
+        shown={"bench": 10, "verdict": 8, "sweep": 13},
     ),
     Metric(
         "cpu_us_per_operation",
@@ -211,21 +214,21 @@ REGISTRY = (
         label="CPU time per operation",
         bench="CPU per operation",
         judged=True,
-        shown={"verdict": 9, "sweep": 15, "runners": 7, "noise": 4},
+        shown={"bench": 17, "verdict": 9, "sweep": 15, "runners": 7, "noise": 4},
     ),
     Metric(
         "stall_s",
         "Time for which the engine held writers back.",
         bench="stall",
         programs=False,
-        shown={"sustained": 11, "sweep": 16},
+        shown={"bench": 16, "sustained": 11, "sweep": 16},
     ),
     Metric(
         "flushes",
         "Memtables written to level 0.",
         bench="flushes",
         programs=False,
-        shown={"sustained": 5, "sweep": 10},
+        shown={"bench": 11, "sustained": 5, "sweep": 10},
     ),
     Metric(
         "flush_bytes",
@@ -233,14 +236,14 @@ REGISTRY = (
         short="written by flushes",
         bench="flush bytes",
         programs=False,
-        shown={"sustained": 6, "sweep": 11},
+        shown={"bench": 12, "sustained": 6, "sweep": 11},
     ),
     Metric(
         "compactions",
         "Compactions that ended in this phase.",
         bench="compactions",
         programs=False,
-        shown={"sustained": 7, "sweep": 7},
+        shown={"bench": 13, "sustained": 7, "sweep": 7},
     ),
     Metric(
         "compaction_read_bytes",
@@ -248,7 +251,7 @@ REGISTRY = (
         short="read by compactions",
         bench="compaction read",
         programs=False,
-        shown={"sustained": 8, "sweep": 8},
+        shown={"bench": 14, "sustained": 8, "sweep": 8},
     ),
     Metric(
         "compaction_write_bytes",
@@ -256,7 +259,7 @@ REGISTRY = (
         short="written by compactions",
         bench="compaction write",
         programs=False,
-        shown={"sustained": 9, "sweep": 9},
+        shown={"bench": 15, "sustained": 9, "sweep": 9},
     ),
     Metric(
         "block_cache_hits",
@@ -269,14 +272,14 @@ REGISTRY = (
         "Lookups that found their key.",
         level=Level.COUNT,
         bench="keys found",
-        shown={"runners": 10},
+        shown={"bench": 20, "runners": 10},
     ),
     Metric(
         "keys_missing",
         "Lookups that did not find their key.",
         level=Level.COUNT,
         bench="keys missing",
-        shown={"runners": 11},
+        shown={"bench": 21, "runners": 11},
     ),
     Metric(
         TOTAL_ELAPSED_S,

@@ -6,15 +6,30 @@ dataclass is for those who build it in code, not for a sender that forgot a fiel
 
 from __future__ import annotations
 
-import types
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
-from enum import Enum
-from typing import Any, TypeVar, Union, cast, get_args, get_origin, get_type_hints
+from dataclasses import fields
+from functools import cache
+from typing import Any, TypeVar, cast
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails, SchemaValidator
 
 from lsmtune.errors import LsmtuneError, nearest_name
+from lsmtune.model.codec import adapter
 
 T = TypeVar("T")
+
+_ALLOWED = {
+    "bool_type": "true or false",
+    "dataclass_type": "an object",
+    "dict_type": "an object",
+    "float_type": "a number",
+    "int_from_float": "an integer",
+    "int_type": "an integer",
+    "string_type": "text",
+    "tuple_type": "an array",
+}
+_KINDS = {dict: "an object", list: "an array", type(None): "null"}
+_UNKNOWN = "unexpected_keyword_argument"
 
 
 class ProtocolError(LsmtuneError):
@@ -35,82 +50,54 @@ def read(
     `optional` need not be; they keep their defaults then. Raises ProtocolError that names the first
     field that is wrong.
     """
-    if not isinstance(data, dict):
-        raise ProtocolError(f"{where}: found {_kind_of(data)}; allowed: an object")
-    expected = {name: hint for name, hint in _hints(kind).items() if name not in omit}
-    for name in data:
-        if name not in expected:
-            near = nearest_name(name, expected)
-            raise ProtocolError(
-                f"{where}.{name}: unknown field{f'; did you mean {near}?' if near else ''}"
-            )
-    values = {}
-    for name, hint in expected.items():
-        if name not in data and name in optional:
-            continue
-        if name not in data:
-            raise ProtocolError(f"{where}.{name}: missing field")
-        values[name] = _value(hint, data[name], f"{where}.{name}")
-    return kind(**values)
+    for name in omit & data.keys() if isinstance(data, dict) else ():
+        raise ProtocolError(f"{where}.{name}: unknown field")
+    try:
+        made: T = _validator(cast("Any", kind), omit | optional).validate_python(data)
+    except ValidationError as error:
+        details = error.errors(include_url=False)
+        first = min(details, key=lambda detail: detail["type"] != _UNKNOWN)
+        raise ProtocolError(_problem(first, kind, where)) from None
+    return made
 
 
-def _hints(kind: type[Any]) -> dict[str, Any]:
-    hints = get_type_hints(kind)
-    return {f.name: hints[f.name] for f in fields(kind)}
+@cache
+def _validator(kind: Any, optional: frozenset[str]) -> SchemaValidator:
+    return SchemaValidator(_strict(adapter(kind).core_schema, optional))
 
 
-def _value(hint: Any, data: object, where: str) -> object:
-    origin = get_origin(hint)
-    if origin in (Union, types.UnionType):
-        return _optional(hint, data, where)
-    if origin is tuple:
-        return _tuple(get_args(hint)[0], data, where)
-    if origin is Mapping:
-        return _mapping(get_args(hint)[1], data, where)
-    if is_dataclass(hint):
-        return read(cast("type[object]", hint), data, where)
-    if isinstance(hint, type) and issubclass(hint, Enum):
-        return _enum(hint, data, where)
-    return _scalar(hint, data, where)
+def _strict(schema: Any, optional: frozenset[str]) -> Any:
+    """pydantic's `schema` of dataclasses without the defaults of fields that are not `optional`.
+
+    Numbers and texts have to be what they are; objects, arrays and texts become dataclasses, tuples
+    and enumerations, which JSON does not have.
+    """
+    if isinstance(schema, list):
+        return [_strict(item, optional) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    made = {key: _strict(item, optional) for key, item in schema.items()}
+    match made.get("type"):
+        case "dataclass-field" if made["schema"]["type"] == "default":
+            if made["name"] not in optional:
+                made["schema"] = made["schema"]["schema"]
+        case "dataclass-args":
+            made["extra_behavior"] = "forbid"
+        case "bool" | "int" | "float" | "str":
+            made["strict"] = True
+    return made
 
 
-def _optional(hint: Any, data: object, where: str) -> object:
-    if data is None:
-        return None
-    (inner,) = (arm for arm in get_args(hint) if arm is not type(None))
-    return _value(inner, data, where)
-
-
-def _tuple(item: Any, data: object, where: str) -> tuple[object, ...]:
-    if not isinstance(data, list):
-        raise ProtocolError(f"{where}: found {_kind_of(data)}; allowed: an array")
-    return tuple(_value(item, element, f"{where}[{i}]") for i, element in enumerate(data))
-
-
-def _mapping(item: Any, data: object, where: str) -> dict[str, object]:
-    if not isinstance(data, dict):
-        raise ProtocolError(f"{where}: found {_kind_of(data)}; allowed: an object")
-    return {key: _value(item, element, f"{where}.{key}") for key, element in data.items()}
-
-
-def _enum(kind: type[Enum], data: object, where: str) -> Enum:
-    for member in kind:
-        if member.value == data:
-            return member
-    allowed = ", ".join(str(member.value) for member in kind)
-    raise ProtocolError(f"{where}: found {data!r}; allowed: {allowed}")
-
-
-def _scalar(kind: type[Any], data: object, where: str) -> object:
-    if kind is float and isinstance(data, int) and not isinstance(data, bool):
-        return float(data)
-    # bool is a subclass of int in Python, not in JSON.
-    if not isinstance(data, kind) or (isinstance(data, bool) and kind is not bool):
-        allowed = {str: "text", int: "an integer", float: "a number", bool: "true or false"}[kind]
-        raise ProtocolError(f"{where}: found {_kind_of(data)}; allowed: {allowed}")
-    return data
-
-
-def _kind_of(data: object) -> str:
-    names = {dict: "an object", list: "an array", type(None): "null"}
-    return names.get(type(data)) or repr(data)[:80]
+def _problem(detail: ErrorDetails, kind: type[Any], where: str) -> str:
+    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in detail["loc"]]
+    place, problem, found = f"{where}{''.join(parts)}", detail["type"], detail["input"]
+    if problem == "missing":
+        return f"{place}: missing field"
+    if problem == _UNKNOWN:
+        near = nearest_name(str(detail["loc"][-1]), [field.name for field in fields(kind)])
+        return f"{place}: unknown field{f'; did you mean {near}?' if near else ''}"
+    if problem == "enum":
+        allowed = detail["ctx"]["expected"].replace("'", "").replace(" or ", ", ")
+        return f"{place}: found {found!r}; allowed: {allowed}"
+    shown = _KINDS.get(type(found)) or repr(found)[:80]
+    return f"{place}: found {shown}; allowed: {_ALLOWED.get(problem, detail['msg'])}"

@@ -1,4 +1,6 @@
-"""How the two runs of a pair share a machine."""
+"""What a Runner is asked to do: one run with its limits, and how the two runs of a pair share the
+machine.
+"""
 
 from __future__ import annotations
 
@@ -40,10 +42,6 @@ def slices_for(measure_s: float) -> int:
     return min(max(4, 2 * round(measure_s / SLICE_S / 2)), SLICES_MAX)
 
 
-# ----------
-# What a Runner is asked to do: one run, with the limits that end it.
-
-
 @dataclass(frozen=True)
 class Limits:
     """When a run is killed."""
@@ -55,6 +53,16 @@ class Limits:
         4 << 30
     )
     disk_bytes: Annotated[Size, described("disk space of one run; 20GiB", alias="disk")] = 20 << 30
+
+
+@dataclass(frozen=True)
+class DatabaseSpec:
+    """Databases that are loaded once and copied for each run."""
+
+    __pydantic_config__ = STRICT
+
+    reuse: Annotated[bool, described("true, false")] = True
+    size_bytes: Annotated[Size, described("disk space for them; 20GiB", alias="size")] = 20 << 30
 
 
 # What a run may take unless the user says otherwise.

@@ -15,7 +15,6 @@ from pydantic import (
     BeforeValidator,
     Discriminator,
     Field,
-    GetCoreSchemaHandler,
     GetPydanticSchema,
     PlainSerializer,
     PlainValidator,
@@ -23,9 +22,8 @@ from pydantic import (
     WithJsonSchema,
     WrapSerializer,
 )
-from pydantic_core import CoreSchema, core_schema
 
-from lsmtune.errors import InputError
+from lsmtune.errors import FieldError
 from lsmtune.model.codec import adapter
 from lsmtune.model.distribution import (
     KEY_DISTRIBUTIONS,
@@ -41,6 +39,7 @@ from lsmtune.model.fields import (
     Size,
     Whole,
     described,
+    pairs_of,
     refused,
     refusing,
 )
@@ -130,39 +129,28 @@ def _rate(value: object) -> float:
     return float(value)
 
 
-def _operations(_source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
-    """A mapping of operation to weight in a document, pairs in memory, which can be hashed."""
-    weights = dict[Literal[MIX_OPERATIONS], float]  # type: ignore[valid-type]
-    mapping = handler(Annotated[weights, Field(min_length=1)])
-    return core_schema.no_info_after_validator_function(
-        lambda read: tuple(read.items()),
-        mapping,
-        serialization=core_schema.plain_serializer_function_ser_schema(dict),
-    )
-
-
 def _step(value: object, place: str) -> tuple[float, float]:
     if not isinstance(value, list) or len(value) != 2:
-        raise InputError("", place, found=value, allowed=_STEPS_ALLOWED)
+        raise FieldError(place, found=value, allowed=_STEPS_ALLOWED)
     time, rate = value
     try:
         duration_s = parse_duration(time)
     except UnitError as error:
-        raise InputError("", place, found=time, allowed=error.allowed) from None
+        raise FieldError(place, found=time, allowed=error.allowed) from None
     if duration_s <= 0:
-        raise InputError("", place, found=time, allowed="a time above 0")
+        raise FieldError(place, found=time, allowed="a time above 0")
     if isinstance(rate, bool) or not isinstance(rate, int | float) or not 0 <= rate <= RATE_MAX:
-        raise InputError("", place, found=rate, allowed=f"a rate from 0 to {RATE_MAX:.0f}")
+        raise FieldError(place, found=rate, allowed=f"a rate from 0 to {RATE_MAX:.0f}")
     return duration_s, float(rate)
 
 
 def _steps(value: object) -> tuple[tuple[float, float], ...]:
     if not isinstance(value, list) or not value:
-        raise InputError("", why="missing", allowed=_STEPS_ALLOWED)
+        raise FieldError(why="missing", allowed=_STEPS_ALLOWED)
     steps = tuple(_step(step, f"[{index}]") for index, step in enumerate(value))
     if all(rate == 0 for _, rate in steps):
         allowed = "one step at least with a rate above 0"
-        raise InputError("", why="never does anything", allowed=allowed)
+        raise FieldError(why="never does anything", allowed=allowed)
     return steps
 
 
@@ -181,7 +169,9 @@ Rate = Annotated[
     WithJsonSchema({"type": "number", "exclusiveMinimum": 0}),
     Field(gt=0, le=RATE_MAX),
 ]
-Weights = Annotated[tuple[tuple[str, float], ...], GetPydanticSchema(_operations)]
+Weights = Annotated[
+    tuple[tuple[str, float], ...], pairs_of(Literal[MIX_OPERATIONS], float), Field(min_length=1)
+]
 Steps = Annotated[
     tuple[tuple[float, float], ...],
     PlainValidator(refusing(_steps)),

@@ -29,7 +29,6 @@ from lsmtune.programs.program import (
     Observed,
     Plan,
     Program,
-    ProgramInfo,
     Step,
     StepOutput,
     Told,
@@ -221,15 +220,6 @@ def _blind_to(_phase: Phase) -> frozenset[str]:
 
 
 WITHIN = "ekvsb counts only the time within operations; what lies between them is left out"
-INFO = ProgramInfo(
-    name=NAME,
-    engines=("rocksdb",),
-    executables=("ekvsb",),
-    check=check,
-    blind_to=_blind_to,
-    known_flags=ALL_FLAGS,
-    note=WITHIN,
-)
 
 
 # ----------
@@ -318,6 +308,12 @@ def _told(summary: EkvsbSummary, timed: str) -> Told:
 
 
 PROGRAM = Program(
-    info=INFO,
+    name=NAME,
+    engines=("rocksdb",),
+    executables=("ekvsb",),
+    check=check,
+    blind_to=_blind_to,
+    known_flags=ALL_FLAGS,
+    note=WITHIN,
     plan=_plan,
 )

@@ -207,39 +207,6 @@ def summarise(records: Iterable[EkvsbRecord]) -> EkvsbSummary:
     return summing.summary()
 
 
-def parse_summary(text: str, source: str) -> EkvsbSummary:
-    """The document that `ekvsb summary` printed. Raises InputError that names the field."""
-    try:
-        data = json.loads(text)
-    except ValueError:
-        data = None
-    if not isinstance(data, dict):
-        raise InputError(source, found=text[:80], allowed="the JSON object of `ekvsb summary`")
-    existence, latency = _part(data, "existence", source), _part(data, "latency", source)
-    times = [
-        _seconds(latency, name, "latency", source)
-        for name in ("min", "median", "p95", "p99", "max")
-    ]
-    ops = data.get("ops")
-    return EkvsbSummary(
-        oks=_whole(data, "oks", "summary", source),
-        errors=_whole(data, "errors", "summary", source),
-        exists=_whole(existence, "exists", "existence", source),
-        absents=_whole(existence, "absents", "existence", source),
-        unknowns=_whole(existence, "unknowns", "existence", source),
-        elapsed_s=_seconds(data, "elapsed", "summary", source),
-        ops=None if ops is None else _seconds(data, "ops", "summary", source),
-        latency=EkvsbLatency(*times),
-    )
-
-
-def _part(data: dict[str, Any], name: str, source: str) -> dict[str, Any]:
-    part = data.get(name)
-    if not isinstance(part, dict):
-        raise InputError(source, name, found=part, allowed="an object")
-    return part
-
-
 # ----------
 # The figures of `ekvsb summary` of a phase that lsmtune's driver, or another program, performed.
 #

@@ -71,7 +71,7 @@ def find_program(
     Raises InputError: at `path`, naming `source` and `field`, where it is another one or cannot be
     started; without a path where PATH has none, with what was seen there.
     """
-    program.info.check_engine(engine_name)
+    program.check_engine(engine_name)
     if path is not None:
         found = identify(path)
         if found is None or found.name != program.name:
@@ -101,7 +101,7 @@ def _strange(found: FoundProgram | None, engine_name: str, program: Program) -> 
 
 
 def _names(program: Program, engine_name: str) -> list[str]:
-    return [name.format(engine=engine_name) for name in program.info.executables]
+    return [name.format(engine=engine_name) for name in program.executables]
 
 
 def _candidates(
@@ -168,7 +168,7 @@ def check_arguments(
     program: Program, found: FoundProgram, arguments: Sequence[str], source: str, field: str = ""
 ) -> None:
     """Raises InputError for an argument with a flag that the program is known not to have."""
-    known = found.flags or program.info.known_flags
+    known = found.flags or program.known_flags
     for argument in arguments:
         name = argument.lstrip("-").partition("=")[0]
         if argument.startswith("--") and known and name not in known:

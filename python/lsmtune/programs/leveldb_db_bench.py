@@ -47,7 +47,6 @@ from lsmtune.programs.program import (
     Observed,
     Plan,
     Program,
-    ProgramInfo,
     Step,
     StepOutput,
     Told,
@@ -148,14 +147,6 @@ def _check_phase(workload: Workload, phase: Phase, benchmark: str) -> None:
 
 
 NO_SEED = "LevelDB's db_bench has no seed: it draws the same keys in every run"
-INFO = ProgramInfo(
-    name=NAME,
-    engines=("leveldb",),
-    executables=("db_bench", "leveldb_db_bench", "db_bench.leveldb"),
-    check=check,
-    known_flags=FLAGS,
-    note="operations per second follow from its micros/op; each phase is a process of its own",
-)
 
 
 # ----------
@@ -407,7 +398,12 @@ def _introduced(text: str) -> Observed:
 
 
 PROGRAM = Program(
-    info=INFO,
+    name=NAME,
+    engines=("leveldb",),
+    executables=("db_bench", "leveldb_db_bench", "db_bench.leveldb"),
+    check=check,
+    known_flags=FLAGS,
+    note="operations per second follow from its micros/op; each phase is a process of its own",
     plan=_plan,
     introduction=Introduction(("--benchmarks=", "--num=1", "--db={database}"), _introduced),
 )

@@ -1,4 +1,8 @@
-"""What is known of a program that people trust, before any process of it is started."""
+"""What a program that people trust is to lsmtune: how it is called, and what it tells of a phase.
+
+What a program does not tell is None in a PhaseMeasurement. A Config reaches a program in its own
+spelling, by the exporters; their errors are put in the words of a run.
+"""
 
 from __future__ import annotations
 
@@ -20,61 +24,6 @@ from lsmtune.programs.db_bench import HistogramText
 # none counts what the engine did behind it.
 NEVER_TOLD = frozenset(metric.name for metric in REGISTRY if not metric.programs)
 
-
-def all_told(_phase: Phase) -> frozenset[str]:
-    """For a program that tells of every phase what it tells of any."""
-    return frozenset()
-
-
-@dataclass(frozen=True)
-class ProgramInfo:
-    """A program that people trust.
-
-    `executables` are the names under which it is looked for on PATH, `{engine}` standing for the
-    engine's. `check` raises InputError for what of a workload it cannot perform on an engine.
-    `blind_to` has the metrics of a phase that it does not tell, beside `NEVER_TOLD`. `known_flags`
-    are used where it lists none. `note` is what to know when its figures stand beside others'.
-    """
-
-    name: str
-    engines: tuple[str, ...]
-    executables: tuple[str, ...]
-    check: Callable[[Workload, str], None]
-    blind_to: Callable[[Phase], frozenset[str]] = all_told
-    known_flags: tuple[str, ...] = ()
-    note: str = ""
-
-    def check_engine(self, engine_name: str) -> None:
-        """Raises InputError where the program does not work on that engine."""
-        if engine_name not in self.engines:
-            source, allowed = f"--runner {self.name}", ", ".join(self.engines)
-            raise InputError(source, "--engine", found=engine_name, allowed=allowed)
-
-    def untold(self, phase: Phase) -> frozenset[str]:
-        """The metrics of `phase` that this program cannot tell."""
-        return NEVER_TOLD | self.blind_to(phase)
-
-    def check_told(
-        self, metric: str, phase: str | None, workload: Workload, source: str, field: str = ""
-    ) -> None:
-        """Raises InputError where `metric` of a measure phase cannot be told.
-
-        `phase` None is the last one, as for an objective.
-        """
-        measured = [
-            each
-            for each in workload.phases
-            if each.kind is PhaseKind.MEASURE and phase in (None, each.name)
-        ]
-        if not measured or metric not in (untold := self.untold(measured[-1])):
-            return
-        told = ", ".join(each for each in METRICS if each not in untold)
-        why = f"{self.name} cannot tell it"
-        raise InputError(source, field, found=metric, why=why, allowed=told)
-
-
-# ----------
-# From what a program tells of a phase to a PhaseMeasurement; what it does not tell is None.
 
 _ASSERTIONS = "Assertions are enabled"
 
@@ -149,10 +98,6 @@ def latency_of(histogram: HistogramText) -> Latency | None:
     )
 
 
-# ----------
-# A Config in a program's own spelling: the exporters, with errors in the words of a run.
-
-
 def exported(
     program: str, format_name: str, engine_name: str, config: Config, version: str | None = None
 ) -> str:
@@ -187,13 +132,6 @@ def exported_options(
 def exported_flags(program: str, engine_name: str, config: Config) -> tuple[str, ...]:
     """`config` as flags of db_bench."""
     return tuple(shlex.split(exported(program, "db_bench", engine_name, config)))
-
-
-# ----------
-# What a program of others' is to a runner: how it is recognised, planned for, and understood.
-#
-# A new program is one file with a `PROGRAM`, one line in `program_registry.PROGRAMS`, and one
-# subject in the conformance suite.
 
 
 @dataclass(frozen=True)
@@ -285,17 +223,55 @@ class Plan:
 
 @dataclass(frozen=True)
 class Program:
-    """A program that people trust, as a runner calls it.
+    """A program that people trust: what is known of it, and how it is called.
 
-    `plan` says how it performs a request, and raises InputError for what of its configuration the
-    program has no spelling of.
+    A new program is one file with a `PROGRAM`, one line in `registry.PROGRAMS`, and one subject in
+    the conformance suite.
+
+    Args:
+        executables: Names under which it is looked for on PATH; `{engine}` stands for the engine's.
+        check: Raises InputError for what of a workload it cannot perform on an engine.
+        plan: How it performs a request. Raises InputError for what of the request's configuration
+            the program has no spelling of.
+        blind_to: Metrics of a phase that it does not tell, beside `NEVER_TOLD`.
+        known_flags: Used where the program lists none.
+        note: What to know when its figures stand beside those of others.
     """
 
-    info: ProgramInfo
+    name: str
+    engines: tuple[str, ...]
+    executables: tuple[str, ...]
+    check: Callable[[Workload, str], None]
     plan: Callable[[RunRequest, FoundProgram], Plan]
+    blind_to: Callable[[Phase], frozenset[str]] = lambda _phase: frozenset()
+    known_flags: tuple[str, ...] = ()
     introduction: Introduction | None = None
+    note: str = ""
 
-    @property
-    def name(self) -> str:
-        """The program's name."""
-        return self.info.name
+    def check_engine(self, engine_name: str) -> None:
+        """Raises InputError where the program does not work on that engine."""
+        if engine_name not in self.engines:
+            source, allowed = f"--runner {self.name}", ", ".join(self.engines)
+            raise InputError(source, "--engine", found=engine_name, allowed=allowed)
+
+    def untold(self, phase: Phase) -> frozenset[str]:
+        """The metrics of `phase` that this program cannot tell."""
+        return NEVER_TOLD | self.blind_to(phase)
+
+    def check_told(
+        self, metric: str, phase: str | None, workload: Workload, source: str, field: str = ""
+    ) -> None:
+        """Raises InputError where `metric` of a measure phase cannot be told.
+
+        `phase` None is the last one, as for an objective.
+        """
+        measured = [
+            each
+            for each in workload.phases
+            if each.kind is PhaseKind.MEASURE and phase in (None, each.name)
+        ]
+        if not measured or metric not in (untold := self.untold(measured[-1])):
+            return
+        told = ", ".join(each for each in METRICS if each not in untold)
+        why = f"{self.name} cannot tell it"
+        raise InputError(source, field, found=metric, why=why, allowed=told)

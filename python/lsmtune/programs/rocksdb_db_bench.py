@@ -38,7 +38,6 @@ from lsmtune.programs.program import (
     Observed,
     Plan,
     Program,
-    ProgramInfo,
     Step,
     StepOutput,
     Told,
@@ -191,16 +190,6 @@ def _blind_to(phase: Phase) -> frozenset[str]:
     return LATENCIES if phase.mix is not None and len(phase.mix.operations) > 1 else frozenset()
 
 
-INFO = ProgramInfo(
-    name=NAME,
-    engines=("rocksdb",),
-    executables=("db_bench", "rocksdb_db_bench", "db_bench.rocksdb"),
-    check=check,
-    blind_to=_blind_to,
-    note="each phase is a process of its own, which opens the database again",
-)
-
-
 # ----------
 # RocksDB's db_bench as a runner: one process for each phase, options by an OPTIONS file.
 #
@@ -335,7 +324,12 @@ def _introduced(text: str) -> Observed:
 
 
 PROGRAM = Program(
-    info=INFO,
+    name=NAME,
+    engines=("rocksdb",),
+    executables=("db_bench", "rocksdb_db_bench", "db_bench.rocksdb"),
+    check=check,
+    blind_to=_blind_to,
+    note="each phase is a process of its own, which opens the database again",
     plan=_plan,
     introduction=Introduction(("--benchmarks=", "--num=1", "--db={database}"), _introduced),
 )

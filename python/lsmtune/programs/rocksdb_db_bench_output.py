@@ -25,38 +25,10 @@ from lsmtune.programs.db_bench import (
     read_all,
     read_histogram,
 )
-from lsmtune.programs.db_bench_stats import (
-    DatabaseStats,
-    LevelFiles,
-    Ticker,
-    begins_stats,
-    read_levels,
-    read_statistics,
-    read_stats,
-)
 from lsmtune.programs.output import LineReader
 
 HEADING = re.compile(r"secs_elapsed,interval_qps")
 _ROW = re.compile(r"(?P<elapsed>\d+),(?P<rate>\d+)")
-
-
-@dataclass(frozen=True)
-class ReportStep:
-    """One step: its end since the benchmark began, in seconds, and operations per second."""
-
-    elapsed_s: int
-    throughput_ops_s: int
-
-
-def parse_report(text: str, source: str) -> tuple[ReportStep, ...]:
-    """The steps; the time begins anew with each benchmark. Raises InputError with the line."""
-    lines = LineReader(text, source)
-    lines.expect(HEADING, "secs_elapsed,interval_qps")
-    steps: list[ReportStep] = []
-    while lines.peek() is not None:
-        row = lines.expect(_ROW, "seconds,operations per second")
-        steps.append(ReportStep(int(row["elapsed"]), int(row["rate"])))
-    return tuple(steps)
 
 
 # ----------
@@ -71,8 +43,9 @@ def parse_report(text: str, source: str) -> tuple[ReportStep, ...]:
 #     average    = name "[AVG" n "runs] :" ... | name "[MEDIAN" n "runs] :" ... | name "[CI95" ...
 #
 # The words are those of `Stats::Report`, `CombinedStats` and `PrintHeader` of
-# `tools/db_bench_tool.cc`, releases 7.8 to 11; seconds and operations came with 7.0. What belongs
-# to no rule is a note: kept, with its text.
+# `tools/db_bench_tool.cc`, releases 7.8 to 11; seconds and operations came with 7.0. Stats, tickers
+# and levels are RocksDB's own tables, rounded as they go: they are passed over. What belongs to no
+# rule is a note: kept, with its text.
 
 _HEADER = re.compile(
     r"(?P<name>RocksDB|Date|CPU|CPUCache|Keys|Values|Values Distribution|Entries|Prefix"
@@ -105,8 +78,8 @@ _MEDIAN = re.compile(
 )
 _INTERVAL95 = re.compile(r"\S+ \[CI95 \d+ runs\] : .*")
 _REPEATING = re.compile(r"(?P<what>Warming up|Running) benchmark (?:by running|for) \d+ times")
-_LEVELS = re.compile(r"Level +Files +Size\(MB\)")
-_STATISTICS = "STATISTICS:"
+# Where tables of stats, of levels and of tickers begin, which are RocksDB's own.
+_STATS = re.compile(r"\*\* .+ \*\*|Level +Files +Size\(MB\)|STATISTICS:")
 
 
 @dataclass(frozen=True)
@@ -170,9 +143,6 @@ class DbBenchOutput:
     averages: tuple[AverageResult, ...] = ()
     skipped: Mapping[str, str] = field(default_factory=dict)
     seed: int | None = None
-    stats: tuple[DatabaseStats, ...] = ()
-    levels: tuple[LevelFiles, ...] = ()
-    tickers: Mapping[str, Ticker] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 
     @property
@@ -210,9 +180,7 @@ class _Reader:
         self._benchmarks: list[BenchmarkResult] = []
         self._averages: list[AverageResult] = []
         self._seed: int | None = None
-        self._stats: list[DatabaseStats] = []
-        self._levels: tuple[LevelFiles, ...] = ()
-        self._tickers: dict[str, Ticker] = {}
+        self._in_stats = False
         self._warming_up = False
 
     def output(self) -> DbBenchOutput:
@@ -223,9 +191,6 @@ class _Reader:
             averages=tuple(self._averages),
             skipped=self._common.skipped,
             seed=self._seed,
-            stats=tuple(self._stats),
-            levels=self._levels,
-            tickers=self._tickers,
             notes=tuple(self._common.notes),
         )
 
@@ -237,14 +202,15 @@ class _Reader:
             return False
         if (match := lines.take_if(_BENCHMARK)) is not None:
             self._benchmarks.append(self._benchmark(match))
-        elif begins_stats(line):
-            self._stats.append(read_stats(lines))
-        elif line.text == _STATISTICS:
+            self._in_stats = False
+        elif _STATS.fullmatch(line.text.strip()) is not None:
             lines.take()
-            self._tickers |= read_statistics(lines)
-        elif lines.take_if(_LEVELS) is not None:
-            self._levels = read_levels(lines)
-        elif not self._common.take() and not self._take_short():
+            self._in_stats = True
+        elif self._common.take() or self._take_short():
+            pass
+        elif self._in_stats:
+            lines.take()
+        else:
             self._common.take_note()
         return True
 

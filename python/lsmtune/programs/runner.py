@@ -68,8 +68,8 @@ class ProgramRunner:
         """
         check_directory(request.directory)
         check_free_space(request.directory)
-        self.program.info.check_engine(request.engine.name)
-        self.program.info.check(request.workload, request.engine.name)
+        self.program.check_engine(request.engine.name)
+        self.program.check(request.workload, request.engine.name)
         # Its processes start in folders of their own: a path from here means nothing there.
         request = replace(request, directory=request.directory.absolute())
         state = _State(request, on_message, self._clock())
@@ -137,7 +137,7 @@ class ProgramRunner:
 
     def _judge(self, state: _State, step: Step, output: StepOutput, ending: Ending) -> Judgement:
         errors = output.errors()
-        known = self.found.flags or self.program.info.known_flags
+        known = self.found.flags or self.program.known_flags
         refused = refused_flag(errors, known)
         if refused is not None and ending.outcome is None:
             why = f"{self.program.name} refused its command line: {refused.line}"

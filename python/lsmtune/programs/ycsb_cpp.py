@@ -33,7 +33,6 @@ from lsmtune.programs.program import (
     Observed,
     Plan,
     Program,
-    ProgramInfo,
     Step,
     StepOutput,
     Told,
@@ -209,14 +208,6 @@ def _blind_to(phase: Phase) -> frozenset[str]:
 
 
 NO_SEED = "YCSB-cpp has no seed: it draws other keys in every run"
-INFO = ProgramInfo(
-    name=NAME,
-    engines=("leveldb", "rocksdb"),
-    executables=("ycsb-{engine}", "ycsb-cpp", "ycsb"),
-    check=check,
-    blind_to=_blind_to,
-    note=f"each phase is a process of its own; {NO_SEED}",
-)
 
 
 # ----------
@@ -393,6 +384,11 @@ def _follow() -> Follow:
 
 
 PROGRAM = Program(
-    info=INFO,
+    name=NAME,
+    engines=("leveldb", "rocksdb"),
+    executables=("ycsb-{engine}", "ycsb-cpp", "ycsb"),
+    check=check,
+    blind_to=_blind_to,
+    note=f"each phase is a process of its own; {NO_SEED}",
     plan=_plan,
 )

@@ -1,4 +1,4 @@
-"""The pairs of a proof as they are stored: which runs belong together, and which count."""
+"""The pairs of a proof: which runs belong together, which count, and how they share the machine."""
 
 from __future__ import annotations
 
@@ -94,8 +94,7 @@ def failed(side: Side) -> bool:
     return outcome_of(measurements(side)) is not Outcome.OK
 
 
-# ----------
-# What the pairs of a proof come to: values, failures, and what else must be said of them.
+# --- What the pairs of a proof come to: values, failures, and what else must be said of them.
 
 # A baseline that fails now and then is bad luck, and its pair is run again; one that fails more
 # often than this is no baseline.
@@ -198,8 +197,7 @@ def _unverified(run: Measurement) -> bool:
     return run.verification is None or run.verification.keys_checked == 0
 
 
-# ----------
-# How the two runs of a pair share the machine: chosen in one place, for reasons that are told.
+# --- How the two runs of a pair share the machine: chosen in one place, for reasons that are told.
 
 # The share of a measure phase that a run may have stalled for slices to be believed.
 STALL_TOLERATED = 0.01

@@ -1,4 +1,4 @@
-"""The ratios of all metrics beside the one that decides, with intervals that hold together."""
+"""From the values of pairs to a verdict, the secondary metrics, and the pairs it would take."""
 
 from __future__ import annotations
 
@@ -15,166 +15,6 @@ from lsmtune.stats.intervals import MINIMUM_PAIRS, RatioInterval
 from lsmtune.stats.noise import detectable_effect, noise_of, pairs_needed
 from lsmtune.stats.sequential import pairs_at_least, sequential_ratio
 from lsmtune.units import format_duration
-
-Runs = Sequence[Measurement]  # of one side of one pair: one per workload
-
-
-@dataclass(frozen=True)
-class SecondaryRatios:
-    """`ratios` of metrics, each at the confidence `each`; None where there are none."""
-
-    ratios: tuple[MetricRatio, ...] = ()
-    each: float | None = None
-
-
-def secondary_ratios(
-    goal: Goal, baselines: Sequence[Runs], candidates: Sequence[Runs], confidence: float
-) -> SecondaryRatios:
-    """Every metric that was observed but the one that decides; objectives of several come first.
-
-    Element i of both sides is of the same pair. All intervals together hold at `confidence`: with m
-    of them, each is at 1 - (1 - confidence) / m (C. E. Bonferroni, 1936; O. J. Dunn, Journal of the
-    American Statistical Association 56, 1961). m counts every metric that some run observed, also
-    those that have no ratio because a value is not above zero, so that it does not depend on the
-    values. What is shown only (`Metric.judged`) does not count, and has a ratio without bounds.
-    Several workloads have the weighted geometric mean of their values.
-    """
-    runs = [run for side in (*baselines, *candidates) for run in side]
-    objectives = _objectives(goal, runs)
-    sides = {o: (_values(goal, o, baselines), _values(goal, o, candidates)) for o in objectives}
-    observed = [o for o, both in sides.items() if any(v is not None for s in both for v in s)]
-    if not observed:
-        return SecondaryRatios()
-    own = goal.objectives if goal.several else ()
-    judged = {
-        o for o in observed if o in own or o.metric not in BY_NAME or BY_NAME[o.metric].judged
-    }
-    each = 1.0 - (1.0 - confidence) / max(len(judged), 1)
-    # Which way a number is better that a program made up, nobody said.
-    directions = [o.direction.value if o in own or o.metric in METRICS else "" for o in observed]
-    ratios = [_ratio(o, d, *sides[o], each) for o, d in zip(observed, directions, strict=True)]
-    ratios = [
-        r if o in judged else replace(r, ratio_low=None, ratio_high=None)
-        for o, r in zip(observed, ratios, strict=True)
-    ]
-    kept = [r for o, r in zip(observed, ratios, strict=True) if o in own or r.ratio is not None]
-    return SecondaryRatios(tuple(kept), each)
-
-
-def _objectives(goal: Goal, runs: Runs) -> list[Objective]:
-    """What may be shown: objectives of several, then metrics of the phase that is judged."""
-    phase = goal.objectives[0].phase
-    several_phases = any(sum(p.kind == "measure" for p in run.phases) > 1 for run in runs)
-    own = list(goal.objectives) if goal.several else []
-    known = [Objective(name, default_direction(name), phase) for name in shown_in("verdict")]
-    if several_phases:
-        known += [Objective(name, Direction.MINIMIZE) for name in TOTAL_METRICS]
-    programs = dict.fromkeys(name for run in runs for name in run.reported)
-    known += [Objective(name, Direction.MINIMIZE) for name in programs]
-    shown = {objective.label for objective in goal.objectives}
-    return own + [objective for objective in known if objective.label not in shown]
-
-
-def _values(goal: Goal, objective: Objective, sides: Sequence[Runs]) -> list[float | None]:
-    alone = Goal((objective,), goal.shares)
-    return [alone.value(side) for side in sides]
-
-
-def _ratio(
-    objective: Objective,
-    direction: str,
-    baseline: Sequence[float | None],
-    candidate: Sequence[float | None],
-    confidence: float,
-) -> MetricRatio:
-    found = MetricRatio(objective.label, direction)
-    base = [value for value in baseline if value is not None and value > 0]
-    other = [value for value in candidate if value is not None and value > 0]
-    if len(base) < max(len(baseline), MINIMUM_PAIRS) or len(other) < len(candidate):
-        return found
-    interval = sequential_ratio(base, other, confidence)
-    low, high = bounds_of(interval)
-    return replace(found, ratio=interval.ratio, ratio_low=low, ratio_high=high)
-
-
-# ----------
-# What it would take to prove what was not proven: pairs and time, from what the pairs showed.
-
-# The largest number of pairs that can be asked for; above it the advice is another one.
-PAIRS_MAX = 1000
-
-
-@dataclass(frozen=True)
-class SampleSize:
-    """About `pairs` pairs in all, None where that cannot be told, and the same in words."""
-
-    pairs: int | None = None
-    text: str = ""
-
-
-def sample_size_wanted(
-    verdict: Verdict, smallest_effect: float | None, pair_s: float | None
-) -> SampleSize:
-    """What a proof that ended in `verdict`, not proven, would have taken.
-
-    The difference to prove is the one that was seen, or `smallest_effect` e where that is larger:
-    then to show that there is none. It is proven in four of five proofs of so many pairs, if the
-    noise stays what it was. A difference that was seen by chance is smaller in truth, so that this
-    is a lower estimate. `pair_s` seconds go into a pair.
-    """
-    least = pairs_at_least(verdict.confidence)
-    if verdict.pairs < MINIMUM_PAIRS:
-        return SampleSize(least, _least(verdict, least, pair_s))
-    if verdict.ratio is None:
-        return SampleSize()
-    both = zip(verdict.candidate_values, verdict.baseline_values, strict=True)
-    log_sd = noise_of([candidate / baseline for candidate, baseline in both]).log_sd
-    seen = math.exp(abs(math.log(verdict.ratio))) - 1.0
-    wanted = max(seen, smallest_effect or 0.0)
-    if log_sd == 0.0 or wanted == 0.0:
-        return SampleSize()
-    pairs = max(pairs_needed(wanted, log_sd, verdict.confidence), least, verdict.pairs + 1)
-    if pairs == least:
-        return SampleSize(pairs, _least(verdict, least, pair_s))
-    shown = ""
-    if verdict.pairs >= least:
-        detectable = detectable_effect(verdict.pairs, log_sd, verdict.confidence)
-        shown = f"{verdict.pairs} pairs show a difference of {_percent(detectable)}; "
-    return SampleSize(pairs, shown + _wanted(wanted, pairs, verdict, pair_s, smallest_effect))
-
-
-def _least(verdict: Verdict, least: int, pair_s: float | None) -> str:
-    more = least - verdict.pairs
-    return f"at least {least} pairs, {more} more{_time(more, pair_s)}"
-
-
-def _wanted(
-    wanted: float,
-    pairs: int,
-    verdict: Verdict,
-    pair_s: float | None,
-    smallest_effect: float | None,
-) -> str:
-    many = f"at this noise a difference of {_percent(wanted)} takes about {pairs:,} pairs"
-    if pairs <= PAIRS_MAX:
-        more = pairs - verdict.pairs
-        return f"{many}, {more} more{_time(more, pair_s)}"
-    advice = "make the runs longer, or the machine quieter"
-    if smallest_effect is None:
-        advice = f"say what is too small to matter (smallest effect), {advice}"
-    return f"{many}: {advice}"
-
-
-def _percent(share: float) -> str:
-    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
-
-
-def _time(pairs: int, pair_s: float | None) -> str:
-    return "" if pair_s is None else f" (about {format_duration(round(pairs * pair_s))})"
-
-
-# ----------
-# From the values of pairs to a Verdict: pure functions.
 
 
 class Judged(Protocol):
@@ -292,3 +132,161 @@ def _outcome(
         return VerdictOutcome.NOT_PROVEN
     better = goal.better(interval.ratio, 1.0)
     return VerdictOutcome.BETTER if better else VerdictOutcome.WORSE
+
+
+# --- secondary metrics: their ratios, with intervals that hold together
+
+Runs = Sequence[Measurement]  # of one side of one pair: one per workload
+
+
+@dataclass(frozen=True)
+class SecondaryRatios:
+    """`ratios` of metrics, each at the confidence `each`; None where there are none."""
+
+    ratios: tuple[MetricRatio, ...] = ()
+    each: float | None = None
+
+
+def secondary_ratios(
+    goal: Goal, baselines: Sequence[Runs], candidates: Sequence[Runs], confidence: float
+) -> SecondaryRatios:
+    """Every metric that was observed but the one that decides; objectives of several come first.
+
+    Element i of both sides is of the same pair. All intervals together hold at `confidence`: with m
+    of them, each is at 1 - (1 - confidence) / m (C. E. Bonferroni, 1936; O. J. Dunn, Journal of the
+    American Statistical Association 56, 1961). m counts every metric that some run observed, also
+    those that have no ratio because a value is not above zero, so that it does not depend on the
+    values. What is shown only (`Metric.judged`) does not count, and has a ratio without bounds.
+    Several workloads have the weighted geometric mean of their values.
+    """
+    runs = [run for side in (*baselines, *candidates) for run in side]
+    objectives = _objectives(goal, runs)
+    sides = {o: (_values(goal, o, baselines), _values(goal, o, candidates)) for o in objectives}
+    observed = [o for o, both in sides.items() if any(v is not None for s in both for v in s)]
+    if not observed:
+        return SecondaryRatios()
+    own = goal.objectives if goal.several else ()
+    judged = {
+        o for o in observed if o in own or o.metric not in BY_NAME or BY_NAME[o.metric].judged
+    }
+    each = 1.0 - (1.0 - confidence) / max(len(judged), 1)
+    # Which way a number is better that a program made up, nobody said.
+    directions = [o.direction.value if o in own or o.metric in METRICS else "" for o in observed]
+    ratios = [_ratio(o, d, *sides[o], each) for o, d in zip(observed, directions, strict=True)]
+    ratios = [
+        r if o in judged else replace(r, ratio_low=None, ratio_high=None)
+        for o, r in zip(observed, ratios, strict=True)
+    ]
+    kept = [r for o, r in zip(observed, ratios, strict=True) if o in own or r.ratio is not None]
+    return SecondaryRatios(tuple(kept), each)
+
+
+def _objectives(goal: Goal, runs: Runs) -> list[Objective]:
+    """What may be shown: objectives of several, then metrics of the phase that is judged."""
+    phase = goal.objectives[0].phase
+    several_phases = any(sum(p.kind == "measure" for p in run.phases) > 1 for run in runs)
+    own = list(goal.objectives) if goal.several else []
+    known = [Objective(name, default_direction(name), phase) for name in shown_in("verdict")]
+    if several_phases:
+        known += [Objective(name, Direction.MINIMIZE) for name in TOTAL_METRICS]
+    programs = dict.fromkeys(name for run in runs for name in run.reported)
+    known += [Objective(name, Direction.MINIMIZE) for name in programs]
+    shown = {objective.label for objective in goal.objectives}
+    return own + [objective for objective in known if objective.label not in shown]
+
+
+def _values(goal: Goal, objective: Objective, sides: Sequence[Runs]) -> list[float | None]:
+    alone = Goal((objective,), goal.shares)
+    return [alone.value(side) for side in sides]
+
+
+def _ratio(
+    objective: Objective,
+    direction: str,
+    baseline: Sequence[float | None],
+    candidate: Sequence[float | None],
+    confidence: float,
+) -> MetricRatio:
+    found = MetricRatio(objective.label, direction)
+    base = [value for value in baseline if value is not None and value > 0]
+    other = [value for value in candidate if value is not None and value > 0]
+    if len(base) < max(len(baseline), MINIMUM_PAIRS) or len(other) < len(candidate):
+        return found
+    interval = sequential_ratio(base, other, confidence)
+    low, high = bounds_of(interval)
+    return replace(found, ratio=interval.ratio, ratio_low=low, ratio_high=high)
+
+
+# --- What it would take to prove what was not proven: pairs and time, from what the pairs showed.
+
+# The largest number of pairs that can be asked for; above it the advice is another one.
+PAIRS_MAX = 1000
+
+
+@dataclass(frozen=True)
+class SampleSize:
+    """About `pairs` pairs in all, None where that cannot be told, and the same in words."""
+
+    pairs: int | None = None
+    text: str = ""
+
+
+def sample_size_wanted(
+    verdict: Verdict, smallest_effect: float | None, pair_s: float | None
+) -> SampleSize:
+    """What a proof that ended in `verdict`, not proven, would have taken.
+
+    The difference to prove is the one that was seen, or `smallest_effect` e where that is larger:
+    then to show that there is none. It is proven in four of five proofs of so many pairs, if the
+    noise stays what it was. A difference that was seen by chance is smaller in truth, so that this
+    is a lower estimate. `pair_s` seconds go into a pair.
+    """
+    least = pairs_at_least(verdict.confidence)
+    if verdict.pairs < MINIMUM_PAIRS:
+        return SampleSize(least, _least(verdict, least, pair_s))
+    if verdict.ratio is None:
+        return SampleSize()
+    both = zip(verdict.candidate_values, verdict.baseline_values, strict=True)
+    log_sd = noise_of([candidate / baseline for candidate, baseline in both]).log_sd
+    seen = math.exp(abs(math.log(verdict.ratio))) - 1.0
+    wanted = max(seen, smallest_effect or 0.0)
+    if log_sd == 0.0 or wanted == 0.0:
+        return SampleSize()
+    pairs = max(pairs_needed(wanted, log_sd, verdict.confidence), least, verdict.pairs + 1)
+    if pairs == least:
+        return SampleSize(pairs, _least(verdict, least, pair_s))
+    shown = ""
+    if verdict.pairs >= least:
+        detectable = detectable_effect(verdict.pairs, log_sd, verdict.confidence)
+        shown = f"{verdict.pairs} pairs show a difference of {_percent(detectable)}; "
+    return SampleSize(pairs, shown + _wanted(wanted, pairs, verdict, pair_s, smallest_effect))
+
+
+def _least(verdict: Verdict, least: int, pair_s: float | None) -> str:
+    more = least - verdict.pairs
+    return f"at least {least} pairs, {more} more{_time(more, pair_s)}"
+
+
+def _wanted(
+    wanted: float,
+    pairs: int,
+    verdict: Verdict,
+    pair_s: float | None,
+    smallest_effect: float | None,
+) -> str:
+    many = f"at this noise a difference of {_percent(wanted)} takes about {pairs:,} pairs"
+    if pairs <= PAIRS_MAX:
+        more = pairs - verdict.pairs
+        return f"{many}, {more} more{_time(more, pair_s)}"
+    advice = "make the runs longer, or the machine quieter"
+    if smallest_effect is None:
+        advice = f"say what is too small to matter (smallest effect), {advice}"
+    return f"{many}: {advice}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
+
+
+def _time(pairs: int, pair_s: float | None) -> str:
+    return "" if pair_s is None else f" (about {format_duration(round(pairs * pair_s))})"

@@ -242,8 +242,9 @@ class IntervalBar:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the report comes to, in one figure and one sentence; the section's title is a label."""
+    """What the report comes to: a word or two, one figure, and a sentence that goes on."""
 
+    label: str
     figure: str
     lead: str
     bar: IntervalBar | None = None
@@ -270,7 +271,7 @@ class Section:
         short: its name among the links to all sections; the title where it is empty.
         tone: `good`, `bad`, `neutral` or `open` for the section that holds the Answer.
         top: whether it stands beside the other ones at the top.
-        terminal: whether a terminal shows it.
+        omit: the forms that leave it out: `markdown`, `terminal`.
     """
 
     id: str
@@ -279,7 +280,7 @@ class Section:
     short: str = ""
     tone: str = ""
     top: bool = False
-    terminal: bool = True
+    omit: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -301,6 +302,18 @@ class Document:
             for block in flat(section.blocks)
             if isinstance(block, Plot)
         }
+
+
+def plot_blocks(
+    name: str, label: str, figure: Figure | None, *, small: bool = False
+) -> list[Block]:
+    """The plot; nothing where there is nothing to draw."""
+    return [] if figure is None else [Plot(name, label, figure, small)]
+
+
+def headed(title: str, columns: Sequence[Column], rows: Sequence[Sequence[Value]]) -> list[Block]:
+    """A table below a heading; nothing without rows."""
+    return [Heading(title), Table(columns, rows, title)] if rows else []
 
 
 def flat(blocks: Sequence[Block]) -> list[Block]:

@@ -18,12 +18,36 @@ from lsmtune.model.measurement import Outcome
 from lsmtune.model.metrics import HIGHER_IS_BETTER
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
+from lsmtune.report.document import Figure
 from lsmtune.report.tables import Arm, LatencyCurve, PairRow, Series, TrialRow
 
-Figure = dict[str, Any]
 # A pruned trial is a bound, not a value: hollow. A failed one is a cross.
 MARK_PRUNED = {"size": 7, "symbol": "diamond-open", "color": "--muted"}
 MARK_FAILED = {"size": 8, "symbol": "x-thin-open", "color": "--bad"}
+
+
+def marks(
+    name: str, x: Sequence[object], y: Sequence[object], hover: Sequence[str], marker: object
+) -> dict[str, Any]:
+    """A trace of marks, each with a text of its own."""
+    return {
+        "type": "scatter",
+        "mode": "markers",
+        "name": name,
+        "x": x,
+        "y": y,
+        "text": hover,
+        "hovertemplate": "%{text}<extra></extra>",
+        "marker": marker,
+    }
+
+
+def plain_line(
+    name: str, x: Sequence[object], y: Sequence[object], style: Mapping[str, object]
+) -> dict[str, Any]:
+    """A trace of a line that says nothing of its own under the pointer."""
+    trace = {"type": "scatter", "mode": "lines", "name": name, "x": x, "y": y}
+    return {**trace, "line": dict(style), "hoverinfo": "skip"}
 
 
 def options_hover(options: Mapping[str, OptionValue]) -> str:
@@ -96,8 +120,7 @@ def finite(value: float | None) -> float | None:
     return value if value is not None and math.isfinite(value) else None
 
 
-# ----------
-# Plotly figures of the search and the proof as plain data, from analysis' tables.
+# --- Plotly figures of the search and the proof as plain data, from analysis' tables
 
 _COLOR = {Arm.BASELINE: "--baseline", Arm.TUNED: "--tuned"}
 _NAME = {Arm.BASELINE: "baseline", Arm.TUNED: "tuned"}
@@ -112,15 +135,12 @@ def history_figure(analysis: StudyAnalysis) -> Figure | None:
         return None
     known = [row for row in rows if row.best_so_far is not None]
     traces = [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "name": "best so far",
-            "x": [row.trial for row in known],
-            "y": [finite(row.best_so_far) for row in known],
-            "line": {"shape": "hv", "width": 2, "color": "--tuned"},
-            "hoverinfo": "skip",
-        },
+        plain_line(
+            "best so far",
+            [row.trial for row in known],
+            [finite(row.best_so_far) for row in known],
+            {"shape": "hv", "width": 2, "color": "--tuned"},
+        ),
         _trials(analysis),
         *_without_value(analysis),
     ]
@@ -141,15 +161,12 @@ def history_figure(analysis: StudyAnalysis) -> Figure | None:
 def _trials(analysis: StudyAnalysis) -> dict[str, Any]:
     """The trials with a value; hollow where one broke a constraint."""
     ok = [row for row in analysis.history.trials if row.value is not None]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": "trial",
-        "x": [row.trial for row in ok],
-        "y": [finite(row.value) for row in ok],
-        "text": [_trial_hover(analysis.metric, row) for row in ok],
-        "hovertemplate": "%{text}<extra></extra>",
-        "marker": {
+    return marks(
+        "trial",
+        [row.trial for row in ok],
+        [finite(row.value) for row in ok],
+        [_trial_hover(analysis.metric, row) for row in ok],
+        {
             "size": [12 if row.is_tuned else 7 for row in ok],
             "symbol": [
                 "star" if row.is_tuned else "circle-open" if row.broken else "circle" for row in ok
@@ -157,7 +174,7 @@ def _trials(analysis: StudyAnalysis) -> dict[str, Any]:
             "color": "--tuned",
             "opacity": [1 if row.is_tuned else 0.55 for row in ok],
         },
-    }
+    )
 
 
 def _trial_hover(metric: str, row: TrialRow) -> str:
@@ -173,12 +190,13 @@ def _without_value(analysis: StudyAnalysis) -> list[dict[str, Any]]:
     stopped = [row for row in pruned if _comparable(analysis, row)]
     bottom = [row for row in pruned if row not in stopped]
     failed = [row for row in rows if row.outcome is not Outcome.PRUNED]
+    values = [finite(row.censored.value) if row.censored else None for row in stopped]
     traces = [
-        _marks(stopped, "pruned: the value when stopped", [_reached_value(row) for row in stopped]),
-        _marks(bottom, "pruned", None),
-        _marks(failed, "failed", None),
+        _ended(stopped, "pruned: the value when stopped", values),
+        _ended(bottom, "pruned", None),
+        _ended(failed, "failed", None),
     ]
-    return [trace for trace in traces if trace is not None]
+    return [trace for trace in traces if trace["x"]]
 
 
 def _comparable(analysis: StudyAnalysis, row: TrialRow) -> bool:
@@ -192,29 +210,16 @@ def _comparable(analysis: StudyAnalysis, row: TrialRow) -> bool:
     return at.reached_s is None or analysis.metric in HIGHER_IS_BETTER
 
 
-def _reached_value(row: TrialRow) -> float | None:
-    return finite(row.censored.value) if row.censored else None
-
-
-def _marks(
+def _ended(
     rows: Sequence[TrialRow], name: str, levels: list[float | None] | None
-) -> dict[str, Any] | None:
+) -> dict[str, Any]:
     """Trials without a value: at `levels` on the plot's own axis, else along its bottom edge."""
-    if not rows:
-        return None
-    pruned = name != "failed"
     told = [f"trial {r.trial}: {text.outcome(r.outcome)} {text.reached(r.censored)}" for r in rows]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": name,
-        **({} if levels else {"yaxis": "y2"}),
-        "x": [row.trial for row in rows],
-        "y": levels or [0.02] * len(rows),
-        "text": [line.strip() for line in told],
-        "hovertemplate": "%{text}<extra></extra>",
-        "marker": MARK_PRUNED if pruned else MARK_FAILED,
-    }
+    trials, hover = [row.trial for row in rows], [line.strip() for line in told]
+    marker = MARK_FAILED if name == "failed" else MARK_PRUNED
+    if levels:
+        return marks(name, trials, levels, hover, marker)
+    return marks(name, trials, [0.02] * len(rows), hover, marker) | {"yaxis": "y2"}
 
 
 def pairs_figure(analysis: StudyAnalysis) -> Figure | None:
@@ -224,23 +229,13 @@ def pairs_figure(analysis: StudyAnalysis) -> Figure | None:
         return None
     metric = analysis.metric
     labels, rows = [f"pair {n}" for n, _ in numbered], [row for _, row in numbered]
-    joined: dict[str, list[Any]] = {"x": [], "y": []}
+    x, y = list[str | None](), list[float | None]()
     for label, row in zip(labels, rows, strict=True):
-        joined["x"] += [label, label, None]
-        joined["y"] += [finite(row.baseline_value), finite(row.tuned_value), None]
-    traces: list[dict[str, Any]] = [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            **joined,
-            "line": {"width": 2, "color": "--rule"},
-            "hoverinfo": "skip",
-            "showlegend": False,
-        }
-    ]
-    traces += [_pair_marks(metric, labels, rows, arm) for arm in Arm]
+        x += [label, label, None]
+        y += [finite(row.baseline_value), finite(row.tuned_value), None]
+    joined = plain_line("", x, y, {"width": 2, "color": "--rule"}) | {"showlegend": False}
     return {
-        "data": traces,
+        "data": [joined, *(_pair_marks(metric, labels, rows, arm) for arm in Arm)],
         "layout": {"xaxis": {"type": "category"}, "yaxis": value_axis(metric)},
     }
 

@@ -1,4 +1,4 @@
-"""The front of a study with several objectives, and what each workload of several came to."""
+"""Where a study's choice stands: the front, each workload of several, the edges of ranges."""
 
 from __future__ import annotations
 
@@ -136,8 +136,7 @@ def _whole_sides(records: StudyRecords) -> Sides:
     return {arm: [run for pair in pairs for run in pair[arm]] for arm in Arm}
 
 
-# ----------
-# Best values on the edge of a range, and a wider range to try: the optimum may lie beyond.
+# --- Best values on the edge of a range, and a wider range to try: the optimum may lie beyond
 
 # How far a range is widened on the side of the edge: by a factor on a log scale, else by a share
 # of its width. Two doublings reach a new region without leaving most of the old one behind.

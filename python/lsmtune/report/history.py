@@ -1,4 +1,7 @@
-"""The search in order: each trial's value, the best so far, and the ratio to the baseline."""
+"""The search as tables: trials in order, statistics, failures, slices, repeats, options.
+
+Values are as the machine was in the beginning; a pruned trial is a bound, not a value.
+"""
 
 from __future__ import annotations
 
@@ -138,8 +141,7 @@ def _first(messages: Iterable[str]) -> str:
     return next(iter(messages), "")
 
 
-# ----------
-# Pruned trials: how far each came, and what it had shown by then. A bound, not a value.
+# --- Pruned trials: how far each came, and what it had shown by then. A bound, not a value
 
 
 def censored(records: StudyRecords, trial: Trial) -> Censored | None:
@@ -172,8 +174,7 @@ def _in_size(records: StudyRecords, rungs: DataRungs, trial: Trial) -> Censored 
     return Censored(rung, reached_keys=rungs.num[rung], value=records.goal.value(runs))
 
 
-# ----------
-# How the trials of a study ended, and where its time went.
+# --- How the trials of a study ended, and where its time went
 
 _MEMORY_MODEL = "may come to use "  # how the study begins a refusal by the memory model
 _OVER_MEMORY = "may come to use more memory than the limit"
@@ -254,8 +255,7 @@ def _share(part_s: float, whole_s: float) -> float:
     return part_s / whole_s if whole_s > 0 else 0.0
 
 
-# ----------
-# How the runs ended: counts by role and outcome, and the failures grouped by what they said.
+# --- How the runs ended: counts by role and outcome, and the failures grouped by what they said
 
 
 def outcome_counts(records: StudyRecords) -> tuple[OutcomeCount, ...]:
@@ -287,8 +287,7 @@ def _key(measurement: Measurement) -> tuple[Outcome, str, str]:
     return measurement.outcome, error.kind, error.message
 
 
-# ----------
-# Parameter slices: one option of the space against the objective, over all trials.
+# --- Parameter slices: one option of the space against the objective, over all trials
 
 
 def slices(records: StudyRecords) -> tuple[Slice, ...]:
@@ -326,8 +325,7 @@ def _place(parameter: Parameter, value: OptionValue | None) -> Place:
     return Place.SPECIAL if special else Place.RANGE
 
 
-# ----------
-# What runs of the same configuration under the same workload come to: medians, ranges, noise.
+# --- What runs of the same configuration under the same workload come to: medians, ranges, noise
 
 # Of two runs the spread is known within a factor of 30 only.
 RUNS_LEAST = 3
@@ -378,8 +376,7 @@ def _noise(values: Sequence[float]) -> Noise | None:
     return noise_of(values)
 
 
-# ----------
-# The tuned Config beside the baseline, option by option.
+# --- The tuned Config beside the baseline, option by option
 
 
 def baseline_options(records: StudyRecords) -> Mapping[str, OptionValue]:

@@ -232,8 +232,7 @@ def _rows(
     return tuple(rows)
 
 
-# ----------
-# The importance of a study's parameters, for each of its objectives.
+# --- The importance of a study's parameters, for each of its objectives
 
 # They say nothing of the options: the user stopped the run, or the disk was full of something.
 _NO_OBSERVATION = (Outcome.CANCELLED, Outcome.DISK_FULL)

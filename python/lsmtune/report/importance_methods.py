@@ -118,8 +118,7 @@ def _place(distribution: BaseDistribution, x: OptionValue) -> OptionValue:
     return min(1.0, max(0.0, place))  # only the rounding of the logarithms leaves the range
 
 
-# ----------
-# Optuna's importance evaluators on encoded trials: PED-ANOVA and fANOVA.
+# --- Optuna's importance evaluators on encoded trials: PED-ANOVA and fANOVA
 
 DECOY = "?decoy"  # no option's name has such a sign
 

@@ -1,4 +1,4 @@
-"""The Plotly figure of the anchors: the baseline over the time of the study, and its levels."""
+"""Plotly figures of anchors, importance, the front, and the slices of parameters."""
 
 from __future__ import annotations
 
@@ -11,14 +11,16 @@ from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import Outcome
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
+from lsmtune.report.document import Figure
 from lsmtune.report.figures import (
     MARK_FAILED,
     MARK_PRUNED,
-    Figure,
     baseline_line,
     byte_ticks,
     finite,
+    marks,
     options_hover,
+    plain_line,
     shown,
     value_axis,
     wrapped,
@@ -81,31 +83,19 @@ def _levels(series: AnchorSeries) -> list[dict[str, Any]]:
     for segment in series.segments:
         x += [segment.from_s, segment.to_s, None]
         y += [finite(segment.level), finite(segment.level), None]
-    return [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "name": "level of a segment",
-            "x": x,
-            "y": y,
-            "line": {"width": 2, "dash": "dash", "color": "--baseline"},
-            "hoverinfo": "skip",
-        }
-    ]
+    style = {"width": 2, "dash": "dash", "color": "--baseline"}
+    return [plain_line("level of a segment", x, y, style)]
 
 
 def _marks(series: AnchorSeries, role: str) -> dict[str, Any]:
     points = [point for point in series.points if point.role == role]
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": role,
-        "x": [point.at_s for point in points],
-        "y": [finite(point.value) for point in points],
-        "text": [_hover(series, point) for point in points],
-        "hovertemplate": "%{text}<extra></extra>",
-        "marker": {"size": 8, "symbol": _SYMBOLS.get(role, "circle"), "color": "--baseline"},
-    }
+    return marks(
+        role,
+        [point.at_s for point in points],
+        [finite(point.value) for point in points],
+        [_hover(series, point) for point in points],
+        {"size": 8, "symbol": _SYMBOLS.get(role, "circle"), "color": "--baseline"},
+    )
 
 
 def _hover(series: AnchorSeries, point: AnchorPoint) -> str:
@@ -113,8 +103,7 @@ def _hover(series: AnchorSeries, point: AnchorPoint) -> str:
     return f"{point.role} after {after}: {text.quantity(series.metric, point.value)}"
 
 
-# ----------
-# Plotly figures of the parameters' importance and of the front of several objectives.
+# --- Plotly figures of the parameters' importance and of the front of several objectives
 
 
 def importance_figure(found: Importance) -> Figure | None:
@@ -197,16 +186,8 @@ def front_figure(analysis: StudyAnalysis) -> Figure | None:
 def _front_marks(
     name: str, points: Sequence[tuple[float, ...]], hover: list[str], marker: dict[str, Any]
 ) -> dict[str, Any]:
-    return {
-        "type": "scatter",
-        "mode": "markers",
-        "name": name,
-        "x": [finite(point[0]) for point in points],
-        "y": [finite(point[1]) for point in points],
-        "text": hover,
-        "hovertemplate": "%{text}<extra></extra>",
-        "marker": marker,
-    }
+    x, y = ([finite(point[axis]) for point in points] for axis in (0, 1))
+    return marks(name, x, y, hover, marker)
 
 
 def _front_hover(front: Front, row: FrontRow) -> str:
@@ -225,8 +206,7 @@ def _front_axis(front: Front, index: int) -> dict[str, Any]:
     return axis
 
 
-# ----------
-# The Plotly figure of a parameter's slice: specials and inactive trials beside the range.
+# --- The Plotly figure of a parameter's slice: specials and inactive trials beside the range
 
 
 def slice_figure(analysis: StudyAnalysis, plotted: Slice) -> Figure | None:
@@ -293,18 +273,14 @@ def _slice_marks(
         ([pair for pair in at if _ended(pair[0], pruned=False)], MARK_FAILED),
     )
     return [
-        {
-            "type": "scatter",
-            "mode": "markers",
-            "xaxis": axis,
-            **({"yaxis": "y2"} if mark else {}),
-            "x": [place for _, place in group],
-            "y": [0.02 if mark else finite(point.value) for point, _ in group],
-            "text": [_point_hover(analysis, plotted, point) for point, _ in group],
-            "hovertemplate": "%{text}<extra></extra>",
-            "marker": mark or _slice_marker([point for point, _ in group]),
-            "showlegend": False,
-        }
+        marks(
+            "",
+            [place for _, place in group],
+            [0.02 if mark else finite(point.value) for point, _ in group],
+            [_point_hover(analysis, plotted, point) for point, _ in group],
+            mark or _slice_marker([point for point, _ in group]),
+        )
+        | {"xaxis": axis, "showlegend": False, **({"yaxis": "y2"} if mark else {})}
         for group, mark in groups
         if group
     ]

@@ -148,8 +148,7 @@ def _highest_equivalent(indices: NDArray[np.int64], digits: int, lowest: int) ->
     return np.asarray((sub << shift) + (np.int64(1) << shift) - 1, np.int64)
 
 
-# ----------
-# Latency percentile curves of both arms, from the whole histograms that the runs stored.
+# --- Latency percentile curves of both arms, from the whole histograms that the runs stored
 
 _NS_PER_US = 1000.0
 _POINTS_PER_DECADE = 12

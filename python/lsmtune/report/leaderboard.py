@@ -71,14 +71,14 @@ def board_document(board: Leaderboard) -> Document:
     if board.rules:
         rules = [(rule.name, rule.text, rule.about) for rule in board.rules]
         table = Table(words("rule", "expression", "about"), rules, "Rules")
-        sections.append(Section("rules", "Rules", [table], terminal=False))
+        sections.append(Section("rules", "Rules", [table], omit=("terminal",)))
     if board.options:
         entries = [(team, text.options_line(dict(o))) for team, o in board.options.items()]
         table = Table(words("team", "options"), entries, "Entries", style="options")
-        sections.append(Section("entries", "Entries", [table], terminal=False))
+        sections.append(Section("entries", "Entries", [table], omit=("terminal",)))
     if board.warnings:
         lines = [Notice(line) for line in board.warnings]
-        sections.append(Section("warnings", "Warnings", [Notices(lines)], terminal=False))
+        sections.append(Section("warnings", "Warnings", [Notices(lines)], omit=("terminal",)))
     return Document(
         title=headline(board),
         subtitle=subtitle(board),

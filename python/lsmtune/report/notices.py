@@ -1,4 +1,4 @@
-"""Notices on how the runs were made: too short, not cold, disturbed by the host."""
+"""What the reader must know before trusting or deploying: one function per kind of notice."""
 
 from __future__ import annotations
 
@@ -123,8 +123,7 @@ def _steal(found: Conditions) -> list[Notice]:
     ]
 
 
-# ----------
-# What the reader must know before trusting or deploying: one function per kind of notice.
+# --- What the reader must know before trusting or deploying: one function per kind of notice
 
 _ORDER = (Severity.DANGER, Severity.WARNING, Severity.INFO)
 

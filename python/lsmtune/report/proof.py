@@ -1,4 +1,4 @@
-"""What the engine sustained: burst, sustained and drain of both arms, and the tree they left."""
+"""The proof as tables: pairs, what the engine sustained, the trees, series, and how it ended."""
 
 from __future__ import annotations
 
@@ -118,8 +118,7 @@ def _at(values: Sequence[int] | None, level: int) -> float | None:
     return values[level] if values is not None and level < len(values) else None
 
 
-# ----------
-# The proof run by run: the tuned Config beside the baseline, pair by pair.
+# --- The proof run by run: the tuned Config beside the baseline, pair by pair
 
 
 def pairs(records: StudyRecords) -> tuple[PairRow, ...]:
@@ -169,8 +168,7 @@ def _outcome(side: Side | None) -> Outcome | None:
     return None if side is None else outcome_of([run.measurement for run in side])
 
 
-# ----------
-# How the proof was made, beside what its verdict says.
+# --- How the proof was made, beside what its verdict says
 
 
 def proof_facts(records: StudyRecords) -> ProofFacts | None:
@@ -201,8 +199,7 @@ def _excludes_one(verdict: Verdict) -> bool:
     return (low is not None and low > 1.0) or (high is not None and high < 1.0)
 
 
-# ----------
-# What became of the tuned configuration's database when its process was killed.
+# --- What became of the tuned configuration's database when its process was killed
 
 
 def crash_test(records: StudyRecords) -> CrashTest | None:
@@ -214,8 +211,7 @@ def crash_test(records: StudyRecords) -> CrashTest | None:
     return next((t for of, t in reversed(records.crash_tests) if dict(of) == options), None)
 
 
-# ----------
-# Throughput over time: the interval series of both arms' runs.
+# --- Throughput over time: the interval series of both arms' runs
 
 
 def interval_series(records: StudyRecords) -> tuple[Series, ...]:

@@ -1,4 +1,4 @@
-"""A Document as HTML, Markdown and terminal output; values as JSON and CSV; files written whole."""
+"""A Document as HTML and Markdown; values as JSON and CSV; files written whole or not at all."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import json
 import math
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from functools import cache
 from html import escape
 from pathlib import Path, PurePath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import jinja2
 from markupsafe import Markup
@@ -22,6 +22,7 @@ from markupsafe import Markup
 from lsmtune.errors import InputError
 from lsmtune.machine.files import write_whole
 from lsmtune.report.document import (
+    NOT_KNOWN,
     Answer,
     Block,
     Cell,
@@ -35,13 +36,8 @@ from lsmtune.report.document import (
     flat,
 )
 
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
 _TEMPLATES = Path(__file__).parent / "templates"
 _SPECIAL = re.compile(r"([\\`*_\[\]|#~])")
-_STYLES = {"note": "dim", "quiet": "dim", "detail": "dim", "fail": "red"}
-_MARKS = {"best": "green", "tuned": "green", "same": "dim"}
 
 
 def to_html(document: Document) -> str:
@@ -86,7 +82,9 @@ def _sort_key(cell: Cell) -> str | float:
     """What the page sorts a cell by; empty goes last."""
     if isinstance(cell.key, float) and not math.isfinite(cell.key):
         return ""
-    return cell.text if cell.key is None else cell.key
+    if cell.key is None:
+        return "" if cell.text == NOT_KNOWN else cell.text
+    return cell.key
 
 
 # --- Markdown
@@ -95,7 +93,7 @@ def _sort_key(cell: Cell) -> str | float:
 def to_markdown(document: Document) -> str:
     """Headings, sentences and tables, for a README, a pull request or a wiki; without figures."""
     parts = [f"# {safe(document.title)}\n", f"{safe(document.subtitle)}\n"]
-    for section in document.sections:
+    for section in (each for each in document.sections if "markdown" not in each.omit):
         parts.append(f"## {safe(section.title)}\n")
         parts += [text for block in flat(section.blocks) if (text := _markdown(block))]
     return "\n".join(parts)
@@ -103,12 +101,12 @@ def to_markdown(document: Document) -> str:
 
 def _markdown(block: Block) -> str:
     if isinstance(block, Paragraph):
-        code = f" `{block.code}`" if block.code else ""
-        return f"{safe(block.text)}{code}\n"
+        item = "- " if block.tone.startswith(("detail", "finding")) else ""
+        return f"{item}{safe(f'{block.text} {block.code}')}\n"
     if isinstance(block, Heading):
         return f"### {safe(block.text)}\n"
     if isinstance(block, Answer):
-        return f"**{safe(block.figure)}** {safe(block.lead)}\n"
+        return f"**{safe(block.label)}: {safe(block.figure)}** {safe(block.lead)}\n"
     if isinstance(block, Notices):
         return "".join(
             f"- {n.grade}: **{safe(n.title)}** {safe(n.text)}\n"
@@ -143,66 +141,6 @@ def _markdown_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> st
 def safe(value: object) -> str:
     """`value` as text of one line that Markdown and HTML take literally."""
     return _SPECIAL.sub(r"\\\1", escape(" ".join(str(value).split()), quote=False))
-
-
-# --- The terminal
-
-
-def to_terminal(document: Document) -> RenderableType:
-    """The same for a terminal: without figures, and without columns that are too much for it."""
-    from rich.console import Group
-    from rich.text import Text
-
-    parts: list[RenderableType] = [Text(document.title, style="bold")]
-    if document.subtitle:
-        parts.append(Text(document.subtitle))
-    for section in (each for each in document.sections if each.terminal):
-        parts += [Text(""), Text(section.title, style="bold")]
-        for block in flat(section.blocks):
-            parts += _terminal(block)
-    return Group(*parts)
-
-
-def _terminal(block: Block) -> Iterator[RenderableType]:
-    from rich.text import Text
-
-    if isinstance(block, Paragraph):
-        yield Text(f"{block.text} {block.code}".strip(), style=_STYLES.get(block.tone, ""))
-    elif isinstance(block, Heading):
-        yield Text(block.text, style="dim")
-    elif isinstance(block, Answer):
-        yield Text(f"{block.figure} {block.lead}", style="bold")
-    elif isinstance(block, Notices):
-        for each in block.items:
-            title = f"{each.title}: " if each.title else ""
-            style = "yellow" if each.grade == "warning" else "red" if each.grade == "danger" else ""
-            yield Text(f"{each.label or each.grade}: {title}{each.text}", style=style)
-    elif isinstance(block, Facts):
-        yield from (Text(f"{name}: {value}") for name, value in block.rows)
-    elif isinstance(block, Files):
-        yield from map(Text, block.paths)
-    elif isinstance(block, Table):
-        yield terminal_table(block)
-
-
-def terminal_table(found: Table) -> RenderableType:
-    """One table for a terminal."""
-    from rich.table import Table as RichTable
-    from rich.text import Text
-
-    drawn = RichTable(box=None, pad_edge=False)
-    for at, column in enumerate(found.columns):
-        if column.terminal:
-            drawn.add_column(
-                Text(column.label),
-                justify="right" if column.number else "left",
-                overflow="fold",
-                no_wrap=at == 0 and column.number,
-            )
-    for number, row in enumerate(found.cells()):
-        shown = ("; ".join((cell.text, *cell.below)) for column, cell in row if column.terminal)
-        drawn.add_row(*map(Text, shown), style=_MARKS.get(found.marks.get(number, ""), ""))
-    return drawn
 
 
 # --- JSON and CSV: the values, before they are rounded

@@ -1,10 +1,9 @@
-"""The verdict in words, the same words in every format."""
+"""The sentences of a study's report, the same in every form."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
 
 from lsmtune.model.goal import Direction
 from lsmtune.model.metrics import BY_NAME
@@ -13,16 +12,14 @@ from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.proof.crash_test import WHAT_IT_IS, CrashOutcome, CrashTest
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
-from lsmtune.report.tables import Arm, Censored, Importance, PairRow, RungRow, Statistics, TrialRow
+from lsmtune.report.tables import Censored, Importance, PairRow, RungRow, Statistics, TrialRow
 from lsmtune.report.trust_tables import (
     AnchorSeries,
     Conditions,
     Ended,
-    LevelRow,
     MachineChange,
     NoiseRow,
     NoiseSource,
-    PerformanceRow,
     ProofFacts,
 )
 
@@ -102,8 +99,7 @@ def _unfinished(analysis: StudyAnalysis) -> Headline:
     return Headline("open", "Unfinished", "No verdict yet", lead, detail)
 
 
-# ----------
-# Sentences that the page and the Markdown report share.
+# --- Sentences that the page and the Markdown report share
 
 _QUESTIONS = {
     "ped-anova": "how much each parameter tells the best trials from all trials",
@@ -175,10 +171,7 @@ def rung_name(row: RungRow) -> str:
     return f"rung {row.rung}, {text.reached(Censored(row.rung, row.at_s, row.at_keys))}"
 
 
-# ----------
-# Burst, sustained and drain as tables: grouped by phase, in words.
-
-LevelTable = tuple[str, str, Arm, list[LevelRow]]
+# --- Burst, sustained and drain as tables: grouped by phase, in words
 
 
 def performance_label(metric: str) -> str:
@@ -187,21 +180,7 @@ def performance_label(metric: str) -> str:
     return (known.short if known else "") or text.metric_label(metric)
 
 
-def performance_tables(
-    rows: Sequence[PerformanceRow],
-) -> list[tuple[tuple[str, str], list[PerformanceRow]]]:
-    """The rows of each (workload, phase)."""
-    return [(key, list(of)) for key, of in groupby(rows, lambda row: (row.workload, row.phase))]
-
-
-def level_tables(rows: Sequence[LevelRow]) -> list[LevelTable]:
-    """The levels of each workload, phase and arm."""
-    grouped = groupby(rows, lambda row: (row.workload, row.phase, row.arm))
-    return [(*key, list(of)) for key, of in grouped]
-
-
-# ----------
-# Sentences on anchors, noise, the proof and the conditions, which all reports share.
+# --- Sentences on anchors, noise, the proof and the conditions, which all reports share
 
 _SEARCHED = "from the search; the gain is in the verdict"
 _NOT_PROVED = "from the search; only a proof tells the gain"

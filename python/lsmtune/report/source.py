@@ -1,4 +1,4 @@
-"""What analysis reads of a study: its description and every stored run, once, as plain values."""
+"""What a report reads of a study, once: its description, every stored run, and which runs count."""
 
 from __future__ import annotations
 
@@ -312,8 +312,7 @@ def _machine(folder: StudyFolder) -> dict[str, str]:
     return {str(name): str(value) for name, value in noted.items() if value is not None}
 
 
-# ----------
-# Which stored runs a table looks at: the trials, the baseline, and the two arms of the proof.
+# --- Which stored runs a table looks at: the trials, the baseline, and the two arms of the proof
 
 
 @dataclass(frozen=True)

@@ -481,8 +481,9 @@ def _line(
         "error_y": {
             "type": "data",
             "symmetric": False,
-            "array": [_above(mean) for mean in found],
-            "arrayminus": [_below(mean) for mean in found],
+            # A mean without an interval has no bar.
+            "array": [m.high - m.mean if m and m.high is not None else 0.0 for m in found],
+            "arrayminus": [m.mean - m.low if m and m.low is not None else 0.0 for m in found],
             "thickness": 1,
             "color": color,
         },
@@ -493,13 +494,3 @@ def _line(
         },
         "marker": {"size": 7, "color": color},
     }
-
-
-def _above(mean: MeanInterval | None) -> float:
-    """How far the interval reaches above the mean; nowhere without one."""
-    return 0.0 if mean is None or mean.high is None else mean.high - mean.mean
-
-
-def _below(mean: MeanInterval | None) -> float:
-    """How far the interval reaches below the mean; nowhere without one."""
-    return 0.0 if mean is None or mean.low is None else mean.mean - mean.low

@@ -303,10 +303,7 @@ class RunRow:
     page_cache_cached_share: float | None = None
 
 
-# ----------
-# The tables on what mattered, on fronts and workloads, and on where the time of a study went.
-#
-# As in `tables`: frozen, plain values, units last in each name, None for what is not known.
+# --- What mattered, fronts and workloads, and where the time of a study went
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
-"""The series of anchors: the baseline over the time of the study, and where the machine changed.
+"""Whether figures can be trusted: anchors, noise, and under what the runs were made.
 
-What the series says is `study.drift`'s: this only puts numbers of rows into seconds and trials.
+What the series of anchors says is `study.drift`'s: this puts numbers of rows into seconds and
+trials.
 """
 
 from __future__ import annotations
@@ -125,9 +126,7 @@ def _to_be_run_again(trial: Trial) -> bool:
     return len(trial.rounds) == 1 and trial.values is not None
 
 
-# ----------
-# How much runs and pairs scatter, and what could be proved therefore.
-#
+# --- How much runs and pairs scatter, and what could be proved therefore
 # All figures are `proof.calibration`'s, `study.judging`'s and `stats.noise`'s.
 
 
@@ -206,8 +205,7 @@ def _proof(records: StudyRecords) -> list[NoiseRow]:
     ]
 
 
-# ----------
-# Under what the runs were made: page cache, what held their memory, and time taken by the host.
+# --- Under what the runs were made: page cache, what held their memory, and time taken by the host
 
 # Above this share of the processors' time, what the host took is felt in the figures.
 STEAL_SHARE_MAX = 0.02

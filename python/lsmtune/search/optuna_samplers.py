@@ -19,7 +19,7 @@ generation, not to the trial that happens to need it first.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from typing import Any
 
@@ -73,16 +73,6 @@ class PerTrialSampler(BaseSampler):
     ) -> Any:
         """See `BaseSampler`."""
         return self._inner.sample_independent(study, trial, param_name, param_distribution)
-
-    def after_trial(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        state: TrialState,
-        values: Sequence[float] | None,
-    ) -> None:
-        """See `BaseSampler`."""
-        self._inner.after_trial(study, trial, state, values)
 
 
 # --- random

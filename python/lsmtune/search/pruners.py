@@ -18,7 +18,6 @@ from optuna.exceptions import ExperimentalWarning
 from optuna.pruners import (
     BasePruner,
     HyperbandPruner,
-    MedianPruner,
     NopPruner,
     PatientPruner,
     PercentilePruner,
@@ -35,14 +34,12 @@ from lsmtune.model.setting import (
     read_settings,
     real_setting,
     whole_number,
+    whole_setting,
     word_or,
 )
 
 _AUTO = "auto"
 _STEPS_MAX = 1_000_000
-_WHOLE_FROM_0 = f"a whole number from 0 to {_STEPS_MAX}"
-_WHOLE_FROM_1 = f"a whole number from 1 to {_STEPS_MAX}"
-_AUTO_OR_WHOLE = f"auto, or {_WHOLE_FROM_1}"
 
 
 def no_check(settings: Settings, source: str, field: str) -> None:
@@ -61,16 +58,15 @@ class PrunerKind:
 
 
 def _count(name: str, default: int, description: str, low: int = 0) -> Setting:
-    allowed = _WHOLE_FROM_1 if low else _WHOLE_FROM_0
-    return Setting(name, default, description, allowed, whole_number(low, _STEPS_MAX))
+    return whole_setting(name, default, description, low, _STEPS_MAX)
 
 
 def _auto_count(name: str, default: object, description: str) -> Setting:
     reader = word_or(_AUTO, whole_number(1, _STEPS_MAX))
-    return Setting(name, default, description, _AUTO_OR_WHOLE, reader)
+    allowed = f"auto, or a whole number from 1 to {_STEPS_MAX}"
+    return Setting(name, default, description, allowed, reader)
 
 
-_FACTOR = "a whole number from 2 to 100"
 _BOOTSTRAP = _count("bootstrap_count", 0, "trials that must reach a rung before one ends there")
 _QUANTILE_SETTINGS = (
     _count("startup_trials", 5, "trials that end by themselves before one is ended"),
@@ -80,8 +76,9 @@ _QUANTILE_SETTINGS = (
 )
 
 
-def _median(settings: Settings) -> BasePruner:
-    return MedianPruner(
+def _percentile_pruner(percentile: float, settings: Settings) -> BasePruner:
+    return PercentilePruner(
+        percentile,
         n_startup_trials=settings.whole("startup_trials"),
         n_warmup_steps=settings.whole("warmup_steps"),
         interval_steps=settings.whole("interval_steps"),
@@ -93,18 +90,9 @@ MEDIAN = PrunerKind(
     "median",
     "ends a trial whose best value so far is worse than the median of the others at that step",
     _QUANTILE_SETTINGS,
-    _median,
+    # Optuna's MedianPruner is this with 50 per cent.
+    lambda settings: _percentile_pruner(50.0, settings),
 )
-
-
-def _percentile(settings: Settings) -> BasePruner:
-    return PercentilePruner(
-        settings.real("percentile"),
-        n_startup_trials=settings.whole("startup_trials"),
-        n_warmup_steps=settings.whole("warmup_steps"),
-        interval_steps=settings.whole("interval_steps"),
-        n_min_trials=settings.whole("min_trials"),
-    )
 
 
 PERCENTILE = PrunerKind(
@@ -115,7 +103,7 @@ PERCENTILE = PrunerKind(
         real_setting("percentile", 25.0, "per cent of the trials that go on", 0.0, 100.0),
         *_QUANTILE_SETTINGS,
     ),
-    _percentile,
+    lambda settings: _percentile_pruner(settings.real("percentile"), settings),
 )
 
 
@@ -148,9 +136,7 @@ SUCCESSIVE_HALVING = PrunerKind(
     "at each rung, one in `reduction_factor` trials goes on (ASHA)",
     (
         _auto_count("min_resource", _AUTO, "the step of the first rung; auto: from finished runs"),
-        Setting(
-            "reduction_factor", 4, "how much each rung is longer", _FACTOR, whole_number(2, 100)
-        ),
+        whole_setting("reduction_factor", 4, "how much each rung is longer", 2, 100),
         _count("min_early_stopping_rate", 0, "rungs left out at the beginning"),
         _BOOTSTRAP,
     ),
@@ -192,9 +178,7 @@ HYPERBAND = PrunerKind(
     (
         _count("min_resource", 1, "the step of the first rung of the hastiest bracket", 1),
         _auto_count("max_resource", _AUTO, "the last step of a trial; auto: from finished runs"),
-        Setting(
-            "reduction_factor", 3, "how much each rung is longer", _FACTOR, whole_number(2, 100)
-        ),
+        whole_setting("reduction_factor", 3, "how much each rung is longer", 2, 100),
         _BOOTSTRAP,
     ),
     _hyperband,
@@ -228,12 +212,7 @@ WILCOXON = PrunerKind(
 )
 
 
-def _nothing(settings: Settings) -> BasePruner:
-    del settings
-    return NopPruner()
-
-
-NONE = PrunerKind("none", "every trial ends by itself", (), _nothing)
+NONE = PrunerKind("none", "every trial ends by itself", (), lambda _: NopPruner())
 
 _WRAPPABLE = (NONE, MEDIAN, PERCENTILE, SUCCESSIVE_HALVING, WILCOXON)
 _WRAPPABLE_NAMES = tuple(kind.name for kind in _WRAPPABLE)

@@ -358,23 +358,23 @@ class UnitSpace:
     def _has_one_of(self, points: FloatArray, condition: Condition) -> BoolArray:
         """Where the parameter that `condition` names, if active, has one of its values."""
         parameter = self.space[condition.name]
-        found = np.zeros(len(points), dtype=np.bool_)
+        holds = np.zeros(len(points), dtype=np.bool_)
         for value in condition.values:
-            found |= self._has(points, parameter, value)
-        return found
+            holds |= self._has(points, parameter, value)
+        return holds
 
     def _has(self, points: FloatArray, parameter: Parameter, value: OptionValue) -> BoolArray:
         """Where `parameter`, if active, has `value`: all its variables are in that value's cells.
 
         A float without a step has a given value with probability zero; only the exact one counts.
         """
-        found = np.ones(len(points), dtype=np.bool_)
+        holds = np.ones(len(points), dtype=np.bool_)
         for name, wanted in parameter.variables_of(value).items():
             index = self.position[name]
             dimension = self.dimensions[index]
             unit = dimension.scale.to_unit(np.array([dimension.internal(wanted)]))
-            found &= points[:, index] == unit[0]
-        return found
+            holds &= points[:, index] == unit[0]
+        return holds
 
 
 def make_unit_space(space: Space) -> UnitSpace:

@@ -1,6 +1,15 @@
-"""What the operators and functions of an expression do, each checked for kind and size.
+"""Expressions over options, facts and metrics: `write_buffer_size * 4 + block_cache <= 1GiB`.
 
-A value is a *number*, a *text* or a *truth*. `true` is no number here, though Python says so.
+| part | written |
+|---|---|
+| values | numbers, sizes (`1GiB`, `4 MiB`), `"text"`, `true`, `false`, names (also dotted ones) |
+| arithmetic | `+ - * / // % **` |
+| functions | `min(a, b)`, `max(a, b)` of two or more, `abs(a)`, `ceil(a)`, `floor(a)`, `log2(a)` |
+| conditions | `< <= > >= == !=`, chains (`a <= b <= c`), `and`, `or`, `not` |
+
+Numbers, texts and truths do not mix: `"a" < 3` and `true + 1` are errors. What is nested too deep,
+and numbers beyond 1e100, are refused, so no expression can take long or much memory. Values are
+computed by the library simpleeval, which walks the syntax tree and never calls Python's `eval`.
 """
 
 from __future__ import annotations
@@ -25,21 +34,6 @@ from lsmtune.space.expression_values import (
     breach,
     truth,
 )
-
-# ----------
-# Expressions over options, facts and metrics: `write_buffer_size * 4 + block_cache <= 1GiB`.
-#
-# | part | written |
-# |---|---|
-# | values | numbers, sizes (`1GiB`, `4 MiB`), `"text"`, `true`, `false`, names (also dotted ones) |
-# | arithmetic | `+ - * / // % **` |
-# | functions | `min(a, b)`, `max(a, b)` of two or more, `abs(a)`, `ceil(a)`, `floor(a)`, `log2(a)`
-# | | conditions | `< <= > >= == !=`, chains (`a <= b <= c`), `and`, `or`, `not` |
-#
-# Numbers, texts and truths do not mix: `"a" < 3` and `true + 1` are errors. What is nested too
-# deep, and numbers beyond 1e100, are refused, so no expression can take long or much memory.
-# Values are computed by the library simpleeval, which walks the syntax tree and never calls
-# Python's `eval`.
 
 _TEXT_SHOWN = 100
 
@@ -99,17 +93,17 @@ class Expression:
             return self._violation_of_one(node, evaluator, wanted=wanted)
         any_will_do = isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)
         worst = min if any_will_do is wanted else max
-        found = self._violation(parts[0], evaluator, wanted=wanted)
+        violation = self._violation(parts[0], evaluator, wanted=wanted)
         for part in parts[1:]:
-            decided = found > 0 if worst is max else found <= 0
+            decided = violation > 0 if worst is max else violation <= 0
             try:
-                found = worst(found, self._violation(part, evaluator, wanted=wanted))
+                violation = worst(violation, self._violation(part, evaluator, wanted=wanted))
             except InputError:
                 # `b != 0 and a / b < 3` guards its second half; only what `evaluate` would look
                 # at has to be computable.
                 if not decided:
                     raise
-        return found
+        return violation
 
     def _violation_of_one(self, node: ast.expr, evaluator: SimpleEval, *, wanted: bool) -> float:
         """The violation of a condition that joins no others."""

@@ -1,10 +1,13 @@
-"""The text of an expression, taken apart into tokens and rewritten as Python that can be parsed.
+"""From the text of an expression to its checked syntax tree: tokens, shape, depth, kinds of values.
 
-Only what the grammar knows becomes a token, so nothing else of Python's syntax (attributes,
-subscripts, lambdas, comprehensions, f-strings, assignments) reaches Python's parser. Every name
-stands in the Python text as `n0`, `n1` ..., which makes dotted names and Python's own keywords
-names like any other; sizes stand there as their bytes. Each token keeps its column in the user's
-text.
+The text is taken apart into tokens and rewritten as Python that can be parsed. Only what the
+grammar knows becomes a token, so nothing else of Python's syntax (attributes, subscripts, lambdas,
+comprehensions, f-strings, assignments) reaches Python's parser. Every name stands in the Python
+text as `n0`, `n1` ..., which makes dotted names and Python's own keywords names like any other;
+sizes stand there as their bytes. Each token keeps its column in the user's text.
+
+Names have no kind before they have a value. simpleeval takes any value for an operand of `and` and
+`or`, so a name there stands in the tree as `truth(name)`, which refuses what is no truth.
 """
 
 from __future__ import annotations
@@ -197,11 +200,7 @@ def _check_order(whole: ExpressionText, tokens: list[Token]) -> None:
         after_value = closes or token.kind in ("number", "name", "text", "truth")
 
 
-# ----------
-# From the tokens of an expression to its checked syntax tree: shape, depth, kinds of values.
-#
-# Names have no kind before they have a value. simpleeval takes any value for an operand of `and`
-# and `or`, so a name there stands in the tree as `truth(name)`, which refuses what is no truth.
+# --- the tree
 
 # Each level costs a few frames of Python's stack when it is evaluated.
 DEPTH_MAX = 100
@@ -209,8 +208,6 @@ DEPTH_MAX = 100
 _ARITHMETIC = (ast.Add, ast.Sub, ast.Mult, ast.Div, ast.FloorDiv, ast.Mod, ast.Pow)
 _EQUALITY = (ast.Eq, ast.NotEq)
 _ORDER = (ast.Lt, ast.LtE, ast.Gt, ast.GtE)
-
-
 _DEPTH_ALLOWED = f"at most {DEPTH_MAX} operations within one another"
 
 

@@ -1,4 +1,7 @@
-"""FIXME."""
+"""What the operators and functions of an expression do, each checked for kind and size.
+
+A value is a *number*, a *text* or a *truth*. `true` is no number here, though Python says so.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +16,7 @@ from lsmtune.model.config import OptionValue
 from lsmtune.space.range import Number
 
 NUMBER, TEXT, TRUTH = "number", "text", "truth"
+NUMBER_MAX = 1e100  # beyond every size and count; keeps powers and products small
 _SHOWN = {NUMBER: "a number", TEXT: "a text", TRUTH: "true or false"}
 # What a broken condition counts at the least: `a < b` with both sides equal.
 SMALLEST_BREACH = 1e-9
@@ -183,6 +187,3 @@ def _distance(
         return -relative if wanted else relative
     equality_wanted = (comparison is ast.Eq) is wanted
     return abs(relative) if equality_wanted else None
-
-
-NUMBER_MAX = 1e100  # beyond every size and count; keeps powers and products small

@@ -1,4 +1,12 @@
-"""What an option's name looks like, and when two option values are the same value."""
+"""A Parameter: one tunable engine option, its conditions and special values, its Optuna variables.
+
+A parameter with special values has a second variable in Optuna, its *selector*, named `<name>?`:
+a float in [0, 1] that is cut into shares, one per special value (in the order of the file, each
+as wide as its weight) and the last for the range. A uniform draw picks each special value with
+exactly its weight, which no categorical of Optuna can do, and TPE learns which share does well.
+The range's own variable is suggested only when the selector picks it, so a special value leaves
+no observation that means nothing.
+"""
 
 from __future__ import annotations
 
@@ -33,8 +41,7 @@ def same_value(one: OptionValue, other: OptionValue) -> bool:
     return one == other or option_text(one) == option_text(other)
 
 
-# ----------
-# A Condition: a parameter is active only while another one has one of the given values.
+# --- conditions
 
 
 @dataclass(frozen=True)
@@ -64,15 +71,7 @@ def make_condition(
     return Condition(name, listed)
 
 
-# ----------
-# Special values: values outside a range that have a meaning of their own (`-1`: no limit).
-#
-# A parameter with special values has a second variable in Optuna, its *selector*, named `<name>?`:
-# a float in [0, 1] that is cut into shares, one per special value (in the order of the file, each
-# as wide as its weight) and the last for the range. A uniform draw picks each special value with
-# exactly its weight, which no categorical of Optuna can do, and TPE learns which share does well.
-# The range's own variable is suggested only when the selector picks it, so a special value leaves
-# no observation that means nothing.
+# --- special values
 
 DEFAULT_WEIGHT_TOTAL = 0.2  # shared by the special values that state no weight of their own
 
@@ -136,8 +135,7 @@ def make_specials(
     return tuple(specials)
 
 
-# ----------
-# A Parameter: one tunable engine option, checked when it is made, and its Optuna variables.
+# --- parameters
 
 _SELECTOR = FloatDistribution(0.0, 1.0)
 _QUANTILE = FloatDistribution(0.0, 1.0)

@@ -1,4 +1,4 @@
-"""Optuna's notes on studies made and loaded, kept out of the terminal."""
+"""A Space: parameters with conditions, in an order in which each can be evaluated."""
 
 from __future__ import annotations
 
@@ -28,10 +28,6 @@ def quiet_optuna() -> Iterator[None]:
         yield
     finally:
         logger.setLevel(level)
-
-
-# ----------
-# A Space: parameters with conditions, in an order in which each can be evaluated.
 
 
 @dataclass(frozen=True)
@@ -114,8 +110,8 @@ class Space:
             if parameter.name not in values:
                 return f"{parameter.name} has no value and no default that is known"
             if not parameter.contains(values[parameter.name]):
-                found = option_text(values[parameter.name])
-                return f"{parameter.name} is {found}; allowed: {parameter.describe()}"
+                shown = option_text(values[parameter.name])
+                return f"{parameter.name} is {shown}; allowed: {parameter.describe()}"
         return ""
 
     def _filled(

@@ -1,6 +1,11 @@
-"""How well a model fits what was counted: distances between distributions, pure functions.
+"""How well a model fits what was counted, and models of sizes and of rates: pure functions.
 
 Counts are weights over whole numbers; a distance of 0 is a perfect fit, one of 1 is none at all.
+
+Sizes are whole numbers drawn as db_bench draws them: the ceiling of a value of the generalised
+Pareto distribution, so that a size s stands for the interval from s - 1 to s. They are fitted by
+maximum likelihood of the intervals, in which a mass that was moved to one size has its place too.
+`key_hotness.py` fits the models of keys.
 """
 
 from __future__ import annotations
@@ -21,13 +26,13 @@ def shares(weights: ArrayLike) -> Array:
 
     Raises ValueError for another shape, a weight that is negative or not finite, and a sum of 0.
     """
-    found = np.asarray(weights, dtype=np.float64)
-    if found.ndim != 1 or not np.isfinite(found).all() or (found < 0).any():
+    row = np.asarray(weights, dtype=np.float64)
+    if row.ndim != 1 or not np.isfinite(row).all() or (row < 0).any():
         raise ValueError("weights must be one row of finite numbers of at least 0")
-    total = float(found.sum())
+    total = float(row.sum())
     if total <= 0:
         raise ValueError("weights add up to nothing")
-    return np.asarray(found / total)
+    return np.asarray(row / total)
 
 
 def total_variation(one: ArrayLike, other: ArrayLike) -> float:
@@ -77,11 +82,11 @@ def quantiles(sizes: ArrayLike, weights: ArrayLike, probabilities: Sequence[floa
     return np.asarray(values[order][np.minimum(places, len(values) - 1)])
 
 
-def relative_error(found: float, expected: float) -> float:
+def relative_error(value: float, expected: float) -> float:
     """|found - expected| / |expected|; 0 where both are 0, infinite where only `expected` is."""
-    if found == expected:
+    if value == expected:
         return 0.0
-    return abs(found - expected) / abs(expected) if expected else float("inf")
+    return abs(value - expected) / abs(expected) if expected else float("inf")
 
 
 def explained_share(observed: ArrayLike, modelled: ArrayLike) -> float:
@@ -94,13 +99,7 @@ def explained_share(observed: ArrayLike, modelled: ArrayLike) -> float:
     return 0.0 if scatter == 0 else 1.0 - float(((values - model) ** 2).sum()) / scatter
 
 
-# ----------
-# Models of sizes and of rates, fitted to what was counted: pure functions of arrays.
-#
-# Sizes are whole numbers drawn as db_bench draws them: the ceiling of a value of the generalised
-# Pareto distribution, so that a size s stands for the interval from s - 1 to s. They are fitted by
-# maximum likelihood of the intervals, in which a mass that was moved to one size has its place too.
-# `hotness.py` fits the models of keys.
+# --- models of sizes and rates
 
 # The smallest probability that a size is given: a model which says that what was seen cannot be
 # is then very unlikely, and not an error of the optimiser.
@@ -129,8 +128,8 @@ class Pareto:
 
     def probabilities(self, sizes: ArrayLike) -> Array:
         """The probability of each of `sizes` (n,), floor and wrap included."""
-        found = np.asarray(sizes, dtype=np.float64)
-        return _size_probabilities(found, self.theta, self.k, self.sigma, self.floor, self.wrap)
+        values = np.asarray(sizes, dtype=np.float64)
+        return _size_probabilities(values, self.theta, self.k, self.sigma, self.floor, self.wrap)
 
     def distribution(self, sizes: ArrayLike) -> Array:
         """The probability of at most `sizes` (n,), each, before floor and wrap."""
@@ -157,20 +156,20 @@ def fit_pareto(
 
     def loss(point: Array) -> float:
         k, sigma = float(point[0]), math.exp(float(point[1]))
-        found = _size_probabilities(values, theta, k, sigma, floor, wrap)
-        return -float(weights @ np.log(np.maximum(found, _TINY)))
+        likelihoods = _size_probabilities(values, theta, k, sigma, floor, wrap)
+        return -float(weights @ np.log(np.maximum(likelihoods, _TINY)))
 
     mean = float(weights @ values / weights.sum()) - theta
     starts = [(k, math.log(max(mean * (1.0 - min(k, 0.8)), 1e-3))) for k in (0.05, 0.4, 0.9)]
-    best = min((_minimised(loss, start) for start in starts), key=lambda found: found[1])
+    best = min((_minimised(loss, start) for start in starts), key=lambda result: result[1])
     k, log_sigma = best[0]
     return Pareto(theta, float(k), math.exp(log_sigma), floor, wrap, -best[1])
 
 
 def _minimised(loss: object, start: tuple[float, float]) -> tuple[Array, float]:
     options = {"xatol": 1e-6, "fatol": 1e-6, "maxiter": 2000}
-    found = scipy.optimize.minimize(loss, start, method="Nelder-Mead", options=options)
-    return np.asarray(found.x), float(found.fun)
+    result = scipy.optimize.minimize(loss, start, method="Nelder-Mead", options=options)
+    return np.asarray(result.x), float(result.fun)
 
 
 def _counted(sizes: ArrayLike, counts: ArrayLike) -> tuple[Array, Array]:
@@ -201,20 +200,20 @@ def _interval(x: Array, theta: float, k: float, sigma: float) -> Array:
 def _size_probabilities(
     x: Array, theta: float, k: float, sigma: float, floor: int | None, wrap: int | None
 ) -> Array:
-    found = _interval(x, theta, k, sigma)
+    probabilities = _interval(x, theta, k, sigma)
     if floor is not None:
         at_floor = 1.0 - _survival(np.array([float(floor)]), theta, k, sigma)
-        found = np.where(x < floor, 0.0, np.where(x == floor, at_floor, found))
+        probabilities = np.where(x < floor, 0.0, np.where(x == floor, at_floor, probabilities))
     if wrap is None:
-        return np.asarray(found)
-    found = np.where(x > wrap, 0.0, found)
+        return np.asarray(probabilities)
+    probabilities = np.where(x > wrap, 0.0, probabilities)
     turns = np.arange(1, _WRAPS + 1)[:, None] * float(wrap)
     wrapped = _interval(x[None, :] + turns, theta, k, sigma)
     # The wrap itself is kept and not wrapped to 0, and no remainder is as large as the wrap.
     wrapped[0] = np.where(x == 0, 0.0, wrapped[0])
     beyond = _survival(np.array([float(wrap) * (_WRAPS + 1)]), theta, k, sigma) / wrap
     added = wrapped.sum(axis=0) + beyond
-    return np.asarray(found + np.where(x < wrap, added, 0.0))
+    return np.asarray(probabilities + np.where(x < wrap, added, 0.0))
 
 
 @dataclass(frozen=True)
@@ -253,12 +252,12 @@ def fit_sine(times_s: ArrayLike, rates: ArrayLike) -> Sine:
     periods = np.arange(0.25, len(times) / 4 + 0.25, 0.125)
     losses = [_linear_sine(times, values, 2 * np.pi * n / length)[1] for n in periods]
     near = float(periods[int(np.argmin(losses))])
-    found = scipy.optimize.minimize_scalar(
+    result = scipy.optimize.minimize_scalar(
         lambda n: _linear_sine(times, values, 2 * np.pi * n / length)[1],
         bounds=(max(near - 0.125, 0.125), near + 0.125),
         method="bounded",
     )
-    angular = 2 * np.pi * float(found.x) / length
+    angular = 2 * np.pi * float(result.x) / length
     (sine, cosine, mean), _ = _linear_sine(times, values, angular)
     offset_s = (math.atan2(cosine, sine) / angular) % (2 * np.pi / angular)
     wave = Sine(mean, math.hypot(sine, cosine), 2 * np.pi / angular, offset_s, 0.0)

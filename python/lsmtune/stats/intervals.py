@@ -1,4 +1,4 @@
-"""The mean of repeated values with its confidence interval: pure functions of arrays."""
+"""Means, and ratios of paired values, with their intervals; Holm's correction: pure functions."""
 
 from __future__ import annotations
 
@@ -71,8 +71,7 @@ def _check(values: Sequence[float], confidence: float) -> None:
         raise ValueError(f"values must be finite, found {bad[0]}")
 
 
-# ----------
-# The ratio of paired values with its confidence interval: pure functions of arrays.
+# --- ratios of pairs
 
 MINIMUM_PAIRS = 2
 
@@ -147,8 +146,7 @@ def log_ratios_of(
     return difference
 
 
-# ----------
-# Holm's correction of many tests made at once: a pure function of p-values.
+# --- many tests at once
 
 
 def holm_adjusted(
@@ -162,13 +160,13 @@ def holm_adjusted(
 
     Raises ValueError for another shape, and for a value outside 0 to 1.
     """
-    found = np.asarray(p_values, dtype=np.float64)
-    if found.ndim != 1:
-        raise ValueError(f"p-values must be one-dimensional, found shape {found.shape}")
-    if not ((found >= 0.0) & (found <= 1.0)).all():
+    raw = np.asarray(p_values, dtype=np.float64)
+    if raw.ndim != 1:
+        raise ValueError(f"p-values must be one-dimensional, found shape {raw.shape}")
+    if not ((raw >= 0.0) & (raw <= 1.0)).all():
         raise ValueError("p-values must lie between 0 and 1")
-    order = np.argsort(found, kind="stable")
-    stepped = np.maximum.accumulate(found[order] * np.arange(len(found), 0, -1))
-    adjusted = np.empty_like(found)
+    order = np.argsort(raw, kind="stable")
+    stepped = np.maximum.accumulate(raw[order] * np.arange(len(raw), 0, -1))
+    adjusted = np.empty_like(raw)
     adjusted[order] = np.minimum(stepped, 1.0)
     return adjusted

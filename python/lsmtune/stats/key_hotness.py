@@ -1,8 +1,18 @@
-"""How often a cache of a given size would hit, from how hot keys are: pure functions.
+"""How hot keys are, by a law of their rank, and what that means for a cache: pure functions.
 
-H. Che, Y. Tung, Z. Wang, "Hierarchical web caching systems: modeling, design and experimental
-results", IEEE JSAC 20, 2002: in a cache that drops what was used longest ago, a key stays for about
-the same number of accesses T, whichever it is, and T is the one for which the cache is full.
+The power law is that of Z. Cao and others, "Characterizing, modeling, and benchmarking RocksDB
+key-value workloads at Facebook", FAST 2020: the x hottest ranks draw a share of a * x^b, up to the
+rank where that is 1. As in db_bench's `mixgraph` (`PowerCdfInversion` and `DistGetKeyID` of
+tools/db_bench_tool.cc) a hash sends each rank to a key, however many there are of either.
+
+What is fitted is not the law itself but what a trace of so many accesses shows of it: keys sorted
+by their counts, and counts scattered as Poisson's. Far down, where a few accesses decide which key
+comes first, the two have little in common.
+
+Hit ratios are those of H. Che, Y. Tung, Z. Wang, "Hierarchical web caching systems: modeling,
+design and experimental results", IEEE JSAC 20, 2002: in a cache that drops what was used longest
+ago, a key stays for about the same number of accesses T, whichever it is, and T is the one for
+which the cache is full.
 """
 
 from __future__ import annotations
@@ -57,13 +67,7 @@ def _characteristic_accesses(keys: Array, each: Array, room: float, accesses: fl
     return float(scipy.optimize.brentq(filled, 0.0, accesses, xtol=1e-3))
 
 
-# ----------
-# Keys that are alike, and how hot they are, by a law of ranks: pure functions.
-#
-# The power law is that of Z. Cao and others, "Characterizing, modeling, and benchmarking RocksDB
-# key-value workloads at Facebook", FAST 2020: the x hottest ranks draw a share of a * x^b, up to
-# the rank where that is 1. As in db_bench's `mixgraph` (`PowerCdfInversion` and `DistGetKeyID` of
-# tools/db_bench_tool.cc) a hash sends each rank to a key, however many there are of either.
+# --- groups of keys
 
 _RANKS_APART = 1.05
 # More of them on one key are less likely than one in a hundred million.
@@ -267,14 +271,7 @@ def power_shares(ranks: ArrayLike, a: float, b: float) -> Array:
     )
 
 
-# ----------
-# How hot keys are, by a law of their rank, fitted to a curve of counts: pure functions.
-#
-# `key_groups.py` has the laws, and says what each key draws.
-#
-# What is fitted is not the law itself but what a trace of so many accesses shows of it: keys sorted
-# by their counts, and counts scattered as Poisson's. Far down, where a few accesses decide which
-# key comes first, the two have little in common.
+# --- fits of the laws
 
 _TINY = 1e-300
 # Expected counts, and the counts that they are compared with, lie on grids whose steps are small
@@ -326,9 +323,9 @@ class SortedCurve:
     def cumulative(self, keys: Array, each: Array, ranks: ArrayLike) -> Array:
         """The share of the hottest `ranks` (n,) where `keys` (m,) keys draw `each` (m,)."""
         weights = self._on_grid(keys, each * self._total)
-        found = np.concatenate([[0.0], self._keys @ weights])
+        sums = np.concatenate([[0.0], self._keys @ weights])
         drawn = np.concatenate([[0.0], self._accesses @ weights]) / self._total
-        return np.asarray(np.interp(np.asarray(ranks, float), found, np.minimum(drawn, 1.0)))
+        return np.asarray(np.interp(np.asarray(ranks, float), sums, np.minimum(drawn, 1.0)))
 
     def _on_grid(self, keys: Array, expected: Array) -> Array:
         """`keys` as weights of the grid's expected counts, their number and accesses kept."""
@@ -385,10 +382,10 @@ def _fitted(
     curve = SortedCurve(total, drawn[0] / at[0] * total)
 
     def loss(point: Array) -> float:
-        found = groups(point)
-        if found is None:
+        result = groups(point)
+        if result is None:
             return math.inf
-        modelled = curve.cumulative(*found, at)
+        modelled = curve.cumulative(*result, at)
         expected = np.diff(np.concatenate([[0.0], modelled, [1.0]]))
         return -float(observed @ np.log(np.maximum(expected, _TINY)))
 
@@ -396,7 +393,7 @@ def _fitted(
     solved = [
         scipy.optimize.minimize(loss, s, method="Nelder-Mead", options=options) for s in starts
     ]
-    best = min(solved, key=lambda found: float(found.fun))
+    best = min(solved, key=lambda result: float(result.fun))
     return np.asarray(best.x), float(best.fun)
 
 

@@ -1,8 +1,17 @@
-"""How much values scatter, and what the sequential test can therefore prove: pure functions.
+"""How noisy runs are, what can be proved with it, and whether a run had become steady.
 
 The scatter is measured by a robust scale, because that is what the sequential test feels: what it
 can lose by one pair is bounded, so that a run that a neighbour disturbed costs it a few pairs, and
 not the inflated variance. What it needs is found by playing the test itself on simulated pairs.
+
+A run is steady where it was not still changing when it ended. The trend over the whole run is
+compared with the slow ups and downs that are no trend: those along the six longest cosines beside
+it. What autocorrelation does to slow movements it does to both, so that it need not be estimated,
+which a run has too few intervals for (U. K. Mueller, "A theory of robust long-run variance
+estimation", Journal of Econometrics 141, 2007; E. Lazarus, D. J. Lewis, J. H. Stock, M. W. Watson,
+"HAR inference: recommendations for practice", Journal of Business and Economic Statistics 36,
+2018). The usual diagnostics (J. Geweke, 1992, for one) take the long-run variance as known: in
+simulation that one calls 3 to 5 in 10 steady runs of 20 intervals unsteady.
 """
 
 from __future__ import annotations
@@ -148,13 +157,13 @@ def _quantile_of_pairs(
 
 
 def _logs(values: Sequence[float]) -> NDArray[np.float64]:
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != 1 or len(found) < 2:
-        raise ValueError(f"noise needs a series of at least 2 values, found shape {found.shape}")
-    bad = found[~(np.isfinite(found) & (found > 0.0))]
+    row = np.asarray(values, dtype=np.float64)
+    if row.ndim != 1 or len(row) < 2:
+        raise ValueError(f"noise needs a series of at least 2 values, found shape {row.shape}")
+    bad = row[~(np.isfinite(row) & (row > 0.0))]
     if bad.size:
         raise ValueError(f"values must be finite and above zero, found {bad[0]}")
-    return np.log(found)
+    return np.log(row)
 
 
 def _qn(logs: NDArray[np.float64]) -> float:
@@ -186,17 +195,7 @@ def _autocorrelation(logs: NDArray[np.float64]) -> float | None:
     return float(around[1:] @ around[:-1]) / total
 
 
-# ----------
-# Whether a run had become steady, or was still changing when it ended: a pure function of arrays.
-#
-# The trend over the whole run is compared with the slow ups and downs that are no trend: those
-# along the six longest cosines beside it. What autocorrelation does to slow movements it does to
-# both, so that it need not be estimated, which a run has too few intervals for (U. K. Mueller, "A
-# theory of robust long-run variance estimation", Journal of Econometrics 141, 2007; E. Lazarus, D.
-# J. Lewis, J. H. Stock, M. W. Watson, "HAR inference: recommendations for practice", Journal of
-# Business and Economic Statistics 36, 2018). The usual diagnostics (J. Geweke, 1992, for one) take
-# the long-run variance as known: in simulation that one calls 3 to 5 in 10 steady runs of 20
-# intervals unsteady.
+# --- steadiness
 
 INTERVALS_LEAST = 8
 _COSINES = 6

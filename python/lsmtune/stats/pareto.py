@@ -1,8 +1,13 @@
-"""The points that no other point beats: pure functions of arrays.
+"""Fronts of several objectives, axes that act independently, and counts of distinct things.
 
 A point beats ("dominates") another when it is as good in every column and better in one (V. Pareto,
 "Cours d'economie politique", 1896; K. Miettinen, "Nonlinear Multiobjective Optimization", 1999,
 definition 2.2.1).
+
+Distinct things are counted in constant memory by HyperLogLog: P. Flajolet, E. Fusy, O. Gandouet, F.
+Meunier, "HyperLogLog: the analysis of a near-optimal cardinality estimation algorithm" (AofA 2007),
+with 64-bit hashes, which need no correction for large counts, and linear counting for small ones
+(K.-Y. Whang and others, TODS 1990).
 """
 
 from __future__ import annotations
@@ -46,8 +51,7 @@ def _beaten(row: NDArray[np.float64], losses: NDArray[np.float64]) -> bool:
     return bool((as_good & better).any())
 
 
-# ----------
-# Whether the axes of a grid act independently: a pure function of an array.
+# --- axes
 
 
 @dataclass(frozen=True)
@@ -110,22 +114,16 @@ def _p_value(
     error_freedom = (cells.size - 1) * (repeats - 1)
     freedom = cells.size - 1 - sum(size - 1 for size in cells.shape)
     error = float((scatter**2).sum()) / error_freedom
-    found = repeats * float((beyond**2).sum()) / freedom
+    between = repeats * float((beyond**2).sum()) / freedom
     # Sums of squares of logs that are equal but for rounding are no evidence of anything.
-    if found <= 1e-24:
+    if between <= 1e-24:
         return 1.0
     if error <= 1e-24:
         return 0.0
-    return float(scipy.stats.f.sf(found / error, freedom, error_freedom))
+    return float(scipy.stats.f.sf(between / error, freedom, error_freedom))
 
 
-# ----------
-# How many different things there were, counted in constant memory.
-#
-# HyperLogLog: P. Flajolet, E. Fusy, O. Gandouet, F. Meunier, "HyperLogLog: the analysis of a
-# near-optimal cardinality estimation algorithm" (AofA 2007), with 64-bit hashes, which need no
-# correction for large counts, and linear counting for small ones (K.-Y. Whang and others, TODS
-# 1990).
+# --- distinct things
 
 _INDEX_BITS = 14
 _REGISTERS = 1 << _INDEX_BITS

@@ -1,9 +1,13 @@
-"""How hot ranges of keys are, fitted to counts: pure functions of arrays.
+"""How hot ranges of keys are, and how often a read meets a written key: pure functions.
 
 The model is that of Z. Cao and others, "Characterizing, modeling, and benchmarking RocksDB
 key-value workloads at Facebook", FAST 2020: a sum of two exponentials of the rank of a range by its
 hotness. db_bench's `mixgraph` draws from it, and its parameters have the meaning used here.
 `key_hotness.py` fits how hot keys are within their range.
+
+Where operation and key are drawn independently, hot keys are soon written, and most reads of them
+find what was written last in memory. In production and in db_bench's `mixgraph` many keys are
+only ever read: there the key decides the operation. The model has a share of draws of that kind.
 """
 
 from __future__ import annotations
@@ -52,13 +56,13 @@ def fit_two_term_exponential(
     optimization", 1999). b is the faster decay. Raises ValueError for fewer than 4 ranges, none of
     them used, and other shapes.
     """
-    found = np.sort(np.asarray(counts, dtype=np.float64).ravel())[::-1]
-    if np.asarray(counts).ndim != 1 or len(found) < 4 or found.sum() <= 0 or found[-1] < 0:
+    ranked = np.sort(np.asarray(counts, dtype=np.float64).ravel())[::-1]
+    if np.asarray(counts).ndim != 1 or len(ranked) < 4 or ranked.sum() <= 0 or ranked[-1] < 0:
         raise ValueError("counts must be one row of at least four ranges, some of them used")
-    point, best = _fit_smooth(found)
+    point, best = _fit_smooth(ranked)
     if stepped:
-        point, best = _fit_stepped(found, point, rng)
-    return _named(point, len(found), stepped, best)
+        point, best = _fit_stepped(ranked, point, rng)
+    return _named(point, len(ranked), stepped, best)
 
 
 def _named(point: Array, ranges: int, stepped: bool, best: float) -> TwoTermExponential:
@@ -119,7 +123,7 @@ def _fit_smooth(counts: Array) -> tuple[Array, float]:
     solved = [
         scipy.optimize.minimize(loss, s, method="Nelder-Mead", options=options) for s in starts
     ]
-    best = min(solved, key=lambda found: float(found.fun))
+    best = min(solved, key=lambda result: float(result.fun))
     rates = -np.exp(best.x[:2])
     return np.array([rates[0], rates[1], float(best.x[2]), 0.0]), -float(best.fun)
 
@@ -134,11 +138,11 @@ def _fit_stepped(counts: Array, near: Array, rng: np.random.Generator) -> tuple[
     for _ in range(_TURNS):
         points = centre + rng.standard_normal((_DRAWS, 4)) * spread
         points = points[(points[:, 0] < 0) & (points[:, 1] < 0)]
-        found = _log_likelihoods(counts, points, stepped=True)
-        order = np.argsort(found)[::-1][:_ELITE]
+        likelihoods = _log_likelihoods(counts, points, stepped=True)
+        order = np.argsort(likelihoods)[::-1][:_ELITE]
         elite = points[order]
-        if found[order[0]] > best:
-            best, best_point = float(found[order[0]]), elite[0]
+        if likelihoods[order[0]] > best:
+            best, best_point = float(likelihoods[order[0]]), elite[0]
         centre = elite.mean(axis=0)
         # Half of the old spread stays in each turn, so that a step does not become a trap.
         spread = 0.5 * spread + 0.5 * elite.std(axis=0)
@@ -146,12 +150,7 @@ def _fit_stepped(counts: Array, near: Array, rng: np.random.Generator) -> tuple[
     return (centre, middle) if middle >= best - 2.0 else (best_point, best)
 
 
-# ----------
-# How often a read meets a key that was written before: pure functions.
-#
-# Where operation and key are drawn independently, hot keys are soon written, and most reads of them
-# find what was written last in memory. In production and in db_bench's `mixgraph` many keys are
-# only ever read: there the key decides the operation. The model has a share of draws of that kind.
+# --- reads of written keys
 
 
 def reads_of_written(

@@ -1,4 +1,4 @@
-"""Who is better than whom, and ranks that say how much of it is known: pure functions of arrays.
+"""Ranks of items that were measured in the same rounds, and outliers: pure functions.
 
 Items (the teams of a contest) are measured in the same rounds of one or more tables (its phases).
 Two items are compared within rounds, on the logarithm of their ratio, which is taken as a normal
@@ -31,36 +31,11 @@ Relation = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Interval:
-    """A mean and the bounds of its interval."""
-
-    mean: float
-    low: float
-    high: float
-
-
-@dataclass(frozen=True)
 class RankInterval:
     """The ranks, from 1, that an item may have."""
 
     low: int
     high: int
-
-
-def mean_interval(values: Sequence[float], confidence: float = 0.95) -> Interval:
-    """The mean of n >= 2 values with Student's t interval, n - 1 degrees of freedom.
-
-    Raises ValueError for another shape, fewer values, one that is not finite, and a confidence
-    outside the open interval from 0 to 1.
-    """
-    _check_confidence(confidence)
-    found = np.asarray(values, dtype=np.float64)
-    if found.ndim != 1 or len(found) < 2 or not np.isfinite(found).all():
-        raise ValueError(f"needs two or more finite values, found shape {found.shape}")
-    mean = float(np.mean(found))
-    error = float(np.std(found, ddof=1)) / math.sqrt(len(found))
-    margin = error * float(scipy.special.stdtrit(len(found) - 1, 0.5 + confidence / 2.0))
-    return Interval(mean, mean - margin, mean + margin)
 
 
 def ranks(values: Sequence[float], *, higher_is_better: bool = True) -> list[int]:
@@ -85,13 +60,13 @@ def adjusted_p_values(
     off_diagonal = [~np.eye(len(each), dtype=bool) for each in raw]
     pooled = [each[chosen] for each, chosen in zip(raw, off_diagonal, strict=True)]
     adjusted = holm_adjusted(np.concatenate([np.empty(0), *pooled]))
-    found, start = [], 0
+    matrices, start = [], 0
     for each, chosen in zip(raw, off_diagonal, strict=True):
         matrix = np.ones_like(each)
         matrix[chosen] = adjusted[start : start + int(chosen.sum())]
         start += int(chosen.sum())
-        found.append(matrix)
-    return found
+        matrices.append(matrix)
+    return matrices
 
 
 def proved_better(p_values: Matrix, confidence: float = 0.95) -> Relation:
@@ -129,28 +104,28 @@ def better_in_total(betters: Sequence[Relation]) -> Relation:
 def _rank_difference_max(better: Relation) -> Matrix:
     """[i, j] is the most by which the rank of i may exceed that of j, in one table."""
     items = len(better)
-    found = np.zeros((items, items))
+    most = np.zeros((items, items))
     for i in range(items):
         for j in range(items):
             if better[i, j]:
                 between = better[i, :] & better[:, j]
-                found[i, j] = -1.0 - between.sum()
+                most[i, j] = -1.0 - between.sum()
             elif i != j:
                 # j first, then all that need not come before j nor after i, then i.
                 between = ~better[:, j] & ~better[i, :]
                 between[[i, j]] = False
-                found[i, j] = 1.0 + between.sum()
-    return found
+                most[i, j] = 1.0 + between.sum()
+    return most
 
 
 def _logs(table: Matrix, higher_is_better: bool) -> Matrix:
-    found = np.asarray(table, dtype=np.float64)
-    if found.ndim != 2:
-        raise ValueError(f"a table has rounds and items, found shape {found.shape}")
-    bad = found[~(np.isfinite(found) & (found > 0.0))]
+    values = np.asarray(table, dtype=np.float64)
+    if values.ndim != 2:
+        raise ValueError(f"a table has rounds and items, found shape {values.shape}")
+    bad = values[~(np.isfinite(values) & (values > 0.0))]
     if bad.size:
         raise ValueError(f"values must be finite and above zero, found {bad[0]}")
-    logs: Matrix = np.log(found) if higher_is_better else -np.log(found)
+    logs: Matrix = np.log(values) if higher_is_better else -np.log(values)
     return logs
 
 
@@ -166,8 +141,8 @@ def _p_values(logs: Matrix) -> Matrix:
     certain = np.where(means > 0.0, 0.0, 1.0)
     with np.errstate(divide="ignore", invalid="ignore"):
         tested = scipy.special.stdtr(rounds - 1, -means / errors)
-    found: Matrix = np.where(errors > 0.0, tested, certain)
-    return found
+    p_values: Matrix = np.where(errors > 0.0, tested, certain)
+    return p_values
 
 
 def _check_confidence(confidence: float) -> None:
@@ -175,8 +150,7 @@ def _check_confidence(confidence: float) -> None:
         raise ValueError(f"confidence must lie between 0 and 1, found {confidence}")
 
 
-# ----------
-# Single values that do not belong to their sample: pure functions of arrays.
+# --- outliers
 
 GRUBBS_VALUES_MIN = 3
 
@@ -212,15 +186,15 @@ def grubbs(values: Sequence[float]) -> Grubbs:
 
     Raises ValueError for another shape, fewer values, and one that is not finite.
     """
-    found = np.asarray(values, dtype=np.float64)
-    n = len(found) if found.ndim == 1 else 0
+    row = np.asarray(values, dtype=np.float64)
+    n = len(row) if row.ndim == 1 else 0
     if n < GRUBBS_VALUES_MIN:
-        raise ValueError(f"needs at least {GRUBBS_VALUES_MIN} values, found shape {found.shape}")
-    if not np.isfinite(found).all():
+        raise ValueError(f"needs at least {GRUBBS_VALUES_MIN} values, found shape {row.shape}")
+    if not np.isfinite(row).all():
         raise ValueError("values must be finite")
-    distances = np.abs(found - found.mean())
+    distances = np.abs(row - row.mean())
     index = int(np.argmax(distances))
-    spread = float(np.std(found, ddof=1))
+    spread = float(np.std(row, ddof=1))
     if spread == 0.0:
         return Grubbs(index, 0.0, 1.0)
     deviations = float(distances[index]) / spread
@@ -242,11 +216,11 @@ def outliers(samples: Sequence[Sequence[float]], alpha: float = 0.05) -> list[Ou
     if not 0.0 < alpha < 1.0:
         raise ValueError(f"alpha must lie between 0 and 1, found {alpha}")
     tested = [number for number, values in enumerate(samples) if len(values) >= GRUBBS_VALUES_MIN]
-    found = [grubbs(samples[number]) for number in tested]
-    adjusted = holm_adjusted([each.p_value for each in found])
+    tests = [grubbs(samples[number]) for number in tested]
+    adjusted = holm_adjusted([each.p_value for each in tests])
     called = [
         Outlier(number, each.index, each.deviations, float(p_value))
-        for number, each, p_value in zip(tested, found, adjusted, strict=True)
+        for number, each, p_value in zip(tested, tests, adjusted, strict=True)
         if p_value <= alpha
     ]
     return sorted(called, key=lambda outlier: outlier.p_value)

@@ -1,4 +1,7 @@
-"""From the models of a study file to a Spec: the checks that span several fields."""
+"""Study files: text to Spec, with the checks that span several fields, and their JSON Schema.
+
+`study.models` has the fields themselves; `study.build_goal` and `study.build_space` check parts.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +19,7 @@ from lsmtune.engines.safety import (
     weakest,
 )
 from lsmtune.engines.workload_options import with_merge_operator, with_page_cache
-from lsmtune.errors import InputError
+from lsmtune.errors import FieldError, InputError
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.files import Document, json_schema, parse_document, read_as, read_text
 from lsmtune.model.goal import WeightedWorkload
@@ -38,8 +41,8 @@ from lsmtune.study.build_goal import (
     reported_metrics,
 )
 from lsmtune.study.build_space import (
+    check_proof,
     make_constraints,
-    make_proof_spec,
     make_pruner_spec,
     make_sampler_spec,
     named_config,
@@ -48,58 +51,58 @@ from lsmtune.study.build_space import (
     space_parameters,
 )
 from lsmtune.study.models import StudyModel
-from lsmtune.study.spec import Budget, DatabaseSpec, NoiseSpec, Spec
+from lsmtune.study.spec import Spec
 from lsmtune.units import format_duration
 
 
 def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> Spec:
-    """The Spec of `study`. Raises `InputError` whose field is dotted and whose source is bare."""
-    source = document.source
-    engine, runner = engine_of(study, source), own_command(study)
-    stated = make_workloads(study, source, path.parent)
+    """The Spec of `study`. Raises `InputError` whose field is dotted, of this file a FieldError."""
+    engine, runner = engine_of(study), own_command(study)
+    stated = make_workloads(study, path)
     workloads = stated.weighted
-    goal = make_goal(study, workloads, source)
-    ready = ready_spaces(study.space, engine, source)
-    baseline = named_config(study.baseline, engine, path, source, "baseline")
-    fixed = named_config(study.options, engine, path, source, "options")
+    goal = make_goal(study, workloads)
+    ready = ready_spaces(study.space, engine, "")
+    baseline = named_config(study.baseline, engine, path, "baseline")
+    fixed = named_config(study.options, engine, path, "options")
     start = [
-        named_config(named, engine, path, source, f"start[{index}]")
+        named_config(named, engine, path, f"start[{index}]")
         for index, named in enumerate(study.start)
     ]
-    held = _held(_fixed(fixed.config, ready), engine, workloads, source)
+    held = _held(_fixed(fixed.config, ready), engine, workloads)
     parts = _Parts(
         engine=engine,
         baseline=baseline.config,
         fixed=held,
-        space=make_space(space_parameters(study.space, ready, held.options, document), source),
+        space=make_space(space_parameters(study.space, ready, held.options, document), ""),
         start=tuple(named.config for named in start),
     )
-    _check_option_names(parts, source)
-    if study.budget.time is None and study.budget.trials is None:
-        raise InputError(source, "budget", why="is empty", allowed="time, trials, or both")
-    _check_deadlines(study, source)
+    _check_option_names(parts)
+    if study.budget.time_s is None and study.budget.trials is None:
+        raise FieldError("budget", why="is empty", allowed="time, trials, or both")
+    _check_deadlines(study)
+    check_proof(study.proof)
     durability = weakest(weighted.workload.durability for weighted in workloads)
     return Spec(
         name=study.name,
         path=path,
         text=text,
         engine_name=engine,
-        engine_library=_library(study, path, source),
+        engine_library=_library(study, path),
         workloads=workloads,
         goal=goal,
         baseline=parts.baseline,
         fixed=dict(parts.fixed.options),
         space=parts.space,
-        sampler=make_sampler_spec(study.sampler, parts.space, goal, study.seed, source),
-        budget=Budget(study.budget.time, study.budget.trials),
+        sampler=make_sampler_spec(study.sampler, parts.space, goal, study.seed),
+        budget=study.budget,
         limits=study.limits,
-        proof=make_proof_spec(study.proof, source),
-        noise=NoiseSpec(study.noise.calibration, study.noise.anchors, study.noise.repeats),
-        databases=DatabaseSpec(study.databases.reuse, study.databases.size),
+        proof=study.proof,
+        noise=study.noise,
+        databases=study.databases,
         seed=study.seed,
-        unsafe_options=_unsafe_options(study, parts, durability, source),
-        constraints=_constraints(study, parts, ready, workloads, source),
-        pick_where=_pick_where(study, parts, workloads, source),
+        unsafe_options=_unsafe_options(study, parts, durability),
+        constraints=_constraints(study, parts, ready, workloads),
+        pick_where=_pick_where(study, parts, workloads),
         start=parts.start,
         notes=(
             *stated.notes,
@@ -110,41 +113,41 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
             for name, model in study.space.parameters.items()
             if model.default is not None
         },
-        pruner=make_pruner_spec(study.pruner, goal, workloads, source, program=runner is not None),
+        pruner=make_pruner_spec(study.pruner, goal, workloads, program=runner is not None),
         command=None
         if runner is None
-        else make_command(runner, goal, parts.space, parts.baseline, path, source),
-        program=make_program(study, goal, workloads, path, source),
+        else make_command(runner, goal, parts.space, parts.baseline, path),
+        program=make_program(study, goal, workloads, path),
     )
 
 
-def _held(fixed: Config, engine: str, workloads: Sequence[WeightedWorkload], source: str) -> Config:
+def _held(fixed: Config, engine: str, workloads: Sequence[WeightedWorkload]) -> Config:
     """`fixed` with the options that the workloads stand for, in every run."""
-    asked = _page_cache(workloads, source)
+    asked = _page_cache(workloads)
     field = "workload.page_cache" if len(workloads) == 1 else "workloads[0].page_cache"
-    config = with_page_cache(fixed, engine, asked, source, field)
+    config = with_page_cache(fixed, engine, asked, "", field)
     for weighted in workloads:
-        config = with_merge_operator(config, engine, weighted.workload, source)
+        config = with_merge_operator(config, engine, weighted.workload, "")
     return config
 
 
-def _page_cache(workloads: Sequence[WeightedWorkload], source: str) -> PageCache:
+def _page_cache(workloads: Sequence[WeightedWorkload]) -> PageCache:
     """What all workloads ask of the page cache: `direct` is a matter of options, of every run."""
     asked = {weighted.workload.page_cache for weighted in workloads}
     if PageCache.DIRECT in asked and len(asked) > 1:
         why = "is direct in some workloads only; it is set by options, which all of them share"
-        raise InputError(source, "workloads", why=f"page_cache {why}")
+        raise FieldError("workloads", why=f"page_cache {why}")
     return PageCache.DIRECT if PageCache.DIRECT in asked else PageCache.WARM
 
 
-def _check_deadlines(study: StudyModel, source: str) -> None:
+def _check_deadlines(study: StudyModel) -> None:
     """A run ends at the study's deadline, whatever that of its size is."""
     limit_s = study.limits.deadline_s
     for index, deadline_s in enumerate(study.pruner.rungs.deadlines):
         if deadline_s > limit_s:
             field = f"pruner.rungs.deadlines[{index}]"
             allowed = f"at most limits.deadline, {format_duration(limit_s)}"
-            raise InputError(source, field, found=format_duration(deadline_s), allowed=allowed)
+            raise FieldError(field, found=format_duration(deadline_s), allowed=allowed)
 
 
 @dataclass(frozen=True)
@@ -190,7 +193,6 @@ def _constraints(
     parts: _Parts,
     ready: Sequence[ReadySpace],
     workloads: Sequence[WeightedWorkload],
-    source: str,
 ) -> tuple[Constraint, ...]:
     given = [options for _, options in parts.configs()]
     texts: list[tuple[Sequence[str], str]] = [(study.constraints, "constraints")]
@@ -198,28 +200,26 @@ def _constraints(
     metrics = _metric_names(study, workloads)
     made: dict[str, Constraint] = {}
     for several, field in texts:
-        constraints = make_constraints(
-            several, field, parts.engine, parts.space, given, metrics, source
-        )
-        check_constraints_told(study, constraints, field, workloads, source)
+        constraints = make_constraints(several, field, parts.engine, parts.space, given, metrics)
+        check_constraints_told(study, constraints, field, workloads)
         for constraint in constraints:
             made.setdefault(constraint.text, constraint)
     return tuple(made.values())
 
 
 def _pick_where(
-    study: StudyModel, parts: _Parts, workloads: Sequence[WeightedWorkload], source: str
+    study: StudyModel, parts: _Parts, workloads: Sequence[WeightedWorkload]
 ) -> tuple[Constraint, ...]:
     where = study.pick.where if study.pick is not None else []
     given = [options for _, options in parts.configs()]
     field = "pick.where"
     metrics = _metric_names(study, workloads)
-    made = make_constraints(where, field, parts.engine, parts.space, given, metrics, source)
-    check_constraints_told(study, made, field, workloads, source)
-    return outcome_only(made, field, source)
+    made = make_constraints(where, field, parts.engine, parts.space, given, metrics)
+    check_constraints_told(study, made, field, workloads)
+    return outcome_only(made, field)
 
 
-def _library(study: StudyModel, path: Path, source: str) -> Path | None:
+def _library(study: StudyModel, path: Path) -> Path | None:
     """The library's path, which a study file states from where it lies itself."""
     if study.engine is None or study.engine.library is None:
         return None
@@ -228,10 +228,10 @@ def _library(study: StudyModel, path: Path, source: str) -> Path | None:
         return path.parent.absolute() / Path(named).expanduser()
     except RuntimeError:  # ~ of a user that is none
         allowed = "the path of a library"
-        raise InputError(source, "engine.library", found=named, allowed=allowed) from None
+        raise FieldError("engine.library", found=named, allowed=allowed) from None
 
 
-def _check_option_names(parts: _Parts, source: str) -> None:
+def _check_option_names(parts: _Parts) -> None:
     fixed = _values_of(parts.fixed.options)
     space = ("space", {p.name: tuple(p.choices) for p in parts.space.parameters})
     runs = [(field, _values_of(given)) for field, given in parts.runs()[1:]]
@@ -239,19 +239,19 @@ def _check_option_names(parts: _Parts, source: str) -> None:
         for name, values in named.items():
             clash = _clash(name, values, fixed)
             if clash:
-                raise InputError(source, f"{field}.{name}", why=f"also set by options.{clash}")
+                raise FieldError(f"{field}.{name}", why=f"also set by options.{clash}")
     for field, named in [*((f, _values_of(given)) for f, given in parts.configs()), space]:
         for name, values in named.items():
             if not is_option_name(name):
                 why = "not an option's name"
-                raise InputError(source, f"{field}.{name}", why=why, allowed=OPTION_NAME_ALLOWED)
+                raise FieldError(f"{field}.{name}", why=why, allowed=OPTION_NAME_ALLOWED)
             if parts.engine != PROGRAM and _is_durability(name):
                 why = "durability belongs to the workload"
                 allowed = "workload.durability: sync, wal or none"
-                raise InputError(source, f"{field}.{name}", why=why, allowed=allowed)
+                raise FieldError(f"{field}.{name}", why=why, allowed=allowed)
             clash = _clash(name, values, {n: v for n, v in named.items() if n != name})
             if clash:
-                raise InputError(source, f"{field}.{name}", why=f"overlaps with {field}.{clash}")
+                raise FieldError(f"{field}.{name}", why=f"overlaps with {field}.{clash}")
 
 
 Values = tuple[OptionValue, ...]
@@ -283,9 +283,7 @@ def _has_parts(values: Values) -> bool:
     return any(isinstance(value, str) and value.strip().startswith("{") for value in values)
 
 
-def _unsafe_options(
-    study: StudyModel, parts: _Parts, durability: Durability, source: str
-) -> dict[str, str]:
+def _unsafe_options(study: StudyModel, parts: _Parts, durability: Durability) -> dict[str, str]:
     """The unsafe options that the study uses and allows, with their reasons."""
     engine, used = parts.engine, {}
     for field, name, value in _values_used(parts):
@@ -296,9 +294,9 @@ def _unsafe_options(
         if name not in study.allow_unsafe:
             why = f"unsafe under durability {durability.value} ({unsafe.reason})"
             allowed = f"another value, or allow_unsafe: [{name}]"
-            raise InputError(source, field, why=why, found=bad[0], allowed=allowed)
+            raise FieldError(field, why=why, found=bad[0], allowed=allowed)
         used[name] = unsafe.reason
-    _check_allowances(study, engine, used, source)
+    _check_allowances(study, engine, used)
     return used
 
 
@@ -325,14 +323,13 @@ def _notable_values(parameter: Parameter) -> list[OptionValue]:
     return [*specials, *flags, parameter.numbers.high]
 
 
-def _check_allowances(study: StudyModel, engine: str, used: Mapping[str, str], source: str) -> None:
+def _check_allowances(study: StudyModel, engine: str, used: Mapping[str, str]) -> None:
     unused = "the study does not use it with an unsafe value"
     for index, name in enumerate(study.allow_unsafe):
-        check_allowance(name, engine, used, source, f"allow_unsafe[{index}]", unused)
+        check_allowance(name, engine, used, "", f"allow_unsafe[{index}]", unused)
 
 
-# ----------
-# Study files: text to Spec, and the JSON Schema of what they may hold.
+# --- From text to Spec.
 
 # The one key of what the folder of a proof without a study has in place of a study file.
 _PROOF = "verify"
@@ -396,7 +393,7 @@ def _with_line(error: InputError, document: Document) -> InputError:
 
     What another file has wrong, which this one names, stays as it is.
     """
-    if error.source != document.source:
+    if error.source not in ("", document.source):
         return error
     found = error.found
     if found is not None and document.scalars.get(error.field) is not None:

@@ -1,4 +1,4 @@
-"""From the constraints of a study file to Constraints whose names are all known."""
+"""What a study searches: from its file to parameters, constraints and strategies."""
 
 from __future__ import annotations
 
@@ -12,13 +12,12 @@ from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
 from lsmtune.engines.importers import read_config
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.ready import PRESETS, READY_SPACES, ReadySpace, preset, ready_space
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import FieldError, InputError, nearest_name
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.fields import CONFIG_ALLOWED
 from lsmtune.model.files import Document
 from lsmtune.model.goal import Goal, WeightedWorkload
 from lsmtune.model.metrics import HIGHER_IS_BETTER, METRICS
-from lsmtune.model.request import PairMethod
 from lsmtune.search.pruners import check_pruner
 from lsmtune.search.pruners import check_settings as check_pruner_settings
 from lsmtune.search.sampler import SamplerContext
@@ -41,7 +40,6 @@ from lsmtune.study.models import (
     FloatModel,
     IntModel,
     PriorModel,
-    ProofModel,
     PrunerModel,
     RungsModel,
     SamplerModel,
@@ -60,7 +58,6 @@ def make_constraints(
     space: Space,
     given: Sequence[Mapping[str, OptionValue]],
     metrics: Sequence[str],
-    source: str,
 ) -> tuple[Constraint, ...]:
     """The constraints `texts` of `field`.
 
@@ -76,8 +73,8 @@ def make_constraints(
     made = []
     for index, text in enumerate(texts):
         place = f"{field}[{index}]"
-        constraint = make_constraint(text, options, metrics, FACTS, source, place)
-        refuse_unknown(constraint, with_value, source, place)
+        constraint = make_constraint(text, options, metrics, FACTS, "", place)
+        refuse_unknown(constraint, with_value, "", place)
         made.append(constraint)
     return tuple(made)
 
@@ -98,19 +95,16 @@ def refuse_unknown(
             raise InputError(source, place, why=why, allowed=allowed)
 
 
-def outcome_only(
-    constraints: Sequence[Constraint], field: str, source: str
-) -> tuple[Constraint, ...]:
+def outcome_only(constraints: Sequence[Constraint], field: str) -> tuple[Constraint, ...]:
     """`constraints`, each of which must name a metric. Raises `InputError` otherwise."""
     for index, constraint in enumerate(constraints):
         if constraint.kind is not ConstraintKind.OUTCOME:
             why = "names no metric"
-            raise InputError(source, f"{field}[{index}]", why=why, allowed=", ".join(METRICS))
+            raise FieldError(f"{field}[{index}]", why=why, allowed=", ".join(METRICS))
     return tuple(constraints)
 
 
-# ----------
-# Configurations as a study file names them: default, a preset, an option file, or a mapping.
+# --- Configurations as a study file names them: default, a preset, an option file, or a mapping.
 
 DEFAULT = "default"
 
@@ -124,7 +118,7 @@ class Named:
 
 
 def named_config(
-    named: str | Mapping[str, OptionValue], engine: str, path: Path, source: str, field: str
+    named: str | Mapping[str, OptionValue], engine: str, path: Path, field: str
 ) -> Named:
     """The Config that `field` of the study file at `path` names; a mapping is labelled by `field`.
 
@@ -139,13 +133,13 @@ def named_config(
         found = preset(named)
         if found.engine != engine:
             why = f"a preset of {found.engine}"
-            raise InputError(source, field, why=why, found=named, allowed=", ".join(ours))
+            raise FieldError(field, why=why, found=named, allowed=", ".join(ours))
         return Named(Config(found.options, named))
     file = _file(named, path)
     if file is not None:
-        return _from_file(file, engine, named, source, field)
+        return _from_file(file, engine, named, field)
     nearest = nearest_name(named, [DEFAULT, *ours])
-    raise InputError(source, field, found=named, allowed=CONFIG_ALLOWED, nearest=nearest)
+    raise FieldError(field, found=named, allowed=CONFIG_ALLOWED, nearest=nearest)
 
 
 def _file(named: str, path: Path) -> Path | None:
@@ -157,17 +151,16 @@ def _file(named: str, path: Path) -> Path | None:
         return None
 
 
-def _from_file(file: Path, engine: str, named: str, source: str, field: str) -> Named:
+def _from_file(file: Path, engine: str, named: str, field: str) -> Named:
     try:
         found = read_config(file, engine)
         return Named(Config(found.options, named), tuple(map(str, found.notes)))
     except InputError as error:
         # The field is the study file's; the line of the other file is part of what is wrong.
-        raise InputError(source, field, why=str(error)) from None
+        raise FieldError(field, why=str(error)) from None
 
 
-# ----------
-# From the models of a space to its checked Parameters: ready ones, and those of the file.
+# --- From the models of a space to its checked Parameters: ready ones, and those of the file.
 
 
 def ready_spaces(model: SpaceModel, engine: str, source: str) -> list[ReadySpace]:
@@ -273,41 +266,35 @@ def _unit(model: IntModel | FloatModel, written: Mapping[str, object]) -> str:
     return model.unit or ("bytes" if sizes else "")
 
 
-# ----------
-# From the models of sampler, pruner and proof to their specs: settings and rungs, checked.
+# --- From the models of sampler, pruner and proof to their specs: settings and rungs, checked.
 
 DEFAULT_EVERY_S = 1.0
 
 
-def make_sampler_spec(
-    model: SamplerModel, space: Space, goal: Goal, seed: int, source: str
-) -> SamplerSpec:
+def make_sampler_spec(model: SamplerModel, space: Space, goal: Goal, seed: int) -> SamplerSpec:
     """The sampler.
 
     Raises `InputError` for a setting that it does not have or take, and where it cannot search
     this space or this number of objectives.
     """
-    settings = check_sampler_settings(model.name, model.settings, source, "sampler")
+    settings = check_sampler_settings(model.name, model.settings, "", "sampler")
     context = SamplerContext(space, seed, settings, goal.directions)
-    check_sampler(model.name, context, source, "sampler")
+    check_sampler(model.name, context, "", "sampler")
     return SamplerSpec(model.name, settings)
 
 
-def make_proof_spec(model: ProofModel, source: str) -> ProofSpec:
-    """How the result is proved. Raises `InputError` where so few pairs could prove nothing."""
-    least = pairs_at_least(model.confidence)
-    if model.pairs < least:
-        allowed = f"at least {least}, without which nothing is proved at {model.confidence:g}"
-        raise InputError(source, "proof.pairs", found=model.pairs, allowed=allowed)
-    method = None if model.method == "auto" else PairMethod(model.method)
-    return ProofSpec(model.pairs, model.confidence, model.smallest_effect, method)
+def check_proof(proof: ProofSpec) -> None:
+    """Raises `InputError` where so few pairs could prove nothing."""
+    least = pairs_at_least(proof.confidence)
+    if proof.pairs < least:
+        allowed = f"at least {least}, without which nothing is proved at {proof.confidence:g}"
+        raise FieldError("proof.pairs", found=proof.pairs, allowed=allowed)
 
 
 def make_pruner_spec(
     model: PrunerModel,
     goal: Goal,
     workloads: Sequence[WeightedWorkload],
-    source: str,
     *,
     program: bool = False,
 ) -> PrunerSpec | None:
@@ -320,62 +307,61 @@ def make_pruner_spec(
         stated = [*model.settings, *(["rungs"] if model.rungs != RungsModel() else [])]
         if stated:
             why = "has no effect: nothing is pruned"
-            raise InputError(source, f"pruner.{stated[0]}", why=why, allowed="a pruner's name")
+            raise FieldError(f"pruner.{stated[0]}", why=why, allowed="a pruner's name")
         return None
-    settings = check_pruner_settings(model.name, model.settings, source, "pruner")
-    check_pruner(model.name, goal.directions, source, "pruner")
-    return PrunerSpec(model.name, settings, _rungs(model.rungs, goal, workloads, source, program))
+    settings = check_pruner_settings(model.name, model.settings, "", "pruner")
+    check_pruner(model.name, goal.directions, "", "pruner")
+    return PrunerSpec(model.name, settings, _rungs(model.rungs, goal, workloads, program))
 
 
 def _rungs(
     model: RungsModel,
     goal: Goal,
     workloads: Sequence[WeightedWorkload],
-    source: str,
     program: bool,
 ) -> TimeRungs | DataRungs:
     if model.num is not None:
         if model.every is not None:
             allowed = "every, or num with deadlines"
-            raise InputError(source, "pruner.rungs.every", why="stands beside num", allowed=allowed)
-        return _data_rungs(model, model.num, workloads, source)
+            raise FieldError("pruner.rungs.every", why="stands beside num", allowed=allowed)
+        return _data_rungs(model, model.num, workloads)
     if model.deadlines:
         why = "has no effect without num"
-        raise InputError(source, "pruner.rungs.deadlines", why=why, allowed="num beside it")
+        raise FieldError("pruner.rungs.deadlines", why=why, allowed="num beside it")
     if len(workloads) > 1:
         why = "time within a run says nothing of several workloads"
-        raise InputError(source, "pruner.rungs", why=why, allowed="num: a list of sizes")
+        raise FieldError("pruner.rungs", why=why, allowed="num: a list of sizes")
     if program and model.every is not None:
         why = "has no effect: the program counts its own steps"
-        raise InputError(source, "pruner.rungs.every", why=why, allowed="num, or no rungs")
+        raise FieldError("pruner.rungs.every", why=why, allowed="num, or no rungs")
     metric = goal.objectives[0].metric
     if not program and metric in METRICS and metric not in HIGHER_IS_BETTER:
         why = f"the beginning of a run tells its rate, and nothing of {metric}"
-        raise InputError(source, "pruner.rungs", why=why, allowed="num: a list of sizes")
+        raise FieldError("pruner.rungs", why=why, allowed="num: a list of sizes")
     return TimeRungs(DEFAULT_EVERY_S if model.every is None else model.every)
 
 
 def _data_rungs(
-    model: RungsModel, num: list[int], workloads: Sequence[WeightedWorkload], source: str
+    model: RungsModel, num: list[int], workloads: Sequence[WeightedWorkload]
 ) -> DataRungs:
     field = "pruner.rungs.num"
     if len(num) < 2 or any(low >= high for low, high in pairwise(num)):
         allowed = "at least 2 numbers of keys, in rising order"
-        raise InputError(source, field, found=num, allowed=allowed)
+        raise FieldError(field, found=num, allowed=allowed)
     if num[0] < 1:
-        raise InputError(source, f"{field}[0]", found=num[0], allowed="at least 1")
+        raise FieldError(f"{field}[0]", found=num[0], allowed="at least 1")
     for weighted in workloads:
         if weighted.workload.num != num[-1]:
             allowed = f"{weighted.workload.num}, the workload's own number of keys"
-            raise InputError(source, f"{field}[{len(num) - 1}]", found=num[-1], allowed=allowed)
+            raise FieldError(f"{field}[{len(num) - 1}]", found=num[-1], allowed=allowed)
     if model.deadlines and len(model.deadlines) != len(num):
         allowed = f"{len(num)} times, one for each of num"
         place = "pruner.rungs.deadlines"
-        raise InputError(source, place, found=len(model.deadlines), allowed=allowed)
+        raise FieldError(place, found=len(model.deadlines), allowed=allowed)
     rungs = DataRungs(tuple(num), tuple(model.deadlines))
     for rung in range(1, len(num)):
         if rungs.step(rung) == rungs.step(rung - 1):
             why = f"no step up from {num[rung - 1]} for a pruner: it counts in units of {num[0]}"
             allowed = f"at least {num[rung - 1] + num[0]}"
-            raise InputError(source, f"{field}[{rung}]", why=why, found=num[rung], allowed=allowed)
+            raise FieldError(f"{field}[{rung}]", why=why, found=num[rung], allowed=allowed)
     return rungs

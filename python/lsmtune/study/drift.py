@@ -12,16 +12,14 @@ from statistics import fmean, median
 from lsmtune.stats.changepoint import segments
 from lsmtune.study.stored import Round
 
-# ----------
-# What a study that goes on remembers of its runs: rounds, not whole measurements.
+# --- What a study that goes on remembers of its runs: rounds, not whole measurements.
 
 # The share of the time of a search that anchors may take. With one anchor after every ten trials
 # it is a tenth; trials that are shorter than the baseline would make it more.
 ANCHOR_SHARE_MAX = 0.15
 
 
-# ----------
-# Drift: what the anchors of a study say of its machine, and what that makes of trials' values.
+# --- Drift: what the anchors of a study say of its machine, and what that makes of trials' values.
 #
 # An anchor is a run of the baseline. Their series, in the order in which they were stored, is cut
 # into segments within which the machine was the same (`stats.changepoint`), one series for each

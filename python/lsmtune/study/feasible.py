@@ -81,8 +81,7 @@ def _field(spec: Spec, of_request: str) -> str:
     return of_request
 
 
-# ----------
-# Which configurations of a study may be run, and which measurements meet its constraints.
+# --- Which configurations of a study may be run, and which measurements meet its constraints.
 
 _MEMORY_MODEL = "memory_model_bytes"
 

@@ -176,8 +176,7 @@ def _expected_improvement(lead: float, deviation: float) -> float:
     return deviation * (z * float(scipy.special.ndtr(z)) + density)
 
 
-# ----------
-# What the trials of a study are worth, by all of its rows: the one way in which that is computed.
+# --- What the trials of a study are worth, by all of its rows.
 #
 # A trial's value is the geometric mean of its rounds, each seen relative to the anchors of its own
 # time (`study.drift`). Rounds that ran while the machine changed count only where there are no

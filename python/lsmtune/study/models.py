@@ -18,6 +18,7 @@ from pydantic import (
 from pydantic_core import CoreSchema
 
 from lsmtune.engines.library import STUDY_ENGINES
+from lsmtune.model.command import JsonPointers, ParametersFile
 from lsmtune.model.fields import (
     CONFIG_ALLOWED,
     WHOLE_ALLOWED,
@@ -26,8 +27,6 @@ from lsmtune.model.fields import (
     Duration,
     Names,
     Option,
-    Share,
-    Size,
     StrictModel,
     Version,
     When,
@@ -37,10 +36,10 @@ from lsmtune.model.fields import (
     special_schema,
 )
 from lsmtune.model.metrics import DEFAULT_METRIC
-from lsmtune.model.request import LIMITS_DEFAULT, SEED_MAX, TRIALS_MAX, Limits
+from lsmtune.model.request import LIMITS_DEFAULT, SEED_MAX, DatabaseSpec, Limits
 from lsmtune.search.pruners import PRUNERS
 from lsmtune.search.samplers import SAMPLERS
-from lsmtune.units import SHARE_ALLOWED
+from lsmtune.study.spec import Budget, NoiseSpec, ProofSpec
 from lsmtune.workloads.study_fields import WorkloadFields
 
 
@@ -246,31 +245,6 @@ class PrunerModel(NamedModel):
     )
 
 
-class BudgetModel(StrictModel):
-    """When the search ends; at least one of the two, and then whichever comes first."""
-
-    time: Duration | None = Field(
-        default=None, description="time for the whole study, its proof included"
-    )
-    trials: int | None = Field(default=None, ge=1, le=TRIALS_MAX, description="number of trials")
-
-
-class TemplateModel(StrictModel):
-    """A file that is made from a text with placeholders before each run."""
-
-    name: str = Field(min_length=1, description="a name inside the run's directory")
-    template: str = Field(description="text with {parameter} where a value belongs")
-
-
-class JsonPointerModel(StrictModel):
-    """Where in a JSON document each metric is."""
-
-    file: str | None = Field(
-        default=None, description="a name inside the run's directory; standard output if not given"
-    )
-    metrics: dict[str, str] = Field(description="metric to JSON pointer, as /latency/p99")
-
-
 class ResultsModel(StrictModel):
     """Where a program's results are; one of the fields."""
 
@@ -280,7 +254,7 @@ class ResultsModel(StrictModel):
     regex: dict[str, str] = Field(
         default={}, description="metric to a regular expression with one group"
     )
-    json_pointer: JsonPointerModel | None = Field(
+    json_pointer: JsonPointers | None = Field(
         default=None, description="a mapping with metrics and, if wanted, file"
     )
 
@@ -304,7 +278,7 @@ class RunnerModel(StrictModel):
     environment: dict[str, str] = Field(
         default={}, description="variables added to the program's environment"
     )
-    parameters_file: str | TemplateModel | None = Field(
+    parameters_file: str | ParametersFile | None = Field(
         default=None, description="the name of a JSON file, or a mapping with name and template"
     )
     results: ResultsModel = Field(
@@ -313,47 +287,6 @@ class RunnerModel(StrictModel):
     metrics: list[str] = Field(
         default=[], description="metrics that it reports beside those of the objectives"
     )
-
-
-class ProofModel(StrictModel):
-    """How the best configuration is proved against the baseline."""
-
-    pairs: int = Field(
-        default=30, ge=6, le=1000, description="interleaved pairs of runs, at most; 6 to 1000"
-    )
-    confidence: float = Field(
-        default=0.95, ge=0.5, le=0.9999, description="of the ratio's interval"
-    )
-    smallest_effect: Share | None = Field(
-        default=None, description=f"what is too small to matter; {SHARE_ALLOWED}"
-    )
-    method: Literal["auto", "whole", "slices", "duet"] = Field(
-        default="auto", description="how the runs of a pair share the machine"
-    )
-
-
-class NoiseModel(StrictModel):
-    """What is done about the noise of the machine."""
-
-    calibration: int = Field(
-        default=3, ge=0, le=100, description="pairs of the baseline against itself, at the start"
-    )
-    anchors: int = Field(
-        default=10, ge=0, le=1000, description="trials between two runs of the baseline; 0: none"
-    )
-    repeats: int = Field(
-        default=3,
-        ge=1,
-        le=100,
-        description="runs of a trial that may be the best, at most; twice as many of the best",
-    )
-
-
-class DatabasesModel(StrictModel):
-    """Databases that are loaded once and copied for each run."""
-
-    reuse: bool = Field(default=True, description="true, false")
-    size: Size = Field(default=20 << 30, description="disk space for them; 20GiB")
 
 
 class StudyModel(StrictModel):
@@ -400,12 +333,12 @@ class StudyModel(StrictModel):
     )
     sampler: SamplerModel = Field(default=SamplerModel(), description="how the space is searched")
     pruner: PrunerModel = Field(default=PrunerModel(), description="which trials are ended early")
-    budget: BudgetModel = Field(description="a mapping with time, trials, or both")
+    budget: Budget = Field(description="a mapping with time, trials, or both")
     limits: Limits = Field(default=LIMITS_DEFAULT, description="when a run is killed")
-    proof: ProofModel = Field(default=ProofModel(), description="how the result is proved")
-    noise: NoiseModel = Field(default=NoiseModel(), description="calibration, anchors, repeats")
-    databases: DatabasesModel = Field(
-        default=DatabasesModel(), description="loaded once, copied for each run"
+    proof: ProofSpec = Field(default=ProofSpec(), description="how the result is proved")
+    noise: NoiseSpec = Field(default=NoiseSpec(), description="calibration, anchors, repeats")
+    databases: DatabaseSpec = Field(
+        default=DatabaseSpec(), description="loaded once, copied for each run"
     )
     seed: int = Field(default=0, ge=0, le=SEED_MAX, description="all randomness follows from it")
     allow_unsafe: list[str] = Field(

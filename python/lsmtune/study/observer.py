@@ -1,4 +1,4 @@
-"""What the loop tells while it works. It prints nothing itself."""
+"""What a study says while it runs, how far its search is, and the result that it comes to."""
 
 from __future__ import annotations
 
@@ -55,8 +55,7 @@ class TuneObserver(Observer):
         """The last callback, also after an interruption."""
 
 
-# ----------
-# What the search has come to: counts, times, and the best trial.
+# --- What the search has come to: counts, times, and the best trial.
 
 
 @dataclass(frozen=True)
@@ -103,8 +102,7 @@ def _best(judgement: Judgement) -> BestTrial | None:
     return BestTrial(trial.number, value, trial.end.values, trial.config, trial.runs)
 
 
-# ----------
-# What a study found, and its form in `result.json`.
+# --- What a study found, and its form in `result.json`.
 
 FORMAT_VERSION = 1
 CORRECTION = "bonferroni"  # of the intervals of a verdict's other metrics

@@ -5,16 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from pydantic import PlainValidator, WithJsonSchema
+
+from lsmtune.errors import nearest_name
 from lsmtune.model.command import CommandSpec, ProgramSpec
 from lsmtune.model.config import Config, OptionValue
+from lsmtune.model.fields import STRICT, Duration, Share, described, refused
 from lsmtune.model.goal import Direction, Goal, Objective, WeightedWorkload
-from lsmtune.model.request import Limits, PairMethod
+from lsmtune.model.request import TRIALS_MAX, DatabaseSpec, Limits, PairMethod
 from lsmtune.model.workload import Workload
 from lsmtune.space.constraint import Constraint
 from lsmtune.space.parameter import Parameter
 from lsmtune.space.space import Space
+from lsmtune.units import SHARE_ALLOWED
 
 
 @dataclass(frozen=True)
@@ -62,47 +67,82 @@ class PrunerSpec:
 
 @dataclass(frozen=True)
 class Budget:
-    """When a study ends; at least one is set, and then whichever comes first counts."""
+    """When the search ends; at least one of the two, and then whichever comes first."""
 
-    time_s: float | None
-    trials: int | None
+    __pydantic_config__ = STRICT
+
+    time_s: Annotated[
+        Duration | None, described("time for the whole study, its proof included", alias="time")
+    ] = None
+    trials: Annotated[int | None, described("number of trials", ge=1, le=TRIALS_MAX)] = None
+
+
+_METHODS = ("auto", *PairMethod)
+
+
+def _method(value: object) -> PairMethod | None:
+    if not isinstance(value, str) or value not in _METHODS:
+        nearest = nearest_name(str(value), _METHODS)
+        raise refused(", ".join(_METHODS), nearest=nearest)
+    return None if value == "auto" else PairMethod(value)
 
 
 @dataclass(frozen=True)
 class ProofSpec:
-    """How the best configuration is proved.
+    """How the best configuration is proved against the baseline.
 
     A proof takes at most `pairs` pairs of runs and ends earlier when its interval, at `confidence`,
-    says enough. `smallest_effect` e: a ratio from 1 / (1 + e) to 1 + e does not matter. `method` is
-    how both runs of a pair share the machine; None leaves that to lsmtune.
+    says enough. `smallest_effect` e: a ratio from 1 / (1 + e) to 1 + e does not matter. `method`:
+    None leaves it to lsmtune.
     """
 
-    pairs: int
-    confidence: float
-    smallest_effect: float | None = None
-    method: PairMethod | None = None
+    __pydantic_config__ = STRICT
+
+    pairs: Annotated[
+        int, described("interleaved pairs of runs, at most; 6 to 1000", ge=6, le=1000)
+    ] = 30
+    confidence: Annotated[float, described("of the ratio's interval", ge=0.5, le=0.9999)] = 0.95
+    smallest_effect: Annotated[
+        Share | None, described(f"what is too small to matter; {SHARE_ALLOWED}")
+    ] = None
+    method: Annotated[
+        PairMethod | None,
+        PlainValidator(_method),
+        WithJsonSchema({"enum": list(_METHODS)}),
+        described("how the runs of a pair share the machine"),
+    ] = None
 
 
 @dataclass(frozen=True)
 class NoiseSpec:
-    """What a study does about the noise of its machine.
+    """What is done about the noise of the machine.
 
-    `calibration_pairs` pairs of the baseline against itself come first, 0 for none. An anchor, a
-    run of the baseline, follows every `anchor_every` trials, 0 for never. A trial that may be the
-    best one is run up to `repeats_max` times.
+    An anchor is a run of the baseline.
     """
 
-    calibration_pairs: int
-    anchor_every: int
-    repeats_max: int
+    __pydantic_config__ = STRICT
 
-
-@dataclass(frozen=True)
-class DatabaseSpec:
-    """Whether runs start from copies of databases loaded once, and what space these may take."""
-
-    reuse: bool
-    size_bytes: int
+    calibration_pairs: Annotated[
+        int,
+        described(
+            "pairs of the baseline against itself, at the start", ge=0, le=100, alias="calibration"
+        ),
+    ] = 3
+    anchor_every: Annotated[
+        int,
+        described(
+            "trials between two runs of the baseline; 0: none", ge=0, le=1000, alias="anchors"
+        ),
+    ] = 10
+    repeats_max: Annotated[
+        int,
+        described(
+            "runs of a trial that may be the best, at most; twice as many of the best",
+            ge=1,
+            le=100,
+            alias="repeats",
+        ),
+    ] = 3
 
 
 @dataclass(frozen=True)

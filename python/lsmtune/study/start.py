@@ -1,4 +1,4 @@
-"""What options have that a configuration leaves alone, in the engine that is measured."""
+"""The beginning of a study: its baseline, calibration, budget, and the first configurations."""
 
 from __future__ import annotations
 
@@ -19,8 +19,7 @@ from lsmtune.study.observer import TuneObserver
 from lsmtune.study.spec import Spec
 from lsmtune.units import format_duration
 
-# ----------
-# The baseline of a study: measured once under every workload, before the search.
+# --- The baseline of a study: measured once under every workload, before the search.
 
 
 @dataclass(frozen=True)
@@ -59,8 +58,7 @@ def _observed(goal: Goal, measurement: Measurement) -> bool:
     return all(objective.value(measurement) is not None for objective in goal.objectives)
 
 
-# ----------
-# When the search ends: trials, or time less what the proof will need. Pure.
+# --- When the search ends: trials, or time less what the proof will need. Pure.
 
 # The proof's runs may be slower than the median run of the search; an estimate that is too short
 # would cost the proof its last pairs.
@@ -141,8 +139,7 @@ class SearchBudget:
         )
 
 
-# ----------
-# The calibration at the start of a study: how many pairs, and what they say in one line.
+# --- The calibration at the start of a study: how many pairs, and what they say in one line.
 
 # Of the time budget: enough to know the noise, and most of it left for what the study is for.
 SHARE_MAX = 0.1
@@ -223,8 +220,7 @@ def _none(pair_s: float) -> str:
     )
 
 
-# ----------
-# The configurations that a study compares, made from its Spec.
+# --- The configurations that a study compares, made from its Spec.
 
 Defaults = Mapping[str, OptionValue]
 

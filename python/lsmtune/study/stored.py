@@ -1,4 +1,4 @@
-"""The rungs at which a pruner looks at a trial: pure functions of what runs have shown so far."""
+"""What the stored runs of a study say of its trials, and what a pruner is told: pure functions."""
 
 from __future__ import annotations
 
@@ -114,8 +114,7 @@ def rung_workloads(rungs: DataRungs, workload: Workload) -> tuple[Workload, ...]
     return (*(smaller(workload, num) for num in rungs.num[:-1]), workload)
 
 
-# ----------
-# What the stored runs of a study say of its trials: pure functions of rows.
+# --- What the stored runs of a study say of its trials: pure functions of rows.
 
 
 @dataclass

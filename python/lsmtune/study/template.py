@@ -258,8 +258,7 @@ def _sentence(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
-# ----------
-# A study file's text from its fields: in the usual order, sizes with units, a line each.
+# --- A study file's text from its fields: in the usual order, sizes with units, a line each.
 
 _ORDER = (
     "version",

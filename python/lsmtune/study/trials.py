@@ -1,4 +1,4 @@
-"""Runs beside a trial's first one: its repeats, and the anchors, each under every workload."""
+"""The runs of a study's trials and anchors, and what of them is on the disk."""
 
 from __future__ import annotations
 
@@ -88,8 +88,7 @@ class Rounds:
         return runs
 
 
-# ----------
-# The runs of one trial: smaller ones, then one per workload; ended early where it is pruned.
+# --- The runs of one trial: smaller ones, then one per workload; ended early where it is pruned.
 
 
 @dataclass(frozen=True)
@@ -225,8 +224,7 @@ class Watch:
         return self._trials.report(self._number, step, value * self._scale)
 
 
-# ----------
-# Trials: proposed by the Searcher, kept on the disk, put back when they were cut off.
+# --- Trials: proposed by the Searcher, kept on the disk, put back when they were cut off.
 #
 # The Searcher works in memory; the disk has one transaction when a trial begins, with all that the
 # sampler chose, and one when it ends. The order of commits lets a kill at any moment neither lose a

@@ -1,4 +1,11 @@
-"""Into how many equal ranges the keys of a trace fall, and what went to each of them."""
+"""Which keys a trace asks for, as a distribution that a workload draws from.
+
+Two things are looked at: how hot keys are, by the share of the hottest x, whichever they are; and
+how hot neighbours are together, by ranges of the key space. A block of a table holds neighbours, so
+that the hit rate of a block cache needs both. A third is whether a trace reads the keys that it
+writes: it decides how many reads an engine answers from its memtables, and what is left for its
+cache.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +34,7 @@ from lsmtune.stats.range_hotness import (
     fit_two_term_exponential,
     reads_of_written,
 )
-from lsmtune.traces.sizes import FittedPart
+from lsmtune.traces.sizes import FittedPart, fitted_part, rounded
 from lsmtune.traces.summary import KeyRange, TraceSummary
 
 Array = NDArray[np.float64]
@@ -62,26 +69,23 @@ def count_ranges(parts: Sequence[KeyRange]) -> int:
         return 1
     logs = np.log(accesses + 1.0)
     numbers: list[int] = [1, *range(RANGES_FEWEST, RANGES_MOST + 1)]
-    left = np.array([_left_over(logs, number) for number in numbers])
-    enough: int = int(np.argmax(left <= _CLOSER * left.min()))
-    return numbers[enough]
+    residuals = np.array([_residual(logs, number) for number in numbers])
+    fewest: int = int(np.argmax(residuals <= _CLOSER * residuals.min()))
+    return numbers[fewest]
 
 
-def _left_over(logs: Array, ranges: int) -> float:
+def _residual(logs: Array, ranges: int) -> float:
     """The mean distance of parts to the median of their range."""
     middle = (np.arange(len(logs)) + 0.5) / len(logs)
     of_range = np.minimum((middle * ranges).astype(np.int64), ranges - 1)
     # Parts that a border cuts belong to two ranges, and say nothing of either.
-    place = middle * ranges % 1.0
-    inside = (place * len(logs) / ranges > 1.0) & ((1.0 - place) * len(logs) / ranges > 1.0)
+    offset = middle * ranges % 1.0
+    inside = (offset * len(logs) / ranges > 1.0) & ((1.0 - offset) * len(logs) / ranges > 1.0)
     medians = np.array([np.median(logs[of_range == number]) for number in range(ranges)])
     return float(np.abs(logs - medians[of_range])[inside].mean())
 
 
-# ----------
-# Whether the keys that a trace reads are those that it writes.
-#
-# It decides how many reads an engine answers from its memtables, and so what is left for its cache.
+# --- reads of written keys
 
 LIMIT = 0.03
 # So near to it, independence is as good, and simpler.
@@ -101,36 +105,28 @@ class WrittenFit:
 def fit_written(summary: TraceSummary, operations: Mapping[str, float], keys: KeyFit) -> WrittenFit:
     """By the share of the trace's gets that meet a key which the trace has written before."""
     writes = sum(operations.get(name, 0.0) for name in _WRITES)
-    seen = summary.gets_of_written.share
-    if seen is None or not 0.0 < writes < 1.0 or keys.distribution.name == "sequential":
+    observed = summary.gets_of_written.share
+    if observed is None or not 0.0 < writes < 1.0 or keys.distribution.name == "sequential":
         return WrittenFit()
     width, each = keys.groups
     each = each / float((width * each).sum())
     accesses = float(summary.hotness["all"].accesses)
     by_key = None
     words = "operations and keys drawn independently"
-    found = reads_of_written(width, each, writes, 0.0, accesses)
-    if found > seen + _NEAR:
-        by_key = rounded(fit_by_key(width, each, writes, accesses, seen))
-        found = reads_of_written(width, each, writes, by_key, accesses)
+    modelled = reads_of_written(width, each, writes, 0.0, accesses)
+    if modelled > observed + _NEAR:
+        by_key = rounded(fit_by_key(width, each, writes, accesses, observed))
+        modelled = reads_of_written(width, each, writes, by_key, accesses)
         words = f"the key decides the operation in {100 * by_key:.4g} % of the draws"
-    off = abs(found - seen)
-    warnings: tuple[str, ...] = ()
-    if off > LIMIT:
-        warnings = (
-            f"reads of written keys: {100 * seen:.1f} % of the trace's gets meet a key that it has "
-            f"written before, {100 * found:.1f} % of the model's",
-        )
-    distances = (("share_difference", off),)
-    return WrittenFit(by_key, FittedPart("reads_of_written", words, distances, LIMIT, warnings))
+    warning = (
+        f"reads of written keys: {100 * observed:.1f} % of the trace's gets meet a key that it has "
+        f"written before, {100 * modelled:.1f} % of the model's"
+    )
+    distance = ("share_difference", abs(modelled - observed))
+    return WrittenFit(by_key, fitted_part("reads_of_written", words, distance, LIMIT, warning))
 
 
-# ----------
-# Which keys are asked for: the distribution that a workload draws from, fitted to a trace.
-#
-# Two things are looked at: how hot keys are, by the share of the hottest x, whichever they are; and
-# how hot neighbours are together, by ranges of the key space. A block of a table holds neighbours,
-# so that the hit rate of a block cache needs both.
+# --- hotness of keys
 
 Groups = tuple[Array, Array]
 
@@ -183,27 +179,27 @@ def fit_keys(
     rows = [] if curve is None else [p for p in curve.points if p[0] <= records]
     if curve is None or len(rows) < 3:
         raise ValueError("fewer than three keys: nothing to fit")
-    seen = _Seen(
+    observed = _Observed(
         np.array([rank for rank, _, _ in rows]),
         np.minimum(np.array([share for _, _, share in rows]), 1.0),
         curve.accesses,
         records,
         np.asarray(ranges, dtype=np.float64),
     )
-    ranges_law, power = _as_db_bench(seen, rng)
-    candidates = [_sequential(seen)]
+    ranges_law, power = _as_db_bench(observed, rng)
+    candidates = [_sequential(observed)]
     if not _is_sequential(summary):
-        candidates = _candidates(seen, rng) + _mixgraphs(seen, ranges_law, power, rng)
-        candidates += _range_candidates(seen, power, rng) if seen.has_ranges else []
+        candidates = _candidates(observed, rng) + _mixgraphs(observed, ranges_law, power, rng)
+        candidates += _range_candidates(observed, power, rng) if observed.has_ranges else []
     best = candidates[0]
     for candidate in candidates[1:]:
-        if seen.distance(candidate) < seen.distance(best) - _BETTER:
+        if observed.distance(candidate) < observed.distance(best) - _BETTER:
             best = candidate
-    parts = (_hotness_part(best, seen), _range_part(best, seen), *_hit_parts(best, summary))
+    parts = (_hotness_part(best, observed), _range_part(best, observed), *_hit_parts(best, summary))
     return KeyFit(best.distribution, parts, best.groups, ranges_law, power)
 
 
-class _Seen:
+class _Observed:
     """What the trace showed of keys: `drawn` shares of the `at` hottest ones, and of ranges."""
 
     def __init__(
@@ -243,22 +239,22 @@ def _is_sequential(summary: TraceSummary) -> bool:
     return bool(known) and min(known) >= _SEQUENTIAL_SHARE
 
 
-def _sequential(seen: _Seen) -> _Candidate:
-    uniform = _uniform(seen)
+def _sequential(observed: _Observed) -> _Candidate:
+    uniform = _uniform(observed)
     return _Candidate(Distribution.of("sequential"), uniform.groups, uniform.range_shares)
 
 
-def _uniform(seen: _Seen) -> _Candidate:
-    return _Candidate(Distribution.of("uniform"), uniform_groups(seen.records), _even(seen))
+def _uniform(observed: _Observed) -> _Candidate:
+    return _Candidate(Distribution.of("uniform"), uniform_groups(observed.records), _even(observed))
 
 
-def _even(seen: _Seen) -> Array:
-    return np.full(max(len(seen.counted), 1), 1.0)
+def _even(observed: _Observed) -> Array:
+    return np.full(max(len(observed.counted), 1), 1.0)
 
 
-def _scattered(groups: Groups, seen: _Seen, rng: np.random.Generator) -> Array:
+def _scattered(groups: Groups, observed: _Observed, rng: np.random.Generator) -> Array:
     """The shares of ranges onto which keys fall by chance, the hottest first."""
-    ranges = max(len(seen.counted), 1)
+    ranges = max(len(observed.counted), 1)
     width, each = groups
     whole = np.maximum(np.round(width), 1).astype(np.int64)
     even = np.full(ranges, 1.0 / ranges)
@@ -270,56 +266,63 @@ def _scattered(groups: Groups, seen: _Seen, rng: np.random.Generator) -> Array:
     return np.asarray(np.mean(sums, axis=0))
 
 
-def _candidates(seen: _Seen, rng: np.random.Generator) -> list[_Candidate]:
+def _candidates(observed: _Observed, rng: np.random.Generator) -> list[_Candidate]:
     """Models of the driver, those with fewer parameters first."""
-    curve = (seen.at, seen.drawn, seen.accesses, seen.records)
+    curve = (observed.at, observed.drawn, observed.accesses, observed.records)
     theta, _ = fit_zipf(*curve, YCSB_RANKS)
     theta = rounded(theta) if rounded(theta) != 1.0 else _NEAR_ONE
     scrambled = Distribution.of("scrambled_zipfian", theta=theta)
     power = fit_power_law(*curve)
     a, b = rounded(power.a), rounded(power.b)
-    hot = power_groups(a, b, seen.records)
-    zipf = zipf_groups(theta, YCSB_RANKS, seen.records)
+    hot = power_groups(a, b, observed.records)
+    zipf = zipf_groups(theta, YCSB_RANKS, observed.records)
     return [
-        _uniform(seen),
-        _Candidate(scrambled, zipf, _scattered(zipf, seen, rng)),
-        _Candidate(Distribution.of("power", a=a, b=b), hot, _scattered(hot, seen, rng)),
+        _uniform(observed),
+        _Candidate(scrambled, zipf, _scattered(zipf, observed, rng)),
+        _Candidate(Distribution.of("power", a=a, b=b), hot, _scattered(hot, observed, rng)),
     ]
 
 
 def _mixgraphs(
-    seen: _Seen, ranges: TwoTermExponential | None, power: PowerLaw, rng: np.random.Generator
+    observed: _Observed,
+    ranges: TwoTermExponential | None,
+    power: PowerLaw,
+    rng: np.random.Generator,
 ) -> list[_Candidate]:
     """What db_bench's mixgraph draws, by the same parameters."""
     if ranges is not None:
-        return [_grained_ranges(seen, replace(ranges, stepped=False), power)]
+        return [_grained_ranges(observed, replace(ranges, stepped=False), power)]
     a, b = rounded(power.a), rounded(power.b)
-    groups = power_groups(a, b, seen.records, grains=Grains.EACH)
-    of = Distribution.of("power", a=a, b=b, grains=seen.records)
-    return [_Candidate(of, groups, _scattered(groups, seen, rng))]
+    groups = power_groups(a, b, observed.records, grains=Grains.EACH)
+    of = Distribution.of("power", a=a, b=b, grains=observed.records)
+    return [_Candidate(of, groups, _scattered(groups, observed, rng))]
 
 
-def _range_candidates(seen: _Seen, power: PowerLaw, rng: np.random.Generator) -> list[_Candidate]:
+def _range_candidates(
+    observed: _Observed, power: PowerLaw, rng: np.random.Generator
+) -> list[_Candidate]:
     """Ranges of different hotness, with keys alike in each, and with a power law in each."""
-    fit = fit_two_term_exponential(seen.counted, rng)
+    fit = fit_two_term_exponential(observed.counted, rng)
     of = _range_parameters(fit)
-    observed = shares(seen.counted)
-    law = fit_power_law(seen.at, seen.drawn, seen.accesses, seen.records, observed)
+    range_shares = shares(observed.counted)
+    law = fit_power_law(
+        observed.at, observed.drawn, observed.accesses, observed.records, range_shares
+    )
     a, b = rounded(law.a), rounded(law.b)
-    alike = uniform_groups(seen.records, fit.shares())
-    hot = power_groups(a, b, seen.records, fit.shares())
+    alike = uniform_groups(observed.records, fit.shares())
+    hot = power_groups(a, b, observed.records, fit.shares())
     return [
         _Candidate(Distribution.of("ranges", **of), alike, fit.shares()),
-        _grained_ranges(seen, fit, power),
+        _grained_ranges(observed, fit, power),
         _Candidate(Distribution.of("ranges", **of, key_a=a, key_b=b), hot, fit.shares()),
     ]
 
 
-def _grained_ranges(seen: _Seen, ranges: TwoTermExponential, power: PowerLaw) -> _Candidate:
+def _grained_ranges(observed: _Observed, ranges: TwoTermExponential, power: PowerLaw) -> _Candidate:
     """A power law in each range, of as many random numbers as the range has keys."""
     a, b = rounded(power.a), rounded(power.b)
-    within = {"key_a": a, "key_b": b, "key_grains": max(seen.records // ranges.ranges, 1)}
-    groups = power_groups(a, b, seen.records, ranges.shares(), grains=Grains.EACH)
+    within = {"key_a": a, "key_b": b, "key_grains": max(observed.records // ranges.ranges, 1)}
+    groups = power_groups(a, b, observed.records, ranges.shares(), grains=Grains.EACH)
     of = Distribution.of("ranges", **_range_parameters(ranges), **within)
     return _Candidate(of, groups, ranges.shares())
 
@@ -329,48 +332,47 @@ def _range_parameters(ranges: TwoTermExponential) -> dict[str, float]:
 
 
 def _as_db_bench(
-    seen: _Seen, rng: np.random.Generator
+    observed: _Observed, rng: np.random.Generator
 ) -> tuple[TwoTermExponential | None, PowerLaw]:
     """The parameters with which db_bench's mixgraph would have made the trace."""
-    curve = (seen.at, seen.drawn, seen.accesses, seen.records)
-    if not seen.has_ranges or total_variation(seen.counted, _even(seen)) <= RANGES_LIMIT:
+    curve = (observed.at, observed.drawn, observed.accesses, observed.records)
+    if (
+        not observed.has_ranges
+        or total_variation(observed.counted, _even(observed)) <= RANGES_LIMIT
+    ):
         return None, fit_power_law(*curve, grains=Grains.SHARED)
-    smooth = fit_two_term_exponential(seen.counted, rng)
-    stepped = fit_two_term_exponential(seen.counted, rng, stepped=True)
-    law = fit_power_law(*curve, shares(seen.counted), grains=Grains.SHARED)
+    smooth = fit_two_term_exponential(observed.counted, rng)
+    stepped = fit_two_term_exponential(observed.counted, rng, stepped=True)
+    law = fit_power_law(*curve, shares(observed.counted), grains=Grains.SHARED)
     return max(smooth, stepped, key=lambda fit: fit.log_likelihood), law
 
 
-def _hotness_part(best: _Candidate, seen: _Seen) -> FittedPart:
-    modelled = seen.modelled(best.groups)
-    rows = zip(seen.at.tolist(), seen.drawn.tolist(), modelled.tolist(), strict=True)
-    found = seen.curve_distance(best)
-    warnings: tuple[str, ...] = ()
-    if found > CURVE_LIMIT:
-        warnings = (
-            f"hotness: the hottest keys draw shares that differ by up to {found:.3f} from the "
-            f"trace's: no distribution of the driver is nearer",
-        )
-    words = key_words(best.distribution)
-    distances = (("ks_distance", found),)
-    return FittedPart("hotness", words, distances, CURVE_LIMIT, warnings, tuple(rows))
+def _hotness_part(best: _Candidate, observed: _Observed) -> FittedPart:
+    modelled = observed.modelled(best.groups)
+    rows = zip(observed.at.tolist(), observed.drawn.tolist(), modelled.tolist(), strict=True)
+    distance = observed.curve_distance(best)
+    warning = (
+        f"hotness: the hottest keys draw shares that differ by up to {distance:.3f} from the "
+        f"trace's: no distribution of the driver is nearer"
+    )
+    words = _key_words(best.distribution)
+    measured = ("ks_distance", distance)
+    return fitted_part("hotness", words, measured, CURVE_LIMIT, warning, tuple(rows))
 
 
-def _range_part(best: _Candidate, seen: _Seen) -> FittedPart:
-    words = f"{len(seen.counted)} ranges, {best.distribution.name}"
-    if not seen.has_ranges:
+def _range_part(best: _Candidate, observed: _Observed) -> FittedPart:
+    words = f"{len(observed.counted)} ranges, {best.distribution.name}"
+    if not observed.has_ranges:
         why = "ranges: too few of them, or too few accesses in each, to be told apart: not modelled"
         return FittedPart("ranges", words, (), RANGES_LIMIT, (why,))
-    found = seen.range_distance(best)
-    observed = np.sort(shares(seen.counted))[::-1]
+    distance = observed.range_distance(best)
+    counted = np.sort(shares(observed.counted))[::-1]
     modelled = np.sort(shares(best.range_shares))[::-1]
-    rank = range(1, len(observed) + 1)
-    rows = zip(map(float, rank), observed.tolist(), modelled.tolist(), strict=True)
-    warnings: tuple[str, ...] = ()
-    if found > RANGES_LIMIT:
-        warnings = (f"ranges: {found:.3f} of the accesses go to ranges of another hotness",)
-    distances = (("total_variation", found),)
-    return FittedPart("ranges", words, distances, RANGES_LIMIT, warnings, tuple(rows))
+    rank = range(1, len(counted) + 1)
+    rows = zip(map(float, rank), counted.tolist(), modelled.tolist(), strict=True)
+    warning = f"ranges: {distance:.3f} of the accesses go to ranges of another hotness"
+    measured = ("total_variation", distance)
+    return fitted_part("ranges", words, measured, RANGES_LIMIT, warning, tuple(rows))
 
 
 def _hit_parts(best: _Candidate, summary: TraceSummary) -> list[FittedPart]:
@@ -381,32 +383,21 @@ def _hit_parts(best: _Candidate, summary: TraceSummary) -> list[FittedPart]:
     distinct = summary.keys.distinct
     caches = [max(share * distinct, 1.0) for share in _CACHES]
     sizes, misses = np.array(reuse.miss_ratio).T
-    observed = 1.0 - np.interp(caches, sizes, misses)
-    modelled = hit_ratios(*_scaled(best.groups), caches, float(reuse.accesses))
-    found = float(np.abs(observed - modelled).max())
-    warnings: tuple[str, ...] = ()
-    if found > HITS_LIMIT:
-        warnings = (
-            f"hit rate: a cache of keys would hit the model up to {100 * found:.1f} points more "
-            f"or less often than the trace",
-        )
-    rows = tuple(zip(caches, observed.tolist(), modelled.tolist(), strict=True))
+    hits = 1.0 - np.interp(caches, sizes, misses)
+    keys, each = best.groups
+    modelled = hit_ratios(keys, each / float((keys * each).sum()), caches, float(reuse.accesses))
+    difference = float(np.abs(hits - modelled).max())
+    warning = (
+        f"hit rate: a cache of keys would hit the model up to {100 * difference:.1f} points more "
+        f"or less often than the trace"
+    )
+    rows = tuple(zip(caches, hits.tolist(), modelled.tolist(), strict=True))
     words = f"caches of {caches[0]:.0f} to {caches[-1]:.0f} keys that drop the least recently used"
-    distances = (("hit_rate_difference", found),)
-    return [FittedPart("hit_rate", words, distances, HITS_LIMIT, warnings, rows)]
+    measured = ("hit_rate_difference", difference)
+    return [fitted_part("hit_rate", words, measured, HITS_LIMIT, warning, rows)]
 
 
-def _scaled(groups: Groups) -> Groups:
-    keys, each = groups
-    return keys, each / float((keys * each).sum())
-
-
-def key_words(of: Distribution) -> str:
+def _key_words(of: Distribution) -> str:
     """A distribution of keys in a few words."""
     given = ", ".join(f"{name} {value}" for name, value in of.parameters)
     return f"{of.name}: {given}" if given else of.name
-
-
-def rounded(value: float) -> float:
-    """To six digits: more say nothing, and files are read by people."""
-    return float(f"{value:.6g}")

@@ -1,4 +1,4 @@
-"""One part of a workload that was fitted to a trace, and how well it fits."""
+"""Sizes, rates and operations of a trace, as a workload has them."""
 
 from __future__ import annotations
 
@@ -22,6 +22,9 @@ from lsmtune.stats.fitting import (
 )
 from lsmtune.traces.summary import Histogram, TraceSummary
 
+Array = NDArray[np.float64]
+Curve = tuple[tuple[float, float, float], ...]
+
 
 @dataclass(frozen=True)
 class FittedPart:
@@ -37,7 +40,7 @@ class FittedPart:
     distances: tuple[tuple[str, float], ...]
     limit: float
     warnings: tuple[str, ...] = ()
-    curve: tuple[tuple[float, float, float], ...] = field(default=(), repr=False)
+    curve: Curve = field(default=(), repr=False)
 
     @property
     def fits(self) -> bool:
@@ -45,10 +48,25 @@ class FittedPart:
         return not self.distances or self.distances[0][1] <= self.limit
 
 
-# ----------
-# Sizes of keys and values: the distribution that a workload draws from, fitted to a histogram.
+def fitted_part(
+    name: str,
+    model: str,
+    distance: tuple[str, float],
+    limit: float,
+    warning: str = "",
+    curve: Curve = (),
+) -> FittedPart:
+    """A part with one distance; `warning` is said where that is above `limit`."""
+    warnings = (warning,) if distance[1] > limit else ()
+    return FittedPart(name, model, (distance,), limit, warnings, curve)
 
-Array = NDArray[np.float64]
+
+def rounded(value: float) -> float:
+    """To six digits: more say nothing, and files are read by people."""
+    return float(f"{value:.6g}")
+
+
+# --- sizes
 
 # A distribution with parameters is taken where its largest difference to the trace is below this;
 # elsewhere the sizes themselves, in so many groups, each of which then holds 2 % at most.
@@ -76,22 +94,22 @@ def fit_sizes(name: str, histogram: Histogram, *, model: bool = True) -> SizeFit
     sizes, counts = np.array(histogram.values), np.array(histogram.counts)
     if len(sizes) == 1:
         size = int(sizes[0])
-        part = FittedPart(name, f"always {size}", (("ks_distance", 0.0),), KS_LIMIT)
+        part = fitted_part(name, f"always {size}", ("ks_distance", 0.0), KS_LIMIT)
         return SizeFit(Distribution.of("constant", size=size), part, None)
-    pareto = likely_pareto(sizes, counts) if model else None
-    found = _table(sizes, counts)
-    best = ks_distance(sizes, counts, *found[1:])
+    pareto = _likely_pareto(sizes, counts) if model else None
+    best = _table(sizes, counts)
+    distance = ks_distance(sizes, counts, *best[1:])
     if model and len(sizes) >= _FEWEST_FOR_MODELS:
         candidates = _models(sizes, counts, pareto)
         distances = [ks_distance(sizes, counts, *candidate[1:]) for candidate in candidates]
         near = min(distances)
         if near <= KS_LIMIT:
             chosen = next(i for i, d in enumerate(distances) if d <= near + _ABOUT)
-            found, best = candidates[chosen], distances[chosen]
-    return SizeFit(found[0], _part(name, sizes, counts, found, best, pareto), pareto)
+            best, distance = candidates[chosen], distances[chosen]
+    return SizeFit(best[0], _size_part(name, sizes, counts, best, distance, pareto), pareto)
 
 
-def likely_pareto(sizes: Array, counts: Array) -> Pareto | None:
+def _likely_pareto(sizes: Array, counts: Array) -> Pareto | None:
     """The most likely of the Pareto distributions that sizes may have come from, if any.
 
     With a floor, and with remainders, where that makes what was seen more likely: as db_bench draws
@@ -106,7 +124,7 @@ def likely_pareto(sizes: Array, counts: Array) -> Pareto | None:
     if high <= DB_BENCH_WRAP:
         floor = DB_BENCH_FLOOR if low < DB_BENCH_FLOOR else low
         tried.append(fit_pareto(sizes, counts, floor=floor, wrap=DB_BENCH_WRAP))
-    return max(tried, key=lambda found: found.log_likelihood, default=None)
+    return max(tried, key=lambda fit: fit.log_likelihood, default=None)
 
 
 Candidate = tuple[Distribution, Array, Array]
@@ -118,26 +136,27 @@ def _models(sizes: Array, counts: Array, pareto: Pareto | None) -> list[Candidat
     # A tail of single sizes far out is no reason to list every whole number up to it.
     support = np.unique(np.round(np.linspace(low, high, min(high - low + 1, 200_000))))
     edges = np.append(support[0] - 1.0, support)
-    found = []
     uniform = Distribution.of("uniform", low=low, high=high)
-    found.append((uniform, support, np.diff(edges)))
     mean, sd = _moments(sizes, counts)
     normal = scipy.stats.norm(mean, sd)
-    of = Distribution.of("normal", mean=_rounded(mean), sd=_rounded(sd), low=low, high=high)
-    found.append((of, support, np.diff(normal.cdf(edges + 0.5))))
+    of = Distribution.of("normal", mean=rounded(mean), sd=rounded(sd), low=low, high=high)
+    models = [
+        (uniform, support, np.diff(edges)),
+        (of, support, np.diff(normal.cdf(edges + 0.5))),
+    ]
     if pareto is not None:
         shares = np.diff(pareto.distribution(edges))
         # The driver rounds down, and the model up: the same whole sizes, with theta one more.
         of = Distribution.of(
             *("pareto",),
             theta=pareto.theta + 1.0,
-            k=_rounded(pareto.k),
-            sigma=_rounded(pareto.sigma),
+            k=rounded(pareto.k),
+            sigma=rounded(pareto.sigma),
             low=low,
             high=high,
         )
-        found.append((of, support, shares))
-    return [candidate for candidate in found if candidate[2].sum() > 0]
+        models.append((of, support, shares))
+    return [candidate for candidate in models if candidate[2].sum() > 0]
 
 
 def _moments(sizes: Array, counts: Array) -> tuple[float, float]:
@@ -169,15 +188,15 @@ def _after(own: NDArray[np.bool_]) -> NDArray[np.bool_]:
     return np.append(False, own[:-1])
 
 
-def _part(
+def _size_part(
     name: str,
     sizes: Array,
     counts: Array,
-    found: Candidate,
+    best: Candidate,
     distance: float,
     pareto: Pareto | None,
 ) -> FittedPart:
-    of, drawn, shares = found
+    of, drawn, shares = best
     mean = float(np.average(sizes, weights=counts))
     modelled = float(np.average(drawn, weights=shares))
     warnings = []
@@ -193,10 +212,10 @@ def _part(
         strict=True,
     )
     distances = (("ks_distance", distance), ("mean_relative_error", relative_error(modelled, mean)))
-    return FittedPart(name, size_words(of), distances, KS_LIMIT, tuple(warnings), tuple(qq))
+    return FittedPart(name, _size_words(of), distances, KS_LIMIT, tuple(warnings), tuple(qq))
 
 
-def size_words(of: Distribution) -> str:
+def _size_words(of: Distribution) -> str:
     """A distribution of sizes in a few words."""
     given = dict(of.parameters)
     rows = given.get("sizes")
@@ -205,13 +224,7 @@ def size_words(of: Distribution) -> str:
     return f"{of.name}: " + ", ".join(f"{key} {value}" for key, value in given.items())
 
 
-def _rounded(value: float) -> float:
-    """To six digits: more say nothing, and files are read by people."""
-    return float(f"{value:.6g}")
-
-
-# ----------
-# The rate of a trace over time, as a shape that an open loop can follow.
+# --- rates
 
 # A shape has to explain this part of the rate's variance; what it does not is noise, or another.
 UNEXPLAINED_LIMIT = 0.5
@@ -240,30 +253,30 @@ def fit_rate(summary: TraceSummary) -> RateFit:
     times_s, rates = window_rates(summary)
     mean = summary.operations / summary.duration_s if summary.duration_s > 0 else None
     if mean is None or len(rates) < _FEWEST_WINDOWS:
-        return RateFit(None, mean, _rates_part("the mean: too short for a shape", 0.0))
+        return RateFit(None, mean, _rate_part("the mean: too short for a shape", 0.0))
     if float(rates.std()) <= _CONSTANT_SPREAD * float(rates.mean()):
-        return RateFit(None, _rates_rounded(mean), _rates_part(f"constant: {mean:.6g} ops/s", 0.0))
+        return RateFit(None, rounded(mean), _rate_part(f"constant: {mean:.6g} ops/s", 0.0))
     wave = fit_sine(times_s, rates)
     turns = (times_s[-1] - times_s[0]) / wave.period_s
     if turns >= 1.0 and 1.0 - wave.explained <= _SINE_LIMIT and wave.amplitude <= wave.mean:
         shape = SineRate(
-            *(_rates_rounded(v) for v in (wave.mean, wave.amplitude, wave.period_s, wave.offset_s))
+            *(rounded(v) for v in (wave.mean, wave.amplitude, wave.period_s, wave.offset_s))
         )
         words = (
             f"sine: mean {shape.mean_ops_s} ops/s, amplitude {shape.amplitude_ops_s} ops/s, "
             f"period {shape.period_s} s, offset {shape.offset_s} s"
         )
         return RateFit(
-            shape, None, _rates_part(words, 1.0 - wave.explained, times_s, rates, wave.at(times_s))
+            shape, None, _rate_part(words, 1.0 - wave.explained, times_s, rates, wave.at(times_s))
         )
     steps, modelled = _steps(times_s, rates)
     unexplained = 1.0 - explained_share(rates, modelled)
     if unexplained <= UNEXPLAINED_LIMIT:
         words = f"{len(steps.steps)} steps of {steps.steps[0][0]:g} s"
-        return RateFit(steps, None, _rates_part(words, unexplained, times_s, rates, modelled))
+        return RateFit(steps, None, _rate_part(words, unexplained, times_s, rates, modelled))
     constant = np.full_like(rates, mean)
     words = f"constant: {mean:.6g} ops/s"
-    return RateFit(None, _rates_rounded(mean), _rates_part(words, 1.0, times_s, rates, constant))
+    return RateFit(None, rounded(mean), _rate_part(words, 1.0, times_s, rates, constant))
 
 
 def window_rates(summary: TraceSummary) -> tuple[Array, Array]:
@@ -284,33 +297,26 @@ def _steps(times_s: Array, rates: Array) -> tuple[StepRate, Array]:
     window_s = float(times_s[1] - times_s[0])
     means = sums / counts
     pairs = zip((counts * window_s).tolist(), means.tolist(), strict=True)
-    steps = StepRate(tuple((_rates_rounded(s), _rates_rounded(rate)) for s, rate in pairs))
+    steps = StepRate(tuple((rounded(s), rounded(rate)) for s, rate in pairs))
     return steps, np.asarray(means[group], dtype=np.float64)
 
 
-def _rates_part(
+def _rate_part(
     model: str,
     unexplained: float,
     times_s: Array | None = None,
     rates: Array | None = None,
     modelled: Array | None = None,
 ) -> FittedPart:
-    rows: tuple[tuple[float, float, float], ...] = ()
+    curve: Curve = ()
     if times_s is not None and rates is not None and modelled is not None:
-        rows = tuple(zip(times_s.tolist(), rates.tolist(), modelled.tolist(), strict=True))
-    warnings: tuple[str, ...] = ()
-    if unexplained > UNEXPLAINED_LIMIT:
-        warnings = ("rate: it changes in a way that neither a sine nor steps explain",)
-    distances = (("unexplained_share", unexplained),)
-    return FittedPart("rate", model, distances, UNEXPLAINED_LIMIT, warnings, rows)
+        curve = tuple(zip(times_s.tolist(), rates.tolist(), modelled.tolist(), strict=True))
+    distance = ("unexplained_share", unexplained)
+    warning = "rate: it changes in a way that neither a sine nor steps explain"
+    return fitted_part("rate", model, distance, UNEXPLAINED_LIMIT, warning, curve)
 
 
-def _rates_rounded(value: float) -> float:
-    return float(f"{value:.6g}")
-
-
-# ----------
-# The operations of a trace, as the shares of a mix.
+# --- operations
 
 # How the operations of a trace are called in a mix. A range of deletes has no word there.
 _OPERATIONS = {
@@ -338,9 +344,9 @@ def fit_mix(summary: TraceSummary) -> tuple[dict[str, float], FittedPart]:
             operations[word] = operations.get(word, 0.0) + count
     dropped = sum(count for name, count in counts.items() if name not in _OPERATIONS)
     modelled = [float(count if name in _OPERATIONS else 0) for name, count in counts.items()]
-    found = total_variation([float(count) for count in counts.values()], modelled)
+    distance = total_variation([float(count) for count in counts.values()], modelled)
     total = sum(operations.values())
-    operations = {name: float(f"{count / total:.6g}") for name, count in operations.items()}
+    operations = {name: rounded(count / total) for name, count in operations.items()}
     warnings = []
     if dropped:
         warnings.append(f"mix: {dropped} operations left out: deletes of ranges have no model")
@@ -349,5 +355,5 @@ def fit_mix(summary: TraceSummary) -> tuple[dict[str, float], FittedPart]:
     if counts.get("multi_get"):
         warnings.append("mix: each key of a multi-get is modelled as a get of its own")
     words = ", ".join(f"{name} {100 * share:.4g} %" for name, share in operations.items())
-    distances = (("total_variation", found),)
+    distances = (("total_variation", distance),)
     return operations, FittedPart("mix", words, distances, MIX_LIMIT, tuple(warnings))

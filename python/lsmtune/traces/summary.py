@@ -270,8 +270,7 @@ def _named(rows: object, kind: type[KeyRange | KeyPrefix], where: str) -> list[d
     return [dict(zip(names, row, strict=True)) for row in rows]
 
 
-# ----------
-# Asks the driver what a trace holds: one process, one pass over the file, one summary.
+# --- asking the driver
 
 RANGES_DEFAULT = 1024
 RANGES_MAX = 4096

@@ -1,4 +1,7 @@
-"""The db_bench-like workloads as data: what each does, which parameters have a meaning in it."""
+"""The db_bench-like workloads: phases that repeat one operation of db_bench each.
+
+What each does, and which parameters have a meaning in it, is data.
+"""
 
 from __future__ import annotations
 
@@ -98,10 +101,6 @@ _WORKLOADS = (
 )
 
 NAMED_WORKLOADS = {workload.name: workload for workload in _WORKLOADS}
-
-
-# ----------
-# The db_bench-like workloads: phases that repeat one operation of db_bench each.
 
 
 def _family(named: NamedWorkload) -> WorkloadFamily:

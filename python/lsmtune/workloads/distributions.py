@@ -1,7 +1,7 @@
-"""The distributions of keys and of sizes: their parameters, and the reading of what a file states.
+"""The mean and the largest of what a distribution of sizes draws, and the bytes of a workload.
 
-`docs/measuring.md` says what each means. A distribution is stated as a mapping with its name under
-`distribution`; one without parameters by its name alone, and a constant size by its number.
+Means are what memory models, reports and advice go by. They are exact where there is a closed
+form, and taken over quantiles where there is none.
 """
 
 from __future__ import annotations
@@ -12,12 +12,6 @@ from statistics import NormalDist, fmean
 
 from lsmtune.model.distribution import Distribution, Number, ParameterOf
 from lsmtune.model.workload import Workload
-
-# ----------
-# The mean and the largest of what a distribution of sizes draws.
-#
-# Means are what memory models, reports and advice go by. They are exact where there is a closed
-# form, and taken over quantiles where there is none.
 
 _QUANTILES = 4096
 _SUMMED = 1000  # ranks whose terms are summed one by one; an integral takes the rest

@@ -286,8 +286,7 @@ def _lost(found: Summary) -> tuple[str, ...]:
     return tuple(lines)
 
 
-# ----------
-# A workload as tasks of ekvsb, drawn one after another from a seed.
+# --- A workload as tasks of ekvsb, drawn one after another from a seed.
 
 _METHODS = {"put": "PUT", "get": "GET", "delete": "DELETE"}
 # What ekvsb has no task for, and what stands in its place.

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import yaml
 
-from lsmtune.errors import InputError
+from lsmtune.errors import FieldError, InputError
 from lsmtune.model.distribution import Distribution
 from lsmtune.model.fields import Version, described
 from lsmtune.model.files import FileKind, json_schema, parse_document, read_as, read_text
@@ -100,18 +100,16 @@ def _completed(stated: Workload, data: Mapping[str, Any], folder: Path) -> Workl
     for index, phase in enumerate(stated.phases):
         place = f"phases[{index}]"
         if phase.name in [before.name for before in phases]:
-            raise InputError("", f"{place}.name", found=phase.name, why="the same name twice")
+            raise FieldError(f"{place}.name", found=phase.name, why="the same name twice")
         _check_phase(phase, place)
         phases.append(_phase(phase, data["phases"][index], records, place, folder))
         records = _records_after(phases[-1], stated.num, records)
     if all(phase.kind is not PhaseKind.MEASURE for phase in phases):
-        raise InputError(
-            "", "phases", why="none of them is measured", allowed="one of kind measure"
-        )
+        raise FieldError("phases", why="none of them is measured", allowed="one of kind measure")
     if stated.keys is not None and "format" not in data["keys"]:
-        raise InputError("", "keys.format", why="missing", allowed="ycsb")
+        raise FieldError("keys.format", why="missing", allowed="ycsb")
     if stated.key_sizes is not None and stated.keys is not None:
-        raise InputError("", "key_sizes", why="has no effect: keys have their own length")
+        raise FieldError("key_sizes", why="has no effect: keys have their own length")
     return Workload(
         **{part.name: getattr(stated, part.name) for part in fields(stated)}
         | {
@@ -128,41 +126,41 @@ def _check_phase(phase: Phase, place: str) -> None:
     if phase.kind is PhaseKind.SETTLE:
         for name in _NOT_OF_SETTLE:
             if getattr(phase, name):
-                raise InputError("", f"{place}.{name}", why=_ONLY_WAITS)
+                raise FieldError(f"{place}.{name}", why=_ONLY_WAITS)
         if phase.threads != 1:
-            raise InputError("", f"{place}.threads", found=phase.threads, why=_ONLY_WAITS)
+            raise FieldError(f"{place}.threads", found=phase.threads, why=_ONLY_WAITS)
         return
     _check_doing(phase, ("operation", "mix", "replay"), place)
     if phase.seek_nexts and phase.operation != "seekrandom":
         why = "has no effect without operation: seekrandom"
-        raise InputError("", f"{place}.seek_nexts", why=why)
+        raise FieldError(f"{place}.seek_nexts", why=why)
     _refuse_both(phase, "operations", "operations_per_thread", place)
     if phase.replay is None and all(getattr(phase, name) is None for name in _SIZES_OF_A_PHASE):
         allowed = f"one of {', '.join(_SIZES_OF_A_PHASE)}"
-        raise InputError("", place, why="has no size", allowed=allowed)
+        raise FieldError(place, why="has no size", allowed=allowed)
     _refuse_both(phase, "rate_ops_s", "rate", place)
     if isinstance(phase.rate, SineRate) and phase.rate.amplitude_ops_s > phase.rate.mean_ops_s:
         found, allowed = (
             phase.rate.amplitude_ops_s,
             f"at most mean_ops_s, {phase.rate.mean_ops_s:g}",
         )
-        raise InputError("", f"{place}.rate.amplitude_ops_s", found=found, allowed=allowed)
+        raise FieldError(f"{place}.rate.amplitude_ops_s", found=found, allowed=allowed)
     if phase.replay is not None and (phase.rate is not None or phase.rate_ops_s is not None):
         name = "rate" if phase.rate is not None else "rate_ops_s"
         why = "has no effect: a trace has its own pace"
-        raise InputError("", f"{place}.{name}", why=why, allowed="speed")
+        raise FieldError(f"{place}.{name}", why=why, allowed="speed")
     for index, companion in enumerate(phase.companions):
         beside = f"{place}.companions[{index}]"
         _check_doing(companion, ("operation", "mix"), beside)
         if companion.name in [other.name for other in phase.companions[:index]]:
             why = "the same name twice"
-            raise InputError("", f"{beside}.name", found=companion.name, why=why)
+            raise FieldError(f"{beside}.name", found=companion.name, why=why)
 
 
 def _check_doing(doer: Phase | Companion, ways: Sequence[str], place: str) -> None:
     stated = [name for name in ways if getattr(doer, name) is not None]
     if not stated:
-        raise InputError("", place, why="does nothing", allowed=f"one of {', '.join(ways)}")
+        raise FieldError(place, why="does nothing", allowed=f"one of {', '.join(ways)}")
     _refuse_both(doer, stated[0], stated[-1], place)
 
 
@@ -170,7 +168,7 @@ def _refuse_both(doer: Phase | Companion, first: str, second: str, place: str) -
     given = first != second and getattr(doer, first) is not None
     if given and getattr(doer, second) is not None:
         why = f"stands beside {first}"
-        raise InputError("", f"{place}.{second}", why=why, allowed="one of them")
+        raise FieldError(f"{place}.{second}", why=why, allowed="one of them")
 
 
 def _phase(
@@ -201,34 +199,34 @@ def _mix(mix: Mix, data: Mapping[str, Any], records: int | None, place: str) -> 
     for name, weight in mix.operations:
         if not 0 < weight < float("inf"):
             field = f"{place}.operations.{name}"
-            raise InputError("", field, found=weight, allowed="a weight above 0")
+            raise FieldError(field, found=weight, allowed="a weight above 0")
     if data.get("records") is not None:
         records = mix.records
     if records is None:
         why = "missing, and how many the phases before leave is not known"
-        raise InputError("", f"{place}.records", why=why, allowed="a number of keys")
+        raise FieldError(f"{place}.records", why=why, allowed="a number of keys")
     if not records and names & _CHOOSE and "insert" not in names:
         why = f"is 0, and {min(names & _CHOOSE)} needs a key"
         allowed = "a load before it, or more than 0"
-        raise InputError("", f"{place}.records", why=why, allowed=allowed)
+        raise FieldError(f"{place}.records", why=why, allowed=allowed)
     if mix.keys != Distribution("uniform") and not names & _CHOOSE:
         why = f"has no effect: {_listed(mix)} draws no key"
-        raise InputError("", f"{place}.keys", why=why)
+        raise FieldError(f"{place}.keys", why=why)
     if mix.value_sizes is not None and not names & _WRITE:
         why = f"has no effect: {_listed(mix)} writes no value"
-        raise InputError("", f"{place}.value_sizes", why=why)
+        raise FieldError(f"{place}.value_sizes", why=why)
     if ("scan" in names) != (mix.scan_lengths is not None):
         why = "missing" if "scan" in names else "has no effect without scan"
         allowed = "entries of a scan, beside scan"
-        raise InputError("", f"{place}.scan_lengths", why=why, allowed=allowed)
+        raise FieldError(f"{place}.scan_lengths", why=why, allowed=allowed)
     if mix.insert_from is not None and "insert" not in names:
-        raise InputError("", f"{place}.insert_from", why="has no effect without insert")
+        raise FieldError(f"{place}.insert_from", why="has no effect without insert")
     if mix.operation_by_key is not None and not names <= _CHOOSE:
         why = f"stands beside {min(names - _CHOOSE)}, which takes no key that was drawn"
-        raise InputError("", f"{place}.operation_by_key", why=why)
+        raise FieldError(f"{place}.operation_by_key", why=why)
     if mix.value_sizes is not None and largest_size(mix.value_sizes) > VALUE_BYTES_MAX:
         found, allowed = largest_size(mix.value_sizes), f"values of at most {VALUE_BYTES_MAX} bytes"
-        raise InputError("", f"{place}.value_sizes", found=found, allowed=allowed)
+        raise FieldError(f"{place}.value_sizes", found=found, allowed=allowed)
     return replace(mix, records=records)
 
 
@@ -269,7 +267,7 @@ def _key_bytes(stated: Workload, given: bool) -> int:
     if stated.keys is not None:
         if given:
             why = "has no effect: keys have their own length"
-            raise InputError("", "key_bytes", found=stated.key_bytes, why=why)
+            raise FieldError("key_bytes", found=stated.key_bytes, why=why)
         ordered = stated.keys.order is KeyOrder.ORDERED
         digits = len(str(stated.num)) if ordered else _HASH_DIGITS
         return len(stated.keys.prefix.encode()) + max(digits, stated.keys.zero_padding)
@@ -279,7 +277,7 @@ def _key_bytes(stated: Workload, given: bool) -> int:
     least = max(KEY_BYTES_MIN, largest)
     if key_bytes < least:
         field = "key_bytes" if given else "key_sizes"
-        raise InputError("", field, found=key_bytes, allowed=f"at least {least} bytes")
+        raise FieldError(field, found=key_bytes, allowed=f"at least {least} bytes")
     return key_bytes
 
 

@@ -1,4 +1,8 @@
-"""A parameter of a workload: what it means, what it may be, and how what was given is read."""
+"""The parameters of workloads, and the families of workloads that have them.
+
+A parameter says what it means, what it may be, and how what was given is read. A family has a name,
+its parameters, and how phases are made of them.
+"""
 
 from __future__ import annotations
 
@@ -148,8 +152,7 @@ def positive_parameter(
     return WorkloadParameter(name, description, default, unit, allowed, read_positive(high))
 
 
-# ----------
-# The parameters of the db_bench-like workloads, and those that every family has.
+# --- The parameters of the db_bench-like workloads, and those that every family has.
 #
 # Names and meanings are those of RocksDB's db_bench where it has one (`num`, `reads`, `threads`,
 # `seek_nexts`); sizes are per thread, as there.
@@ -223,8 +226,7 @@ _PARAMETERS = (
 WORKLOAD_PARAMETERS = {parameter.name: parameter for parameter in _PARAMETERS}
 
 
-# ----------
-# What a family of workloads is: a name, its parameters, and how phases are made of them.
+# --- What a family of workloads is: a name, its parameters, and how phases are made of them.
 
 Given = Mapping[str, Any]
 Build = Callable[[Given, str], Workload]

@@ -1,9 +1,14 @@
-"""Where each figure of the production workloads is from, and what nobody has published.
+"""Workloads of Facebook's production databases, as far as they are published.
 
-The commands are those that RocksDB's authors gave for db_bench's mixgraph: on the wiki page
-"RocksDB Trace, Replay, Analyzer, and Workload Generation", in facebook/rocksdb pull request 5953
-and in FAST 2020. Figures that were taken from others who cite an original say so, and so do those
-that could not be verified at all.
+Cao, Dong, Vemuri, Du: "Characterizing, Modeling, and Benchmarking RocksDB Key-Value Workloads at
+Facebook", FAST 2020, and what RocksDB's authors published of it for db_bench's mixgraph: commands
+on the wiki page "RocksDB Trace, Replay, Analyzer, and Workload Generation", in facebook/rocksdb
+pull request 5953 and in FAST 2020. Figures that were taken from others who cite an original say
+so, and so do those that could not be verified at all.
+
+Sizes are small here so that a run takes seconds, and the published ones can be given. Where
+db_bench differs from its own model, this follows the model: values and scans are drawn each by
+itself and conditioned on their bounds, not wrapped.
 """
 
 from __future__ import annotations
@@ -123,16 +128,6 @@ SOCIAL_GRAPH = (
     _COMPRESSION,
 )
 
-
-# ----------
-# Workloads of Facebook's production databases, as far as they are published.
-#
-# Cao, Dong, Vemuri, Du: "Characterizing, Modeling, and Benchmarking RocksDB Key-Value Workloads at
-# Facebook", FAST 2020, and what RocksDB's authors published of it for db_bench's mixgraph. Each
-# figure has its source in `production_figures.py`; sizes are small here so that a run takes
-# seconds, and the published ones can be given. Where db_bench differs from its own model, this
-# follows the model: values and scans are drawn each by itself and conditioned on their bounds, not
-# wrapped.
 
 CLOSED, SINE = "closed", "sine"
 # Values of mixgraph are at most `mix_max_value_size`, scans at most `mix_max_scan_len`, by its

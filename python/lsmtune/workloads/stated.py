@@ -1,4 +1,7 @@
-"""The families of workloads by name, in the order in which they are listed."""
+"""A workload as it is stated: by the name of its family, parameters and properties.
+
+Properties may be of YCSB or of an engine: the files that YCSB-cpp is called with hold both.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +28,6 @@ _FAMILIES = (
 
 FAMILIES = {family.name: family for family in _FAMILIES}
 WORKLOAD_NAMES = tuple(FAMILIES)
-
-
-# ----------
-# From a workload's name and parameters to its phases, whatever its family.
 
 
 def make_workload(name: str, parameters: Mapping[str, object], source: str) -> Workload:
@@ -90,8 +89,7 @@ def _check_names(family: WorkloadFamily, parameters: Mapping[str, object], sourc
             )
 
 
-# ----------
-# What to set for a workload of another size, in the words of its family.
+# --- What to set for a workload of another size, in the words of its family.
 
 _NUM = ("num",)
 
@@ -121,10 +119,7 @@ def _rounded(wanted: float) -> int:
     return math.ceil(round(wanted / unit, 6)) * unit
 
 
-# ----------
-# A workload as it was stated: by name, parameters and properties, with what is to be said of it.
-#
-# Properties may be of YCSB or of an engine: the files that YCSB-cpp is called with hold both.
+# --- A workload with its properties, and what is to be said of them.
 
 ENGINE_PREFIXES = ("leveldb.", "rocksdb.")
 _OTHER_PREFIXES = ("basic.", "basicdb.", "lmdb.", "sqlite.", "wiredtiger.")

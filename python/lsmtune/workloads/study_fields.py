@@ -1,4 +1,9 @@
-"""The `workload` of a study file as it is written: a name with parameters, or a workload file."""
+"""The `workload` of a study file: by name and parameters, with files of properties, or a file.
+
+workload: {name: ycsb-a, recordcount: 100000}
+workload: {name: ycsb, properties: [workloada, local.properties], threadcount: 4}
+workload: {file: nights.yaml}
+"""
 
 from __future__ import annotations
 
@@ -89,12 +94,7 @@ WorkloadFields = Annotated[
 ]
 
 
-# ----------
-# The `workload` of a study file: by name and parameters, with files of properties, or a file.
-#
-# workload: {name: ycsb-a, recordcount: 100000}
-# workload: {name: ycsb, properties: [workloada, local.properties], threadcount: 4}
-# workload: {file: nights.yaml}
+# --- From the fields of a study file to a workload.
 
 FILE, PROPERTIES = "file", "properties"
 WORDS = ("name", FILE, PROPERTIES)

@@ -1,4 +1,4 @@
-"""YCSB's core workload: properties to the phases `load`, `settle` and `run`.
+"""YCSB: the core workload, its six settings A to F by name, and the DKU contest's workload.
 
 From `CoreWorkload.java` of YCSB and `core_workload.cc` of YCSB-cpp. A record is one value, as
 YCSB-cpp writes it for LevelDB and RocksDB with `format=single`: its fields one after another, each
@@ -260,8 +260,7 @@ def _scan_lengths(given: Given, source: str) -> Distribution:
     return Distribution.of("uniform", low=low, high=high)
 
 
-# ----------
-# The workloads of YCSB by name: the core workload as such, and its six settings A to F.
+# --- The workloads of YCSB by name: the core workload as such, and its six settings A to F.
 
 # As in the files workloads/workloada to workloadf of both programs; their counts are YCSB-cpp's.
 _CORE: Mapping[str, tuple[str, Mapping[str, Any]]] = {
@@ -328,8 +327,7 @@ YCSB_FAMILIES = (
 )
 
 
-# ----------
-# A workload of YCSB as a file of its properties, which both YCSB and YCSB-cpp read.
+# --- A workload of YCSB as a file of its properties, which both YCSB and YCSB-cpp read.
 
 _ALWAYS = (
     "recordcount",
@@ -377,8 +375,7 @@ def _text(value: object) -> str:
     return str(value)
 
 
-# ----------
-# The workload of the DKU tuning contest: YCSB's Load A, Run A, Run B and Run D, one after another.
+# --- The workload of the DKU tuning contest: YCSB's Load A, Run A, Run B and Run D in turn.
 #
 # From DKU-StarLab/leveldb-study, `tuning/`: one database of 2,000,000 records through all four,
 # with 2,000,000 operations in each run. Every one of them is measured, the load as well.

@@ -212,8 +212,7 @@ REFUSED: Mapping[str, str] = {
 }
 
 
-# ----------
-# Which properties of YCSB have no effect beside the others, and what else is to be said.
+# --- Which properties of YCSB have no effect beside the others, and what else is to be said.
 
 PROPORTIONS = (
     "readproportion",

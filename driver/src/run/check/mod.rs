@@ -23,8 +23,6 @@ pub use mix::{merges, mix};
 const VALUE_BYTES_MAX: usize = 64 << 20;
 /// Databases, and column families of each.
 const PARTS_MAX: usize = 256;
-const SLICES_MAX: u32 = 1000;
-const INTERVAL_MS_MAX: u64 = 86_400_000;
 type Checked = Result<(), Failure>;
 
 /// The protocol version must be ours.
@@ -285,8 +283,11 @@ fn size(phase: &Phase, field: &dyn Fn(&str) -> String) -> Checked {
 
 /// A step of the interval series must have a length, and end some day.
 pub fn interval(request: &RunRequest) -> Checked {
-    let (found, allowed) = (request.interval_ms, format!("1 to {INTERVAL_MS_MAX}"));
-    let sensible = (1..=INTERVAL_MS_MAX).contains(&found);
+    let (found, allowed) = (
+        request.interval_ms,
+        format!("1 to {}", RunRequest::INTERVAL_MS_MAX),
+    );
+    let sensible = (1..=RunRequest::INTERVAL_MS_MAX).contains(&found);
     require(sensible, "interval_ms", found, &allowed)
 }
 
@@ -294,8 +295,8 @@ pub fn interval(request: &RunRequest) -> Checked {
 /// a given time are.
 pub fn slices(request: &RunRequest) -> Checked {
     let slices = request.slices;
-    let allowed = format!("0 to {SLICES_MAX}");
-    require(slices <= SLICES_MAX, "slices", slices, &allowed)?;
+    let allowed = format!("0 to {}", RunRequest::SLICES_MAX);
+    require(slices <= RunRequest::SLICES_MAX, "slices", slices, &allowed)?;
     let replays = |phase: &&Phase| phase.replay.is_some();
     if let Some(phase) = request.workload.phases.iter().find(replays) {
         let allowed = format!("0, because phase {} replays a trace", phase.name);

@@ -5,11 +5,13 @@ use serde::{Deserialize, Serialize};
 
 /// Where the number of a key is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct KeyNumber {
     /// Its first byte.
     pub offset_bytes: usize,
     /// How many bytes it has; 1 to 8 of a big-endian number, 1 to 19 of decimal digits.
+    #[cfg_attr(test, schemars(range(min = 1, max = 19)))]
     pub bytes: usize,
     /// How it is written.
     pub format: NumberFormat,
@@ -17,6 +19,7 @@ pub struct KeyNumber {
 
 /// How the number of a key is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum NumberFormat {
     /// Highest byte first, as db_bench does.

@@ -10,6 +10,8 @@ use crate::trace::Damage;
 
 /// All that one pass over a trace found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct TraceSummary {
     /// The file.
     pub path: PathBuf,
@@ -18,6 +20,7 @@ pub struct TraceSummary {
     /// Bytes of the file.
     pub bytes_total: u64,
     /// Version of the format.
+    #[cfg_attr(test, schemars(extend("enum" = ["0.1", "0.2"])))]
     pub trace_version: String,
     /// Version of the RocksDB that recorded it.
     pub rocksdb_version: String,
@@ -49,7 +52,8 @@ pub struct TraceSummary {
     pub operation_counts: BTreeMap<String, u64>,
     /// Entries of batches that do nothing.
     pub markers: u64,
-    /// Operations by column family.
+    /// Number of a column family, and operations on it.
+    #[cfg_attr(test, schemars(length(max = 64)))]
     pub column_families: Vec<(u32, u64)>,
     /// Operations of the families that were too many to be listed.
     pub column_families_other: u64,
@@ -57,11 +61,12 @@ pub struct TraceSummary {
     pub batch_entries: Option<Histogram>,
     /// Keys of a `MultiGet`.
     pub multi_get_keys: Option<Histogram>,
-    /// Bytes of keys, by group of operations.
+    /// Bytes of keys, by group of operations: `get`, `write`, `seek`.
     pub key_sizes: BTreeMap<String, Histogram>,
-    /// Bytes of values, by type of write.
+    /// Bytes of values, by type of write: `put`, `merge`.
     pub value_sizes: BTreeMap<String, Histogram>,
     /// Always `None`: a trace holds seeks and not the steps after them.
+    #[cfg_attr(test, schemars(with = "()"))]
     pub scan_lengths: Option<Histogram>,
     /// Which bounds seeks had.
     pub seek_bounds: SeekBounds,
@@ -73,32 +78,37 @@ pub struct TraceSummary {
     pub sampling: Sampling,
     /// Distinct keys.
     pub keys: DistinctKeys,
-    /// Writes of keys that had been written before.
+    /// Writes of keys that this trace had written before.
     pub overwrites: Overwrites,
-    /// Gets of keys that had been written before.
+    /// Gets of keys that this trace had written before, and not deleted since.
     pub gets_of_written: GetsOfWritten,
     /// Operations between a write and a later get of its key.
     pub get_after_write: Option<Histogram>,
-    /// Shares of operations on a key above the one before.
+    /// Shares of operations on a key above the one before: `get`, `write`, `seek`.
+    #[cfg_attr(test, schemars(transform = shares))]
     pub ascending: BTreeMap<String, Option<f64>>,
-    /// How unevenly keys are used, by group of operations.
+    /// How unevenly keys are used, by group of operations: `all`, `get`, `write`, `seek`.
     pub hotness: BTreeMap<String, Curve>,
     /// What the number of a key is.
     pub key_space: KeySpace,
     /// Operations on keys that have none.
     pub keys_without_number: u64,
     /// Equal parts of the key space.
+    #[cfg_attr(test, schemars(length(max = 4096)))]
     pub ranges_by_number: Vec<Range>,
     /// Parts with equally many keys.
+    #[cfg_attr(test, schemars(length(max = 101)))]
     pub ranges_by_rank: Vec<Range>,
     /// What keys begin with.
     pub prefixes: Prefixes,
-    /// What an LRU cache of keys would do.
+    /// What an LRU cache of keys would do, after SHARDS: of `get` and of `all`.
     pub reuse: BTreeMap<String, Reuse>,
 }
 
 /// How often which values occurred.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct Histogram {
     /// Values.
     pub count: u64,
@@ -117,11 +127,14 @@ pub struct Histogram {
     /// 99.9th percentile.
     pub p999: u64,
     /// Lowest and highest value of a bucket, and how many fell into it.
+    #[cfg_attr(test, schemars(length(max = 4096)))]
     pub buckets: Vec<(u64, u64, u64)>,
 }
 
 /// Which bounds seeks had.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct SeekBounds {
     /// None.
     pub none: u64,
@@ -135,23 +148,30 @@ pub struct SeekBounds {
 
 /// The trace over time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct Windows {
     /// Length of each.
     pub window_s: f64,
     /// Start of the first.
     pub started_unix_us: Option<u64>,
     /// Gets, writes, seeks, distinct keys of the window, distinct keys so far.
+    #[cfg_attr(test, schemars(length(max = 512)))]
     pub steps: Vec<(u64, u64, u64, f64, f64)>,
 }
 
 /// How keys were sampled.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct Sampling {
     /// `exact` or `sampled`.
+    #[cfg_attr(test, schemars(extend("enum" = ["exact", "sampled"])))]
     pub method: String,
     /// Keys that were kept.
     pub keys_kept: u64,
     /// Share of all keys that this is.
+    #[cfg_attr(test, schemars(range(max = 1)))]
     pub share: f64,
     /// Of the number of distinct keys, relative.
     pub standard_error: f64,
@@ -165,6 +185,8 @@ pub struct Sampling {
 
 /// Distinct keys.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct DistinctKeys {
     /// All.
     pub distinct: f64,
@@ -180,49 +202,64 @@ pub struct DistinctKeys {
 
 /// Writes of keys that this trace had written before.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct Overwrites {
     /// Writes of a key.
     pub writes: u64,
     /// Repeated ones.
     pub repeated: f64,
     /// Their share.
+    #[cfg_attr(test, schemars(range(max = 1)))]
     pub share: Option<f64>,
 }
 
 /// Gets of keys that this trace had written before, and not deleted since.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct GetsOfWritten {
     /// How many.
     pub gets: f64,
     /// Share of all gets.
+    #[cfg_attr(test, schemars(range(max = 1)))]
     pub share: Option<f64>,
 }
 
 /// How unevenly keys are used.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct Curve {
     /// All accesses.
     pub accesses: u64,
     /// Distinct keys.
     pub keys: f64,
-    /// Rank of a key by its accesses, those, and the share of all accesses down to that rank.
+    /// Rank of a key by its accesses, hottest first; those accesses; the share of all accesses that
+    /// the keys up to that rank have.
+    #[cfg_attr(test, schemars(length(max = 400)))]
     pub points: Vec<(f64, f64, f64)>,
 }
 
 /// What the number of a key is.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct KeySpace {
     /// What all keys begin with.
     pub common_prefix_hex: String,
     /// Bytes of that.
     pub common_prefix_bytes: u64,
     /// `window`, `big_endian` or `decimal`.
+    #[cfg_attr(test, schemars(extend("enum" = ["window", "big_endian", "decimal"])))]
     pub number: String,
     /// First byte of a key that counts for its number.
     pub window_offset_bytes: u64,
     /// Smallest number, in decimal digits.
+    #[cfg_attr(test, schemars(regex(pattern = "^[0-9]+$")))]
     pub min: String,
     /// Largest.
+    #[cfg_attr(test, schemars(regex(pattern = "^[0-9]+$")))]
     pub max: String,
 }
 
@@ -231,12 +268,15 @@ pub type Range = (String, f64, f64, f64, f64);
 
 /// What keys begin with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct Prefixes {
     /// Bytes of a prefix.
     pub prefix_bytes: u64,
     /// How many were told apart.
     pub distinct: u64,
     /// The hottest: prefix in hexadecimal digits, gets, writes, seeks.
+    #[cfg_attr(test, schemars(length(max = 256)))]
     pub top: Vec<(String, u64, u64, u64)>,
     /// The others.
     pub other: (u64, u64, u64),
@@ -246,15 +286,27 @@ pub struct Prefixes {
 
 /// What an LRU cache of keys would do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(test, derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
 pub struct Reuse {
     /// Accesses.
     pub accesses: u64,
     /// Share of the keys that was followed.
+    #[cfg_attr(test, schemars(range(max = 1)))]
     pub share: f64,
     /// Accesses to keys that had not been accessed before.
     pub first_accesses: f64,
     /// Lowest and highest number of other keys between two accesses to one key, and accesses.
     pub distances: Vec<(u64, u64, f64)>,
     /// Keys in the cache, and the share of accesses that miss it.
+    #[cfg_attr(test, schemars(length(max = 256)))]
     pub miss_ratio: Vec<(u64, f64)>,
+}
+
+#[cfg(test)]
+fn shares(schema: &mut schemars::Schema) {
+    schema.insert(
+        "additionalProperties".into(),
+        serde_json::json!({"type": ["number", "null"], "minimum": 0, "maximum": 1}),
+    );
 }

@@ -1,7 +1,8 @@
-"""RocksDB's enumerations and small grammars, in the spelling of db_bench and YCSB-cpp.
+"""How another program spells options and values, in both directions, and what an export format is.
 
-Sources: `tools/db_bench_tool.cc` (flags as text or as the enumeration's number),
-`include/rocksdb/{options,advanced_options,table}.h` (the numbers).
+Exporters say values with a Spelling, importers read them with it: one table serves both, so that
+what is written can be read back. Sources: `tools/db_bench_tool.cc` (flags as text or as the
+enumeration's number), `include/rocksdb/{options,advanced_options,table}.h` (the numbers).
 """
 
 from __future__ import annotations
@@ -79,12 +80,6 @@ def filter_policy(kind: str, bits: int) -> str:
     return f"{_FILTER_NAMES[kind]}:{bits}"
 
 
-# ----------
-# How another program spells an option and its values, in both directions.
-#
-# Exporters say values with it, importers read them with it: one table serves both, so that what is
-# written can be read back.
-
 # What gflags and RocksDB take for a truth.
 _TRUTHS = {
     **dict.fromkeys(("1", "t", "true", "y", "yes"), True),
@@ -117,13 +112,13 @@ def number(
     """A whole number but `without`; `where` says whose bounds `low` and `high` are."""
 
     def say(option: str, text: str) -> str:
-        found = whole_number(option, text)
-        outside = (low is not None and found < low) or (high is not None and found > high)
-        if outside or found == without:
+        whole = whole_number(option, text)
+        outside = (low is not None and whole < low) or (high is not None and whole > high)
+        if outside or whole == without:
             allowed = f"{low} to {high}{where}"
             allowed += "" if without is None else f", but not {without}"
             raise InputError(SOURCE, option, found=text, allowed=allowed)
-        return str(found)
+        return str(whole)
 
     return Spelling(name, say, _read_whole)
 
@@ -173,8 +168,7 @@ def word(name: str, known: Mapping[str, str]) -> Spelling:
     return Spelling(name, lambda option, text: one_of(option, text, known), read)
 
 
-# ----------
-# What an export format is, and what the formats share.
+# --- formats
 
 SOURCE = "export"
 
@@ -209,10 +203,10 @@ class ExportFormat:
 
 def whole_number(name: str, text: str) -> int:
     """`text` as an integer; suffixes K, M, G, T are binary. InputError naming `name` if not."""
-    found = re.fullmatch(r"(-?\d+)([kmgtKMGT]?)", text)
-    if found is None:
+    match = re.fullmatch(r"(-?\d+)([kmgtKMGT]?)", text)
+    if match is None:
         raise InputError(SOURCE, name, found=text, allowed="a whole number")
-    number, suffix = int(found.group(1)), found.group(2).lower()
+    number, suffix = int(match.group(1)), match.group(2).lower()
     return number << _SUFFIX_SHIFT[suffix] if suffix else number
 
 

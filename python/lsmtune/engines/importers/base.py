@@ -1,4 +1,8 @@
-"""Reading a file that is to be imported."""
+"""What an import format is, what it gives, and how a file is read with the line of every field.
+
+Comments and trailing commas are what MLOS (JSON5) and editors (JSONC) add to JSON. Lines come
+from YAML's parser, of whose language JSON is a part, so that a note can point at its place.
+"""
 
 from __future__ import annotations
 
@@ -34,8 +38,8 @@ def read_text(path: Path) -> str:
     except FileNotFoundError:
         raise InputError(source, why="no such file") from None
     except UnicodeDecodeError as error:
-        found = f"byte 0x{error.object[error.start]:02x} at offset {error.start}"
-        raise InputError(source, why=f"is not text: {found}", allowed="UTF-8") from None
+        bad_byte = f"byte 0x{error.object[error.start]:02x} at offset {error.start}"
+        raise InputError(source, why=f"is not text: {bad_byte}", allowed="UTF-8") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InputError(source, why=f"cannot be read: {reason}") from None
@@ -44,11 +48,7 @@ def read_text(path: Path) -> str:
     return text
 
 
-# ----------
-# JSON, JSON with comments, and YAML: data, and the line of every field.
-#
-# Comments and trailing commas are what MLOS (JSON5) and editors (JSONC) add to JSON. Lines come
-# from YAML's parser, of whose language JSON is a part, so that a note can point at its place.
+# --- documents
 
 _CHARACTERS_MAX = 1 << 20
 _NODES_MAX = 100_000  # an alias can make ten lines into a billion
@@ -103,8 +103,8 @@ def without_comments(text: str) -> str:
     """`text` with comments and trailing commas made blank; every line stays where it is."""
 
     def blank(match: re.Match[str]) -> str:
-        found = match.group()
-        return found if found.startswith('"') else re.sub(r"[^\n]", " ", found)
+        matched = match.group()
+        return matched if matched.startswith('"') else re.sub(r"[^\n]", " ", matched)
 
     return _STRING_OR_TRAILING_COMMA.sub(blank, _STRING_OR_COMMENT.sub(blank, text))
 
@@ -134,8 +134,8 @@ def json_document(text: str, source: str) -> Document:
     except ValueError as error:
         raise InputError(source, why=f"not JSON: {error}") from None
     if not isinstance(data, dict):
-        found = type(data).__name__
-        raise InputError(source, why=f"holds a {found}", allowed="an object: {...}")
+        kind = type(data).__name__
+        raise InputError(source, why=f"holds a {kind}", allowed="an object: {...}")
     if not is_utf8(json.dumps(data, ensure_ascii=False)):
         raise InputError(source, why="holds half of a surrogate pair", allowed="text in UTF-8")
     return Document(source, data, _lines(plain.replace("\t", " "), source))
@@ -152,12 +152,12 @@ def _refuse_constant(name: str) -> object:
 
 
 def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in fields:
             raise ValueError(f"{name!r} is given twice")
-        found[name] = value
-    return found
+        fields[name] = value
+    return fields
 
 
 def yaml_document(text: str, source: str) -> Document:
@@ -175,8 +175,8 @@ def yaml_document(text: str, source: str) -> Document:
     except RecursionError:
         raise InputError(source, why="not YAML: nested too deeply") from None
     if not isinstance(data, dict):
-        found = "nothing" if data is None else f"a {type(data).__name__}"
-        raise InputError(source, why=f"holds {found}", allowed="a mapping of fields")
+        content = "nothing" if data is None else f"a {type(data).__name__}"
+        raise InputError(source, why=f"holds {content}", allowed="a mapping of fields")
     return Document(source, data, _lines(text, source))
 
 
@@ -206,8 +206,7 @@ def _walk(
             yield from _walk(item, (*path, index))
 
 
-# ----------
-# What an import format is, what it gives, and how it says what it could not carry over.
+# --- formats
 
 ENGINE_FLAG = "--engine"
 _AFTER_ALL_LINES = 1 << 62

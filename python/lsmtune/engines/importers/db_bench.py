@@ -61,13 +61,13 @@ def read(request: ImportRequest) -> ImportedConfig:
             filters[flag.name] = "true" if flag.value is None else flag.value
             _check_filter(flag, filters[flag.name], request.source)
             continue
-        found = known.get(flag.name) or known.get(flag.name.removeprefix("no"))
-        if found is None or found.spelling is None:
+        meaning = known.get(flag.name) or known.get(flag.name.removeprefix("no"))
+        if meaning is None or meaning.spelling is None:
             notes.add(flag.line, place, _not_an_option(flag.name, engine))
             continue
-        value = _value(flag, found.spelling.is_truth, flag.name in known, request.source)
+        value = _value(flag, meaning.spelling.is_truth, flag.name in known, request.source)
         try:
-            options[found.option.name] = found.spelling.read(value)
+            options[meaning.option.name] = meaning.spelling.read(value)
         except ValueError as error:
             where = f"{request.source}:{flag.line}"
             raise InputError(where, place, found=value, allowed=str(error)) from None

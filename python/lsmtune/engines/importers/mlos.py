@@ -23,7 +23,7 @@ from lsmtune.engines.importers.base import (
     json_document,
     peek_json,
 )
-from lsmtune.engines.importers.names import Found
+from lsmtune.engines.importers.names import Meaning
 from lsmtune.engines.importers.space_parts import (
     Number,
     Numbers,
@@ -104,10 +104,10 @@ def _group(parts: SpaceParts, name: str, group: object) -> dict[str, OptionValue
     if cost:
         text = f"left out: every run has a database of its own, at the same cost (was {cost})"
         parts.note((name, "cost"), text)
-    found: dict[str, OptionValue] = {}
+    defaults: dict[str, OptionValue] = {}
     for parameter, spec in params.items():
-        found |= _parameter(parts, (name, "params", parameter), parameter, spec)
-    return found
+        defaults |= _parameter(parts, (name, "params", parameter), parameter, spec)
+    return defaults
 
 
 def _check_fields(
@@ -124,16 +124,16 @@ def _check_fields(
 def _parameter(parts: SpaceParts, path: Path, name: str, spec: object) -> dict[str, OptionValue]:
     """Adds one parameter; its default by the name that it has here."""
     if not isinstance(spec, dict) or spec.get("type") not in _FIELDS:
-        found = spec.get("type") if isinstance(spec, dict) else spec
-        nearest = nearest_name(str(found), _FIELDS)
+        kind = spec.get("type") if isinstance(spec, dict) else spec
+        nearest = nearest_name(str(kind), _FIELDS)
         allowed = ", ".join(_FIELDS)
-        raise parts.document.error((*path, "type"), found=found, allowed=allowed, nearest=nearest)
+        raise parts.document.error((*path, "type"), found=kind, allowed=allowed, nearest=nearest)
     _check_fields(parts, path, spec, _FIELDS[spec["type"]])
     for needed in ("default", "values" if spec["type"] == "categorical" else "range"):
         if needed not in spec:
             raise parts.document.error((*path, needed), why="is missing")
-    option = parts.find(path, name)
-    if option is None:
+    meaning = parts.find(path, name)
+    if meaning is None:
         return {}
     for field, (is_right, allowed) in _RULES.items():
         if field in spec and not is_right(spec[field]):
@@ -142,23 +142,25 @@ def _parameter(parts: SpaceParts, path: Path, name: str, spec: object) -> dict[s
         said = ", ".join(f"{key} {value}" for key, value in spec["meta"].items())
         parts.note((*path, "meta"), f"left out: {said}")
     if isinstance(spec.get("description"), str):
-        parts.comments[f"space.{option.option.name}"] = " ".join(spec["description"].split())
+        parts.comments[f"space.{meaning.option.name}"] = " ".join(spec["description"].split())
     if spec["type"] == "categorical":
-        _add_categorical(parts, path, option, spec)
+        _add_categorical(parts, path, meaning, spec)
     else:
-        parts.add_numbers(path, option, _numbers(parts, path, spec))
-    default = parts.choice((*path, "default"), option, spec["default"])
-    return {} if default is None else {option.option.name: default}
+        parts.add_numbers(path, meaning, _numbers(parts, path, spec))
+    default = parts.choice((*path, "default"), meaning, spec["default"])
+    return {} if default is None else {meaning.option.name: default}
 
 
-def _add_categorical(parts: SpaceParts, path: Path, option: Found, spec: Mapping[str, Any]) -> None:
+def _add_categorical(
+    parts: SpaceParts, path: Path, meaning: Meaning, spec: Mapping[str, Any]
+) -> None:
     values, weights = spec["values"], spec.get("values_weights")
     if weights is not None:
         _check_weights(parts, (*path, "values_weights"), weights, len(values))
         if len(set(weights)) > 1:
             text = "left out: choices are equally likely before anything is known"
             parts.note((*path, "values_weights"), text)
-    parts.add_choices((*path, "values"), option, values)
+    parts.add_choices((*path, "values"), meaning, values)
 
 
 def _check_weights(parts: SpaceParts, path: Path, weights: object, count: int) -> None:
@@ -202,7 +204,7 @@ def _specials(
 ) -> tuple[tuple[Number, float], ...]:
     values, weights = spec.get("special", []), spec.get("special_weights")
     shares = _shares(parts, path, spec, len(values), weights)
-    found: list[tuple[Number, float]] = []
+    specials: list[tuple[Number, float]] = []
     for index, (value, share) in enumerate(zip(values, shares, strict=True)):
         here = (*path, "special", index)
         whole = isinstance(value, int) or not integer
@@ -212,11 +214,11 @@ def _specials(
             parts.note(here, f"left out: {value} lies within the range, and is drawn from there")
         elif share <= 0:
             parts.note(here, f"left out: {value} has no weight, and would never be drawn")
-        elif any(value == earlier for earlier, _ in found):
+        elif any(value == earlier for earlier, _ in specials):
             parts.note(here, f"{value} is there already, and listed once")
         else:
-            found.append((value, float(f"{share:.6g}")))
-    return tuple(found)
+            specials.append((value, float(f"{share:.6g}")))
+    return tuple(specials)
 
 
 def _shares(

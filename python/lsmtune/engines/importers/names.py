@@ -38,7 +38,7 @@ class KnownOption:
 
 
 @dataclass(frozen=True)
-class Found:
+class Meaning:
     """What a foreign name means: an option, and the spelling of its values where that differs."""
 
     option: KnownOption
@@ -58,14 +58,14 @@ def known_options(engine: str) -> Mapping[str, KnownOption]:
 
 
 def _rocksdb() -> Mapping[str, KnownOption]:
-    found: dict[str, KnownOption] = {}
+    options: dict[str, KnownOption] = {}
     for option in written_options().values():
         prefix = f"{TABLE_OPTION}." if option.section == TABLE_SECTION else ""
         name = prefix + option.name
-        found[name] = KnownOption(name, _type_of(option.default or ""))
+        options[name] = KnownOption(name, _type_of(option.default or ""))
         for field in option.fields():
-            found[f"{name}.{field}"] = KnownOption(f"{name}.{field}")
-    return found
+            options[f"{name}.{field}"] = KnownOption(f"{name}.{field}")
+    return options
 
 
 def _type_of(default: str) -> str:
@@ -77,30 +77,30 @@ def _type_of(default: str) -> str:
 
 
 @functools.cache
-def flags(engine: str) -> Mapping[str, Found]:
+def flags(engine: str) -> Mapping[str, Meaning]:
     """The flags of the engine's db_bench that stand for an option, by their name."""
     known = known_options(engine)
     if engine == "leveldb":
-        return {s.name: Found(known[name], s) for name, s in LEVELDB_FLAGS.items()}
-    found: dict[str, Found] = {}
+        return {s.name: Meaning(known[name], s) for name, s in LEVELDB_FLAGS.items()}
+    meanings: dict[str, Meaning] = {}
     for option in catalogue()[0].values():
         spelling = same_name_flag(option)
         prefix = f"{TABLE_OPTION}." if option.section == TABLE_SECTION else ""
         if spelling is not None:
-            found[option.name] = Found(known[prefix + option.name], spelling)
-    found |= {s.name: Found(known[name], s) for name, s in ROCKSDB_FLAGS.items()}
-    return MappingProxyType(found)
+            meanings[option.name] = Meaning(known[prefix + option.name], spelling)
+    meanings |= {s.name: Meaning(known[name], s) for name, s in ROCKSDB_FLAGS.items()}
+    return MappingProxyType(meanings)
 
 
-def find_option(engine: str, name: str) -> Found | None:
+def find_option(engine: str, name: str) -> Meaning | None:
     """The option that `name` means: by its own name, a db_bench flag, or the end of its name."""
     known = known_options(engine)
     if name in known:
-        return Found(known[name])
+        return Meaning(known[name])
     if name in flags(engine):
         return flags(engine)[name]
     ends = [option for option in known.values() if option.name.rpartition(".")[2] == name]
-    return Found(ends[0]) if len(ends) == 1 else None
+    return Meaning(ends[0]) if len(ends) == 1 else None
 
 
 def nearest_option(engine: str, name: str) -> str:

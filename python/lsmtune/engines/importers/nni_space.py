@@ -24,7 +24,7 @@ from lsmtune.engines.importers.base import (
     json_document,
     peek_json,
 )
-from lsmtune.engines.importers.names import Found
+from lsmtune.engines.importers.names import Meaning
 from lsmtune.engines.importers.space_parts import (
     Number,
     Numbers,
@@ -111,19 +111,19 @@ def add_space(
             raise parts.document.error((*here, "_value"), found=_json(values), allowed=allowed)
         if when and parts.also_active(here, name, spec, when):
             continue
-        found = parts.find(here, name, f"{prefix}{name}")
-        if found is None:
+        meaning = parts.find(here, name, f"{prefix}{name}")
+        if meaning is None:
             continue
         if prefix:
             shown = " and ".join(f"{other} is {value}" for other, value in (when or {}).items())
-            parts.note(here, f"{found.option.name} is active only while {shown}")
+            parts.note(here, f"{meaning.option.name} is active only while {shown}")
         if kind != "choice":
             numbers = _numbers(parts, here, kind, values)
-            parts.add_numbers(here, found, numbers, when)
+            parts.add_numbers(here, meaning, numbers, when)
         elif any(isinstance(value, dict) for value in values):
-            _add_nested(parts, here, found, values, when)
+            _add_nested(parts, here, meaning, values, when)
         else:
-            parts.add_choices((*here, "_value"), found, values, when)
+            parts.add_choices((*here, "_value"), meaning, values, when)
 
 
 def _json(value: object) -> str:
@@ -131,7 +131,11 @@ def _json(value: object) -> str:
 
 
 def _add_nested(
-    parts: SpaceParts, path: Path, found: Found, values: list[Any], when: Mapping[str, Any] | None
+    parts: SpaceParts,
+    path: Path,
+    meaning: Meaning,
+    values: list[Any],
+    when: Mapping[str, Any] | None,
 ) -> None:
     """A choice of branches, each with a space of its own."""
     names = []
@@ -143,9 +147,9 @@ def _add_nested(
         names.append(branch["_name"])
     if len(set(names)) != len(names):
         raise parts.document.error(path, why="two branches of one name", found=", ".join(names))
-    taken = [parts.choice((*path, "_value", i), found, name) for i, name in enumerate(names)]
-    option = found.option
-    parts.add_choices(path, Found(option), [value for value in taken if value is not None], when)
+    taken = [parts.choice((*path, "_value", i), meaning, name) for i, name in enumerate(names)]
+    option = meaning.option
+    parts.add_choices(path, Meaning(option), [value for value in taken if value is not None], when)
     for index, (branch, value) in enumerate(zip(values, taken, strict=True)):
         if value is None:
             continue
@@ -252,8 +256,8 @@ def _distribution(parts: SpaceParts, path: Path, kind: _Kind, values: list[Numbe
             high = math.inf
         if high > _INTEGER_MAX:
             allowed = "mu and sigma of the logarithm, whose values stay below 2^53"
-            found = _json(values)
-            raise parts.document.error((*path, "_value"), found=found, allowed=allowed)
+            shown = _json(values)
+            raise parts.document.error((*path, "_value"), found=shown, allowed=allowed)
     integer = bool(step) and isinstance(step[0], int)
     ends: tuple[Number, Number] = (float(f"{low:.6g}"), float(f"{high:.6g}"))
     if step:

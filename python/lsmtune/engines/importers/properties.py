@@ -81,34 +81,34 @@ def read_given(properties: Properties, engine: str) -> ImportedConfig:
     """
     if not any(name.startswith(f"{engine}.") for name in properties):
         notes = tuple(
-            f"{found.where}: {name}: left out: not a property of {engine}"
-            for name, found in properties.items()
+            f"{given.where}: {name}: left out: not a property of {engine}"
+            for name, given in properties.items()
         )
         return ImportedConfig(engine, {}, notes)
-    places = [found.source for found in properties.values() if found.line is not None]
+    places = [given.source for given in properties.values() if given.line is not None]
     request = ImportRequest("", Path(places[-1] if places else SETTING), engine)
     return _config(properties, engine, request, Notes(request.source))
 
 
 def _config(lines: Properties, engine: str, request: ImportRequest, notes: Notes) -> ImportedConfig:
-    found = {
+    of_engine = {
         name.removeprefix(f"{engine}."): line
         for name, line in lines.items()
         if name.startswith(f"{engine}.")
     }
-    file = found.pop(OPTIONS_FILE, None)
+    file = of_engine.pop(OPTIONS_FILE, None)
     if file is not None and file.value:
-        return _from_options_file(file, found, request, notes)
+        return _from_options_file(file, of_engine, request, notes)
     for name, line in lines.items():
         if not name.startswith(f"{engine}."):
             text = f"left out: not a property of {engine}"
             notes.add(line.line, name, text, line.where)
-    return ImportedConfig(engine, _options(engine, found, notes), notes.taken())
+    return ImportedConfig(engine, _options(engine, of_engine, notes), notes.taken())
 
 
 def _lines(text: str, source: str, notes: Notes) -> dict[str, Property]:
     """The last property of each name; `notes` are told what was passed over for it."""
-    found: dict[str, Property] = {}
+    properties: dict[str, Property] = {}
     for number, line in enumerate(text.splitlines(), start=1):
         name, equals, value = (part.strip() for part in line.partition("="))
         if line.startswith("#") or not line.strip():
@@ -116,10 +116,10 @@ def _lines(text: str, source: str, notes: Notes) -> dict[str, Property]:
         if not equals:
             notes.add(number, "", f"left out: no property, for want of a =: {name[:80]}")
             continue
-        if name in found and found[name].value != value:
-            notes.add(number, name, f"replaces the value of line {found[name].line}")
-        found[name] = Property(value, source, number)
-    return found
+        if name in properties and properties[name].value != value:
+            notes.add(number, name, f"replaces the value of line {properties[name].line}")
+        properties[name] = Property(value, source, number)
+    return properties
 
 
 def _engine(lines: Properties, request: ImportRequest) -> str:
@@ -134,10 +134,10 @@ def _engine(lines: Properties, request: ImportRequest) -> str:
     return request.engine or there[0]
 
 
-def _options(engine: str, found: Properties, notes: Notes) -> dict[str, OptionValue]:
+def _options(engine: str, given: Properties, notes: Notes) -> dict[str, OptionValue]:
     known = {s.name: (option, s) for option, s in ENGINES[engine].items()}
     options: dict[str, OptionValue] = {}
-    for name, line in found.items():
+    for name, line in given.items():
         place, text = f"{engine}.{name}", line.value
         if name in known:
             option, spelling = known[name]

@@ -1,9 +1,14 @@
-"""What RocksDB wrote down of its options, in an OPTIONS file or a LOG, as options of a Config.
+r"""What RocksDB wrote down of its options, in an OPTIONS file or a LOG, as options of a Config.
 
 Left out is what a Config of another database cannot have: references to code of the program that
 wrote the dump, places on its machine, and how it opened its database. In a whole dump, which states
 every option and says little, options are left out that have the default of every version in the
 catalogue: with any of them the engine then does the same. `keep_defaults` keeps those.
+
+An OPTIONS file may be of any version from 4.3 on. The form is that of RocksDB's own parser,
+`options/options_parser.cc`: sections `[Title "argument"]`, one `name=value` a line, `#` comments
+unless escaped, `\n \r \\ \: \#` escaped, the first of two lines for one name counts, the default
+column family comes first. Only that family is carried over: a run has no other.
 """
 
 from __future__ import annotations
@@ -139,10 +144,10 @@ def _narrowed(name: str, value: Stated, notes: Notes) -> Stated:
 
 def _taken_apart(stated: Mapping[str, Stated]) -> dict[str, Stated]:
     """Structures (`{size_ratio=1;...}`) by their fields, under dotted names."""
-    found: dict[str, Stated] = {}
+    flat: dict[str, Stated] = {}
     for name, value in stated.items():
         if name == _MEMTABLE and not value.text.startswith("{"):
-            found[f"{_MEMTABLE}.id"] = Stated(_memtable(value.text), value.line)
+            flat[f"{_MEMTABLE}.id"] = Stated(_memtable(value.text), value.line)
             continue
         try:
             fields = split_structure(value.text) if value.text.startswith("{") else {}
@@ -150,10 +155,10 @@ def _taken_apart(stated: Mapping[str, Stated]) -> dict[str, Stated]:
             fields = {}  # a list of objects, which stays whole
         inner = {_part_name(name, f): Stated(text, value.line) for f, text in fields.items()}
         if any(part in known_names() for part in inner):
-            found |= _named(_taken_apart(inner))
+            flat |= _named(_taken_apart(inner))
         else:
-            found[name] = value
-    return found
+            flat[name] = value
+    return flat
 
 
 def _named(parts: dict[str, Stated]) -> dict[str, Stated]:
@@ -252,13 +257,7 @@ def full_name(section: str, name: str) -> str:
     return f"{TABLE_OPTION}.{name}" if section.startswith(TABLE_SECTION) else name
 
 
-# ----------
-# A RocksDB OPTIONS file, of any version from 4.3 on.
-#
-# The form is that of RocksDB's own parser, `options/options_parser.cc`: sections
-# `[Title "argument"]`, one `name=value` a line, `#` comments unless escaped, `\n \r \\ \: \#`
-# escaped, the first of two lines for one name counts, the default column family comes first. Only
-# that family is carried over: a run has no other.
+# --- an OPTIONS file
 
 NAME = "rocksdb-options"
 VERSION_SECTION = "Version"

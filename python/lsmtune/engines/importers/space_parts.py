@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeGuard
 
 from lsmtune.engines.importers.base import Document, Notes, field_name
-from lsmtune.engines.importers.names import Found, KnownOption, find_option, nearest_option
+from lsmtune.engines.importers.names import KnownOption, Meaning, find_option, nearest_option
 from lsmtune.model.command import RUN_PLACEHOLDERS
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.space.parameter import is_option_name, same_value
@@ -77,7 +77,7 @@ class SpaceParts:
         """Say `text` of the field at `path`."""
         self.notes.add(self.document.line(*path), field_name(*path), text)
 
-    def find(self, path: Path, name: str, derived: str | None = None) -> Found | None:
+    def find(self, path: Path, name: str, derived: str | None = None) -> Meaning | None:
         """The option that `name` means, said where it is not its own name; None when left out.
 
         `derived` is the name to take for a program's own parameter, in place of `name`.
@@ -87,18 +87,18 @@ class SpaceParts:
         if name.lower() in _DURABILITY:
             self.note(path, "left out: durability belongs to the workload")
             return None
-        found = find_option(self.engine, name)
-        if found is None:
+        meaning = find_option(self.engine, name)
+        if meaning is None:
             nearest = nearest_option(self.engine, name)
             hint = f" (like {nearest})" if nearest else ""
             self.note(path, f"left out: no option of {self.engine}{hint}")
             return None
-        if found.option.name in self.space or found.option.name in self.options:
-            self.note(path, f"left out: {found.option.name} is there already")
+        if meaning.option.name in self.space or meaning.option.name in self.options:
+            self.note(path, f"left out: {meaning.option.name} is there already")
             return None
-        if found.option.name != name:
-            self.note(path, f"named {found.option.name}, the option of {self.engine}")
-        return found
+        if meaning.option.name != name:
+            self.note(path, f"named {meaning.option.name}, the option of {self.engine}")
+        return meaning
 
     def also_active(self, path: Path, name: str, spec: object, when: Mapping[str, Any]) -> bool:
         """Whether an option of another branch is this one too; it is then active in both.
@@ -107,8 +107,8 @@ class SpaceParts:
         """
         if self.engine is None:
             return False
-        found = find_option(self.engine, name)
-        option = "" if found is None else found.option.name
+        meaning = find_option(self.engine, name)
+        option = "" if meaning is None else meaning.option.name
         same = bool(option) and self._nested.setdefault(option, _said(spec)) == _said(spec)
         if not same or option not in self.space:
             return False
@@ -121,7 +121,7 @@ class SpaceParts:
         self.note(path, f"{option} is active while {parent} is {_shown(value)}, too")
         return True
 
-    def _own(self, path: Path, name: str) -> Found | None:
+    def _own(self, path: Path, name: str) -> Meaning | None:
         plain = name
         if not is_option_name(plain):
             plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
@@ -132,15 +132,15 @@ class SpaceParts:
             plain += "_"
         if plain in self.space or plain in self.options:
             raise self.document.error(path, found=plain, why="a second parameter of this name")
-        return Found(KnownOption(plain))
+        return Meaning(KnownOption(plain))
 
     def add_numbers(
-        self, path: Path, found: Found, numbers: Numbers, when: Mapping[str, Any] | None = None
+        self, path: Path, meaning: Meaning, numbers: Numbers, when: Mapping[str, Any] | None = None
     ) -> None:
-        """The parameter `found` with a range of numbers, or a constant where it is one."""
-        option = found.option
+        """The parameter `meaning` with a range of numbers, or a constant where it is one."""
+        option = meaning.option
         if option.type == "bool":
-            self._add_truths(path, found, numbers, when)
+            self._add_truths(path, meaning, numbers, when)
             return
         if option.type == "int" and not numbers.integer:
             numbers = self._whole(path, numbers)
@@ -153,17 +153,17 @@ class SpaceParts:
             self.add_constant(path, option.name, numbers.low, when)
         elif numbers.low == numbers.high:
             values = sorted({numbers.low, *(value for value, _ in numbers.specials)})
-            self.add_choices(path, Found(option), values, when)
+            self.add_choices(path, Meaning(option), values, when)
         else:
             self.space[option.name] = _raw(numbers, option) | _when(when)
 
     def _add_truths(
-        self, path: Path, found: Found, numbers: Numbers, when: Mapping[str, Any] | None
+        self, path: Path, meaning: Meaning, numbers: Numbers, when: Mapping[str, Any] | None
     ) -> None:
         if (numbers.low, numbers.high) != (0, 1):
-            self.note(path, f"left out: {found.option.name} is true or false")
+            self.note(path, f"left out: {meaning.option.name} is true or false")
             return
-        self.add_choices(path, Found(found.option), [False, True], when)
+        self.add_choices(path, Meaning(meaning.option), [False, True], when)
 
     def _whole(self, path: Path, numbers: Numbers) -> Numbers:
         """`numbers` as integers: what the engine would make of the fractions."""
@@ -185,14 +185,14 @@ class SpaceParts:
     def add_choices(
         self,
         path: Path,
-        found: Found,
+        meaning: Meaning,
         values: Sequence[object],
         when: Mapping[str, Any] | None = None,
     ) -> None:
-        """The parameter `found` with a list of values, or a constant where only one is left."""
+        """The parameter `meaning` with a list of values, or a constant where only one is left."""
         choices: list[OptionValue] = []
         for index, value in enumerate(values):
-            choice = self.choice(path, found, value)
+            choice = self.choice(path, meaning, value)
             if choice is None:
                 continue
             if any(same_value(choice, earlier) for earlier in choices):
@@ -202,13 +202,13 @@ class SpaceParts:
         if not choices:
             self.note(path, "left out: no value is left")
         elif len(choices) == 1:
-            self.add_constant(path, found.option.name, choices[0], when)
+            self.add_constant(path, meaning.option.name, choices[0], when)
         else:
-            self.space[found.option.name] = {"type": "categorical", "choices": choices} | _when(
+            self.space[meaning.option.name] = {"type": "categorical", "choices": choices} | _when(
                 when
             )
 
-    def choice(self, path: Path, found: Found, value: object) -> OptionValue | None:
+    def choice(self, path: Path, meaning: Meaning, value: object) -> OptionValue | None:
         """`value` as the option takes it, None (said) where it cannot be one."""
         if not isinstance(value, str | int | float | bool):
             self.note(path, f"the value {_shown(value)} is left out: not text, a number or a truth")
@@ -216,16 +216,16 @@ class SpaceParts:
         if isinstance(value, str) and (not value.strip() or not value.isprintable()):
             self.note(path, f"the value {value!r} is left out: no text that can be written")
             return None
-        if found.spelling is not None and not isinstance(value, bool):
+        if meaning.spelling is not None and not isinstance(value, bool):
             try:
-                return found.spelling.read(option_text(value))
+                return meaning.spelling.read(option_text(value))
             except ValueError as error:
                 text = f"the value {_shown(value)} is left out; allowed: {error}"
                 self.note(path, text)
                 return None
-        if found.option.type == "bool" and value in (0, 1):
+        if meaning.option.type == "bool" and value in (0, 1):
             return bool(value)
-        if isinstance(value, float) and value.is_integer() and found.option.type == "int":
+        if isinstance(value, float) and value.is_integer() and meaning.option.type == "int":
             return int(value)
         return value
 

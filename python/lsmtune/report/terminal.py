@@ -1,0 +1,76 @@
+"""A Document for a terminal, by rich; all text is taken literally."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Group, RenderableType
+from rich.table import Table as RichTable
+from rich.text import Text
+
+from lsmtune.report.document import (
+    Answer,
+    Block,
+    Document,
+    Facts,
+    Files,
+    Heading,
+    Notices,
+    Paragraph,
+    Table,
+    flat,
+)
+
+_STYLES = {"note": "dim", "quiet": "dim", "detail": "dim", "fail": "red"}
+_MARKS = {"best": "green", "tuned": "green", "same": "dim"}
+
+
+def to_terminal(document: Document) -> RenderableType:
+    """The same for a terminal: without figures, and without columns that are too much for it."""
+    parts: list[RenderableType] = [Text(document.title, style="bold")]
+    if document.subtitle:
+        parts.append(Text(document.subtitle))
+    for section in (each for each in document.sections if "terminal" not in each.omit):
+        parts += [Text(""), Text(section.title, style="bold")]
+        for block in flat(section.blocks):
+            parts += _terminal(block)
+    return Group(*parts)
+
+
+def _terminal(block: Block) -> Iterator[RenderableType]:
+    if isinstance(block, Paragraph):
+        yield Text(
+            f"{block.text} {block.code}".strip(), style=_STYLES.get(block.tone.split(" ")[-1], "")
+        )
+    elif isinstance(block, Heading):
+        yield Text(block.text, style="dim")
+    elif isinstance(block, Answer):
+        yield Text(f"{block.label}: {block.figure} {block.lead}", style="bold")
+    elif isinstance(block, Notices):
+        for each in block.items:
+            title = f"{each.title}: " if each.title else ""
+            style = "yellow" if each.grade == "warning" else "red" if each.grade == "danger" else ""
+            yield Text(f"{each.label or each.grade}: {title}{each.text}", style=style)
+    elif isinstance(block, Facts):
+        yield from (Text(f"{name}: {value}") for name, value in block.rows)
+    elif isinstance(block, Files):
+        yield from map(Text, block.paths)
+    elif isinstance(block, Table):
+        yield terminal_table(block)
+
+
+def terminal_table(found: Table) -> RenderableType:
+    """One table for a terminal."""
+    drawn = RichTable(box=None, pad_edge=False)
+    for at, column in enumerate(found.columns):
+        if column.terminal:
+            drawn.add_column(
+                Text(column.label),
+                justify="right" if column.number else "left",
+                overflow="fold",
+                no_wrap=at == 0,  # a name is there to be copied
+            )
+    for number, row in enumerate(found.cells()):
+        shown = ("; ".join((cell.text, *cell.below)) for column, cell in row if column.terminal)
+        drawn.add_row(*map(Text, shown), style=_MARKS.get(found.marks.get(number, ""), ""))
+    return drawn
