@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterator
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -91,3 +93,45 @@ def test_the_check_itself_sees_siblings_late_and_upward_imports(
     room: str, source: str, found: int
 ) -> None:
     assert len(violations(room, source, ROWS)) == found
+
+
+def module_name(path: Path) -> str:
+    """The dotted name of a file of the package."""
+    parts = path.relative_to(PACKAGE.parent).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+def imported_at_once(body: list[ast.stmt]) -> Iterator[str]:
+    """Modules, and names in them, that are imported when a module is: not those in functions."""
+    for node in body:
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+        elif isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" not in ast.unparse(node.test):
+            yield from imported_at_once(node.body)
+
+
+def circle(sources: dict[str, str]) -> list[str]:
+    """Modules that import each other in a circle, the first one twice; empty without one."""
+    graph = {
+        name: {other for other in imported_at_once(ast.parse(source).body) if other in sources}
+        for name, source in sources.items()
+    }
+    for name, others in graph.items():
+        others.discard(name)
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError as error:
+        return list(error.args[1])
+    return []
+
+
+def test_no_modules_import_each_other_in_a_circle() -> None:
+    assert circle({module_name(path): path.read_text() for path in PACKAGE.rglob("*.py")}) == []
+
+
+def test_the_check_itself_sees_a_circle() -> None:
+    assert circle({"a": "from b import c", "b": "import a"}) in (["a", "b", "a"], ["b", "a", "b"])
+    assert circle({"a": "from b import c", "b": "def late():\n    import a"}) == []
