@@ -13,10 +13,9 @@ from typing import Any
 
 import pytest
 
-from lsmtune.cli import choices as engine_choice
 from lsmtune.cli.minimisation import MinimisationObserver
 from lsmtune.cli.verification import display_plan
-from lsmtune.driver import native
+from lsmtune.driver import library_facts, native
 from lsmtune.driver.messages import Message
 from lsmtune.engines.ready import preset
 from lsmtune.experiment.folder import StudyFolder
@@ -65,7 +64,7 @@ def use(monkeypatch: pytest.MonkeyPatch, runner: KillableRunner) -> None:
 def runner(fake_driver: Path, monkeypatch: pytest.MonkeyPatch) -> KillableRunner:
     """It answers for a RocksDB 10.2.1, in place of the driver."""
     runner = KillableRunner(speed=speed, noise=0.005, engine=ROCKSDB)
-    monkeypatch.setattr(engine_choice, "chosen_engine", lambda *_arguments: (ROCKSDB, ()))
+    monkeypatch.setattr(library_facts, "chosen_engine", lambda *_arguments: (ROCKSDB, ()))
     use(monkeypatch, runner)
     assert fake_driver.is_file()
     return runner

@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from lsmtune.cli import choices as engine_choice
 from lsmtune.cli.verify import objective_of
+from lsmtune.driver import library_facts
 from lsmtune.engines.ready import preset
 from lsmtune.engines.safety import doubts
 from lsmtune.errors import InputError
@@ -32,7 +32,7 @@ ALLOW = [part for name in UNSAFE for part in ("--allow-unsafe", name)]
 def arguments(fake_driver: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
     """Of `verify` and `bench`: a driver without an engine answers for a RocksDB 10.2.1."""
     identity = EngineIdentity("rocksdb", "10.2.1", library=str(fake_driver))
-    monkeypatch.setattr(engine_choice, "chosen_engine", lambda *_arguments: (identity, ()))
+    monkeypatch.setattr(library_facts, "chosen_engine", lambda *_arguments: (identity, ()))
     return ("--engine", "rocksdb", "--workload", "put-get-delete", "-w", "num=1000")
 
 
