@@ -104,7 +104,7 @@ fn times_are_sound(messages: &[Message], took: Duration) -> &PhaseReply {
     );
     assert!(phase.drain_s < took.as_secs_f64());
     let latency = &phase.latencies["put"];
-    let in_operations_s = latency.latency_us_mean * latency.count as f64 / 1e6;
+    let in_operations_s = latency.statistics.latency_us_mean * latency.count as f64 / 1e6;
     assert!(
         in_operations_s < 2.02 * phase.elapsed_s,
         "{in_operations_s}"

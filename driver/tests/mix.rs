@@ -80,7 +80,7 @@ fn every_operation_is_drawn_by_its_weight_filed_by_its_type_and_counted() {
     }
     assert_eq!(counts(phase).iter().map(|(_, n)| n).sum::<u64>(), 10_001);
     assert_eq!(phase.operation, None);
-    assert!(phase.latency_us_p99.is_some() && phase.latency_us_max.is_some());
+    assert!(phase.latency.latency_us_p99.is_some() && phase.latency.latency_us_max.is_some());
     let (checked, lost, wrong) = verified(&messages);
     assert!(checked > 1000);
     assert_eq!((lost, wrong), (0, 0));

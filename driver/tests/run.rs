@@ -50,8 +50,8 @@ fn every_operation_runs_and_counts_what_it_did() {
         );
         assert_eq!(phase.latencies[kind].count, operations, "{operation}");
         assert_eq!(
-            phase.latency_us_p99,
-            Some(phase.latencies[kind].latency_us_p99)
+            phase.latency.latency_us_p99,
+            Some(phase.latencies[kind].statistics.latency_us_p99)
         );
         assert!(phase.throughput_ops_s > 0.0 && !phase.cut_short);
         assert!(

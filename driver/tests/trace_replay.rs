@@ -66,7 +66,7 @@ fn operations_on_a_key_keep_their_order() {
         assert_eq!(phase.operations, 2000);
         assert_eq!(phase.user_bytes_written, 2000 * (5 + 4));
         assert_eq!(phase.latencies["put"].count, 2000);
-        assert!(phase.latency_us_p99.is_some());
+        assert!(phase.latency.latency_us_p99.is_some());
     }
 }
 

@@ -2,8 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use base64::Engine as _;
-use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use hdrhistogram::Histogram;
 
 use crate::protocol::LatencyReply;
@@ -95,7 +93,7 @@ impl Recorder {
 
     /// The summary to report; `None` of no operations.
     pub fn reply(&self) -> Option<LatencyReply> {
-        (self.count() > 0).then(|| reply(&self.histogram_ns))
+        (self.count() > 0).then(|| LatencyReply::of(&self.histogram_ns))
     }
 
     /// Operations counted.
@@ -151,31 +149,10 @@ impl Recorders {
     }
 }
 
-fn reply(histogram_ns: &Histogram<u64>) -> LatencyReply {
-    let at = |quantile| histogram_ns.value_at_quantile(quantile) as f64 / 1000.0;
-    LatencyReply {
-        count: histogram_ns.len(),
-        latency_us_mean: histogram_ns.mean() / 1000.0,
-        latency_us_p50: at(0.5),
-        latency_us_p95: at(0.95),
-        latency_us_p99: at(0.99),
-        latency_us_p999: at(0.999),
-        latency_us_max: histogram_ns.max() as f64 / 1000.0,
-        histogram_ns_base64: encode(histogram_ns),
-    }
-}
-
-fn encode(histogram_ns: &Histogram<u64>) -> String {
-    let mut bytes = Vec::new();
-    V2DeflateSerializer::new()
-        .serialize(histogram_ns, &mut bytes)
-        .expect("writing to memory cannot fail");
-    base64::engine::general_purpose::STANDARD.encode(bytes)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use base64::Engine as _;
     use hdrhistogram::serialization::Deserializer;
 
     #[test]
@@ -191,7 +168,7 @@ mod tests {
         let reply = &all.replies()["put"];
         assert_eq!(reply.count, 100_000);
         assert!(
-            (reply.latency_us_p99 - 99.0).abs() / 99.0 < 1e-3,
+            (reply.statistics.latency_us_p99 - 99.0).abs() / 99.0 < 1e-3,
             "{reply:?}"
         );
         let bytes = base64::engine::general_purpose::STANDARD
@@ -199,7 +176,7 @@ mod tests {
             .unwrap();
         let back: Histogram<u64> = Deserializer::new().deserialize(&mut &bytes[..]).unwrap();
         assert_eq!(back.len(), 100_000);
-        assert_eq!(back.max() as f64 / 1000.0, reply.latency_us_max);
+        assert_eq!(back.max() as f64 / 1000.0, reply.statistics.latency_us_max);
     }
 
     #[test]
@@ -208,7 +185,7 @@ mod tests {
         recorder.record(3_600_000_000_000);
         let mut all = Recorders::default();
         all.of(OperationKind::Get).add(&recorder);
-        let hour_us = all.replies()["get"].latency_us_max;
+        let hour_us = all.replies()["get"].statistics.latency_us_max;
         assert!((hour_us - 3.6e9).abs() / 3.6e9 < 1e-3);
     }
 

@@ -5,6 +5,7 @@
 
 mod distributions;
 mod error;
+mod latency;
 mod message;
 mod mix;
 mod phase_reply;
@@ -15,11 +16,12 @@ mod workload;
 
 pub use distributions::{KeyDistribution, SizeDistribution};
 pub use error::ErrorReply;
+pub use latency::{LatencyReply, LatencyStatistics};
 pub use message::{
     EngineReply, Interval, LevelReply, Message, OptionDefault, OptionReply, Outcome,
 };
 pub use mix::{Mix, MixOperation};
-pub use phase_reply::{LatencyReply, PhaseReply, ReplayReply};
+pub use phase_reply::{PhaseReply, ReplayReply};
 pub use request::{
     CheckRequest, Control, EngineRequest, InspectRequest, Prepared, ProbeRequest, Request,
     RunRequest,

@@ -2,36 +2,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::latency::{LatencyReply, LatencyStatistics};
 use super::workload::{Operation, PhaseKind};
 use crate::trace::Damage;
-
-/// Latency of one operation type. Times in microseconds; the histogram counts nanoseconds.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
-pub struct LatencyReply {
-    /// Operations recorded.
-    pub count: u64,
-    /// Mean.
-    pub latency_us_mean: f64,
-    /// Median.
-    pub latency_us_p50: f64,
-    /// 95th percentile.
-    pub latency_us_p95: f64,
-    /// 99th percentile.
-    pub latency_us_p99: f64,
-    /// 99.9th percentile.
-    pub latency_us_p999: f64,
-    /// Largest.
-    pub latency_us_max: f64,
-    /// The whole histogram, HDR V2 compressed, in base64.
-    pub histogram_ns_base64: String,
-}
 
 /// What a phase observed. `None` means not known, never zero.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
-#[serde(deny_unknown_fields)]
+#[cfg_attr(test, schemars(deny_unknown_fields))] // serde cannot: latencies are fields too
 pub struct PhaseReply {
     /// Name of the phase.
     pub name: String,
@@ -53,18 +31,9 @@ pub struct PhaseReply {
     pub sustained_throughput_ops_s: f64,
     /// Whether the phase was cancelled before its size was reached.
     pub cut_short: bool,
-    /// Mean latency of the phase's own operation type.
-    pub latency_us_mean: Option<f64>,
-    /// Median.
-    pub latency_us_p50: Option<f64>,
-    /// 95th percentile.
-    pub latency_us_p95: Option<f64>,
-    /// 99th percentile.
-    pub latency_us_p99: Option<f64>,
-    /// 99.9th percentile.
-    pub latency_us_p999: Option<f64>,
-    /// Largest.
-    pub latency_us_max: Option<f64>,
+    /// Latencies of the phase's own operations.
+    #[serde(flatten)]
+    pub latency: LatencyStatistics<Option<f64>>,
     /// By operation type: `put`, `get`, `delete`, `next`, `seek`, those of a mix; of companions
     /// with their name before.
     pub latencies: std::collections::BTreeMap<String, LatencyReply>,

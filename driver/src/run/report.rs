@@ -5,7 +5,7 @@ use std::path::Path;
 
 use crate::engine::{BackgroundWork, Database, LevelSize};
 use crate::measure::{directory_bytes, process_cpu_s, unix_us, ProcessCounters, Recorders};
-use crate::protocol::{LatencyReply, Phase, PhaseReply};
+use crate::protocol::{LatencyReply, LatencyStatistics, Phase, PhaseReply};
 use crate::workload::Observation;
 
 /// Counters at the start of a phase.
@@ -62,7 +62,6 @@ pub fn phase_reply(
     let observed = observation.unwrap_or_default();
     let operations = observed.operations as f64;
     let own = observed.own.total().reply();
-    let own = |statistic: fn(&LatencyReply) -> f64| own.as_ref().map(statistic);
     let tally = observed.tally;
     // A trace may look for keys, whether or not it did.
     let reads = observed.own.reads() || phase.replay.is_some();
@@ -77,12 +76,7 @@ pub fn phase_reply(
         throughput_ops_s: ratio(operations, observed.elapsed_s).unwrap_or(0.0),
         sustained_throughput_ops_s: ratio(operations, observed.elapsed_s + drain_s).unwrap_or(0.0),
         cut_short: observed.cut_short,
-        latency_us_mean: own(|own| own.latency_us_mean),
-        latency_us_p50: own(|own| own.latency_us_p50),
-        latency_us_p95: own(|own| own.latency_us_p95),
-        latency_us_p99: own(|own| own.latency_us_p99),
-        latency_us_p999: own(|own| own.latency_us_p999),
-        latency_us_max: own(|own| own.latency_us_max),
+        latency: LatencyStatistics::known(own.as_ref()),
         latencies: latencies(&observed),
         keys_found: reads.then_some(tally.found),
         keys_missing: reads.then_some(tally.missing),

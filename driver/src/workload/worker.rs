@@ -189,7 +189,7 @@ mod tests {
         });
         let mut all = Recorders::default();
         all.of(OperationKind::Get).add(&done.recorders[0]);
-        all.replies()["get"].latency_us_p50
+        all.replies()["get"].statistics.latency_us_p50
     }
 
     /// Fifty operations intended within 50 ms, the first of which takes 100 ms: in an open loop
@@ -236,7 +236,7 @@ mod tests {
             assert_eq!(done.position.operations, 1000);
             let mut all = Recorders::default();
             all.of(OperationKind::Get).add(&done.recorders[0]);
-            let max_us = all.replies()["get"].latency_us_max;
+            let max_us = all.replies()["get"].statistics.latency_us_max;
             let (started, ended) = (limits.started, done.position.ended);
             let origin = started + gate.paused_between(started, ended);
             (max_us, ticks.seconds_between(origin, ended))

@@ -19,6 +19,7 @@ from lsmtune.cli.flags import (
     JsonOption,
     LibraryOption,
     MemoryOption,
+    RunsDirOption,
     SeedOption,
     WorkloadOption,
     WorkloadSetOption,
@@ -103,10 +104,6 @@ ConfidenceFlag = Annotated[
         "--confidence", metavar="SHARE", help="That no separation of teams is wrong: 95%."
     ),
 ]
-DirectoryFlag = Annotated[
-    Path | None,
-    typer.Option("--dir", metavar="DIR", help="Keep the runs here, and go on from them."),
-]
 OutputFlag = Annotated[
     list[Path] | None,
     typer.Option(
@@ -136,7 +133,7 @@ def _contest(
     metric: MetricFlag = None,
     confidence: ConfidenceFlag = CONFIDENCE_DEFAULT,
     seed: SeedOption = 1,
-    directory: DirectoryFlag = None,
+    directory: RunsDirOption = None,
     output: OutputFlag = None,
     deadline: DeadlineOption = DEADLINE_DEFAULT,
     memory: MemoryOption = MEMORY_DEFAULT,

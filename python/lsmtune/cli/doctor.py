@@ -17,8 +17,10 @@ from lsmtune.cli.flags import (
     DISK_DEFAULT,
     MEMORY_DEFAULT,
     OPTION_FLAG,
+    DiskIfSetOption,
     JsonOption,
     LibraryOption,
+    MemoryIfSetOption,
     OptionSetOption,
     WorkloadSetOption,
     config_of,
@@ -98,14 +100,8 @@ def _doctor(
             help=f"Seed of the pairs, {_SEED_DEFAULT} if unset.",
         ),
     ] = None,
-    memory: Annotated[
-        str | None,
-        typer.Option("--memory", metavar="SIZE", help="A run is killed above this memory."),
-    ] = None,
-    disk: Annotated[
-        str | None,
-        typer.Option("--disk", metavar="SIZE", help="A run is killed above this disk space."),
-    ] = None,
+    memory: MemoryIfSetOption = None,
+    disk: DiskIfSetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Say what this machine and its engine libraries are good for, and what to do about it."""

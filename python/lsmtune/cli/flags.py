@@ -159,14 +159,23 @@ TrialsOption = Annotated[
 ]
 ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
-DeadlineOption = Annotated[
-    str, typer.Option("--deadline", metavar="TIME", help="A run is killed after this time.")
+_DEADLINE = typer.Option("--deadline", metavar="TIME", help="A run is killed after this time.")
+_MEMORY = typer.Option("--memory", metavar="SIZE", help="A run is killed above this memory.")
+_DISK = typer.Option("--disk", metavar="SIZE", help="A run is killed above this disk space.")
+DeadlineOption = Annotated[str, _DEADLINE]
+MemoryOption = Annotated[str, _MEMORY]
+DiskOption = Annotated[str, _DISK]
+# For commands where unset is not the default.
+DeadlineIfSetOption = Annotated[str | None, _DEADLINE]
+MemoryIfSetOption = Annotated[str | None, _MEMORY]
+DiskIfSetOption = Annotated[str | None, _DISK]
+DatabasesDirOption = Annotated[
+    Path | None,
+    typer.Option("--dir", metavar="DIR", help="Where databases are made; here by default."),
 ]
-MemoryOption = Annotated[
-    str, typer.Option("--memory", metavar="SIZE", help="A run is killed above this memory.")
-]
-DiskOption = Annotated[
-    str, typer.Option("--disk", metavar="SIZE", help="A run is killed above this disk space.")
+RunsDirOption = Annotated[
+    Path | None,
+    typer.Option("--dir", metavar="DIR", help="Keep the runs here, and go on from them."),
 ]
 
 # --- a proof
@@ -223,10 +232,6 @@ AllowUnsafeOption = Annotated[
         metavar="NAME",
         help="Run a candidate with this option although its value puts data at risk; repeat.",
     ),
-]
-ProofDirOption = Annotated[
-    Path | None,
-    typer.Option("--dir", metavar="DIR", help="Keep the runs here, and go on from them."),
 ]
 PairsOption = Annotated[
     int,

@@ -82,33 +82,29 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail("interrupted", ExitStatus.INTERRUPTED)
     except typer.TyperException as error:
         return _fail(usage_line(error), ExitStatus.BAD_INPUT)
-    except OSError as error:
-        return _unexpected(error) if _debugging() else _refused_by_disk(error)
     except Exception as error:
+        if os.environ.get(DEBUG) == "1":
+            traceback.print_exc()
+            return ExitStatus.FAILED
         return _unexpected(error)
     return status if isinstance(status, int) else ExitStatus.DONE
 
 
 def usage_line(error: typer.TyperException) -> str:
     """What the parser of the command line refused, in one line of our form."""
-    context = getattr(error, "ctx", None)
+    context: Any = getattr(error, "ctx", None)
     command = "" if context is None else context.command_path.removeprefix(PROGRAM).strip()
     if hasattr(error, "possibilities"):
-        return _no_such_option(command, str(getattr(error, "option_name", "")), context)
-    said = error.format_message()
-    return _joined(command, f"{said[:1].lower()}{said[1:]}".rstrip("."))
-
-
-def _no_such_option(command: str, name: str, context: Any) -> str:
-    known = [flag for parameter in context.command.params for flag in parameter.opts]
-    nearest = nearest_name(name, [*known, "--help"])
-    hint = f"; did you mean {nearest}?" if nearest else ""
-    help_line = " ".join(part for part in (PROGRAM, command, "--help") if part)
-    return _joined(command, name, f"no such option; allowed: those of `{help_line}`{hint}")
-
-
-def _joined(*parts: str) -> str:
-    return ": ".join(part for part in parts if part)
+        name = str(getattr(error, "option_name", ""))
+        known = [flag for parameter in context.command.params for flag in parameter.opts]
+        nearest = nearest_name(name, [*known, "--help"])
+        hint = f"; did you mean {nearest}?" if nearest else ""
+        help_line = " ".join(filter(None, (PROGRAM, command, "--help")))
+        line = f"{name}: no such option; allowed: those of `{help_line}`{hint}"
+    else:
+        message = error.format_message()
+        line = f"{message[:1].lower()}{message[1:]}".rstrip(".")
+    return f"{command}: {line}" if command else line
 
 
 def _fail(line: str, status: ExitStatus) -> ExitStatus:
@@ -146,23 +142,15 @@ def _flush() -> None:
             raise LsmtuneError(f"standard output: {error.strerror}") from error
 
 
-def _refused_by_disk(error: OSError) -> ExitStatus:
-    if error.filename is None:  # files have names
-        return _fail(f"standard output: {error.strerror}", ExitStatus.FAILED)
-    refusal = disk_trouble(error, error.filename)
-    return _fail(str(refusal), refusal.exit_status)
-
-
-def _debugging() -> bool:
-    return os.environ.get(DEBUG) == "1"
-
-
 def _unexpected(error: Exception) -> ExitStatus:
-    if _debugging():
-        traceback.print_exc()
-        return ExitStatus.FAILED
-    said = " ".join(str(error).split())
-    line = f"unexpected error: {type(error).__name__}: {said}; set {DEBUG}=1 to see where"
+    """What the disk or standard output refused, or a mistake of ours, in one line."""
+    if isinstance(error, OSError):
+        if error.filename is None:  # files have names
+            return _fail(f"standard output: {error.strerror}", ExitStatus.FAILED)
+        refusal = disk_trouble(error, error.filename)
+        return _fail(str(refusal), refusal.exit_status)
+    message = " ".join(str(error).split())
+    line = f"unexpected error: {type(error).__name__}: {message}; set {DEBUG}=1 to see where"
     return _fail(line, ExitStatus.FAILED)
 
 

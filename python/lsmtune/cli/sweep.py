@@ -9,7 +9,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lsmtune.cli.flags import JsonOption, LibraryOption, OptionSetOption, whole_number
+from lsmtune.cli.flags import (
+    DeadlineIfSetOption,
+    DiskIfSetOption,
+    JsonOption,
+    LibraryOption,
+    MemoryIfSetOption,
+    OptionSetOption,
+    whole_number,
+)
 from lsmtune.errors import ExitStatus, LsmtuneError
 from lsmtune.model.request import SEED_MAX
 
@@ -91,18 +99,6 @@ DirectoryFlag = Annotated[
         help="Where the runs are kept; sweep.lsmtune, or beside FILE, unless given.",
     ),
 ]
-DeadlineFlag = Annotated[
-    str | None,
-    typer.Option("--deadline", metavar="TIME", help="A run is killed after this time."),
-]
-MemoryFlag = Annotated[
-    str | None,
-    typer.Option("--memory", metavar="SIZE", help="A run is killed above this memory."),
-]
-DiskFlag = Annotated[
-    str | None,
-    typer.Option("--disk", metavar="SIZE", help="A run is killed above this disk space."),
-]
 
 
 def register(app: typer.Typer) -> None:
@@ -129,9 +125,9 @@ def _sweep(
     plan: Annotated[
         bool, typer.Option("--plan", help="Show the cells and the time left, and run nothing.")
     ] = False,
-    deadline: DeadlineFlag = None,
-    memory: MemoryFlag = None,
-    disk: DiskFlag = None,
+    deadline: DeadlineIfSetOption = None,
+    memory: MemoryIfSetOption = None,
+    disk: DiskIfSetOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure a grid of workload parameters and option values."""

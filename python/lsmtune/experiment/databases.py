@@ -314,32 +314,32 @@ class DatabaseCache:
             _claim(self.directory)
             sweep(self.directory)
             self._swept = True
-        place = golden_path(self.directory, order.key)
-        lock = wait_for_lock(lock_path(place), cancel, order.request.limits.deadline_s, self._clock)
+        path = golden_path(self.directory, order.key)
+        lock = wait_for_lock(lock_path(path), cancel, order.request.limits.deadline_s, self._clock)
         if lock is None:
             return Preparation(False, note="another tuner was still loading the same database")
         with lock:
-            if is_strange(place):
-                raise not_ours(place)
-            golden, why = self._usable(order, place)
+            if is_strange(path):
+                raise not_ours(path)
+            golden, why = self._usable(order, path)
             if golden is not None:
                 return self._copied(order, golden, None)
-            preparation = self._loaded(order, place, cancel)
-            if find_golden(place) is None:
+            preparation = self._loaded(order, path, cancel)
+            if find_golden(path) is None:
                 lock.forget()
         note = "; ".join(part for part in (why, preparation.note) if part)
         return replace(preparation, note=note)
 
-    def _usable(self, order: Order, place: Path) -> tuple[Golden | None, str]:
-        """The golden database at `place`, if it is one for `order`, or why it was removed."""
-        golden = find_golden(place)
+    def _usable(self, order: Order, path: Path) -> tuple[Golden | None, str]:
+        """The golden database at `path`, if it is one for `order`, or why it was removed."""
+        golden = find_golden(path)
         why = "" if golden is None else golden.damage(checksums=self._verify)
         if golden is not None and not why:
             age_s = self._wall_clock() - golden.facts.built_unix_s
             if age_s <= age_max_s(order.layout, order.request.engine.name):
                 return golden, ""
             why = "compaction by age would rewrite it"
-        remove_golden(place)
+        remove_golden(path)
         return None, f"loaded again: {why}" if why else ""
 
     def _copied(self, order: Order, golden: Golden, loaded_s: float | None) -> Preparation:
@@ -349,22 +349,22 @@ class DatabaseCache:
         golden.note_use(self._wall_clock())
         return Preparation(True, loaded_s, self._clock() - started, note)
 
-    def _loaded(self, order: Order, place: Path, cancel: threading.Event | None) -> Preparation:
-        """Load the golden database at `place` and copy it; its lock is held."""
+    def _loaded(self, order: Order, path: Path, cancel: threading.Event | None) -> Preparation:
+        """Load the golden database at `path` and copy it; its lock is held."""
         failure = self._failures.get(order.key.digest)
         if failure is not None and failure.would_repeat(order.request.limits):
             return Preparation(False, note=failure.why)
         self._observer.database_loading(order.plan.load, order.layout)
-        for left in building_paths(place):
+        for left in building_paths(path):
             remove_remains(left)
-        building = begin_building(place)
+        building = begin_building(path)
         try:
             measurement = self._runner.run(
                 order.load_request(building), self._observer.run_message, cancel
             )
             if measurement.outcome is not Outcome.OK:
                 return self._failed(order, measurement)
-            return self._kept(order, place, building, measurement)
+            return self._kept(order, path, building, measurement)
         finally:
             remove_remains(building)
 
@@ -376,7 +376,7 @@ class DatabaseCache:
         return Preparation(False, measurement.elapsed_s, note=why)
 
     def _kept(
-        self, order: Order, place: Path, building: Path, measurement: Measurement
+        self, order: Order, path: Path, building: Path, measurement: Measurement
     ) -> Preparation:
         """Keep what was loaded in `building` and copy it; without room for it, give it away."""
         disk_bytes = tidy_building(building)
@@ -389,7 +389,7 @@ class DatabaseCache:
         settled = measurement.phases[-1] if measurement.phases else None
         fingerprint = take_fingerprint(building / DATABASE, settled)
         facts = Facts(fingerprint, disk_bytes, loaded_s, self._wall_clock())
-        return self._copied(order, publish(building, place, order.key, facts), loaded_s)
+        return self._copied(order, publish(building, path, order.key, facts), loaded_s)
 
 
 def _claim(directory: Path) -> None:

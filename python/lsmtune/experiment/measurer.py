@@ -163,6 +163,49 @@ class Measurer:
             stored = () if measurement is None else self._store([(arm, slot)], [measurement])
         return stored[0] if stored else None
 
+    def measure_workloads(
+        self,
+        arm: Arm,
+        seed: int,
+        slot: Slot,
+        *,
+        deadline_s: float = math.inf,
+        stored: Sequence[StoredMeasurement] = (),
+        workloads: Sequence[Workload] | None = None,
+        prune: Callable[[Message], bool] | None = None,
+    ) -> list[StoredMeasurement] | None:
+        """Run `arm` under each workload, up to a run that does not end well; None when cancelled.
+
+        Args:
+            arm: what is measured.
+            seed: of all these runs.
+            slot: of the run under the first workload.
+            deadline_s: of each run, as in `measure`.
+            stored: the runs under the first workloads, of an earlier session; not repeated.
+            workloads: in place of the experiment's own, as many smaller ones.
+            prune: as in `measure`.
+        """
+        runs = list(stored)
+        for index, workload in enumerate(workloads or self.workloads):
+            if index < len(stored):
+                continue
+            run = None
+            if not self.stop.is_set():
+                run = self.measure(
+                    arm,
+                    seed,
+                    replace(slot, workload=index),
+                    deadline_s=deadline_s,
+                    workload=workload,
+                    prune=prune,
+                )
+            if run is None:
+                return None
+            runs.append(run)
+            if run.measurement.outcome is not Outcome.OK:
+                break
+        return runs
+
     def measure_pair(
         self,
         first: Run,

@@ -1,8 +1,14 @@
-"""Where the control groups of this process are: its own, and those above it.
+"""Control groups: what those of this process allow it, and one of its own for a run.
 
 Version 1 has a hierarchy per controller, version 2 one for all (Linux kernel documentation,
 `admin-guide/cgroup-v1/` and `admin-guide/cgroup-v2.rst`). They are looked for where systemd and
 container engines mount them, below /sys/fs/cgroup.
+
+A run gets a group of its own, so that the kernel holds it below a memory limit. It is made where
+this process may make one: version 1 below its own group; version 2 below the nearest group that
+gives its children the memory controller, which is never its own unless that is the root, because a
+group with processes in it may not ("No Internal Process Constraint"). A group counts page cache
+too, but the kernel drops that before it kills anything.
 """
 
 from __future__ import annotations
@@ -59,8 +65,7 @@ def _upwards(top: Path, path: str) -> list[Path]:
     return [top / part for part in (group, *group.parents)]
 
 
-# ----------
-# What the control groups of this process allow it: memory and processor time.
+# --- what this process is allowed
 
 # Version 1 has no word for "no limit"; it shows the largest page-aligned number.
 _NO_LIMIT_BYTES = 2**60
@@ -76,42 +81,35 @@ class MemoryLimit:
 
 def memory_limit(root: Path = ROOT) -> MemoryLimit | None:
     """The least memory limit of this process's control groups, versions 1 and 2; None for none."""
-    names = ("memory.max", "memory.current"), ("memory.limit_in_bytes", "memory.usage_in_bytes")
-    found = []
-    for folders, (limit, usage) in zip(
-        (groups_v2(root), groups_v1("memory", root)), names, strict=True
-    ):
-        for folder in folders:
-            limit_bytes = number_of(folder / limit)
-            if limit_bytes is not None and limit_bytes < _NO_LIMIT_BYTES:
-                found.append(MemoryLimit(limit_bytes, number_of(folder / usage)))
-    return min(found, key=lambda each: each.limit_bytes, default=None)
+    files = [(folder / "memory.max", folder / "memory.current") for folder in groups_v2(root)]
+    files += [
+        (folder / "memory.limit_in_bytes", folder / "memory.usage_in_bytes")
+        for folder in groups_v1("memory", root)
+    ]
+    limits = [
+        MemoryLimit(limit_bytes, number_of(usage))
+        for limit, usage in files
+        if (limit_bytes := number_of(limit)) is not None and limit_bytes < _NO_LIMIT_BYTES
+    ]
+    return min(limits, key=lambda limit: limit.limit_bytes, default=None)
 
 
 def cpu_limit(root: Path = ROOT) -> float | None:
     """The least processor quota of this process's control groups, in processors."""
-    found = []
+    quotas = []
     for folder in groups_v2(root):
         words = (text_of(folder / "cpu.max") or "").split()
         if len(words) == 2 and words[0].isdecimal():
-            found.append(int(words[0]) / int(words[1]))
+            quotas.append(int(words[0]) / int(words[1]))
     for folder in groups_v1("cpu", root):
         quota = number_of(folder / "cpu.cfs_quota_us")
         period = number_of(folder / "cpu.cfs_period_us")
         if quota is not None and quota > 0 and period:
-            found.append(quota / period)
-    return min(found, default=None)
+            quotas.append(quota / period)
+    return min(quotas, default=None)
 
 
-# ----------
-# A control group of its own for a run, so that the kernel holds it below a memory limit.
-#
-# Made where this process may make one: version 1 below its own group; version 2 below the nearest
-# group that gives its children the memory controller, which is never its own unless that is the
-# root, because a group with processes in it may not (Linux kernel documentation,
-# `admin-guide/cgroup-v2.rst`, "No Internal Process Constraint").
-#
-# A group counts page cache too, but the kernel drops that before it kills anything.
+# --- a group for a run
 
 PREFIX = "lsmtune-"
 _NAME = re.compile(rf"{PREFIX}(\d+)-\d+")
@@ -234,10 +232,10 @@ def _made(limit_bytes: int, root: Path) -> MemoryGroup | str:
     """The new group, or why there is none."""
     if limit_bytes <= 0:
         raise ValueError(f"a memory limit is above 0, found {limit_bytes}")
-    place = _place(root)
-    if isinstance(place, str):
-        return place
-    parent, version = place
+    where = _parent(root)
+    if isinstance(where, str):
+        return where
+    parent, version = where
     _sweep(parent, root)
     # Beside our own group its limit would no longer bind the run: it is carried over.
     own = memory_limit(root)
@@ -258,7 +256,7 @@ def _made(limit_bytes: int, root: Path) -> MemoryGroup | str:
     return group
 
 
-def _place(root: Path) -> tuple[Path, _Version] | str:
+def _parent(root: Path) -> tuple[Path, _Version] | str:
     """The group in which to make one; or why there is none."""
     groups = groups_v1("memory", root)
     if groups:

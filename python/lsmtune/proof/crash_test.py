@@ -237,8 +237,8 @@ def judged_crash(durability: Durability, acknowledged: int, check: CrashCheck) -
 
 def _killed(runner: Killer, request: RunRequest, stop: threading.Event) -> CrashTest | None:
     durability, num = request.workload.durability, request.workload.num
-    place = random.Random(request.seed).uniform(_FROM, _TO)
-    killed = runner.kill_in_load(request, max(1, int(place * num)), stop, after_s=LOAD_S)
+    share = random.Random(request.seed).uniform(_FROM, _TO)
+    killed = runner.kill_in_load(request, max(1, int(share * num)), stop, after_s=LOAD_S)
     if stop.is_set() or killed.outcome is Outcome.CANCELLED:
         return None
     not_done = CrashTest(CrashOutcome.NOT_DONE, durability, killed.acknowledged)

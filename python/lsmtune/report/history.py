@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -40,8 +40,8 @@ from lsmtune.study.stored import time_reports
 
 def history(records: StudyRecords) -> History:
     """All trials in order; ratios are to the median of the anchors."""
-    found = (value_of(records, values) for values in records.baseline_values)
-    values = tuple(value for value in found if value is not None)
+    anchors = (value_of(records, values) for values in records.baseline_values)
+    values = tuple(value for value in anchors if value is not None)
     baseline = median(values) if values else None
     rows = _rows(records, baseline)
     best = next((row for row in rows if row.is_best), None)
@@ -66,45 +66,32 @@ def _rows(records: StudyRecords, baseline: float | None) -> tuple[TrialRow, ...]
     rows = []
     for trial in records.trials:
         value = value_of(records, trial.values)
-        if (
-            value is not None
-            and trial.eligible
-            and (so_far is None or records.goal.better(value, so_far))
-        ):
-            so_far = value
-        row = replace(
-            _row(records, trial, value),
-            best_so_far=so_far,
-            ratio_to_baseline=ratio(value, baseline),
-            is_best=best is not None and trial.number == best.number,
-            is_tuned=tuned is not None and trial.number == tuned.trial,
+        if value is not None and trial.eligible:
+            so_far = value if so_far is None or records.goal.better(value, so_far) else so_far
+        runs = _runs(records, trial)
+        errors = (run.measurement.error for run in trial.all)
+        rows.append(
+            TrialRow(
+                trial=trial.number,
+                outcome=trial.outcome,
+                value=value,
+                best_so_far=so_far,
+                ratio_to_baseline=ratio(value, baseline),
+                is_best=best is not None and trial.number == best.number,
+                is_tuned=tuned is not None and trial.number == tuned.trial,
+                elapsed_s=trial.elapsed_s,
+                options=dict(trial.config.options),
+                error=next((error.message for error in errors if error), ""),
+                values=trial.values,
+                broken=trial.broken,
+                censored=censored(records, trial),
+                runs=runs,
+                spread=_spread(runs),
+                told=_told(trial),
+                run_again_after_change=trial.moved and len(runs) > 1,
+            )
         )
-        rows.append(row)
     return tuple(rows)
-
-
-def _row(records: StudyRecords, trial: Trial, value: float | None) -> TrialRow:
-    """What is known of a trial by itself."""
-    runs = _runs(records, trial)
-    return TrialRow(
-        trial=trial.number,
-        outcome=trial.outcome,
-        value=value,
-        best_so_far=None,
-        ratio_to_baseline=None,
-        is_best=False,
-        is_tuned=False,
-        elapsed_s=trial.elapsed_s,
-        options=dict(trial.config.options),
-        error=_error(trial),
-        values=trial.values,
-        broken=trial.broken,
-        censored=censored(records, trial),
-        runs=runs,
-        spread=_spread(runs),
-        told=_told(trial),
-        run_again_after_change=trial.moved and len(runs) > 1,
-    )
 
 
 def _runs(records: StudyRecords, trial: Trial) -> tuple[TrialRun, ...]:
@@ -131,14 +118,6 @@ def _told(trial: Trial) -> Told | None:
         sd=None if noise is None else math.sqrt(noise.variance),
         runs=None if noise is None else noise.runs,
     )
-
-
-def _error(trial: Trial) -> str:
-    return _first(run.measurement.error.message for run in trial.all if run.measurement.error)
-
-
-def _first(messages: Iterable[str]) -> str:
-    return next(iter(messages), "")
 
 
 # --- Pruned trials: how far each came, and what it had shown by then. A bound, not a value
@@ -206,10 +185,10 @@ def statistics(records: StudyRecords) -> Statistics:
 
 def _refused(records: StudyRecords) -> dict[str, int]:
     """By reason, the most frequent first; those of the memory model, each with its size, as one."""
-    found: Counter[str] = Counter()
+    reasons: Counter[str] = Counter()
     for reason, count in records.refused.items():
-        found[_OVER_MEMORY if reason.startswith(_MEMORY_MODEL) else reason] += count
-    return dict(found.most_common())
+        reasons[_OVER_MEMORY if reason.startswith(_MEMORY_MODEL) else reason] += count
+    return dict(reasons.most_common())
 
 
 def _kinds(trials: Sequence[Trial], spent_s: float) -> tuple[KindRow, ...]:
@@ -226,18 +205,16 @@ def _kinds(trials: Sequence[Trial], spent_s: float) -> tuple[KindRow, ...]:
 
 def _rungs(records: StudyRecords) -> tuple[RungRow, ...]:
     """The pruned trials by the rung at which they were stopped, the lowest first."""
-    found: dict[int, list[tuple[Trial, Censored]]] = {}
+    stopped: dict[Censored, list[float]] = {}
     for trial in records.trials:
         at = censored(records, trial)
         if at is not None:
-            found.setdefault(at.rung, []).append((trial, at))
-    return tuple(_rung(rung, found[rung]) for rung in sorted(found))
-
-
-def _rung(rung: int, stopped: Sequence[tuple[Trial, Censored]]) -> RungRow:
-    walls = [trial.wall_s for trial, _ in stopped]
-    at = stopped[0][1]
-    return RungRow(rung, at.reached_s, at.reached_keys, len(walls), sum(walls), median(walls))
+            stopped.setdefault(replace(at, value=None), []).append(trial.wall_s)
+    rows = [
+        RungRow(at.rung, at.reached_s, at.reached_keys, len(w), sum(w), median(w))
+        for at, w in stopped.items()
+    ]
+    return tuple(sorted(rows, key=lambda row: row.rung))
 
 
 def _roles(records: StudyRecords, spent_s: float) -> tuple[RoleRow, ...]:
@@ -271,20 +248,15 @@ def failures(records: StudyRecords) -> tuple[FailureRow, ...]:
     """
     groups: dict[tuple[Outcome, str, str], list[int | None]] = {}
     for stored in records.measurements:
-        if stored.measurement.outcome not in (Outcome.OK, Outcome.PRUNED):
-            groups.setdefault(_key(stored.measurement), []).append(stored.trial)
+        outcome, error = stored.measurement.outcome, stored.measurement.error
+        if outcome not in (Outcome.OK, Outcome.PRUNED):
+            said = (error.kind, error.message) if error else ("", "the run left no message")
+            groups.setdefault((outcome, *said), []).append(stored.trial)
     rows = [
         FailureRow(outcome, kind, message, len(trials), tuple(t for t in trials if t is not None))
         for (outcome, kind, message), trials in groups.items()
     ]
     return tuple(sorted(rows, key=lambda row: -row.count))
-
-
-def _key(measurement: Measurement) -> tuple[Outcome, str, str]:
-    error = measurement.error
-    if error is None:
-        return measurement.outcome, "", "the run left no message"
-    return measurement.outcome, error.kind, error.message
 
 
 # --- Parameter slices: one option of the space against the objective, over all trials

@@ -61,8 +61,8 @@ class Rounds:
         """Run number `repeat` of a trial, from 1, on a seed of its own; None when interrupted."""
         index = number * _REPEATS_RESERVED + repeat
         seed = derive_seed(self._spec.seed, Stream.REPEAT, index)
-        place = Slot(Role.TRIAL, number, trial=number, repeat=repeat)
-        return self._round(place, arm, seed, deadline_s)
+        slot = Slot(Role.TRIAL, number, trial=number, repeat=repeat)
+        return self._round(slot, arm, seed, deadline_s)
 
     def anchor(self, number: int, arm: Arm, deadline_s: float) -> list[StoredMeasurement] | None:
         """Anchor `number`, from 0, on a seed of its own; None when interrupted."""
@@ -70,21 +70,15 @@ class Rounds:
         return self._round(Slot(Role.ANCHOR, number, repeat=number), arm, seed, deadline_s)
 
     def _round(
-        self, place: Slot, arm: Arm, seed: int, deadline_s: float
+        self, slot: Slot, arm: Arm, seed: int, deadline_s: float
     ) -> list[StoredMeasurement] | None:
         """One run per workload, up to one that does not end well."""
-        runs = self._unfinished.get((place.role, place.trial, place.repeat), [])
-        for workload in range(len(runs), len(self._spec.workloads)):
-            if self._measurer.stop.is_set():
-                return None
-            at = Slot(place.role, place.index, place.trial, workload=workload, repeat=place.repeat)
-            run = self._measurer.measure(arm, seed, at, deadline_s=deadline_s)
-            if run is None:
-                return None
-            runs.append(run)
-            if run.measurement.outcome is not Outcome.OK:
-                break
-        self._unfinished.pop((place.role, place.trial, place.repeat), None)
+        key = (slot.role, slot.trial, slot.repeat)
+        runs = self._measurer.measure_workloads(
+            arm, seed, slot, deadline_s=deadline_s, stored=self._unfinished.get(key, [])
+        )
+        if runs is not None:
+            self._unfinished.pop(key, None)
         return runs
 
 
@@ -106,9 +100,9 @@ class TrialPlan:
     deadline_s: float
     scale: float = 1.0
 
-    def place(self, role: Role, workload: int, rung: int | None = None) -> Slot:
-        """Where a run of this trial belongs."""
-        return Slot(role, self.index, trial=self.number, workload=workload, rung=rung)
+    def slot(self, role: Role, rung: int | None = None) -> Slot:
+        """Where the first run of this trial belongs, or the first on a rung."""
+        return Slot(role, self.index, trial=self.number, rung=rung)
 
     def within(self, deadline_s: float) -> TrialPlan:
         """The same trial with runs of at most `deadline_s`."""
@@ -155,43 +149,22 @@ class TrialRunner:
         self, plan: TrialPlan, rungs: DataRungs, rung: int
     ) -> list[StoredMeasurement] | None:
         """The runs of one size, up to one that fails; None when interrupted."""
-        runs: list[StoredMeasurement] = []
-        for workload, weighted in enumerate(self._spec.workloads):
-            if self._measurer.stop.is_set():
-                return None
-            run = self._measurer.measure(
-                plan.arm,
-                plan.seed,
-                plan.place(Role.RUNG, workload, rung),
-                deadline_s=plan.deadline_s,
-                workload=rung_workloads(rungs, weighted.workload)[rung],
-            )
-            if run is None:
-                return None
-            runs.append(run)
-            if run.measurement.outcome is not Outcome.OK:
-                break
-        return runs
+        sizes = [rung_workloads(rungs, each.workload)[rung] for each in self._spec.workloads]
+        slot = plan.slot(Role.RUNG, rung)
+        return self._measurer.measure_workloads(
+            plan.arm, plan.seed, slot, deadline_s=plan.deadline_s, workloads=sizes
+        )
 
     def _run_full(
         self, trial: TrialRuns, plan: TrialPlan, prune: Callable[[Message], bool] | None
     ) -> TrialRuns | None:
         """One run per workload, up to one that does not end well; None when interrupted."""
-        for workload in range(len(self._measurer.workloads)):
-            if self._measurer.stop.is_set():
-                return None
-            run = self._measurer.measure(
-                plan.arm,
-                plan.seed,
-                plan.place(Role.TRIAL, workload),
-                deadline_s=plan.deadline_s,
-                prune=prune,
-            )
-            if run is None:
-                return None
-            trial.runs.append(run)
-            if run.measurement.outcome is not Outcome.OK:
-                break
+        runs = self._measurer.measure_workloads(
+            plan.arm, plan.seed, plan.slot(Role.TRIAL), deadline_s=plan.deadline_s, prune=prune
+        )
+        if runs is None:
+            return None
+        trial.runs += runs
         return trial
 
 

@@ -24,11 +24,11 @@ from lsmtune.engines.importers.base import (
     peek_json,
 )
 from lsmtune.engines.importers.names import Meaning
-from lsmtune.engines.importers.space_parts import (
+from lsmtune.engines.importers.space_builder import (
     Number,
     Numbers,
     Path,
-    SpaceParts,
+    SpaceBuilder,
     is_number,
 )
 from lsmtune.errors import nearest_name
@@ -79,97 +79,99 @@ def read(request: ImportRequest) -> ImportedStudy:
     """The space, and the defaults as `baseline`. Raises InputError for what MLOS would refuse."""
     document = json_document(request.text, request.source)
     notes = Notes(request.source)
-    parts = SpaceParts(document, notes, request.engine)
+    builder = SpaceBuilder(document, notes, request.engine)
     defaults: dict[str, OptionValue] = {}
     for name, group in document.data.items():
         if not name.startswith("$"):
-            defaults |= _group(parts, name, group)
-    study = parts.fields()
-    baseline = {name: value for name, value in defaults.items() if name in parts.space}
-    return ImportedStudy(study | {"baseline": baseline}, notes.taken(), parts.comments)
+            defaults |= _group(builder, name, group)
+    study = builder.fields()
+    baseline = {name: value for name, value in defaults.items() if name in builder.space}
+    return ImportedStudy(study | {"baseline": baseline}, notes.taken(), builder.comments)
 
 
-def _group(parts: SpaceParts, name: str, group: object) -> dict[str, OptionValue]:
+def _group(builder: SpaceBuilder, name: str, group: object) -> dict[str, OptionValue]:
     if not isinstance(group, dict):
-        raise parts.document.error((name,), found=group, allowed="an object with cost and params")
-    _check_fields(parts, (name,), group, _GROUP_FIELDS)
+        raise builder.document.error((name,), found=group, allowed="an object with cost and params")
+    _check_fields(builder, (name,), group, _GROUP_FIELDS)
     params = group.get("params")
     if not isinstance(params, dict) or not params:
-        raise parts.document.error(
+        raise builder.document.error(
             (name, "params"), found=params, allowed="an object of parameters"
         )
     cost = group.get("cost", 0)
     if isinstance(cost, bool) or not isinstance(cost, int | float):
-        raise parts.document.error((name, "cost"), found=cost, allowed="a number")
+        raise builder.document.error((name, "cost"), found=cost, allowed="a number")
     if cost:
         text = f"left out: every run has a database of its own, at the same cost (was {cost})"
-        parts.note((name, "cost"), text)
+        builder.note((name, "cost"), text)
     defaults: dict[str, OptionValue] = {}
     for parameter, spec in params.items():
-        defaults |= _parameter(parts, (name, "params", parameter), parameter, spec)
+        defaults |= _parameter(builder, (name, "params", parameter), parameter, spec)
     return defaults
 
 
 def _check_fields(
-    parts: SpaceParts, path: Path, fields: Mapping[str, Any], known: tuple[str, ...]
+    builder: SpaceBuilder, path: Path, fields: Mapping[str, Any], known: tuple[str, ...]
 ) -> None:
     for name in fields:
         if name not in known:
             nearest = nearest_name(name, known)
             allowed = ", ".join(known)
             why = "no such field"
-            raise parts.document.error((*path, name), why=why, allowed=allowed, nearest=nearest)
+            raise builder.document.error((*path, name), why=why, allowed=allowed, nearest=nearest)
 
 
-def _parameter(parts: SpaceParts, path: Path, name: str, spec: object) -> dict[str, OptionValue]:
+def _parameter(
+    builder: SpaceBuilder, path: Path, name: str, spec: object
+) -> dict[str, OptionValue]:
     """Adds one parameter; its default by the name that it has here."""
     if not isinstance(spec, dict) or spec.get("type") not in _FIELDS:
         kind = spec.get("type") if isinstance(spec, dict) else spec
         nearest = nearest_name(str(kind), _FIELDS)
         allowed = ", ".join(_FIELDS)
-        raise parts.document.error((*path, "type"), found=kind, allowed=allowed, nearest=nearest)
-    _check_fields(parts, path, spec, _FIELDS[spec["type"]])
+        raise builder.document.error((*path, "type"), found=kind, allowed=allowed, nearest=nearest)
+    _check_fields(builder, path, spec, _FIELDS[spec["type"]])
     for needed in ("default", "values" if spec["type"] == "categorical" else "range"):
         if needed not in spec:
-            raise parts.document.error((*path, needed), why="is missing")
-    meaning = parts.find(path, name)
+            raise builder.document.error((*path, needed), why="is missing")
+    meaning = builder.find(path, name)
     if meaning is None:
         return {}
     for field, (is_right, allowed) in _RULES.items():
         if field in spec and not is_right(spec[field]):
-            raise parts.document.error((*path, field), found=spec[field], allowed=allowed)
+            raise builder.document.error((*path, field), found=spec[field], allowed=allowed)
     if spec.get("meta"):
         said = ", ".join(f"{key} {value}" for key, value in spec["meta"].items())
-        parts.note((*path, "meta"), f"left out: {said}")
+        builder.note((*path, "meta"), f"left out: {said}")
     if isinstance(spec.get("description"), str):
-        parts.comments[f"space.{meaning.option.name}"] = " ".join(spec["description"].split())
+        builder.comments[f"space.{meaning.option.name}"] = " ".join(spec["description"].split())
     if spec["type"] == "categorical":
-        _add_categorical(parts, path, meaning, spec)
+        _add_categorical(builder, path, meaning, spec)
     else:
-        parts.add_numbers(path, meaning, _numbers(parts, path, spec))
-    default = parts.choice((*path, "default"), meaning, spec["default"])
+        builder.add_numbers(path, meaning, _numbers(builder, path, spec))
+    default = builder.choice((*path, "default"), meaning, spec["default"])
     return {} if default is None else {meaning.option.name: default}
 
 
 def _add_categorical(
-    parts: SpaceParts, path: Path, meaning: Meaning, spec: Mapping[str, Any]
+    builder: SpaceBuilder, path: Path, meaning: Meaning, spec: Mapping[str, Any]
 ) -> None:
     values, weights = spec["values"], spec.get("values_weights")
     if weights is not None:
-        _check_weights(parts, (*path, "values_weights"), weights, len(values))
+        _check_weights(builder, (*path, "values_weights"), weights, len(values))
         if len(set(weights)) > 1:
             text = "left out: choices are equally likely before anything is known"
-            parts.note((*path, "values_weights"), text)
-    parts.add_choices((*path, "values"), meaning, values)
+            builder.note((*path, "values_weights"), text)
+    builder.add_choices((*path, "values"), meaning, values)
 
 
-def _check_weights(parts: SpaceParts, path: Path, weights: object, count: int) -> None:
+def _check_weights(builder: SpaceBuilder, path: Path, weights: object, count: int) -> None:
     listed = weights if isinstance(weights, list) else []
     if len(listed) != count or not all(is_number(w) and w >= 0 for w in listed):
-        raise parts.document.error(path, found=weights, allowed=f"{count} numbers from 0")
+        raise builder.document.error(path, found=weights, allowed=f"{count} numbers from 0")
 
 
-def _numbers(parts: SpaceParts, path: Path, spec: Mapping[str, Any]) -> Numbers:
+def _numbers(builder: SpaceBuilder, path: Path, spec: Mapping[str, Any]) -> Numbers:
     bounds, integer = spec["range"], spec["type"] == "int"
     kind = int if integer else int | float
     if (
@@ -179,14 +181,14 @@ def _numbers(parts: SpaceParts, path: Path, spec: Mapping[str, Any]) -> Numbers:
         or bounds[0] >= bounds[1]
     ):
         allowed = f"two {'whole ' if integer else ''}numbers in order"
-        raise parts.document.error((*path, "range"), found=bounds, allowed=allowed)
+        raise builder.document.error((*path, "range"), found=bounds, allowed=allowed)
     bins = spec.get("quantization_bins")
     log = spec.get("log", False)
     if log and bounds[0] <= 0:
         text = f"left out: a log scale cannot hold {bounds[0]}, in MLOS's optimizers either"
-        parts.note((*path, "log"), text)
+        builder.note((*path, "log"), text)
         log = False
-    prior = _prior(parts, (*path, "distribution"), spec, bounds, log)
+    prior = _prior(builder, (*path, "distribution"), spec, bounds, log)
     return Numbers(
         bounds[0],
         bounds[1],
@@ -194,35 +196,35 @@ def _numbers(parts: SpaceParts, path: Path, spec: Mapping[str, Any]) -> Numbers:
         # A prior takes the place of the log scale, unless that is where the bins are.
         log=log and (prior is None or bins is not None),
         bins=bins,
-        specials=_specials(parts, path, spec, integer),
+        specials=_specials(builder, path, spec, integer),
         prior=prior,
     )
 
 
 def _specials(
-    parts: SpaceParts, path: Path, spec: Mapping[str, Any], integer: bool
+    builder: SpaceBuilder, path: Path, spec: Mapping[str, Any], integer: bool
 ) -> tuple[tuple[Number, float], ...]:
     values, weights = spec.get("special", []), spec.get("special_weights")
-    shares = _shares(parts, path, spec, len(values), weights)
+    shares = _shares(builder, path, spec, len(values), weights)
     specials: list[tuple[Number, float]] = []
     for index, (value, share) in enumerate(zip(values, shares, strict=True)):
         here = (*path, "special", index)
         whole = isinstance(value, int) or not integer
         if not is_number(value) or not whole:
-            parts.note(here, f"left out: {value} is not a {'whole ' if integer else ''}number")
+            builder.note(here, f"left out: {value} is not a {'whole ' if integer else ''}number")
         elif spec["range"][0] <= value <= spec["range"][1]:
-            parts.note(here, f"left out: {value} lies within the range, and is drawn from there")
+            builder.note(here, f"left out: {value} lies within the range, and is drawn from there")
         elif share <= 0:
-            parts.note(here, f"left out: {value} has no weight, and would never be drawn")
+            builder.note(here, f"left out: {value} has no weight, and would never be drawn")
         elif any(value == earlier for earlier, _ in specials):
-            parts.note(here, f"{value} is there already, and listed once")
+            builder.note(here, f"{value} is there already, and listed once")
         else:
             specials.append((value, float(f"{share:.6g}")))
     return tuple(specials)
 
 
 def _shares(
-    parts: SpaceParts, path: Path, spec: Mapping[str, Any], count: int, weights: Any
+    builder: SpaceBuilder, path: Path, spec: Mapping[str, Any], count: int, weights: Any
 ) -> list[float]:
     """The probability of each special value."""
     of_range = spec.get("range_weight")
@@ -231,19 +233,19 @@ def _shares(
     if weights is None or of_range is None:
         missing = "special_weights" if weights is None else "range_weight"
         why = "is missing: special_weights and range_weight go together"
-        raise parts.document.error((*path, missing), why=why)
-    _check_weights(parts, (*path, "special_weights"), weights, count)
-    _check_weights(parts, (*path, "range_weight"), [of_range], 1)
+        raise builder.document.error((*path, missing), why=why)
+    _check_weights(builder, (*path, "special_weights"), weights, count)
+    _check_weights(builder, (*path, "range_weight"), [of_range], 1)
     total = sum(weights) + of_range
     if of_range == 0 or total <= 0:
         text = "0 cannot be said: the special values have a half of the draws"
-        parts.note((*path, "range_weight"), text)
+        builder.note((*path, "range_weight"), text)
         return [SPECIAL_SHARE / count] * count
     return [weight / total for weight in weights]
 
 
 def _prior(
-    parts: SpaceParts, path: Path, spec: Mapping[str, Any], bounds: list[Number], log: bool
+    builder: SpaceBuilder, path: Path, spec: Mapping[str, Any], bounds: list[Number], log: bool
 ) -> dict[str, Any] | None:
     given = spec.get("distribution")
     if given is None:
@@ -251,25 +253,25 @@ def _prior(
     kind = given.get("type") if isinstance(given, dict) else given
     if not isinstance(given, dict) or kind not in _DISTRIBUTIONS:
         allowed = ", ".join(_DISTRIBUTIONS)
-        raise parts.document.error((*path, "type"), found=kind, allowed=allowed)
+        raise builder.document.error((*path, "type"), found=kind, allowed=allowed)
     needed, settings = _DISTRIBUTIONS[kind], given.get("params") or {}
     for name in needed:
         if not is_number(settings.get(name)) or (name != "mu" and settings[name] <= 0):
             allowed = "a number" if name == "mu" else "a number above 0"
             place = (*path, "params", name)
-            raise parts.document.error(place, found=settings.get(name), allowed=allowed)
+            raise builder.document.error(place, found=settings.get(name), allowed=allowed)
     if kind == "uniform":
         return None
     if kind == "beta" and log:
-        parts.note(path, "left out: here a beta spans the range itself, not its logarithm")
+        builder.note(path, "left out: here a beta spans the range itself, not its logarithm")
         return None
     if kind == "beta":
         return {"distribution": "beta", "alpha": settings["alpha"], "beta": settings["beta"]}
-    return _normal(parts, path, settings, bounds, log)
+    return _normal(builder, path, settings, bounds, log)
 
 
 def _normal(
-    parts: SpaceParts, path: Path, settings: Mapping[str, Any], bounds: list[Number], log: bool
+    builder: SpaceBuilder, path: Path, settings: Mapping[str, Any], bounds: list[Number], log: bool
 ) -> dict[str, Any] | None:
     mean, sd = settings["mu"], settings["sigma"]
     if not log:
@@ -277,7 +279,7 @@ def _normal(
     sd_of_log = abs(math.log(bounds[0] + sd))
     if mean <= 0 or sd_of_log == 0:
         text = "left out: on a log scale mu has to be above 0, in MLOS's optimizers too"
-        parts.note(path, text)
+        builder.note(path, text)
         return None
     prior = {"mean": float(f"{math.log(mean):.6g}"), "sd": float(f"{sd_of_log:.6g}")}
     return {"distribution": "lognormal", **prior}

@@ -26,7 +26,7 @@ from lsmtune.engines.importers.base import (
     yaml_document,
 )
 from lsmtune.engines.importers.nni_space import add_space
-from lsmtune.engines.importers.space_parts import SpaceParts
+from lsmtune.engines.importers.space_builder import SpaceBuilder
 from lsmtune.errors import nearest_name
 from lsmtune.model.setting import SAMPLER_NAMES
 from lsmtune.units import format_duration
@@ -134,9 +134,9 @@ def _space(reading: _Reading) -> tuple[str, ...]:
         why = "the search space is in annotations of the trial's code, which cannot be read here"
         raise reading.document.error(("useAnnotation",), why=why, allowed="false, and a space")
     if name and isinstance(inline, dict):
-        parts = SpaceParts(reading.document, reading.notes, request.engine)
-        add_space(parts, inline, (name,))
-        reading.study |= parts.fields()
+        builder = SpaceBuilder(reading.document, reading.notes, request.engine)
+        add_space(builder, inline, (name,))
+        reading.study |= builder.fields()
         return ()
     if not isinstance(file, str):
         allowed = " or ".join([*_OLD_OR_NEW["space_file"], "searchSpace"])
@@ -149,9 +149,9 @@ def _space(reading: _Reading) -> tuple[str, ...]:
     is_json = text.lstrip().startswith(("{", "/"))
     document = (json_document if is_json else yaml_document)(text, str(path))
     notes = Notes(str(path))
-    parts = SpaceParts(document, notes, request.engine)
-    add_space(parts, document.data, ())
-    reading.study |= parts.fields()
+    builder = SpaceBuilder(document, notes, request.engine)
+    add_space(builder, document.data, ())
+    reading.study |= builder.fields()
     return notes.taken()
 
 

@@ -25,11 +25,11 @@ from lsmtune.engines.importers.base import (
     peek_json,
 )
 from lsmtune.engines.importers.names import Meaning
-from lsmtune.engines.importers.space_parts import (
+from lsmtune.engines.importers.space_builder import (
     Number,
     Numbers,
     Path,
-    SpaceParts,
+    SpaceBuilder,
     is_number,
 )
 from lsmtune.errors import nearest_name
@@ -74,13 +74,13 @@ def read(request: ImportRequest) -> ImportedStudy:
     """The space. Raises InputError for what NNI would refuse, too."""
     document = json_document(request.text, request.source)
     notes = Notes(request.source)
-    parts = SpaceParts(document, notes, request.engine)
-    add_space(parts, document.data, ())
-    return ImportedStudy(parts.fields(), notes.taken(), parts.comments)
+    builder = SpaceBuilder(document, notes, request.engine)
+    add_space(builder, document.data, ())
+    return ImportedStudy(builder.fields(), notes.taken(), builder.comments)
 
 
 def add_space(
-    parts: SpaceParts,
+    builder: SpaceBuilder,
     space: Mapping[str, Any],
     path: Path,
     prefix: str = "",
@@ -96,34 +96,34 @@ def add_space(
             continue
         here = (*path, name)
         if not isinstance(spec, dict) or "_type" not in spec or "_value" not in spec:
-            raise parts.document.error(
+            raise builder.document.error(
                 here, found=_json(spec), allowed="{_type: ..., _value: [...]}"
             )
         kind, values = spec["_type"], spec["_value"]
         if kind not in _TYPES:
             nearest = nearest_name(str(kind), _TYPES)
             allowed = ", ".join(_TYPES)
-            raise parts.document.error(
+            raise builder.document.error(
                 (*here, "_type"), found=kind, allowed=allowed, nearest=nearest
             )
         if not isinstance(values, list) or not values:
             allowed = "a list that is not empty"
-            raise parts.document.error((*here, "_value"), found=_json(values), allowed=allowed)
-        if when and parts.also_active(here, name, spec, when):
+            raise builder.document.error((*here, "_value"), found=_json(values), allowed=allowed)
+        if when and builder.also_active(here, name, spec, when):
             continue
-        meaning = parts.find(here, name, f"{prefix}{name}")
+        meaning = builder.find(here, name, f"{prefix}{name}")
         if meaning is None:
             continue
         if prefix:
             shown = " and ".join(f"{other} is {value}" for other, value in (when or {}).items())
-            parts.note(here, f"{meaning.option.name} is active only while {shown}")
+            builder.note(here, f"{meaning.option.name} is active only while {shown}")
         if kind != "choice":
-            numbers = _numbers(parts, here, kind, values)
-            parts.add_numbers(here, meaning, numbers, when)
+            numbers = _numbers(builder, here, kind, values)
+            builder.add_numbers(here, meaning, numbers, when)
         elif any(isinstance(value, dict) for value in values):
-            _add_nested(parts, here, meaning, values, when)
+            _add_nested(builder, here, meaning, values, when)
         else:
-            parts.add_choices((*here, "_value"), meaning, values, when)
+            builder.add_choices((*here, "_value"), meaning, values, when)
 
 
 def _json(value: object) -> str:
@@ -131,7 +131,7 @@ def _json(value: object) -> str:
 
 
 def _add_nested(
-    parts: SpaceParts,
+    builder: SpaceBuilder,
     path: Path,
     meaning: Meaning,
     values: list[Any],
@@ -143,40 +143,42 @@ def _add_nested(
         here = (*path, "_value", index)
         if not isinstance(branch, dict) or not isinstance(branch.get("_name"), str):
             allowed = "an object with _name in every branch of a nested choice"
-            raise parts.document.error(here, found=_json(branch), allowed=allowed)
+            raise builder.document.error(here, found=_json(branch), allowed=allowed)
         names.append(branch["_name"])
     if len(set(names)) != len(names):
-        raise parts.document.error(path, why="two branches of one name", found=", ".join(names))
-    taken = [parts.choice((*path, "_value", i), meaning, name) for i, name in enumerate(names)]
+        raise builder.document.error(path, why="two branches of one name", found=", ".join(names))
+    taken = [builder.choice((*path, "_value", i), meaning, name) for i, name in enumerate(names)]
     option = meaning.option
-    parts.add_choices(path, Meaning(option), [value for value in taken if value is not None], when)
+    builder.add_choices(
+        path, Meaning(option), [value for value in taken if value is not None], when
+    )
     for index, (branch, value) in enumerate(zip(values, taken, strict=True)):
         if value is None:
             continue
         # With one branch left there is nothing to depend on.
-        inner = {option.name: value} if option.name in parts.space else when
+        inner = {option.name: value} if option.name in builder.space else when
         prefix = f"{option.name}_{branch['_name']}_"
-        add_space(parts, branch, (*path, "_value", index), prefix, inner)
+        add_space(builder, branch, (*path, "_value", index), prefix, inner)
 
 
-def _numbers(parts: SpaceParts, path: Path, name: str, values: list[Any]) -> Numbers:
+def _numbers(builder: SpaceBuilder, path: Path, name: str, values: list[Any]) -> Numbers:
     """The range or distribution that a kind of numbers and its `_value` mean."""
     kind, place = _KINDS[name], (*path, "_value")
     if len(values) != len(kind.words) or not all(map(_is_usable, values)):
         allowed = f"[{', '.join(kind.words)}] of finite numbers"
-        raise parts.document.error(place, found=_json(values), allowed=allowed)
+        raise builder.document.error(place, found=_json(values), allowed=allowed)
     wrong = _wrong(kind, values)
     if wrong is not None:
         index, allowed = wrong
-        raise parts.document.error((*place, index), found=values[index], allowed=allowed)
+        raise builder.document.error((*place, index), found=values[index], allowed=allowed)
     if "mu" in kind.words:
-        return _distribution(parts, path, kind, values)
+        return _distribution(builder, path, kind, values)
     if name == "randint":
         if not all(isinstance(value, int) for value in values):
-            raise parts.document.error(place, found=_json(values), allowed="whole numbers")
+            raise builder.document.error(place, found=_json(values), allowed="whole numbers")
         return Numbers(values[0], values[1] - 1, integer=True)
     if "q" in kind.words:
-        return _rounded(parts, path, kind, values)
+        return _rounded(builder, path, kind, values)
     return Numbers(values[0], values[1], integer=False, log=kind.log)
 
 
@@ -197,7 +199,7 @@ def _wrong(kind: _Kind, values: list[Number]) -> tuple[int, str] | None:
     return (2, "a step above 0") if step and step[0] <= 0 else None
 
 
-def _rounded(parts: SpaceParts, path: Path, kind: _Kind, values: list[Number]) -> Numbers:
+def _rounded(builder: SpaceBuilder, path: Path, kind: _Kind, values: list[Number]) -> Numbers:
     """The multiples of q within the bounds, and the bounds where clipping makes values of them."""
     low, high, q = (Fraction(str(value)) for value in values)
     integer = all(isinstance(value, int) for value in values)
@@ -216,11 +218,11 @@ def _rounded(parts: SpaceParts, path: Path, kind: _Kind, values: list[Number]) -
         return _without_multiple(values, float(last + q / 2), integer)
     for value, _ in specials:
         text = f"its bound {value}, no multiple of {values[2]}, is a value by clipping: special"
-        parts.note(path, text)
-    parts.note(path, "NNI draws its ends about half as often as the values between; not here")
+        builder.note(path, text)
+    builder.note(path, "NNI draws its ends about half as often as the values between; not here")
     if kind.log and not integer:
         text = f"its step of {values[2]} is left out: a log scale of floats has no steps"
-        parts.note(path, text)
+        builder.note(path, text)
         return Numbers(values[0], values[1], integer=False, log=True)
     return Numbers(
         _plain(first, integer),
@@ -245,7 +247,7 @@ def _plain(number: Fraction, integer: bool) -> Number:
     return int(number) if integer else float(number)
 
 
-def _distribution(parts: SpaceParts, path: Path, kind: _Kind, values: list[Number]) -> Numbers:
+def _distribution(builder: SpaceBuilder, path: Path, kind: _Kind, values: list[Number]) -> Numbers:
     """A distribution without bounds, cut off far out; on the multiples of a step, if any."""
     mean, sd, *step = values
     low, high = mean - TRUNCATED_SD * sd, mean + TRUNCATED_SD * sd
@@ -257,7 +259,7 @@ def _distribution(parts: SpaceParts, path: Path, kind: _Kind, values: list[Numbe
         if high > _INTEGER_MAX:
             allowed = "mu and sigma of the logarithm, whose values stay below 2^53"
             shown = _json(values)
-            raise parts.document.error((*path, "_value"), found=shown, allowed=allowed)
+            raise builder.document.error((*path, "_value"), found=shown, allowed=allowed)
     integer = bool(step) and isinstance(step[0], int)
     ends: tuple[Number, Number] = (float(f"{low:.6g}"), float(f"{high:.6g}"))
     if step:

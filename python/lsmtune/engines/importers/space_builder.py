@@ -52,7 +52,7 @@ class Numbers:
 
 
 @dataclass
-class SpaceParts:
+class SpaceBuilder:
     """What becomes `space` and `options` of a study file; `engine` is None for a program's own."""
 
     document: Document
