@@ -87,7 +87,7 @@ def found_text(value: object) -> object:
     return _AsWritten("a list") if isinstance(value, list) else value
 
 
-STRICT = ConfigDict(extra="forbid", strict=True, frozen=True)
+STRICT = ConfigDict(extra="forbid", strict=True, frozen=True, defer_build=True)
 
 
 def refused(
