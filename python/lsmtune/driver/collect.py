@@ -1,8 +1,4 @@
-"""Reads that missed a key which had been put: data loss, even if later phases hide it.
-
-The driver reads a sample of keys back at the end of a run. Where a workload ends by deleting all of
-them, that sample cannot tell what was lost in the middle, but the reads in the middle can.
-"""
+"""The messages of one run, put together into a Measurement, with its outcome."""
 
 from __future__ import annotations
 
@@ -138,8 +134,7 @@ def _may_delete(phase: Phase) -> bool:
     )
 
 
-# ----------
-# What the end of a run means: its outcome, and one line that says why.
+# --- what the end of a run means: its outcome, and one line that says why
 
 _TAIL_LINES = 3
 _TAIL_CHARACTERS = 400
@@ -225,8 +220,7 @@ def _death(exit_status: int) -> str:
         return f"killed by signal {-exit_status}"
 
 
-# ----------
-# The messages of one run, put together into a Measurement.
+# --- the messages of one run, put together into a Measurement
 
 T = TypeVar("T")
 

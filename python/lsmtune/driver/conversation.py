@@ -1,4 +1,4 @@
-"""Where the driver's binary is."""
+"""One conversation with one driver process: request in, messages out, and how it ended."""
 
 from __future__ import annotations
 
@@ -89,8 +89,7 @@ def _runnable(path: Path) -> bool:
     return path.is_file() and os.access(path, os.X_OK)
 
 
-# ----------
-# One conversation with one driver process: request in, messages out, and how it ended.
+# --- one conversation with one driver process: request in, messages out, and how it ended
 
 ENGINE_LOG = "engine.log"
 

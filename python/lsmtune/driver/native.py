@@ -1,4 +1,7 @@
-"""One run of the driver, from what it needs to its Measurement, in steps that others can mix."""
+"""The native runner: one `lsmtune-driver` process per run, and one per library that is probed.
+
+A crash test is two processes: a load that is killed in the middle, and a look at what it left.
+"""
 
 from __future__ import annotations
 
@@ -22,8 +25,7 @@ from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.workload import PhaseKind
 
-# ----------
-# The native runner: one `lsmtune-driver` process per run, and one per library that is probed.
+# --- the native runner: one `lsmtune-driver` process per run, and one per library that is probed
 
 # How often to look whether a driver that said so has stopped: a tenth of a millisecond is long for
 # that, and short beside a slice.

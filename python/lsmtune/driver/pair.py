@@ -1,4 +1,4 @@
-"""The cores that a run may use, and how two runs at once share them."""
+"""Two runs that are compared: one after the other, taking turns in slices, or both at once."""
 
 from __future__ import annotations
 
@@ -21,8 +21,7 @@ from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import SLICES_DEFAULT, PairMethod, RunRequest
 from lsmtune.model.workload import PageCache, Workload
 
-# ----------
-# Who runs next when two runs take turns; a state machine that knows nothing of processes.
+# --- who runs next when two runs take turns; a state machine that knows nothing of processes
 #
 # A run that takes turns halts at *places*: at the start of each phase, after each slice of a
 # measure phase, and before what is left to flush and compact after it. The same request halts at
@@ -103,8 +102,7 @@ class Turnstile:
         return first.number % 2
 
 
-# ----------
-# Two runs that are compared: one after the other, taking turns in slices, or both at once.
+# --- two runs that are compared: one after the other, taking turns in slices, or both at once
 #
 # Taking turns is cooperative. A driver that was asked for slices stops its own process at the
 # places that `turnstile` speaks of, background threads included, and is continued when it is its

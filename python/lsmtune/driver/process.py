@@ -1,4 +1,4 @@
-"""Resident memory of processes, as the kernel counts it."""
+"""One child process with a pipe of its own for messages, which never outlives its owner."""
 
 from __future__ import annotations
 
@@ -52,8 +52,7 @@ def _proportional_bytes(process: psutil.Process) -> int:
         return resident_bytes(process.pid)
 
 
-# ----------
-# A clock that stands still when it is told to: the time that a run itself took.
+# --- a clock that stands still when it is told to: the time that a run itself took
 
 
 class Stopwatch:
@@ -82,8 +81,7 @@ class Stopwatch:
         return self._before_s + running_s
 
 
-# ----------
-# One child process with a pipe of its own for messages, which never outlives its owner.
+# --- one child process with a pipe of its own for messages, which never outlives its owner
 #
 # What engines print on stdout and stderr goes to a log file. The child leads a session of its own,
 # so that Ctrl-C in the terminal does not reach it and its whole group can be killed. It keeps its

@@ -1,4 +1,4 @@
-"""The contract of a Runner: what `study` and `proof` may rely on, whichever one it is."""
+"""The contract of a Runner, and what every runner checks first: the directory and the cores."""
 
 from __future__ import annotations
 
@@ -39,8 +39,7 @@ class Runner(Protocol):
         ...
 
 
-# ----------
-# Whether a run can be made in a directory; what is wrong with it, the user can mend.
+# --- whether a run can be made in a directory; what is wrong with it, the user can mend
 
 # With less free space an engine cannot even be opened reliably: RocksDB preallocates its log.
 FREE_BYTES_MIN = 64 << 20

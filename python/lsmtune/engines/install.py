@@ -1,4 +1,8 @@
-"""The engine library inside a `rocksdbjni` jar: RocksDB's releases for Java carry one."""
+"""Get an engine library: install a known release, or take what the user names.
+
+RocksDB comes from its release for Java, whose jar carries the library; LevelDB is built in release
+mode from a source tree, with cmake.
+"""
 
 from __future__ import annotations
 
@@ -73,8 +77,7 @@ def extract_library(jar: Path, folder: Path, source: str) -> Path:
         raise InputError(source, found=str(jar), why=str(error.strerror)) from error
 
 
-# ----------
-# Engine libraries built in release mode from a source tree, with cmake.
+# --- engine libraries built in release mode from a source tree, with cmake
 
 # Both engines and snappy ask for cmake versions whose rules cmake 4 dropped.
 _ANY_CMAKE = "-DCMAKE_POLICY_VERSION_MINIMUM=3.5"
@@ -206,8 +209,7 @@ def _built_library(build: Path, kind: EngineKind) -> Path:
     raise LsmtuneError(f"the build of {kind.name} ended without {kind.soname_stem}.so in {build}")
 
 
-# ----------
-# Get an engine library: install a known release, or take what the user names.
+# --- get an engine library: install a known release, or take what the user names
 #
 # Nothing here loads a library: the command line probes what these functions return and
 # registers it. `python -m lsmtune.engines.install NAME...` only fetches, so that a set-up can

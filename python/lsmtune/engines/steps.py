@@ -1,4 +1,4 @@
-"""One step of a download or a build: an external program, its log, its progress, its failure."""
+"""Steps of a download or a build, and a folder that is filled whole or not at all."""
 
 from __future__ import annotations
 
@@ -111,8 +111,7 @@ def open_log(folder: Path, name: str) -> IO[str]:
     return (folder / f"{name}.log").open("w", encoding="utf-8")
 
 
-# ----------
-# Whole or not at all: an engine's folder is filled under another name and then renamed.
+# --- whole or not at all: an engine's folder is filled under another name and then renamed
 #
 # A folder that lsmtune may delete bears the marker file. `installed.json` says what the folder
 # holds, with the library's checksum, so that a later command can tell that it is still whole.

@@ -1,4 +1,8 @@
-"""What a program of the user's own reports: lines while it runs, and results when it has ended."""
+"""The command runner: a program of the user's own performs the run and says what it measured.
+
+Before the run come its surroundings: arguments, environment and files. While it runs, the lines
+that it reports are read, and its results when it has ended.
+"""
 
 from __future__ import annotations
 
@@ -174,8 +178,7 @@ def _shown(found: object) -> str:
     return repr(text[:80]) if isinstance(found, str) else text[:80]
 
 
-# ----------
-# The surroundings of one run of a program: its arguments, environment and files.
+# --- the surroundings of one run of a program: its arguments, environment and files
 
 PARAMETERS = "trial.json"
 RESULTS = "results.jsonl"
@@ -288,8 +291,7 @@ def _trial_text(spec: CommandSpec, request: RunRequest, directory: Path) -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
-# ----------
-# The command runner: a program of the user's own performs the run and says what it measured.
+# --- the command runner: a program of the user's own performs the run and says what it measured
 
 _PLACES = ("LSMTUNE_RESULTS", "standard output")
 

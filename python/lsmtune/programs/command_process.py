@@ -1,4 +1,4 @@
-"""Opening what a program of the user's own left behind: a file, and nothing that never ends."""
+"""A program of the user's own as a child process: its output is kept, its whole tree ends."""
 
 from __future__ import annotations
 
@@ -37,8 +37,7 @@ def open_plain(path: Path) -> BinaryIO:
     raise NotPlainError("is no regular file")
 
 
-# ----------
-# A file that a program appends lines to, read while it grows.
+# --- a file that a program appends lines to, read while it grows
 
 # A program that never stops talking must not keep us from its limits: this much takes some 50 ms.
 _BYTES_PER_READ = 1 << 17
@@ -97,8 +96,7 @@ class FollowedFile:
         return chunk
 
 
-# ----------
-# What ends a run when the tuner is killed: a program knows nothing of the tuner's death.
+# --- what ends a run when the tuner is killed: a program knows nothing of the tuner's death
 
 # The shell waits for a line that never comes; end of file means that the tuner is gone.
 _SCRIPT = 'read -r _; kill -KILL "-$1"'
@@ -140,8 +138,7 @@ class OrphanGuard:
             self._popen.stdin.close()
 
 
-# ----------
-# A program of the user's own as a child process: what it prints is kept, its whole tree ends.
+# --- a program of the user's own as a child process: what it prints is kept, its whole tree ends
 #
 # It leads a session of its own, like the driver. Unlike the driver it may start processes, so that
 # memory is that of the tree; and it does not listen, so that a cancellation is a SIGTERM and a

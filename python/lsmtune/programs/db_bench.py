@@ -1,4 +1,8 @@
-"""What both db_benches have in common: which benchmark performs a phase, and what it times."""
+"""What RocksDB's and LevelDB's db_bench have in common: benchmarks, and the lines that both print.
+
+LevelDB's db_bench is where RocksDB's began, so the two still share these rules. A line that belongs
+to no rule of either is a note: it is kept, with its text.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +55,7 @@ def benchmark_of(program: str, phase: Phase, known: tuple[str, ...], *, first: b
     return operation
 
 
-# ----------
-# The lines that both db_benches print alike: headers, warnings, benchmarks skipped, and notes.
+# --- the lines that both db_benches print alike: headers, warnings, benchmarks skipped, and notes
 #
 # LevelDB's db_bench is where RocksDB's began, so the two still share these rules. What belongs to
 # no rule of either is a note: kept, with its text.
@@ -114,8 +117,7 @@ def another_program(text: str, source: str, allowed: str) -> InputError:
     return InputError(source, found=text[:80], allowed=f"output of {allowed}")
 
 
-# ----------
-# The histogram that RocksDB's and LevelDB's db_bench print, and percentiles from it.
+# --- the histogram that RocksDB's and LevelDB's db_bench print, and percentiles from it
 #
 #     histogram = title body
 #     title     = "Microseconds per" what ":" | "** Level" n "read latency histogram (micros):"

@@ -222,8 +222,7 @@ def _blind_to(_phase: Phase) -> frozenset[str]:
 WITHIN = "ekvsb counts only the time within operations; what lies between them is left out"
 
 
-# ----------
-# ekvsb as a runner: one process performs all phases, whose records are told apart by number.
+# --- ekvsb as a runner: one process performs all phases, whose records are told apart by number
 
 WORKLOAD = "workload.json"
 NO_SETTLE = "ekvsb cannot wait for compactions: its next phase starts from a tree that is busy"

@@ -207,8 +207,7 @@ def summarise(records: Iterable[EkvsbRecord]) -> EkvsbSummary:
     return summing.summary()
 
 
-# ----------
-# The figures of `ekvsb summary` of a phase that lsmtune's driver, or another program, performed.
+# --- the figures of `ekvsb summary` of a phase that lsmtune's driver, or another program, performed
 #
 # ekvsb sums the operations' own times up; what lies between them is left out. A phase tells their
 # mean, so that their sum is known, and percentiles from a histogram, where ekvsb takes them from

@@ -46,8 +46,7 @@ def stated_version(answer: str) -> str | None:
     return None if match is None else match["version"]
 
 
-# ----------
-# Finding a program by its path or on PATH, and asking it what it is.
+# --- finding a program by its path or on PATH, and asking it what it is
 #
 # Both db_benches have one name, so that a file is what it answers to `--help`, not what it is
 # called.

@@ -149,8 +149,7 @@ def _check_phase(workload: Workload, phase: Phase, benchmark: str) -> None:
 NO_SEED = "LevelDB's db_bench has no seed: it draws the same keys in every run"
 
 
-# ----------
-# What LevelDB's db_bench prints.
+# --- what LevelDB's db_bench prints
 #
 #     output      = { header | warning | benchmark | skipped | compactions | files | note }
 #     benchmark   = name ":" x "micros/op;" [ x "MB/s" ] [ message ] [ histogram ] [ comparisons ]
@@ -335,8 +334,7 @@ class _Reader:
         return found
 
 
-# ----------
-# LevelDB's db_bench as a runner: one process for each phase, options by flags.
+# --- LevelDB's db_bench as a runner: one process for each phase, options by flags
 
 NO_SETTLE = "LevelDB's db_bench cannot wait for compactions: reads start from a tree that is busy"
 

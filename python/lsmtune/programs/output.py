@@ -1,4 +1,4 @@
-"""Reading what a program printed, line by line: where we are, what is next, what is wrong here."""
+"""What several programs share: how output is read, how flags are refused, what can be performed."""
 
 from __future__ import annotations
 
@@ -70,8 +70,7 @@ class LineReader:
         return InputError(self.source, f"line {line.number}", found=line.text, allowed=allowed)
 
 
-# ----------
-# How programs refuse a flag that they do not know, and what they say they know.
+# --- how programs refuse a flag that they do not know, and what they say they know
 #
 # RocksDB's db_bench  "ERROR: unknown command line flag 'val_size'"   (gflags)
 # LevelDB's db_bench  "Invalid flag '--val_size=100'"
@@ -127,8 +126,7 @@ def gflags_known(help_text: str) -> tuple[str, ...]:
     return tuple(match["flag"] for match in _HELP_FLAG.finditer(help_text))
 
 
-# ----------
-# What programs can perform of a Workload: the checks that several of them share.
+# --- what programs can perform of a Workload: the checks that several of them share
 #
 # Each raises one InputError whose source is the program and whose field is the workload's.
 

@@ -190,8 +190,7 @@ def _blind_to(phase: Phase) -> frozenset[str]:
     return LATENCIES if phase.mix is not None and len(phase.mix.operations) > 1 else frozenset()
 
 
-# ----------
-# RocksDB's db_bench as a runner: one process for each phase, options by an OPTIONS file.
+# --- RocksDB's db_bench as a runner: one process for each phase, options by an OPTIONS file
 #
 # A file and not flags, because db_bench has defaults of its own for what no flag says, and an
 # OPTIONS file takes RocksDB's; only the size of the block cache has to be a flag as well, which

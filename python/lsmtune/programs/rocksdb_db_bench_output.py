@@ -1,9 +1,20 @@
-"""The file of db_bench's `--report_interval_seconds`: operations per second, step by step.
+"""What RocksDB's db_bench prints.
 
-    file = "secs_elapsed,interval_qps" { seconds "," rate }
+    output     = { header | warning | benchmark | average | stats | statistics | levels
+                 | announcement | note }
+    header     = name ":" value                  (`Keys:`, `RocksDB:`, ...)
+    benchmark  = name ":" x "micros/op" n "ops/sec" [ x "seconds" n "operations" ] ";"
+                 [ x "MB/s" ] [ message ] [ perf context ] { histogram }
+    message    = "(" found "of" tried "found)" | "(" mixgraph's figures ")" | other text
+    average    = name "[AVG" n "runs] :" ... | name "[MEDIAN" n "runs] :" ... | name "[CI95" ...
 
-Written by `ReporterAgent` of `tools/db_bench_tool.cc`; `interval_qps` is the number of operations
-of the step divided by its length.
+The words are those of `Stats::Report`, `CombinedStats` and `PrintHeader` of
+`tools/db_bench_tool.cc`, releases 7.8 to 11; seconds and operations came with 7.0. Stats, tickers
+and levels are RocksDB's own tables, rounded as they go: they are passed over. What belongs to no
+rule is a note: kept, with its text.
+
+A report (`--report_interval_seconds`, written by `ReporterAgent`) is a file of its own. It has a line
+a step: `secs_elapsed,interval_qps`, the operations of the step divided by its length.
 """
 
 from __future__ import annotations
@@ -30,22 +41,6 @@ from lsmtune.programs.output import LineReader
 HEADING = re.compile(r"secs_elapsed,interval_qps")
 _ROW = re.compile(r"(?P<elapsed>\d+),(?P<rate>\d+)")
 
-
-# ----------
-# What RocksDB's db_bench prints.
-#
-#     output     = { header | warning | benchmark | average | stats | statistics | levels
-#                  | announcement | note }
-#     header     = name ":" value                  (`Keys:`, `RocksDB:`, ...)
-#     benchmark  = name ":" x "micros/op" n "ops/sec" [ x "seconds" n "operations" ] ";"
-#                  [ x "MB/s" ] [ message ] [ perf context ] { histogram }
-#     message    = "(" found "of" tried "found)" | "(" mixgraph's figures ")" | other text
-#     average    = name "[AVG" n "runs] :" ... | name "[MEDIAN" n "runs] :" ... | name "[CI95" ...
-#
-# The words are those of `Stats::Report`, `CombinedStats` and `PrintHeader` of
-# `tools/db_bench_tool.cc`, releases 7.8 to 11; seconds and operations came with 7.0. Stats, tickers
-# and levels are RocksDB's own tables, rounded as they go: they are passed over. What belongs to no
-# rule is a note: kept, with its text.
 
 _HEADER = re.compile(
     r"(?P<name>RocksDB|Date|CPU|CPUCache|Keys|Values|Values Distribution|Entries|Prefix"

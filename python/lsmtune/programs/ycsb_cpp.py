@@ -210,8 +210,7 @@ def _blind_to(phase: Phase) -> frozenset[str]:
 NO_SEED = "YCSB-cpp has no seed: it draws other keys in every run"
 
 
-# ----------
-# YCSB-cpp as a runner: one process for each phase, options by properties.
+# --- YCSB-cpp as a runner: one process for each phase, options by properties
 
 ENGINE_FILE = "engine.properties"
 OPTIONS = "OPTIONS"
