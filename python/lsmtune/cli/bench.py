@@ -6,7 +6,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -38,8 +38,6 @@ from lsmtune.driver.runner import Runner
 from lsmtune.engines.workload_options import with_page_cache
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.experiment.observer import Observer
-from lsmtune.experiment.repeats import After, measure_repeats
-from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest
@@ -47,6 +45,10 @@ from lsmtune.model.workload import Workload
 from lsmtune.programs.output import NATIVE
 from lsmtune.programs.registry import PROGRAMS
 from lsmtune.workloads.choice import WORKLOAD_FLAG
+
+if TYPE_CHECKING:
+    from lsmtune.experiment.repeats import After
+    from lsmtune.experiment.schedule import Arm, Slot
 
 ALL = "all"
 RUNNER_FLAG = "--runner"
@@ -386,6 +388,8 @@ def measure(
 ) -> dict[str, list[Measurement]]:
     """One Measurement per seed and runner, the runners in turns, shown while it lasts."""
     from lsmtune.cli.live import bench_display
+    from lsmtune.experiment.repeats import measure_repeats
+    from lsmtune.experiment.schedule import Arm
 
     progress = _Progress(bench, runners)
     arms = [(each.runner, Arm(each.engine, bench.config, each.name)) for each in runners]

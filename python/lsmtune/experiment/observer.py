@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from lsmtune.driver.messages import Message
-from lsmtune.experiment.schedule import Arm, Slot
-from lsmtune.experiment.store import StoredMeasurement
-from lsmtune.model.config import Config
-from lsmtune.model.verdict import Verdict
-from lsmtune.model.workload import Workload
+if TYPE_CHECKING:
+    from lsmtune.driver.messages import Message
+    from lsmtune.experiment.schedule import Arm, Slot
+    from lsmtune.experiment.store import StoredMeasurement
+    from lsmtune.model.config import Config
+    from lsmtune.model.verdict import Verdict
+    from lsmtune.model.workload import Workload
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ The words are those of `Stats::Report`, `CombinedStats` and `PrintHeader` of
 and levels are RocksDB's own tables, rounded as they go: they are passed over. What belongs to no
 rule is a note: kept, with its text.
 
-A report (`--report_interval_seconds`, written by `ReporterAgent`) is a file of its own. It has a line
-a step: `secs_elapsed,interval_qps`, the operations of the step divided by its length.
+A report (`--report_interval_seconds`, written by `ReporterAgent`) is a file of its own. It has a
+line a step: `secs_elapsed,interval_qps`, the operations of the step divided by its length.
 """
 
 from __future__ import annotations
