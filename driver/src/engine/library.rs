@@ -77,8 +77,8 @@ pub(super) use opaque;
 /// The address of `name` in `library`, if it exports one.
 pub(super) fn symbol(library: &'static libloading::Library, name: &str) -> Option<*const ()> {
     // SAFETY: only the address is taken here; whoever turns it into a function says why it may.
-    let found = unsafe { library.get::<*const ()>(name) }.ok()?;
-    let address = *found;
+    let symbol = unsafe { library.get::<*const ()>(name) }.ok()?;
+    let address = *symbol;
     (!address.is_null()).then_some(address)
 }
 
@@ -127,24 +127,26 @@ pub(super) fn lacks(engine: &str, path: &Path, missing: &[&str]) -> EngineError 
 /// say what was needed: look first.
 fn check_file(engine: &str, path: &Path) -> Result<()> {
     let needed = format!("needed: a shared library of {engine}");
-    let found = |what: String| {
+    let unusable = |what: String| {
         Err(refusal(format!(
             "library {}: {what}; {needed}",
             path.display()
         )))
     };
     if path.is_dir() {
-        return found("is a directory".into());
+        return unusable("is a directory".into());
     }
     let mut magic = [0; 4];
     match File::open(path).and_then(|mut file| file.read_exact(&mut magic)) {
         Ok(()) if magic == *b"\x7fELF" => Ok(()),
-        Ok(()) => found("not a shared library (no ELF header)".into()),
+        Ok(()) => unusable("not a shared library (no ELF header)".into()),
         Err(error) if error.kind() == std::io::ErrorKind::UnexpectedEof => {
-            found("not a shared library (no ELF header)".into())
+            unusable("not a shared library (no ELF header)".into())
         }
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => found("no such file".into()),
-        Err(error) => found(format!("cannot be read: {error}")),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            unusable("no such file".into())
+        }
+        Err(error) => unusable(format!("cannot be read: {error}")),
     }
 }
 

@@ -111,9 +111,9 @@ mod tests {
     use super::*;
 
     fn lines(text: &[u8]) -> Vec<Vec<u8>> {
-        let mut found = Vec::new();
-        for_each_line(text, |line| found.push(line.to_vec())).unwrap();
-        found
+        let mut collected = Vec::new();
+        for_each_line(text, |line| collected.push(line.to_vec())).unwrap();
+        collected
     }
 
     #[test]
@@ -129,10 +129,10 @@ mod tests {
     fn a_line_too_long_is_cut_and_the_next_one_is_whole() {
         let mut text = vec![b'x'; 3 << 20];
         text.extend_from_slice(b"\nnext\n");
-        let found = lines(&text);
-        assert_eq!(found.len(), 2);
-        assert_eq!(found[0].len(), 1 << 20);
-        assert_eq!(found[1], b"next");
+        let long = lines(&text);
+        assert_eq!(long.len(), 2);
+        assert_eq!(long[0].len(), 1 << 20);
+        assert_eq!(long[1], b"next");
     }
 
     #[test]

@@ -167,11 +167,11 @@ impl Session for MemorySession<'_> {
             .entries
             .read()
             .unwrap_or_else(PoisonError::into_inner);
-        let found = entries.get(key);
-        if let Some(value) = found {
+        let value = entries.get(key);
+        if let Some(value) = value {
             read(value);
         }
-        Ok(found.is_some())
+        Ok(value.is_some())
     }
 
     fn cursor(&mut self) -> Result<Box<dyn Cursor + '_>> {

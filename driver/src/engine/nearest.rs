@@ -48,8 +48,8 @@ mod tests {
 
     #[test]
     fn a_bare_name_finds_the_dotted_one() {
-        let found = nearest("block_size", KNOWN);
-        assert_eq!(found[0], "block_based_table_factory.block_size");
+        let names = nearest("block_size", KNOWN);
+        assert_eq!(names[0], "block_based_table_factory.block_size");
     }
 
     #[test]

@@ -110,14 +110,14 @@ mod tests {
 
     #[test]
     fn unique_visits_every_key_once_over_all_threads() {
-        let mut seen: Vec<u64> = (0..2)
+        let mut keys: Vec<u64> = (0..2)
             .flat_map(|thread| {
                 let mut stream = KeyStream::new(KeyOrder::Unique, 100, 3, (thread, 2));
                 (0..50).map(move |_| stream.next_key())
             })
             .collect();
-        seen.sort_unstable();
-        assert_eq!(seen, (0..100).collect::<Vec<_>>());
+        keys.sort_unstable();
+        assert_eq!(keys, (0..100).collect::<Vec<_>>());
     }
 
     #[test]

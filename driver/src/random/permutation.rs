@@ -60,9 +60,9 @@ mod tests {
         #[test]
         fn every_element_is_hit_once(n in 1u64..5000, seed: u64) {
             let permutation = Permutation::new(n, seed);
-            let mut seen: Vec<u64> = (0..n).map(|index| permutation.get(index)).collect();
-            seen.sort_unstable();
-            prop_assert_eq!(seen, (0..n).collect::<Vec<_>>());
+            let mut images: Vec<u64> = (0..n).map(|index| permutation.get(index)).collect();
+            images.sort_unstable();
+            prop_assert_eq!(images, (0..n).collect::<Vec<_>>());
         }
 
         #[test]

@@ -13,7 +13,7 @@ use crate::workload::{verify_load, Load, StreamOf, Values};
 
 use super::check::{self, require};
 use super::failure::Failure;
-use super::{arranged, Sink, Usage};
+use super::{engine_for, Sink, Usage};
 
 /// Opens the database and reads the acknowledged keys back, all of them.
 ///
@@ -26,15 +26,19 @@ pub fn check(
 ) -> Result<Usage, Failure> {
     check::version(request.protocol_version)?;
     check::workload(&request.workload)?;
-    let engine = arranged(&request.engine, &request.workload)?;
+    let engine = engine_for(&request.engine, &request.workload)?;
     let expected = expected(request)?;
     let name = &request.engine.name;
     let on_disk = "an engine that keeps its data on disk";
     require(engine.keeps_files(), "engine.name", name, on_disk)?;
     let (directory, durability) = (&request.directory, request.workload.durability);
     let there = directory.is_dir();
-    let found = directory.display();
-    require(there, "directory", found, "the folder of a database")?;
+    require(
+        there,
+        "directory",
+        directory.display(),
+        "the folder of a database",
+    )?;
     let started = Instant::now();
     let database = engine
         .reopen(directory, &request.options, durability)
@@ -43,16 +47,16 @@ pub fn check(
     let load_seed = request.load_seed.unwrap_or(request.seed);
     let values = Values::new(&request.workload, load_seed);
     let stop = || cancelled.load(Ordering::Relaxed);
-    let seen = verify_load(&*database, &expected, &values, &stop).map_err(Failure::running)?;
+    let recovered = verify_load(&*database, &expected, &values, &stop).map_err(Failure::running)?;
     drop(database);
     sink.send(&Message::Verified {
         keys_checked: expected.acknowledged,
-        keys_lost: seen.keys_lost,
-        keys_wrong: seen.keys_wrong,
-        keys_beyond: Some(seen.keys_beyond),
+        keys_lost: recovered.keys_lost,
+        keys_wrong: recovered.keys_wrong,
+        keys_beyond: Some(recovered.keys_beyond),
         reopen_s,
     })?;
-    if seen.keys_lost + seen.keys_wrong == 0 {
+    if recovered.keys_lost + recovered.keys_wrong == 0 {
         return Ok(Usage {
             rss_bytes_max: ProcessCounters::rss_bytes_max(),
             database_bytes: directory_bytes(directory),
@@ -61,7 +65,7 @@ pub fn check(
     }
     let message = format!(
         "{} of {} acknowledged keys lost, {} keys wrong",
-        seen.keys_lost, expected.acknowledged, seen.keys_wrong
+        recovered.keys_lost, expected.acknowledged, recovered.keys_wrong
     );
     Err(Failure::reported(
         Outcome::DataLoss,

@@ -13,12 +13,12 @@ pub enum Failure {
     /// To be reported to the tuner.
     Reported(Outcome, Box<ErrorReply>),
     /// The tuner is gone.
-    Unheard(std::io::Error),
+    TunerGone(std::io::Error),
 }
 
 impl From<std::io::Error> for Failure {
     fn from(error: std::io::Error) -> Self {
-        Failure::Unheard(error)
+        Failure::TunerGone(error)
     }
 }
 

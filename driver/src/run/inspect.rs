@@ -24,23 +24,23 @@ pub fn inspect_trace(
     check::version(request.protocol_version)?;
     check_fields(request)?;
     let (file, bytes_total) = open(&request.path)?;
-    let mut heard = Ok(());
+    let mut sent = Ok(());
     let mut next_s = PROGRESS_EVERY_S;
     let mut report = |progress: Progress| {
         if cancelled.load(Ordering::Relaxed) || progress.elapsed_s < next_s {
             return !cancelled.load(Ordering::Relaxed);
         }
         next_s = progress.elapsed_s + PROGRESS_EVERY_S;
-        heard = sink.send(&Message::TraceProgress {
+        sent = sink.send(&Message::TraceProgress {
             bytes_read: progress.bytes_read,
             bytes_total,
             records: progress.records,
             elapsed_s: progress.elapsed_s,
         });
-        heard.is_ok()
+        sent.is_ok()
     };
     let summary = inspect(file, bytes_total, request, &mut report);
-    heard?;
+    sent?;
     let summary = summary.map_err(|error| match error {
         InspectError::Trace(error) => Failure::unreadable_trace("path", &request.path, &error),
         InspectError::Stopped => Failure::reported(

@@ -56,7 +56,7 @@ pub fn execute(
     };
     match done {
         Ok(usage) => sink.send(&usage.finished(started)).map(|()| true),
-        Err(Failure::Unheard(error)) => Err(error),
+        Err(Failure::TunerGone(error)) => Err(error),
         Err(Failure::Reported(outcome, error)) => {
             let error = *error;
             sink.send(&Message::Failed { outcome, error })
@@ -102,7 +102,7 @@ fn run(
     check::interval(request)?;
     check::slices(request)?;
     check::merges(request)?;
-    let engine = arranged(&request.engine, &request.workload)?;
+    let engine = engine_for(&request.engine, &request.workload)?;
     prepared::check(request, &*engine)?;
     check::create(&request.directory)?;
     let ledger = prepared::ledger(request)?;
@@ -124,7 +124,7 @@ fn load(request: &crate::protocol::EngineRequest) -> Result<Box<dyn Engine>, Fai
 }
 
 /// The engine with as many databases and column families as the workload has.
-fn arranged(
+fn engine_for(
     request: &crate::protocol::EngineRequest,
     workload: &Workload,
 ) -> Result<Box<dyn Engine>, Failure> {
@@ -156,7 +156,7 @@ fn read_back(
         )
         .map_err(Failure::running)?;
     let reopen_s = started.elapsed().as_secs_f64();
-    let seen = verify(
+    let sample = verify(
         &*database,
         ledger,
         &executed.values,
@@ -166,18 +166,18 @@ fn read_back(
     .map_err(Failure::running)?
     .and(replayed.verify(&*database).map_err(Failure::running)?);
     sink.send(&Message::Verified {
-        keys_checked: seen.keys_checked,
-        keys_lost: seen.keys_lost,
-        keys_wrong: seen.keys_wrong,
+        keys_checked: sample.keys_checked,
+        keys_lost: sample.keys_lost,
+        keys_wrong: sample.keys_wrong,
         keys_beyond: None,
         reopen_s,
     })?;
-    if seen.keys_lost + seen.keys_wrong == 0 {
+    if sample.keys_lost + sample.keys_wrong == 0 {
         return Ok(());
     }
     let message = format!(
         "{} of {} sampled keys lost, {} wrong",
-        seen.keys_lost, seen.keys_checked, seen.keys_wrong
+        sample.keys_lost, sample.keys_checked, sample.keys_wrong
     );
     Err(Failure::reported(
         Outcome::DataLoss,

@@ -9,7 +9,7 @@ use crate::engine::{BackgroundWork, Database, Engine, EngineError};
 use crate::measure::unix_us;
 use crate::protocol::{Message, Phase, PhaseKind, PhaseReply, Replay, ReplayReply, RunRequest};
 use crate::random::KeyWriter;
-use crate::trace::replay::{run_replay, Remembered, ReplayContext, ReplayError};
+use crate::trace::replay::{run_replay, ReplayContext, ReplayError, ReplayedKeys};
 use crate::workload::{run_phase, Ledger, Observation, PhaseContext, Values};
 
 use super::failure::Failure;
@@ -26,7 +26,7 @@ pub struct Phases<'a> {
     cancelled: &'a AtomicBool,
     values: Values,
     ledger: Ledger,
-    replayed: Remembered,
+    replayed: ReplayedKeys,
     turns: Turns<'a>,
     wall_clock: WallClock,
     windows: Vec<Window>,
@@ -48,7 +48,7 @@ pub struct Executed {
     /// Where its values came from.
     pub values: Values,
     /// What it must hold of the keys that replays wrote.
-    pub replayed: Remembered,
+    pub replayed: ReplayedKeys,
     /// Whether the engine keeps data at all (the no-op engine does not).
     pub keeps_data: bool,
     /// Peak resident memory over all phases.
@@ -72,7 +72,7 @@ impl<'a> Phases<'a> {
             cancelled,
             values: Values::new(&request.workload, request.load_seed()),
             ledger,
-            replayed: Remembered::new(request.verify_keys),
+            replayed: ReplayedKeys::new(request.verify_keys),
             turns,
             wall_clock: WallClock::default(),
             windows: Vec::new(),
@@ -206,7 +206,7 @@ impl<'a> Phases<'a> {
         };
         let mut reporter = Reporter::new(index, start, &mut self.turns, sink);
         let performed = run_replay(&context, index, phase, replay, &mut reporter);
-        reporter.heard()?;
+        reporter.finish()?;
         let performed = performed.map_err(|error| match error {
             ReplayError::Engine(error) => Failure::running(error),
             ReplayError::Trace(error) => {
@@ -215,7 +215,7 @@ impl<'a> Phases<'a> {
             }
         })?;
         self.ledger.forget(&performed.touched);
-        self.replayed.add_phase(performed.remembered);
+        self.replayed.add_phase(performed.replayed_keys);
         let reply = ReplayReply {
             skipped: performed.skipped,
             damage: performed.damage,
@@ -277,7 +277,7 @@ impl<'a> Phases<'a> {
         };
         let mut reporter = Reporter::new(index, start, &mut self.turns, sink);
         let performed = run_phase(&context, index, phase, &mut reporter);
-        reporter.heard()?;
+        reporter.finish()?;
         let performed = performed.map_err(Failure::running)?;
         let observation = performed.observation;
         if phase.kind == PhaseKind::Measure && !observation.cut_short {

@@ -22,9 +22,9 @@ pub fn check(request: &RunRequest, engine: &dyn Engine) -> Result<(), Failure> {
             prepared.phases,
             &format!("1 to {count}, the phases of the workload"),
         )?;
-        let found = request.directory.display();
+        let directory = request.directory.display();
         let there = request.directory.is_dir();
-        require(there, "directory", found, "the folder of a database")?;
+        require(there, "directory", directory, "the folder of a database")?;
     }
     let saves = request.save_ledger.is_some();
     let mut phases = request.workload.phases.iter();

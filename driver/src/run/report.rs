@@ -62,7 +62,7 @@ pub fn phase_reply(
     let observed = observation.unwrap_or_default();
     let operations = observed.operations as f64;
     let own = observed.own.total().reply();
-    let tally = observed.tally;
+    let counts = observed.counts;
     // A trace may look for keys, whether or not it did.
     let reads = observed.own.reads() || phase.replay.is_some();
     PhaseReply {
@@ -78,12 +78,12 @@ pub fn phase_reply(
         cut_short: observed.cut_short,
         latency: LatencyStatistics::known(own.as_ref()),
         latencies: latencies(&observed),
-        keys_found: reads.then_some(tally.found),
-        keys_missing: reads.then_some(tally.missing),
-        user_bytes_written: tally.bytes_written,
-        user_bytes_read: tally.bytes_read,
+        keys_found: reads.then_some(counts.found),
+        keys_missing: reads.then_some(counts.missing),
+        user_bytes_written: counts.bytes_written,
+        user_bytes_read: counts.bytes_read,
         write_amplification: None,
-        read_amplification: read_amplification(phase, tally.bytes_read, database, start, &end),
+        read_amplification: read_amplification(phase, counts.bytes_read, database, start, &end),
         space_amplification: live_bytes
             .filter(|_| database.keeps_data() && database_bytes > 0)
             .and_then(|live_bytes| ratio(database_bytes as f64, live_bytes)),

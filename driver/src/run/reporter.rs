@@ -7,13 +7,13 @@ use super::report::PhaseStart;
 use super::turns::{Position, Turns};
 use super::Sink;
 
-/// Passes on what a phase says, until nobody hears it.
+/// Sends what a phase says to the tuner, until that is gone.
 pub struct Reporter<'a, 'b> {
     index: usize,
     start: &'a PhaseStart,
     turns: &'a mut Turns<'b>,
     sink: &'a mut dyn Sink,
-    heard: std::io::Result<()>,
+    sent: std::io::Result<()>,
 }
 
 impl<'a, 'b> Reporter<'a, 'b> {
@@ -29,25 +29,25 @@ impl<'a, 'b> Reporter<'a, 'b> {
             start,
             turns,
             sink,
-            heard: Ok(()),
+            sent: Ok(()),
         }
     }
 
-    /// An error if somebody stopped listening.
-    pub fn heard(self) -> std::io::Result<()> {
-        self.heard
+    /// Whether everything could be sent.
+    pub fn finish(self) -> std::io::Result<()> {
+        self.sent
     }
 }
 
 impl Watcher for Reporter<'_, '_> {
     fn interval(&mut self, interval: Interval) {
-        if self.heard.is_ok() {
-            self.heard = self.sink.send(&Message::Interval(interval));
+        if self.sent.is_ok() {
+            self.sent = self.sink.send(&Message::Interval(interval));
         }
     }
 
     fn slice_over(&mut self, over: SliceOver) -> f64 {
-        if self.heard.is_err() {
+        if self.sent.is_err() {
             return 0.0;
         }
         let position = Position {
@@ -58,7 +58,7 @@ impl Watcher for Reporter<'_, '_> {
         };
         let stopped = self.turns.stop(position, Some(self.start), self.sink);
         stopped.unwrap_or_else(|error| {
-            self.heard = Err(error);
+            self.sent = Err(error);
             0.0
         })
     }

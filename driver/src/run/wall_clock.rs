@@ -41,7 +41,7 @@ impl WallClock {
 mod tests {
     use super::*;
 
-    fn seen(offsets_us: &[i64]) -> (Vec<bool>, bool) {
+    fn looks_at(offsets_us: &[i64]) -> (Vec<bool>, bool) {
         let mut clock = WallClock::default();
         let set = offsets_us.iter().map(|&offset| clock.note(offset));
         (set.collect(), clock.was_set_back())
@@ -60,12 +60,12 @@ mod tests {
 
     #[test]
     fn steps_are_seen_and_told_apart() {
-        assert_eq!(seen(&[0, 9_000, 0]), (vec![false; 3], false));
-        let forward = seen(&[0, 3_600_000_000, 3_600_000_000]);
+        assert_eq!(looks_at(&[0, 9_000, 0]), (vec![false; 3], false));
+        let forward = looks_at(&[0, 3_600_000_000, 3_600_000_000]);
         assert_eq!(forward, (vec![false, true, false], false));
-        let back = seen(&[5_000_000, 5_000_000, 0]);
+        let back = looks_at(&[5_000_000, 5_000_000, 0]);
         assert_eq!(back, (vec![false, false, true], true));
         // Set back, and forward again by more.
-        assert!(seen(&[0, -20_000, 50_000]).1);
+        assert!(looks_at(&[0, -20_000, 50_000]).1);
     }
 }

@@ -57,28 +57,28 @@ pub fn verify_load(
         let key = keys.write(numbers.next_key());
         let version = Version::new(load.stream.index, load.stream.thread, count);
         match look_up(&mut *session, key, values.value(version))? {
-            Found::Wrong => recovered.keys_wrong += 1,
-            Found::Nothing if count < load.acknowledged => recovered.keys_lost += 1,
-            Found::Nothing => break,
-            Found::Right if count < load.acknowledged => {}
-            Found::Right => recovered.keys_beyond += 1,
+            LookUp::Wrong => recovered.keys_wrong += 1,
+            LookUp::Nothing if count < load.acknowledged => recovered.keys_lost += 1,
+            LookUp::Nothing => break,
+            LookUp::Right if count < load.acknowledged => {}
+            LookUp::Right => recovered.keys_beyond += 1,
         }
     }
     Ok(recovered)
 }
 
-enum Found {
+enum LookUp {
     Nothing,
     Right,
     Wrong,
 }
 
-fn look_up(session: &mut dyn Session, key: &[u8], value: &[u8]) -> Result<Found> {
+fn look_up(session: &mut dyn Session, key: &[u8], value: &[u8]) -> Result<LookUp> {
     let mut right = false;
     let found = session.get(key, &mut |bytes| right = bytes == value)?;
     Ok(match (found, right) {
-        (false, _) => Found::Nothing,
-        (true, true) => Found::Right,
-        (true, false) => Found::Wrong,
+        (false, _) => LookUp::Nothing,
+        (true, true) => LookUp::Right,
+        (true, false) => LookUp::Wrong,
     })
 }

@@ -253,8 +253,8 @@ mod tests {
         let pace = Pace::Changing(Rate::Steps {
             steps: vec![(2.0, 100.0), (1.0, 0.0), (1.0, 1000.0)],
         });
-        let seen = per_second(pace, 8);
-        assert_eq!(seen, [100, 100, 0, 1000, 100, 100, 0, 1000]);
+        let starts = per_second(pace, 8);
+        assert_eq!(starts, [100, 100, 0, 1000, 100, 100, 0, 1000]);
     }
 
     #[test]
@@ -267,13 +267,13 @@ mod tests {
                 offset_s,
             })
         };
-        let seen = per_second(wave(0.0), 20);
-        assert_eq!(seen.iter().sum::<usize>(), 20_000);
+        let starts = per_second(wave(0.0), 20);
+        assert_eq!(starts.iter().sum::<usize>(), 20_000);
         // 1 + sin over the second after the crest: 1 + 10 / pi * cos(0.6 pi + pi) = 1.98363.
-        assert!((1983..=1984).contains(&seen[5]), "{seen:?}");
-        assert!((16..=17).contains(&seen[15]), "{seen:?}");
+        assert!((1983..=1984).contains(&starts[5]), "{starts:?}");
+        assert!((16..=17).contains(&starts[15]), "{starts:?}");
         let moved = per_second(wave(5.0), 20);
-        assert!(moved[0].abs_diff(seen[5]) <= 1 && moved[10].abs_diff(seen[15]) <= 1);
+        assert!(moved[0].abs_diff(starts[5]) <= 1 && moved[10].abs_diff(starts[15]) <= 1);
     }
 
     proptest! {

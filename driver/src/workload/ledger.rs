@@ -17,24 +17,24 @@ const BOUND: usize = 4096;
 /// The last thing that a thread did to a key. In files, a version or null.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(from = "Option<Version>", into = "Option<Version>")]
-pub enum Fate {
+pub enum KeyState {
     /// Written, with this version.
     Written(Version),
     /// Deleted.
     Deleted,
 }
 
-impl From<Option<Version>> for Fate {
+impl From<Option<Version>> for KeyState {
     fn from(version: Option<Version>) -> Self {
-        version.map_or(Fate::Deleted, Fate::Written)
+        version.map_or(KeyState::Deleted, KeyState::Written)
     }
 }
 
-impl From<Fate> for Option<Version> {
-    fn from(fate: Fate) -> Self {
-        match fate {
-            Fate::Written(version) => Some(version),
-            Fate::Deleted => None,
+impl From<KeyState> for Option<Version> {
+    fn from(state: KeyState) -> Self {
+        match state {
+            KeyState::Written(version) => Some(version),
+            KeyState::Deleted => None,
         }
     }
 }
@@ -45,7 +45,7 @@ pub struct ThreadLedger {
     seed: u64,
     bound: usize,
     mask: u64,
-    last: HashMap<u64, Fate>,
+    last: HashMap<u64, KeyState>,
 }
 
 impl ThreadLedger {
@@ -60,15 +60,15 @@ impl ThreadLedger {
 
     /// Notes what was done to key number `index`.
     #[inline]
-    pub fn note(&mut self, index: u64, fate: Fate) {
+    pub fn note(&mut self, index: u64, state: KeyState) {
         if mix(index ^ self.seed) & self.mask == 0 {
-            self.keep(index, fate);
+            self.keep(index, state);
         }
     }
 
     #[cold]
-    fn keep(&mut self, index: u64, fate: Fate) {
-        self.last.insert(index, fate);
+    fn keep(&mut self, index: u64, state: KeyState) {
+        self.last.insert(index, state);
         while self.last.len() > self.bound {
             self.raise(self.mask << 1 | 1);
         }
@@ -81,14 +81,14 @@ impl ThreadLedger {
     }
 }
 
-/// What the whole run did: for each key of the sample, the fates that may be the last one. There
+/// What the whole run did: for each key of the sample, the states that may be the last one. There
 /// are several only where threads of one phase wrote the same key.
 #[derive(Debug, Clone)]
 pub struct Ledger {
     seed: u64,
     bound: usize,
     mask: u64,
-    fates: HashMap<u64, Vec<Fate>>,
+    states: HashMap<u64, Vec<KeyState>>,
 }
 
 impl Ledger {
@@ -101,25 +101,26 @@ impl Ledger {
             seed,
             bound: BOUND.max(keys_min.saturating_mul(4)),
             mask: 0,
-            fates: HashMap::new(),
+            states: HashMap::new(),
         }
     }
 
     /// A ledger of an earlier run, to go on with: `keys` are those that `seed` and `mask` put in
-    /// the sample. `None` if they are not, or one has no fate.
+    /// the sample. `None` if they are not, or one has no state.
     pub fn restored(
         seed: u64,
         keys_min: usize,
         mask: u64,
-        keys: Vec<(u64, Vec<Fate>)>,
+        keys: Vec<(u64, Vec<KeyState>)>,
     ) -> Option<Self> {
-        let sampled =
-            |(index, fates): &(u64, Vec<Fate>)| mix(index ^ seed) & mask == 0 && !fates.is_empty();
+        let sampled = |(index, states): &(u64, Vec<KeyState>)| {
+            mix(index ^ seed) & mask == 0 && !states.is_empty()
+        };
         // Only zero bits at the end may be asked for, of which there are fewer than 64.
         let sound = mask < u64::MAX && (mask + 1).is_power_of_two() && keys.iter().all(sampled);
         sound.then(|| Ledger {
             mask,
-            fates: keys.into_iter().collect(),
+            states: keys.into_iter().collect(),
             ..Ledger::new(seed, keys_min)
         })
     }
@@ -134,19 +135,19 @@ impl Ledger {
         ThreadLedger::new(self.seed, self.bound)
     }
 
-    /// Adds a phase, given the ledgers of all its threads. Its fates replace earlier ones, since
+    /// Adds a phase, given the ledgers of all its threads. Its states replace earlier ones, since
     /// every thread of the earlier phases had ended.
     pub fn add_phase(&mut self, threads: Vec<ThreadLedger>) {
-        let mut phase: HashMap<u64, Vec<Fate>> = HashMap::new();
+        let mut phase: HashMap<u64, Vec<KeyState>> = HashMap::new();
         for thread in threads {
             self.raise(thread.mask);
-            for (index, fate) in thread.last {
-                phase.entry(index).or_default().push(fate);
+            for (index, state) in thread.last {
+                phase.entry(index).or_default().push(state);
             }
         }
-        self.fates.extend(phase);
+        self.states.extend(phase);
         self.raise(self.mask);
-        while self.fates.len() > self.bound {
+        while self.states.len() > self.bound {
             self.raise(self.mask << 1 | 1);
         }
     }
@@ -154,15 +155,15 @@ impl Ledger {
     fn raise(&mut self, mask: u64) {
         let (seed, mask) = (self.seed, self.mask | mask);
         self.mask = mask;
-        self.fates.retain(|index, _| mix(index ^ seed) & mask == 0);
+        self.states.retain(|index, _| mix(index ^ seed) & mask == 0);
     }
 
-    /// The sampled keys with the fates that may be their last, in key order.
-    pub fn expectations(&self) -> Vec<(u64, &[Fate])> {
+    /// The sampled keys with the states that may be their last, in key order.
+    pub fn expectations(&self) -> Vec<(u64, &[KeyState])> {
         let mut all: Vec<_> = self
-            .fates
+            .states
             .iter()
-            .map(|(index, fates)| (*index, fates.as_slice()))
+            .map(|(index, states)| (*index, states.as_slice()))
             .collect();
         all.sort_unstable_by_key(|(index, _)| *index);
         all
@@ -170,12 +171,12 @@ impl Ledger {
 
     /// Expects nothing of these keys any more: somebody else wrote them.
     pub fn forget(&mut self, numbers: &std::collections::HashSet<u64>) {
-        self.fates.retain(|number, _| !numbers.contains(number));
+        self.states.retain(|number, _| !numbers.contains(number));
     }
 
     /// Whether nothing was written or deleted.
     pub fn is_empty(&self) -> bool {
-        self.fates.is_empty()
+        self.states.is_empty()
     }
 
     /// Estimated number of keys that the database holds.
@@ -186,10 +187,10 @@ impl Ledger {
     /// Estimated sum of `what` over the keys that the database holds, given their numbers and the
     /// versions of their values.
     pub fn estimate(&self, mut what: impl FnMut(u64, Version) -> usize) -> f64 {
-        let live = self.fates.iter().filter_map(|(index, fates)| {
-            fates.iter().find_map(|fate| match fate {
-                Fate::Written(version) => Some((*index, *version)),
-                Fate::Deleted => None,
+        let live = self.states.iter().filter_map(|(index, states)| {
+            states.iter().find_map(|state| match state {
+                KeyState::Written(version) => Some((*index, *version)),
+                KeyState::Deleted => None,
             })
         });
         let sum: usize = live.map(|(index, version)| what(index, version)).sum();
@@ -201,8 +202,8 @@ impl Ledger {
 mod tests {
     use super::*;
 
-    fn written(count: u64) -> Fate {
-        Fate::Written(Version::new(0, 0, count))
+    fn written(count: u64) -> KeyState {
+        KeyState::Written(Version::new(0, 0, count))
     }
 
     fn wrote(run: &Ledger, keys: std::ops::Range<u64>) -> ThreadLedger {
@@ -243,20 +244,20 @@ mod tests {
         ledger.add_phase(threads);
         let mut one = ledger.thread();
         let mut two = ledger.thread();
-        one.note(0, Fate::Deleted);
+        one.note(0, KeyState::Deleted);
         one.note(1, written(50));
         two.note(1, written(60));
         let threads = vec![one, two];
         ledger.add_phase(threads);
-        let open: Vec<(u64, Vec<Fate>)> = ledger
+        let open: Vec<(u64, Vec<KeyState>)> = ledger
             .expectations()
             .into_iter()
-            .map(|(index, fates)| (index, fates.to_vec()))
+            .map(|(index, states)| (index, states.to_vec()))
             .collect();
         assert_eq!(
             open,
             [
-                (0, vec![Fate::Deleted]),
+                (0, vec![KeyState::Deleted]),
                 (1, vec![written(50), written(60)]),
                 (2, vec![written(2)]),
             ]

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::protocol::{self, KeyFormat, SizeDistribution};
 
-use super::ledger::{Fate, Ledger};
+use super::ledger::{KeyState, Ledger};
 
 const FORMAT: &str = "lsmtune-ledger";
 const VERSION: u32 = 1;
@@ -75,7 +75,7 @@ pub enum LedgerFileError {
 struct Body {
     origins: Origins,
     mask: u64,
-    keys: Vec<(u64, Vec<Fate>)>,
+    keys: Vec<(u64, Vec<KeyState>)>,
 }
 
 /// Writes `ledger` to `path`, whole or not at all.
@@ -84,7 +84,7 @@ pub fn save_ledger(path: &Path, origins: &Origins, ledger: &Ledger) -> io::Resul
     let body = serde_json::to_string(&Body {
         origins: origins.clone(),
         mask: ledger.mask(),
-        keys: keys.map(|(key, fates)| (key, fates.to_vec())).collect(),
+        keys: keys.map(|(key, states)| (key, states.to_vec())).collect(),
     })?;
     let crc = crc32fast::hash(body.as_bytes());
     let text = format!("{FORMAT} {VERSION} {crc:08x}\n{body}\n");
@@ -222,8 +222,15 @@ mod tests {
         let mut ledger = Ledger::new(origins().load_seed, 1000);
         let mut thread = ledger.thread();
         for key in 0..keys {
-            let fate = Fate::Written(Version::new(1, 2, key));
-            thread.note(key, if key % 3 == 0 { Fate::Deleted } else { fate });
+            let state = KeyState::Written(Version::new(1, 2, key));
+            thread.note(
+                key,
+                if key % 3 == 0 {
+                    KeyState::Deleted
+                } else {
+                    state
+                },
+            );
         }
         ledger.add_phase(vec![thread]);
         ledger
@@ -254,7 +261,7 @@ mod tests {
                 assert_eq!(after.live_keys(), before.live_keys());
                 for ledger in [&mut before, &mut after] {
                     let mut thread = ledger.thread();
-                    (0..50_000).for_each(|key| thread.note(key, Fate::Deleted));
+                    (0..50_000).for_each(|key| thread.note(key, KeyState::Deleted));
                     ledger.add_phase(vec![thread]);
                 }
             }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::engine::BlockCacheReads;
 use crate::measure::Recorders;
 
-use super::operations::Tally;
+use super::operations::DataCounts;
 
 /// What one thread observed.
 #[derive(Debug, Default)]
@@ -17,7 +17,7 @@ pub struct ThreadObservation {
     /// Latencies by operation type.
     pub latencies: Recorders,
     /// Bytes and keys.
-    pub tally: Tally,
+    pub counts: DataCounts,
     /// What the engine's block cache did for the thread, if it is known.
     pub block_cache: Option<BlockCacheReads>,
 }
@@ -40,7 +40,7 @@ pub struct Observation {
     /// Latencies of companions, by name.
     pub companions: BTreeMap<String, Recorders>,
     /// Bytes of all threads, and keys of all but companions.
-    pub tally: Tally,
+    pub counts: DataCounts,
 }
 
 impl Observation {
@@ -55,7 +55,7 @@ impl Observation {
             sum.operations += thread.operations;
             sum.cut_short |= thread.cut_short;
             sum.own.add(&thread.latencies);
-            sum.tally.add(thread.tally);
+            sum.counts.add(thread.counts);
         }
         sum
     }
@@ -63,13 +63,13 @@ impl Observation {
     /// Adds the writer of `readwhilewriting`.
     pub fn add_writer(&mut self, thread: &ThreadObservation) {
         self.writer.add(&thread.latencies);
-        self.tally.add(thread.tally);
+        self.counts.add(thread.counts);
     }
 
     /// Adds a thread of the companion `name`.
     pub fn add_companion(&mut self, name: &str, thread: &ThreadObservation) {
         let companion = self.companions.entry(name.to_owned()).or_default();
         companion.add(&thread.latencies);
-        self.tally.add(thread.tally.bytes());
+        self.counts.add(thread.counts.bytes());
     }
 }

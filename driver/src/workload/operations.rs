@@ -4,7 +4,7 @@ use crate::engine::{Cursor, Result, Session};
 use crate::measure::OperationKind;
 use crate::random::{KeyStream, KeyWriter, Version};
 
-use super::ledger::{Fate, ThreadLedger};
+use super::ledger::{KeyState, ThreadLedger};
 use super::values::ThreadValues;
 
 /// Whether an operation happened.
@@ -18,7 +18,7 @@ pub enum Step {
 
 /// What a thread did, apart from how long it took.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct DataCounts {
     /// Reads that found their key.
     pub found: u64,
     /// Reads that did not.
@@ -29,9 +29,9 @@ pub struct Tally {
     pub bytes_read: u64,
 }
 
-impl Tally {
+impl DataCounts {
     /// Adds what another thread did.
-    pub fn add(&mut self, other: Tally) {
+    pub fn add(&mut self, other: DataCounts) {
         self.found += other.found;
         self.missing += other.missing;
         self.bytes_written += other.bytes_written;
@@ -40,8 +40,8 @@ impl Tally {
 
     /// Only the bytes: of threads whose reads are not the phase's.
     #[must_use]
-    pub fn bytes(self) -> Tally {
-        Tally {
+    pub fn bytes(self) -> DataCounts {
+        DataCounts {
             found: 0,
             missing: 0,
             ..self
@@ -79,7 +79,7 @@ pub trait Action {
     /// Calls the engine.
     fn perform(&mut self) -> Result<Step>;
     /// What was done so far.
-    fn tally(&self) -> Tally;
+    fn counts(&self) -> DataCounts;
     /// What was written, when the thread is done; `None` for reads.
     fn into_ledger(self) -> Option<ThreadLedger>
     where
@@ -138,7 +138,7 @@ pub struct Put<'a> {
     version: Version,
     value: &'a [u8],
     count: u64,
-    tally: Tally,
+    counts: DataCounts,
 }
 
 impl<'a> Put<'a> {
@@ -159,7 +159,7 @@ impl<'a> Put<'a> {
             version: Version::new(origin.phase, origin.thread, 0),
             value: &[],
             count: 0,
-            tally: Tally::default(),
+            counts: DataCounts::default(),
         }
     }
 }
@@ -182,14 +182,14 @@ impl Action for Put<'_> {
     #[inline]
     fn perform(&mut self) -> Result<Step> {
         self.session.put(self.key.bytes(), self.value)?;
-        self.tally.bytes_written += (self.key.bytes().len() + self.value.len()) as u64;
+        self.counts.bytes_written += (self.key.bytes().len() + self.value.len()) as u64;
         self.ledger
-            .note(self.key.index, Fate::Written(self.version));
+            .note(self.key.index, KeyState::Written(self.version));
         Ok(Step::Done)
     }
 
-    fn tally(&self) -> Tally {
-        self.tally
+    fn counts(&self) -> DataCounts {
+        self.counts
     }
 
     fn into_ledger(self) -> Option<ThreadLedger> {
@@ -202,7 +202,7 @@ pub struct Delete<'a> {
     session: Box<dyn Session + 'a>,
     key: KeyBuffer,
     ledger: ThreadLedger,
-    tally: Tally,
+    counts: DataCounts,
 }
 
 impl<'a> Delete<'a> {
@@ -212,7 +212,7 @@ impl<'a> Delete<'a> {
             session,
             key,
             ledger,
-            tally: Tally::default(),
+            counts: DataCounts::default(),
         }
     }
 }
@@ -232,13 +232,13 @@ impl Action for Delete<'_> {
     #[inline]
     fn perform(&mut self) -> Result<Step> {
         self.session.delete(self.key.bytes())?;
-        self.tally.bytes_written += self.key.bytes().len() as u64;
-        self.ledger.note(self.key.index, Fate::Deleted);
+        self.counts.bytes_written += self.key.bytes().len() as u64;
+        self.ledger.note(self.key.index, KeyState::Deleted);
         Ok(Step::Done)
     }
 
-    fn tally(&self) -> Tally {
-        self.tally
+    fn counts(&self) -> DataCounts {
+        self.counts
     }
 
     fn into_ledger(self) -> Option<ThreadLedger> {
@@ -250,7 +250,7 @@ impl Action for Delete<'_> {
 pub struct Get<'a> {
     session: Box<dyn Session + 'a>,
     key: KeyBuffer,
-    tally: Tally,
+    counts: DataCounts,
 }
 
 impl<'a> Get<'a> {
@@ -259,7 +259,7 @@ impl<'a> Get<'a> {
         Get {
             session,
             key,
-            tally: Tally::default(),
+            counts: DataCounts::default(),
         }
     }
 }
@@ -283,12 +283,12 @@ impl Action for Get<'_> {
         let found = self
             .session
             .get(key, &mut |value| value_bytes = value.len())?;
-        self.tally.read(found, key.len() + value_bytes);
+        self.counts.read(found, key.len() + value_bytes);
         Ok(Step::Done)
     }
 
-    fn tally(&self) -> Tally {
-        self.tally
+    fn counts(&self) -> DataCounts {
+        self.counts
     }
 }
 
@@ -297,7 +297,7 @@ pub struct Seek<'a> {
     session: Box<dyn Session + 'a>,
     key: KeyBuffer,
     nexts: u64,
-    tally: Tally,
+    counts: DataCounts,
 }
 
 impl<'a> Seek<'a> {
@@ -307,7 +307,7 @@ impl<'a> Seek<'a> {
             session,
             key,
             nexts,
-            tally: Tally::default(),
+            counts: DataCounts::default(),
         }
     }
 }
@@ -343,13 +343,13 @@ impl Action for Seek<'_> {
         }
         cursor.status()?;
         drop(cursor);
-        self.tally.read(found, 0);
-        self.tally.bytes_read += bytes as u64;
+        self.counts.read(found, 0);
+        self.counts.bytes_read += bytes as u64;
         Ok(Step::Done)
     }
 
-    fn tally(&self) -> Tally {
-        self.tally
+    fn counts(&self) -> DataCounts {
+        self.counts
     }
 }
 
@@ -363,7 +363,7 @@ pub struct Scan<'a> {
     cursor: Box<dyn Cursor + 'a>,
     positioned: bool,
     wraps: bool,
-    tally: Tally,
+    counts: DataCounts,
 }
 
 impl<'a> Scan<'a> {
@@ -373,7 +373,7 @@ impl<'a> Scan<'a> {
             cursor,
             positioned: false,
             wraps,
-            tally: Tally::default(),
+            counts: DataCounts::default(),
         }
     }
 
@@ -390,7 +390,7 @@ impl<'a> Scan<'a> {
             self.cursor.status()?;
             return Ok(Step::Exhausted);
         }
-        self.tally.read(true, entry_bytes(&*self.cursor));
+        self.counts.read(true, entry_bytes(&*self.cursor));
         Ok(Step::Done)
     }
 }
@@ -408,14 +408,14 @@ impl Action for Scan<'_> {
     fn perform(&mut self) -> Result<Step> {
         if self.positioned {
             if let Some((key, value)) = self.cursor.next_entry() {
-                self.tally.read(true, key.len() + value.len());
+                self.counts.read(true, key.len() + value.len());
                 return Ok(Step::Done);
             }
         }
         self.begin()
     }
 
-    fn tally(&self) -> Tally {
-        self.tally
+    fn counts(&self) -> DataCounts {
+        self.counts
     }
 }

@@ -321,7 +321,7 @@ impl Execution<'_> {
                 operations: done.position.operations,
                 cut_short: done.position.cut_short,
                 latencies,
-                tally: action.tally(),
+                counts: action.counts(),
                 block_cache: None,
             },
             ledger: action.into_ledger(),

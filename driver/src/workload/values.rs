@@ -10,14 +10,14 @@ const SIZE_SALT: u64 = 0x7661_6c5f_6c65_6e67;
 #[derive(Debug)]
 pub struct Values {
     pool: ValuePool,
-    phases: Vec<Vec<Crew>>,
+    phases: Vec<Vec<ThreadGroup>>,
     /// Of versions that no phase makes.
     default: Sizes,
 }
 
 /// Threads of a phase whose values have one distribution of sizes.
 #[derive(Debug)]
-struct Crew {
+struct ThreadGroup {
     /// The number of the first thread after them.
     end: usize,
     sizes: Sizes,
@@ -26,12 +26,12 @@ struct Crew {
 impl Values {
     /// The values of `workload` in runs with `load_seed`.
     pub fn new(workload: &Workload, load_seed: u64) -> Self {
-        let phases: Vec<Vec<Crew>> = workload
+        let phases: Vec<Vec<ThreadGroup>> = workload
             .phases
             .iter()
-            .map(|phase| crews(workload, phase))
+            .map(|phase| groups(workload, phase))
             .collect();
-        let largest = phases.iter().flatten().map(|crew| crew.sizes.largest());
+        let largest = phases.iter().flatten().map(|group| group.sizes.largest());
         let largest = largest.max().unwrap_or(0).max(workload.value_bytes as u64);
         let seed = mix(load_seed ^ 0x7661_6c75_6573);
         Values {
@@ -53,42 +53,42 @@ impl Values {
 
     /// The values of one thread of one phase.
     pub fn of(&self, phase: usize, thread: usize) -> ThreadValues<'_> {
-        let crews = self.phases.get(phase).map_or(&[][..], Vec::as_slice);
-        let crew = crews.iter().find(|crew| thread < crew.end);
+        let groups = self.phases.get(phase).map_or(&[][..], Vec::as_slice);
+        let group = groups.iter().find(|group| thread < group.end);
         ThreadValues {
             pool: &self.pool,
-            sizes: crew.map_or(&self.default, |crew| &crew.sizes),
+            sizes: group.map_or(&self.default, |group| &group.sizes),
         }
     }
 }
 
 /// The threads of `phase` in the order of their numbers, as its tasks have it: its own, the writer
 /// of `readwhilewriting`, then those of its companions, each in turn.
-fn crews(workload: &Workload, phase: &Phase) -> Vec<Crew> {
+fn groups(workload: &Workload, phase: &Phase) -> Vec<ThreadGroup> {
     let sizes = |mix: Option<&Mix>| match mix.and_then(|mix| mix.value_sizes.as_ref()) {
         Some(sizes) => Sizes::new(sizes),
         None => Sizes::always(workload.value_bytes as u64),
     };
     let mut end = phase.threads;
-    let mut crews = vec![Crew {
+    let mut groups = vec![ThreadGroup {
         end,
         sizes: sizes(phase.mix.as_ref()),
     }];
     if phase.operation == Some(Operation::ReadWhileWriting) {
         end += 1;
-        crews.push(Crew {
+        groups.push(ThreadGroup {
             end,
             sizes: sizes(None),
         });
     }
     for companion in &phase.companions {
         end += companion.threads;
-        crews.push(Crew {
+        groups.push(ThreadGroup {
             end,
             sizes: sizes(companion.mix.as_ref()),
         });
     }
-    crews
+    groups
 }
 
 /// The values of one thread, without looking for its phase each time.

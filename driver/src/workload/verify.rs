@@ -3,7 +3,7 @@
 use crate::engine::{Database, Result};
 use crate::random::KeyWriter;
 
-use super::ledger::{Fate, Ledger};
+use super::ledger::{KeyState, Ledger};
 use super::values::Values;
 
 /// Bytes of values read back at most, so that a run of huge values does not end in a long scan;
@@ -22,10 +22,10 @@ pub struct Verification {
 }
 
 /// How many keys may be read back, by the mean size of their values.
-fn affordable(expectations: &[(u64, &[Fate])], values: &Values) -> usize {
-    let sizes = expectations.iter().map(|(_, fates)| match fates[0] {
-        Fate::Written(version) => values.value_bytes(version),
-        Fate::Deleted => 0,
+fn affordable(expectations: &[(u64, &[KeyState])], values: &Values) -> usize {
+    let sizes = expectations.iter().map(|(_, states)| match states[0] {
+        KeyState::Written(version) => values.value_bytes(version),
+        KeyState::Deleted => 0,
     });
     let bytes: usize = sizes.sum();
     let mean = bytes / expectations.len().max(1);
@@ -60,15 +60,17 @@ pub fn verify(
         .min(affordable(&expectations, values).max(keys_min));
     // An even stride keeps the checked keys spread over the whole key space.
     for position in 0..checked {
-        let (index, fates) = expectations[position * expectations.len() / checked];
+        let (index, states) = expectations[position * expectations.len() / checked];
         let mut matches = false;
         let found = session.get(keys.write(index), &mut |value| {
-            matches = fates.iter().any(
-                |fate| matches!(fate, Fate::Written(version) if values.value(*version) == value),
+            matches = states.iter().any(
+                |state| matches!(state, KeyState::Written(version) if values.value(*version) == value),
             );
         })?;
-        let may_be_absent = fates.contains(&Fate::Deleted);
-        let may_be_present = fates.iter().any(|fate| matches!(fate, Fate::Written(_)));
+        let may_be_absent = states.contains(&KeyState::Deleted);
+        let may_be_present = states
+            .iter()
+            .any(|state| matches!(state, KeyState::Written(_)));
         verification.keys_checked += 1;
         match (found, matches) {
             (false, _) if !may_be_absent => verification.keys_lost += 1,

@@ -134,7 +134,7 @@ mod tests {
     use crate::measure::{OperationKind, Recorders};
     use crate::workload::arrival::Pace;
     use crate::workload::gate::{Event, Gate};
-    use crate::workload::operations::Tally;
+    use crate::workload::operations::DataCounts;
     use crate::workload::slices::{Size, Slices};
     use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
     use std::time::{Duration, Instant};
@@ -158,8 +158,8 @@ mod tests {
             Ok(Step::Done)
         }
 
-        fn tally(&self) -> Tally {
-            Tally::default()
+        fn counts(&self) -> DataCounts {
+            DataCounts::default()
         }
     }
 
@@ -294,8 +294,8 @@ mod tests {
             Ok(Step::Done)
         }
 
-        fn tally(&self) -> Tally {
-            Tally::default()
+        fn counts(&self) -> DataCounts {
+            DataCounts::default()
         }
     }
 

@@ -166,13 +166,13 @@ impl Engine for LevelDb {
     }
 
     fn compressions(&self, scratch: &Path) -> Result<Vec<String>> {
-        let mut found = vec!["none".to_owned()];
+        let mut compressions = vec!["none".to_owned()];
         for name in ["snappy", "zstd"] {
             if self.compresses(name, scratch)? {
-                found.push(name.to_owned());
+                compressions.push(name.to_owned());
             }
         }
-        Ok(found)
+        Ok(compressions)
     }
 
     fn known_options(&self, _scratch: &Path) -> Result<Vec<(String, String)>> {

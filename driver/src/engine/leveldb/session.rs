@@ -107,8 +107,8 @@ impl Session for LevelSession<'_> {
         let mut length = 0;
         // SAFETY: the database and the options are alive; null means absent or failed. LevelDB
         // has no way to look at a value in place: it hands over a copy.
-        let found = unsafe {
-            let found = (self.api.leveldb_get)(
+        let value = unsafe {
+            let value = (self.api.leveldb_get)(
                 self.db,
                 self.read,
                 text(key),
@@ -117,14 +117,14 @@ impl Session for LevelSession<'_> {
                 &raw mut error,
             );
             self.api.check(error)?;
-            found
+            value
         };
-        if found.is_null() {
+        if value.is_null() {
             return Ok(false);
         }
-        let copy = Copied(self.api, found);
+        let copy = Copied(self.api, value);
         // SAFETY: the copy lives until it is dropped, after `read` has returned.
-        read(unsafe { slice(found, length) });
+        read(unsafe { slice(value, length) });
         drop(copy);
         Ok(true)
     }

@@ -57,12 +57,12 @@ fn log_files(directory: &Path) -> Vec<PathBuf> {
 /// `complete` says that no older log was deleted.
 fn read(files: &[PathBuf], during: Range<u64>, complete: bool) -> Option<BackgroundWork> {
     let clock = LogClock::between(during.start, during.end)?;
-    let mut tally = Tally::new(during);
+    let mut sums = EventSums::new(during);
     for file in files {
         let reader = BufReader::with_capacity(1 << 16, File::open(file).ok()?);
-        for_each_line(reader, |line| tally.line(line, &clock)).ok()?;
+        for_each_line(reader, |line| sums.line(line, &clock)).ok()?;
     }
-    tally.finish(complete)
+    sums.finish(complete)
 }
 
 #[derive(Debug, serde::Deserialize)]
@@ -79,7 +79,7 @@ struct Event<'a> {
 
 /// Adds events up. Holds one number per job that is running.
 #[derive(Debug)]
-struct Tally {
+struct EventSums {
     during: Range<u64>,
     first_line_us: Option<u64>,
     unreadable: bool,
@@ -94,7 +94,7 @@ struct Tally {
     levels: Option<BTreeMap<u32, LevelWork>>,
 }
 
-impl Tally {
+impl EventSums {
     fn new(during: Range<u64>) -> Self {
         Self {
             during,
@@ -215,7 +215,7 @@ mod tests {
 1970/01/01-00:00:00.000031 1 EVENT_LOG_v1 {"time_micros": 31, "job": 3, "event": "table_file_deletion", "file_number": 1}
 "#;
 
-    fn tally(text: &str, during: Range<u64>) -> Option<BackgroundWork> {
+    fn work_in(text: &str, during: Range<u64>) -> Option<BackgroundWork> {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("LOG");
         std::fs::write(&file, text).unwrap();
@@ -224,7 +224,7 @@ mod tests {
 
     #[test]
     fn work_belongs_to_the_instant_when_it_finished() {
-        let all = tally(LINES, 5..31).unwrap();
+        let all = work_in(LINES, 5..31).unwrap();
         assert_eq!(all.flushes, Some(1));
         assert_eq!(all.flush_bytes, Some(100));
         assert_eq!(all.compactions, Some(1));
@@ -236,9 +236,9 @@ mod tests {
         };
         assert_eq!(all.levels, Some(BTreeMap::from([(1, into_level_1)])));
         // The start is included, the end excluded.
-        let flush = tally(LINES, 20..30).unwrap();
+        let flush = work_in(LINES, 20..30).unwrap();
         assert_eq!((flush.flushes, flush.compactions), (Some(1), Some(0)));
-        let compaction = tally(LINES, 21..31).unwrap();
+        let compaction = work_in(LINES, 21..31).unwrap();
         assert_eq!(
             (compaction.flushes, compaction.compactions),
             (Some(0), Some(1))
@@ -247,24 +247,24 @@ mod tests {
 
     #[test]
     fn what_cannot_be_known_is_none() {
-        assert_eq!(tally(LINES, 2..31), None, "the log begins later");
-        assert_eq!(tally("", 5..31), None, "an empty log");
-        let mut all = Tally::new(2..31);
+        assert_eq!(work_in(LINES, 2..31), None, "the log begins later");
+        assert_eq!(work_in("", 5..31), None, "an empty log");
+        let mut all = EventSums::new(2..31);
         all.first_line_us = Some(5);
         assert!(
             all.finish(true).is_some(),
             "the log begins later, because the database does"
         );
         let broken = LINES.replace("\"time_micros\": 20", "\"time_micros\": ?");
-        assert_eq!(tally(&broken, 5..31), None, "an unreadable event");
-        let silent = tally(&LINES.replace("\"output_level\": 1, ", ""), 5..31).unwrap();
+        assert_eq!(work_in(&broken, 5..31), None, "an unreadable event");
+        let silent = work_in(&LINES.replace("\"output_level\": 1, ", ""), 5..31).unwrap();
         assert_eq!((silent.compactions, silent.levels), (Some(1), None));
         let lost: String = LINES
             .lines()
             .filter(|line| !line.contains("compaction_started"))
             .map(|line| format!("{line}\n"))
             .collect();
-        assert_eq!(tally(&lost, 5..31), None, "an end without a start");
+        assert_eq!(work_in(&lost, 5..31), None, "an end without a start");
     }
 
     #[test]
@@ -273,11 +273,11 @@ mod tests {
         for name in ["LOG", "LOG.old.20", "LOG.old.3", "LOG.old.x"] {
             std::fs::write(folder.path().join(name), "").unwrap();
         }
-        let found: Vec<_> = log_files(folder.path())
+        let files: Vec<_> = log_files(folder.path())
             .iter()
             .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
             .collect();
-        assert_eq!(found, ["LOG.old.3", "LOG.old.20", "LOG"]);
+        assert_eq!(files, ["LOG.old.3", "LOG.old.20", "LOG"]);
     }
 
     #[test]
@@ -295,7 +295,7 @@ mod tests {
             .filter(|line| !line.contains("flush_finished"))
             .map(|line| format!("{line}\n"))
             .collect();
-        let work = tally(&whole, all).unwrap();
+        let work = work_in(&whole, all).unwrap();
         assert_eq!((work.flushes, work.compactions), (Some(0), Some(0)));
     }
 }

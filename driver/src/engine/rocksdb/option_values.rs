@@ -24,9 +24,9 @@ pub fn same(requested: &str, effective: &str) -> bool {
         return true;
     }
     match (nested::split(requested), nested::split(effective)) {
-        (Some(parts), Some(found)) => {
+        (Some(parts), Some(effective_parts)) => {
             return parts.iter().all(|(name, text)| {
-                found
+                effective_parts
                     .iter()
                     .any(|(known, value)| known == name && same(text, value))
             });
@@ -37,8 +37,8 @@ pub fn same(requested: &str, effective: &str) -> bool {
             });
         }
         // Without braces, a value stands for the part that names or sizes the object.
-        (None, Some(found)) => {
-            return found
+        (None, Some(effective_parts)) => {
+            return effective_parts
                 .iter()
                 .any(|(name, value)| matches!(*name, "id" | "capacity") && same(requested, value));
         }
@@ -134,13 +134,19 @@ pub fn part_of_object(text: &str, part: &str) -> Option<String> {
 /// (`SkipListFactory`), with arguments after a colon of which those left out are filled in.
 fn same_object(requested: &str, effective: &str) -> bool {
     let (requested, effective) = (nicknamed(requested), nicknamed(effective));
-    let mut asked = requested.split(':');
-    let mut found = effective.split(':');
-    let (Some(asked_name), Some(found_name)) = (asked.next(), found.next()) else {
+    let mut requested_words = requested.split(':');
+    let mut effective_words = effective.split(':');
+    let (Some(requested_name), Some(effective_name)) =
+        (requested_words.next(), effective_words.next())
+    else {
         return false;
     };
-    class(asked_name) == class(found_name)
-        && asked.all(|argument| found.next().is_some_and(|other| same(argument, other)))
+    class(requested_name) == class(effective_name)
+        && requested_words.all(|argument| {
+            effective_words
+                .next()
+                .is_some_and(|other| same(argument, other))
+        })
 }
 
 /// Prefix extractors are written with a point before their length (`util/slice.cc`).

@@ -15,14 +15,14 @@ use crate::engine::{EngineError, Options, Result};
 
 /// Options that make RocksDB keep files elsewhere than in the database's directory. A run keeps
 /// everything in a directory of its own: it must neither touch nor leave anything outside.
-const PLACES: [&str; 4] = ["cf_paths", "db_log_dir", "db_paths", "wal_dir"];
+const PATH_OPTIONS: [&str; 4] = ["cf_paths", "db_log_dir", "db_paths", "wal_dir"];
 
 /// The engine's defaults with `options` applied one name at a time; the error names the option
 /// that the engine refuses. `parent` is where a throw-away database may be made to find out why.
 pub fn apply(api: &'static Api, options: &Options, parent: &Path) -> Result<Handle> {
     let mut applied = Handle::defaults(api);
     for (name, value) in options {
-        if PLACES.contains(&name.as_str()) {
+        if PATH_OPTIONS.contains(&name.as_str()) {
             return Err(EngineError::bad_value(
                 name,
                 value,

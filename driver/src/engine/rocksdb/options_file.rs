@@ -175,15 +175,15 @@ fn cache_in_use(directory: &Path) -> BTreeMap<String, String> {
 }
 
 fn cache_in_log(text: &str) -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
+    let mut cache = BTreeMap::new();
     let Some((before, after)) = text.split_once("  block_cache_options:\n") else {
-        return found;
+        return cache;
     };
     let kind = before.rsplit_once("block_cache_name: ");
     let kind = kind.map(|(_, kind)| kind.trim());
     let hyper_clock = kind.is_some_and(|kind| kind.ends_with("HyperClockCache"));
     let id = if hyper_clock { HYPER_CLOCK } else { LRU };
-    found.insert("id".to_owned(), id.to_owned());
+    cache.insert("id".to_owned(), id.to_owned());
     // The cache's own options are indented deeper than those of the table.
     for line in after.lines().take_while(|line| line.starts_with("    ")) {
         if let Some((name, value)) = line.split_once(':') {
@@ -194,11 +194,11 @@ fn cache_in_log(text: &str) -> BTreeMap<String, String> {
                 _ => false,
             };
             if listed {
-                found.insert(name.to_owned(), value.to_owned());
+                cache.insert(name.to_owned(), value.to_owned());
             }
         }
     }
-    found
+    cache
 }
 
 /// The requested options whose effective value is another, or is not known.
@@ -207,13 +207,13 @@ pub fn not_taken(requested: &Options, written: Option<&OptionsFile>) -> Vec<Opti
         .iter()
         .filter_map(|(name, text)| {
             let effective = written.and_then(|file| file.value(name));
-            let taken = effective.as_deref().is_some_and(|found| {
-                same(text, found) || (name.as_str(), text.as_str()) == ENGINES_CHOICE
+            let taken = effective.as_deref().is_some_and(|effective| {
+                same(text, effective) || (name.as_str(), text.as_str()) == ENGINES_CHOICE
             });
             (!taken).then(|| OptionNotTaken {
                 name: name.clone(),
                 requested: text.clone(),
-                effective: effective.filter(|found| comparable(text, found)),
+                effective: effective.filter(|effective| comparable(text, effective)),
             })
         })
         .collect()
@@ -222,12 +222,13 @@ pub fn not_taken(requested: &Options, written: Option<&OptionsFile>) -> Vec<Opti
 /// Whether a difference of the two texts is a difference of values. A nested value that contains
 /// what the file does not list cannot be told; everything else that is listed can.
 fn comparable(requested: &str, effective: &str) -> bool {
-    let (Some(parts), Some(found)) = (nested::split(requested), nested::split(effective)) else {
+    let (Some(parts), Some(effective_parts)) = (nested::split(requested), nested::split(effective))
+    else {
         return true;
     };
     parts
         .iter()
-        .all(|(name, _)| found.iter().any(|(known, _)| known == name))
+        .all(|(name, _)| effective_parts.iter().any(|(known, _)| known == name))
 }
 
 #[cfg(test)]
@@ -352,13 +353,13 @@ mod tests {
             ),
         ]
         .map(|(name, text)| (name.to_owned(), text.to_owned()));
-        let found = not_taken(&Options::from(requested), Some(&written));
-        let found: Vec<_> = found
+        let reported = not_taken(&Options::from(requested), Some(&written));
+        let reported: Vec<_> = reported
             .iter()
             .map(|option| (option.name.as_str(), option.effective.as_deref()))
             .collect();
         assert_eq!(
-            found,
+            reported,
             [
                 ("block_based_table_factory", None),
                 ("block_based_table_factory.block_cache", None),
@@ -373,13 +374,13 @@ mod tests {
             "x\n  block_cache: 0x1\n  block_cache_name: LRUCache\n  block_cache_options:\n    \
             capacity : 8388608\n    num_shard_bits : 4\n    memory_allocator : None\n    \
             high_pri_pool_ratio: 0.500\n  block_size: 4096\n";
-        let found = cache_in_log(log);
-        let found: Vec<_> = found
+        let cache = cache_in_log(log);
+        let cache: Vec<_> = cache
             .iter()
             .map(|(a, b)| (a.as_str(), b.as_str()))
             .collect();
         assert_eq!(
-            found,
+            cache,
             [
                 ("capacity", "8388608"),
                 ("high_pri_pool_ratio", "0.500"),

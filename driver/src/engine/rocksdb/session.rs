@@ -162,26 +162,26 @@ impl Session for RocksSession<'_> {
     fn get(&mut self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool> {
         let mut error = null_mut();
         // SAFETY: the database and the options are alive; null means absent or failed.
-        let found = unsafe {
+        let handle = unsafe {
             let (api, db, read) = (self.api, self.db, self.read);
             let (key, key_bytes, error) = (text(key), key.len(), &raw mut error);
-            let found = if self.family.is_null() {
+            let handle = if self.family.is_null() {
                 (api.rocksdb_get_pinned)(db, read, key, key_bytes, error)
             } else {
                 (api.rocksdb_get_pinned_cf)(db, read, self.family, key, key_bytes, error)
             };
             let error = *error;
             self.api.check(error)?;
-            found
+            handle
         };
-        if found.is_null() {
+        if handle.is_null() {
             return Ok(false);
         }
-        let pinned = Pinned(self.api, found);
+        let pinned = Pinned(self.api, handle);
         let mut length = 0;
         // SAFETY: the slice stays pinned until `pinned` is dropped, after `read` has returned.
         unsafe {
-            let data = (self.api.rocksdb_pinnableslice_value)(found, &raw mut length);
+            let data = (self.api.rocksdb_pinnableslice_value)(handle, &raw mut length);
             read(slice(data, length));
         }
         drop(pinned);

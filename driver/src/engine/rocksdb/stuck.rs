@@ -40,10 +40,10 @@ impl Watch {
     pub fn start(api: &'static Api, handle: DbHandle, directory: &Path) -> Result<Self> {
         let verdict = Arc::new(OnceLock::new());
         let (stop, stopped) = channel();
-        let (told, directory) = (Arc::clone(&verdict), directory.to_owned());
+        let (shared, directory) = (Arc::clone(&verdict), directory.to_owned());
         let thread = std::thread::Builder::new()
             .name("watch".into())
-            .spawn(move || watch(api, handle, &directory, &stopped, &told))
+            .spawn(move || watch(api, handle, &directory, &stopped, &shared))
             .map_err(|error| EngineError::Failed {
                 message: format!("cannot start a thread: {error}"),
             })?;

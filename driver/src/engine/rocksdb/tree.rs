@@ -116,7 +116,7 @@ mod tests {
 
     #[test]
     fn dotted_names_are_gathered_in_braces() {
-        let found = composed(&[
+        let texts = composed(&[
             ("write_buffer_size", "4194304"),
             ("block_based_table_factory.block_size", "8192"),
             ("block_based_table_factory.block_cache", "8M"),
@@ -127,7 +127,7 @@ mod tests {
             ("compaction_options_universal.size_ratio", "2"),
         ]);
         assert_eq!(
-            found.unwrap(),
+            texts.unwrap(),
             [
                 "block_based_table_factory={block_cache=8M;block_size=8192;metadata_cache_options={partition_pinning=kAll}}",
                 "compaction_options_universal={size_ratio=2}",
@@ -138,7 +138,7 @@ mod tests {
 
     #[test]
     fn dotted_names_are_merged_with_an_explicit_value() {
-        let found = composed(&[
+        let texts = composed(&[
             (
                 "block_based_table_factory",
                 "{block_cache=8M;block_size=8192;}",
@@ -147,21 +147,21 @@ mod tests {
             ("block_based_table_factory.checksum", "kCRC32c"),
         ]);
         assert_eq!(
-            found.unwrap(),
+            texts.unwrap(),
             ["block_based_table_factory={block_cache=8M;block_size=8192;checksum=kCRC32c}"]
         );
     }
 
     #[test]
     fn a_plain_value_beside_parts_is_one_of_them() {
-        let found = composed(&[
+        let texts = composed(&[
             ("block_based_table_factory.block_cache", "8M"),
             ("block_based_table_factory.block_cache.num_shard_bits", "2"),
             ("memtable_factory", "vector"),
             ("memtable_factory.count", "7"),
         ]);
         assert_eq!(
-            found.unwrap(),
+            texts.unwrap(),
             [
                 "block_based_table_factory={block_cache={capacity=8M;num_shard_bits=2}}",
                 "memtable_factory={count=7;id=vector}",
@@ -186,8 +186,8 @@ mod tests {
     #[test]
     fn a_value_cannot_smuggle_a_second_option_in() {
         for value in ["1;max_open_files=20", "{x};max_open_files=20"] {
-            let found = composed(&[("write_buffer_size", value)]).unwrap();
-            assert_eq!(found, [format!("write_buffer_size={{{value}}}")]);
+            let texts = composed(&[("write_buffer_size", value)]).unwrap();
+            assert_eq!(texts, [format!("write_buffer_size={{{value}}}")]);
         }
     }
 }

@@ -46,25 +46,25 @@ pub(crate) mod testing {
         );
         let draws = counts.iter().sum::<u64>() as f64;
         let (mut statistic, mut cells) = (0.0, 0);
-        let (mut seen, mut expected) = (0.0, 0.0);
-        let mut close = |seen: &mut f64, expected: &mut f64| {
-            statistic += (*seen - *expected).powi(2) / *expected;
+        let (mut observed, mut expected) = (0.0, 0.0);
+        let mut close = |observed: &mut f64, expected: &mut f64| {
+            statistic += (*observed - *expected).powi(2) / *expected;
             cells += 1;
-            (*seen, *expected) = (0.0, 0.0);
+            (*observed, *expected) = (0.0, 0.0);
         };
         for (count, share) in counts.iter().zip(shares) {
-            seen += *count as f64;
+            observed += *count as f64;
             expected += share * draws;
             if expected >= 5.0 {
-                close(&mut seen, &mut expected);
+                close(&mut observed, &mut expected);
             }
         }
         if expected > 1.0 {
-            close(&mut seen, &mut expected);
+            close(&mut observed, &mut expected);
         } else {
             assert!(
-                seen <= expected + 6.0,
-                "{what}: {seen} draws where none are due"
+                observed <= expected + 6.0,
+                "{what}: {observed} draws where none are due"
             );
         }
         assert!(cells > 1, "{what}: nothing to compare");

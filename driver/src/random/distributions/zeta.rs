@@ -56,9 +56,9 @@ mod tests {
         for theta in [0.01, 0.5, 0.8, 0.99, 0.999_999, 1.000_001, 1.2, 2.5, 10.0] {
             let zeta = Zeta::new(theta);
             for n in [1, 2, 63, 64, 65, 1000, 1_000_000] {
-                let (found, sum) = (zeta.at(n), direct(n, theta));
-                let error = (found / sum - 1.0).abs();
-                assert!(error < 1e-12, "theta {theta}, n {n}: {found}, {sum}");
+                let (value, sum) = (zeta.at(n), direct(n, theta));
+                let error = (value / sum - 1.0).abs();
+                assert!(error < 1e-12, "theta {theta}, n {n}: {value}, {sum}");
             }
         }
     }

@@ -277,8 +277,8 @@ fn size(phase: &Phase, field: &dyn Fn(&str) -> String) -> Checked {
     }
     let sized = phase.operations_whole().is_some() || phase.duration_s.is_some();
     let sizes = "operations_per_thread or operations, duration_s, or both";
-    let found = sized || phase.replay.is_some();
-    require(found, &field("operations_per_thread"), "nothing", sizes)
+    let ends = sized || phase.replay.is_some();
+    require(ends, &field("operations_per_thread"), "nothing", sizes)
 }
 
 /// A step of the interval series must have a length, and end some day.

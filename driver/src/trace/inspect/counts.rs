@@ -55,10 +55,10 @@ impl Counts {
         let (min, max) = (first.0, last.1);
         let at = |quantile: f64| {
             let wanted = (quantile * count as f64).ceil() as u64;
-            let mut seen = 0;
+            let mut cumulative = 0;
             let reached = buckets.iter().find(|(_, _, count)| {
-                seen += count;
-                seen >= wanted
+                cumulative += count;
+                cumulative >= wanted
             });
             reached.map_or(max, |(_, high, _)| *high)
         };

@@ -230,20 +230,20 @@ mod tests {
         ) {
             let keys: Vec<Vec<u8>> = tails.iter().map(|tail| [b"user", &tail[..]].concat()).collect();
             let mut numbers = Numbers::new(None);
-            let mut told: Vec<u64> = Vec::new();
+            let mut known: Vec<u64> = Vec::new();
             for key in &keys {
                 if let Some(cut) = numbers.look(key) {
                     let shift = shift(&cut);
-                    told.iter_mut().for_each(|number| *number = shift.apply(*number));
+                    known.iter_mut().for_each(|number| *number = shift.apply(*number));
                 }
-                told.push(numbers.number(key).unwrap());
+                known.push(numbers.number(key).unwrap());
             }
             let offset = numbers.prefix_bytes();
             prop_assert!(offset >= 4 && keys.iter().all(|key| key.starts_with(numbers.prefix())));
-            for (key, number) in keys.iter().zip(&told) {
+            for (key, number) in keys.iter().zip(&known) {
                 prop_assert_eq!(*number, window(key, offset));
             }
-            let range = (*told.iter().min().unwrap(), *told.iter().max().unwrap());
+            let range = (*known.iter().min().unwrap(), *known.iter().max().unwrap());
             prop_assert_eq!(numbers.range(), Some(range));
         }
     }

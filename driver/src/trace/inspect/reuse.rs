@@ -213,12 +213,12 @@ mod tests {
             let summary = reuse.summary().unwrap();
             let (first, distances) = by_list(&keys);
             prop_assert_eq!(summary.first_accesses, first);
-            let found: Vec<u64> = summary
+            let counted: Vec<u64> = summary
                 .distances
                 .iter()
                 .flat_map(|(low, _, weight)| vec![*low; *weight as usize])
                 .collect();
-            prop_assert_eq!(found, distances);
+            prop_assert_eq!(counted, distances);
         }
     }
 

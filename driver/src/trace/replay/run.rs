@@ -16,7 +16,7 @@ use crate::workload::{Observation, Watcher};
 use super::chunk::{Chunk, Skipped};
 use super::dispatcher::{Dispatched, Dispatcher, Lane, QUEUE};
 use super::pace::PhaseTime;
-use super::remembered::Remembered;
+use super::replayed_keys::ReplayedKeys;
 use super::worker::{Common, Done, Worker};
 
 /// What a replay needs to know.
@@ -43,7 +43,7 @@ pub struct ReplayObservation {
     /// Where the trace could not be read on.
     pub damage: Option<Damage>,
     /// What was written, by worker.
-    pub remembered: Vec<Remembered>,
+    pub replayed_keys: Vec<ReplayedKeys>,
     /// Numbers of the known keys that were written.
     pub touched: HashSet<u64>,
 }
@@ -63,22 +63,22 @@ impl From<EngineError> for ReplayError {
     }
 }
 
-/// Who is still at work.
+/// The workers that have not left yet.
 #[derive(Default)]
-struct Crew {
+struct ActiveWorkers {
     failed: AtomicBool,
-    present: AtomicUsize,
+    count: AtomicUsize,
     lock: Mutex<()>,
     changed: Condvar,
 }
 
-impl Crew {
+impl ActiveWorkers {
     fn leave(&self, failed: bool) {
         if failed {
             self.failed.store(true, Ordering::Relaxed);
         }
         let _lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
-        self.present.fetch_sub(1, Ordering::Release);
+        self.count.fetch_sub(1, Ordering::Release);
         self.changed.notify_all();
     }
 
@@ -86,7 +86,7 @@ impl Crew {
     fn all_left(&self, due: Instant) -> bool {
         let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
-            if self.present.load(Ordering::Acquire) == 0 {
+            if self.count.load(Ordering::Acquire) == 0 {
                 return true;
             }
             let Some(wait) = due.checked_duration_since(Instant::now()) else {
@@ -98,8 +98,8 @@ impl Crew {
     }
 }
 
-/// Leaves the crew when the thread ends, however it does.
-struct Leaving<'a>(&'a Crew);
+/// Leaves the active workers when the thread ends, however it does.
+struct Leaving<'a>(&'a ActiveWorkers);
 
 impl Drop for Leaving<'_> {
     fn drop(&mut self) {
@@ -123,8 +123,9 @@ pub fn run_replay(
         })
     })?;
     let reader = TraceReader::new(file).map_err(ReplayError::Trace)?;
-    let crew = Crew::default();
-    let stop = || context.cancelled.load(Ordering::Relaxed) || crew.failed.load(Ordering::Relaxed);
+    let active = ActiveWorkers::default();
+    let stop =
+        || context.cancelled.load(Ordering::Relaxed) || active.failed.load(Ordering::Relaxed);
     let ticks = Ticks::default();
     let time = PhaseTime {
         started: ticks.now(),
@@ -142,7 +143,7 @@ pub fn run_replay(
     let (workers, dispatched) = std::thread::scope(|scope| {
         let mut lanes = Vec::new();
         let mut workers = Vec::new();
-        crew.present.store(phase.threads, Ordering::Release);
+        active.count.store(phase.threads, Ordering::Release);
         for (thread, progress) in progress.iter().enumerate() {
             let (chunks, mine) = sync_channel::<Chunk>(QUEUE);
             let (back, used) = channel();
@@ -151,22 +152,22 @@ pub fn run_replay(
                 used,
                 filling: Chunk::default(),
             });
-            let (crew, common) = (&crew, &common);
+            let (active, common) = (&active, &common);
             let work = move || {
-                let _leaving = Leaving(crew);
+                let _leaving = Leaving(active);
                 let session = context.database.session();
                 let mut counters = BlockCacheCounters::begin(context.database);
-                let worker = Worker::new(session, common, Remembered::new(context.keys_min));
+                let worker = Worker::new(session, common, ReplayedKeys::new(context.keys_min));
                 let mut done = worker.run(&mine, &back, progress);
                 match &mut done {
                     Ok(done) => done.observed.block_cache = counters.end(),
-                    Err(_) => crew.failed.store(true, Ordering::Relaxed),
+                    Err(_) => active.failed.store(true, Ordering::Relaxed),
                 }
                 done
             };
             let spawned = std::thread::Builder::new().spawn_scoped(scope, work);
             workers.push(spawned.map_err(|error| {
-                crew.failed.store(true, Ordering::Relaxed);
+                active.failed.store(true, Ordering::Relaxed);
                 EngineError::Failed {
                     message: format!("thread {thread} of the phase cannot start: {error}"),
                 }
@@ -182,7 +183,7 @@ pub fn run_replay(
         };
         let dispatcher = scope.spawn(move || dispatcher.run());
         let series = IntervalSeries::new(index, time.ticks.clone(), time.started, &progress);
-        watch(context, &crew, &time, series, watcher);
+        watch(context, &active, &time, series, watcher);
         let workers = workers
             .into_iter()
             .map(join)
@@ -195,13 +196,13 @@ pub fn run_replay(
 
 fn watch(
     context: &ReplayContext<'_>,
-    crew: &Crew,
+    active: &ActiveWorkers,
     time: &PhaseTime,
     mut series: IntervalSeries<'_>,
     watcher: &mut dyn Watcher,
 ) {
     let mut due = Instant::now() + context.interval;
-    while !crew.all_left(due) {
+    while !active.all_left(due) {
         watcher.interval(series.step(time.ticks.now(), 0));
         due = (due + context.interval).max(Instant::now());
     }
@@ -221,18 +222,18 @@ fn panicked() -> EngineError {
 fn observe(workers: Vec<Done>, dispatched: Dispatched) -> ReplayObservation {
     let ended_ns = workers.iter().map(|worker| worker.ended_ns).max();
     let mut observed = Vec::new();
-    let mut remembered = Vec::new();
+    let mut replayed_keys = Vec::new();
     let mut touched = HashSet::new();
     for worker in workers {
         observed.push(worker.observed);
-        remembered.push(worker.remembered);
+        replayed_keys.push(worker.replayed_keys);
         touched.extend(worker.touched);
     }
     ReplayObservation {
         observation: Observation::new(&observed, ended_ns.unwrap_or(0) as f64 / 1e9),
         skipped: named(dispatched.skipped),
         damage: dispatched.damage,
-        remembered,
+        replayed_keys,
         touched,
     }
 }

@@ -9,7 +9,7 @@ use crate::workload::ThreadObservation;
 
 use super::chunk::{Action, Chunk, Command, Step};
 use super::pace::PhaseTime;
-use super::remembered::{put, Fate, Remembered};
+use super::replayed_keys::{put, KeyState, ReplayedKeys};
 
 /// What workers of a phase share.
 pub struct Common<'a> {
@@ -31,7 +31,7 @@ pub struct Done {
     pub observed: ThreadObservation,
     /// Nanoseconds after the start at which its last operation ended.
     pub ended_ns: u64,
-    pub remembered: Remembered,
+    pub replayed_keys: ReplayedKeys,
     /// Numbers of the ledger's keys that it wrote.
     pub touched: HashSet<u64>,
 }
@@ -44,11 +44,11 @@ pub struct Worker<'a> {
 }
 
 impl<'a> Worker<'a> {
-    /// A worker that has remembered nothing yet.
+    /// A worker that notes what it writes in `replayed_keys`.
     pub fn new(
         session: Box<dyn Session + 'a>,
         common: &'a Common<'a>,
-        remembered: Remembered,
+        replayed_keys: ReplayedKeys,
     ) -> Self {
         Worker {
             session,
@@ -56,7 +56,7 @@ impl<'a> Worker<'a> {
             done: Done {
                 observed: ThreadObservation::default(),
                 ended_ns: 0,
-                remembered,
+                replayed_keys,
                 touched: HashSet::new(),
             },
         }
@@ -132,7 +132,7 @@ impl<'a> Worker<'a> {
         let entries: Vec<BatchEntry<'_>> = steps.clone().map(entry).collect();
         self.session.write(&entries)?;
         let bytes = |step: Step<'_>| (step.key.len() + step.value.len()) as u64;
-        self.done.observed.tally.bytes_written += steps.clone().map(bytes).sum::<u64>();
+        self.done.observed.counts.bytes_written += steps.clone().map(bytes).sum::<u64>();
         Ok(match has(Action::Put) {
             true => OperationKind::Put,
             false => OperationKind::Delete,
@@ -142,21 +142,21 @@ impl<'a> Worker<'a> {
     #[inline]
     fn one(&mut self, step: Step<'_>) -> Result<OperationKind> {
         let written = (step.key.len() + step.value.len()) as u64;
-        let tally = &mut self.done.observed.tally;
+        let counts = &mut self.done.observed.counts;
         let kind = match step.action {
             Action::Put => {
                 self.session.put(step.key, step.value)?;
-                tally.bytes_written += written;
+                counts.bytes_written += written;
                 OperationKind::Put
             }
             Action::Merge => {
                 self.session.merge(step.key, step.value)?;
-                tally.bytes_written += written;
+                counts.bytes_written += written;
                 OperationKind::Merge
             }
             Action::Delete => {
                 self.session.delete(step.key)?;
-                tally.bytes_written += written;
+                counts.bytes_written += written;
                 OperationKind::Delete
             }
             Action::Get => {
@@ -164,7 +164,7 @@ impl<'a> Worker<'a> {
                 let found = self
                     .session
                     .get(step.key, &mut |value| bytes = value.len())?;
-                tally.read(found, step.key.len() + bytes);
+                counts.read(found, step.key.len() + bytes);
                 OperationKind::Get
             }
             Action::Seek => {
@@ -195,23 +195,23 @@ impl<'a> Worker<'a> {
         }
         cursor.status()?;
         drop(cursor);
-        let tally = &mut self.done.observed.tally;
-        tally.read(found, here);
-        tally.bytes_read += stepped as u64;
+        let counts = &mut self.done.observed.counts;
+        counts.read(found, here);
+        counts.bytes_read += stepped as u64;
         Ok(())
     }
 
     #[inline]
     fn remember(&mut self, step: Step<'_>) {
-        let fate = || match step.action {
+        let state = || match step.action {
             Action::Put => put(step.value),
-            Action::Merge => Fate::Merged,
-            _ => Fate::Deleted,
+            Action::Merge => KeyState::Merged,
+            _ => KeyState::Deleted,
         };
         if matches!(step.action, Action::Get | Action::Seek) {
             return;
         }
-        self.done.remembered.note(step.key, fate);
+        self.done.replayed_keys.note(step.key, state);
         if let Some(number) = self.common.known.get(step.key) {
             self.done.touched.insert(*number);
         }

@@ -8,8 +8,8 @@ use crate::measure::OperationKind;
 use crate::protocol::MixOperation;
 use crate::random::{mix, KeyChooser, KeyWriter, Version};
 
-use super::super::ledger::{Fate, ThreadLedger};
-use super::super::operations::{Action, Origin, Step, Tally};
+use super::super::ledger::{KeyState, ThreadLedger};
+use super::super::operations::{Action, DataCounts, Origin, Step};
 use super::super::values::ThreadValues;
 use super::plan::MixPlan;
 use super::records::Records;
@@ -50,7 +50,7 @@ pub struct MixAction<'a> {
     next: Next<'a>,
     /// The row that an update has read.
     row: Vec<u8>,
-    tally: Tally,
+    counts: DataCounts,
 }
 
 /// The operation that comes next.
@@ -102,7 +102,7 @@ impl<'a> MixAction<'a> {
                 exhausted: false,
             },
             row: Vec::new(),
-            tally: Tally::default(),
+            counts: DataCounts::default(),
         }
     }
 
@@ -158,7 +158,7 @@ impl<'a> MixAction<'a> {
         let found = self
             .session
             .get(key, &mut |value| value_bytes = value.len())?;
-        self.tally.read(found, key.len() + value_bytes);
+        self.counts.read(found, key.len() + value_bytes);
         Ok(())
     }
 
@@ -178,9 +178,9 @@ impl<'a> MixAction<'a> {
 
     #[inline]
     fn note_written(&mut self) {
-        self.tally.bytes_written += (self.keys.current().len() + self.next.value.len()) as u64;
+        self.counts.bytes_written += (self.keys.current().len() + self.next.value.len()) as u64;
         self.ledger
-            .note(self.next.number, Fate::Written(self.next.version));
+            .note(self.next.number, KeyState::Written(self.next.version));
     }
 
     /// Reads a row into a buffer of our own, and writes another one in its place.
@@ -191,7 +191,7 @@ impl<'a> MixAction<'a> {
         let found = self
             .session
             .get(key, &mut |value| row.extend_from_slice(value))?;
-        self.tally.read(found, key.len() + row.len());
+        self.counts.read(found, key.len() + row.len());
         if found {
             self.put()?;
         }
@@ -204,7 +204,7 @@ impl<'a> MixAction<'a> {
         let (mut value_bytes, key) = (0, self.keys.current());
         self.session
             .get(key, &mut |value| value_bytes = value.len())?;
-        self.tally.bytes_read += value_bytes as u64;
+        self.counts.bytes_read += value_bytes as u64;
         self.update()
     }
 
@@ -231,16 +231,16 @@ impl<'a> MixAction<'a> {
         std::hint::black_box(touched);
         cursor.status()?;
         drop(cursor);
-        self.tally.read(found, 0);
-        self.tally.bytes_read += bytes as u64;
+        self.counts.read(found, 0);
+        self.counts.bytes_read += bytes as u64;
         Ok(())
     }
 
     #[inline]
     fn delete(&mut self) -> Result<()> {
         self.session.delete(self.keys.current())?;
-        self.tally.bytes_written += self.keys.current().len() as u64;
-        self.ledger.note(self.next.number, Fate::Deleted);
+        self.counts.bytes_written += self.keys.current().len() as u64;
+        self.ledger.note(self.next.number, KeyState::Deleted);
         Ok(())
     }
 }
@@ -317,8 +317,8 @@ impl Action for MixAction<'_> {
         Ok(Step::Done)
     }
 
-    fn tally(&self) -> Tally {
-        self.tally
+    fn counts(&self) -> DataCounts {
+        self.counts
     }
 
     fn into_ledger(self) -> Option<ThreadLedger> {

@@ -43,7 +43,7 @@ impl MixPlan {
             .chooses_keys()
             .then(|| KeyChooser::new(&mix.keys, mix.records, moving));
         let inserts = mix.operations.contains_key(&MixOperation::Insert);
-        let seen = moving || chooser.as_ref().is_some_and(KeyChooser::sees_inserts);
+        let watched = moving || chooser.as_ref().is_some_and(KeyChooser::sees_inserts);
         MixPlan {
             operations,
             shares: Shares::new(mix.operations.values().copied()),
@@ -54,7 +54,7 @@ impl MixPlan {
                 Some(lengths) => Sizes::new(lengths),
                 None => Sizes::always(1),
             },
-            records: Records::new(mix, inserts && seen),
+            records: Records::new(mix, inserts && watched),
         }
     }
 

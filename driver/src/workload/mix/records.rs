@@ -112,7 +112,7 @@ impl Records {
                 Ordering::SeqCst,
             ) {
                 Ok(_) => to,
-                Err(found) => found,
+                Err(current) => current,
             };
         }
     }
@@ -139,7 +139,7 @@ impl Records {
             );
             match claimed {
                 Ok(_) => return Some(begin),
-                Err(found) => begin = found,
+                Err(current) => begin = current,
             }
         }
     }
@@ -191,7 +191,7 @@ mod tests {
     }
 
     proptest! {
-        /// In whatever order inserts come in, exactly those are seen before which none is missing.
+        /// In whatever order inserts come in, exactly those are visible before which none is missing.
         #[test]
         fn an_insert_is_seen_when_all_before_it_are_in(
             order in Just((0..40u64).collect::<Vec<_>>()).prop_shuffle(),
@@ -204,8 +204,8 @@ mod tests {
             for insert in order {
                 records.acknowledge(insert);
                 inside.insert(insert);
-                let seen = (0..40).take_while(|insert| inside.contains(insert)).count() as u64;
-                prop_assert_eq!(records.live().end, 10 + seen);
+                let visible = (0..40).take_while(|insert| inside.contains(insert)).count() as u64;
+                prop_assert_eq!(records.live().end, 10 + visible);
             }
         }
     }
@@ -225,9 +225,9 @@ mod tests {
                         let insert = records.claim_insert();
                         done[insert as usize].store(true, Ordering::Release);
                         records.acknowledge(insert);
-                        let seen = records.live().end - 1;
-                        if seen > 0 {
-                            assert!(done[seen as usize - 1].load(Ordering::Acquire));
+                        let visible = records.live().end - 1;
+                        if visible > 0 {
+                            assert!(done[visible as usize - 1].load(Ordering::Acquire));
                         }
                     }
                 });

@@ -15,7 +15,7 @@ const READ_BACK_BYTES: usize = 256 << 20;
 
 /// The last thing that was done to a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
+pub enum KeyState {
     /// Put, with a value of this hash.
     Put(u64),
     /// Handed an operand: the value is the engine's business.
@@ -24,49 +24,49 @@ pub enum Fate {
     Deleted,
 }
 
-/// A sample of the written keys, by their hash, as the ledger's; for each the fates that may be its
+/// A sample of the written keys, by their hash, as the ledger's; for each the states that may be its
 /// last. There are several only where batches of several keys let workers write the same one.
 #[derive(Debug, Clone)]
-pub struct Remembered {
+pub struct ReplayedKeys {
     keys_max: usize,
     mask: u64,
     key_bytes: usize,
-    fates: HashMap<Box<[u8]>, Vec<Fate>>,
+    states: HashMap<Box<[u8]>, Vec<KeyState>>,
 }
 
-impl Remembered {
-    /// Nothing yet; keeps at least `keys_min` of the written keys, or all of them, unless they are
-    /// longer than 16 MiB together.
+impl ReplayedKeys {
+    /// An empty sample. It will keep at least `keys_min` of the written keys, or all of them where
+    /// fewer were written, unless they are longer than 16 MiB together.
     pub fn new(keys_min: usize) -> Self {
-        Remembered {
+        ReplayedKeys {
             keys_max: keys_min.saturating_mul(4).max(4096),
             mask: 0,
             key_bytes: 0,
-            fates: HashMap::new(),
+            states: HashMap::new(),
         }
     }
 
-    /// Notes what was done to `key`; `fate` is asked only if the key is kept.
+    /// Notes what was done to `key`; `state` is asked only if the key is kept.
     #[inline]
-    pub fn note(&mut self, key: &[u8], fate: impl FnOnce() -> Fate) {
+    pub fn note(&mut self, key: &[u8], state: impl FnOnce() -> KeyState) {
         if hash(key) >> 24 & self.mask == 0 {
-            self.keep(key, fate());
+            self.keep(key, state());
         }
     }
 
-    fn keep(&mut self, key: &[u8], fate: Fate) {
-        match self.fates.get_mut(key) {
-            Some(fates) => *fates = vec![fate],
+    fn keep(&mut self, key: &[u8], state: KeyState) {
+        match self.states.get_mut(key) {
+            Some(states) => *states = vec![state],
             None => {
                 self.key_bytes += key.len();
-                self.fates.insert(key.into(), vec![fate]);
+                self.states.insert(key.into(), vec![state]);
                 self.bound();
             }
         }
     }
 
     fn bound(&mut self) {
-        while self.fates.len() > self.keys_max || self.key_bytes > KEY_BYTES_MAX {
+        while self.states.len() > self.keys_max || self.key_bytes > KEY_BYTES_MAX {
             self.raise(self.mask << 1 | 1);
         }
     }
@@ -74,32 +74,32 @@ impl Remembered {
     fn raise(&mut self, mask: u64) {
         self.mask |= mask;
         let mask = self.mask;
-        self.fates.retain(|key, _| hash(key) >> 24 & mask == 0);
-        self.key_bytes = self.fates.keys().map(|key| key.len()).sum();
+        self.states.retain(|key, _| hash(key) >> 24 & mask == 0);
+        self.key_bytes = self.states.keys().map(|key| key.len()).sum();
     }
 
-    /// Adds what the workers of a later phase remember, which replaces what was before.
-    pub fn add_phase(&mut self, workers: Vec<Remembered>) {
-        let mut phase: HashMap<Box<[u8]>, Vec<Fate>> = HashMap::new();
+    /// Adds the samples of all workers of a later phase. Their states replace earlier ones.
+    pub fn add_phase(&mut self, workers: Vec<ReplayedKeys>) {
+        let mut phase: HashMap<Box<[u8]>, Vec<KeyState>> = HashMap::new();
         for worker in workers {
             self.mask |= worker.mask;
-            for (key, fates) in worker.fates {
-                phase.entry(key).or_default().extend(fates);
+            for (key, states) in worker.states {
+                phase.entry(key).or_default().extend(states);
             }
         }
-        self.fates.extend(phase);
+        self.states.extend(phase);
         self.raise(self.mask);
         self.bound();
     }
 
-    /// Whether nothing is remembered.
+    /// Whether no key was written.
     pub fn is_empty(&self) -> bool {
-        self.fates.is_empty()
+        self.states.is_empty()
     }
 
     /// Forgets everything: somebody else may have written since.
     pub fn clear(&mut self) {
-        self.fates.clear();
+        self.states.clear();
         (self.mask, self.key_bytes) = (0, 0);
     }
 
@@ -108,7 +108,7 @@ impl Remembered {
         let mut session = database.session();
         let mut verification = Verification::default();
         let mut bytes_read = 0;
-        for (key, fates) in &self.fates {
+        for (key, states) in &self.states {
             if bytes_read > READ_BACK_BYTES {
                 break;
             }
@@ -118,13 +118,13 @@ impl Remembered {
                 found_hash = Some(hash(value));
             })?;
             verification.keys_checked += 1;
-            let explains = |fate: &Fate| match (fate, found_hash) {
-                (Fate::Put(hash), Some(found)) => *hash == found,
-                (Fate::Merged, Some(_)) | (Fate::Deleted, None) => true,
+            let explains = |state: &KeyState| match (state, found_hash) {
+                (KeyState::Put(hash), Some(in_database)) => *hash == in_database,
+                (KeyState::Merged, Some(_)) | (KeyState::Deleted, None) => true,
                 _ => false,
             };
-            if !fates.iter().any(explains) {
-                let deleted = fates.iter().all(|fate| *fate == Fate::Deleted);
+            if !states.iter().any(explains) {
+                let deleted = states.iter().all(|state| *state == KeyState::Deleted);
                 if found_hash.is_none() || deleted {
                     verification.keys_lost += 1;
                 } else {
@@ -136,10 +136,10 @@ impl Remembered {
     }
 }
 
-/// The hash of a value, to be remembered.
+/// The state of a key that was put: the hash of its value.
 #[inline]
-pub fn put(value: &[u8]) -> Fate {
-    Fate::Put(hash(value))
+pub fn put(value: &[u8]) -> KeyState {
+    KeyState::Put(hash(value))
 }
 
 #[cfg(test)]
@@ -149,13 +149,13 @@ mod tests {
 
     #[test]
     fn many_keys_are_sampled_within_the_bound() {
-        let mut remembered = Remembered::new(100);
+        let mut replayed_keys = ReplayedKeys::new(100);
         for number in 0..100_000u32 {
-            remembered.note(&number.to_be_bytes(), || put(b"value"));
+            replayed_keys.note(&number.to_be_bytes(), || put(b"value"));
         }
-        let kept = remembered.fates.len();
+        let kept = replayed_keys.states.len();
         assert!((1024..=4096).contains(&kept), "{kept}");
-        assert_eq!(remembered.key_bytes, kept * 4);
+        assert_eq!(replayed_keys.key_bytes, kept * 4);
     }
 
     #[test]
@@ -165,22 +165,26 @@ mod tests {
             .open("/nowhere".as_ref(), &Options::new(), Durability::Wal)
             .unwrap();
         let mut session = database.session();
-        let mut remembered = Remembered::new(100);
+        let mut replayed_keys = ReplayedKeys::new(100);
         for key in [b"right", b"wrong", b"there"] {
             session.put(key, b"value").unwrap();
         }
-        remembered.note(b"right", || put(b"value"));
-        remembered.note(b"wrong", || put(b"other"));
-        remembered.note(b"there", || Fate::Deleted);
-        remembered.note(b"lost", || put(b"value"));
-        remembered.note(b"gone", || Fate::Deleted);
-        let mut one = Remembered::new(100);
+        replayed_keys.note(b"right", || put(b"value"));
+        replayed_keys.note(b"wrong", || put(b"other"));
+        replayed_keys.note(b"there", || KeyState::Deleted);
+        replayed_keys.note(b"lost", || put(b"value"));
+        replayed_keys.note(b"gone", || KeyState::Deleted);
+        let mut one = ReplayedKeys::new(100);
         one.note(b"race", || put(b"value"));
-        let mut two = Remembered::new(100);
-        two.note(b"race", || Fate::Deleted);
-        remembered.add_phase(vec![one, two]);
-        let found = remembered.verify(&*database).unwrap();
-        let counts = (found.keys_checked, found.keys_lost, found.keys_wrong);
+        let mut two = ReplayedKeys::new(100);
+        two.note(b"race", || KeyState::Deleted);
+        replayed_keys.add_phase(vec![one, two]);
+        let read_back = replayed_keys.verify(&*database).unwrap();
+        let counts = (
+            read_back.keys_checked,
+            read_back.keys_lost,
+            read_back.keys_wrong,
+        );
         assert_eq!(counts, (6, 2, 1));
     }
 }
