@@ -47,7 +47,9 @@ fn companions_work_for_as_long_as_the_phase_and_are_filed_apart() {
         assert_eq!(looked, phase.operations);
         assert!(count("backup.scan") > 10);
         let fed = count("feed.put") + count("feed.delete");
-        assert!((200..=260).contains(&fed), "{}: {fed}", target.name);
+        // Its rate is the most that it does; how near it comes is the machine's.
+        let most = 500.0 * phase.elapsed_s + 1.0;
+        assert!(fed > 0 && fed as f64 <= most, "{}: {fed} of {most}", target.name);
         // What they wrote is read back as well.
         let (checked, lost, wrong) = verified(&messages);
         assert!(
