@@ -102,7 +102,8 @@ def usage_line(error: typer.TyperException) -> str:
         help_line = " ".join(filter(None, (PROGRAM, command, "--help")))
         line = f"{name}: no such option; allowed: those of `{help_line}`{hint}"
     else:
-        message = error.format_message()
+        # A group without a command has printed its help, and has no message.
+        message = error.format_message() or "name one of its commands"
         line = f"{message[:1].lower()}{message[1:]}".rstrip(".")
     return f"{command}: {line}" if command else line
 
