@@ -1,4 +1,4 @@
-//! Opening a database once more.
+//! Opening a database that exists.
 
 use std::path::Path;
 

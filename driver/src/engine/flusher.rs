@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{EngineError, Result};
 
-/// How long a caller that waits goes without asking whether it was cancelled.
+/// Time between two checks of a waiting caller whether it was cancelled.
 const POLL: Duration = Duration::from_millis(20);
 
 /// At most one blocking call of a database at a time.
@@ -39,7 +39,7 @@ impl Flusher {
         let (sender, result) = channel();
         let thread = std::thread::Builder::new()
             .name("flush".into())
-            // A receiver that is gone has cancelled: nobody wants the result.
+            // If the receiver is gone, its caller has cancelled and does not want the result.
             .spawn(move || drop(sender.send(call())))
             .map_err(|error| failed(format!("cannot start a thread: {error}")))?;
         *running = Some(Call { thread, result });

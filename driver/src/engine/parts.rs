@@ -88,11 +88,11 @@ impl Session for PartsSession<'_> {
 
 /// A part as a scan sees it.
 enum Part<'a> {
-    /// The scan has not come to it.
+    /// The scan has not reached it.
     Unread(&'a mut (dyn Session + 'a)),
-    /// It has.
+    /// The scan has opened its cursor.
     Read(Box<dyn Cursor + 'a>),
-    /// It has, in vain.
+    /// Its cursor could not be opened.
     Failed,
 }
 
@@ -143,7 +143,7 @@ impl<'a> PartsCursor<'a> {
     /// Goes on in the next part that has entries, if the scan is one through all of them.
     fn go_on(&mut self) {
         while self.through && !self.valid() && self.at + 1 < self.parts.len() {
-            // An error is told where it happened, not passed by.
+            // An error ends the scan here, so that `status` reports it.
             if self.status().is_err() {
                 return;
             }

@@ -5,7 +5,7 @@ use std::path::Path;
 use super::scratch::Scratch;
 use super::{Database, Durability, Engine, Identity, Options, Result};
 
-/// What an engine says about itself and what it was seen to do.
+/// What an engine says about itself and what trying it showed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
     /// With the version filled in, from a database opened for the purpose.

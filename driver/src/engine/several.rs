@@ -1,7 +1,7 @@
 //! Several databases of one engine in one process, as one store: each key belongs to one of them.
 //!
-//! So they share what engines share within a process (RocksDB's thread pools, LevelDB's one
-//! background thread), which is what makes them different from as many processes.
+//! Such databases share what engines share within a process (RocksDB's thread pools, LevelDB's one
+//! background thread); databases in processes of their own do not.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -76,7 +76,7 @@ impl Engine for Several {
     }
 }
 
-/// What is not known of one is not known of all.
+/// The sum is unknown where one part is.
 fn both<T>(one: Option<T>, other: Option<T>, join: impl FnOnce(T, T) -> T) -> Option<T> {
     one.zip(other).map(|(one, other)| join(one, other))
 }
@@ -117,7 +117,7 @@ fn sum_sizes(one: Vec<LevelSize>, other: Vec<LevelSize>) -> Vec<LevelSize> {
     longer
 }
 
-/// At least one.
+/// One or more open databases.
 struct Databases(Vec<Box<dyn Database>>);
 
 impl Database for Databases {
@@ -126,7 +126,7 @@ impl Database for Databases {
     }
 
     fn options_not_taken(&self) -> Vec<OptionNotTaken> {
-        // All were given the same ones.
+        // All databases were given the same options.
         self.0[0].options_not_taken()
     }
 

@@ -14,8 +14,8 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// Publishes the thread's count, of operations that have returned: a crash test holds the
-    /// engine to every number that was read here.
+    /// Publishes the number of operations that have returned. A crash test holds the engine to
+    /// every number that was published.
     #[inline]
     pub fn publish(&self, operations: u64) {
         self.operations.store(operations, Ordering::Release);
@@ -65,8 +65,8 @@ impl<'a> IntervalSeries<'a> {
         self.stolen_s = self.stolen_s.map(|before| before + stolen_s);
     }
 
-    /// The step that ends at tick `now`, the process having been stopped for `stopped` ticks since
-    /// the series began.
+    /// The step that ends at tick `now`. The process was stopped for `stopped` ticks since the
+    /// series began.
     pub fn step(&mut self, now: u64, stopped: u64) -> Interval {
         let operations_total = self.operations();
         let operations = operations_total - self.operations_total;

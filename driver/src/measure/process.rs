@@ -15,7 +15,7 @@ pub struct ProcessCounters {
 }
 
 impl ProcessCounters {
-    /// The counters as of now.
+    /// Reads the counters.
     pub fn now() -> Self {
         ProcessCounters {
             cpu_s: process_cpu_s(),

@@ -1,4 +1,4 @@
-//! Time that the hypervisor gave to others while this machine had work to do.
+//! Stolen time: the hypervisor ran other machines while this one had work to do.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! How keys, sizes and lengths are drawn; `docs/measuring.md` says what each means.
+//! Distributions of keys, sizes and lengths; `docs/measuring.md` says what each means.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "distribution", rename_all = "snake_case", deny_unknown_fields)]
 pub enum KeyDistribution {
-    /// All alike.
+    /// Uniform.
     Uniform,
-    /// One after another, in the order of their numbers, and again.
+    /// One key after another, in the order of their numbers, then again from the first.
     Sequential,
     /// The k-th key with a share of `1 / k^theta`.
     Zipfian {
@@ -22,8 +22,8 @@ pub enum KeyDistribution {
         /// Exponent, above 0 and not 1.
         #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
         theta: f64,
-        /// Keys over which it is scattered; those not there yet are drawn again. `records` where
-        /// absent.
+        /// Keys over which it is scattered; a key that does not exist yet is drawn again. `records`
+        /// where absent.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(test, schemars(range(min = 1)))]
         items: Option<u64>,
@@ -50,16 +50,16 @@ pub enum KeyDistribution {
         #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
         fraction: f64,
     },
-    /// The share of the first x ranks is `a x^b`, and a hash sends ranks to keys, however many there
-    /// are of either: db_bench's `key_dist_a`, `key_dist_b`.
+    /// The first x ranks have a share of `a x^b`, and a hash sends each rank to a key: db_bench's
+    /// `key_dist_a`, `key_dist_b`.
     Power {
         /// Factor.
         #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
         a: f64,
         /// Exponent.
         b: f64,
-        /// How many different random numbers ranks are made of: in db_bench, as many as there are
-        /// keys. Absent: as many as floats have digits for.
+        /// Number of different random numbers that ranks are made of: in db_bench, the number of
+        /// keys. Where absent, as many as a float can tell apart.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[cfg_attr(test, schemars(range(min = 1)))]
         grains: Option<u64>,
@@ -69,7 +69,7 @@ pub enum KeyDistribution {
         /// Ranges of equal width.
         #[cfg_attr(test, schemars(range(min = 1)))]
         ranges: u64,
-        /// Of `a exp(b x) + c exp(d x)`.
+        /// Coefficient of `a exp(b x) + c exp(d x)`.
         a: f64,
         /// See `a`.
         b: f64,
@@ -95,12 +95,12 @@ pub enum KeyDistribution {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "distribution", rename_all = "snake_case", deny_unknown_fields)]
 pub enum SizeDistribution {
-    /// Always the same.
+    /// Always the same size.
     Constant {
-        /// That.
+        /// The size.
         size: u64,
     },
-    /// All alike.
+    /// Uniform.
     Uniform {
         /// Smallest.
         low: u64,
@@ -145,7 +145,7 @@ pub enum SizeDistribution {
     },
     /// A row of fields as YCSB-cpp writes it: before name and value of each their length, 4 bytes.
     Row {
-        /// How many.
+        /// Number of fields.
         #[cfg_attr(test, schemars(range(min = 1)))]
         fields: u64,
         /// Bytes of the names of all fields together.

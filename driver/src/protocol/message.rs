@@ -18,7 +18,7 @@ use crate::trace::inspect::TraceSummary;
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Message {
-    /// Always first.
+    /// The first message.
     Hello {
         /// Stated first by either side; any other version is refused.
         #[cfg_attr(test, schemars(extend("const" = PROTOCOL_VERSION)))]
@@ -86,7 +86,7 @@ pub enum Message {
         compaction_read_bytes: Option<u64>,
         /// Bytes written by them.
         compaction_write_bytes: Option<u64>,
-        /// The compactions again, by output level, lowest first; levels without any are left out.
+        /// The compactions by output level, lowest first; levels without any are left out.
         levels: Option<Vec<LevelReply>>,
         /// Flushed and compacted bytes per user byte written.
         write_amplification: Option<f64>,
@@ -94,11 +94,11 @@ pub enum Message {
     /// The written keys were read back from the reopened database: after a run, a sample of them;
     /// in answer to a check, all that were reported done.
     Verified {
-        /// How many were checked.
+        /// Keys that were checked.
         keys_checked: u64,
-        /// Not there, or there although deleted.
+        /// Keys that are not there, or are there although deleted.
         keys_lost: u64,
-        /// There, with bytes that nobody wrote last.
+        /// Keys that are there with another value than was written last.
         keys_wrong: u64,
         /// Only in answer to a check: keys after the reported ones that are there too, up to the
         /// first that is not.
@@ -122,7 +122,7 @@ pub enum Message {
         bytes_read: u64,
         /// Bytes of the file.
         bytes_total: u64,
-        /// Records seen.
+        /// Records read.
         records: u64,
         /// Seconds so far.
         elapsed_s: f64,
@@ -148,7 +148,7 @@ pub enum Message {
     Failed {
         /// How it ended.
         outcome: Outcome,
-        /// Why.
+        /// Why it failed.
         error: ErrorReply,
     },
 }
@@ -193,7 +193,7 @@ impl From<Identity> for EngineReply {
     }
 }
 
-/// An option that did not take.
+/// An option whose effective value is not the requested one, or is not known.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

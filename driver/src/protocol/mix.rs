@@ -1,11 +1,11 @@
-//! Operations that are drawn again and again.
+//! Mixes: operations that are drawn at random.
 
 use serde::{Deserialize, Serialize};
 
 use super::distributions::{KeyDistribution, SizeDistribution};
 use super::is_default;
 
-/// What each thread draws again and again: an operation, a key, a size.
+/// What each thread draws for every operation: its type, its key, its size.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -13,24 +13,25 @@ pub struct Mix {
     /// Weights by operation.
     #[cfg_attr(test, schemars(schema_with = "weights"))]
     pub operations: std::collections::BTreeMap<MixOperation, f64>,
-    /// Which of the existing keys.
+    /// How keys are chosen among those that exist.
     pub keys: KeyDistribution,
     /// Number of the first key that exists when the phase begins; 0 where absent.
     #[serde(default, skip_serializing_if = "is_default")]
     pub first: u64,
-    /// How many exist.
+    /// How many keys exist when the phase begins.
     pub records: u64,
     /// Number of the first key that is inserted; `first + records` where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub insert_from: Option<u64>,
-    /// Entries of a scan; must be given where there are scans.
+    /// How many entries a scan reads; must be given where there are scans.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scan_lengths: Option<SizeDistribution>,
     /// Bytes of a value; `value_bytes` of the workload where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_sizes: Option<SizeDistribution>,
-    /// In which share of the draws the key decides the operation, always the same one of a key;
-    /// otherwise operation and key are drawn independently. Not where keys are inserted.
+    /// Share of the draws in which the key decides the operation, always the same one for a key. In
+    /// the others, operation and key are drawn independently. Not where keys are inserted. 0 where
+    /// absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(range(min = 0, max = 1)))]
     pub operation_by_key: Option<f64>,
@@ -62,7 +63,7 @@ pub enum MixOperation {
     Put,
     /// Write the next new key.
     Insert,
-    /// Look a row up and write it again; nothing is written where it is not there.
+    /// Look a row up and write it again; write nothing where it is not there.
     Update,
     /// Look a row up, then update it.
     ReadModifyWrite,

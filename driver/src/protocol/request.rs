@@ -61,7 +61,7 @@ pub struct EngineRequest {
     pub library: Option<PathBuf>,
 }
 
-/// One (config, workload, seed).
+/// Perform one run: one configuration, one workload, one seed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -77,7 +77,7 @@ pub struct RunRequest {
     /// Options over the engine's defaults, in its own spelling.
     #[serde(default)]
     pub options: Options,
-    /// What to do.
+    /// A list of phases over one database.
     pub workload: Workload,
     /// Seed of every random choice of the run.
     #[cfg_attr(test, schemars(range(max = u64::MAX)))]
@@ -86,10 +86,10 @@ pub struct RunRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(range(max = u64::MAX)))]
     pub load_seed: Option<u64>,
-    /// An earlier run executed the first phases: go on from there.
+    /// The database is in the folder already: an earlier run executed the first phases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepared: Option<Prepared>,
-    /// Where to note, once the run has worked, what was written: for runs on copies of its
+    /// File to which the run, once it has worked, saves what it wrote: for runs on copies of its
     /// database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(length(min = 1)))]
@@ -143,7 +143,7 @@ impl RunRequest {
     }
 }
 
-/// A database that is there already, in the folder of the request.
+/// A database that an earlier run made in the folder of the request.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]

@@ -49,8 +49,8 @@ pub struct Workload {
     pub phases: Vec<Phase>,
 }
 
-/// What the kernel holds of the database's files when a measure phase begins. An engine that reads
-/// past the kernel's cache is told so by its own options.
+/// What the kernel holds of the database's files when a measure phase begins. Options of the engine
+/// decide whether it reads past the kernel's cache.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
@@ -92,7 +92,7 @@ pub struct Phase {
     /// What each thread does: one of this, `mix` and `replay`; none of them in `settle`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<Operation>,
-    /// Several operations, drawn again and again.
+    /// Several operations, drawn at random.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mix: Option<Mix>,
     /// The operations of a recorded trace.
@@ -175,9 +175,9 @@ pub enum KeyFormat {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum KeyPlacement {
-    /// They are.
+    /// They are neighbours.
     Ordered,
-    /// They are not: the key holds a hash of the number.
+    /// They are scattered: the key holds a hash of the number.
     Hashed,
 }
 
@@ -191,7 +191,7 @@ pub enum Rate {
         /// Operations per second.
         #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
         mean_ops_s: f64,
-        /// At most the mean.
+        /// Amplitude of the wave, at most the mean.
         #[cfg_attr(test, schemars(range(min = 0)))]
         amplitude_ops_s: f64,
         /// Seconds of a whole wave.
@@ -217,7 +217,7 @@ pub struct Replay {
     /// File of the trace.
     #[cfg_attr(test, schemars(length(min = 1)))]
     pub path: PathBuf,
-    /// Times its own pace; as fast as it goes where absent.
+    /// Factor on the recorded pace; as fast as possible where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(extend("exclusiveMinimum" = 0)))]
     pub speed: Option<f64>,
@@ -235,7 +235,7 @@ pub struct Companion {
     /// What each thread does: one of this and `mix`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operation: Option<Operation>,
-    /// Several operations, drawn again and again.
+    /// Several operations, drawn at random.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mix: Option<Mix>,
     /// Its threads; 1 where absent.

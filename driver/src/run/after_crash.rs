@@ -17,8 +17,8 @@ use super::{engine_for, Sink, Usage};
 
 /// Opens the database and reads the acknowledged keys back, all of them.
 ///
-/// A database that cannot be opened any more is a failure of its engine (`crashed`), since the same
-/// options have opened it before.
+/// The same options have opened the database before. If they cannot any more, its engine has failed
+/// (`crashed`).
 pub fn check(
     request: &CheckRequest,
     cancelled: &AtomicBool,
@@ -73,7 +73,7 @@ pub fn check(
     ))
 }
 
-/// The load of the request, if its keys can be told from the number of operations that were done.
+/// The load of the request, if its keys follow from the number of operations that were done.
 fn expected(request: &CheckRequest) -> Result<Load, Failure> {
     let workload: &Workload = &request.workload;
     let phase: &Phase = &workload.phases[0];

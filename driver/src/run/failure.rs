@@ -23,7 +23,7 @@ impl From<std::io::Error> for Failure {
 }
 
 impl Failure {
-    /// A failure to be told to the tuner.
+    /// A failure to be reported to the tuner.
     pub fn reported(outcome: Outcome, error: ErrorReply) -> Self {
         Failure::Reported(outcome, Box::new(error))
     }
@@ -39,7 +39,8 @@ impl Failure {
         Failure::reported(Outcome::Invalid, error)
     }
 
-    /// A system call for `field` of the request failed: the device is full, or else `otherwise`.
+    /// A system call for `field` of the request failed. The outcome is `disk_full` where the device
+    /// is full, else `otherwise`.
     pub fn system(field: &str, path: &Path, error: &std::io::Error, otherwise: Outcome) -> Self {
         let outcome = match error.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Outcome::DiskFull,
@@ -78,7 +79,7 @@ impl Failure {
         })
     }
 
-    /// An engine that refuses to open was asked for something that it cannot do.
+    /// An engine did not open. If it gave no other reason, it was asked for what it cannot do.
     pub fn opening(error: EngineError) -> Self {
         match error {
             EngineError::Failed { .. } => Failure::invalid(ErrorReply::from(&error)),
@@ -86,7 +87,7 @@ impl Failure {
         }
     }
 
-    /// An engine that fails while it works has failed.
+    /// An engine failed while it worked.
     pub fn running(error: EngineError) -> Self {
         let outcome = match error {
             EngineError::DiskFull { .. } => Outcome::DiskFull,

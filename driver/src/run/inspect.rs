@@ -15,7 +15,7 @@ use super::{Sink, Usage};
 /// Seconds between two messages of progress.
 const PROGRESS_EVERY_S: f64 = 0.5;
 
-/// Reads the trace and sends its summary; a file that is none is an invalid request.
+/// Reads the trace and sends its summary. A file that is no trace is an invalid request.
 pub fn inspect_trace(
     request: &InspectRequest,
     cancelled: &AtomicBool,

@@ -6,12 +6,12 @@ use crate::protocol::{Outcome, PageCache, Phase, PhaseKind, RunRequest};
 
 use super::failure::Failure;
 
-/// The database as `phase` is to find it, and the share of its pages that is in memory where that
-/// was to be little and could be found out.
+/// Prepares the page cache for `phase`. Returns the database, and, for a cold start, the share of
+/// its pages that is still in memory; `None` where that cannot be measured.
 ///
-/// For a cold start the database is closed around the drop, because the kernel keeps pages that an
-/// engine has mapped. Opening reads and, after a crash or with a full log, writes: so what that
-/// left in the cache is dropped as well. The engine's own cache begins empty too.
+/// For a cold start the database is closed while its pages are dropped, because the kernel keeps
+/// pages that an engine has mapped. Opening it again reads and may write, so its pages are dropped
+/// once more after that. The engine's own cache begins empty too.
 pub fn prepare(
     request: &RunRequest,
     engine: &dyn Engine,

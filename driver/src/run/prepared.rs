@@ -1,4 +1,5 @@
-//! Databases that an earlier run made: what they hold, and how a run says so to later ones.
+//! Databases that an earlier run made: the ledger says what they hold, and a run saves its own for
+//! later ones.
 
 use std::path::Path;
 

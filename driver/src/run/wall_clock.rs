@@ -1,18 +1,18 @@
 //! Whether the wall clock can be relied upon.
 //!
-//! Durations are taken from clocks that nobody sets. But engines stamp their logs by the wall
-//! clock, and a flush belongs to the phase in whose part of the log's time it falls. A clock that
-//! was set forward leaves the stamps in order, and every flush where it belongs; after one that
-//! was set back the phases' times overlap, and nobody can tell.
+//! The driver takes durations from clocks that nobody sets, but engines stamp their logs with the
+//! wall clock. A flush belongs to the phase in whose time its stamp falls. If the clock is set
+//! forward, stamps stay in order and every flush stays in its phase. If it is set back, the times
+//! of phases overlap, and the phase of a flush is unknown.
 
 use crate::measure::wall_offset_us;
 
-/// A step that is too small to matter, or no step: two clocks cannot be read at the same instant,
-/// and phases last longer.
+/// A difference up to this is none: two clocks cannot be read at the same instant, and phases last
+/// longer.
 const STEP_US_MIN: i64 = 10_000;
 
-/// What was seen of the wall clock in the course of a run: microseconds ahead of one that nobody
-/// sets.
+/// Readings of the wall clock in the course of a run: microseconds by which it is ahead of a clock
+/// that nobody sets.
 #[derive(Debug, Default)]
 pub struct WallClock {
     offsets_us: Vec<i64>,

@@ -1,4 +1,4 @@
-//! Write batches: what one call of `DB::Write` did, all of it or nothing.
+//! Write batches: what one call of `DB::Write` did, atomically.
 
 use super::format::{tag, Bytes};
 
@@ -33,7 +33,7 @@ pub struct BatchItem<'a> {
     pub kind: WriteKind,
     /// Number of the column family; 0 is the default one.
     pub column_family: u32,
-    /// To which key.
+    /// The key.
     pub key: &'a [u8],
     /// Value, operand, or end of a range; empty for deletes.
     pub value: &'a [u8],
@@ -48,7 +48,7 @@ pub struct Batch<'a> {
 }
 
 impl<'a> Batch<'a> {
-    /// The batch in `bytes`, or in one line what is wrong with it.
+    /// The batch in `bytes`; the error says in one line what is wrong with it.
     #[inline]
     pub(super) fn check(bytes: &'a [u8]) -> Result<Self, String> {
         let short = || {
@@ -86,7 +86,7 @@ impl<'a> Batch<'a> {
         let mut rest = Bytes(self.entries);
         std::iter::from_fn(move || {
             while !rest.0.is_empty() {
-                // It has been checked: an error cannot come.
+                // The batch was checked in `new`, so this cannot fail.
                 if let Some(item) = read_item(&mut rest).ok()? {
                     return Some(item);
                 }
@@ -105,7 +105,7 @@ impl<'a> Batch<'a> {
         self.count == 0
     }
 
-    /// What is in it and does nothing: log data, marks of two-phase commits.
+    /// Entries that do nothing: log data, marks of two-phase commits.
     pub fn markers(&self) -> u32 {
         self.markers
     }

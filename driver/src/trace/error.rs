@@ -7,30 +7,30 @@ use serde::{Deserialize, Serialize};
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Damage {
-    /// Of the first byte of the record that is damaged.
+    /// Offset of the first byte of the damaged record.
     pub offset_bytes: u64,
-    /// Number of that record; the header is number 0.
+    /// Number of the damaged record; the header is number 0.
     pub record: u64,
-    /// One line.
+    /// Why, in one line.
     pub reason: String,
 }
 
 /// Why a trace cannot be read, or not to its end.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// It is no trace of queries.
+    /// The file is no trace of queries.
     #[error("offset 0: found {found}; allowed: {}", TraceError::ALLOWED)]
     Foreign {
-        /// What it looks like.
+        /// What the file looks like.
         found: String,
     },
-    /// It is one, and was read up to here.
+    /// The file is a trace, and was read up to the damage.
     #[error("offset {}: record {}: {}", .0.offset_bytes, .0.record, .0.reason)]
     Damaged(Damage),
     /// The file cannot be read.
     #[error("offset {offset_bytes}: {source}")]
     Io {
-        /// Where.
+        /// Offset at which reading failed.
         offset_bytes: u64,
         /// What the operating system says.
         source: std::io::Error,

@@ -30,13 +30,13 @@ pub struct Header {
 /// One recorded call.
 #[derive(Debug, Clone, Copy)]
 pub struct Entry<'a> {
-    /// Of its first byte in the file.
+    /// Offset of its first byte in the file.
     pub offset_bytes: u64,
-    /// The header is number 0.
+    /// Number of the record; the header is number 0.
     pub number: u64,
     /// When it was recorded, in microseconds since 1970.
     pub unix_us: u64,
-    /// What it was.
+    /// The call.
     pub record: Record<'a>,
 }
 
@@ -49,7 +49,7 @@ pub enum Record<'a> {
     Get {
         /// Number of the column family.
         column_family: u32,
-        /// Of which key.
+        /// The key.
         key: &'a [u8],
     },
     /// `Seek` or `SeekForPrev` of an iterator. The steps after it are not recorded.
@@ -63,13 +63,13 @@ pub enum Record<'a> {
 pub struct Seek<'a> {
     /// Number of the column family.
     pub column_family: u32,
-    /// Where to.
+    /// The key that was sought.
     pub key: &'a [u8],
-    /// Where the iterator begins at the earliest.
+    /// Lower bound of the iterator.
     pub lower: Option<&'a [u8]>,
-    /// Where it ends at the latest.
+    /// Upper bound of the iterator.
     pub upper: Option<&'a [u8]>,
-    /// Whether it was to stand on the last key that is not after `key`.
+    /// Whether the call was `SeekForPrev`, which goes to the last key that is not after `key`.
     pub for_prev: bool,
 }
 
@@ -93,7 +93,7 @@ impl<'a> MultiGet<'a> {
         self.count as usize
     }
 
-    /// Never: RocksDB refuses it.
+    /// Always false: RocksDB refuses a `MultiGet` without keys.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
@@ -113,9 +113,9 @@ pub struct TraceReader<R> {
     source: R,
     header: Header,
     buffer: Vec<u8>,
-    /// What of the buffer has been read and not handed out.
+    /// The part of the buffer that was read from the source and not handed out yet.
     unread: std::ops::Range<usize>,
-    /// Of the first unread byte in the file.
+    /// Offset of that part in the file.
     offset_bytes: u64,
     number: u64,
     footer: bool,
@@ -123,7 +123,7 @@ pub struct TraceReader<R> {
 }
 
 impl<R: Read> TraceReader<R> {
-    /// Begins to read; what is no trace of queries is refused here.
+    /// Begins to read. Refuses a file that is no trace of queries.
     pub fn new(source: R) -> Result<Self, TraceError> {
         let mut reader = TraceReader {
             source,
@@ -268,7 +268,8 @@ impl<R: Read> TraceReader<R> {
         u32::from_le_bytes([metadata[9], metadata[10], metadata[11], metadata[12]]) as usize
     }
 
-    /// Has at least `wanted` unread bytes in the buffer; false where the file has fewer left.
+    /// Reads until the buffer holds `wanted` bytes that were not handed out; false where the file
+    /// has fewer left.
     #[inline]
     fn fill(&mut self, wanted: usize) -> Result<bool, TraceError> {
         if self.unread.len() >= wanted {
@@ -283,7 +284,7 @@ impl<R: Read> TraceReader<R> {
         self.unread = 0..self.unread.len();
         while self.unread.len() < wanted {
             if self.unread.end == self.buffer.len() {
-                // Doubled as bytes arrive, not as a record promises them.
+                // The buffer doubles as bytes arrive, whatever length a record states.
                 let doubled = (self.buffer.len() * 2).min(METADATA_BYTES + PAYLOAD_BYTES_MAX);
                 self.buffer.resize(doubled, 0);
             }

@@ -1,5 +1,5 @@
-//! What a database must hold whose driver was killed in the middle of a load: everything that was
-//! reported done.
+//! A driver was killed in the middle of a load: its database must hold everything that was reported
+//! done.
 
 use crate::engine::{Database, EngineError, Result, Session};
 use crate::protocol::Operation;
@@ -8,13 +8,13 @@ use crate::random::{KeyWriter, Version};
 use super::streams::{key_stream, StreamOf};
 use super::values::Values;
 
-/// How many keys are looked up between two looks at whether to stop.
+/// Keys that are looked up between two checks whether to stop.
 const STOP_CHECK: u64 = 256;
 
 /// A load of one thread in which every key is written once.
 #[derive(Debug, Clone)]
 pub struct Load {
-    /// Its thread; the operations are in the order of its keys.
+    /// The keys of its thread, in the order of the operations.
     pub stream: StreamOf,
     /// `fillseq` or `filluniquerandom`.
     pub operation: Operation,
@@ -24,11 +24,11 @@ pub struct Load {
     pub keys: KeyWriter,
     /// Operations of the whole load.
     pub operations: u64,
-    /// Those that were reported done, the first ones.
+    /// How many of them, the first ones, were reported done.
     pub acknowledged: u64,
 }
 
-/// What was found of a load.
+/// What the database holds of a load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Recovered {
     /// Acknowledged keys that are not there.

@@ -6,19 +6,19 @@ use std::time::Duration;
 use crate::measure::Ticks;
 use crate::protocol::{Phase, Rate};
 
-/// Below this wait a thread spins instead of sleeping: a sleep may overrun by as much.
+/// A thread that waits for less than this spins: a sleep may last this much too long.
 const SPIN_NS: u64 = 100_000;
 /// The longest sleep, so that a cancelled phase ends in time however low its rate is.
 const SLEEP_NS_MAX: u64 = 50_000_000;
-/// Below this two starts are the same.
+/// Two starts that are nearer to each other are the same.
 const PRECISION_S: f64 = 1e-9;
-/// Enough to halve the widest bracket of a day down to a nanosecond.
+/// Steps that halve a bracket of a day down to a nanosecond.
 const NEWTON_STEPS_MAX: usize = 64;
 
-/// How operations of all threads together are spread over time.
+/// The rate of all threads together.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Pace {
-    /// The same rate always.
+    /// A constant rate.
     Constant {
         /// Operations per second.
         ops_s: f64,
@@ -59,7 +59,7 @@ impl Pace {
     }
 }
 
-/// Whole cycles first, then the step in which the rest of `count` falls.
+/// Whole cycles, then the step in which the rest of `count` falls.
 fn steps_start_s(steps: &[(f64, f64)], count: f64) -> f64 {
     let cycle_s: f64 = steps.iter().map(|(duration_s, _)| duration_s).sum();
     let cycle: f64 = steps

@@ -10,11 +10,11 @@ use std::collections::HashMap;
 
 use crate::random::{mix, Version};
 
-/// Keys kept at most, unless more must be read back. Gives the estimate of distinct keys a standard
-/// error of about 2 %, and keeps the sample in a corner of the processor's cache.
+/// Keys kept at most, unless more must be read back. The estimate of distinct keys then has a
+/// standard error of about 2 %, and the sample fits into the processor's cache.
 const BOUND: usize = 4096;
 
-/// The last thing that a thread did to a key. In files, a version or null.
+/// What a thread did to a key last. In files, a version or null.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(from = "Option<Version>", into = "Option<Version>")]
 pub enum KeyState {
@@ -39,7 +39,7 @@ impl From<KeyState> for Option<Version> {
     }
 }
 
-/// What one thread did in one phase.
+/// The sampled keys that one thread wrote in one phase.
 #[derive(Debug, Clone)]
 pub struct ThreadLedger {
     seed: u64,
@@ -81,8 +81,8 @@ impl ThreadLedger {
     }
 }
 
-/// What the whole run did: for each key of the sample, the states that may be the last one. There
-/// are several only where threads of one phase wrote the same key.
+/// The sampled keys that the run wrote, each with the states in which it may be. A key has several
+/// only where threads of one phase wrote it.
 #[derive(Debug, Clone)]
 pub struct Ledger {
     seed: u64,
@@ -94,8 +94,8 @@ pub struct Ledger {
 impl Ledger {
     /// An empty ledger that keeps at least `keys_min` of the written keys, or all of them.
     ///
-    /// A sample that outgrew its bound is halved, give or take its square root; a bound of four
-    /// times the least number leaves no room for doubt.
+    /// A sample that outgrows its bound is halved, give or take its square root. So a bound of four
+    /// times `keys_min` always leaves enough keys.
     pub fn new(seed: u64, keys_min: usize) -> Self {
         Ledger {
             seed,
@@ -105,8 +105,8 @@ impl Ledger {
         }
     }
 
-    /// A ledger of an earlier run, to go on with: `keys` are those that `seed` and `mask` put in
-    /// the sample. `None` if they are not, or one has no state.
+    /// The ledger of an earlier run, to go on with. `None` if `keys` are not those that `seed` and
+    /// `mask` put in the sample, or if one has no state.
     pub fn restored(
         seed: u64,
         keys_min: usize,
@@ -116,7 +116,7 @@ impl Ledger {
         let sampled = |(index, states): &(u64, Vec<KeyState>)| {
             mix(index ^ seed) & mask == 0 && !states.is_empty()
         };
-        // Only zero bits at the end may be asked for, of which there are fewer than 64.
+        // A mask has ones at its end only, fewer than 64.
         let sound = mask < u64::MAX && (mask + 1).is_power_of_two() && keys.iter().all(sampled);
         sound.then(|| Ledger {
             mask,
@@ -125,7 +125,7 @@ impl Ledger {
         })
     }
 
-    /// Bits of a key's hash that are zero for the keys of the sample.
+    /// Bits that are zero in the hashes of the sampled keys.
     pub fn mask(&self) -> u64 {
         self.mask
     }
@@ -135,8 +135,8 @@ impl Ledger {
         ThreadLedger::new(self.seed, self.bound)
     }
 
-    /// Adds a phase, given the ledgers of all its threads. Its states replace earlier ones, since
-    /// every thread of the earlier phases had ended.
+    /// Adds a phase, given the ledgers of all its threads. Its states replace those of earlier
+    /// phases, whose threads had ended.
     pub fn add_phase(&mut self, threads: Vec<ThreadLedger>) {
         let mut phase: HashMap<u64, Vec<KeyState>> = HashMap::new();
         for thread in threads {
@@ -158,7 +158,7 @@ impl Ledger {
         self.states.retain(|index, _| mix(index ^ seed) & mask == 0);
     }
 
-    /// The sampled keys with the states that may be their last, in key order.
+    /// The sampled keys with the states in which they may be, in key order.
     pub fn expectations(&self) -> Vec<(u64, &[KeyState])> {
         let mut all: Vec<_> = self
             .states
@@ -169,7 +169,7 @@ impl Ledger {
         all
     }
 
-    /// Expects nothing of these keys any more: somebody else wrote them.
+    /// Expects nothing of these keys any more: a replay wrote them.
     pub fn forget(&mut self, numbers: &std::collections::HashSet<u64>) {
         self.states.retain(|number, _| !numbers.contains(number));
     }

@@ -7,30 +7,30 @@ use crate::random::{KeyStream, KeyWriter, Version};
 use super::ledger::{KeyState, ThreadLedger};
 use super::values::ThreadValues;
 
-/// Whether an operation happened.
+/// Whether an operation was performed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// It did.
+    /// It was.
     Done,
-    /// There was nothing left to do; not counted.
+    /// Nothing was left to do; not counted as an operation.
     Exhausted,
 }
 
-/// What a thread did, apart from how long it took.
+/// Keys that reads found or missed, and bytes that went to and came from the engine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DataCounts {
     /// Reads that found their key.
     pub found: u64,
-    /// Reads that did not.
+    /// Reads that did not find their key.
     pub missing: u64,
     /// Key and value bytes handed to the engine.
     pub bytes_written: u64,
-    /// Key and value bytes handed out by it.
+    /// Key and value bytes received from the engine.
     pub bytes_read: u64,
 }
 
 impl DataCounts {
-    /// Adds what another thread did.
+    /// Adds the counts of another thread.
     pub fn add(&mut self, other: DataCounts) {
         self.found += other.found;
         self.missing += other.missing;
@@ -38,7 +38,7 @@ impl DataCounts {
         self.bytes_read += other.bytes_read;
     }
 
-    /// Only the bytes: of threads whose reads are not the phase's.
+    /// The same bytes without the keys: for threads whose reads are not the phase's.
     #[must_use]
     pub fn bytes(self) -> DataCounts {
         DataCounts {
@@ -48,7 +48,7 @@ impl DataCounts {
         }
     }
 
-    /// Notes a read that handed out `bytes` if it found its key.
+    /// Counts a read, and its `bytes` if it found its key.
     #[inline]
     pub fn read(&mut self, found: bool, bytes: usize) {
         if found {
@@ -60,13 +60,13 @@ impl DataCounts {
     }
 }
 
-/// Operations of one thread: one kind again and again, or several.
+/// The operations of one thread, of one type or of several.
 pub trait Action {
-    /// Whether [`Action::prepare`] does anything: where it does not, the end of one operation is
-    /// the start of the next, and one reading of the clock serves both.
+    /// Whether [`Action::prepare`] does anything. Where it does not, an operation starts when the
+    /// one before it ends, and the clock is read once for both.
     const PREPARES: bool;
 
-    /// What its latencies are filed under, by slot.
+    /// The types under which latencies are filed, by slot.
     fn kinds(&self) -> Vec<OperationKind>;
     /// The slot of the operation that was performed last.
     #[inline]
@@ -74,13 +74,13 @@ pub trait Action {
         0
     }
 
-    /// Chooses the next key and value; outside the clock.
+    /// Chooses the next key and value. Not timed.
     fn prepare(&mut self);
-    /// Calls the engine.
+    /// Calls the engine. Timed.
     fn perform(&mut self) -> Result<Step>;
-    /// What was done so far.
+    /// Keys and bytes so far.
     fn counts(&self) -> DataCounts;
-    /// What was written, when the thread is done; `None` for reads.
+    /// The keys that the thread wrote; `None` for reads.
     fn into_ledger(self) -> Option<ThreadLedger>
     where
         Self: Sized,
@@ -89,7 +89,7 @@ pub trait Action {
     }
 }
 
-/// A key being reused for every operation of a thread.
+/// The current key of a thread, in a buffer that every operation reuses.
 #[derive(Debug)]
 pub struct KeyBuffer {
     stream: KeyStream,
@@ -119,7 +119,7 @@ impl KeyBuffer {
     }
 }
 
-/// Which thread of which phase, for the versions of what it writes.
+/// A thread of a phase: part of the version of each value that it writes.
 #[derive(Debug, Clone, Copy)]
 pub struct Origin {
     /// Position of the phase in the workload.
@@ -128,7 +128,7 @@ pub struct Origin {
     pub thread: usize,
 }
 
-/// Puts.
+/// Puts values.
 pub struct Put<'a> {
     session: Box<dyn Session + 'a>,
     key: KeyBuffer,
@@ -197,7 +197,7 @@ impl Action for Put<'_> {
     }
 }
 
-/// Deletes.
+/// Deletes keys.
 pub struct Delete<'a> {
     session: Box<dyn Session + 'a>,
     key: KeyBuffer,
@@ -246,7 +246,7 @@ impl Action for Delete<'_> {
     }
 }
 
-/// Gets.
+/// Gets values.
 pub struct Get<'a> {
     session: Box<dyn Session + 'a>,
     key: KeyBuffer,
@@ -292,7 +292,7 @@ impl Action for Get<'_> {
     }
 }
 
-/// Cursors opened, sought and stepped.
+/// Opens a cursor, seeks, and steps.
 pub struct Seek<'a> {
     session: Box<dyn Session + 'a>,
     key: KeyBuffer,

@@ -1,5 +1,5 @@
-//! The keys of db_bench's operations: functions of the seeds of a workload, so that a later process
-//! can tell what an earlier one wrote.
+//! The keys of db_bench's operations. They are functions of the seed, so that a later process knows
+//! what an earlier one wrote.
 
 use crate::protocol::Operation;
 use crate::random::{stream_seed, KeyOrder, KeyStream};
@@ -7,13 +7,13 @@ use crate::random::{stream_seed, KeyOrder, KeyStream};
 /// Which thread of which phase, and the seed that the phase follows.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamOf {
-    /// Its place among the threads that divide the keys, and how many these are.
+    /// Number of the thread among those that divide the keys, from 0, and how many these are.
     pub share: (usize, usize),
     /// Position of the phase in the workload.
     pub index: usize,
     /// Position of the thread in the phase.
     pub thread: usize,
-    /// Of the run, or of its load phases.
+    /// Seed of the run, or of its load phases.
     pub seed: u64,
 }
 

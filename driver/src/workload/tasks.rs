@@ -1,4 +1,4 @@
-//! Who does what in a phase: its own threads, then those of its companions, each in turn.
+//! What each thread of a phase does: first its own threads, then those of each companion.
 
 use crate::engine::{EngineError, Result};
 use crate::protocol::{Companion, Mix, Operation, Phase};
@@ -11,7 +11,7 @@ use super::mix::MixPlan;
 pub enum Work<'a> {
     /// One operation of db_bench's.
     Operation(Operation),
-    /// Several, drawn again and again.
+    /// Several operations, drawn at random.
     Mix(&'a MixPlan),
 }
 
@@ -26,14 +26,14 @@ pub enum Side<'a> {
     Companion(&'a str),
 }
 
-/// The part of one thread.
+/// What one thread has to do.
 #[derive(Debug, Clone)]
 pub struct Task<'a> {
     /// What it repeats.
     pub work: Work<'a>,
-    /// Whose it is.
+    /// Whose thread it is.
     pub side: Side<'a>,
-    /// Its place among the threads of the same side, and how many these are.
+    /// Number of the thread among those of its side, from 0, and how many these are.
     pub share: (usize, usize),
     /// Its side's pace; `None` for a closed loop.
     pub pace: Option<Pace>,
@@ -47,7 +47,7 @@ pub struct Plans {
 }
 
 impl Plans {
-    /// Of `phase`.
+    /// The mixes of `phase` and of its companions.
     pub fn new(phase: &Phase) -> Self {
         let plan = |mix: &Option<Mix>| mix.as_ref().map(MixPlan::new);
         Plans {
@@ -115,7 +115,7 @@ fn work<'a>(
     plan: Option<&'a MixPlan>,
 ) -> Result<Work<'a>> {
     match (operation, plan) {
-        // Its writer is a thread of its own.
+        // The writer is a thread of its own.
         (Some(Operation::ReadWhileWriting), _) => Ok(Work::Operation(Operation::ReadRandom)),
         (Some(operation), _) => Ok(Work::Operation(operation)),
         (None, Some(plan)) => Ok(Work::Mix(plan)),

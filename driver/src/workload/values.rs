@@ -1,9 +1,9 @@
-//! The values of a workload: what each write of each phase puts, as a function of its version.
+//! The values of a workload. The value of a write is a function of its version.
 
 use crate::protocol::{Mix, Operation, Phase, Workload};
 use crate::random::{mix, Sizes, ValuePool, Version};
 
-/// Sets the hash that a value's size is drawn with apart from the one that places its window.
+/// Makes the hash that draws a value's size independent of the one that places its window.
 const SIZE_SALT: u64 = 0x7661_6c5f_6c65_6e67;
 
 /// Values of every phase of a workload.
@@ -11,14 +11,14 @@ const SIZE_SALT: u64 = 0x7661_6c5f_6c65_6e67;
 pub struct Values {
     pool: ValuePool,
     phases: Vec<Vec<ThreadGroup>>,
-    /// Of versions that no phase makes.
+    /// Sizes of versions that no phase writes.
     default: Sizes,
 }
 
 /// Threads of a phase whose values have one distribution of sizes.
 #[derive(Debug)]
 struct ThreadGroup {
-    /// The number of the first thread after them.
+    /// Number of the first thread after the group.
     end: usize,
     sizes: Sizes,
 }
@@ -91,7 +91,7 @@ fn groups(workload: &Workload, phase: &Phase) -> Vec<ThreadGroup> {
     groups
 }
 
-/// The values of one thread, without looking for its phase each time.
+/// The values of one thread: what [`Values`] looks up once for all of them.
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadValues<'a> {
     pool: &'a ValuePool,

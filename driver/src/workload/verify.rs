@@ -6,8 +6,8 @@ use crate::random::KeyWriter;
 use super::ledger::{KeyState, Ledger};
 use super::values::Values;
 
-/// Bytes of values read back at most, so that a run of huge values does not end in a long scan;
-/// the least number of keys that the request names is checked in any case.
+/// Bytes of values read back at most, so that reading huge values back does not take long. The
+/// least number of keys that the request names is checked in any case.
 const READ_BACK_BYTES: usize = 256 << 20;
 
 /// What the read-back found.
@@ -15,9 +15,9 @@ const READ_BACK_BYTES: usize = 256 << 20;
 pub struct Verification {
     /// Keys looked up.
     pub keys_checked: u64,
-    /// Not there although written, or there although deleted.
+    /// Keys that are not there although written, or are there although deleted.
     pub keys_lost: u64,
-    /// There with bytes that no last writer wrote.
+    /// Keys that are there with another value than their last writers wrote.
     pub keys_wrong: u64,
 }
 
@@ -33,7 +33,7 @@ fn affordable(expectations: &[(u64, &[KeyState])], values: &Values) -> usize {
 }
 
 impl Verification {
-    /// Both taken together.
+    /// The sum of both.
     #[must_use]
     pub fn and(self, other: Verification) -> Verification {
         Verification {

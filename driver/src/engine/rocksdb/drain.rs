@@ -57,8 +57,8 @@ impl RocksDatabase {
         }
     }
 
-    /// Writes the memtables out, on a thread beside this one: even a flush that is told not to
-    /// wait blocks for as long as its table would stall writers.
+    /// Writes the memtables out, on another thread: even a flush without waiting blocks for as long
+    /// as its table would stall writers.
     fn flush(&self, cancelled: &dyn Fn() -> bool) -> Result<()> {
         let (api, handle) = (self.api, self.handle);
         let families = FamilyHandles(self.family_handles());

@@ -23,7 +23,7 @@ unsafe impl Send for Families {}
 unsafe impl Sync for Families {}
 
 impl Families {
-    /// Of a database that was opened without naming any.
+    /// The families of a database that was opened without naming any.
     pub fn none(api: &'static Api) -> Self {
         let handles = Vec::new();
         Families { api, handles }

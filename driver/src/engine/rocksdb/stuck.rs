@@ -81,7 +81,7 @@ fn watch(
     while stopped.recv_timeout(LOOK) == Err(RecvTimeoutError::Timeout) {
         looks = if is_stuck(api, handle) { looks + 1 } else { 0 };
         if looks == LOOKS {
-            // It is said first, because whoever waits is woken by the next call.
+            // Stored first, because the next call wakes the writers, which read it.
             drop(verdict.set(reason(directory)));
             // SAFETY: the database is open as long as this thread runs. Without waiting, the call
             // only tells writers and background work to give up.

@@ -14,7 +14,7 @@ pub struct Watched {
     pub number: Option<u64>,
     /// Operations while it was watched, by group.
     pub counts: [u32; 3],
-    /// Operations before that, at most.
+    /// Operations that it may have had before it was watched, at most.
     pub missed_max: u64,
 }
 
@@ -24,11 +24,11 @@ impl Watched {
     }
 }
 
-/// Counters for keys that may be hot: every key is watched when it comes, and when there are too
-/// many the cooler half is given up. What such a key can have had is remembered as what any key
-/// can have had unseen. That is the algorithm of Anderson, Bevin, Lang, Liberty, Rhodes and Thaler
-/// ("A high-performance algorithm for identifying frequent items in data streams", IMC 2017): no
-/// key with more than about `2 / COUNTERS` of all accesses is ever lost.
+/// Counters for keys that may be hot. Every key is watched when it comes; when too many are
+/// watched, the cooler half is given up. The count of the hottest one given up bounds what any key
+/// may have had while it was not watched. This is the algorithm of Anderson, Bevin, Lang, Liberty,
+/// Rhodes and Thaler ("A high-performance algorithm for identifying frequent items in data
+/// streams", IMC 2017): no key with more than about `2 / COUNTERS` of all accesses is lost.
 #[derive(Debug)]
 pub struct Heavy {
     watched: HashOf<Watched>,
@@ -87,7 +87,7 @@ impl Heavy {
         self.watched.retain(|_, watched| most(watched) > unseen_max);
     }
 
-    /// Numbers are others from now on.
+    /// The numbers of all keys change by `shift`.
     pub fn shift(&mut self, shift: Shift) {
         for key in self.watched.values_mut() {
             key.number = key.number.map(|number| shift.apply(number));

@@ -1,4 +1,4 @@
-//! What was done to which key: of all keys, or of those whose hash puts them in the sample.
+//! What was done to each key: to all keys, or to those whose hash puts them in the sample.
 
 use super::numbers::Shift;
 use super::{sampled, Group, HashOf};
@@ -25,8 +25,8 @@ impl Key {
 }
 
 /// Adaptive sampling (Wegman; Flajolet, Computing 43, 1990), as in the driver's ledger: a key is
-/// kept if its hash ends in `level` zero bits, and the level rises when there are too many. So what
-/// is known of a kept key is known from its first operation on.
+/// kept if its hash ends in `level` zero bits, and the level rises when there are too many keys. So
+/// a kept key was kept from its first operation on.
 #[derive(Debug)]
 pub struct Keys {
     kept: HashOf<Key>,
@@ -50,8 +50,8 @@ impl Keys {
         sampled(hash, self.mask)
     }
 
-    /// Notes operation `operation` (from 1 on) on a key that is kept. Returns for a get of a key
-    /// that was written the operations since.
+    /// Notes operation `operation` (from 1 on) on a key that is kept. For a get of a written key,
+    /// returns the number of operations since the write.
     #[inline]
     pub fn note(
         &mut self,
@@ -88,7 +88,7 @@ impl Keys {
         }
     }
 
-    /// Numbers are others from now on.
+    /// The numbers of all keys change by `shift`.
     pub fn shift(&mut self, shift: Shift) {
         for key in self.kept.values_mut() {
             key.number = key.number.map(|number| shift.apply(number));

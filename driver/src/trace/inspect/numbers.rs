@@ -45,12 +45,12 @@ impl NumberFormat {
     }
 }
 
-/// What must be done to numbers that were told before: the common prefix has become shorter.
+/// How the numbers of earlier keys change when the common prefix becomes shorter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shift {
-    /// Bytes by which it has.
+    /// Bytes that the prefix lost.
     pub bytes: usize,
-    /// The first eight of those, highest first, zeros below.
+    /// The first eight of those bytes as a big-endian number, zeros below.
     pub head: u64,
 }
 
@@ -66,9 +66,9 @@ impl Shift {
 
 /// The longest prefix that all keys so far have in common, and the numbers that follow from it.
 ///
-/// Without an order to look elsewhere, the number of a key is the eight bytes after that prefix.
-/// When a key comes that does not begin with it, it becomes shorter, and the numbers told before
-/// are shifted: to exactly what they would have been, had the shorter prefix been known.
+/// Unless the request says where the number is, the number of a key is the eight bytes after that
+/// prefix. When a key comes that does not begin with the prefix, the prefix becomes shorter, and
+/// the numbers of earlier keys are shifted to what they would have been with the shorter prefix.
 #[derive(Debug)]
 pub struct Numbers {
     asked: Option<KeyNumber>,
@@ -88,8 +88,7 @@ impl Numbers {
         }
     }
 
-    /// Looks at a key: makes the prefix shorter if it must, in which case the bytes of the old
-    /// prefix that are not common any more are returned.
+    /// Looks at a key. If the prefix becomes shorter, returns the bytes that it lost.
     #[inline]
     pub fn look(&mut self, key: &[u8]) -> Option<Vec<u8>> {
         match &self.prefix {
@@ -173,7 +172,7 @@ impl Numbers {
     }
 }
 
-/// What becomes of numbers when `cut` is not part of the prefix any more.
+/// How numbers change when the prefix loses `cut`.
 pub fn shift(cut: &[u8]) -> Shift {
     Shift {
         bytes: cut.len(),

@@ -13,7 +13,7 @@ use super::summary::TraceSummary;
 
 /// Records between two looks at the clock.
 const LOOK_EVERY: u64 = 1 << 14;
-/// Time between two reports: whoever hears them may end the pass, and must be heard soon.
+/// Time between two reports. The caller can end the pass at each of them, so they must come often.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
 
 /// How far the pass has come.
@@ -21,7 +21,7 @@ const REPORT_EVERY: Duration = Duration::from_millis(100);
 pub struct Progress {
     /// Bytes read.
     pub bytes_read: u64,
-    /// Records seen.
+    /// Records read.
     pub records: u64,
     /// Seconds so far.
     pub elapsed_s: f64,
@@ -33,7 +33,7 @@ pub enum InspectError {
     /// The file is no trace, or cannot be read.
     #[error(transparent)]
     Trace(#[from] TraceError),
-    /// Whoever was told of the progress does not want to hear more.
+    /// The caller ended the pass.
     #[error("stopped")]
     Stopped,
 }

@@ -60,7 +60,8 @@ impl PrefixCounts {
         count[group as usize] += 1;
     }
 
-    /// The common prefix lost `cut`: all keys so far went on with its first byte.
+    /// The common prefix lost `cut`: in all keys so far, the first byte of `cut` followed the new
+    /// prefix.
     pub fn shorten(&mut self, cut: &[u8]) {
         if let (PrefixCounts::Next(counts), Some(first)) = (self, cut.first()) {
             let sum = counts.iter().fold([0; 3], |sum, count| add(sum, *count));

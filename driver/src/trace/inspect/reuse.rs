@@ -24,7 +24,7 @@ pub struct ReuseDistances {
     accesses: u64,
     first: f64,
     distances: LogBuckets,
-    /// In which slot a key was accessed last.
+    /// Slot of the last access to each key.
     last: HashOf<u32>,
     slots: Marks,
     next: usize,
@@ -98,7 +98,7 @@ impl ReuseDistances {
         self.slots.fill(self.next);
     }
 
-    /// What was found; `None` without accesses.
+    /// The summary; `None` without accesses.
     pub fn summary(mut self) -> Option<Reuse> {
         if self.accesses == 0 {
             return None;

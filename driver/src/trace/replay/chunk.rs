@@ -19,7 +19,7 @@ pub enum Action {
 pub struct Command {
     /// Nanoseconds after the start of the phase.
     pub due_ns: u64,
-    /// Of the chunk's steps.
+    /// Range of the chunk's steps.
     pub steps: Range<usize>,
 }
 
@@ -40,7 +40,7 @@ pub struct Step<'a> {
     pub value: &'a [u8],
 }
 
-/// Some records, copied out of the reader's buffer. Used again and again.
+/// Some records, copied out of the reader's buffer. Chunks are reused.
 #[derive(Debug, Default)]
 pub struct Chunk {
     bytes: Vec<u8>,
@@ -57,7 +57,7 @@ pub struct Skipped {
 }
 
 impl Chunk {
-    /// Adds a record. One of which nothing can be performed is left out: returns false.
+    /// Adds a record. Returns false, and leaves it out, if nothing of it can be performed.
     pub fn push(&mut self, due_ns: u64, record: Record<'_>, skipped: &mut Skipped) -> bool {
         let first = self.steps.len();
         match record {
@@ -126,7 +126,7 @@ impl Chunk {
         self.commands.first().map(|command| command.due_ns)
     }
 
-    /// Empties it, and gives back what one long record made it hold on to.
+    /// Empties the chunk, and frees memory beyond `keep_bytes` that a long record needed.
     pub fn clear(&mut self, keep_bytes: usize) {
         self.bytes.clear();
         self.bytes.shrink_to(keep_bytes);
@@ -135,7 +135,7 @@ impl Chunk {
     }
 }
 
-/// The key by which a record finds its worker.
+/// The key that decides which worker performs a record.
 pub fn first_key<'a>(record: &Record<'a>) -> &'a [u8] {
     match record {
         Record::Write(batch) => batch.items().next().map(|item| item.key),

@@ -9,18 +9,18 @@ use super::chunk::{first_key, Chunk, Skipped};
 use super::hash;
 use super::pace::PhaseTime;
 
-/// A chunk goes on its way with that many bytes ...
+/// A chunk is sent when it has that many bytes ...
 const CHUNK_BYTES: usize = 64 << 10;
 /// ... or records ...
 const CHUNK_COMMANDS: usize = 256;
-/// ... or when the records that are being read are due so much later than its first.
+/// ... or when the records that are being read are due so much later than its first record.
 const CHUNK_NS: u64 = 5_000_000;
 /// How far the trace is read ahead of time.
 const AHEAD_NS: u64 = 1_000_000_000;
 /// Chunks that wait for a worker at most.
 pub const QUEUE: usize = 16;
 
-/// What the dispatcher found.
+/// What the dispatcher read.
 #[derive(Debug, Default)]
 pub struct Dispatched {
     /// Records handed out.
@@ -31,14 +31,14 @@ pub struct Dispatched {
     pub damage: Option<Damage>,
 }
 
-/// One worker's end.
+/// The channels of one worker.
 #[derive(Debug)]
 pub struct Lane {
     /// Where its chunks go.
     pub chunks: SyncSender<Chunk>,
     /// Where used ones come back.
     pub used: Receiver<Chunk>,
-    /// What is being filled.
+    /// The chunk that is being filled.
     pub filling: Chunk,
 }
 
@@ -135,13 +135,13 @@ impl<R: Read> Dispatcher<'_, R> {
                 break;
             }
         }
-        // A worker that is gone has said why.
+        // A worker that is gone has returned its error.
         let _ = self.lanes.iter_mut().all(Lane::flush);
         Ok(dispatched)
     }
 }
 
-/// Sends the full chunk of `worker`. Nobody else starves while that one waits for room.
+/// Sends the full chunk of `worker`. While this waits for room, the other workers still get theirs.
 fn flush(lanes: &mut [Lane], worker: usize) -> bool {
     lanes[worker].try_flush()
         && (!lanes[worker].is_full()

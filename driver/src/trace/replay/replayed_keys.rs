@@ -13,19 +13,19 @@ const KEY_BYTES_MAX: usize = 16 << 20;
 /// Bytes of values read back at most.
 const READ_BACK_BYTES: usize = 256 << 20;
 
-/// The last thing that was done to a key.
+/// What was done to a key last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyState {
     /// Put, with a value of this hash.
     Put(u64),
-    /// Handed an operand: the value is the engine's business.
+    /// Merged: the driver does not know the value.
     Merged,
     /// Deleted.
     Deleted,
 }
 
-/// A sample of the written keys, by their hash, as the ledger's; for each the states that may be its
-/// last. There are several only where batches of several keys let workers write the same one.
+/// A sample of the written keys, by their hash as in the ledger, each with the states in which it
+/// may be. A key has several only where batches of several keys let several workers write it.
 #[derive(Debug, Clone)]
 pub struct ReplayedKeys {
     keys_max: usize,
@@ -46,7 +46,7 @@ impl ReplayedKeys {
         }
     }
 
-    /// Notes what was done to `key`; `state` is asked only if the key is kept.
+    /// Notes what was done to `key`; `state` is called only if the key is in the sample.
     #[inline]
     pub fn note(&mut self, key: &[u8], state: impl FnOnce() -> KeyState) {
         if hash(key) >> 24 & self.mask == 0 {

@@ -82,7 +82,7 @@ impl ActiveWorkers {
         self.changed.notify_all();
     }
 
-    /// Waits until all have left, but not beyond `due`. Whether they have.
+    /// Waits until all have left, but not beyond `due`. Returns whether they have.
     fn all_left(&self, due: Instant) -> bool {
         let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         loop {

@@ -118,7 +118,7 @@ impl<'a> Worker<'a> {
     ) -> Result<OperationKind> {
         let has = |action| steps.clone().any(|step| step.action == action);
         if steps.len() == 1 || has(Action::Get) || has(Action::Merge) {
-            // Merges are no part of the driver's batches: such a write is not atomic.
+            // The driver's batches have no merges: a write with some is not atomic.
             let mut kind = OperationKind::Get;
             for step in steps {
                 kind = self.one(step)?;

@@ -14,24 +14,25 @@ use super::super::values::ThreadValues;
 use super::plan::MixPlan;
 use super::records::Records;
 
-/// So that operations have nothing to do with where keys are scattered to.
+/// Mixed into the hash of a key that picks its operation, so that this is independent of where the
+/// key lies.
 const BY_KEY: u64 = 0x6f70_6572_6174_696f;
 
-/// What is the thread's own.
+/// What one thread of a mix has for itself.
 pub struct MixThread<'a> {
-    /// Its handle on the database.
+    /// The thread's handle on the database.
     pub session: Box<dyn Session + 'a>,
-    /// Makes its keys.
+    /// Makes the bytes of its keys.
     pub keys: KeyWriter,
     /// Where its values come from.
     pub values: ThreadValues<'a>,
     /// Which thread of which phase it is.
     pub origin: Origin,
-    /// Its place among the threads of the mix, and how many there are.
+    /// Number of the thread among those of the mix, from 0, and how many there are.
     pub share: (usize, usize),
-    /// Seed of what it draws.
+    /// Seed of its random choices.
     pub seed: u64,
-    /// Notes what it writes.
+    /// Takes down what it writes.
     pub ledger: ThreadLedger,
 }
 
@@ -63,12 +64,12 @@ struct Next<'a> {
     value: &'a [u8],
     /// Entries of a scan.
     entries: u64,
-    /// The insert that this thread was handed last, until the others are told that it is in.
+    /// The insert that this thread claimed last, until the other threads know whether it was done.
     insert: Option<u64>,
-    /// Whether it is.
+    /// Whether that insert was done.
     inserted: bool,
     records: &'a Records,
-    /// There is no key that it could take.
+    /// Whether no key is left that the operation could take.
     exhausted: bool,
 }
 
@@ -118,7 +119,8 @@ impl<'a> MixAction<'a> {
         }
     }
 
-    /// By which the operation is picked: the same of a key, as often as wished.
+    /// The random bits that pick the operation: in a share of `operation_by_key` of the draws they
+    /// depend on the key alone.
     #[inline]
     fn bits_by_key(&mut self) -> u64 {
         if self.random.random::<f64>() < self.plan.operation_by_key {
@@ -183,7 +185,7 @@ impl<'a> MixAction<'a> {
             .note(self.next.number, KeyState::Written(self.next.version));
     }
 
-    /// Reads a row into a buffer of our own, and writes another one in its place.
+    /// Reads a row into a buffer, and writes another one in its place.
     #[inline]
     fn update(&mut self) -> Result<()> {
         let (row, key) = (&mut self.row, self.keys.current());
@@ -198,7 +200,7 @@ impl<'a> MixAction<'a> {
         Ok(())
     }
 
-    /// Reads a row, and updates it: which reads it again.
+    /// Reads a row, then updates it, which reads it again.
     #[inline]
     fn read_modify_write(&mut self) -> Result<()> {
         let (mut value_bytes, key) = (0, self.keys.current());
@@ -245,7 +247,7 @@ impl<'a> MixAction<'a> {
     }
 }
 
-/// First and last byte, so that what a cursor hands out has been looked at.
+/// First and last byte: reading them makes sure that the cursor's entry is in memory.
 #[inline]
 fn ends(bytes: &[u8]) -> u8 {
     match (bytes.first(), bytes.last()) {
@@ -268,7 +270,7 @@ impl Action for MixAction<'_> {
 
     #[inline]
     fn prepare(&mut self) {
-        // Only now, so that it is no part of the insert's latency.
+        // Done here and not in `perform`, so that it does not count as the insert's latency.
         self.next.settle_insert();
         if self.plan.operation_by_key > 0.0 {
             self.choose();
@@ -327,7 +329,7 @@ impl Action for MixAction<'_> {
 }
 
 impl Next<'_> {
-    /// Tells the others that an insert is in, or that they wait for it in vain.
+    /// Tells the other threads that the insert is done, or that it never will be.
     #[inline]
     fn settle_insert(&mut self) {
         match self.insert.take() {

@@ -1,4 +1,4 @@
-//! What the threads of a mix share: drawn up once, before they start.
+//! What the threads of a mix share; made once, before they start.
 
 use crate::measure::OperationKind;
 use crate::protocol::{Mix, MixOperation};
@@ -12,20 +12,20 @@ pub struct MixPlan {
     /// Operations, and where the latencies of each are filed.
     operations: Vec<(MixOperation, usize)>,
     shares: Shares,
-    /// In which share of the draws the key decides.
+    /// Share of the draws in which the key decides the operation.
     pub operation_by_key: f64,
-    /// What latencies are filed under.
+    /// Operation types under which latencies are filed, by slot.
     kinds: Vec<OperationKind>,
-    /// Which keys are chosen; `None` where no operation chooses any.
+    /// Chooses keys; `None` where no operation chooses one.
     pub chooser: Option<KeyChooser>,
-    /// Entries of a scan.
+    /// How many entries a scan reads.
     pub scan_lengths: Sizes,
-    /// Which keys there are.
+    /// The keys that exist.
     pub records: Records,
 }
 
 impl MixPlan {
-    /// Of a mix that makes sense.
+    /// The plan of `mix`, which has been checked.
     pub fn new(mix: &Mix) -> Self {
         let mut kinds: Vec<OperationKind> = Vec::new();
         let operations = mix.operations.keys().map(|operation| {
@@ -58,7 +58,7 @@ impl MixPlan {
         }
     }
 
-    /// What latencies are filed under, by slot.
+    /// Operation types under which latencies are filed, by slot.
     pub fn kinds(&self) -> &[OperationKind] {
         &self.kinds
     }
@@ -70,7 +70,7 @@ impl MixPlan {
     }
 }
 
-/// What the latencies of an operation are filed under: two kinds of deletes are deletes.
+/// The type under which the latencies of an operation are filed; both deletes are one type.
 fn kind(operation: MixOperation) -> OperationKind {
     match operation {
         MixOperation::Get => OperationKind::Get,

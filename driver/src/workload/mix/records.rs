@@ -1,43 +1,43 @@
-//! The keys that exist in the course of a mix: those of the beginning, those inserted since, less
-//! the oldest that were deleted.
+//! The keys that exist while a mix runs: those of the beginning and those inserted since, without
+//! the oldest, which were deleted.
 //!
-//! Keys are counted by *position*: the order in which they came to be. The number of a key follows
-//! from its position.
+//! A key has a *position* in the order of insertion, from 0. The number of a key follows from it.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::protocol::Mix;
 use crate::random::Span;
 
-/// Inserts that may be under way at once: YCSB-cpp's window, which ends with an error where this
-/// one makes the thread that is ahead wait.
+/// Inserts that may be under way at once. YCSB-cpp has a window of the same size; it fails when the
+/// window is full, and here the thread that is ahead waits.
 const WINDOW: u64 = 1 << 16;
 
-/// A counter alone on its cache line, and on the one that the processor fetches with it.
+/// A counter alone on its cache line and on the neighbouring one, which the processor fetches too.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Counter(AtomicU64);
 
-/// What the threads of a mix share of its keys.
+/// The keys of a mix, shared by its threads.
 #[derive(Debug)]
 pub struct Records {
     first: u64,
     records: u64,
     insert_from: u64,
-    /// Positions of deleted oldest keys end here.
+    /// Position of the oldest key that is not deleted.
     begin: Counter,
-    /// Inserts handed out.
+    /// Inserts that threads have claimed.
     claimed: Counter,
-    /// Inserts that are in, with all before them.
+    /// Inserts that are done and before which all others are done.
     acknowledged: Counter,
-    /// For each insert of the window its number plus one, once it is in; empty where nobody asks.
+    /// For each insert of the window its number plus one, once it is done; empty where nobody needs
+    /// to know.
     window: Vec<AtomicU64>,
-    /// Somebody left without doing an insert that it was handed: no more are acknowledged.
+    /// Whether a thread left without doing an insert that it had claimed: no more are acknowledged.
     abandoned: AtomicBool,
 }
 
 impl Records {
-    /// The keys of `mix`; `watched` where somebody must know which inserts are in.
+    /// The keys of `mix`; `watched` where threads must know which inserts are done.
     pub fn new(mix: &Mix, watched: bool) -> Self {
         let slots = if watched { WINDOW } else { 0 };
         Records {
@@ -61,10 +61,10 @@ impl Records {
         }
     }
 
-    /// The positions that exist.
+    /// The positions of the keys that exist.
     #[inline]
     pub fn live(&self) -> Span {
-        // In this order, since the end only moves away from the beginning.
+        // The beginning is read first: the end only moves away from it.
         let begin = self.begin.0.load(Ordering::Acquire);
         Span {
             begin,
@@ -72,7 +72,7 @@ impl Records {
         }
     }
 
-    /// The next insert. Whoever was handed one says [`Records::acknowledge`] when it is in, or
+    /// Claims the next insert. The caller must call [`Records::acknowledge`] when it is done, or
     /// [`Records::abandon`].
     #[inline]
     pub fn claim_insert(&self) -> u64 {
@@ -93,14 +93,14 @@ impl Records {
         self.records + insert
     }
 
-    /// Insert number `insert` is in: it is seen as soon as all before it are.
+    /// Insert number `insert` is done: its key exists as soon as all inserts before it are done.
     #[inline]
     pub fn acknowledge(&self, insert: u64) {
         if self.window.is_empty() {
             return;
         }
-        // Of two threads that are in at the same time, one sees both: each writes its own slot
-        // before it reads the other's, in one order for all.
+        // Of two threads that finish at the same time, one sees both inserts: each writes its own
+        // slot before it reads the other's, and the order is sequentially consistent.
         self.slot(insert).store(insert + 1, Ordering::SeqCst);
         let mut next = self.acknowledged.0.load(Ordering::SeqCst);
         while self.slot(next).load(Ordering::SeqCst) == next + 1 {
@@ -117,7 +117,7 @@ impl Records {
         }
     }
 
-    /// A thread leaves with an insert that it has not done.
+    /// A thread leaves without doing an insert that it had claimed.
     pub fn abandon(&self) {
         self.abandoned.store(true, Ordering::Relaxed);
     }
@@ -191,7 +191,8 @@ mod tests {
     }
 
     proptest! {
-        /// In whatever order inserts come in, exactly those are visible before which none is missing.
+        /// In whatever order inserts finish, exactly those are visible before which none is
+        /// missing.
         #[test]
         fn an_insert_is_seen_when_all_before_it_are_in(
             order in Just((0..40u64).collect::<Vec<_>>()).prop_shuffle(),
