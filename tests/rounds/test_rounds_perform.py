@@ -12,7 +12,7 @@ from rounds_parts import CELLS, Recorder, cell, run_rounds
 
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment.files import MARKER, claim
-from lsmtune.experiment.rounds import of_arm, read_rounds
+from lsmtune.experiment.rounds import read_rounds
 from lsmtune.experiment.schedule import round_load_seed, shuffled
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import RunRequest
@@ -29,7 +29,7 @@ def test_each_round_has_every_cell_once_on_one_seed_in_an_order_of_its_own(tmp_p
         of_round = [run for run in runs if run.round == number]
         assert {run.seed for run in of_round} == {10 + number}
         assert {run.measurement.seed for run in of_round} == {10 + number}
-    assert [run.round for run in of_arm(runs, "c")] == [0, 1, 2, 3, 4]
+    assert [run.round for run in runs if run.arm == "c"] == [0, 1, 2, 3, 4]
     by_name = {c.name: c.config.engine_options() for c in CELLS}
     assert all(dict(run.measurement.options) == by_name[run.arm] for run in runs)
     assert observer.finished == [(name, n, 20) for n, (_, name) in enumerate(wanted, 1)]

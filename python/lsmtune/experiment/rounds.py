@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -104,11 +104,6 @@ def read_rounds(path: Path) -> tuple[StoredMeasurement, ...]:
         return _by_round(store)
     finally:
         store.close()
-
-
-def of_arm(runs: Iterable[StoredMeasurement], name: str) -> list[StoredMeasurement]:
-    """The runs of one arm, by round."""
-    return sorted((run for run in runs if run.arm == name), key=lambda run: run.round)
 
 
 def _by_round(store: MeasurementStore) -> tuple[StoredMeasurement, ...]:

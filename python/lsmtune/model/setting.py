@@ -184,10 +184,3 @@ def word_or(word: str, reader: Reader) -> Reader:
         return value if value == word else reader(value)
 
     return read
-
-
-def true_or_false(value: object) -> bool:
-    """A reader of booleans."""
-    if not isinstance(value, bool):
-        raise ValueError
-    return value
