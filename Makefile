@@ -78,7 +78,7 @@ test: dev test-tools lint ## lint, then every test of both languages
 	  library="$$(scripts/distribution-library $$engine)"; \
 	  if [ -n "$$library" ]; then export "LSMTUNE_TEST_$${engine^^}_DEBIAN=$$library"; fi; \
 	done; \
-	$(TIMED) "testing the driver" cargo test --quiet --locked --manifest-path driver/Cargo.toml; \
+	$(TIMED) "testing the driver" cargo test --quiet --locked --no-fail-fast --manifest-path driver/Cargo.toml; \
 	$(TIMED) "testing the tuner" $(BIN)/python -m pytest -n 2 -q
 
 # Programs and libraries that tests compare with. A test that misses one says so and is skipped.
