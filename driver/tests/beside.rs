@@ -49,7 +49,11 @@ fn companions_work_for_as_long_as_the_phase_and_are_filed_apart() {
         let fed = count("feed.put") + count("feed.delete");
         // Its rate is the most that it does; how near it comes is the machine's.
         let most = 500.0 * phase.elapsed_s + 1.0;
-        assert!(fed > 0 && fed as f64 <= most, "{}: {fed} of {most}", target.name);
+        assert!(
+            fed > 0 && fed as f64 <= most,
+            "{}: {fed} of {most}",
+            target.name
+        );
         // What they wrote is read back as well.
         let (checked, lost, wrong) = verified(&messages);
         assert!(
