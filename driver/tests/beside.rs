@@ -47,8 +47,9 @@ fn companions_work_for_as_long_as_the_phase_and_are_filed_apart() {
         assert_eq!(looked, phase.operations);
         assert!(count("backup.scan") > 10);
         let fed = count("feed.put") + count("feed.delete");
-        // Its rate is the most that it does; how near it comes is the machine's.
-        let most = 500.0 * phase.elapsed_s + 1.0;
+        // Its rate is about the most that it does, and without one it does thousands; how near it
+        // comes, and how much later than the phase it ends, is the machine's.
+        let most = 2.0 * 500.0 * phase.elapsed_s;
         assert!(
             fed > 0 && fed as f64 <= most,
             "{}: {fed} of {most}",
