@@ -75,10 +75,13 @@ def said(measurement: Measurement) -> str:
 def is_gone(tmp_path: Path) -> bool:
     pid = int((tmp_path / "run-1" / "child.pid").read_text())
     end = time.monotonic() + 2
-    while psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
-        if time.monotonic() > end:
-            return False
-        time.sleep(0.01)
+    try:
+        while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
+            if time.monotonic() > end:
+                return False
+            time.sleep(0.01)
+    except psutil.NoSuchProcess:
+        pass
     return True
 
 

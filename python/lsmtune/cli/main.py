@@ -136,18 +136,27 @@ def _flush() -> None:
     """Write what is left of the result while there is still someone to tell that it is lost."""
     try:
         sys.stdout.flush()
+    except BrokenPipeError:
+        _give_up_stdout()
     except OSError as error:
-        # Python would try again at the end, and fail again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        if not isinstance(error, BrokenPipeError):
-            raise LsmtuneError(f"standard output: {error.strerror}") from error
+        raise LsmtuneError(_stdout_refused(error)) from error
+
+
+def _stdout_refused(error: OSError) -> str:
+    _give_up_stdout()
+    return f"standard output: {error.strerror}"
+
+
+def _give_up_stdout() -> None:
+    """At its end Python writes what is left once more, would fail again, and exit with 120."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _unexpected(error: Exception) -> ExitStatus:
     """What the disk or standard output refused, or a mistake of ours, in one line."""
     if isinstance(error, OSError):
         if error.filename is None:  # files have names
-            return _fail(f"standard output: {error.strerror}", ExitStatus.FAILED)
+            return _fail(_stdout_refused(error), ExitStatus.FAILED)
         refusal = disk_trouble(error, error.filename)
         return _fail(str(refusal), refusal.exit_status)
     message = " ".join(str(error).split())
