@@ -41,6 +41,10 @@ pub struct PhaseReply {
     pub keys_found: Option<u64>,
     /// Gets and seeks that did not.
     pub keys_missing: Option<u64>,
+    /// Reads, and entries of scans, that were compared with what was written; absent where nothing
+    /// was read.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reads_checked: Option<u64>,
     /// Key and value bytes handed to the engine.
     pub user_bytes_written: u64,
     /// Key and value bytes handed out by the engine.

@@ -35,6 +35,17 @@ enum Lengths {
     OfNumber(Sizes),
 }
 
+/// What the bytes of a key tell.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum DecodedKey {
+    /// The number that it was made from.
+    Known(u64),
+    /// It may be made from some number, of which it shows only a hash.
+    Hashed,
+    /// It is made from no number.
+    Foreign,
+}
+
 impl KeyWriter {
     /// The keys of `workload`.
     pub fn new(workload: &Workload) -> Self {
@@ -119,6 +130,49 @@ impl KeyWriter {
         self.current()
     }
 
+    /// The number of the key that has these bytes.
+    pub fn decode(&self, key: &[u8]) -> DecodedKey {
+        let number = match &self.form {
+            Form::Number { extra, sizes } => key.split_first_chunk().and_then(|(head, zeros)| {
+                let number = u64::from_be_bytes(*head);
+                let length = match sizes {
+                    Lengths::Constant => self.length,
+                    Lengths::OfNumber(sizes) => {
+                        sizes.at(mix(number ^ LENGTH_SALT)) as usize + extra
+                    }
+                };
+                let whole = key.len() == length && zeros.iter().all(|byte| *byte == b'0');
+                whole.then_some(number)
+            }),
+            Form::Ycsb {
+                prefix, missing, ..
+            } => key
+                .strip_prefix(&self.buffer[..*prefix])
+                .filter(|digits| !missing && digits.iter().all(u8::is_ascii_digit))
+                .and_then(|digits| std::str::from_utf8(digits).ok()?.parse().ok())
+                .filter(|shown| self.shows(*shown, key.len())),
+        };
+        match (number, &self.form) {
+            (None, _) => DecodedKey::Foreign,
+            (Some(_), Form::Ycsb { hashed: true, .. }) => DecodedKey::Hashed,
+            (Some(number), _) => DecodedKey::Known(number),
+        }
+    }
+
+    /// Whether a key that shows this number has that length.
+    fn shows(&self, shown: u64, length: usize) -> bool {
+        let Form::Ycsb {
+            prefix,
+            zero_padding,
+            ..
+        } = &self.form
+        else {
+            return false;
+        };
+        let digits = itoa::Buffer::new().format(shown).len();
+        length == prefix + digits.max(*zero_padding)
+    }
+
     /// The key that was written last.
     #[inline]
     pub fn current(&self) -> &[u8] {
@@ -195,6 +249,24 @@ mod tests {
     }
 
     proptest! {
+        #[test]
+        fn a_key_tells_its_number(number: u64, padding in 0usize..30) {
+            let sizes = json!({"distribution": "uniform", "low": 10, "high": 13});
+            for of in [ycsb(padding, "ordered"), workload(json!({})), workload(json!({"key_sizes": sizes}))] {
+                let mut keys = KeyWriter::new(&of);
+                let key = keys.write(number).to_vec();
+                prop_assert_eq!(keys.decode(&key), DecodedKey::Known(number));
+                let missing = KeyWriter::never_written(&of).write(number).to_vec();
+                prop_assert_eq!(keys.decode(&missing), DecodedKey::Foreign);
+            }
+            let mut keys = KeyWriter::new(&workload(json!({})));
+            let key = keys.write(number).to_vec();
+            prop_assert_eq!(keys.decode(&key[1..]), DecodedKey::Foreign);
+            let mut hashed = KeyWriter::new(&ycsb(padding, "hashed"));
+            let key = hashed.write(number).to_vec();
+            prop_assert_eq!(hashed.decode(&key), DecodedKey::Hashed);
+        }
+
         #[test]
         fn different_numbers_have_different_keys(a: u64, b: u64, padding in 0usize..30) {
             for of in [ycsb(padding, "ordered"), ycsb(padding, "hashed"), workload(json!({}))] {

@@ -13,7 +13,7 @@ mod version;
 
 pub use distributions::{is_empty, range_weights, KeyChooser, Shares, Sizes, Span, Zipfian};
 pub use fnv::fnv1a;
-pub use key_format::KeyWriter;
+pub use key_format::{DecodedKey, KeyWriter};
 pub use keys::{encode_key, KeyOrder, KeyStream, KEY_NUMBER_BYTES};
 pub use permutation::Permutation;
 pub use values::ValuePool;

@@ -7,10 +7,15 @@ use std::time::{Duration, Instant};
 
 use crate::engine::{BackgroundWork, Database, Engine, EngineError};
 use crate::measure::unix_us;
-use crate::protocol::{Message, Phase, PhaseKind, PhaseReply, Replay, ReplayReply, RunRequest};
+use crate::protocol::{
+    ErrorReply, Message, Operation, Outcome, Phase, PhaseKind, PhaseReply, Replay, ReplayReply,
+    RunRequest,
+};
 use crate::random::KeyWriter;
 use crate::trace::replay::{run_replay, ReplayContext, ReplayError, ReplayedKeys};
-use crate::workload::{run_phase, Ledger, Observation, PhaseContext, Values};
+use crate::workload::{
+    check_reads, run_phase, CheckedReads, Ledger, Notes, Observation, PhaseContext, Values,
+};
 
 use super::failure::Failure;
 use super::page_cache;
@@ -31,6 +36,8 @@ pub struct Phases<'a> {
     wall_clock: WallClock,
     windows: Vec<Window>,
     rss_bytes_max: u64,
+    /// What became of the reads of the phase that ran last; `None` if it had none.
+    checked: Option<CheckedReads>,
 }
 
 /// The wall-clock window of a finished phase, in which its flushes and compactions fell.
@@ -77,6 +84,7 @@ impl<'a> Phases<'a> {
             wall_clock: WallClock::default(),
             windows: Vec::new(),
             rss_bytes_max: 0,
+            checked: None,
         }
     }
 
@@ -111,10 +119,13 @@ impl<'a> Phases<'a> {
             let mut reply = self.phase(&*database, index, phase, sink)?;
             reply.page_cache_cached_share = cached_share;
             let cut_short = reply.cut_short;
+            let checked = self.checked.take();
+            reply.reads_checked = checked.as_ref().map(|reads| reads.checked);
             sink.send(&Message::PhaseFinished {
                 index,
                 phase: Box::new(reply),
             })?;
+            checked.map_or(Ok(()), |reads| refuse_wrong_reads(&phase.name, &reads))?;
             if cut_short || self.cancelled.load(Ordering::Relaxed) {
                 return Err(Failure::cancelled(&phase.name));
             }
@@ -279,23 +290,48 @@ impl<'a> Phases<'a> {
         let performed = run_phase(&context, index, phase, &mut reporter);
         reporter.finish()?;
         let performed = performed.map_err(Failure::running)?;
-        let observation = performed.observation;
+        let (observation, slices_over) = (performed.observation, performed.slices_over);
         if phase.kind == PhaseKind::Measure && !observation.cut_short {
             // The last slice ends with its operations: a drain is a turn of its own.
             let position = Position {
                 index,
-                slice: performed.slices_over + 1,
+                slice: slices_over + 1,
                 operations: observation.operations,
                 elapsed_s: observation.elapsed_s,
             };
             self.turns.stop(position, Some(start), sink)?;
         }
-        self.ledger.add_phase(performed.ledgers);
+        self.note(database, phase, performed.notes, &observation);
         if phase.writes() {
             // It may have written keys of a trace too.
             self.replayed.clear();
         }
         Ok(Some(observation))
+    }
+
+    /// Checks what the threads read, and adds what they wrote to the ledger.
+    fn note(
+        &mut self,
+        database: &dyn Database,
+        phase: &Phase,
+        mut notes: Vec<Notes>,
+        observation: &Observation,
+    ) {
+        let workload = &self.request.workload;
+        if database.keeps_data() {
+            let in_order = workload.databases * workload.column_families == 1;
+            let keys = KeyWriter::new(workload);
+            let mut checked = check_reads(&mut notes, &self.ledger, &self.values, keys, in_order);
+            if phase.operation == Some(Operation::ReadMissing) {
+                checked.checked = observation.operations;
+                checked.found_missing(observation.counts.found);
+            }
+            // A phase that only writes may have companions that read.
+            let reads = observation.own.reads() || checked.checked > 0;
+            self.checked = reads.then_some(checked);
+        }
+        let written = notes.into_iter().filter_map(|thread| thread.written);
+        self.ledger.add_phase(written.collect());
     }
 
     fn drain(&self, database: &dyn Database, phase: &Phase) -> Result<f64, Failure> {
@@ -314,6 +350,19 @@ impl<'a> Phases<'a> {
         self.ledger
             .estimate(|number, version| keys.write(number).len() + self.values.value_bytes(version))
     }
+}
+
+/// A wrong answer fails the run: an engine that may lie must not win by it.
+fn refuse_wrong_reads(phase: &str, reads: &CheckedReads) -> Result<(), Failure> {
+    let Some(example) = &reads.example else {
+        return Ok(());
+    };
+    let message = format!(
+        "phase {phase}: {} of {} checked reads were wrong: {example}",
+        reads.wrong, reads.checked
+    );
+    let error = ErrorReply::new("data_loss", message);
+    Err(Failure::reported(Outcome::DataLoss, error))
 }
 
 impl Executed {

@@ -40,7 +40,11 @@ pub fn check(request: &RunRequest, engine: &dyn Engine) -> Result<(), Failure> {
 /// The ledger that the run begins with: that of the prepared database, or an empty one.
 pub fn ledger(request: &RunRequest) -> Result<Ledger, Failure> {
     let Some(prepared) = &request.prepared else {
-        return Ok(Ledger::new(request.load_seed(), request.verify_keys));
+        return Ok(Ledger::new(
+            request.load_seed(),
+            request.verify_keys,
+            request.workload.num,
+        ));
     };
     let origins = origins(request, prepared.phases);
     load_ledger(&prepared.ledger, &origins, request.verify_keys)

@@ -80,6 +80,7 @@ pub fn phase_reply(
         latencies: latencies(&observed),
         keys_found: reads.then_some(counts.found),
         keys_missing: reads.then_some(counts.missing),
+        reads_checked: None,
         user_bytes_written: counts.bytes_written,
         user_bytes_read: counts.bytes_read,
         write_amplification: None,

@@ -6,16 +6,26 @@
 //! the number of keys, every thread agrees on the sample, and `sample size * 2^level` estimates the
 //! number of distinct keys with a standard error of about `1.2 / sqrt(bound)`.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use crate::random::{mix, Version};
 
 /// Keys kept at most, unless more must be read back. The estimate of distinct keys then has a
 /// standard error of about 2 %, and the sample fits into the processor's cache.
-const BOUND: usize = 4096;
+pub const BOUND: usize = 4096;
+
+/// One key in so many is kept of a larger key space, up to [`LARGE_BOUND`] keys: reads of kept keys
+/// are checked.
+const KEPT_SHARE: u64 = super::read_check::ONE_READ_IN;
+
+/// Keys kept at most of a large key space: some 6 MB.
+const LARGE_BOUND: usize = 1 << 16;
+
+/// Writes of one key by one thread of a phase that are kept beside its last.
+const EARLIER_MAX: usize = 8;
 
 /// What a thread did to a key last. In files, a version or null.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(from = "Option<Version>", into = "Option<Version>")]
 pub enum KeyState {
     /// Written, with this version.
@@ -46,6 +56,24 @@ pub struct ThreadLedger {
     bound: usize,
     mask: u64,
     last: HashMap<u64, KeyState>,
+    /// What it had done to keys before, in this phase; the first [`EARLIER_MAX`] states.
+    earlier: HashMap<u64, Vec<KeyState>>,
+}
+
+/// What one thread did to a key in one phase.
+#[derive(Debug, Clone, Copy)]
+pub struct ThreadStates<'a> {
+    earlier: &'a [KeyState],
+    last: KeyState,
+    /// Whether these are all.
+    pub complete: bool,
+}
+
+impl ThreadStates<'_> {
+    /// The states, the last one at the end.
+    pub fn all(&self) -> impl Iterator<Item = KeyState> + '_ {
+        self.earlier.iter().copied().chain([self.last])
+    }
 }
 
 impl ThreadLedger {
@@ -55,7 +83,28 @@ impl ThreadLedger {
             bound,
             mask: 0,
             last: HashMap::new(),
+            earlier: HashMap::new(),
         }
+    }
+
+    /// Bits that are zero in the hashes of its keys.
+    pub fn mask(&self) -> u64 {
+        self.mask
+    }
+
+    /// What it did last to a key of the sample.
+    pub fn last(&self, index: u64) -> Option<KeyState> {
+        self.last.get(&index).copied()
+    }
+
+    /// What it did to a key of the sample; `None` if nothing.
+    pub fn states(&self, index: u64) -> Option<ThreadStates<'_>> {
+        let earlier = self.earlier.get(&index).map_or(&[][..], Vec::as_slice);
+        Some(ThreadStates {
+            last: self.last(index)?,
+            complete: earlier.len() < EARLIER_MAX,
+            earlier,
+        })
     }
 
     /// Notes what was done to key number `index`.
@@ -68,7 +117,12 @@ impl ThreadLedger {
 
     #[cold]
     fn keep(&mut self, index: u64, state: KeyState) {
-        self.last.insert(index, state);
+        if let Some(before) = self.last.insert(index, state) {
+            let earlier = self.earlier.entry(index).or_default();
+            if earlier.len() < EARLIER_MAX {
+                earlier.push(before);
+            }
+        }
         while self.last.len() > self.bound {
             self.raise(self.mask << 1 | 1);
         }
@@ -78,6 +132,8 @@ impl ThreadLedger {
         let seed = self.seed;
         self.mask = mask;
         self.last.retain(|index, _| mix(index ^ seed) & mask == 0);
+        self.earlier
+            .retain(|index, _| mix(index ^ seed) & mask == 0);
     }
 }
 
@@ -89,20 +145,41 @@ pub struct Ledger {
     bound: usize,
     mask: u64,
     states: HashMap<u64, Vec<KeyState>>,
+    /// Whether a replay wrote keys, too: of a key without states nothing is known then.
+    replayed: bool,
 }
 
 impl Ledger {
-    /// An empty ledger that keeps at least `keys_min` of the written keys, or all of them.
+    /// An empty ledger that keeps at least `keys_min` of the written keys, or all of them; of a key
+    /// space of `num` keys one in 64, up to 65,536.
     ///
     /// A sample that outgrows its bound is halved, give or take its square root. So a bound of four
-    /// times `keys_min` always leaves enough keys.
-    pub fn new(seed: u64, keys_min: usize) -> Self {
+    /// times `keys_min` always leaves enough keys, and twice the wanted share leaves that share.
+    pub fn new(seed: u64, keys_min: usize, num: u64) -> Self {
+        let share = usize::try_from(num / KEPT_SHARE).unwrap_or(usize::MAX);
+        let bound = share.saturating_mul(2).clamp(BOUND, LARGE_BOUND);
         Ledger {
             seed,
-            bound: BOUND.max(keys_min.saturating_mul(4)),
+            bound: bound.max(keys_min.saturating_mul(4)),
             mask: 0,
             states: HashMap::new(),
+            replayed: false,
         }
+    }
+
+    /// Seed of the hash by which keys are sampled.
+    pub fn seed(&self) -> u64 {
+        self.seed
+    }
+
+    /// The states in which a key of the sample may be; none if it was never written.
+    pub fn states(&self, index: u64) -> &[KeyState] {
+        self.states.get(&index).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a key of the sample without states was never written.
+    pub fn is_whole(&self) -> bool {
+        !self.replayed
     }
 
     /// The ledger of an earlier run, to go on with. `None` if `keys` are not those that `seed` and
@@ -110,6 +187,7 @@ impl Ledger {
     pub fn restored(
         seed: u64,
         keys_min: usize,
+        num: u64,
         mask: u64,
         keys: Vec<(u64, Vec<KeyState>)>,
     ) -> Option<Self> {
@@ -121,7 +199,7 @@ impl Ledger {
         sound.then(|| Ledger {
             mask,
             states: keys.into_iter().collect(),
-            ..Ledger::new(seed, keys_min)
+            ..Ledger::new(seed, keys_min, num)
         })
     }
 
@@ -170,8 +248,9 @@ impl Ledger {
     }
 
     /// Expects nothing of these keys any more: a replay wrote them.
-    pub fn forget(&mut self, numbers: &std::collections::HashSet<u64>) {
+    pub fn forget(&mut self, numbers: &HashSet<u64>) {
         self.states.retain(|number, _| !numbers.contains(number));
+        self.replayed = true;
     }
 
     /// Whether nothing was written or deleted.
@@ -216,7 +295,7 @@ mod tests {
 
     #[test]
     fn few_keys_are_all_kept() {
-        let mut ledger = Ledger::new(1, 1000);
+        let mut ledger = Ledger::new(1, 1000, 1);
         let threads = vec![wrote(&ledger, 0..900)];
         ledger.add_phase(threads);
         assert_eq!(ledger.expectations().len(), 900);
@@ -225,7 +304,7 @@ mod tests {
 
     #[test]
     fn many_keys_are_sampled_within_the_bound_and_counted() {
-        let mut ledger = Ledger::new(1, 1000);
+        let mut ledger = Ledger::new(1, 1000, 1);
         let threads = vec![
             wrote(&ledger, 0..700_000),
             wrote(&ledger, 300_000..1_000_000),
@@ -239,7 +318,7 @@ mod tests {
 
     #[test]
     fn a_later_phase_decides_and_a_race_leaves_both_fates_open() {
-        let mut ledger = Ledger::new(1, 1000);
+        let mut ledger = Ledger::new(1, 1000, 1);
         let threads = vec![wrote(&ledger, 0..3)];
         ledger.add_phase(threads);
         let mut one = ledger.thread();

@@ -5,6 +5,7 @@ use crate::measure::OperationKind;
 use crate::random::{KeyStream, KeyWriter, Version};
 
 use super::ledger::{KeyState, ThreadLedger};
+use super::read_check::{fingerprint, Notes, ReadSample};
 use super::values::ThreadValues;
 
 /// Whether an operation was performed.
@@ -80,12 +81,12 @@ pub trait Action {
     fn perform(&mut self) -> Result<Step>;
     /// Keys and bytes so far.
     fn counts(&self) -> DataCounts;
-    /// The keys that the thread wrote; `None` for reads.
-    fn into_ledger(self) -> Option<ThreadLedger>
+    /// What the thread wrote and read, of the sampled keys.
+    fn into_notes(self) -> Notes
     where
         Self: Sized,
     {
-        None
+        Notes::default()
     }
 }
 
@@ -192,8 +193,11 @@ impl Action for Put<'_> {
         self.counts
     }
 
-    fn into_ledger(self) -> Option<ThreadLedger> {
-        Some(self.ledger)
+    fn into_notes(self) -> Notes {
+        Notes {
+            written: Some(self.ledger),
+            read: None,
+        }
     }
 }
 
@@ -241,8 +245,11 @@ impl Action for Delete<'_> {
         self.counts
     }
 
-    fn into_ledger(self) -> Option<ThreadLedger> {
-        Some(self.ledger)
+    fn into_notes(self) -> Notes {
+        Notes {
+            written: Some(self.ledger),
+            read: None,
+        }
     }
 }
 
@@ -250,15 +257,19 @@ impl Action for Delete<'_> {
 pub struct Get<'a> {
     session: Box<dyn Session + 'a>,
     key: KeyBuffer,
+    reads: ReadSample,
+    checked: bool,
     counts: DataCounts,
 }
 
 impl<'a> Get<'a> {
-    /// Gets of the keys of `key`.
-    pub fn new(session: Box<dyn Session + 'a>, key: KeyBuffer) -> Self {
+    /// Gets of the keys of `key`, of which some are noted in `reads`.
+    pub fn new(session: Box<dyn Session + 'a>, key: KeyBuffer, reads: ReadSample) -> Self {
         Get {
             session,
             key,
+            reads,
+            checked: false,
             counts: DataCounts::default(),
         }
     }
@@ -274,21 +285,33 @@ impl Action for Get<'_> {
     #[inline]
     fn prepare(&mut self) {
         self.key.advance();
+        self.checked = self.reads.wants(self.key.index);
     }
 
     #[inline]
     fn perform(&mut self) -> Result<Step> {
-        let mut value_bytes = 0;
+        let (mut value_bytes, mut print) = (0, None);
         let key = self.key.bytes();
-        let found = self
-            .session
-            .get(key, &mut |value| value_bytes = value.len())?;
+        let found = self.session.get(key, &mut |value| {
+            value_bytes = value.len();
+            print = self.checked.then(|| fingerprint(value));
+        })?;
+        if self.checked {
+            self.reads.note(self.key.index, print, None);
+        }
         self.counts.read(found, key.len() + value_bytes);
         Ok(Step::Done)
     }
 
     fn counts(&self) -> DataCounts {
         self.counts
+    }
+
+    fn into_notes(self) -> Notes {
+        Notes {
+            written: None,
+            read: Some(self.reads),
+        }
     }
 }
 
@@ -297,16 +320,25 @@ pub struct Seek<'a> {
     session: Box<dyn Session + 'a>,
     key: KeyBuffer,
     nexts: u64,
+    reads: ReadSample,
+    checked: bool,
     counts: DataCounts,
 }
 
 impl<'a> Seek<'a> {
-    /// Seeks to the keys of `key`, each followed by `nexts` steps.
-    pub fn new(session: Box<dyn Session + 'a>, key: KeyBuffer, nexts: u64) -> Self {
+    /// Seeks to the keys of `key`, each followed by `nexts` steps; some are noted in `reads`.
+    pub fn new(
+        session: Box<dyn Session + 'a>,
+        key: KeyBuffer,
+        nexts: u64,
+        reads: ReadSample,
+    ) -> Self {
         Seek {
             session,
             key,
             nexts,
+            reads,
+            checked: false,
             counts: DataCounts::default(),
         }
     }
@@ -322,6 +354,10 @@ impl Action for Seek<'_> {
     #[inline]
     fn prepare(&mut self) {
         self.key.advance();
+        self.checked = self.reads.wants_scan();
+        if self.checked {
+            self.reads.begin_scan(Some(self.key.bytes()));
+        }
     }
 
     #[inline]
@@ -330,16 +366,23 @@ impl Action for Seek<'_> {
         cursor.seek(self.key.bytes());
         let found = cursor.valid() && cursor.key() == self.key.bytes();
         let mut bytes = if found { entry_bytes(&*cursor) } else { 0 };
+        if self.checked && cursor.valid() {
+            let (key, value) = (cursor.key(), cursor.value());
+            self.reads.note_entry(key, value, &self.key.writer);
+        }
         for _ in 0..self.nexts {
             if !cursor.valid() {
                 break;
             }
             cursor.next();
-            bytes += if cursor.valid() {
-                entry_bytes(&*cursor)
-            } else {
-                0
-            };
+            if !cursor.valid() {
+                break;
+            }
+            bytes += entry_bytes(&*cursor);
+            if self.checked {
+                let (key, value) = (cursor.key(), cursor.value());
+                self.reads.note_entry(key, value, &self.key.writer);
+            }
         }
         cursor.status()?;
         drop(cursor);
@@ -350,6 +393,13 @@ impl Action for Seek<'_> {
 
     fn counts(&self) -> DataCounts {
         self.counts
+    }
+
+    fn into_notes(self) -> Notes {
+        Notes {
+            written: None,
+            read: Some(self.reads),
+        }
     }
 }
 
@@ -363,16 +413,29 @@ pub struct Scan<'a> {
     cursor: Box<dyn Cursor + 'a>,
     positioned: bool,
     wraps: bool,
+    keys: KeyWriter,
+    reads: ReadSample,
+    /// Entries since the first one.
+    position: u64,
     counts: DataCounts,
 }
 
 impl<'a> Scan<'a> {
-    /// Steps of `cursor` from the first entry on; begins again at the end if `wraps`.
-    pub fn new(cursor: Box<dyn Cursor + 'a>, wraps: bool) -> Self {
+    /// Steps of `cursor` from the first entry on; begins again at the end if `wraps`. Some of its
+    /// entries are noted in `reads`, whose keys are those of `keys`.
+    pub fn new(
+        cursor: Box<dyn Cursor + 'a>,
+        wraps: bool,
+        keys: KeyWriter,
+        reads: ReadSample,
+    ) -> Self {
         Scan {
             cursor,
             positioned: false,
             wraps,
+            keys,
+            reads,
+            position: 0,
             counts: DataCounts::default(),
         }
     }
@@ -389,6 +452,12 @@ impl<'a> Scan<'a> {
         if !self.cursor.valid() {
             self.cursor.status()?;
             return Ok(Step::Exhausted);
+        }
+        self.position = 0;
+        self.reads.end_scan();
+        let (key, value) = (self.cursor.key(), self.cursor.value());
+        if self.reads.wants_entry(0) {
+            self.reads.note_entry(key, value, &self.keys);
         }
         self.counts.read(true, entry_bytes(&*self.cursor));
         Ok(Step::Done)
@@ -408,6 +477,12 @@ impl Action for Scan<'_> {
     fn perform(&mut self) -> Result<Step> {
         if self.positioned {
             if let Some((key, value)) = self.cursor.next_entry() {
+                self.position += 1;
+                if self.reads.wants_entry(self.position) {
+                    self.reads.note_entry(key, value, &self.keys);
+                } else {
+                    self.reads.end_scan();
+                }
                 self.counts.read(true, key.len() + value.len());
                 return Ok(Step::Done);
             }
@@ -417,5 +492,12 @@ impl Action for Scan<'_> {
 
     fn counts(&self) -> DataCounts {
         self.counts
+    }
+
+    fn into_notes(self) -> Notes {
+        Notes {
+            written: None,
+            read: Some(self.reads),
+        }
     }
 }

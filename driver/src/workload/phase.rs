@@ -10,10 +10,11 @@ use crate::random::{stream_seed, KeyWriter};
 
 use super::arrival::Schedule;
 use super::gate::{Event, Gate, Limits, Member};
-use super::ledger::{Ledger, ThreadLedger};
+use super::ledger::Ledger;
 use super::mix::{MixAction, MixThread};
 use super::observation::{Observation, ThreadObservation};
 use super::operations::{Action, Delete, Get, KeyBuffer, Origin, Put, Scan, Seek};
+use super::read_check::{Notes, ReadSample};
 use super::slices::{Size, Slices};
 use super::streams::{key_stream, StreamOf};
 use super::tasks::{tasks, Plans, Side, Task, Work};
@@ -68,8 +69,8 @@ pub struct PhaseObservation {
     pub observation: Observation,
     /// Slices that were over before the last one.
     pub slices_over: usize,
-    /// What was written, by thread.
-    pub ledgers: Vec<ThreadLedger>,
+    /// What was written and read of the sampled keys, by thread.
+    pub notes: Vec<Notes>,
 }
 
 /// What one thread brings back.
@@ -77,7 +78,7 @@ struct ThreadResult {
     started: u64,
     ended: u64,
     observed: ThreadObservation,
-    ledger: Option<ThreadLedger>,
+    notes: Notes,
 }
 
 /// Runs phase `index`, which must have an operation or a mix, and tells `watcher` how it goes.
@@ -234,20 +235,26 @@ impl Execution<'_> {
         let origin = self.origin(worker);
         let key = self.keys(worker, operation);
         let ledger = self.context.ledger.thread();
+        let reads = match operation {
+            Operation::ReadMissing => ReadSample::idle(self.context.ledger),
+            _ => ReadSample::new(self.context.ledger),
+        };
         match operation {
             Operation::ReadSeq => {
                 let own = worker.task.side == Side::Own;
                 let wraps = !own || self.phase.operations_whole().is_none();
-                self.repeat(Scan::new(session.cursor()?, wraps), worker)
+                let keys = KeyWriter::new(self.context.workload);
+                self.repeat(Scan::new(session.cursor()?, wraps, keys, reads), worker)
             }
             Operation::SeekRandom => {
-                self.repeat(Seek::new(session, key, self.phase.seek_nexts), worker)
+                let nexts = self.phase.seek_nexts;
+                self.repeat(Seek::new(session, key, nexts, reads), worker)
             }
             Operation::ReadRandom
             | Operation::ReadUniqueRandom
             | Operation::ReadMissing
             | Operation::ReadHot
-            | Operation::ReadWhileWriting => self.repeat(Get::new(session, key), worker),
+            | Operation::ReadWhileWriting => self.repeat(Get::new(session, key, reads), worker),
             Operation::DeleteRandom | Operation::DeleteUniqueRandom => {
                 self.repeat(Delete::new(session, key, ledger), worker)
             }
@@ -277,6 +284,7 @@ impl Execution<'_> {
             share: worker.task.share,
             seed: stream_seed(self.context.seed, self.index, worker.thread),
             ledger: self.context.ledger.thread(),
+            reads: ReadSample::new(self.context.ledger),
         }
     }
 
@@ -324,7 +332,7 @@ impl Execution<'_> {
                 counts: action.counts(),
                 block_cache: None,
             },
-            ledger: action.into_ledger(),
+            notes: action.into_notes(),
         })
     }
 
@@ -364,9 +372,9 @@ fn observe(
     let ended = own.iter().map(|result| result.ended).max().unwrap_or(0);
     let origin = started + execution.gate.paused_between(started, ended);
     let elapsed_s = execution.ticks.seconds_between(origin, ended);
-    let (observed, ledgers): (Vec<_>, Vec<_>) = results
+    let (observed, notes): (Vec<_>, Vec<_>) = results
         .into_iter()
-        .map(|result| (result.observed, result.ledger))
+        .map(|result| (result.observed, result.notes))
         .unzip();
     let mut observation = Observation::new(&observed[..threads], elapsed_s);
     for (task, thread) in tasks.iter().zip(&observed).skip(threads) {
@@ -378,6 +386,6 @@ fn observe(
     PhaseObservation {
         observation,
         slices_over,
-        ledgers: ledgers.into_iter().flatten().collect(),
+        notes,
     }
 }

@@ -3,7 +3,7 @@
 use crate::engine::{Database, Result};
 use crate::random::KeyWriter;
 
-use super::ledger::{KeyState, Ledger};
+use super::ledger::{KeyState, Ledger, BOUND};
 use super::values::Values;
 
 /// Bytes of values read back at most, so that reading huge values back does not take long. The
@@ -57,7 +57,7 @@ pub fn verify(
     let expectations = ledger.expectations();
     let checked = expectations
         .len()
-        .min(affordable(&expectations, values).max(keys_min));
+        .min(affordable(&expectations, values).min(BOUND).max(keys_min));
     // An even stride keeps the checked keys spread over the whole key space.
     for position in 0..checked {
         let (index, states) = expectations[position * expectations.len() / checked];

@@ -10,6 +10,7 @@ use crate::random::{mix, KeyChooser, KeyWriter, Version};
 
 use super::super::ledger::{KeyState, ThreadLedger};
 use super::super::operations::{Action, DataCounts, Origin, Step};
+use super::super::read_check::{fingerprint, Notes, ReadSample};
 use super::super::values::ThreadValues;
 use super::plan::MixPlan;
 use super::records::Records;
@@ -34,6 +35,8 @@ pub struct MixThread<'a> {
     pub seed: u64,
     /// Takes down what it writes.
     pub ledger: ThreadLedger,
+    /// Takes down what it reads.
+    pub reads: ReadSample,
 }
 
 /// Operations of one thread of a mix.
@@ -44,6 +47,9 @@ pub struct MixAction<'a> {
     values: ThreadValues<'a>,
     origin: Origin,
     ledger: ThreadLedger,
+    reads: ReadSample,
+    /// Whether the coming read or scan is to be noted.
+    checked: bool,
     chooser: Option<KeyChooser>,
     random: Xoshiro256PlusPlus,
     /// Writes drawn so far.
@@ -84,6 +90,8 @@ impl<'a> MixAction<'a> {
             values: thread.values,
             origin: thread.origin,
             ledger: thread.ledger,
+            reads: thread.reads,
+            checked: false,
             chooser: plan
                 .chooser
                 .as_ref()
@@ -155,13 +163,24 @@ impl<'a> MixAction<'a> {
 
     #[inline]
     fn get(&mut self) -> Result<()> {
-        let mut value_bytes = 0;
+        let (mut value_bytes, mut print) = (0, None);
         let key = self.keys.current();
-        let found = self
-            .session
-            .get(key, &mut |value| value_bytes = value.len())?;
+        let found = self.session.get(key, &mut |value| {
+            value_bytes = value.len();
+            print = self.checked.then(|| fingerprint(value));
+        })?;
         self.counts.read(found, key.len() + value_bytes);
+        self.note_read(print);
         Ok(())
+    }
+
+    /// Notes the fingerprint that a read returned, if it is to be checked.
+    #[inline]
+    fn note_read(&mut self, print: Option<u64>) {
+        if self.checked {
+            let number = self.next.number;
+            self.reads.note(number, print, self.ledger.last(number));
+        }
     }
 
     #[inline]
@@ -194,6 +213,8 @@ impl<'a> MixAction<'a> {
             .session
             .get(key, &mut |value| row.extend_from_slice(value))?;
         self.counts.read(found, key.len() + row.len());
+        let print = (found && self.checked).then(|| fingerprint(row));
+        self.note_read(print);
         if found {
             self.put()?;
         }
@@ -217,9 +238,13 @@ impl<'a> MixAction<'a> {
         let found = cursor.valid() && cursor.key() == key;
         let mut bytes = 0;
         let mut touched = 0;
+        let (reads, checked, keys) = (&mut self.reads, self.checked, &self.keys);
         let mut touch = |key: &[u8], value: &[u8]| {
             bytes += key.len() + value.len();
             touched ^= ends(key) ^ ends(value);
+            if checked {
+                reads.note_entry(key, value, keys);
+            }
         };
         if cursor.valid() {
             touch(cursor.key(), cursor.value());
@@ -286,15 +311,20 @@ impl Action for MixAction<'_> {
         }
         self.keys.write(self.next.number);
         match self.next.operation {
-            MixOperation::Get | MixOperation::Delete | MixOperation::DeleteOldest => {}
+            MixOperation::Get => self.checked = self.reads.wants(self.next.number),
+            MixOperation::Delete | MixOperation::DeleteOldest => {}
             MixOperation::Scan => {
                 self.next.entries = self.plan.scan_lengths.at(self.random.random());
+                self.checked = self.reads.wants_scan();
+                if self.checked {
+                    self.reads.begin_scan(Some(self.keys.current()));
+                }
             }
-            MixOperation::Put
-            | MixOperation::Insert
-            | MixOperation::Update
-            | MixOperation::ReadModifyWrite
-            | MixOperation::Merge => self.draw_value(),
+            MixOperation::Update | MixOperation::ReadModifyWrite => {
+                self.checked = self.reads.wants(self.next.number);
+                self.draw_value();
+            }
+            MixOperation::Put | MixOperation::Insert | MixOperation::Merge => self.draw_value(),
         }
     }
 
@@ -323,8 +353,11 @@ impl Action for MixAction<'_> {
         self.counts
     }
 
-    fn into_ledger(self) -> Option<ThreadLedger> {
-        Some(self.ledger)
+    fn into_notes(self) -> Notes {
+        Notes {
+            written: Some(self.ledger),
+            read: Some(self.reads),
+        }
     }
 }
 

@@ -1,0 +1,409 @@
+//! Measured reads are checked: an engine that answers fast and wrong must not win.
+//!
+//! A thread notes what it read of the ledger's sampled keys, one read in [`ONE_READ_IN`] at most,
+//! and every [`ONE_READ_IN`]th scan. Values are noted as fingerprints, so a note is small and a
+//! read costs a few nanoseconds more. When the phase is over, the notes are compared with the
+//! ledger: what was written before the phase, and what its threads wrote meanwhile.
+//!
+//! A read may return any state of its key that is possible at that time. Where only the reading
+//! thread wrote the key, that is its own last write. Where other threads wrote it too, it is any of
+//! their writes: the order of two threads is not known.
+
+use std::collections::HashMap;
+
+use xxhash_rust::xxh3::xxh3_64;
+
+use crate::random::{mix, DecodedKey, KeyWriter};
+
+use super::ledger::{KeyState, Ledger, ThreadLedger, ThreadStates};
+use super::values::Values;
+
+/// Of so many reads or scans at most one is checked.
+pub const ONE_READ_IN: u64 = 64;
+
+/// Different answers that a thread keeps at most: some 6 MB.
+const ANSWERS_MAX: usize = 1 << 16;
+
+/// Scans that a thread keeps at most.
+const SCANS_MAX: usize = 1 << 12;
+
+/// Entries of a long scan that are checked in a row.
+const STRETCH: u64 = 32;
+
+/// What a read returned: a key, the fingerprint of its value unless it was absent, and what the
+/// reading thread itself had last done to the key in this phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+struct Answer {
+    number: u64,
+    value: Option<u64>,
+    own: Option<KeyState>,
+}
+
+/// What one thread read in one phase, of the sampled keys.
+#[derive(Debug)]
+pub struct ReadSample {
+    seed: u64,
+    mask: u64,
+    idle: bool,
+    /// Reads of sampled keys of which one is checked: more than 1 where the keys are few.
+    stride: u64,
+    reads: u64,
+    pending: Option<Answer>,
+    answers: HashMap<Answer, u64>,
+    scans: u64,
+    open: Option<Scanned>,
+    scanned: Vec<Scanned>,
+}
+
+/// A stretch of entries that a scan returned one after the other.
+#[derive(Debug)]
+struct Scanned {
+    /// The key that was sought; the first one that was returned where none was.
+    from: Vec<u8>,
+    last: Vec<u8>,
+    entries: u64,
+    /// Entries whose key is not above the one before.
+    unordered: u64,
+    /// Sampled keys among them, with the fingerprints of their values.
+    sampled: Vec<(Vec<u8>, u64)>,
+}
+
+impl ReadSample {
+    /// For a thread of a phase that begins with `ledger`.
+    pub fn new(ledger: &Ledger) -> Self {
+        ReadSample {
+            seed: ledger.seed(),
+            mask: ledger.mask(),
+            idle: false,
+            stride: (ONE_READ_IN / (ledger.mask() + 1).min(ONE_READ_IN)).max(1),
+            reads: 0,
+            pending: None,
+            answers: HashMap::new(),
+            scans: 0,
+            open: None,
+            scanned: Vec::new(),
+        }
+    }
+
+    /// For a thread whose keys were never written: all of its reads have to find nothing, and are
+    /// counted.
+    pub fn idle(ledger: &Ledger) -> Self {
+        ReadSample {
+            idle: true,
+            ..ReadSample::new(ledger)
+        }
+    }
+
+    /// Whether the coming read of key `number` is to be checked. Not timed: what was noted last is
+    /// put away here.
+    #[inline]
+    pub fn wants(&mut self, number: u64) -> bool {
+        if let Some(answer) = self.pending.take() {
+            self.keep(answer);
+        }
+        if mix(number ^ self.seed) & self.mask != 0 || self.idle {
+            return false;
+        }
+        self.reads += 1;
+        self.reads % self.stride == 0
+    }
+
+    /// Notes what a read of key `number` returned: the fingerprint of a value, or that it is absent.
+    #[inline]
+    pub fn note(&mut self, number: u64, value: Option<u64>, own: Option<KeyState>) {
+        self.pending = Some(Answer { number, value, own });
+    }
+
+    #[cold]
+    fn keep(&mut self, answer: Answer) {
+        if self.answers.len() < ANSWERS_MAX || self.answers.contains_key(&answer) {
+            *self.answers.entry(answer).or_default() += 1;
+        }
+    }
+
+    /// Whether the coming scan is to be checked.
+    #[inline]
+    pub fn wants_scan(&mut self) -> bool {
+        self.scans += 1;
+        self.scans % ONE_READ_IN == 1 && self.scanned.len() < SCANS_MAX
+    }
+
+    /// Whether entry `position` of a scan without an end is to be checked: stretches of 32 entries,
+    /// so that their order can be seen.
+    #[inline]
+    pub fn wants_entry(&self, position: u64) -> bool {
+        position % (ONE_READ_IN * STRETCH) < STRETCH && self.scanned.len() < SCANS_MAX
+    }
+
+    /// Begins a stretch: at the key that is sought, if one is.
+    pub fn begin_scan(&mut self, sought: Option<&[u8]>) {
+        self.end_scan();
+        self.open = Some(Scanned {
+            from: sought.unwrap_or_default().to_vec(),
+            last: sought.unwrap_or_default().to_vec(),
+            entries: 0,
+            unordered: 0,
+            sampled: Vec::new(),
+        });
+    }
+
+    /// Notes the next entry of a stretch; begins one where there is none.
+    pub fn note_entry(&mut self, key: &[u8], value: &[u8], keys: &KeyWriter) {
+        if self.open.is_none() {
+            self.begin_scan(None);
+        }
+        let Some(scanned) = &mut self.open else {
+            return;
+        };
+        let first = scanned.entries == 0;
+        if first && scanned.from.is_empty() {
+            scanned.from = key.to_vec();
+        }
+        // The first entry may be the key that was sought.
+        let ordered = if first {
+            key >= &scanned.last[..]
+        } else {
+            key > &scanned.last[..]
+        };
+        scanned.unordered += u64::from(!ordered);
+        scanned.entries += 1;
+        scanned.last.clear();
+        scanned.last.extend_from_slice(key);
+        let sampled = match keys.decode(key) {
+            DecodedKey::Known(number) => mix(number ^ self.seed) & self.mask == 0,
+            // Which of them are sampled is found out later.
+            DecodedKey::Hashed | DecodedKey::Foreign => true,
+        };
+        if sampled {
+            scanned.sampled.push((key.to_vec(), fingerprint(value)));
+        }
+    }
+
+    /// Ends a stretch.
+    pub fn end_scan(&mut self) {
+        self.scanned.extend(self.open.take());
+    }
+}
+
+/// What a value is noted as.
+#[inline]
+pub fn fingerprint(value: &[u8]) -> u64 {
+    xxh3_64(value)
+}
+
+/// What became of the reads that were checked.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CheckedReads {
+    /// Reads, and entries of scans, that were compared with the ledger.
+    pub checked: u64,
+    /// Those of them that were wrong.
+    pub wrong: u64,
+    /// The first that was wrong, in words.
+    pub example: Option<String>,
+}
+
+impl CheckedReads {
+    /// Adds `reads` that found a key that was never written.
+    pub fn found_missing(&mut self, reads: u64) {
+        self.wrong(reads, || {
+            "a read found a key that was never written".to_owned()
+        });
+    }
+
+    fn wrong(&mut self, reads: u64, example: impl FnOnce() -> String) {
+        self.wrong += reads;
+        if self.example.is_none() && reads > 0 {
+            self.example = Some(example());
+        }
+    }
+}
+
+/// What one thread of a phase wrote and read, of the sampled keys.
+#[derive(Debug, Default)]
+pub struct Notes {
+    /// Of a thread that writes.
+    pub written: Option<ThreadLedger>,
+    /// Of a thread that reads.
+    pub read: Option<ReadSample>,
+}
+
+/// Compares what the threads of a phase read with the `ledger` of before it, and with what they
+/// wrote meanwhile. `in_order`: a scan returns all keys in order, as one of a single database does.
+pub fn check_reads(
+    notes: &mut [Notes],
+    ledger: &Ledger,
+    values: &Values,
+    keys: KeyWriter,
+    in_order: bool,
+) -> CheckedReads {
+    let samples: Vec<_> = notes.iter_mut().map(|thread| thread.read.take()).collect();
+    let mut mask = ledger.mask();
+    for thread in notes.iter().filter_map(|thread| thread.written.as_ref()) {
+        mask |= thread.mask();
+    }
+    let mut check = Check {
+        ledger,
+        notes,
+        values,
+        keys,
+        mask,
+        in_order,
+        sorted: Vec::new(),
+        result: CheckedReads::default(),
+    };
+    for (thread, sample) in samples.into_iter().enumerate() {
+        let Some(mut sample) = sample else { continue };
+        if let Some(answer) = sample.pending.take() {
+            sample.keep(answer);
+        }
+        sample.end_scan();
+        let mut answers: Vec<_> = sample.answers.into_iter().collect();
+        answers.sort_unstable_by_key(|(answer, _)| (answer.number, answer.value));
+        for (answer, reads) in answers {
+            if check.answer(thread, answer, reads) {
+                check.result.checked += reads;
+            }
+        }
+        for scanned in &sample.scanned {
+            check.scan(scanned);
+        }
+    }
+    check.result
+}
+
+struct Check<'a> {
+    ledger: &'a Ledger,
+    notes: &'a [Notes],
+    values: &'a Values,
+    keys: KeyWriter,
+    /// Of all threads: a key that one of them has dropped is known to none.
+    mask: u64,
+    in_order: bool,
+    /// The ledger's keys in the order of their bytes; made when the first scan needs them.
+    sorted: Vec<(Vec<u8>, u64)>,
+    result: CheckedReads,
+}
+
+impl Check<'_> {
+    /// What threads other than `thread` did to a key in this phase.
+    fn others(&self, thread: usize, number: u64) -> Vec<ThreadStates<'_>> {
+        let others = self
+            .notes
+            .iter()
+            .enumerate()
+            .filter(|(other, _)| *other != thread);
+        let written = others.filter_map(|(_, notes)| notes.written.as_ref());
+        written.filter_map(|ledger| ledger.states(number)).collect()
+    }
+
+    /// Compares what `reads` reads of `thread` returned; false if nothing can be said of the key.
+    fn answer(&mut self, thread: usize, answer: Answer, reads: u64) -> bool {
+        let number = answer.number;
+        let before = self.ledger.states(number);
+        let others = self.others(thread, number);
+        let written_by_none = before.is_empty() && answer.own.is_none();
+        if mix(number ^ self.ledger.seed()) & self.mask != 0
+            || written_by_none && !self.ledger.is_whole()
+            || others.iter().any(|states| !states.complete)
+        {
+            return false;
+        }
+        // Its own last write hides what was before; what other threads write may come at any time.
+        let mut states: Vec<_> = answer.own.map_or_else(|| before.to_vec(), |own| vec![own]);
+        states.extend(others.iter().flat_map(ThreadStates::all));
+        if !others.is_empty() {
+            states.extend(before);
+        }
+        let possible = match answer.value {
+            None => written_by_none || states.contains(&KeyState::Deleted),
+            Some(found) => states.iter().any(|state| match state {
+                KeyState::Written(version) => fingerprint(self.values.value(*version)) == found,
+                KeyState::Deleted => false,
+            }),
+        };
+        if !possible {
+            let why = match answer.value {
+                None => "was written, and a read did not find it",
+                Some(_) if states.is_empty() => "was never written, and a read found it",
+                Some(_) => "was read with a value that is not the one written",
+            };
+            self.result.wrong(reads, || format!("key {number} {why}"));
+        }
+        true
+    }
+
+    fn scan(&mut self, scanned: &Scanned) {
+        self.result.checked += scanned.entries;
+        if self.in_order {
+            self.result.wrong(scanned.unordered, || {
+                "a scan returned keys that are not in order".to_owned()
+            });
+        }
+        if self.sorted.is_empty() {
+            let numbers = self
+                .ledger
+                .expectations()
+                .into_iter()
+                .map(|(number, _)| number);
+            let keys = &mut self.keys;
+            self.sorted = numbers
+                .map(|number| (keys.write(number).to_vec(), number))
+                .collect();
+            self.sorted.sort_unstable();
+        }
+        for (key, value) in &scanned.sampled {
+            self.entry(key, *value);
+        }
+        if self.in_order && scanned.unordered == 0 && scanned.entries > 0 {
+            self.left_out(scanned);
+        }
+    }
+
+    /// One entry of a scan.
+    fn entry(&mut self, key: &[u8], value: u64) {
+        let number = match self.keys.decode(key) {
+            DecodedKey::Known(number) => Some(number),
+            DecodedKey::Hashed => {
+                let at = self
+                    .sorted
+                    .binary_search_by(|(known, _)| known[..].cmp(key));
+                at.ok().map(|at| self.sorted[at].1)
+            }
+            DecodedKey::Foreign => {
+                let shown = String::from_utf8_lossy(key).into_owned();
+                self.result.wrong(1, || {
+                    format!("a scan returned a key that none wrote: {shown:?}")
+                });
+                None
+            }
+        };
+        if let Some(number) = number {
+            // A scan may have begun before the thread's own last write: any of its states will do.
+            let (own, value) = (None, Some(value));
+            self.answer(usize::MAX, Answer { number, value, own }, 1);
+        }
+    }
+
+    /// Keys between the first and the last of a stretch that nobody touched in this phase, and that
+    /// are not in it.
+    fn left_out(&mut self, scanned: &Scanned) {
+        let begin = self.sorted.partition_point(|(key, _)| key < &scanned.from);
+        for (key, number) in &self.sorted[begin..] {
+            if key > &scanned.last {
+                break;
+            }
+            let there = self.ledger.states(*number);
+            let certain = !there.is_empty() && !there.contains(&KeyState::Deleted);
+            let touched = !self.others(usize::MAX, *number).is_empty();
+            if !certain || touched || mix(number ^ self.ledger.seed()) & self.mask != 0 {
+                continue;
+            }
+            if !scanned.sampled.iter().any(|(returned, _)| returned == key) {
+                let number = *number;
+                self.result.wrong(1, || {
+                    format!("a scan left out key {number}, which was written")
+                });
+            }
+        }
+    }
+}
