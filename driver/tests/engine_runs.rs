@@ -7,8 +7,8 @@ use std::io::{BufRead, BufReader};
 use std::time::{Duration, Instant};
 
 use conversation::{
-    background_work, failure, finished, last_phase, load, measure, run_on, verified, workload,
-    Conversation, Target,
+    background_work, failure, finished, in_time, last_phase, load, measure, run_on, verified,
+    workload, Conversation, Target,
 };
 use lsmtune_driver::protocol::{LevelReply, Message, Outcome};
 use serde_json::{json, Value};
@@ -178,12 +178,14 @@ fn cancel_at_many_moments(target: &Target, options: &Value) {
     let settle = json!({"name": "settle", "kind": "settle"});
     let phases = json!([load(num / 8), settle, fill]);
     for moment in 0u64..10 {
-        let more = json!({"options": options, "verify_keys": 100_000});
-        let mut run = Conversation::start(target, workload(num, phases.clone()), more);
-        std::thread::sleep(Duration::from_millis(10 + moment * moment * 10));
-        let (messages, took) = run.cancel();
-        assert!(took < Duration::from_millis(300), "{moment}: {took:?}");
-        assert_eq!(failure(&messages).0, Outcome::Cancelled, "{moment}");
+        in_time(|| {
+            let more = json!({"options": options, "verify_keys": 100_000});
+            let mut run = Conversation::start(target, workload(num, phases.clone()), more);
+            std::thread::sleep(Duration::from_millis(10 + moment * moment * 10));
+            let (messages, took) = run.cancel();
+            assert_eq!(failure(&messages).0, Outcome::Cancelled, "{moment}");
+            took < Duration::from_millis(300)
+        });
     }
 }
 
@@ -195,25 +197,28 @@ fn a_cancel_ends_a_stalled_write() {
         "level0_file_num_compaction_trigger": "4", "level0_slowdown_writes_trigger": "4",
         "level0_stop_writes_trigger": "4",
     });
-    let phases = workload(NUM, json!([fillrandom()]));
-    let mut run = Conversation::start(&rocksdb(), phases, json!({"options": options}));
-    let lines = BufReader::new(run.child.stdout.take().unwrap()).lines();
-    let mut messages = lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap());
-    // A busy machine may keep the writer from work for some intervals too.
-    let mut idle = 0;
-    while idle < 5 {
-        match messages.next().unwrap() {
-            Message::Interval(step) if step.operations == 0 => idle += 1,
-            _ => idle = 0,
+    in_time(|| {
+        let phases = workload(NUM, json!([fillrandom()]));
+        let more = json!({"options": options});
+        let mut run = Conversation::start(&rocksdb(), phases, more);
+        let lines = BufReader::new(run.child.stdout.take().unwrap()).lines();
+        let mut messages = lines.map(|line| serde_json::from_str(&line.unwrap()).unwrap());
+        // A busy machine may keep the writer from work for some intervals too.
+        let mut idle = 0;
+        while idle < 5 {
+            match messages.next().unwrap() {
+                Message::Interval(step) if step.operations == 0 => idle += 1,
+                _ => idle = 0,
+            }
         }
-    }
-    let asked = Instant::now();
-    run.say_cancel();
-    let messages: Vec<Message> = messages.collect();
-    run.child.wait().unwrap();
-    let took = asked.elapsed();
-    assert!(took < Duration::from_millis(300), "{took:?}");
-    let (outcome, message) = failure(&messages);
-    assert_eq!(outcome, Outcome::Cancelled);
-    assert_eq!(message, "cancelled before its engine could be closed");
+        let asked = Instant::now();
+        run.say_cancel();
+        let messages: Vec<Message> = messages.collect();
+        run.child.wait().unwrap();
+        let took = asked.elapsed();
+        let (outcome, message) = failure(&messages);
+        assert_eq!(outcome, Outcome::Cancelled);
+        assert_eq!(message, "cancelled before its engine could be closed");
+        took < Duration::from_millis(300)
+    });
 }

@@ -140,7 +140,8 @@ fn a_cancel_ends_the_reading() {
     let messages = text.lines().map(|line| serde_json::from_str(line).unwrap());
     let messages: Vec<Message> = messages.collect();
     assert_eq!(failure(&messages).0, Outcome::Cancelled);
-    assert!(took < Duration::from_millis(600), "{took:?}");
+    // The trace itself never ends.
+    assert!(took < Duration::from_secs(20), "{took:?}");
     let progress = |message: &Message| matches!(message, Message::TraceProgress { .. });
     assert!(messages.iter().any(progress));
 }

@@ -105,7 +105,7 @@ impl ReadSample {
             return false;
         }
         self.reads += 1;
-        self.reads % self.stride == 0
+        self.reads.is_multiple_of(self.stride)
     }
 
     /// Notes what a read of key `number` returned: the fingerprint of a value, or that it is absent.

@@ -85,6 +85,25 @@ impl Conversation {
         (messages, asked.elapsed())
     }
 
+    /// Waits until a phase is at work: its first interval was reported. What the driver says later
+    /// is for [`Conversation::messages`].
+    pub fn wait_for_work(&mut self) {
+        let stdout = self.child.stdout.as_mut().unwrap();
+        let mut line = String::new();
+        // Byte by byte, so that nothing is read ahead.
+        for byte in std::io::Read::bytes(stdout) {
+            line.push(char::from(byte.unwrap()));
+            if !line.ends_with('\n') {
+                continue;
+            }
+            if matches!(serde_json::from_str(&line), Ok(Message::Interval(_))) {
+                return;
+            }
+            line.clear();
+        }
+        panic!("the driver ended before it had begun");
+    }
+
     /// Asks the driver to cancel the run.
     pub fn say_cancel(&mut self) {
         let stdin = self.child.stdin.as_mut().unwrap();
@@ -97,6 +116,12 @@ impl Conversation {
             .map(|line| serde_json::from_str(&line.unwrap()).unwrap())
             .collect()
     }
+}
+
+/// Repeats `attempt`, which says whether it was in time, until it was: on a busy machine the
+/// processors may belong to somebody else for a while, but hardly each of ten times.
+pub fn in_time(mut attempt: impl FnMut() -> bool) {
+    assert!((0..10).any(|_| attempt()), "late ten times in a row");
 }
 
 /// What the driver answers to a request that is not a run.
