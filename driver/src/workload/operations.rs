@@ -456,9 +456,7 @@ impl<'a> Scan<'a> {
         self.position = 0;
         self.reads.end_scan();
         let (key, value) = (self.cursor.key(), self.cursor.value());
-        if self.reads.wants_entry(0) {
-            self.reads.note_entry(key, value, &self.keys);
-        }
+        self.reads.see(0, key, value, &self.keys);
         self.counts.read(true, entry_bytes(&*self.cursor));
         Ok(Step::Done)
     }
@@ -478,11 +476,7 @@ impl Action for Scan<'_> {
         if self.positioned {
             if let Some((key, value)) = self.cursor.next_entry() {
                 self.position += 1;
-                if self.reads.wants_entry(self.position) {
-                    self.reads.note_entry(key, value, &self.keys);
-                } else {
-                    self.reads.end_scan();
-                }
+                self.reads.see(self.position, key, value, &self.keys);
                 self.counts.read(true, key.len() + value.len());
                 return Ok(Step::Done);
             }

@@ -128,11 +128,26 @@ impl ReadSample {
         self.scans % ONE_READ_IN == 1 && self.scanned.len() < SCANS_MAX
     }
 
-    /// Whether entry `position` of a scan without an end is to be checked: stretches of 32 entries,
-    /// so that their order can be seen.
+    /// Notes entry `position` of a scan without an end where that is to be checked: stretches of 32
+    /// entries, so that their order can be seen.
     #[inline]
-    pub fn wants_entry(&self, position: u64) -> bool {
-        position % (ONE_READ_IN * STRETCH) < STRETCH && self.scanned.len() < SCANS_MAX
+    pub fn see(&mut self, position: u64, key: &[u8], value: &[u8], keys: &KeyWriter) {
+        if position % (ONE_READ_IN * STRETCH) <= STRETCH {
+            self.see_stretch(position, key, value, keys);
+        }
+    }
+
+    #[cold]
+    fn see_stretch(&mut self, position: u64, key: &[u8], value: &[u8], keys: &KeyWriter) {
+        let place = position % (ONE_READ_IN * STRETCH);
+        if place == STRETCH {
+            self.end_scan();
+        } else if place == 0 && self.scanned.len() < SCANS_MAX {
+            self.begin_scan(None);
+        }
+        if self.open.is_some() {
+            self.note_entry(key, value, keys);
+        }
     }
 
     /// Begins a stretch: at the key that is sought, if one is.
@@ -147,11 +162,8 @@ impl ReadSample {
         });
     }
 
-    /// Notes the next entry of a stretch; begins one where there is none.
+    /// Notes the next entry of a stretch that has begun.
     pub fn note_entry(&mut self, key: &[u8], value: &[u8], keys: &KeyWriter) {
-        if self.open.is_none() {
-            self.begin_scan(None);
-        }
         let Some(scanned) = &mut self.open else {
             return;
         };
