@@ -155,3 +155,11 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
     """The known name most like `name`, or an empty string when none is close."""
     matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return matches[0] if matches else ""
+
+
+def check_name(name: str, known: Iterable[str], source: str, field: str = "") -> None:
+    """Raises InputError, with the one that was perhaps meant, for a name that is not `known`."""
+    names = list(known)
+    if name not in names:
+        nearest = nearest_name(name, names)
+        raise InputError(source, field, found=name, allowed=", ".join(names), nearest=nearest)
