@@ -1,11 +1,12 @@
 """Which options of a Config a loaded database depends on.
 
-An option is of the *layout* when the files of a loaded and settled database depend on it, and of
-the *runtime* otherwise; the catalogues (`engines/options/*.yaml`) say which, with the reason where
-it is not plain. Two configurations with the same layout can start from copies of one database.
+An option is a *layout* option if the files of a loaded and settled database depend on it; all
+others are *runtime* options. The catalogues (`engines/options/*.yaml`) say which, with the reason
+where it is not obvious. Two configurations with the same layout can start from copies of one
+database.
 
-An option that no catalogue knows counts as layout: taking a runtime option for a layout one costs
-a load, the other way round it makes the measurement wrong.
+An option that is in no catalogue counts as layout. To treat a runtime option as layout costs a
+load; to treat a layout option as runtime makes the measurement wrong.
 """
 
 from __future__ import annotations
@@ -41,11 +42,12 @@ class Split:
 
 
 def split(config: Config, engine: str) -> Split:
-    """`config` of an engine that has a catalogue, split. Raises InputError for another engine.
+    """Split `config` of an engine that has a catalogue. Raises InputError for another engine.
 
-    With the layout go those runtime options without which the engine would refuse or change it:
-    the ones that a constraint of the catalogue ties to options of the layout, directly or through
-    others (RocksDB's vector memtable needs `allow_concurrent_memtable_write` off).
+    Some runtime options go with the layout, because the engine would refuse or change the layout
+    without them: those that a constraint of the catalogue ties to layout options, directly or
+    through others. For example, RocksDB's vector memtable needs `allow_concurrent_memtable_write`
+    off.
     """
     catalogue = option_catalogue(engine)
     given = config.options.keys()
@@ -65,7 +67,7 @@ def _tied(names: Set[str], engine: str) -> set[str]:
 
 @functools.cache
 def _ties(engine: str) -> tuple[frozenset[str], ...]:
-    """The option names of each constraint of the catalogue, of whatever version of the engine."""
+    """The option names of each constraint of the catalogue, for all versions of the engine."""
     ties = set()
     for info in option_catalogue(engine).values():
         older = chain.from_iterable(texts for _, texts in info.older_constraint)
@@ -84,9 +86,9 @@ _SETTLE = Phase("settle", PhaseKind.SETTLE)
 class LoadPlan:
     """A workload cut in two.
 
-    `load` is the workload that makes the golden database: the leading load and settle phases, of
-    which the last is a settle phase. `run` is the workload of a run on a copy of it: it begins
-    with the phases of `load`, so that phases keep their places, and has the rest behind them.
+    `load` makes the golden database. It has the leading load and settle phases, and ends with a
+    settle phase. `run` is the workload of a run on a copy. It begins with the phases of `load`, so
+    that phases keep their positions, and continues with the rest.
     """
 
     load: Workload
@@ -99,15 +101,15 @@ class LoadPlan:
 
 
 def load_plan(workload: Workload) -> LoadPlan | None:
-    """How `workload` is cut; None when it does not begin with a load, or is nothing else.
+    """How `workload` is cut; None if it does not begin with a load, or consists of nothing else.
 
-    None as well where a trace loads it: the driver then has no ledger to leave for the copies.
+    Also None if a trace loads it: the driver then leaves no ledger for the copies.
 
-    A load that is not settled at its end gets a settle phase there: a database with compactions
-    to do would do other ones in each copy.
+    A load that does not end with a settle phase gets one. Otherwise compactions would still be
+    pending, and each copy would perform different ones.
 
-    Nothing of the load is measured, so `sync` is left out of it: the files are synced as a whole
-    before the first copy, and `wal` makes the same ones without waiting for each write.
+    The load is not measured, so it runs with `wal` in place of `sync`. This makes the same files
+    without waiting for each write, and they are synced as a whole before the first copy.
     """
     leading = tuple(takewhile(lambda phase: phase.kind in _PREPARING, workload.phases))
     rest = workload.phases[len(leading) :]
@@ -129,10 +131,9 @@ def load_plan(workload: Workload) -> LoadPlan | None:
 
 # --- The key of a golden database: everything that its files depend on, and a digest of that.
 #
-# Not part of it are the name of the workload, what is measured, and every option that is not of the
-# layout.
+# The name of the workload, what is measured, and runtime options are not part of it.
 
-# Raised when golden databases of older lsmtunes can no longer be used.
+# Increase it when golden databases of older versions of lsmtune can no longer be used.
 FORMAT_VERSION = 1
 _SEED_BITS = 53  # the largest whole number that every JSON reader keeps exactly
 
@@ -141,14 +142,14 @@ Digest = Callable[[Path], str]
 
 @dataclass(frozen=True)
 class GoldenKey:
-    """`document` says what the golden database was made from, `digest` names it."""
+    """`document` says what the golden database was made from; `digest` is its name."""
 
     document: dict[str, object]
     digest: str
 
 
 class LibraryDigests:
-    """The SHA-256 of library files, read again only when size or time of a file changed."""
+    """The SHA-256 of library files; a file is read again only if its size or time changed."""
 
     def __init__(self, digest: Digest = file_sha256) -> None:
         self._digest = digest
@@ -168,8 +169,9 @@ def golden_key(
 ) -> GoldenKey:
     """The key of the database that `load` makes with the options of `layout`.
 
-    `library` gives the digest of a library file. `verify_keys` counts, because it decides how many
-    written keys are noted for the read-back. Raises OSError when the library cannot be read.
+    `library` gives the digest of a library file. `verify_keys` is part of the key, because it
+    decides how many written keys are noted for the read-back. Raises OSError when the library
+    cannot be read.
     """
     document: dict[str, object] = {
         "format_version": FORMAT_VERSION,
@@ -187,8 +189,8 @@ def golden_key(
 def load_seed_of(request: RunRequest, load: Workload) -> int:
     """The seed to load with: the request's own `load_seed`, else a constant of the workload.
 
-    So the runs of a search, which leave it open, share one database per layout. A proof, whose
-    verdict should not hang on one arrangement of keys and values, sets a few of its own.
+    The runs of a search set no load seed, so they share one database per layout. A proof sets a few
+    of its own, so that its verdict does not depend on one arrangement of keys and values.
     """
     if request.load_seed is not None:
         return request.load_seed
@@ -196,7 +198,7 @@ def load_seed_of(request: RunRequest, load: Workload) -> int:
 
 
 def _engine(engine: EngineIdentity, library: Digest) -> dict[str, object]:
-    """A library is what its bytes are, wherever it lies; one built in, what its version is."""
+    """Identifies a library by its bytes, wherever it lies, and a built-in engine by its version."""
     if engine.library is None:
         return {"name": engine.name, "version": engine.version}
     return {"name": engine.name, "library_sha256": library(Path(engine.library))}
