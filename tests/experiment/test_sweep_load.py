@@ -22,6 +22,8 @@ from lsmtune.experiment.sweep import (
 from lsmtune.model.files import parse_document
 from lsmtune.model.request import Limits
 
+pytestmark = pytest.mark.usefixtures("in_memory")
+
 PATH = Path("sweep.yaml")
 WHOLE = """\
 version: 1
