@@ -56,7 +56,12 @@ def test_a_file_says_all_that_a_sweep_has(tmp_path: Path) -> None:
     path = tmp_path / "sweep.yaml"
     path.write_text(WHOLE)
     sweep = load_sweep(path)
-    assert (sweep.name, sweep.engine, sweep.repeats, sweep.seed) == ("buffers", "leveldb", 5, 7)
+    assert (sweep.name, sweep.engine.name, sweep.repeats, sweep.seed) == (
+        "buffers",
+        "leveldb",
+        5,
+        7,
+    )
     assert sweep.library == tmp_path / "lib" / "libleveldb.so"
     assert [(w.name, w.told, dict(w.parameters)) for w in sweep.workloads] == [
         ("fillrandom", "fillrandom", {}),
