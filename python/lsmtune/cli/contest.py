@@ -190,7 +190,7 @@ def _show_rules(path: Path | None, engine: str | None, as_json: bool) -> None:
     documents = [
         {"engine": name, "rule": rule.name, "expression": rule.text, "about": rule.about}
         for name in names
-        for rule in parse_rules(text, source, name).rules
+        for rule in parse_rules(text, source, name).constraints
     ]
     print_json({"source": source, "rules": documents})
 
@@ -202,9 +202,10 @@ def held(given: ContestFlags, limits: LimitFlags) -> Leaderboard:
     """
     from lsmtune.driver.conversation import find_driver
     from lsmtune.driver.library_facts import chosen_engine
-    from lsmtune.experiment.contest import built_in_rules, load_rules
+    from lsmtune.experiment.contest import built_in_rules, disqualified_entries, load_rules
     from lsmtune.experiment.contest_scores import SCORE_METRICS
-    from lsmtune.experiment.standings import cells_of, checked_entries, leaderboard_of_runs
+    from lsmtune.experiment.schedule import Cell
+    from lsmtune.experiment.standings import leaderboard_of_runs
     from lsmtune.workloads.choice import choose_workload
 
     metric = given.metric or DEFAULT_METRIC
@@ -220,16 +221,18 @@ def held(given: ContestFlags, limits: LimitFlags) -> Leaderboard:
     rules = load_rules(given.rules, engine_name) if given.rules else built_in_rules(engine_name)
     driver = find_driver()
     engine, warnings = chosen_engine(engine_name, given.library, driver)
-    checked = checked_entries(entries, rules, engine)
+    disqualified = disqualified_entries(entries, rules, engine)
     workload = choice.workload
     warnings = (*warnings, *_warnings(entries, rules, engine, workload, limit))
     warn(warnings)
-    cells = cells_of(checked.allowed, engine, workload)
+    out = {each.team for each in disqualified}
+    allowed = [entry for entry in entries if entry.name not in out]
+    cells = [Cell(entry.name, engine, entry.config, workload) for entry in allowed]
     runs = _rounds(given, limit, cells, driver) if cells else ()
     return leaderboard_of_runs(
         runs,
         entries,
-        checked,
+        disqualified,
         rules,
         engine,
         workload,

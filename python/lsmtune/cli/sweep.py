@@ -140,7 +140,7 @@ def _sweep(
     sweep, folder = sweep_of(given), given.folder
     sweep = replace(sweep, limits=limits_of(deadline, memory, disk, sweep.limits))
     driver = find_driver()
-    identity, warnings = chosen_engine(sweep.engine, sweep.library, driver)
+    identity, warnings = chosen_engine(sweep.engine.name, sweep.library, driver)
     cells = grid(sweep, identity)
     if plan:
         known = _stored_runs(folder, cells)
@@ -169,18 +169,23 @@ def _sweep(
 def sweep_of(given: SweepFlags) -> Sweep:
     """The Sweep of the file, the built-in or the flags. Raises InputError for what is none."""
     sweep = _of_flags(given) if given.file is None else _of_file(given, given.file)
+    engine, databases = sweep.engine, sweep.databases
+    if given.library:
+        engine = replace(engine, library=str(given.library))
+    if given.no_reuse:
+        databases = replace(databases, reuse=False)
     return replace(
         sweep,
-        library=given.library or sweep.library,
+        engine=engine,
         repeats=sweep.repeats if given.repeat is None else given.repeat,
         seed=sweep.seed if given.seed is None else given.seed,
-        databases_bytes=0 if given.no_reuse else sweep.databases_bytes,
+        databases=databases,
     )
 
 
 def _of_file(given: SweepFlags, name: str) -> Sweep:
     """A built-in sweep or a file, with what `-w`, `-o` and `--engine` change of it."""
-    from lsmtune.experiment.sweep import BUILT_IN, built_in, load_sweep
+    from lsmtune.experiment.sweep import BUILT_IN, SweepEngine, built_in, load_sweep
 
     for flag_, texts in (("--workload", given.workload), (AXIS_FLAG, given.axis)):
         if texts:
@@ -196,9 +201,9 @@ def _of_file(given: SweepFlags, name: str) -> Sweep:
         sweep = load_sweep(path)
     parameters = assignments(WORKLOAD_FLAG, given.workload_set)
     options = options_of(given.option)
-    if given.engine is not None and given.engine != sweep.engine:
+    if given.engine is not None and given.engine != sweep.engine.name:
         # A library of the file is of the file's engine.
-        sweep = replace(sweep, engine=given.engine, library=None)
+        sweep = replace(sweep, engine=SweepEngine(given.engine))
     return replace(
         sweep,
         parameters={**sweep.parameters, **parameters},
@@ -208,7 +213,7 @@ def _of_file(given: SweepFlags, name: str) -> Sweep:
 
 
 def _of_flags(given: SweepFlags) -> Sweep:
-    from lsmtune.experiment.sweep import Sweep, SweepWorkload
+    from lsmtune.experiment.sweep import Sweep, SweepEngine, SweepWorkload
 
     for flag_, value, what in (
         ("--engine", given.engine, "an engine, or name a sweep file"),
@@ -219,8 +224,8 @@ def _of_flags(given: SweepFlags) -> Sweep:
             raise InputError(flag_, why="is missing", allowed=what)
     names = [name.strip() for text in given.workload or () for name in text.split(",")]
     return Sweep(
-        name="sweep",
-        engine=given.engine or "",
+        version=1,
+        engine=SweepEngine(given.engine or ""),
         workloads=tuple(SweepWorkload(name) for name in names),
         axes=tuple(_axis(text) for text in given.axis or ()),
         parameters=assignments(WORKLOAD_FLAG, given.workload_set),
