@@ -211,7 +211,7 @@ def _summary(
                 from lsmtune.programs.ekvsb_output import read_records, summarise
 
                 # Record after record: a run of any length.
-                document: dict[str, Any] = summarise(read_records(opened, source)).document()
+                document: dict[str, Any] = summarise(read_records(opened, source))
             else:
                 document = {"summaries": list(_of_bench(opened.read(), source))}
     except OSError as error:
