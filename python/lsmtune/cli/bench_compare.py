@@ -18,8 +18,7 @@ from rich.text import Text
 from lsmtune.cli.bench import Arms, Missing, RunnerChoice
 from lsmtune.cli.bench_result import metric_text
 from lsmtune.cli.output import NOT_KNOWN, failure_line
-from lsmtune.driver.native_run import DATABASE
-from lsmtune.driver.runner import Runner
+from lsmtune.driver.runner import DATABASE, Runner
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lsmtune.driver.native_run import DATABASE
+from lsmtune.driver.runner import DATABASE
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.experiment.database_key import (
     Digest,

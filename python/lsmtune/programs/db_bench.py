@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from lsmtune.driver.native_run import DATABASE
+from lsmtune.driver.runner import DATABASE
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.metrics import LATENCIES
 from lsmtune.model.request import RunRequest

@@ -12,7 +12,7 @@ import random
 from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 
-from lsmtune.driver.native_run import DATABASE
+from lsmtune.driver.runner import DATABASE
 from lsmtune.errors import InputError
 from lsmtune.model.measurement import Latency, PhaseMeasurement
 from lsmtune.model.metrics import PERCENTILES

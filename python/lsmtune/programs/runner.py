@@ -12,9 +12,8 @@ from pathlib import Path
 from lsmtune.driver.collect import Judgement
 from lsmtune.driver.conversation import OnMessage
 from lsmtune.driver.messages import IntervalPassed, PhaseFinished, PhaseStarted
-from lsmtune.driver.native_run import DATABASE
 from lsmtune.driver.process import tail_of
-from lsmtune.driver.runner import check_directory, check_free_space
+from lsmtune.driver.runner import DATABASE, check_directory, check_free_space
 from lsmtune.driver.watch import Clock, Ending, watch
 from lsmtune.errors import InputError
 from lsmtune.model.config import Build, EngineIdentity

@@ -12,7 +12,7 @@ from __future__ import annotations
 import math
 from functools import partial
 
-from lsmtune.driver.native_run import DATABASE
+from lsmtune.driver.runner import DATABASE
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.model.distribution import Distribution
