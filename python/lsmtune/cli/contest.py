@@ -232,7 +232,7 @@ def _show_rules(path: Path | None, engine: str | None, as_json: bool) -> None:
     documents = [
         {"engine": name, "rule": rule.name, "expression": rule.text, "about": rule.about}
         for name in names
-        for rule in parse_rules(text, source, name).rules
+        for rule in parse_rules(text, source, name).constraints
     ]
     typer.echo(json.dumps({"source": source, "rules": documents}, indent=2))
 

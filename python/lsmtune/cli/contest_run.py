@@ -23,11 +23,19 @@ from lsmtune.engines.library import ENGINE_NAMES
 from lsmtune.engines.safety import doubts
 from lsmtune.engines.workload_options import with_page_cache
 from lsmtune.errors import InputError
-from lsmtune.experiment.contest import FILE, Entry, Rules, all_named, built_in_rules, load_rules
+from lsmtune.experiment.contest import (
+    FILE,
+    Entry,
+    Rules,
+    all_named,
+    built_in_rules,
+    disqualified_entries,
+    load_rules,
+)
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.rounds import perform
 from lsmtune.experiment.schedule import Arm, Cell, Slot
-from lsmtune.experiment.standings import Leaderboard, cells_of, checked_entries, leaderboard_of_runs
+from lsmtune.experiment.standings import Leaderboard, leaderboard_of_runs
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.request import Limits
@@ -67,17 +75,22 @@ def held(plan: ContestPlan) -> Leaderboard:
     rules = load_rules(plan.rules, engine_name) if plan.rules else built_in_rules(engine_name)
     driver = find_driver()
     engine, warnings = chosen_engine(engine_name, plan.library, driver)
-    checked = checked_entries(entries, rules, engine)
+    disqualified = disqualified_entries(entries, rules, engine)
     workload = choice.workload
     warnings = (*warnings, *_warnings(plan, workload, entries, rules, engine))
     for warning in warnings:
         typer.echo(f"lsmtune: warning: {warning}", err=True)
-    cells = cells_of(checked.allowed, engine, workload)
+    out = {each.team for each in disqualified}
+    cells = [
+        Cell(entry.name, engine, entry.config, workload)
+        for entry in entries
+        if entry.name not in out
+    ]
     runs = _rounds(plan, cells, driver) if cells else ()
     return leaderboard_of_runs(
         runs,
         entries,
-        checked,
+        disqualified,
         rules,
         engine,
         workload,

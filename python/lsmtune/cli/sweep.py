@@ -154,7 +154,7 @@ def _sweep(
     )
     sweep, folder = sweep_of(given), directory or default_folder(given)
     driver = find_driver()
-    identity, warnings = chosen_engine(sweep.engine, sweep.library, driver)
+    identity, warnings = chosen_engine(sweep.engine.name, sweep.library, driver)
     cells = grid(sweep, identity)
     if plan:
         _show_plan(sweep, cells, folder, as_json)

@@ -25,6 +25,7 @@ from lsmtune.experiment.sweep import (
     AxisKind,
     Place,
     Sweep,
+    SweepEngine,
     SweepWorkload,
     built_in,
     load_sweep,
@@ -62,12 +63,17 @@ class Given:
 def sweep_of(given: Given) -> Sweep:
     """The Sweep of the file, the built-in or the flags. Raises InputError for what is none."""
     sweep = _of_flags(given) if given.file is None else _of_file(given, given.file)
+    engine, databases = sweep.engine, sweep.databases
+    if given.library:
+        engine = replace(engine, library=str(given.library))
+    if given.no_reuse:
+        databases = replace(databases, reuse=False)
     return replace(
         sweep,
-        library=given.library or sweep.library,
+        engine=engine,
         repeats=sweep.repeats if given.repeats is None else given.repeats,
         seed=sweep.seed if given.seed is None else given.seed,
-        databases_bytes=0 if given.no_reuse else sweep.databases_bytes,
+        databases=databases,
         limits=_limits(sweep.limits, given),
     )
 
@@ -89,9 +95,9 @@ def _of_file(given: Given, name: str) -> Sweep:
     sweep = built_in(name) if name in BUILT_IN else _loaded(Path(name))
     parameters = assignments(WORKLOAD_FLAG, given.parameters)
     options = _options(given)
-    if given.engine is not None and given.engine != sweep.engine:
+    if given.engine is not None and given.engine != sweep.engine.name:
         # A library of the file is of the file's engine.
-        sweep = replace(sweep, engine=given.engine, library=None)
+        sweep = replace(sweep, engine=SweepEngine(given.engine))
     return replace(
         sweep,
         parameters={**sweep.parameters, **parameters},
@@ -122,8 +128,8 @@ def _of_flags(given: Given) -> Sweep:
             raise InputError(flag, why="is missing", allowed=what)
     names = [name.strip() for text in given.workloads for name in text.split(",")]
     return Sweep(
-        name="sweep",
-        engine=given.engine or "",
+        version=1,
+        engine=SweepEngine(given.engine or ""),
         workloads=tuple(SweepWorkload(name) for name in names),
         axes=tuple(_axis(text) for text in given.axes),
         parameters=assignments(WORKLOAD_FLAG, given.parameters),

@@ -14,6 +14,8 @@ from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.machine.files import Lock, try_lock, wait_for_lock
 from lsmtune.model.request import Limits
 
+pytestmark = pytest.mark.usefixtures("synced")
+
 
 def locked(golden: Path) -> Lock:
     lock = try_lock(lock_path(golden))

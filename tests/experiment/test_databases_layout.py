@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.errors import InputError
-from lsmtune.experiment.database_key import split
+from lsmtune.experiment.database_key import layout_of
 from lsmtune.model.config import Config, OptionValue
 
 CATALOGUE = option_catalogue("rocksdb")
@@ -14,22 +14,20 @@ SOME = st.dictionaries(st.sampled_from([*CATALOGUE, "an_option_of_a_fork"]), st.
 
 
 @given(SOME)
-def test_every_option_is_on_one_side_with_its_value(options: dict[str, int]) -> None:
-    parts = split(Config(options), "rocksdb")
-    assert {**parts.layout.options, **parts.runtime.options} == options
-    assert not parts.layout.options.keys() & parts.runtime.options.keys()
+def test_an_option_of_the_layout_keeps_its_value(options: dict[str, int]) -> None:
+    assert layout_of(Config(options), "rocksdb").options.items() <= options.items()
 
 
 @given(SOME)
 def test_no_option_of_the_layout_is_left_to_the_run(options: dict[str, int]) -> None:
-    runtime = split(Config(options), "rocksdb").runtime.options
+    runtime = options.keys() - layout_of(Config(options), "rocksdb").options.keys()
     assert all(CATALOGUE[name].effect == "runtime" for name in runtime)
 
 
 @given(SOME)
 def test_the_layout_of_a_layout_is_itself(options: dict[str, int]) -> None:
-    layout = split(Config(options), "rocksdb").layout
-    assert split(layout, "rocksdb").layout == layout
+    layout = layout_of(Config(options), "rocksdb")
+    assert layout_of(layout, "rocksdb") == layout
 
 
 @pytest.mark.parametrize(
@@ -50,8 +48,8 @@ def test_the_layout_of_a_layout_is_itself(options: dict[str, int]) -> None:
     ],
 )
 def test_where_an_option_belongs(option: str, side: str) -> None:
-    parts = split(Config({option: 1}), "rocksdb")
-    assert (option in parts.layout.options) == (side == "layout")
+    layout = layout_of(Config({option: 1}), "rocksdb")
+    assert (option in layout.options) == (side == "layout")
 
 
 @pytest.mark.parametrize(
@@ -67,8 +65,8 @@ def test_where_an_option_belongs(option: str, side: str) -> None:
     ],
 )
 def test_where_an_option_of_leveldb_belongs(option: str, side: str) -> None:
-    parts = split(Config({option: 1}), "leveldb")
-    assert (option in parts.layout.options) == (side == "layout")
+    layout = layout_of(Config({option: 1}), "leveldb")
+    assert (option in layout.options) == (side == "layout")
 
 
 def test_what_a_layout_cannot_do_without_goes_with_it() -> None:
@@ -76,9 +74,9 @@ def test_what_a_layout_cannot_do_without_goes_with_it() -> None:
         "memtable_factory.id": "vector",
         "allow_concurrent_memtable_write": False,
     }
-    assert split(Config(vector), "rocksdb").layout.options == vector
+    assert layout_of(Config(vector), "rocksdb").options == vector
     alone = Config({"allow_concurrent_memtable_write": False})
-    assert not split(alone, "rocksdb").layout.options
+    assert not layout_of(alone, "rocksdb").options
 
 
 def test_what_is_tied_through_another_option_goes_with_it_too() -> None:
@@ -87,11 +85,10 @@ def test_what_is_tied_through_another_option_goes_with_it_too() -> None:
         "level0_slowdown_writes_trigger": 40,
         "level0_stop_writes_trigger": 50,
     }
-    parts = split(Config({**triggers, "max_background_jobs": 4}), "rocksdb")
-    assert parts.layout.options == triggers
-    assert parts.runtime.options == {"max_background_jobs": 4}
+    config = Config({**triggers, "max_background_jobs": 4})
+    assert layout_of(config, "rocksdb").options == triggers
 
 
 def test_an_engine_without_a_catalogue_is_refused() -> None:
     with pytest.raises(InputError, match="memory"):
-        split(Config(), "memory")
+        layout_of(Config(), "memory")

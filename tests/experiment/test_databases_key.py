@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from database_parts import LOAD, READ, READS, SETTLE, Requests, phases
 
-from lsmtune.experiment.database_files import Order, order_of
-from lsmtune.experiment.database_key import LibraryDigests, load_plan
+from lsmtune.experiment.database_key import LibraryDigests, Order, load_and_run, order_of
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.request import SEED_MAX, Limits, Prepared, RunRequest
 from lsmtune.model.workload import Durability, PageCache, Phase, PhaseKind, Replay, Workload
@@ -25,40 +24,40 @@ def order(request: RunRequest) -> Order:
 
 @pytest.mark.parametrize("workload", [phases(FILL), phases(SETTLE, FILL), phases(LOAD, SETTLE)])
 def test_a_workload_that_does_not_begin_with_a_load_or_is_nothing_else(workload: Workload) -> None:
-    assert load_plan(workload) is None
+    assert load_and_run(workload) is None
 
 
 def test_what_a_trace_loads_has_no_ledger_and_what_it_measures_needs_none() -> None:
     replayed = Phase("replay", PhaseKind.LOAD, replay=Replay("a.trace"))
-    assert load_plan(phases(LOAD, replayed, READ)) is None
-    assert load_plan(phases(LOAD, replace(replayed, kind=PhaseKind.MEASURE))) is not None
+    assert load_and_run(phases(LOAD, replayed, READ)) is None
+    assert load_and_run(phases(LOAD, replace(replayed, kind=PhaseKind.MEASURE))) is not None
 
 
 def test_the_leading_phases_are_loaded_and_the_others_run() -> None:
-    plan = load_plan(phases(LOAD, SETTLE, WARMUP, READ))
+    plan = load_and_run(phases(LOAD, SETTLE, WARMUP, READ))
     assert plan is not None
-    assert plan.load.phases == (LOAD, SETTLE)
-    assert plan.run == phases(LOAD, SETTLE, WARMUP, READ)
-    assert plan.phases == 2
+    load, run = plan
+    assert load.phases == (LOAD, SETTLE)
+    assert run == phases(LOAD, SETTLE, WARMUP, READ)
 
 
 def test_a_load_that_is_not_settled_gets_a_settle_phase_in_both() -> None:
-    plan = load_plan(phases(LOAD, READ))
+    plan = load_and_run(phases(LOAD, READ))
     assert plan is not None
-    assert [p.kind for p in plan.load.phases] == [PhaseKind.LOAD, PhaseKind.SETTLE]
-    assert plan.run.phases == (*plan.load.phases, READ)
-    assert plan.phases == 2
+    load, run = plan
+    assert [p.kind for p in load.phases] == [PhaseKind.LOAD, PhaseKind.SETTLE]
+    assert run.phases == (*load.phases, READ)
 
 
 def test_a_synced_load_is_the_same_as_one_with_a_log() -> None:
     synced, logged = (
-        load_plan(phases(LOAD, SETTLE, READ, durability=durability))
+        load_and_run(phases(LOAD, SETTLE, READ, durability=durability))
         for durability in (Durability.SYNC, Durability.WAL)
     )
     assert synced is not None
     assert logged is not None
-    assert synced.load == logged.load
-    assert synced.run.durability is Durability.SYNC
+    assert synced[0] == logged[0]
+    assert synced[1].durability is Durability.SYNC
 
 
 def test_the_key_is_stable(make_request: Requests) -> None:
@@ -68,7 +67,7 @@ def test_the_key_is_stable(make_request: Requests) -> None:
         make_request(write_buffer_size=1 << 20, max_background_jobs=4),
         engine=EngineIdentity("rocksdb", version="10.2.1"),
     )
-    document = order(request).key.document
+    document = order(request).key
     assert document.pop("lsmtune_version")
     assert document.pop("protocol_version")
     load_seed = document.pop("load_seed")
@@ -132,7 +131,7 @@ def test_what_the_database_does_not_depend_on(make_request: Requests, change: Ch
 @pytest.mark.parametrize("change", OTHER.values(), ids=OTHER)
 def test_what_the_database_depends_on(make_request: Requests, change: Change) -> None:
     request = make_request(write_buffer_size=1 << 20)
-    assert order(change(request)).key.digest != order(request).key.digest
+    assert order(change(request)).digest != order(request).digest
 
 
 def test_only_options_of_the_layout_count(make_request: Requests) -> None:
@@ -149,9 +148,9 @@ def test_a_library_is_what_its_bytes_are(make_request: Requests, tmp_path: Path)
 
     def digest(library: Path) -> str:
         engine = EngineIdentity("rocksdb", library=str(library))
-        return order(replace(request, engine=engine)).key.digest
+        return order(replace(request, engine=engine)).digest
 
-    assert digest(moved) == order(request).key.digest != digest(changed)
+    assert digest(moved) == order(request).digest != digest(changed)
 
 
 def test_a_library_is_read_again_only_when_it_changed(tmp_path: Path) -> None:

@@ -50,11 +50,6 @@ def engine(request: pytest.FixtureRequest) -> EngineIdentity:
 
 
 @pytest.fixture
-def synced() -> None:
-    """Really sync, as a tuner does."""
-
-
-@pytest.fixture
 def cache(tmp_path: Path, driver: Path) -> DatabaseCache:
     return DatabaseCache(tmp_path / "databases", NativeRunner(driver), 1 << 30)
 

@@ -1,12 +1,28 @@
-"""Requests for runs in a folder of the test's own, and a disk that is not waited for."""
+"""What only some of these tests want: folders in memory, a disk that is not waited for."""
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import pytest
 from database_parts import Requests
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "study"))
+
+from memory_folder import tmp_path as in_memory
+
+__all__ = ["in_memory"]
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """In memory for tests that use `in_memory`, and pytest's own for the others."""
+    if "in_memory" not in request.fixturenames:
+        return tmp_path
+    folder: Path = request.getfixturevalue("in_memory")
+    return folder
 
 
 @pytest.fixture
@@ -17,7 +33,7 @@ def make_request(tmp_path: Path) -> Requests:
     return Requests(tmp_path / "runs", library)
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def synced(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """What was synced, in that order; nothing really is, because no test can cut the power."""
     paths: list[Path] = []

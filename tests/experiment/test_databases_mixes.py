@@ -7,8 +7,7 @@ from dataclasses import replace
 import pytest
 from database_parts import LIMITS, Requests
 
-from lsmtune.experiment.database_files import order_of
-from lsmtune.experiment.database_key import LibraryDigests
+from lsmtune.experiment.database_key import LibraryDigests, order_of
 from lsmtune.model.workload import Workload
 from lsmtune.proof.crash_test import load_of
 from lsmtune.workloads.stated import make_workload
@@ -17,7 +16,7 @@ from lsmtune.workloads.stated import make_workload
 def digest(make_request: Requests, workload: Workload) -> str:
     order = order_of(replace(make_request(), workload=workload), LibraryDigests())
     assert order is not None
-    return order.key.digest
+    return order.digest
 
 
 @pytest.mark.parametrize(

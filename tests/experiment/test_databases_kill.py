@@ -15,6 +15,8 @@ from lsmtune.experiment.database_files import goldens_in
 from lsmtune.experiment.databases import DatabaseCache
 from lsmtune.experiment.files import MARKER
 
+pytestmark = pytest.mark.usefixtures("synced")
+
 SIZE_BYTES = 45_000  # of one golden database, and not of two
 # What Python's audit hooks call the steps that change something on the disk.
 STEPS = frozenset(

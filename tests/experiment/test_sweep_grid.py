@@ -13,6 +13,8 @@ from sweep_parts import axis, cells_of, sweep_of
 from lsmtune.errors import InputError
 from lsmtune.experiment.sweep import Axis, AxisKind, SweepWorkload
 
+pytestmark = pytest.mark.usefixtures("in_memory")
+
 OPTION = AxisKind.OPTION
 
 

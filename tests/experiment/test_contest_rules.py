@@ -90,7 +90,7 @@ def test_rules_of_a_file_and_of_another_engine(tmp_path: Path) -> None:
     path.write_text("version: 1\nrules:\n  small:\n    rule: {leveldb: block_size <= 4KiB}\n")
     assert broken("leveldb", {"block_size": 8192}, load_rules(path, "leveldb")) == ["small"]
     other = load_rules(path, "rocksdb")
-    assert (other.rules, other.elsewhere) == ((), ("small",))
+    assert (other.constraints, other.elsewhere) == ({}, ("small",))
 
 
 def test_the_built_in_text_is_a_rules_file() -> None:

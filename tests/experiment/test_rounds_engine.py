@@ -18,7 +18,7 @@ from lsmtune.model.request import LIMITS_DEFAULT
 from lsmtune.model.workload import Workload
 from lsmtune.workloads.stated import make_workload
 
-pytestmark = pytest.mark.engine
+pytestmark = [pytest.mark.engine, pytest.mark.usefixtures("in_memory")]
 
 
 class Loads(Observer):

@@ -22,6 +22,8 @@ from lsmtune.experiment.sweep import (
 from lsmtune.model.files import parse_document
 from lsmtune.model.request import Limits
 
+pytestmark = pytest.mark.usefixtures("in_memory")
+
 PATH = Path("sweep.yaml")
 WHOLE = """\
 version: 1
@@ -54,7 +56,12 @@ def test_a_file_says_all_that_a_sweep_has(tmp_path: Path) -> None:
     path = tmp_path / "sweep.yaml"
     path.write_text(WHOLE)
     sweep = load_sweep(path)
-    assert (sweep.name, sweep.engine, sweep.repeats, sweep.seed) == ("buffers", "leveldb", 5, 7)
+    assert (sweep.name, sweep.engine.name, sweep.repeats, sweep.seed) == (
+        "buffers",
+        "leveldb",
+        5,
+        7,
+    )
     assert sweep.library == tmp_path / "lib" / "libleveldb.so"
     assert [(w.name, w.told, dict(w.parameters)) for w in sweep.workloads] == [
         ("fillrandom", "fillrandom", {}),

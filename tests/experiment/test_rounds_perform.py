@@ -17,6 +17,8 @@ from lsmtune.experiment.schedule import round_load_seed, shuffled
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import RunRequest
 
+pytestmark = pytest.mark.usefixtures("in_memory")
+
 
 def test_each_round_has_every_cell_once_on_one_seed_in_an_order_of_its_own(tmp_path: Path) -> None:
     runner, observer = FakeRunner(), Recorder()

@@ -21,6 +21,8 @@ from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, Prepared, RunRequest
 from lsmtune.model.workload import Workload
 
+pytestmark = pytest.mark.usefixtures("synced")
+
 SIZE_BYTES = 1 << 30
 KEPT = {"000007.sst", "000009.sst", "CURRENT", "IDENTITY", "MANIFEST-000005", "000010.log"}
 KEPT |= {"OPTIONS-000011"}

@@ -14,6 +14,8 @@ from lsmtune.experiment.files import MARKER, claim
 from lsmtune.experiment.observer import Observer, Preparation
 from lsmtune.machine.files import try_lock
 
+pytestmark = pytest.mark.usefixtures("synced")
+
 GOLDEN_BYTES = 2 * TABLE_BYTES + 6 * 4096  # two tables, five small files and the ledger
 LAYOUTS = (1 << 20, 2 << 20, 3 << 20)
 

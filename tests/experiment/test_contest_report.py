@@ -13,8 +13,8 @@ from contest_parts import ENGINE, run
 from rich.console import Console
 
 from lsmtune.errors import InputError
-from lsmtune.experiment.contest import Entry, built_in_rules
-from lsmtune.experiment.standings import Leaderboard, checked_entries, leaderboard_of_runs
+from lsmtune.experiment.contest import Entry, built_in_rules, disqualified_entries
+from lsmtune.experiment.standings import Leaderboard, leaderboard_of_runs
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.workload import Phase, PhaseKind, Workload
@@ -48,7 +48,7 @@ def board(rounds: int = 5, *, ranked: bool = True) -> Leaderboard:
     entries.append(Entry("huge", "huge", Config(options)))
     if not ranked:
         entries = entries[-1:]
-    checked = checked_entries(entries, rules, ENGINE)
+    disqualified = disqualified_entries(entries, rules, ENGINE)
     runs = []
     for number in range(rounds if ranked else 0):
         for shift, (team, speed) in enumerate(SPEEDS.items()):
@@ -57,7 +57,14 @@ def board(rounds: int = 5, *, ranked: bool = True) -> Leaderboard:
             runs.append(run(team, number, put=put, get=value))
         runs.append(run("broken", number, Outcome.CRASHED))
     return leaderboard_of_runs(
-        runs, entries, checked, rules, ENGINE, WORKLOAD, "throughput_ops_s", warnings=["beware"]
+        runs,
+        entries,
+        disqualified,
+        rules,
+        ENGINE,
+        WORKLOAD,
+        "throughput_ops_s",
+        warnings=["beware"],
     )
 
 

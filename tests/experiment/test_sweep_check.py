@@ -5,12 +5,15 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+import pytest
 from fake_runner import FakeRunner, Refusing
 from sweep_parts import axis, cells_of, sweep_of
 
 from lsmtune.experiment.sweep import AxisKind, SweepWorkload
 from lsmtune.experiment.sweep_grid import first_refused
 from lsmtune.model.request import LIMITS_DEFAULT
+
+pytestmark = pytest.mark.usefixtures("in_memory")
 
 SWEEP = sweep_of(
     workloads=(SweepWorkload("fillseq"), SweepWorkload("readrandom")),

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from lsmtune.experiment.store import Role, StoredMeasurement
-from lsmtune.experiment.sweep import Axis, AxisKind, Sweep, SweepWorkload
+from lsmtune.experiment.sweep import Axis, AxisKind, Sweep, SweepEngine, SweepWorkload
 from lsmtune.experiment.sweep_grid import GridCell, grid
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, RunError
@@ -22,8 +22,9 @@ def axis(name: str, *values: Any, kind: AxisKind = AxisKind.WORKLOAD) -> Axis:
 
 def sweep_of(**changes: Any) -> Sweep:
     sweep = Sweep(
+        version=1,
         name="sizes",
-        engine="leveldb",
+        engine=SweepEngine("leveldb"),
         workloads=(SweepWorkload("fillseq"),),
         axes=(axis("key_bytes", 16, 32, 64), axis("value_bytes", 100, 200, 400)),
         parameters={"num": 1000},
