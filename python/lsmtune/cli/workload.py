@@ -187,7 +187,7 @@ def _summary(
         with file.open(encoding="utf-8", errors="replace") as opened:
             if is_records:
                 # Record after record: a run of any length.
-                print_json(summarise(read_records(opened, source)).document())
+                print_json(summarise(read_records(opened, source)))
                 return
             measurements = _measurements(opened.read(), source)
     except OSError as error:

@@ -10,8 +10,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from lsmtune.driver.native_run import DATABASE
-from lsmtune.driver.runner import Runner
+from lsmtune.driver.runner import DATABASE, Runner
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Prepared, RunRequest
