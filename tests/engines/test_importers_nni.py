@@ -153,7 +153,7 @@ def experiment(text: str, engine: str | None = None) -> ImportedStudy:
     whole = (
         f"{text}\nsearchSpace: {{write_buffer_size: {{_type: uniform, _value: [1000, 9000]}}}}\n"
     )
-    return study(whole, nni_config.NAME, engine)
+    return study(whole, nni_config.FORMAT.name, engine)
 
 
 def test_with_an_engine_the_trials_command_is_left_out() -> None:

@@ -1,4 +1,4 @@
-"""Every file of `bad/` has one thing wrong, and its one-line error beside it.
+"""Every file of `importers_bad/` has one thing wrong, and its one-line error beside it.
 
 The folder is the format; in `detect` it is left to be found out. To make the expected lines anew
 after a change that is wanted: LSMTUNE_GOLDEN=write.
@@ -10,7 +10,7 @@ import os
 from pathlib import Path
 
 import pytest
-from importer_parts import BAD
+from importer_parts import BAD, GOOD
 
 from lsmtune.engines.importers import IMPORTERS, import_file, read_config
 from lsmtune.engines.importers.base import FILE_BYTES_MAX, ImportedConfig
@@ -79,7 +79,7 @@ def test_an_alias_that_grows_is_refused(tmp_path: Path) -> None:
 
 
 def test_unknown_formats_and_other_engines_are_refused() -> None:
-    path = BAD.parent / "good" / "rocksdb-options.ini"
+    path = GOOD / "rocksdb-options.ini"
     with pytest.raises(InputError, match="did you mean rocksdb-options"):
         import_file(path, "rocksdb-option")
     for name in ("rocksdb-options.ini", "rocksdb-log-78.LOG"):
@@ -92,7 +92,6 @@ def test_unknown_formats_and_other_engines_are_refused() -> None:
 
 
 def test_only_an_option_file_is_a_configuration() -> None:
-    good = BAD.parent / "good"
-    assert isinstance(read_config(good / "rocksdb-options.ini"), ImportedConfig)
+    assert isinstance(read_config(GOOD / "rocksdb-options.ini"), ImportedConfig)
     with pytest.raises(InputError, match="holds a space and no configuration"):
-        read_config(good / "nni-space.json")
+        read_config(GOOD / "nni-space.json")

@@ -1,4 +1,4 @@
-"""One suite for every format: each is a file of `good/`, with what it gives beside it.
+"""One suite for every format: each is a file of `importers_good/`, with what it gives beside it.
 
 To make the expected text anew after a change that is wanted: LSMTUNE_GOLDEN=write.
 """

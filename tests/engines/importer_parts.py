@@ -10,8 +10,8 @@ from lsmtune.engines.importers import import_text
 from lsmtune.engines.importers.base import Imported, ImportedConfig, ImportedStudy, ImportRequest
 
 HERE = Path(__file__).parent
-GOOD = HERE / "good"
-BAD = HERE / "bad"
+GOOD = HERE / "importers_good"
+BAD = HERE / "importers_bad"
 DATA = HERE.parents[2] / "shared" / "data"
 
 
