@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "contest"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "experiment"))
 
 from contest_parts import contest_logs, log_text
 

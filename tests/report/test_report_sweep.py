@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from page import read
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "sweep"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "experiment"))
 
 from sweep_parts import axis, cells_of, failed, runs_of, sweep_of
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -260,6 +261,19 @@ def pairs_of(key: Any, value: Any) -> GetPydanticSchema:
         )
 
     return GetPydanticSchema(schema)
+
+
+@dataclass(frozen=True)
+class StatedAs:
+    """A document states a field as a `kind`; in memory it is what `convert` makes of that."""
+
+    kind: Any
+    convert: Callable[[Any], Any]
+
+    def __get_pydantic_core_schema__(
+        self, _source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self.convert, handler(self.kind))
 
 
 def described(description: str, *, omitted: object = ..., **bounds: Any) -> Any:

@@ -33,7 +33,7 @@ from pydantic_core import ErrorDetails
 
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.codec import adapter
-from lsmtune.model.fields import found_text
+from lsmtune.model.fields import StatedAs, found_text
 from lsmtune.units import UnitError
 
 Model = TypeVar("Model")
@@ -414,7 +414,8 @@ def _located(place: tuple[int | str, ...], kind: Any) -> tuple[list[int | str], 
 def _members(hint: Any) -> list[Any]:
     """The types that `hint` allows, without None."""
     if get_origin(hint) is Annotated:
-        return _members(get_args(hint)[0])
+        kind, *about = get_args(hint)
+        return _members(next((each.kind for each in about if isinstance(each, StatedAs)), kind))
     if get_origin(hint) in (Union, types.UnionType):
         return [m for arm in get_args(hint) if arm is not type(None) for m in _members(arm)]
     return [hint]

@@ -9,9 +9,8 @@ from typing import Any
 
 import lsmtune
 from lsmtune.errors import InputError, nearest_name
-from lsmtune.experiment.contest import Broken
+from lsmtune.experiment.contest import Broken, Disqualified
 from lsmtune.experiment.standings import (
-    Disqualified,
     Leaderboard,
     OutlierRow,
     PhaseTable,

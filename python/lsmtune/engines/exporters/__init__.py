@@ -9,12 +9,11 @@ from collections.abc import Mapping
 
 from lsmtune.engines.exporters import db_bench, properties, rocksdb_options
 from lsmtune.engines.exporters.spelling import ExportFormat, ExportRequest
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import InputError, by_name
 from lsmtune.model.config import OptionValue
 
 EXPORTERS: dict[str, ExportFormat] = {
-    exporter.name: exporter
-    for exporter in (rocksdb_options.FORMAT, properties.FORMAT, db_bench.FORMAT)
+    module.FORMAT.name: module.FORMAT for module in (rocksdb_options, properties, db_bench)
 }
 
 
@@ -32,16 +31,9 @@ def export(
     Nothing is left out in silence: raises InputError for an unknown format, an engine that the
     format does not serve, an unknown option, and an option or value that the format cannot say.
     """
-    exporter = EXPORTERS.get(format_name)
-    if exporter is None:
-        nearest = nearest_name(format_name, EXPORTERS)
-        allowed = ", ".join(EXPORTERS)
-        raise InputError("--format", found=format_name, allowed=allowed, nearest=nearest)
+    exporter = by_name(EXPORTERS, format_name, "--format")
     if engine_name not in exporter.engines:
         allowed = ", ".join(f"{f.name} ({' and '.join(f.engines)})" for f in EXPORTERS.values())
         why = f"cannot be written for {engine_name}"
         raise InputError("--format", found=format_name, why=why, allowed=allowed)
     return exporter.write(ExportRequest(engine_name, options, version, label))
-
-
-__all__ = ["EXPORTERS", "ExportFormat", "ExportRequest", "export"]

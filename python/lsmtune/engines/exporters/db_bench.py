@@ -25,17 +25,9 @@ from lsmtune.engines.exporters.spelling import (
     number,
     word,
 )
-from lsmtune.engines.option_names import (
-    TABLE_OPTION,
-    CatalogueOption,
-    Setting,
-    check_leveldb_options,
-    settings,
-)
+from lsmtune.engines.option_names import TABLE_OPTION, CatalogueOption, find_written
 from lsmtune.errors import InputError
-from lsmtune.model.config import OptionValue, option_text
-
-Flags = dict[str, str]
+from lsmtune.model.config import OptionValue
 
 FILTER_OPTION = f"{TABLE_OPTION}.filter_policy"
 BLOOM_FLAG, RIBBON_FLAG = "bloom_bits", "use_ribbon_filter"
@@ -66,12 +58,11 @@ ROCKSDB_FLAGS: Mapping[str, Spelling] = {
     **{f"compaction_options_universal.{n}": number(f"universal_{n}") for n in _UNIVERSAL_NUMBERS},
     **{f"compression_opts.{n}": number(f"compression_{n}") for n in _COMPRESSION_NUMBERS},
 }
-# LevelDB's db_bench reads every number with `%d` and checks nothing. `--compression` came after
-# its 1.22.
 _INT_MAX = 2**31 - 1
 
 
 def _leveldb_number(flag: str) -> Spelling:
+    """LevelDB's db_bench reads every number with `%d` and checks nothing."""
     return number(flag, 0, _INT_MAX, " as a flag of LevelDB's db_bench")
 
 
@@ -99,66 +90,46 @@ LEVELDB_FLAGS: Mapping[str, Spelling] = {
     "block_size": _leveldb_number("block_size"),
     "cache_size": _leveldb_number("cache_size"),
     "filter_bits": _leveldb_filter("bloom_bits"),
+    # Came after LevelDB 1.22.
     "compression": word("compression", {"none": "0", "no": "0", "snappy": "1"}),
 }
 
 
 def write(request: ExportRequest) -> str:
     """The flags, one line. Raises InputError for options that db_bench has no flag for."""
-    flags, without = _rocksdb(request) if request.engine_name == "rocksdb" else _leveldb(request)
+    flags: dict[str, str] = {}
+    without = []
+    is_rocksdb = request.engine_name == "rocksdb"
+    for name, value in request.values().items():
+        spelling = ROCKSDB_FLAGS.get(name) if is_rocksdb else LEVELDB_FLAGS.get(name)
+        option, field = find_written(name) if is_rocksdb else (None, "")
+        if spelling is None and option is not None and not field:
+            spelling = same_name_flag(option)
+        if is_rocksdb and name == FILTER_OPTION:
+            kind, bits = filter_bits(name, value)
+            flags |= {BLOOM_FLAG: str(bits)} | ({RIBBON_FLAG: "true"} if kind == RIBBON else {})
+        elif spelling is None:
+            without.append(name)
+        else:
+            flags[spelling.name] = spelling.say(name, value)
     if without:
         why = f"db_bench of {request.engine_name} has no flag for {', '.join(without)}"
-        if request.engine_name == "rocksdb":
+        if is_rocksdb:
             why += "; next step: export with --format rocksdb-options for db_bench --options_file"
         raise InputError(SOURCE, "--format", found="db_bench", why=why)
     return " ".join(shlex.quote(f"--{flag}={value}") for flag, value in flags.items()) + "\n"
 
 
-def _rocksdb(request: ExportRequest) -> tuple[Flags, list[str]]:
-    flags: Flags = {}
-    without = []
-    for setting in settings(request.options, SOURCE):
-        spelling = ROCKSDB_FLAGS.get(setting.name) or _own_flag(setting)
-        if setting.name == FILTER_OPTION:
-            flags.update(_filter(setting))
-        elif spelling is None:
-            without.append(setting.name)
-        else:
-            flags[spelling.name] = spelling.say(setting.name, setting.value)
-    return flags, without
-
-
-def _filter(setting: Setting) -> Flags:
-    kind, bits = filter_bits(setting.name, setting.value)
-    return {BLOOM_FLAG: str(bits), **({RIBBON_FLAG: "true"} if kind == RIBBON else {})}
-
-
-def _own_flag(setting: Setting) -> Spelling | None:
-    return None if setting.field is not None else same_name_flag(setting.option)
-
-
 def same_name_flag(option: CatalogueOption) -> Spelling | None:
     """The flag of the option's own name, where the value is a number or a truth in both."""
     kind, default = option.db_bench_type, option.default or ""
-    if kind is None:
-        return None
     if kind == "bool" and default in ("true", "false"):
         return boolean(option.name)
     if kind == "double":
         return decimal(option.name)
-    if kind.startswith(("int", "uint")) and default.removeprefix("-").isdigit():
+    if kind and kind.startswith(("int", "uint")) and default.removeprefix("-").isdigit():
         return number(option.name)
     return None
-
-
-def _leveldb(request: ExportRequest) -> tuple[Flags, list[str]]:
-    check_leveldb_options(request.options, SOURCE)
-    flags: Flags = {}
-    for name, value in request.options.items():
-        if name in LEVELDB_FLAGS:
-            spelling = LEVELDB_FLAGS[name]
-            flags[spelling.name] = spelling.say(name, option_text(value))
-    return flags, [name for name in request.options if name not in LEVELDB_FLAGS]
 
 
 FORMAT = ExportFormat("db_bench", ("rocksdb", "leveldb"), "db_bench.flags", write)

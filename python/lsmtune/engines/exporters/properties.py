@@ -23,17 +23,19 @@ from lsmtune.engines.exporters.spelling import (
     number,
     word,
 )
-from lsmtune.engines.option_names import TABLE_OPTION, check_leveldb_options, settings
+from lsmtune.engines.option_names import TABLE_OPTION
 from lsmtune.errors import InputError
-from lsmtune.model.config import OptionValue, option_text
+from lsmtune.model.config import OptionValue
 
 _INT_MAX = 2**31 - 1
 _LONG_MAX = 2**63 - 1
 
-_WHERE = " in a .properties file"
+
+def _number(name: str, low: int, high: int, without: int | None = None) -> Spelling:
+    return number(name, low, high, " in a .properties file", without=without)
 
 
-def _bits(name: str) -> Spelling:
+def _bloom_bits(name: str) -> Spelling:
     def say(option: str, text: str) -> str:
         kind, bits = filter_bits(option, text)
         if kind != BLOOM:
@@ -47,77 +49,62 @@ def _bits(name: str) -> Spelling:
     return Spelling(name, say, read)
 
 
-LEVELDB_PROPERTIES: Mapping[str, Spelling] = {
-    **{
-        name: number(name, 1, _LONG_MAX, _WHERE)
-        for name in ("write_buffer_size", "max_file_size", "cache_size")
+_ROCKSDB_NUMBERS = (
+    "max_background_jobs",
+    "target_file_size_base",
+    "target_file_size_multiplier",
+    "max_bytes_for_level_base",
+    "write_buffer_size",
+    "max_write_buffer_number",
+    "level0_file_num_compaction_trigger",
+    "level0_slowdown_writes_trigger",
+    "level0_stop_writes_trigger",
+)
+# By engine: option -> property.
+PROPERTIES: Mapping[str, Mapping[str, Spelling]] = {
+    "leveldb": {
+        "write_buffer_size": _number("write_buffer_size", 1, _LONG_MAX),
+        "max_file_size": _number("max_file_size", 1, _LONG_MAX),
+        "cache_size": _number("cache_size", 1, _LONG_MAX),
+        "max_open_files": _number("max_open_files", 1, _INT_MAX),
+        "block_size": _number("block_size", 1, _INT_MAX),
+        "block_restart_interval": _number("block_restart_interval", 1, _INT_MAX),
+        "filter_bits": _number("filter_bits", 0, _INT_MAX),
+        "compression": word("compression", {"none": "no", "no": "no", "snappy": "snappy"}),
     },
-    **{
-        name: number(name, 1, _INT_MAX, _WHERE)
-        for name in ("max_open_files", "block_size", "block_restart_interval")
+    "rocksdb": {
+        **{name: _number(name, 1, _INT_MAX) for name in _ROCKSDB_NUMBERS},
+        "use_direct_reads": boolean("use_direct_reads"),
+        "allow_mmap_writes": boolean("allow_mmap_writes"),
+        "allow_mmap_reads": boolean("allow_mmap_reads"),
+        "use_direct_io_for_flush_and_compaction": boolean("use_direct_io_for_flush_compaction"),
+        # 0 is the engine's default there, as it is not in RocksDB.
+        "max_open_files": _number("max_open_files", -1, _INT_MAX, without=0),
+        "compaction_pri": word("compaction_pri", COMPACTION_PRIORITY),
+        "compression": word("compression", COMPRESSION_IN_YCSB),
+        f"{TABLE_OPTION}.block_cache": _number("cache_size", 1, _LONG_MAX),
+        f"{TABLE_OPTION}.filter_policy": _bloom_bits("bloom_bits"),
     },
-    "filter_bits": number("filter_bits", 0, _INT_MAX, _WHERE),
-    "compression": word("compression", {"none": "no", "no": "no", "snappy": "snappy"}),
-}
-ROCKSDB_PROPERTIES: Mapping[str, Spelling] = {
-    **{
-        name: number(name, 1, _INT_MAX, _WHERE)
-        for name in (
-            "max_background_jobs",
-            "target_file_size_base",
-            "target_file_size_multiplier",
-            "max_bytes_for_level_base",
-            "write_buffer_size",
-            "max_write_buffer_number",
-            "level0_file_num_compaction_trigger",
-            "level0_slowdown_writes_trigger",
-            "level0_stop_writes_trigger",
-        )
-    },
-    **{
-        name: boolean(name)
-        for name in ("use_direct_reads", "allow_mmap_writes", "allow_mmap_reads")
-    },
-    "use_direct_io_for_flush_and_compaction": boolean("use_direct_io_for_flush_compaction"),
-    # 0 is the engine's default there, as it is not in RocksDB.
-    "max_open_files": number("max_open_files", -1, _INT_MAX, _WHERE, without=0),
-    "compaction_pri": word("compaction_pri", COMPACTION_PRIORITY),
-    "compression": word("compression", COMPRESSION_IN_YCSB),
-    f"{TABLE_OPTION}.block_cache": number("cache_size", 1, _LONG_MAX, _WHERE),
-    f"{TABLE_OPTION}.filter_policy": _bits("bloom_bits"),
 }
 _ENGINES_DEFAULT_COMPRESSION = {"leveldb": "snappy", "rocksdb": "kSnappyCompression"}
 
 
 def write(request: ExportRequest) -> str:
     """The file's text. Raises InputError for an option or a value that has no property."""
-    engine = request.engine_name
-    values = {"compression": _ENGINES_DEFAULT_COMPRESSION[engine], **_values(request)}
-    known = LEVELDB_PROPERTIES if engine == "leveldb" else ROCKSDB_PROPERTIES
+    engine, known = request.engine_name, PROPERTIES[request.engine_name]
+    values = {"compression": _ENGINES_DEFAULT_COMPRESSION[engine], **request.values()}
     without = [name for name in values if name not in known]
     if without:
-        raise InputError(
-            SOURCE, "--format", found="properties", why=_advice(engine, ", ".join(without))
-        )
-    said = {known[n].name: known[n].say(n, value) for n, value in values.items()}
+        why = f"YCSB-cpp has no property for {', '.join(without)}"
+        if engine == "rocksdb":
+            why += "; next step: export with --format rocksdb-options and set rocksdb.optionsfile"
+            why += " to that file"
+        raise InputError(SOURCE, "--format", found="properties", why=why)
+    properties = {known[n].name: known[n].say(n, value) for n, value in values.items()}
     lines = [f"# {request.title()}", f"{engine}.dbname=/tmp/ycsb-{engine}"]
     lines += [f"{engine}.format=single", f"{engine}.destroy=false", ""]
-    lines += [f"{engine}.{name}={value}" for name, value in sorted(said.items())]
+    lines += [f"{engine}.{name}={value}" for name, value in sorted(properties.items())]
     return "\n".join(lines) + "\n"
-
-
-def _values(request: ExportRequest) -> dict[str, str]:
-    if request.engine_name == "rocksdb":
-        return {s.name: s.value for s in settings(request.options, SOURCE)}
-    check_leveldb_options(request.options, SOURCE)
-    return {name: option_text(value) for name, value in request.options.items()}
-
-
-def _advice(engine: str, without: str) -> str:
-    if engine == "leveldb":
-        return f"YCSB-cpp has no property for {without}"
-    step = "export with --format rocksdb-options and set rocksdb.optionsfile to that file"
-    return f"YCSB-cpp has no property for {without}; next step: {step}"
 
 
 FORMAT = ExportFormat("properties", ("leveldb", "rocksdb"), "lsmtune.properties", write)

@@ -11,8 +11,9 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
+from lsmtune.engines.option_names import check_leveldb_options, settings
 from lsmtune.errors import InputError
-from lsmtune.model.config import OptionValue
+from lsmtune.model.config import OptionValue, option_text
 
 COMPRESSION_IN_DB_BENCH = {
     "kNoCompression": "none",
@@ -112,7 +113,10 @@ def number(
     """A whole number but `without`; `where` says whose bounds `low` and `high` are."""
 
     def say(option: str, text: str) -> str:
-        whole = whole_number(option, text)
+        match = _WHOLE.fullmatch(text)
+        if match is None:
+            raise InputError(SOURCE, option, found=text, allowed="a whole number")
+        whole = int(match[1]) << _SUFFIX_SHIFT[match[2].lower()]
         outside = (low is not None and whole < low) or (high is not None and whole > high)
         if outside or whole == without:
             allowed = f"{low} to {high}{where}"
@@ -120,31 +124,36 @@ def number(
             raise InputError(SOURCE, option, found=text, allowed=allowed)
         return str(whole)
 
-    return Spelling(name, say, _read_whole)
+    def read(text: str) -> int:
+        try:
+            return int(text)
+        except ValueError:
+            raise ValueError("a whole number") from None
 
-
-def _read_whole(text: str) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise ValueError("a whole number") from None
+    return Spelling(name, say, read)
 
 
 def decimal(name: str) -> Spelling:
     """A number with a point, passed on as it is."""
-    return Spelling(name, lambda _option, text: text, _read_decimal)
 
+    def read(text: str) -> float:
+        try:
+            return float(text)
+        except ValueError:
+            raise ValueError("a number") from None
 
-def _read_decimal(text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError("a number") from None
+    return Spelling(name, lambda _option, text: text, read)
 
 
 def boolean(name: str) -> Spelling:
-    """True or false."""
-    return Spelling(name, truth, read_truth, is_truth=True)
+    """True or false; RocksDB has `1` and `0` as well."""
+
+    def say(option: str, text: str) -> str:
+        if text.lower() not in ("true", "1", "false", "0"):
+            raise InputError(SOURCE, option, found=text, allowed="true, false")
+        return "true" if text.lower() in ("true", "1") else "false"
+
+    return Spelling(name, say, read_truth, is_truth=True)
 
 
 def read_truth(text: str) -> bool:
@@ -160,20 +169,26 @@ def word(name: str, known: Mapping[str, str]) -> Spelling:
     for ours, theirs in known.items():
         back.setdefault(theirs, ours)
 
+    def say(option: str, text: str) -> str:
+        if text not in known:
+            raise InputError(SOURCE, option, found=text, allowed=", ".join(known))
+        return known[text]
+
     def read(text: str) -> str:
         if text.lower() not in back:
             raise ValueError(", ".join(back))
         return back[text.lower()]
 
-    return Spelling(name, lambda option, text: one_of(option, text, known), read)
+    return Spelling(name, say, read)
 
 
 # --- formats
 
 SOURCE = "export"
 
-# Suffixes that RocksDB's own option parser takes for whole numbers, all binary.
-_SUFFIX_SHIFT = {"k": 10, "m": 20, "g": 30, "t": 40}
+# A whole number and the suffixes that RocksDB's own option parser takes, all binary.
+_WHOLE = re.compile(r"(-?\d+)([kmgtKMGT]?)")
+_SUFFIX_SHIFT = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
 @dataclass(frozen=True)
@@ -190,6 +205,13 @@ class ExportRequest:
         engine = " ".join(filter(None, (self.engine_name, self.version)))
         return " ".join(f"Written by lsmtune: {engine}, configuration {self.label}".split())
 
+    def values(self) -> dict[str, str]:
+        """Values as text by dotted name, structures taken apart. InputError for unknown options."""
+        if self.engine_name == "rocksdb":
+            return {s.name: s.value for s in settings(self.options, SOURCE)}
+        check_leveldb_options(self.options, SOURCE)
+        return {name: option_text(value) for name, value in self.options.items()}
+
 
 @dataclass(frozen=True)
 class ExportFormat:
@@ -199,27 +221,3 @@ class ExportFormat:
     engines: tuple[str, ...]
     file_name: str
     write: Callable[[ExportRequest], str]
-
-
-def whole_number(name: str, text: str) -> int:
-    """`text` as an integer; suffixes K, M, G, T are binary. InputError naming `name` if not."""
-    match = re.fullmatch(r"(-?\d+)([kmgtKMGT]?)", text)
-    if match is None:
-        raise InputError(SOURCE, name, found=text, allowed="a whole number")
-    number, suffix = int(match.group(1)), match.group(2).lower()
-    return number << _SUFFIX_SHIFT[suffix] if suffix else number
-
-
-def truth(name: str, text: str) -> str:
-    """`text` as `true` or `false`. InputError naming `name` when it is neither (nor 0, 1)."""
-    known = {"true": "true", "1": "true", "false": "false", "0": "false"}
-    if text.lower() not in known:
-        raise InputError(SOURCE, name, found=text, allowed="true, false")
-    return known[text.lower()]
-
-
-def one_of(name: str, text: str, known: Mapping[str, str]) -> str:
-    """What `text` is called in the other program. InputError naming `name` when not known."""
-    if text not in known:
-        raise InputError(SOURCE, name, found=text, allowed=", ".join(known))
-    return known[text]

@@ -22,29 +22,17 @@ from lsmtune.engines.importers import (
 from lsmtune.engines.importers.base import (
     Imported,
     ImportedConfig,
-    ImportedStudy,
     ImportFormat,
     ImportRequest,
     read_text,
 )
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import InputError, by_name
 
 # In the order in which a file is offered to them: what is told apart with certainty comes first.
+_MODULES = (nni_space, mlos, rocksdb_options, rocksdb_log, properties, nni_config, db_bench)
 IMPORTERS: Mapping[str, ImportFormat] = MappingProxyType(
-    {
-        format_.name: format_
-        for format_ in (
-            nni_space.FORMAT,
-            mlos.FORMAT,
-            rocksdb_options.FORMAT,
-            rocksdb_log.FORMAT,
-            properties.FORMAT,
-            nni_config.FORMAT,
-            db_bench.FORMAT,
-        )
-    }
+    {module.FORMAT.name: module.FORMAT for module in _MODULES}
 )
-FORMAT_FLAG = "--format"
 
 
 def import_text(request: ImportRequest, format_name: str | None = None) -> Imported:
@@ -82,27 +70,9 @@ def read_config(path: Path, engine: str | None = None) -> ImportedConfig:
 def chosen_format(text: str, path: Path, format_name: str | None = None) -> ImportFormat:
     """The format `format_name`, or the one that recognises `text`. Raises InputError for none."""
     if format_name is not None:
-        if format_name not in IMPORTERS:
-            nearest = nearest_name(format_name, IMPORTERS)
-            allowed = ", ".join(IMPORTERS)
-            raise InputError(FORMAT_FLAG, found=format_name, allowed=allowed, nearest=nearest)
-        return IMPORTERS[format_name]
+        return by_name(IMPORTERS, format_name, "--format")
     for format_ in IMPORTERS.values():
         if format_.recognises(text):
             return format_
-    allowed = "; ".join(f.summary for f in IMPORTERS.values())
+    allowed = "; ".join(format_.summary for format_ in IMPORTERS.values())
     raise InputError(str(path), why="is in no format that can be imported", allowed=allowed)
-
-
-__all__ = [
-    "IMPORTERS",
-    "ImportFormat",
-    "ImportRequest",
-    "Imported",
-    "ImportedConfig",
-    "ImportedStudy",
-    "chosen_format",
-    "import_file",
-    "import_text",
-    "read_config",
-]

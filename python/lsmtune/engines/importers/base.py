@@ -9,14 +9,14 @@ from __future__ import annotations
 import json
 import re
 import stat
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import yaml
 
-from lsmtune.errors import InputError, is_utf8
+from lsmtune.errors import InputError, is_utf8, nearest_name
 from lsmtune.model.config import OptionValue
 
 # A LOG of a long run is large; only its head is of interest, but a copy of it is not refused.
@@ -78,17 +78,14 @@ class Document:
         path: tuple[str | int, ...],
         *,
         found: object = None,
-        allowed: str = "",
-        nearest: str = "",
         why: str = "",
+        **parts: Any,
     ) -> InputError:
         """An InputError at `path`: `file:line: field: ...`."""
-        if found is None and not why:
-            why = "is missing"
         line = self.line(*path)
         source = self.source if line is None else f"{self.source}:{line}"
-        field = field_name(*path)
-        return InputError(source, field, found=found, allowed=allowed, nearest=nearest, why=why)
+        why = why or ("is missing" if found is None else "")
+        return InputError(source, field_name(*path), found=found, why=why, **parts)
 
 
 def field_name(*path: str | int) -> str:
@@ -122,13 +119,25 @@ def peek_json(text: str, word: str) -> dict[str, Any]:
 
 def json_document(text: str, source: str) -> Document:
     """`text`, JSON with comments, as a Document. Raises InputError with the line for all else."""
+
+    def refuse_constant(name: str) -> object:
+        raise ValueError(f"{name} is not a number")
+
+    def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        for name, value in pairs:
+            if name in fields:
+                raise ValueError(f"{name!r} is given twice")
+            fields[name] = value
+        return fields
+
     _check_size(text, source)
     plain = without_comments(text)
     try:
-        data = json.loads(plain, parse_constant=_refuse_constant, object_pairs_hook=_no_repeats)
+        data = json.loads(plain, parse_constant=refuse_constant, object_pairs_hook=without_repeats)
     except json.JSONDecodeError as error:
-        said = f"{error.msg[:1].lower()}{error.msg[1:]}"
-        raise InputError(f"{source}:{error.lineno}", why=f"not JSON: {said}") from None
+        problem = f"{error.msg[:1].lower()}{error.msg[1:]}"
+        raise InputError(f"{source}:{error.lineno}", why=f"not JSON: {problem}") from None
     except RecursionError:
         raise InputError(source, why="not JSON: nested too deeply") from None
     except ValueError as error:
@@ -147,19 +156,6 @@ def _check_size(text: str, source: str) -> None:
         raise InputError(source, why=f"is too large: {len(text)} characters", allowed=allowed)
 
 
-def _refuse_constant(name: str) -> object:
-    raise ValueError(f"{name} is not a number")
-
-
-def _no_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    fields: dict[str, Any] = {}
-    for name, value in pairs:
-        if name in fields:
-            raise ValueError(f"{name!r} is given twice")
-        fields[name] = value
-    return fields
-
-
 def yaml_document(text: str, source: str) -> Document:
     """`text`, one YAML mapping, as a Document. Raises InputError with the line for all else."""
     _check_size(text, source)
@@ -168,8 +164,8 @@ def yaml_document(text: str, source: str) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = source if mark is None else f"{source}:{mark.line + 1}"
-        said = ", ".join(part for part in (error.context, error.problem) if part)
-        raise InputError(place, why=f"not YAML: {said}") from None
+        problem = ", ".join(part for part in (error.context, error.problem) if part)
+        raise InputError(place, why=f"not YAML: {problem}") from None
     except (yaml.YAMLError, ValueError) as error:
         raise InputError(source, why=f"not YAML: {error}") from None
     except RecursionError:
@@ -244,12 +240,18 @@ class Notes:
         `where` is the place in full, for what was put together from several files.
         """
         where = where or (self.source if line is None else f"{self.source}:{line}")
-        said = ": ".join(part for part in (where, place, text) if part)
-        self.lines.append((_AFTER_ALL_LINES if line is None else line, said))
+        note = ": ".join(part for part in (where, place, text) if part)
+        self.lines.append((_AFTER_ALL_LINES if line is None else line, note))
 
     def taken(self) -> tuple[str, ...]:
         """All of them in the order of the file's lines, each once."""
-        return tuple(dict.fromkeys(said for _, said in sorted(self.lines, key=lambda n: n[0])))
+        return tuple(dict.fromkeys(note for _, note in sorted(self.lines, key=lambda n: n[0])))
+
+
+def like(name: str, known: Iterable[str]) -> str:
+    """` (like X)` for the name among `known` that is most like `name`, or nothing."""
+    nearest = nearest_name(name, known)
+    return f" (like {nearest})" if nearest else ""
 
 
 @dataclass(frozen=True)

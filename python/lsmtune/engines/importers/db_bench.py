@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 
 from lsmtune.engines.exporters.db_bench import BLOOM_FLAG, FILTER_OPTION, RIBBON_FLAG
 from lsmtune.engines.exporters.spelling import BLOOM, RIBBON, filter_policy, read_truth
@@ -19,23 +19,34 @@ from lsmtune.engines.importers.base import (
     ImportFormat,
     ImportRequest,
     Notes,
+    like,
 )
 from lsmtune.engines.importers.names import flags
 from lsmtune.engines.library import ENGINE_KINDS
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 
-NAME = "db_bench"
-DURABILITY = ("disable_wal", "sync")
 _FLAG = re.compile(r"--?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?:=(?P<value>.*))?", re.S)
-_OPTIONS_FILE = "options_file"
+# Flags that are no options, and why they are left out.
+_DURABILITY = "durability belongs to the workload (durability: sync, wal or none)"
+_LEFT_OUT = {
+    "disable_wal": _DURABILITY,
+    "sync": _DURABILITY,
+    "options_file": "import that file itself",
+}
 
 
-@dataclass(frozen=True)
-class _Flag:
-    name: str
-    value: str | None
-    line: int
+def _read_bits(text: str) -> int:
+    with suppress(ValueError):
+        if int(text) >= -1:
+            return int(text)
+    raise ValueError("a whole number from -1")
+
+
+_FILTER_FLAGS: Mapping[str, Callable[[str], OptionValue]] = {
+    BLOOM_FLAG: _read_bits,
+    RIBBON_FLAG: read_truth,
+}
 
 
 def recognises(text: str) -> bool:
@@ -43,48 +54,57 @@ def recognises(text: str) -> bool:
     for line in text.splitlines():
         words = line.split("#", 1)[0].split()
         if words:
-            program = words[0].rpartition("/")[2].startswith("db_bench")
-            return program or _FLAG.fullmatch(words[0]) is not None
+            return _is_program(words[0]) or _FLAG.fullmatch(words[0]) is not None
     return False
+
+
+def _is_program(word: str) -> bool:
+    return word.rpartition("/")[2].startswith("db_bench")
 
 
 def read(request: ImportRequest) -> ImportedConfig:
     """The options that the flags set. Raises InputError for what is not a list of flags."""
-    engine = _engine(request)
-    notes = Notes(request.source)
+    engine, notes = request.engine, Notes(request.source)
+    if engine is None:
+        why = "missing, and flags do not say it"
+        raise InputError(request.source, ENGINE_FLAG, why=why, allowed=", ".join(ENGINE_KINDS))
     options: dict[str, OptionValue] = {}
-    filters: dict[str, str] = {}
+    filters: dict[str, OptionValue] = {}
     known = flags(engine)
-    for flag in _flags(request.text, request.source):
-        place = f"--{flag.name}"
-        if engine == "rocksdb" and flag.name in (BLOOM_FLAG, RIBBON_FLAG):
-            filters[flag.name] = "true" if flag.value is None else flag.value
-            _check_filter(flag, filters[flag.name], request.source)
+    filter_flags = _FILTER_FLAGS if engine == "rocksdb" else {}
+    for name, value, line in _flags(request.text, request.source):
+        where, place = f"{request.source}:{line}", f"--{name}"
+        meaning = known.get(name) or known.get(name.removeprefix("no"))
+        if name in filter_flags:
+            text, reader = "true" if value is None else value, filter_flags[name]
+        elif meaning is None or meaning.spelling is None:
+            why = _LEFT_OUT.get(name, f"not the flag of an option of {engine}{like(name, known)}")
+            notes.add(line, place, f"left out: {why}")
             continue
-        meaning = known.get(flag.name) or known.get(flag.name.removeprefix("no"))
-        if meaning is None or meaning.spelling is None:
-            notes.add(flag.line, place, _not_an_option(flag.name, engine))
-            continue
-        value = _value(flag, meaning.spelling.is_truth, flag.name in known, request.source)
+        elif meaning.spelling.is_truth and value is None:
+            text, reader = "true" if name in known else "false", meaning.spelling.read
+        elif value is None or name not in known:
+            raise InputError(where, place, why="has no value", allowed="--name=value")
+        else:
+            text, reader = value, meaning.spelling.read
         try:
-            options[meaning.option.name] = meaning.spelling.read(value)
+            typed = reader(text)
         except ValueError as error:
-            where = f"{request.source}:{flag.line}"
-            raise InputError(where, place, found=value, allowed=str(error)) from None
-    options |= _filter(filters)
+            raise InputError(where, place, found=text, allowed=str(error)) from None
+        if meaning is None or name in filter_flags:
+            filters[name] = typed
+        else:
+            options[meaning.option.name] = typed
+    bits = int(filters.get(BLOOM_FLAG, -1))
+    if bits >= 0:  # below 0 is db_bench's default, which leaves the engine's
+        options[FILTER_OPTION] = filter_policy(RIBBON if filters.get(RIBBON_FLAG) else BLOOM, bits)
     if not options and not notes.lines:
         raise InputError(request.source, why="has no flags", allowed="--name=value")
     return ImportedConfig(engine, options, notes.taken())
 
 
-def _engine(request: ImportRequest) -> str:
-    if request.engine is None:
-        why = "missing, and flags do not say it"
-        raise InputError(request.source, ENGINE_FLAG, why=why, allowed=", ".join(ENGINE_KINDS))
-    return request.engine
-
-
-def _flags(text: str, source: str) -> Iterator[_Flag]:
+def _flags(text: str, source: str) -> Iterator[tuple[str, str | None, int]]:
+    """Name, value if any, and line of every flag."""
     words = list(_words(text, source))
     index = 0
     while index < len(words):
@@ -92,7 +112,7 @@ def _flags(text: str, source: str) -> Iterator[_Flag]:
         index += 1
         match = _FLAG.fullmatch(word)
         if match is None:
-            if index == 1 and word.rpartition("/")[2].startswith("db_bench"):
+            if index == 1 and _is_program(word):
                 continue
             raise InputError(f"{source}:{line}", found=word, allowed="--name=value")
         value = match["value"]
@@ -100,7 +120,7 @@ def _flags(text: str, source: str) -> Iterator[_Flag]:
         if value is None and index < len(words) and not words[index][1].startswith("-"):
             value = words[index][1]
             index += 1
-        yield _Flag(match["name"], value, line)
+        yield match["name"], value, line
 
 
 def _words(text: str, source: str) -> Iterator[tuple[int, str]]:
@@ -115,48 +135,9 @@ def _words(text: str, source: str) -> Iterator[tuple[int, str]]:
             for word in shlex.split(whole, comments=True):
                 yield number, word
         except ValueError as error:
-            said = str(error).lower()
-            raise InputError(f"{source}:{number}", why=f"not words of a shell: {said}") from None
+            problem = str(error).lower()
+            why = f"not words of a shell: {problem}"
+            raise InputError(f"{source}:{number}", why=why) from None
 
 
-def _value(flag: _Flag, is_truth: bool, by_own_name: bool, source: str) -> str:
-    if is_truth and flag.value is None:
-        return "true" if by_own_name else "false"
-    if flag.value is None or not by_own_name:
-        place = f"{source}:{flag.line}"
-        raise InputError(place, f"--{flag.name}", why="has no value", allowed="--name=value")
-    return flag.value
-
-
-def _check_filter(flag: _Flag, value: str, source: str) -> None:
-    try:
-        if flag.name == RIBBON_FLAG:
-            read_truth(value)
-        elif int(value) < -1:
-            raise ValueError
-    except ValueError:
-        allowed = "true, false" if flag.name == RIBBON_FLAG else "a whole number from -1"
-        place = f"{source}:{flag.line}"
-        raise InputError(place, f"--{flag.name}", found=value, allowed=allowed) from None
-
-
-def _filter(filters: dict[str, str]) -> dict[str, OptionValue]:
-    """The filter policy; bits below 0 are db_bench's default, which leaves the engine's."""
-    bits = int(filters.get(BLOOM_FLAG, -1))
-    if bits < 0:
-        return {}
-    ribbon = read_truth(filters.get(RIBBON_FLAG, "false"))
-    return {FILTER_OPTION: filter_policy(RIBBON if ribbon else BLOOM, bits)}
-
-
-def _not_an_option(name: str, engine: str) -> str:
-    if name in DURABILITY:
-        return "left out: durability belongs to the workload (durability: sync, wal or none)"
-    if name == _OPTIONS_FILE:
-        return "left out: import that file itself"
-    nearest = nearest_name(name, flags(engine))
-    hint = f" (like {nearest})" if nearest else ""
-    return f"left out: not the flag of an option of {engine}{hint}"
-
-
-FORMAT = ImportFormat(NAME, "flags of db_bench", recognises, read)
+FORMAT = ImportFormat("db_bench", "flags of db_bench", recognises, read)

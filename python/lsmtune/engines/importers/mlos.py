@@ -23,18 +23,10 @@ from lsmtune.engines.importers.base import (
     json_document,
     peek_json,
 )
-from lsmtune.engines.importers.names import Meaning
-from lsmtune.engines.importers.space_builder import (
-    Number,
-    Numbers,
-    Path,
-    SpaceBuilder,
-    is_number,
-)
+from lsmtune.engines.importers.space_builder import Number, Numbers, Path, SpaceBuilder, is_number
 from lsmtune.errors import nearest_name
 from lsmtune.model.config import OptionValue
 
-NAME = "mlos"
 SPECIAL_SHARE = 0.5  # of the draws, for special values without weights
 
 _COMMON = ("description", "meta", "type", "default")
@@ -63,7 +55,6 @@ _RULES: Mapping[str, tuple[Callable[[Any], bool], str]] = {
     ),
     "special": (lambda values: isinstance(values, list), "a list of values"),
 }
-_GROUP_FIELDS = ("description", "cost", "params")
 _DISTRIBUTIONS = {"uniform": (), "normal": ("mu", "sigma"), "beta": ("alpha", "beta")}
 
 
@@ -82,32 +73,24 @@ def read(request: ImportRequest) -> ImportedStudy:
     builder = SpaceBuilder(document, notes, request.engine)
     defaults: dict[str, OptionValue] = {}
     for name, group in document.data.items():
-        if not name.startswith("$"):
-            defaults |= _group(builder, name, group)
+        if name.startswith("$"):
+            continue
+        if not isinstance(group, dict):
+            raise document.error((name,), found=group, allowed="an object with cost and params")
+        _check_fields(builder, (name,), group, ("description", "cost", "params"))
+        params, cost = group.get("params"), group.get("cost", 0)
+        if not isinstance(params, dict) or not params:
+            raise document.error((name, "params"), found=params, allowed="an object of parameters")
+        if isinstance(cost, bool) or not isinstance(cost, int | float):
+            raise document.error((name, "cost"), found=cost, allowed="a number")
+        if cost:
+            text = f"left out: every run has a database of its own, at the same cost (was {cost})"
+            builder.note((name, "cost"), text)
+        for parameter, spec in params.items():
+            defaults |= _parameter(builder, (name, "params", parameter), parameter, spec)
     study = builder.fields()
     baseline = {name: value for name, value in defaults.items() if name in builder.space}
     return ImportedStudy(study | {"baseline": baseline}, notes.taken(), builder.comments)
-
-
-def _group(builder: SpaceBuilder, name: str, group: object) -> dict[str, OptionValue]:
-    if not isinstance(group, dict):
-        raise builder.document.error((name,), found=group, allowed="an object with cost and params")
-    _check_fields(builder, (name,), group, _GROUP_FIELDS)
-    params = group.get("params")
-    if not isinstance(params, dict) or not params:
-        raise builder.document.error(
-            (name, "params"), found=params, allowed="an object of parameters"
-        )
-    cost = group.get("cost", 0)
-    if isinstance(cost, bool) or not isinstance(cost, int | float):
-        raise builder.document.error((name, "cost"), found=cost, allowed="a number")
-    if cost:
-        text = f"left out: every run has a database of its own, at the same cost (was {cost})"
-        builder.note((name, "cost"), text)
-    defaults: dict[str, OptionValue] = {}
-    for parameter, spec in params.items():
-        defaults |= _parameter(builder, (name, "params", parameter), parameter, spec)
-    return defaults
 
 
 def _check_fields(
@@ -115,8 +98,7 @@ def _check_fields(
 ) -> None:
     for name in fields:
         if name not in known:
-            nearest = nearest_name(name, known)
-            allowed = ", ".join(known)
+            nearest, allowed = nearest_name(name, known), ", ".join(known)
             why = "no such field"
             raise builder.document.error((*path, name), why=why, allowed=allowed, nearest=nearest)
 
@@ -125,44 +107,37 @@ def _parameter(
     builder: SpaceBuilder, path: Path, name: str, spec: object
 ) -> dict[str, OptionValue]:
     """Adds one parameter; its default by the name that it has here."""
-    if not isinstance(spec, dict) or spec.get("type") not in _FIELDS:
-        kind = spec.get("type") if isinstance(spec, dict) else spec
-        nearest = nearest_name(str(kind), _FIELDS)
-        allowed = ", ".join(_FIELDS)
-        raise builder.document.error((*path, "type"), found=kind, allowed=allowed, nearest=nearest)
-    _check_fields(builder, path, spec, _FIELDS[spec["type"]])
-    for needed in ("default", "values" if spec["type"] == "categorical" else "range"):
+    error = builder.document.error
+    kind = spec.get("type") if isinstance(spec, dict) else spec
+    if not isinstance(spec, dict) or kind not in _FIELDS:
+        raise error((*path, "type"), found=kind, known=_FIELDS)
+    _check_fields(builder, path, spec, _FIELDS[kind])
+    for needed in ("default", "values" if kind == "categorical" else "range"):
         if needed not in spec:
-            raise builder.document.error((*path, needed), why="is missing")
+            raise error((*path, needed), why="is missing")
     meaning = builder.find(path, name)
     if meaning is None:
         return {}
     for field, (is_right, allowed) in _RULES.items():
         if field in spec and not is_right(spec[field]):
-            raise builder.document.error((*path, field), found=spec[field], allowed=allowed)
+            raise error((*path, field), found=spec[field], allowed=allowed)
     if spec.get("meta"):
-        said = ", ".join(f"{key} {value}" for key, value in spec["meta"].items())
-        builder.note((*path, "meta"), f"left out: {said}")
+        meta = ", ".join(f"{key} {value}" for key, value in spec["meta"].items())
+        builder.note((*path, "meta"), f"left out: {meta}")
     if isinstance(spec.get("description"), str):
         builder.comments[f"space.{meaning.option.name}"] = " ".join(spec["description"].split())
-    if spec["type"] == "categorical":
-        _add_categorical(builder, path, meaning, spec)
+    if kind == "categorical":
+        weights, place = spec.get("values_weights"), (*path, "values_weights")
+        if weights is not None:
+            _check_weights(builder, place, weights, len(spec["values"]))
+            if len(set(weights)) > 1:
+                text = "left out: choices are equally likely before anything is known"
+                builder.note(place, text)
+        builder.add_choices((*path, "values"), meaning, spec["values"])
     else:
         builder.add_numbers(path, meaning, _numbers(builder, path, spec))
     default = builder.choice((*path, "default"), meaning, spec["default"])
     return {} if default is None else {meaning.option.name: default}
-
-
-def _add_categorical(
-    builder: SpaceBuilder, path: Path, meaning: Meaning, spec: Mapping[str, Any]
-) -> None:
-    values, weights = spec["values"], spec.get("values_weights")
-    if weights is not None:
-        _check_weights(builder, (*path, "values_weights"), weights, len(values))
-        if len(set(weights)) > 1:
-            text = "left out: choices are equally likely before anything is known"
-            builder.note((*path, "values_weights"), text)
-    builder.add_choices((*path, "values"), meaning, values)
 
 
 def _check_weights(builder: SpaceBuilder, path: Path, weights: object, count: int) -> None:
@@ -182,84 +157,74 @@ def _numbers(builder: SpaceBuilder, path: Path, spec: Mapping[str, Any]) -> Numb
     ):
         allowed = f"two {'whole ' if integer else ''}numbers in order"
         raise builder.document.error((*path, "range"), found=bounds, allowed=allowed)
-    bins = spec.get("quantization_bins")
-    log = spec.get("log", False)
+    bins, log = spec.get("quantization_bins"), spec.get("log", False)
     if log and bounds[0] <= 0:
         text = f"left out: a log scale cannot hold {bounds[0]}, in MLOS's optimizers either"
         builder.note((*path, "log"), text)
         log = False
-    prior = _prior(builder, (*path, "distribution"), spec, bounds, log)
-    return Numbers(
-        bounds[0],
-        bounds[1],
-        integer=integer,
-        # A prior takes the place of the log scale, unless that is where the bins are.
-        log=log and (prior is None or bins is not None),
-        bins=bins,
-        specials=_specials(builder, path, spec, integer),
-        prior=prior,
-    )
+    prior = _prior(builder, (*path, "distribution"), spec.get("distribution"), bounds[0], log)
+    # A prior takes the place of the log scale, unless that is where the bins are.
+    log = log and (prior is None or bins is not None)
+    specials = _specials(builder, path, spec, integer)
+    low, high = bounds
+    return Numbers(low, high, integer=integer, log=log, bins=bins, specials=specials, prior=prior)
 
 
 def _specials(
     builder: SpaceBuilder, path: Path, spec: Mapping[str, Any], integer: bool
 ) -> tuple[tuple[Number, float], ...]:
-    values, weights = spec.get("special", []), spec.get("special_weights")
-    shares = _shares(builder, path, spec, len(values), weights)
-    specials: list[tuple[Number, float]] = []
+    values = spec.get("special", [])
+    shares = _shares(builder, path, spec, len(values))
+    specials: dict[Number, float] = {}
     for index, (value, share) in enumerate(zip(values, shares, strict=True)):
         here = (*path, "special", index)
-        whole = isinstance(value, int) or not integer
-        if not is_number(value) or not whole:
+        if not is_number(value) or (integer and not isinstance(value, int)):
             builder.note(here, f"left out: {value} is not a {'whole ' if integer else ''}number")
         elif spec["range"][0] <= value <= spec["range"][1]:
             builder.note(here, f"left out: {value} lies within the range, and is drawn from there")
         elif share <= 0:
             builder.note(here, f"left out: {value} has no weight, and would never be drawn")
-        elif any(value == earlier for earlier, _ in specials):
+        elif value in specials:
             builder.note(here, f"{value} is there already, and listed once")
         else:
-            specials.append((value, float(f"{share:.6g}")))
-    return tuple(specials)
+            specials[value] = float(f"{share:.6g}")
+    return tuple(specials.items())
 
 
-def _shares(
-    builder: SpaceBuilder, path: Path, spec: Mapping[str, Any], count: int, weights: Any
-) -> list[float]:
+def _shares(builder: SpaceBuilder, path: Path, spec: Mapping[str, Any], count: int) -> list[float]:
     """The probability of each special value."""
-    of_range = spec.get("range_weight")
+    weights, of_range = spec.get("special_weights"), spec.get("range_weight")
+    without_weights = [SPECIAL_SHARE / count] * count if count else []
     if weights is None and of_range is None:
-        return [SPECIAL_SHARE / count] * count if count else []
+        return without_weights
     if weights is None or of_range is None:
         missing = "special_weights" if weights is None else "range_weight"
         why = "is missing: special_weights and range_weight go together"
         raise builder.document.error((*path, missing), why=why)
     _check_weights(builder, (*path, "special_weights"), weights, count)
     _check_weights(builder, (*path, "range_weight"), [of_range], 1)
-    total = sum(weights) + of_range
-    if of_range == 0 or total <= 0:
+    if of_range == 0:
         text = "0 cannot be said: the special values have a half of the draws"
         builder.note((*path, "range_weight"), text)
-        return [SPECIAL_SHARE / count] * count
-    return [weight / total for weight in weights]
+        return without_weights
+    return [weight / (sum(weights) + of_range) for weight in weights]
 
 
 def _prior(
-    builder: SpaceBuilder, path: Path, spec: Mapping[str, Any], bounds: list[Number], log: bool
+    builder: SpaceBuilder, path: Path, given: object, low: Number, log: bool
 ) -> dict[str, Any] | None:
-    given = spec.get("distribution")
     if given is None:
         return None
     kind = given.get("type") if isinstance(given, dict) else given
     if not isinstance(given, dict) or kind not in _DISTRIBUTIONS:
         allowed = ", ".join(_DISTRIBUTIONS)
         raise builder.document.error((*path, "type"), found=kind, allowed=allowed)
-    needed, settings = _DISTRIBUTIONS[kind], given.get("params") or {}
-    for name in needed:
-        if not is_number(settings.get(name)) or (name != "mu" and settings[name] <= 0):
+    settings = given.get("params") or {}
+    for name in _DISTRIBUTIONS[kind]:
+        value = settings.get(name)
+        if not is_number(value) or (name != "mu" and value <= 0):
             allowed = "a number" if name == "mu" else "a number above 0"
-            place = (*path, "params", name)
-            raise builder.document.error(place, found=settings.get(name), allowed=allowed)
+            raise builder.document.error((*path, "params", name), found=value, allowed=allowed)
     if kind == "uniform":
         return None
     if kind == "beta" and log:
@@ -267,22 +232,17 @@ def _prior(
         return None
     if kind == "beta":
         return {"distribution": "beta", "alpha": settings["alpha"], "beta": settings["beta"]}
-    return _normal(builder, path, settings, bounds, log)
-
-
-def _normal(
-    builder: SpaceBuilder, path: Path, settings: Mapping[str, Any], bounds: list[Number], log: bool
-) -> dict[str, Any] | None:
     mean, sd = settings["mu"], settings["sigma"]
     if not log:
         return {"distribution": "normal", "mean": mean, "sd": sd}
-    sd_of_log = abs(math.log(bounds[0] + sd))
+    sd_of_log = abs(math.log(low + sd))
     if mean <= 0 or sd_of_log == 0:
-        text = "left out: on a log scale mu has to be above 0, in MLOS's optimizers too"
-        builder.note(path, text)
+        builder.note(
+            path, "left out: on a log scale mu has to be above 0, in MLOS's optimizers too"
+        )
         return None
     prior = {"mean": float(f"{math.log(mean):.6g}"), "sd": float(f"{sd_of_log:.6g}")}
     return {"distribution": "lognormal", **prior}
 
 
-FORMAT = ImportFormat(NAME, "tunable parameters of MLOS", recognises, read)
+FORMAT = ImportFormat("mlos", "tunable parameters of MLOS", recognises, read)

@@ -10,14 +10,7 @@ from types import MappingProxyType
 from lsmtune.engines.catalogue import OptionInfo, option_catalogue
 from lsmtune.engines.exporters.db_bench import LEVELDB_FLAGS, ROCKSDB_FLAGS, same_name_flag
 from lsmtune.engines.exporters.spelling import Spelling
-from lsmtune.engines.option_names import (
-    LEVELDB_OPTIONS,
-    TABLE_OPTION,
-    TABLE_SECTION,
-    catalogue,
-    written_options,
-)
-from lsmtune.errors import nearest_name
+from lsmtune.engines.option_names import LEVELDB_OPTIONS, catalogue, written_options
 
 
 @dataclass(frozen=True)
@@ -48,24 +41,19 @@ class Meaning:
 @functools.cache
 def known_options(engine: str) -> Mapping[str, KnownOption]:
     """Every option of `engine` that has a name here, dotted where it is nested."""
-    known = (
-        dict(_rocksdb()) if engine == "rocksdb" else {n: KnownOption(n) for n in LEVELDB_OPTIONS}
-    )
+    known: dict[str, KnownOption] = {}
+    if engine == "leveldb":
+        known = {name: KnownOption(name) for name in LEVELDB_OPTIONS}
+    else:
+        for option in written_options().values():
+            known[option.dotted] = KnownOption(option.dotted, _type_of(option.default or ""))
+            for field in option.fields():
+                name = f"{option.dotted}.{field}"
+                known[name] = KnownOption(name)
     for name, info in option_catalogue(engine).items():
         kind = info.type if info.type in ("int", "float", "bool") else ""
         known[name] = KnownOption(name, kind, info)
     return MappingProxyType(known)
-
-
-def _rocksdb() -> Mapping[str, KnownOption]:
-    options: dict[str, KnownOption] = {}
-    for option in written_options().values():
-        prefix = f"{TABLE_OPTION}." if option.section == TABLE_SECTION else ""
-        name = prefix + option.name
-        options[name] = KnownOption(name, _type_of(option.default or ""))
-        for field in option.fields():
-            options[f"{name}.{field}"] = KnownOption(f"{name}.{field}")
-    return options
 
 
 def _type_of(default: str) -> str:
@@ -82,12 +70,11 @@ def flags(engine: str) -> Mapping[str, Meaning]:
     known = known_options(engine)
     if engine == "leveldb":
         return {s.name: Meaning(known[name], s) for name, s in LEVELDB_FLAGS.items()}
-    meanings: dict[str, Meaning] = {}
-    for option in catalogue()[0].values():
-        spelling = same_name_flag(option)
-        prefix = f"{TABLE_OPTION}." if option.section == TABLE_SECTION else ""
-        if spelling is not None:
-            meanings[option.name] = Meaning(known[prefix + option.name], spelling)
+    meanings = {
+        option.name: Meaning(known[option.dotted], spelling)
+        for option in catalogue()[0].values()
+        if (spelling := same_name_flag(option)) is not None
+    }
     meanings |= {s.name: Meaning(known[name], s) for name, s in ROCKSDB_FLAGS.items()}
     return MappingProxyType(meanings)
 
@@ -101,8 +88,3 @@ def find_option(engine: str, name: str) -> Meaning | None:
         return flags(engine)[name]
     ends = [option for option in known.values() if option.name.rpartition(".")[2] == name]
     return Meaning(ends[0]) if len(ends) == 1 else None
-
-
-def nearest_option(engine: str, name: str) -> str:
-    """The option most like `name`, or an empty string."""
-    return nearest_name(name, known_options(engine))

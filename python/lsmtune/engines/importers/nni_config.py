@@ -11,7 +11,6 @@ import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 from lsmtune.engines.importers.base import (
@@ -31,7 +30,6 @@ from lsmtune.errors import nearest_name
 from lsmtune.model.setting import SAMPLER_NAMES
 from lsmtune.units import format_duration
 
-NAME = "nni-config"
 METRIC = "value"  # what a program reports without a name (`lsmtune.trial.result(number)`)
 
 # Builtin tuners and advisors (nni/runtime/default_config/builtin_algorithms.yml), lower case.
@@ -58,11 +56,10 @@ _NEAREST_TUNER = {
     "pbt": "random",
     "pbttuner": "random",
 }
-_OLD_OR_NEW = {
-    "trials": ("maxTrialNum", "maxTrialNumber"),
-    "time": ("maxExecDuration", "maxExperimentDuration"),
-    "space_file": ("searchSpacePath", "searchSpaceFile"),
-}
+# The fields of version 1 and of version 2.
+_TRIALS = ("maxTrialNum", "maxTrialNumber")
+_TIME = ("maxExecDuration", "maxExperimentDuration")
+_SPACE_FILE = ("searchSpacePath", "searchSpaceFile")
 _SIGNS = ("trialConcurrency", "tuner", "advisor", "trial", "trialCommand")
 # Values of these change nothing here, and are not worth a word.
 _WITHOUT_EFFECT: Mapping[str, object] = {
@@ -75,11 +72,13 @@ _WITHOUT_EFFECT: Mapping[str, object] = {
     "multiThread": False,
     "multiPhase": False,
 }
+# nni/algorithms/hpo/tpe_tuner.py, TpeArguments.
+_TPE_ARGUMENTS = {"n_startup_jobs": "startup_trials", "n_ei_candidates": "candidates"}
 _DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[smhd])", re.ASCII)
 _SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
-_NAME = re.compile(r"[^A-Za-z0-9 ._-]")
 _SHELL_WORDS = re.compile(r"[A-Za-z0-9_./=:,@%+ -]+")
-_PARAMETERS = "nni.get_next_parameter"
+_NOTHING_LIKE_IT = "left out: lsmtune has nothing of the kind"
+_NNI_ARGUMENT = "left out: an argument of NNI's implementation"
 
 
 @dataclass
@@ -114,90 +113,85 @@ def read(request: ImportRequest) -> ImportedStudy:
     name, value = reading.get("experimentName")
     if name:
         # A study's name begins with a letter or a digit.
-        plain = _NAME.sub("_", str(value)).lstrip(" ._-")[:100]
+        plain = re.sub(r"[^A-Za-z0-9 ._-]", "_", str(value)).lstrip(" ._-")[:100]
         reading.study |= {"name": plain} if plain else {}
-    inner = _space(reading)
-    _runner(reading)
-    _tuner(reading)
-    _assessor(reading)
-    _budget(reading)
-    _others(reading)
-    return ImportedStudy(reading.study, reading.notes.taken() + inner)
+    notes_of_space = _add_space(reading)
+    _add_runner(reading)
+    _add_sampler_and_objective(reading)
+    _add_pruner(reading)
+    _add_budget(reading)
+    _note_what_is_left(reading)
+    return ImportedStudy(reading.study, reading.notes.taken() + notes_of_space)
 
 
-def _space(reading: _Reading) -> tuple[str, ...]:
+def _add_space(reading: _Reading) -> tuple[str, ...]:
     """Adds the space; the notes on the file that it is in."""
-    request = reading.request
+    request, document = reading.request, reading.document
     name, inline = reading.get("searchSpace")
-    file_field, file = reading.get(*_OLD_OR_NEW["space_file"])
-    if reading.document.data.get("useAnnotation") is True:
+    file_field, file = reading.get(*_SPACE_FILE)
+    if document.data.get("useAnnotation") is True:
         why = "the search space is in annotations of the trial's code, which cannot be read here"
-        raise reading.document.error(("useAnnotation",), why=why, allowed="false, and a space")
+        raise document.error(("useAnnotation",), why=why, allowed="false, and a space")
     if name and isinstance(inline, dict):
-        builder = SpaceBuilder(reading.document, reading.notes, request.engine)
+        builder = SpaceBuilder(document, reading.notes, request.engine)
         add_space(builder, inline, (name,))
         reading.study |= builder.fields()
         return ()
     if not isinstance(file, str):
-        allowed = " or ".join([*_OLD_OR_NEW["space_file"], "searchSpace"])
-        raise reading.document.error((file_field or "searchSpace",), found=file, allowed=allowed)
-    path = request.path.parent / Path(file)
+        allowed = " or ".join([*_SPACE_FILE, "searchSpace"])
+        raise document.error((file_field or "searchSpace",), found=file, allowed=allowed)
+    path = request.path.parent / file
     if not path.is_file():
-        why = f"no such file: {path}"
-        raise reading.document.error((file_field,), found=file, why=why)
+        raise document.error((file_field,), found=file, why=f"no such file: {path}")
     text = read_text(path)
     is_json = text.lstrip().startswith(("{", "/"))
-    document = (json_document if is_json else yaml_document)(text, str(path))
+    inner = (json_document if is_json else yaml_document)(text, str(path))
     notes = Notes(str(path))
-    builder = SpaceBuilder(document, notes, request.engine)
-    add_space(builder, document.data, ())
+    builder = SpaceBuilder(inner, notes, request.engine)
+    add_space(builder, inner.data, ())
     reading.study |= builder.fields()
     return notes.taken()
 
 
-def _runner(reading: _Reading) -> None:
+def _add_runner(reading: _Reading) -> None:
     """The trial's command, as the study's runner unless an engine is asked for."""
     trial_field, trial = reading.get("trial")
-    new_field, new = reading.get("trialCommand")
-    _, new_folder = reading.get("trialCodeDirectory")
+    new_field, command = reading.get("trialCommand")
+    _, folder = reading.get("trialCodeDirectory")
+    engine = reading.request.engine
     if trial_field and not isinstance(trial, dict):
         raise reading.document.error(("trial",), found=trial, allowed="a mapping with command")
     place: tuple[str, ...] = (new_field,) if new_field else ("trial", "command")
-    command = new if new_field else (trial or {}).get("command")
-    folder = new_folder if new_field else (trial or {}).get("codeDir")
+    if not new_field:
+        command, folder = (trial or {}).get("command"), (trial or {}).get("codeDir")
     for name, value in (trial or {}).items():
         if name not in ("command", "codeDir") and value not in (0, None):
-            reading.note(("trial", name), "left out: lsmtune has nothing of the kind")
-    if reading.request.engine is not None:
+            reading.note(("trial", name), _NOTHING_LIKE_IT)
+    if engine is not None:
         if command is not None:
-            engine = reading.request.engine
             text = f"left out: lsmtune itself measures {engine}; what the program sets beside the "
-            text += "space belongs under options"
-            reading.note(place, text)
+            reading.note(place, f"{text}space belongs under options")
         return
     if not isinstance(command, str) or not command.strip():
         raise reading.document.error(place, found=command, allowed="a command")
-    reading.study["runner"] = {"command": _command(command, folder)}
+    is_elsewhere = isinstance(folder, str) and folder not in ("", ".", "./")
+    if is_elsewhere or not _SHELL_WORDS.fullmatch(command):
+        # By way of bash, as in NNI. A brace begins a placeholder in a study file.
+        whole = f"cd {shlex.quote(str(folder))} && {command}" if is_elsewhere else command
+        words = ["bash", "-c", whole.replace("{", "{{").replace("}", "}}")]
+    else:
+        words = shlex.split(command)
+    reading.study["runner"] = {"command": words}
     reading.note(place, "starts in the study file's folder: keep the file beside this one")
-    text = f"in the program, lsmtune.trial.parameters() takes the place of {_PARAMETERS}(), and "
-    text += "lsmtune.trial.report and .result those of report_intermediate_ and report_final_result"
-    reading.note(place, text)
+    text = "in the program, lsmtune.trial.parameters() takes the place of nni.get_next_parameter(),"
+    text += " and lsmtune.trial.report and .result those of report_intermediate_ and"
+    reading.note(place, f"{text} report_final_result")
 
 
-def _command(command: str, folder: object) -> list[str]:
-    """The command as a list; by way of bash, as in NNI, where it is more than words."""
-    elsewhere = isinstance(folder, str) and folder not in ("", ".", "./")
-    if not elsewhere and _SHELL_WORDS.fullmatch(command):
-        return shlex.split(command)
-    whole = f"cd {shlex.quote(str(folder))} && {command}" if elsewhere else command
-    # A brace begins a placeholder in a study file.
-    return ["bash", "-c", whole.replace("{", "{{").replace("}", "}}")]
-
-
-def _tuner(reading: _Reading) -> None:
+def _add_sampler_and_objective(reading: _Reading) -> None:
     """Sampler, direction of the objective, seed."""
     tuner_field, tuner = reading.get("advisor", "tuner")
-    reading.taken.add("tuner")
+    place = (tuner_field, "classArgs", "optimize_mode")
     direction = "maximize"  # NNI's default
     if tuner_field:
         if not isinstance(tuner, dict):
@@ -205,48 +199,61 @@ def _tuner(reading: _Reading) -> None:
             raise reading.document.error((tuner_field,), found=tuner, allowed=allowed)
         arguments = tuner.get("classArgs") or {}
         if not isinstance(arguments, dict):
-            place = (tuner_field, "classArgs")
-            raise reading.document.error(place, found=arguments, allowed="a mapping")
-        direction = _direction(reading, tuner_field, arguments)
-        _sampler(reading, tuner_field, tuner, arguments)
+            raise reading.document.error(place[:2], found=arguments, allowed="a mapping")
+        direction = arguments.get("optimize_mode", direction)
+        if direction not in ("maximize", "minimize"):
+            raise reading.document.error(place, found=direction, allowed="maximize, minimize")
+        _add_sampler(reading, tuner_field, tuner, arguments)
     if reading.request.engine is None:
         reading.study["objective"] = {"metric": METRIC, "direction": direction}
     elif direction == "minimize":
         text = "left out: of its own metric lsmtune knows the direction; set objective to another"
-        reading.note((tuner_field, "classArgs", "optimize_mode"), text)
+        reading.note(place, text)
 
 
-def _direction(reading: _Reading, tuner_field: str, arguments: Mapping[str, Any]) -> str:
-    mode = arguments.get("optimize_mode", "maximize")
-    if mode not in ("maximize", "minimize"):
-        place = (tuner_field, "classArgs", "optimize_mode")
-        raise reading.document.error(place, found=mode, allowed="maximize, minimize")
-    return str(mode)
-
-
-def _sampler(
+def _add_sampler(
     reading: _Reading, tuner_field: str, tuner: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> None:
     name_field = "name" if "name" in tuner else f"builtin{tuner_field.capitalize()}Name"
-    name, place = tuner.get(name_field), (tuner_field, name_field)
-    sampler = _sampler_name(reading, name, place)
+    sampler = _sampler_name(reading, tuner.get(name_field), (tuner_field, name_field))
     settings: dict[str, Any] = {"name": sampler} if sampler else {}
     for argument, value in arguments.items():
         here = (tuner_field, "classArgs", argument)
         if argument == "seed" and isinstance(value, int) and not isinstance(value, bool):
             reading.study["seed"] = value
         elif argument == "tpe_args" and isinstance(value, dict) and sampler == "tpe":
-            _tpe_arguments(reading, here, value, settings)
+            for name, number in value.items():
+                is_count = isinstance(number, int) and not isinstance(number, bool) and number >= 1
+                if name in _TPE_ARGUMENTS and is_count:
+                    settings[_TPE_ARGUMENTS[name]] = number
+                else:
+                    reading.note((*here, name), _NNI_ARGUMENT)
         elif argument != "optimize_mode" and value is not None:
-            reading.note(here, "left out: an argument of NNI's implementation")
-    for other in tuner:
-        if other not in (name_field, "classArgs") and tuner[other] is not None:
-            reading.note((tuner_field, other), "left out: lsmtune has nothing of the kind")
+            reading.note(here, _NNI_ARGUMENT)
+    for name in tuner:
+        if name not in (name_field, "classArgs") and tuner[name] is not None:
+            reading.note((tuner_field, name), _NOTHING_LIKE_IT)
     if settings:
         reading.study["sampler"] = settings
 
 
-def _assessor(reading: _Reading) -> None:
+def _sampler_name(reading: _Reading, name: object, place: tuple[str, ...]) -> str:
+    """The sampler, said where it is another; '' where none comes near."""
+    key = str(name).lower()
+    if _TUNERS.get(key) in SAMPLER_NAMES:
+        return _TUNERS[key]
+    near = _NEAREST_TUNER.get(key) or _TUNERS.get(key, "")
+    if near in SAMPLER_NAMES:
+        reading.note(place, f"{name} is not here; {near} comes nearest")
+        return near
+    closest = nearest_name(key, [*_TUNERS, *_NEAREST_TUNER])
+    hint = f"; like {closest}" if closest else ""
+    text = f"left out: {name} is not here{hint}; samplers are {', '.join(SAMPLER_NAMES)}"
+    reading.note(place, text)
+    return ""
+
+
+def _add_pruner(reading: _Reading) -> None:
     """Adds the pruner. NNI's Medianstop is the median stopping rule of Golovin et al. 2017."""
     name, assessor = reading.get("assessor")
     if not name:
@@ -259,50 +266,21 @@ def _assessor(reading: _Reading) -> None:
         return
     pruner: dict[str, Any] = {"name": "median"}
     for argument, value in (assessor.get("classArgs") or {}).items():
-        here = (name, "classArgs", argument)
         if argument == "start_step" and isinstance(value, int) and value >= 0:
             pruner["warmup_steps"] = value
         elif argument != "optimize_mode":
-            reading.note(here, "left out: an argument of NNI's implementation")
+            reading.note((name, "classArgs", argument), _NNI_ARGUMENT)
     reading.study["pruner"] = pruner
     text = "median compares values at the same step; NNI takes the others' running means"
     reading.note((name,), text)
 
 
-def _sampler_name(reading: _Reading, name: object, place: tuple[str, ...]) -> str:
-    """The sampler, said where it is another; '' where none comes near."""
-    key = str(name).lower()
-    if key in _TUNERS and _TUNERS[key] in SAMPLER_NAMES:
-        return _TUNERS[key]
-    near = _NEAREST_TUNER.get(key) or _TUNERS.get(key, "")
-    if near in SAMPLER_NAMES:
-        reading.note(place, f"{name} is not here; {near} comes nearest")
-        return near
-    known = ", ".join(SAMPLER_NAMES)
-    closest = nearest_name(key, [*_TUNERS, *_NEAREST_TUNER])
-    hint = f"; like {closest}" if closest else ""
-    reading.note(place, f"left out: {name} is not here{hint}; samplers are {known}")
-    return ""
-
-
-def _tpe_arguments(
-    reading: _Reading, path: tuple[str, ...], given: Mapping[str, Any], settings: dict[str, Any]
-) -> None:
-    # nni/algorithms/hpo/tpe_tuner.py, TpeArguments.
-    known = {"n_startup_jobs": "startup_trials", "n_ei_candidates": "candidates"}
-    for name, value in given.items():
-        if name in known and isinstance(value, int) and not isinstance(value, bool) and value >= 1:
-            settings[known[name]] = value
-        else:
-            reading.note((*path, name), "left out: an argument of NNI's implementation")
-
-
-def _budget(reading: _Reading) -> None:
+def _add_budget(reading: _Reading) -> None:
     budget: dict[str, Any] = {}
-    name, time = reading.get(*_OLD_OR_NEW["time"])
+    name, time = reading.get(*_TIME)
     if name:
         budget["time"] = _duration(reading, name, time)
-    name, trials = reading.get(*_OLD_OR_NEW["trials"])
+    name, trials = reading.get(*_TRIALS)
     if name:
         if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
             raise reading.document.error((name,), found=trials, allowed="a whole number from 1")
@@ -318,28 +296,26 @@ def _duration(reading: _Reading, name: str, value: object) -> str:
     match = _DURATION.fullmatch(str(value).strip())
     if match is None or float(match["number"]) == 0:
         raise reading.document.error((name,), found=value, allowed="a number and s, m, h or d: 12h")
-    seconds = float(match["number"]) * _SECONDS[match["unit"]]
-    return format_duration(seconds)
+    return format_duration(float(match["number"]) * _SECONDS[match["unit"]])
 
 
-def _others(reading: _Reading) -> None:
+def _note_what_is_left(reading: _Reading) -> None:
     """Says which fields have no counterpart."""
     for name, value in reading.document.data.items():
-        place = (str(name),)
         if name in reading.taken or value is None:
             continue
         if name in _WITHOUT_EFFECT and _WITHOUT_EFFECT[name] in (None, value):
             continue
+        text = _NOTHING_LIKE_IT
         if name == "trialConcurrency":
-            reading.note(place, f"left out: one trial runs at a time, not {value}")
-        elif name == "trainingService" and isinstance(value, dict):
-            rest = {k: v for k, v in value.items() if (k, v) != ("platform", "local")}
-            if rest:
-                reading.note(place, "left out: trials run on this machine")
+            text = f"left out: one trial runs at a time, not {value}"
         elif name in ("trainingServicePlatform", "machineList"):
-            reading.note(place, "left out: trials run on this machine")
-        else:
-            reading.note(place, "left out: lsmtune has nothing of the kind")
+            text = "left out: trials run on this machine"
+        elif name == "trainingService" and isinstance(value, dict):
+            if value in ({}, {"platform": "local"}):
+                continue
+            text = "left out: trials run on this machine"
+        reading.note((str(name),), text)
 
 
-FORMAT = ImportFormat(NAME, "an experiment's configuration of NNI", recognises, read)
+FORMAT = ImportFormat("nni-config", "an experiment's configuration of NNI", recognises, read)

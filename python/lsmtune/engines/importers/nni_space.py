@@ -12,7 +12,6 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -25,43 +24,26 @@ from lsmtune.engines.importers.base import (
     peek_json,
 )
 from lsmtune.engines.importers.names import Meaning
-from lsmtune.engines.importers.space_builder import (
-    Number,
-    Numbers,
-    Path,
-    SpaceBuilder,
-    is_number,
-)
-from lsmtune.errors import nearest_name
-
-NAME = "nni-space"
+from lsmtune.engines.importers.space_builder import Number, Numbers, Path, SpaceBuilder, is_number
 
 # Beyond so many standard deviations from the mean a normal distribution is cut off: 6 draws in
 # 100,000 lie there.
 TRUNCATED_SD = 4
 _INTEGER_MAX = 2**53
 
-
-@dataclass(frozen=True)
-class _Kind:
-    """A `_type` of numbers: the words of its `_value` in order, and whether they are of the log."""
-
-    words: tuple[str, ...]
-    log: bool = False
-
-
-_KINDS: Mapping[str, _Kind] = {
-    "randint": _Kind(("low", "high")),
-    "uniform": _Kind(("low", "high")),
-    "quniform": _Kind(("low", "high", "q")),
-    "loguniform": _Kind(("low", "high"), log=True),
-    "qloguniform": _Kind(("low", "high", "q"), log=True),
-    "normal": _Kind(("mu", "sigma")),
-    "qnormal": _Kind(("mu", "sigma", "q")),
-    "lognormal": _Kind(("mu", "sigma"), log=True),
-    "qlognormal": _Kind(("mu", "sigma", "q"), log=True),
+# A `_type` of numbers: the words of its `_value` in order.
+_WORDS: Mapping[str, tuple[str, ...]] = {
+    "randint": ("low", "high"),
+    "uniform": ("low", "high"),
+    "quniform": ("low", "high", "q"),
+    "loguniform": ("low", "high"),
+    "qloguniform": ("low", "high", "q"),
+    "normal": ("mu", "sigma"),
+    "qnormal": ("mu", "sigma", "q"),
+    "lognormal": ("mu", "sigma"),
+    "qlognormal": ("mu", "sigma", "q"),
 }
-_TYPES = ("choice", *_KINDS)
+_TYPES = ("choice", *_WORDS)
 
 
 def recognises(text: str) -> bool:
@@ -91,35 +73,28 @@ def add_space(
     Those of a nested space are active only under `when`. An engine's option keeps its name there;
     a program's own parameter is named `prefix` (parameter, branch) and its name, joined by `_`.
     """
+    error = builder.document.error
     for name, spec in space.items():
         if name == "_name" and path:
             continue
         here = (*path, name)
         if not isinstance(spec, dict) or "_type" not in spec or "_value" not in spec:
-            raise builder.document.error(
-                here, found=_json(spec), allowed="{_type: ..., _value: [...]}"
-            )
+            raise error(here, found=_json(spec), allowed="{_type: ..., _value: [...]}")
         kind, values = spec["_type"], spec["_value"]
         if kind not in _TYPES:
-            nearest = nearest_name(str(kind), _TYPES)
-            allowed = ", ".join(_TYPES)
-            raise builder.document.error(
-                (*here, "_type"), found=kind, allowed=allowed, nearest=nearest
-            )
+            raise error((*here, "_type"), found=kind, known=_TYPES)
         if not isinstance(values, list) or not values:
-            allowed = "a list that is not empty"
-            raise builder.document.error((*here, "_value"), found=_json(values), allowed=allowed)
+            raise error((*here, "_value"), found=_json(values), allowed="a list that is not empty")
         if when and builder.also_active(here, name, spec, when):
             continue
         meaning = builder.find(here, name, f"{prefix}{name}")
         if meaning is None:
             continue
         if prefix:
-            shown = " and ".join(f"{other} is {value}" for other, value in (when or {}).items())
+            shown = " and ".join(f"{parent} is {value}" for parent, value in (when or {}).items())
             builder.note(here, f"{meaning.option.name} is active only while {shown}")
         if kind != "choice":
-            numbers = _numbers(builder, here, kind, values)
-            builder.add_numbers(here, meaning, numbers, when)
+            builder.add_numbers(here, meaning, _numbers(builder, here, kind, values), when)
         elif any(isinstance(value, dict) for value in values):
             _add_nested(builder, here, meaning, values, when)
         else:
@@ -138,137 +113,120 @@ def _add_nested(
     when: Mapping[str, Any] | None,
 ) -> None:
     """A choice of branches, each with a space of its own."""
-    names = []
+    option, names = meaning.option, []
     for index, branch in enumerate(values):
-        here = (*path, "_value", index)
         if not isinstance(branch, dict) or not isinstance(branch.get("_name"), str):
             allowed = "an object with _name in every branch of a nested choice"
-            raise builder.document.error(here, found=_json(branch), allowed=allowed)
+            place = (*path, "_value", index)
+            raise builder.document.error(place, found=_json(branch), allowed=allowed)
         names.append(branch["_name"])
     if len(set(names)) != len(names):
         raise builder.document.error(path, why="two branches of one name", found=", ".join(names))
     taken = [builder.choice((*path, "_value", i), meaning, name) for i, name in enumerate(names)]
-    option = meaning.option
-    builder.add_choices(
-        path, Meaning(option), [value for value in taken if value is not None], when
-    )
+    choices = [value for value in taken if value is not None]
+    builder.add_choices(path, Meaning(option), choices, when)
     for index, (branch, value) in enumerate(zip(values, taken, strict=True)):
-        if value is None:
-            continue
-        # With one branch left there is nothing to depend on.
-        inner = {option.name: value} if option.name in builder.space else when
-        prefix = f"{option.name}_{branch['_name']}_"
-        add_space(builder, branch, (*path, "_value", index), prefix, inner)
+        if value is not None:
+            # With one branch left there is nothing to depend on.
+            inner = {option.name: value} if option.name in builder.space else when
+            prefix = f"{option.name}_{branch['_name']}_"
+            add_space(builder, branch, (*path, "_value", index), prefix, inner)
 
 
-def _numbers(builder: SpaceBuilder, path: Path, name: str, values: list[Any]) -> Numbers:
+def _numbers(builder: SpaceBuilder, path: Path, kind: str, values: list[Any]) -> Numbers:
     """The range or distribution that a kind of numbers and its `_value` mean."""
-    kind, place = _KINDS[name], (*path, "_value")
-    if len(values) != len(kind.words) or not all(map(_is_usable, values)):
-        allowed = f"[{', '.join(kind.words)}] of finite numbers"
-        raise builder.document.error(place, found=_json(values), allowed=allowed)
-    wrong = _wrong(kind, values)
-    if wrong is not None:
-        index, allowed = wrong
-        raise builder.document.error((*place, index), found=values[index], allowed=allowed)
-    if "mu" in kind.words:
-        return _distribution(builder, path, kind, values)
-    if name == "randint":
-        if not all(isinstance(value, int) for value in values):
-            raise builder.document.error(place, found=_json(values), allowed="whole numbers")
-        return Numbers(values[0], values[1] - 1, integer=True)
-    if "q" in kind.words:
-        return _rounded(builder, path, kind, values)
-    return Numbers(values[0], values[1], integer=False, log=kind.log)
-
-
-def _is_usable(value: object) -> bool:
-    return is_number(value) and abs(value) <= _INTEGER_MAX
-
-
-def _wrong(kind: _Kind, values: list[Number]) -> tuple[int, str] | None:
-    """The index of the first value that cannot be, and what is allowed in its place."""
+    words, log, place = _WORDS[kind], "log" in kind, (*path, "_value")
+    error = builder.document.error
+    if len(values) != len(words) or not all(
+        is_number(value) and abs(value) <= _INTEGER_MAX for value in values
+    ):
+        allowed = f"[{', '.join(words)}] of finite numbers"
+        raise error(place, found=_json(values), allowed=allowed)
     first, second, *step = values
-    if "mu" in kind.words:
-        if second <= 0:
-            return 1, "sigma above 0"
-    elif first >= second:
-        return 1, f"above {first}"
-    elif kind.log and first <= 0:
-        return 0, "more than 0"
-    return (2, "a step above 0") if step and step[0] <= 0 else None
+    # The first of these that holds: the index of the value that cannot be, and what it has to be.
+    is_normal = "mu" in words
+    for is_wrong, index, allowed in (
+        (is_normal and second <= 0, 1, "sigma above 0"),
+        (not is_normal and first >= second, 1, f"above {first}"),
+        (not is_normal and log and first <= 0, 0, "more than 0"),
+        (step and step[0] <= 0, 2, "a step above 0"),
+    ):
+        if is_wrong:
+            raise error((*place, index), found=values[index], allowed=allowed)
+    if is_normal:
+        return _distribution(builder, path, values, log)
+    if kind == "randint":
+        if not all(isinstance(value, int) for value in values):
+            raise error(place, found=_json(values), allowed="whole numbers")
+        return Numbers(first, second - 1, integer=True)
+    if step:
+        return _rounded(builder, path, values, log)
+    return Numbers(first, second, integer=False, log=log)
 
 
-def _rounded(builder: SpaceBuilder, path: Path, kind: _Kind, values: list[Number]) -> Numbers:
+def _rounded(builder: SpaceBuilder, path: Path, values: list[Number], log: bool) -> Numbers:
     """The multiples of q within the bounds, and the bounds where clipping makes values of them."""
     low, high, q = (Fraction(str(value)) for value in values)
     integer = all(isinstance(value, int) for value in values)
-    scale = math.log if kind.log else float
+    plain: type[int] | type[float] = int if integer else float
+    scale = math.log if log else float
     first, last = math.ceil(low / q) * q, math.floor(high / q) * q
+    if first > last:
+        # No multiple lies within: rounding goes out of the bounds, above or below, and back.
+        turn = float(last + q / 2)
+        if values[0] < turn < values[1]:
+            return Numbers(values[0], values[0], integer=integer, specials=((values[1], 0.5),))
+        only = values[1] if turn <= values[0] else values[0]
+        return Numbers(only, only, integer=integer)
     width = scale(float(high)) - scale(float(low))
     specials = []
     # Below first - q/2 a value is rounded away and clipped back to the bound; likewise above.
     if first > low and first - q / 2 > low:
         weight = (scale(float(first - q / 2)) - scale(float(low))) / width
-        specials.append((_plain(low, integer), weight))
+        specials.append((plain(low), float(f"{weight:.6g}")))
     if last < high and last + q / 2 < high:
         weight = (scale(float(high)) - scale(float(last + q / 2))) / width
-        specials.append((_plain(high, integer), weight))
-    if first > last:
-        return _without_multiple(values, float(last + q / 2), integer)
+        specials.append((plain(high), float(f"{weight:.6g}")))
     for value, _ in specials:
         text = f"its bound {value}, no multiple of {values[2]}, is a value by clipping: special"
         builder.note(path, text)
     builder.note(path, "NNI draws its ends about half as often as the values between; not here")
-    if kind.log and not integer:
+    if log and not integer:
         text = f"its step of {values[2]} is left out: a log scale of floats has no steps"
         builder.note(path, text)
         return Numbers(values[0], values[1], integer=False, log=True)
     return Numbers(
-        _plain(first, integer),
-        _plain(last, integer),
+        plain(first),
+        plain(last),
         integer=integer,
-        log=kind.log,
-        step=_plain(q, integer),
-        specials=tuple((value, float(f"{weight:.6g}")) for value, weight in specials),
+        log=log,
+        step=plain(q),
+        specials=tuple(specials),
     )
 
 
-def _without_multiple(values: list[Number], turn: float, integer: bool) -> Numbers:
-    """No multiple lies within: rounding goes out of the bounds, below `turn` or above, and back."""
-    low, high = values[0], values[1]
-    if turn <= low or turn >= high:
-        only = high if turn <= low else low
-        return Numbers(only, only, integer=integer)
-    return Numbers(low, low, integer=integer, specials=((high, 0.5),))
-
-
-def _plain(number: Fraction, integer: bool) -> Number:
-    return int(number) if integer else float(number)
-
-
-def _distribution(builder: SpaceBuilder, path: Path, kind: _Kind, values: list[Number]) -> Numbers:
+def _distribution(builder: SpaceBuilder, path: Path, values: list[Number], log: bool) -> Numbers:
     """A distribution without bounds, cut off far out; on the multiples of a step, if any."""
     mean, sd, *step = values
     low, high = mean - TRUNCATED_SD * sd, mean + TRUNCATED_SD * sd
-    if kind.log:
+    if log:
         try:
             low, high = math.exp(low), math.exp(high)
         except OverflowError:
             high = math.inf
         if high > _INTEGER_MAX:
             allowed = "mu and sigma of the logarithm, whose values stay below 2^53"
-            shown = _json(values)
-            raise builder.document.error((*path, "_value"), found=shown, allowed=allowed)
+            place = (*path, "_value")
+            raise builder.document.error(place, found=_json(values), allowed=allowed)
     integer = bool(step) and isinstance(step[0], int)
     ends: tuple[Number, Number] = (float(f"{low:.6g}"), float(f"{high:.6g}"))
     if step:
-        q = Fraction(str(step[0]))
+        q, plain = Fraction(str(step[0])), int if integer else float
         first, last = math.ceil(Fraction(low) / q), math.floor(Fraction(high) / q)
-        if kind.log:
+        if log:
             first = max(first, 1)  # 0 has no logarithm
-        ends = (_plain(first * q, integer), _plain(max(first, last) * q, integer))
-    name = "lognormal" if kind.log else "normal"
+        ends = (plain(first * q), plain(max(first, last) * q))
+    name = "lognormal" if log else "normal"
     return Numbers(
         *ends,
         integer=integer,
@@ -278,4 +236,4 @@ def _distribution(builder: SpaceBuilder, path: Path, kind: _Kind, values: list[N
     )
 
 
-FORMAT = ImportFormat(NAME, "a search space of NNI", recognises, read)
+FORMAT = ImportFormat("nni-space", "a search space of NNI", recognises, read)

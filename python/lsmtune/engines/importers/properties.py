@@ -10,11 +10,10 @@ ignored).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from lsmtune.engines.exporters.properties import LEVELDB_PROPERTIES, ROCKSDB_PROPERTIES
+from lsmtune.engines.exporters.properties import PROPERTIES
 from lsmtune.engines.exporters.spelling import Spelling
 from lsmtune.engines.importers.base import (
     ENGINE_FLAG,
@@ -22,19 +21,15 @@ from lsmtune.engines.importers.base import (
     ImportFormat,
     ImportRequest,
     Notes,
+    like,
     read_text,
 )
 from lsmtune.engines.importers.rocksdb_options import read as read_options_file
 from lsmtune.engines.properties import SETTING, Properties, Property
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 
-NAME = "properties"
-ENGINES: Mapping[str, Mapping[str, Spelling]] = {
-    "leveldb": LEVELDB_PROPERTIES,
-    "rocksdb": ROCKSDB_PROPERTIES,
-}
-OPTIONS_FILE = "optionsfile"
+_OPTIONS_FILE = "optionsfile"
 _LEVELDB_COMPRESSION = ("snappy", "no", "none")
 # Where YCSB-cpp keeps its database, and whether it begins anew: nothing that is measured.
 _OF_THE_PROGRAM = ("dbname", "destroy")
@@ -60,7 +55,7 @@ def recognises(text: str) -> bool:
     return any(
         line.lstrip().startswith(f"{engine}.") and "=" in line
         for line in text.splitlines()
-        for engine in ENGINES
+        for engine in PROPERTIES
     )
 
 
@@ -70,8 +65,27 @@ def read(request: ImportRequest) -> ImportedConfig:
     Raises InputError for values that it would refuse, and when the engine is not clear.
     """
     notes = Notes(request.source)
-    lines = _lines(request.text, request.source, notes)
-    return _config(lines, _engine(lines, request), request, notes)
+    properties: dict[str, Property] = {}
+    for number, line in enumerate(request.text.splitlines(), start=1):
+        name, equals, value = (part.strip() for part in line.partition("="))
+        if line.startswith("#") or not line.strip():
+            continue
+        if not equals:
+            notes.add(number, "", f"left out: no property, for want of a =: {name[:80]}")
+            continue
+        if name in properties and properties[name].value != value:
+            notes.add(number, name, f"replaces the value of line {properties[name].line}")
+        properties[name] = Property(value, request.source, number)
+    engines = [e for e in PROPERTIES if any(name.startswith(f"{e}.") for name in properties)]
+    if request.engine is not None and request.engine not in engines:
+        why, allowed = f"has no property of {request.engine}", ", ".join(engines) or "none"
+        raise InputError(request.source, ENGINE_FLAG, why=why, allowed=allowed)
+    if request.engine is None and len(engines) != 1:
+        why = f"has properties of {' and of '.join(engines) or 'no engine'}"
+        allowed = ", ".join(PROPERTIES) if engines else "lines such as leveldb.block_size=4096"
+        field = ENGINE_FLAG if engines else ""
+        raise InputError(request.source, field, why=why, allowed=allowed)
+    return _config(properties, request.engine or engines[0], request, notes)
 
 
 def read_given(properties: Properties, engine: str) -> ImportedConfig:
@@ -85,60 +99,40 @@ def read_given(properties: Properties, engine: str) -> ImportedConfig:
             for name, given in properties.items()
         )
         return ImportedConfig(engine, {}, notes)
-    places = [given.source for given in properties.values() if given.line is not None]
-    request = ImportRequest("", Path(places[-1] if places else SETTING), engine)
+    sources = [given.source for given in properties.values() if given.line is not None]
+    request = ImportRequest("", Path(sources[-1] if sources else SETTING), engine)
     return _config(properties, engine, request, Notes(request.source))
 
 
-def _config(lines: Properties, engine: str, request: ImportRequest, notes: Notes) -> ImportedConfig:
-    of_engine = {
-        name.removeprefix(f"{engine}."): line
-        for name, line in lines.items()
-        if name.startswith(f"{engine}.")
-    }
-    file = of_engine.pop(OPTIONS_FILE, None)
+def _config(
+    properties: Properties, engine: str, request: ImportRequest, notes: Notes
+) -> ImportedConfig:
+    prefix = f"{engine}."
+    of_engine = {n.removeprefix(prefix): p for n, p in properties.items() if n.startswith(prefix)}
+    file = of_engine.pop(_OPTIONS_FILE, None)
     if file is not None and file.value:
-        return _from_options_file(file, of_engine, request, notes)
-    for name, line in lines.items():
-        if not name.startswith(f"{engine}."):
-            text = f"left out: not a property of {engine}"
-            notes.add(line.line, name, text, line.where)
+        # YCSB-cpp takes all options from the file, and so is it here.
+        for name, given in of_engine.items():
+            if name not in _OF_THE_PROGRAM:
+                text = f"left out: YCSB-cpp ignores it beside rocksdb.{_OPTIONS_FILE}"
+                notes.add(given.line, f"rocksdb.{name}", text, given.where)
+        path = (Path() if file.line is None else Path(file.source).parent) / file.value
+        if not path.is_file():
+            field, why = f"rocksdb.{_OPTIONS_FILE}", f"no such file: {path}"
+            raise InputError(file.where, field, found=file.value, why=why)
+        config = read_options_file(replace(request, text=read_text(path), path=path))
+        return replace(config, notes=notes.taken() + config.notes)
+    for name, given in properties.items():
+        if not name.startswith(prefix):
+            notes.add(given.line, name, f"left out: not a property of {engine}", given.where)
     return ImportedConfig(engine, _options(engine, of_engine, notes), notes.taken())
 
 
-def _lines(text: str, source: str, notes: Notes) -> dict[str, Property]:
-    """The last property of each name; `notes` are told what was passed over for it."""
-    properties: dict[str, Property] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        name, equals, value = (part.strip() for part in line.partition("="))
-        if line.startswith("#") or not line.strip():
-            continue
-        if not equals:
-            notes.add(number, "", f"left out: no property, for want of a =: {name[:80]}")
-            continue
-        if name in properties and properties[name].value != value:
-            notes.add(number, name, f"replaces the value of line {properties[name].line}")
-        properties[name] = Property(value, source, number)
-    return properties
-
-
-def _engine(lines: Properties, request: ImportRequest) -> str:
-    there = [e for e in ENGINES if any(name.startswith(f"{e}.") for name in lines)]
-    if request.engine is not None and request.engine not in there:
-        why = f"has no property of {request.engine}"
-        raise InputError(request.source, ENGINE_FLAG, why=why, allowed=", ".join(there) or "none")
-    if request.engine is None and len(there) != 1:
-        why = f"has properties of {' and of '.join(there) or 'no engine'}"
-        allowed = ", ".join(ENGINES) if there else "lines such as leveldb.block_size=4096"
-        raise InputError(request.source, ENGINE_FLAG if there else "", why=why, allowed=allowed)
-    return request.engine or there[0]
-
-
 def _options(engine: str, given: Properties, notes: Notes) -> dict[str, OptionValue]:
-    known = {s.name: (option, s) for option, s in ENGINES[engine].items()}
+    known = {spelling.name: (option, spelling) for option, spelling in PROPERTIES[engine].items()}
     options: dict[str, OptionValue] = {}
     for name, line in given.items():
-        place, text = f"{engine}.{name}", line.value
+        place, text, note = f"{engine}.{name}", line.value, ""
         if name in known:
             option, spelling = known[name]
             try:
@@ -146,14 +140,18 @@ def _options(engine: str, given: Properties, notes: Notes) -> dict[str, OptionVa
             except ValueError as error:
                 raise InputError(line.where, place, found=text, allowed=str(error)) from None
             if name == "compression" and engine == "leveldb" and text not in _LEVELDB_COMPRESSION:
-                told = f"{text} means none to YCSB-cpp; written as such"
-                notes.add(line.line, place, told, line.where)
+                note = f"{text} means none to YCSB-cpp; written as such"
             if value is None:
-                notes.add(line.line, place, f"{text} leaves the engine's default", line.where)
+                note = f"{text} leaves the engine's default"
             else:
                 options[option] = value
+        elif name in _NOT_CARRIED:
+            if text not in _PLAIN.get(name, _OFF):
+                note = f"left out: {_NOT_CARRIED[name]}"
         elif name not in _OF_THE_PROGRAM:
-            _say_left_out(name, line, place, list(known), notes)
+            note = f"left out: YCSB-cpp has no such property{like(name, known)}"
+        if note:
+            notes.add(line.line, place, note, line.where)
     if "compression" not in options:
         options["compression"] = known["compression"][1].read("no")
         text = "not given, which to YCSB-cpp means none; written as such"
@@ -175,31 +173,4 @@ def _value(engine: str, name: str, text: str, spelling: Spelling) -> OptionValue
     return None if value == 0 and not isinstance(value, bool) and name != "filter_bits" else value
 
 
-def _say_left_out(name: str, line: Property, place: str, known: list[str], notes: Notes) -> None:
-    if name not in _NOT_CARRIED:
-        nearest = nearest_name(name, known)
-        hint = f" (like {nearest})" if nearest else ""
-        text = f"left out: YCSB-cpp has no such property{hint}"
-        notes.add(line.line, place, text, line.where)
-    elif line.value not in _PLAIN.get(name, _OFF):
-        notes.add(line.line, place, f"left out: {_NOT_CARRIED[name]}", line.where)
-
-
-def _from_options_file(
-    file: Property, others: Properties, request: ImportRequest, notes: Notes
-) -> ImportedConfig:
-    """The options of the file that the properties name, as YCSB-cpp does it."""
-    for name, line in others.items():
-        if name not in _OF_THE_PROGRAM:
-            text = f"left out: YCSB-cpp ignores it beside rocksdb.{OPTIONS_FILE}"
-            notes.add(line.line, f"rocksdb.{name}", text, line.where)
-    name = file.value
-    path = (Path() if file.line is None else Path(file.source).parent) / name
-    if not path.is_file():
-        why = f"no such file: {path}"
-        raise InputError(file.where, f"rocksdb.{OPTIONS_FILE}", found=name, why=why)
-    config = read_options_file(replace(request, text=read_text(path), path=path))
-    return replace(config, notes=notes.taken() + config.notes)
-
-
-FORMAT = ImportFormat(NAME, "a .properties file of YCSB-cpp", recognises, read)
+FORMAT = ImportFormat("properties", "a .properties file of YCSB-cpp", recognises, read)

@@ -9,21 +9,19 @@ objects (filter, rate limiter, prefix extractor) it has no more than a name or a
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 
 from lsmtune.engines.exporters.spelling import CHECKSUM
-from lsmtune.engines.importers.base import (
-    ENGINE_FLAG,
-    ImportedConfig,
-    ImportFormat,
-    ImportRequest,
-    Notes,
+from lsmtune.engines.importers.base import ImportedConfig, ImportFormat, ImportRequest, Notes
+from lsmtune.engines.importers.names import known_options
+from lsmtune.engines.importers.rocksdb_options import (
+    DEFAULT_FAMILY,
+    ENGINE,
+    Stated,
+    check_engine,
+    options_of,
 )
-from lsmtune.engines.importers.rocksdb_options import ENGINE, Stated, known_names, options_of
-from lsmtune.engines.option_names import TABLE_OPTION, TABLE_SECTION, catalogue
+from lsmtune.engines.option_names import TABLE_OPTION, find_written
 from lsmtune.errors import InputError
-
-NAME = "rocksdb-log"
 
 _OPTION = re.compile(
     r"(?:^|\s)Options\.(?P<name>[A-Za-z_][\w.]*)(?:\[(?P<index>\d+)\])?\s*:(?P<value>.*)"
@@ -32,8 +30,7 @@ _TABLE_BEGINS = re.compile(r"\stable_factory options:\s*(?P<rest>.*)")
 _TABLE_LINE = re.compile(r"(?P<indent>\s+)(?P<name>\w+)\s*:\s?(?P<value>.*)")
 _FAMILY = re.compile(r"Options for column family \[(?P<name>.*)\]:")
 _VERSION = re.compile(r"RocksDB version: (?P<version>\d+\.\d+(?:\.\d+)?)")
-_CHANGED = "SetOptions() on column family"
-_SET_DB_OPTIONS = "SetDBOptions()"
+_CHANGES = ("SetOptions() on column family", "SetDBOptions()")
 _ADDRESS = re.compile(r"0x[0-9a-f]+")
 
 # Printed with another name than the option's.
@@ -45,8 +42,17 @@ _CACHE = f"{TABLE_OPTION}.block_cache"
 _FILTER = f"{TABLE_OPTION}.filter_policy"
 # Printed without being an option that a text can set: the process's own objects, and what the
 # engine makes of them.
-_OBJECTS = frozenset({"env", "fs", "info_log", "statistics", "write_buffer_manager"})
-_NOT_OPTIONS = frozenset({"sst_file_manager.rate_bytes_per_sec", "block_cache_compressed"})
+_NOT_OPTIONS = frozenset(
+    {
+        "env",
+        "fs",
+        "info_log",
+        "statistics",
+        "write_buffer_manager",
+        "sst_file_manager.rate_bytes_per_sec",
+        "block_cache_compressed",
+    }
+)
 
 # The numbers of the enumerations: include/rocksdb/{options,advanced_options,table}.h and
 # compression_type.h.
@@ -106,22 +112,6 @@ _WORDS = {
 }
 
 
-@dataclass
-class _Dump:
-    source: str
-    notes: Notes
-    version: str | None = None
-    # The column family whose options are being read; None among those of the database.
-    family: str | None = None
-    in_table: bool = False
-    cache_name: str = ""
-    stated: dict[str, Stated] = field(default_factory=dict)
-
-    def state(self, name: str, text: str, line: int) -> None:
-        """The first statement counts: later ones are of another opening or family."""
-        self.stated.setdefault(name, Stated(text, line))
-
-
 def recognises(text: str) -> bool:
     """Whether a line states an option as a LOG does, or says the version."""
     head = text[: 1 << 16]
@@ -134,127 +124,123 @@ def read(request: ImportRequest) -> ImportedConfig:
     Raises InputError for a LOG without them: RocksDB begins a new one at every opening, and may
     go on in another when the first is full.
     """
-    if request.engine not in (None, ENGINE):
-        raise InputError(
-            ENGINE_FLAG, found=request.engine, why="a LOG of this form is RocksDB's", allowed=ENGINE
-        )
-    dump = _Dump(request.source, Notes(request.source))
+    check_engine(request, "a LOG of this form")
+    dump = _Dump(request.source)
     for number, line in enumerate(request.text.splitlines(), start=1):
-        _take(dump, line, number)
+        dump.take(line, number)
     if not dump.stated:
         allowed = "lines such as `Options.write_buffer_size: 67108864`; the LOG's first file"
         raise InputError(request.source, why="has no dump of options", allowed=allowed)
-    _finish(dump)
+    dump.note_what_is_open()
     options = options_of(dump.stated, dump.notes, whole=True, keep_defaults=request.keep_defaults)
     return ImportedConfig(ENGINE, options, dump.notes.taken(), dump.version)
 
 
-def _take(dump: _Dump, line: str, number: int) -> None:
-    if dump.in_table and (row := _TABLE_LINE.fullmatch(line)):
-        _take_table_row(dump, row["name"], row["value"].strip(), number)
-        return
-    dump.in_table = False
-    if match := _OPTION.search(line):
-        if dump.family in (None, "default"):
-            _take_option(dump, match, number)
-    elif match := _TABLE_BEGINS.search(line):
-        dump.in_table = dump.family in (None, "default")
-        first = _TABLE_LINE.fullmatch(f" {match['rest']}")
-        if first is not None and dump.in_table:
-            _take_table_row(dump, first["name"], first["value"].strip(), number)
-    elif match := _FAMILY.search(line):
-        dump.family = match["name"]
-        if dump.family != "default":
-            text = "left out: a run has the default column family only"
-            dump.notes.add(number, f"column family {dump.family}", text)
-    elif match := _VERSION.search(line):
-        dump.version = dump.version or match["version"]
-    elif _CHANGED in line or _SET_DB_OPTIONS in line:
-        text = "left out: a change of options while the database was open"
-        dump.notes.add(number, "SetOptions", text)
+class _Dump:
+    """What the lines of a LOG have said so far.
 
+    Of two statements of an option the first counts: later ones are of another opening or family.
+    """
 
-def _take_option(dump: _Dump, match: re.Match[str], number: int) -> None:
-    name, value = match["name"], match["value"].strip()
-    if match["index"] is None:
-        _state(dump, name, value, number)
-    elif name in _LISTS:
-        whole = _LISTS[name]
-        earlier = dump.stated.get(whole)
-        words = _WORDS.get(whole, {})
-        parts = [] if earlier is None else [earlier.text]
-        parts.append(words.get(value, value))
-        if int(match["index"]) == (0 if earlier is None else earlier.text.count(":") + 1):
-            dump.stated[whole] = Stated(":".join(parts), number)
+    def __init__(self, source: str) -> None:
+        self.notes = Notes(source)
+        self.version: str | None = None
+        self.stated: dict[str, Stated] = {}
+        # The column family whose options are being read; the default one's follow the database's.
+        self._family = DEFAULT_FAMILY
+        self._in_table = False
+        self._cache_name = "cache"
 
+    def take(self, line: str, number: int) -> None:
+        is_default = self._family == DEFAULT_FAMILY
+        if self._in_table and (row := _TABLE_LINE.fullmatch(line)):
+            self._take_table_row(row, number)
+            return
+        self._in_table = False
+        if match := _OPTION.search(line):
+            if is_default:
+                self._take_option(match, number)
+        elif match := _TABLE_BEGINS.search(line):
+            self._in_table = is_default
+            if is_default and (row := _TABLE_LINE.fullmatch(f" {match['rest']}")):
+                self._take_table_row(row, number)
+        elif match := _FAMILY.search(line):
+            self._family = match["name"]
+            if self._family != DEFAULT_FAMILY:
+                text = "left out: a run has the default column family only"
+                self.notes.add(number, f"column family {self._family}", text)
+        elif match := _VERSION.search(line):
+            self.version = self.version or match["version"]
+        elif any(change in line for change in _CHANGES):
+            text = "left out: a change of options while the database was open"
+            self.notes.add(number, "SetOptions", text)
 
-def _take_table_row(dump: _Dump, name: str, value: str, number: int) -> None:
-    if name == "block_cache_name":
-        dump.cache_name = value
-    elif name == "capacity":
-        dump.state(_CACHE, value, number)
-    elif f"{TABLE_OPTION}.{name}" in known_names() and name != "block_cache":
-        _state(dump, f"{TABLE_OPTION}.{name}", value, number)
+    def _take_option(self, match: re.Match[str], number: int) -> None:
+        name, value = match["name"], match["value"].strip()
+        if match["index"] is None:
+            self._state(name, value, number)
+        elif name in _LISTS:
+            whole = _LISTS[name]
+            word = _WORDS.get(whole, {}).get(value, value)
+            parts = self.stated[whole].text.split(":") if whole in self.stated else []
+            if int(match["index"]) == len(parts):
+                self.stated[whole] = Stated(":".join([*parts, word]), number)
 
+    def _take_table_row(self, row: re.Match[str], number: int) -> None:
+        name, value = row["name"], row["value"].strip()
+        if name == "block_cache_name":
+            self._cache_name = value or self._cache_name
+        elif name == "capacity":
+            self.stated.setdefault(_CACHE, Stated(value, number))
+        elif f"{TABLE_OPTION}.{name}" in known_options(ENGINE) and name != "block_cache":
+            self._state(f"{TABLE_OPTION}.{name}", value, number)
 
-def _state(dump: _Dump, name: str, value: str, number: int) -> None:
-    """States `name` as an OPTIONS file would, where the LOG says enough for it."""
-    if name in _OBJECTS or name in _NOT_OPTIONS or value == "(nil)":
-        return
-    if _ADDRESS.match(value):
-        dump.notes.add(number, name, "left out: the LOG has no more of it than its address")
-        return
-    if name == _FILTER and value != "nullptr":
-        text = f"left out: the LOG says {value}, without its bits per key"
-        dump.notes.add(number, name, text)
-        return
-    dump.state(name, _as_in_options_file(name, value), number)
+    def _state(self, name: str, value: str, number: int) -> None:
+        """States `name` as an OPTIONS file would, where the LOG says enough for it."""
+        if name in _NOT_OPTIONS or value == "(nil)":
+            return
+        if _ADDRESS.match(value):
+            self.notes.add(number, name, "left out: the LOG has no more of it than its address")
+            return
+        if name == _FILTER and value != "nullptr":
+            text = f"left out: the LOG says {value}, without its bits per key"
+            self.notes.add(number, name, text)
+            return
+        text = value
+        if name in _WORDS:
+            text = _WORDS[name].get(value, value)
+        elif name.endswith(".flush_block_policy_factory"):
+            text = value.split()[0]
+        elif value in ("None", "Unknown"):
+            text = "nullptr"
+        elif value in ("0", "1") and _is_truth(name):
+            text = "true" if value == "1" else "false"
+        self.stated.setdefault(name, Stated(text, number))
 
-
-def _as_in_options_file(name: str, value: str) -> str:
-    if name in _WORDS:
-        return _WORDS[name].get(value, value)
-    if name.endswith(".flush_block_policy_factory"):
-        return value.split()[0]
-    if value in ("None", "Unknown"):
-        return "nullptr"
-    if _is_truth(name) and value in ("0", "1"):
-        return "true" if value == "1" else "false"
-    return value
+    def note_what_is_open(self) -> None:
+        """Says what the names of objects leave open."""
+        cache = self.stated.get(_CACHE)
+        if cache is not None:
+            text = f"of the {self._cache_name} only the capacity is carried over"
+            self.notes.add(cache.line, _CACHE, text)
+        for name in ("prefix_extractor", "memtable_insert_with_hint_prefix_extractor"):
+            extractor = self.stated.get(name)
+            if extractor and extractor.text in ("rocksdb.FixedPrefix", "rocksdb.CappedPrefix"):
+                text = f"left out: the LOG says {extractor.text}, without its length"
+                self.notes.add(extractor.line, name, text)
+                del self.stated[name]
+        memtable = self.stated.get("memtable_factory")
+        if memtable is not None and memtable.text != "SkipListFactory":
+            text = f"{memtable.text} with the engine's own parameters: the LOG has no others"
+            self.notes.add(memtable.line, "memtable_factory", text)
 
 
 def _is_truth(name: str) -> bool:
-    in_table = name.startswith(f"{TABLE_OPTION}.")
-    head, _, inner = name.removeprefix(f"{TABLE_OPTION}.").partition(".")
-    option = catalogue()[0].get(head)
-    if option is None or in_table != (option.section == TABLE_SECTION):
-        return False
-    return (
-        option.default in ("true", "false")
-        or f"{inner}=true;" in (option.default or "")
-        or (bool(inner) and f"{inner}=false;" in (option.default or ""))
-    )
+    option, field = find_written(name)
+    default = (option.default if option else None) or ""
+    if not field:
+        return default in ("true", "false")
+    return f"{field}=true;" in default or f"{field}=false;" in default
 
 
-def _finish(dump: _Dump) -> None:
-    """Says what the names of objects leave open."""
-    cache = dump.stated.get(_CACHE)
-    if cache is not None:
-        text = f"of the {dump.cache_name or 'cache'} only the capacity is carried over"
-        dump.notes.add(cache.line, _CACHE, text)
-    for name in ("prefix_extractor", "memtable_insert_with_hint_prefix_extractor"):
-        extractor = dump.stated.get(name)
-        if extractor is not None and extractor.text in (
-            "rocksdb.FixedPrefix",
-            "rocksdb.CappedPrefix",
-        ):
-            text = f"left out: the LOG says {extractor.text}, without its length"
-            dump.notes.add(extractor.line, name, text)
-            del dump.stated[name]
-    memtable = dump.stated.get("memtable_factory")
-    if memtable is not None and memtable.text != "SkipListFactory":
-        text = f"{memtable.text} with the engine's own parameters: the LOG has no others"
-        dump.notes.add(memtable.line, "memtable_factory", text)
-
-
-FORMAT = ImportFormat(NAME, "the dump of options in a LOG of RocksDB", recognises, read)
+FORMAT = ImportFormat("rocksdb-log", "the dump of options in a LOG of RocksDB", recognises, read)

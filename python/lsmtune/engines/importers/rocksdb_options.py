@@ -13,10 +13,9 @@ column family comes first. Only that family is carried over: a run has no other.
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from lsmtune.engines.catalogue import option_catalogue
@@ -33,7 +32,7 @@ from lsmtune.engines.option_names import (
     DB_SECTION,
     TABLE_OPTION,
     TABLE_SECTION,
-    catalogue,
+    find_written,
     split_structure,
 )
 from lsmtune.errors import InputError
@@ -82,7 +81,7 @@ _LONG_FORMS = (
     (re.compile(r"rocksdb\.FixedPrefix\.(\d+)"), r"fixed:\1"),
     (re.compile(r"rocksdb\.CappedPrefix\.(\d+)"), r"capped:\1"),
 )
-FILTER = f"{TABLE_OPTION}.filter_policy"
+_FILTER = f"{TABLE_OPTION}.filter_policy"
 # As versions before 7.0 wrote every filter of their own.
 _FILTERS_WITHOUT_BITS = frozenset({"rocksdb.BuiltinBloomFilter", "rocksdb.BuiltinFilter"})
 # RocksDB up to 6.14 wrote this 32-bit option together with the four bytes behind it
@@ -100,6 +99,13 @@ class Stated:
     line: int
 
 
+def check_engine(request: ImportRequest, what: str) -> None:
+    """Raises InputError where the user asks for another engine's options of `what`, RocksDB's."""
+    if request.engine not in (None, ENGINE):
+        why = f"{what} is RocksDB's"
+        raise InputError(ENGINE_FLAG, found=request.engine, why=why, allowed=ENGINE)
+
+
 def options_of(
     stated: Mapping[str, Stated], notes: Notes, *, whole: bool, keep_defaults: bool
 ) -> dict[str, OptionValue]:
@@ -109,17 +115,21 @@ def options_of(
     """
     options: dict[str, OptionValue] = {}
     dropped = 0
-    for name, written in _taken_apart(stated).items():
-        value = _narrowed(name, written, notes)
-        why = _left_out(name, value.text)
+    for name, value in _taken_apart(stated).items():
+        text = value.text
+        if name == _WRITTEN_TOO_WIDE and text.isdigit() and int(text) >= 1 << 32:
+            text = str(int(text) % (1 << 32))
+            notes.add(value.line, name, f"read as {text}: RocksDB wrote the bytes behind it, too")
+        why = _left_out(name, text)
         if why:
             notes.add(value.line, name, f"left out: {why}")
-        elif (
-            why is None and whole and not keep_defaults and is_default_everywhere(name, value.text)
-        ):
+        elif why is None and whole and not keep_defaults and is_default_everywhere(name, text):
             dropped += 1
         elif why is None:
-            options[name] = option_value(_short(value.text) if whole else value.text)
+            if whole:  # as people write an object: without what RocksDB adds when it writes one
+                for long, short in _LONG_FORMS:
+                    text = long.sub(short, text)
+            options[name] = option_value(text)
     if dropped:
         what = "1 option" if dropped == 1 else f"{dropped} options"
         text = f"{what} with the engine's default left out (see --keep-defaults)"
@@ -127,63 +137,34 @@ def options_of(
     return options
 
 
-def _short(text: str) -> str:
-    """An object's text as people write it: what RocksDB adds when it writes one is left off."""
-    for long, short in _LONG_FORMS:
-        text = long.sub(short, text)
-    return text
-
-
-def _narrowed(name: str, value: Stated, notes: Notes) -> Stated:
-    if name != _WRITTEN_TOO_WIDE or not value.text.isdigit() or int(value.text) < 1 << 32:
-        return value
-    narrow = Stated(str(int(value.text) % (1 << 32)), value.line)
-    notes.add(value.line, name, f"read as {narrow.text}: RocksDB wrote the bytes behind it, too")
-    return narrow
-
-
 def _taken_apart(stated: Mapping[str, Stated]) -> dict[str, Stated]:
     """Structures (`{size_ratio=1;...}`) by their fields, under dotted names."""
+    kind_of_memtable = f"{_MEMTABLE}.id"
     flat: dict[str, Stated] = {}
     for name, value in stated.items():
-        if name == _MEMTABLE and not value.text.startswith("{"):
-            flat[f"{_MEMTABLE}.id"] = Stated(_memtable(value.text), value.line)
+        text, line = value.text, value.line
+        if name == kind_of_memtable or (name == _MEMTABLE and not text.startswith("{")):
+            flat[kind_of_memtable] = Stated(_MEMTABLES.get(text, text), line)
             continue
         try:
-            fields = split_structure(value.text) if value.text.startswith("{") else {}
+            fields = split_structure(text) if text.startswith("{") else {}
         except ValueError:
             fields = {}  # a list of objects, which stays whole
-        inner = {_part_name(name, f): Stated(text, value.line) for f, text in fields.items()}
-        if any(part in known_names() for part in inner):
-            flat |= _named(_taken_apart(inner))
+        inner = {f"{name}.{field}": Stated(part, line) for field, part in fields.items()}
+        # A block cache's capacity is what `block_cache` says here.
+        inner = {_CACHE if n == f"{_CACHE}.capacity" else n: part for n, part in inner.items()}
+        if any(part in known_options(ENGINE) for part in inner):
+            flat |= _taken_apart(inner)
         else:
             flat[name] = value
     return flat
 
 
-def _named(parts: dict[str, Stated]) -> dict[str, Stated]:
-    """`parts` with the kind of memtable by the name that the catalogue has for it."""
-    kind = parts.get(f"{_MEMTABLE}.id")
-    if kind is None:
-        return parts
-    return parts | {f"{_MEMTABLE}.id": Stated(_memtable(kind.text), kind.line)}
-
-
-def _memtable(kind: str) -> str:
-    return _MEMTABLES.get(kind, kind)
-
-
-def _part_name(name: str, field: str) -> str:
-    """A field's dotted name; a block cache's capacity is what `block_cache` says here."""
-    return name if (name, field) == (_CACHE, "capacity") else f"{name}.{field}"
-
-
 def _left_out(name: str, text: str) -> str | None:
     """Why an option cannot be carried over, '' when that changes nothing, None when it can."""
     if name in _CODE or name == _TABLE_KIND:
-        if text in _NOTHING or is_default_everywhere(name, text):
-            return ""
-        return f"{text} is code of the program that wrote this"
+        changes_nothing = text in _NOTHING or is_default_everywhere(name, text)
+        return "" if changes_nothing else f"{text} is code of the program that wrote this"
     if name in _PLACES:
         return "" if text in ("", "__hostname__") else f"{text} is a place on another machine"
     if name in _OPENING:
@@ -191,28 +172,18 @@ def _left_out(name: str, text: str) -> str | None:
         return "" if default else "how a database is opened is for lsmtune to say"
     if text == "":
         return ""
-    if name == FILTER and text in _FILTERS_WITHOUT_BITS:
+    if name == _FILTER and text in _FILTERS_WITHOUT_BITS:
         return f"{text} does not say its bits per key"
-    if name not in known_names():
+    if name not in known_options(ENGINE):
         return "" if text in _NOTHING else "no option of RocksDB that lsmtune knows"
     allowed = option_text_allowed(text)
     if allowed:
         return f"its value cannot be written; allowed: {allowed}"
-    return "a fraction of a byte" if _is_fraction_of_a_byte(text) else None
-
-
-def _is_fraction_of_a_byte(text: str) -> bool:
     try:
         option_value(text)
     except UnitError:
-        return True
-    return False
-
-
-@functools.cache
-def known_names() -> frozenset[str]:
-    """Every option that an exporter can write."""
-    return frozenset(known_options(ENGINE))
+        return "a fraction of a byte"
+    return None
 
 
 def is_default_everywhere(name: str, text: str) -> bool:
@@ -220,26 +191,17 @@ def is_default_everywhere(name: str, text: str) -> bool:
 
     An option that came or went between the versions counts where it exists.
     """
-    in_table = name.startswith(f"{TABLE_OPTION}.")
-    head, _, field = name.removeprefix(f"{TABLE_OPTION}.").partition(".")
-    option = catalogue()[0].get(head)
-    stated: list[str | None] = []
-    if option is not None and in_table == (option.section == TABLE_SECTION):
-        stated += [_part(default or "", field) for default in option.defaults.values()]
+    option, field = find_written(name)
+    defaults = [default or "" for default in option.defaults.values()] if option else []
+    if field:
+        structures = [split_structure(d) for d in defaults if d.startswith("{")]
+        defaults = [structure.get(field, "") for structure in structures]
     info = option_catalogue(ENGINE).get(name)
     if info is not None and info.default is not None:
-        stated += [
-            option_text(value) for value in (info.default, *dict(info.older_defaults).values())
-        ]
-    known = [default for default in stated if default]
+        of_info = (info.default, *dict(info.older_defaults).values())
+        defaults += [option_text(value) for value in of_info]
+    known = [default for default in defaults if default]
     return bool(known) and all(_same(text, default) for default in known)
-
-
-def _part(default: str, field: str) -> str | None:
-    """A field's default out of its structure's; None in a version without the field."""
-    if not field:
-        return default
-    return split_structure(default).get(field) if default.startswith("{") else None
 
 
 def _same(one: str, other: str) -> bool:
@@ -252,17 +214,11 @@ def _same(one: str, other: str) -> bool:
         return False
 
 
-def full_name(section: str, name: str) -> str:
-    """The dotted name of option `name` of a section."""
-    return f"{TABLE_OPTION}.{name}" if section.startswith(TABLE_SECTION) else name
-
-
 # --- an OPTIONS file
 
-NAME = "rocksdb-options"
-VERSION_SECTION = "Version"
-TABLES = "TableOptions/"
 DEFAULT_FAMILY = "default"
+_VERSION_SECTION = "Version"
+_TABLES = "TableOptions/"
 
 _COMMENT = re.compile(r"(?<!\\)#.*")
 _SECTION = re.compile(r'\[(?P<title>[^"\]]*?)\s*(?:"(?P<argument>.*)"\s*)?\]')
@@ -271,17 +227,6 @@ _VERSION = re.compile(r"\d{1,9}(?:\.\d{1,9}){0,2}", re.ASCII)
 _LINE_ENDS = {"n": "\n", "r": "\r"}
 # Every version writes this one, and nobody chooses it: a file that states it states everything.
 _SIGN_OF_A_WHOLE_DUMP = "comparator"
-
-
-@dataclass
-class _File:
-    source: str
-    notes: Notes
-    version: str | None = None
-    title: str = ""
-    argument: str = ""
-    seen: set[tuple[str, str]] = field(default_factory=set)
-    stated: dict[str, Stated] = field(default_factory=dict)
 
 
 def recognises(text: str) -> bool:
@@ -295,7 +240,7 @@ def recognises(text: str) -> bool:
 
 
 def _is_title(title: str) -> bool:
-    return title in (VERSION_SECTION, DB_SECTION, CF_SECTION) or title.startswith(TABLES)
+    return title in (_VERSION_SECTION, DB_SECTION, CF_SECTION) or title.startswith(_TABLES)
 
 
 def read(request: ImportRequest) -> ImportedConfig:
@@ -303,20 +248,17 @@ def read(request: ImportRequest) -> ImportedConfig:
 
     Raises InputError, with the line, for what RocksDB's parser refuses.
     """
-    if request.engine not in (None, ENGINE):
-        raise InputError(
-            ENGINE_FLAG, found=request.engine, why="an OPTIONS file is RocksDB's", allowed=ENGINE
-        )
-    file = _File(request.source, Notes(request.source))
+    check_engine(request, "an OPTIONS file")
+    file = _OptionsFile(request.source)
     for number, line in enumerate(request.text.splitlines(), start=1):
         bare = _COMMENT.sub("", line).strip()
         if bare.startswith("[") and bare.endswith("]"):
-            _begin_section(file, bare, number)
+            file.begin_section(bare, number)
         elif bare:
-            _take_statement(file, bare, number)
-    for title in (f"[{DB_SECTION}]", f'[{CF_SECTION} "{DEFAULT_FAMILY}"]'):
-        if title not in {_shown(*seen) for seen in file.seen}:
-            raise InputError(request.source, why=f"has no section {title}")
+            file.take_statement(bare, number)
+    for section in ((DB_SECTION, ""), (CF_SECTION, DEFAULT_FAMILY)):
+        if section not in file.sections:
+            raise InputError(request.source, why=f"has no section {_shown(*section)}")
     whole = _SIGN_OF_A_WHOLE_DUMP in file.stated
     options = options_of(file.stated, file.notes, whole=whole, keep_defaults=request.keep_defaults)
     return ImportedConfig(ENGINE, options, file.notes.taken(), file.version)
@@ -326,60 +268,70 @@ def _shown(title: str, argument: str) -> str:
     return f'[{title} "{argument}"]' if argument else f"[{title}]"
 
 
-def _begin_section(file: _File, line: str, number: int) -> None:
-    match = _SECTION.fullmatch(line)
-    title = match["title"].strip() if match else ""
-    argument = _unescaped(match["argument"] or "") if match else ""
-    where = f"{file.source}:{number}"
-    if not _is_title(title):
-        allowed = f"{VERSION_SECTION}, {DB_SECTION}, {CF_SECTION}, {TABLES}..."
-        raise InputError(where, why="unknown section", found=line, allowed=allowed)
-    families = [seen for seen in file.seen if seen[0] == CF_SECTION]
-    if (title, argument) in file.seen:
-        raise InputError(where, why="the same section twice", found=line)
-    if title == CF_SECTION and (argument == DEFAULT_FAMILY) != (not families):
-        raise InputError(where, found=line, allowed=f'[{CF_SECTION} "{DEFAULT_FAMILY}"] first')
-    if title.startswith(TABLES) and (CF_SECTION, argument) not in families:
-        why = "a table of a column family that has no section above"
-        raise InputError(where, why=why, found=line)
-    if title in (VERSION_SECTION, DB_SECTION) and argument:
-        raise InputError(where, found=line, allowed=f"[{title}]")
-    if title == CF_SECTION and argument != DEFAULT_FAMILY:
-        text = "left out: a run has the default column family only"
-        file.notes.add(number, _shown(title, argument), text)
-    if title.startswith(TABLES) and argument == DEFAULT_FAMILY and title != TABLE_SECTION:
-        file.notes.add(number, _shown(title, argument), "left out: only block-based tables are")
-    file.title, file.argument = title, argument
-    file.seen.add((title, argument))
+class _OptionsFile:
+    """What the lines of an OPTIONS file have said so far."""
 
+    def __init__(self, source: str) -> None:
+        self.notes = Notes(source)
+        self.version: str | None = None
+        self.sections: list[tuple[str, str]] = []
+        self.stated: dict[str, Stated] = {}
 
-def _take_statement(file: _File, line: str, number: int) -> None:
-    name, equals, value = (part.strip() for part in line.partition("="))
-    where = f"{file.source}:{number}"
-    if not equals or not name:
-        raise InputError(where, found=line, allowed="name=value, or a section in brackets")
-    if not file.title:
-        raise InputError(where, why="before the first section", found=line)
-    value = _unescaped(value)
-    if file.title == VERSION_SECTION:
-        if _VERSION.fullmatch(value) is None:
-            raise InputError(where, name, found=value, allowed="a version such as 10.2.1")
-        if name == "rocksdb_version":
-            file.version = value
-        return
-    ours = file.title == DB_SECTION or file.argument == DEFAULT_FAMILY
-    if not ours or (file.title.startswith(TABLES) and file.title != TABLE_SECTION):
-        return
-    full = full_name(file.title, name)
-    if full in file.stated:
-        text = f"given twice; the first counts, on line {file.stated[full].line}"
-        file.notes.add(number, full, text)
-    else:
-        file.stated[full] = Stated(value, number)
+    def begin_section(self, line: str, number: int) -> None:
+        match = _SECTION.fullmatch(line)
+        title = match["title"].strip() if match else ""
+        argument = _unescaped(match["argument"] or "") if match else ""
+        is_family, is_table = title == CF_SECTION, title.startswith(_TABLES)
+        is_default = argument == DEFAULT_FAMILY
+        families = [section for section in self.sections if section[0] == CF_SECTION]
+        titles = f"{_VERSION_SECTION}, {DB_SECTION}, {CF_SECTION}, {_TABLES}..."
+        no_family = "a table of a column family that has no section above"
+        for is_wrong, why, allowed in (
+            (not _is_title(title), "unknown section", titles),
+            ((title, argument) in self.sections, "the same section twice", ""),
+            (is_family and is_default == bool(families), "", f'[{CF_SECTION} "default"] first'),
+            (is_table and (CF_SECTION, argument) not in families, no_family, ""),
+            (argument and not is_family and not is_table, "", f"[{title}]"),
+        ):
+            if is_wrong:
+                where = f"{self.notes.source}:{number}"
+                raise InputError(where, found=line, why=why, allowed=allowed)
+        if is_family and not is_default:
+            text = "left out: a run has the default column family only"
+            self.notes.add(number, _shown(title, argument), text)
+        if is_table and is_default and title != TABLE_SECTION:
+            text = "left out: only block-based tables are"
+            self.notes.add(number, _shown(title, argument), text)
+        self.sections.append((title, argument))
+
+    def take_statement(self, line: str, number: int) -> None:
+        name, equals, value = (part.strip() for part in line.partition("="))
+        where = f"{self.notes.source}:{number}"
+        if not equals or not name:
+            raise InputError(where, found=line, allowed="name=value, or a section in brackets")
+        if not self.sections:
+            raise InputError(where, why="before the first section", found=line)
+        title, argument = self.sections[-1]
+        value = _unescaped(value)
+        if title == _VERSION_SECTION:
+            if _VERSION.fullmatch(value) is None:
+                raise InputError(where, name, found=value, allowed="a version such as 10.2.1")
+            if name == "rocksdb_version":
+                self.version = value
+            return
+        is_ours = title == DB_SECTION or argument == DEFAULT_FAMILY
+        if not is_ours or (title.startswith(_TABLES) and title != TABLE_SECTION):
+            return
+        dotted = f"{TABLE_OPTION}.{name}" if title == TABLE_SECTION else name
+        if dotted in self.stated:
+            text = f"given twice; the first counts, on line {self.stated[dotted].line}"
+            self.notes.add(number, dotted, text)
+        else:
+            self.stated[dotted] = Stated(value, number)
 
 
 def _unescaped(text: str) -> str:
     return _ESCAPED.sub(lambda match: _LINE_ENDS.get(match[1], match[1]), text)
 
 
-FORMAT = ImportFormat(NAME, "an OPTIONS file of RocksDB", recognises, read)
+FORMAT = ImportFormat("rocksdb-options", "an OPTIONS file of RocksDB", recognises, read)

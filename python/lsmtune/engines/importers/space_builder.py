@@ -14,17 +14,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeGuard
 
-from lsmtune.engines.importers.base import Document, Notes, field_name
-from lsmtune.engines.importers.names import KnownOption, Meaning, find_option, nearest_option
+from lsmtune.engines.importers.base import Document, Notes, field_name, like
+from lsmtune.engines.importers.names import KnownOption, Meaning, find_option, known_options
+from lsmtune.engines.safety import DURABILITY_OPTIONS
 from lsmtune.model.command import RUN_PLACEHOLDERS
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.space.parameter import is_option_name, same_value
 
 Number = int | float
 Path = tuple[str | int, ...]
-
-# Belongs to the workload here, whatever the spelling.
-_DURABILITY = frozenset({"disable_wal", "disablewal", "disable_write_ahead_log", "sync"})
 
 
 def is_number(value: Any) -> TypeGuard[Number]:
@@ -50,6 +48,25 @@ class Numbers:
     prior: Mapping[str, Any] | None = None
     open_ended: bool = False
 
+    def fields(self, *, in_bytes: bool) -> dict[str, Any]:
+        """The range as fields of a parameter in a study file."""
+        plain = int if self.integer else float
+        fields: dict[str, Any] = {"type": plain.__name__}
+        fields |= {"low": plain(self.low), "high": plain(self.high)}
+        if self.log:
+            fields["log"] = True
+        if self.bins is not None:
+            fields["bins"] = self.bins
+        elif self.step is not None and not (self.integer and self.step == 1):
+            fields["step"] = plain(self.step)
+        if in_bytes and self.integer:
+            fields["unit"] = "bytes"
+        if self.specials:
+            fields["special"] = [
+                {"value": plain(value), "weight": weight} for value, weight in self.specials
+            ]
+        return fields if self.prior is None else fields | {"prior": dict(self.prior)}
+
 
 @dataclass
 class SpaceBuilder:
@@ -69,8 +86,8 @@ class SpaceBuilder:
         Raises InputError when there is nothing to search.
         """
         if not self.space:
-            said = f" ({self.notes.lines[0][1]})" if self.notes.lines else ""
-            raise self.document.error((), why=f"has no parameter to search{said}")
+            first = f" ({self.notes.lines[0][1]})" if self.notes.lines else ""
+            raise self.document.error((), why=f"has no parameter to search{first}")
         return {"space": self.space} | ({"options": self.options} if self.options else {})
 
     def note(self, path: Path, text: str) -> None:
@@ -84,42 +101,19 @@ class SpaceBuilder:
         """
         if self.engine is None:
             return self._own(path, derived or name)
-        if name.lower() in _DURABILITY:
+        meaning = find_option(self.engine, name)
+        if name.lower() in DURABILITY_OPTIONS:
             self.note(path, "left out: durability belongs to the workload")
-            return None
-        meaning = find_option(self.engine, name)
-        if meaning is None:
-            nearest = nearest_option(self.engine, name)
-            hint = f" (like {nearest})" if nearest else ""
+        elif meaning is None:
+            hint = like(name, known_options(self.engine))
             self.note(path, f"left out: no option of {self.engine}{hint}")
-            return None
-        if meaning.option.name in self.space or meaning.option.name in self.options:
+        elif meaning.option.name in self.space or meaning.option.name in self.options:
             self.note(path, f"left out: {meaning.option.name} is there already")
-            return None
-        if meaning.option.name != name:
-            self.note(path, f"named {meaning.option.name}, the option of {self.engine}")
-        return meaning
-
-    def also_active(self, path: Path, name: str, spec: object, when: Mapping[str, Any]) -> bool:
-        """Whether an option of another branch is this one too; it is then active in both.
-
-        Only an engine's options: a program's own parameters have a name for each branch.
-        """
-        if self.engine is None:
-            return False
-        meaning = find_option(self.engine, name)
-        option = "" if meaning is None else meaning.option.name
-        same = bool(option) and self._nested.setdefault(option, _said(spec)) == _said(spec)
-        if not same or option not in self.space:
-            return False
-        parents = self.space[option].get("when", {})
-        if parents.keys() != when.keys():
-            return False
-        ((parent, value),) = when.items()
-        listed = parents[parent] if isinstance(parents[parent], list) else [parents[parent]]
-        self.space[option]["when"] = {parent: [*listed, value]}
-        self.note(path, f"{option} is active while {parent} is {_shown(value)}, too")
-        return True
+        else:
+            if meaning.option.name != name:
+                self.note(path, f"named {meaning.option.name}, the option of {self.engine}")
+            return meaning
+        return None
 
     def _own(self, path: Path, name: str) -> Meaning | None:
         plain = name
@@ -134,18 +128,46 @@ class SpaceBuilder:
             raise self.document.error(path, found=plain, why="a second parameter of this name")
         return Meaning(KnownOption(plain))
 
+    def also_active(self, path: Path, name: str, spec: object, when: Mapping[str, Any]) -> bool:
+        """Whether an option of another branch is this one too; it is then active in both.
+
+        Only an engine's options: a program's own parameters have a name for each branch.
+        """
+        meaning = None if self.engine is None else find_option(self.engine, name)
+        if meaning is None:
+            return False
+        option, text = meaning.option.name, json.dumps(spec, sort_keys=True, default=str)
+        if self._nested.setdefault(option, text) != text or option not in self.space:
+            return False
+        parents = self.space[option].get("when", {})
+        if parents.keys() != when.keys():
+            return False
+        ((parent, value),) = when.items()
+        listed = parents[parent] if isinstance(parents[parent], list) else [parents[parent]]
+        self.space[option]["when"] = {parent: [*listed, value]}
+        self.note(path, f"{option} is active while {parent} is {_shown(value)}, too")
+        return True
+
     def add_numbers(
         self, path: Path, meaning: Meaning, numbers: Numbers, when: Mapping[str, Any] | None = None
     ) -> None:
         """The parameter `meaning` with a range of numbers, or a constant where it is one."""
         option = meaning.option
+        if option.type == "bool" and (numbers.low, numbers.high) != (0, 1):
+            self.note(path, f"left out: {option.name} is true or false")
+            return
         if option.type == "bool":
-            self._add_truths(path, meaning, numbers, when)
+            self.add_choices(path, Meaning(option), [False, True], when)
             return
         if option.type == "int" and not numbers.integer:
             numbers = self._whole(path, numbers)
+        lowest = None if option.info is None else option.info.low
         if numbers.open_ended:
-            numbers = _above(numbers, option)
+            # Below the lowest value worth a search the engine may refuse others.
+            if lowest is not None and numbers.low < lowest:
+                step = numbers.step
+                low = lowest if step is None else math.ceil(lowest / step) * step
+                numbers = replace(numbers, low=low)
             self.note(path, f"has no bounds; cut off at {numbers.low} and {numbers.high}")
         if numbers.low > numbers.high:
             self.note(path, "left out: no whole number lies in its range")
@@ -155,15 +177,7 @@ class SpaceBuilder:
             values = sorted({numbers.low, *(value for value, _ in numbers.specials)})
             self.add_choices(path, Meaning(option), values, when)
         else:
-            self.space[option.name] = _raw(numbers, option) | _when(when)
-
-    def _add_truths(
-        self, path: Path, meaning: Meaning, numbers: Numbers, when: Mapping[str, Any] | None
-    ) -> None:
-        if (numbers.low, numbers.high) != (0, 1):
-            self.note(path, f"left out: {meaning.option.name} is true or false")
-            return
-        self.add_choices(path, Meaning(meaning.option), [False, True], when)
+            self.space[option.name] = numbers.fields(in_bytes=option.in_bytes) | _when(when)
 
     def _whole(self, path: Path, numbers: Numbers) -> Numbers:
         """`numbers` as integers: what the engine would make of the fractions."""
@@ -199,14 +213,13 @@ class SpaceBuilder:
                 self.note((*path, index), f"{_shown(value)} is there already, and listed once")
             else:
                 choices.append(choice)
+        name = meaning.option.name
         if not choices:
             self.note(path, "left out: no value is left")
         elif len(choices) == 1:
-            self.add_constant(path, meaning.option.name, choices[0], when)
+            self.add_constant(path, name, choices[0], when)
         else:
-            self.space[meaning.option.name] = {"type": "categorical", "choices": choices} | _when(
-                when
-            )
+            self.space[name] = {"type": "categorical", "choices": choices} | _when(when)
 
     def choice(self, path: Path, meaning: Meaning, value: object) -> OptionValue | None:
         """`value` as the option takes it, None (said) where it cannot be one."""
@@ -220,8 +233,7 @@ class SpaceBuilder:
             try:
                 return meaning.spelling.read(option_text(value))
             except ValueError as error:
-                text = f"the value {_shown(value)} is left out; allowed: {error}"
-                self.note(path, text)
+                self.note(path, f"the value {_shown(value)} is left out; allowed: {error}")
                 return None
         if meaning.option.type == "bool" and value in (0, 1):
             return bool(value)
@@ -238,41 +250,6 @@ class SpaceBuilder:
             return
         self.options[name] = value
         self.note(path, f"has one value, {_shown(value)}: under options, not searched")
-
-
-def _above(numbers: Numbers, option: KnownOption) -> Numbers:
-    """`numbers` cut off at the lowest value worth a search, where the engine may refuse others."""
-    if option.info is None or option.info.low is None or numbers.low >= option.info.low:
-        return numbers
-    low = option.info.low
-    if numbers.step is not None:
-        low = math.ceil(low / numbers.step) * numbers.step
-    return replace(numbers, low=low)
-
-
-def _raw(numbers: Numbers, option: KnownOption) -> dict[str, Any]:
-    raw: dict[str, Any] = {"type": "int" if numbers.integer else "float"}
-    plain = int if numbers.integer else float
-    raw |= {"low": plain(numbers.low), "high": plain(numbers.high)}
-    if numbers.log:
-        raw["log"] = True
-    if numbers.bins is not None:
-        raw["bins"] = numbers.bins
-    elif numbers.step is not None and not (numbers.integer and numbers.step == 1):
-        raw["step"] = plain(numbers.step)
-    if option.in_bytes and numbers.integer:
-        raw["unit"] = "bytes"
-    if numbers.specials:
-        raw["special"] = [
-            {"value": plain(value), "weight": weight} for value, weight in numbers.specials
-        ]
-    if numbers.prior is not None:
-        raw["prior"] = dict(numbers.prior)
-    return raw
-
-
-def _said(spec: object) -> str:
-    return json.dumps(spec, sort_keys=True, default=str)
 
 
 def _when(when: Mapping[str, Any] | None) -> dict[str, Any]:
