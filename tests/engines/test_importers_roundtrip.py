@@ -76,7 +76,7 @@ def test_every_exporter_has_an_importer() -> None:
 @pytest.mark.parametrize("name", READY_SPACES)
 def test_every_config_of_a_ready_space_comes_back(name: str) -> None:
     ready = READY_SPACES[name]
-    space = make_space(ready.parameters, name)
+    space = make_space(ready.parameters)
     came_back = dict.fromkeys((f for f, engine in SAID if engine == ready.engine), 0)
     for seed in SEEDS:
         options = {**ready.fixed, **drawn(space, seed)}
@@ -94,7 +94,7 @@ def single_option_spaces(engine: str) -> list[Space]:
         if info.searchable:
             whole = info.parameter()
             bare = Parameter(whole.name, whole.numbers, whole.choices, whole.specials, whole.unit)
-            found.append(make_space([bare], "catalogue"))
+            found.append(make_space([bare]))
     return found
 
 
@@ -124,7 +124,7 @@ def test_every_option_comes_back_by_itself(name: str, engine: str) -> None:
 def test_any_part_of_a_config_comes_back(name: str, seed: int, data: st.DataObject) -> None:
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     ready = READY_SPACES[name]
-    whole = drawn(make_space(ready.parameters, name), seed)
+    whole = drawn(make_space(ready.parameters), seed)
     kept = data.draw(st.sets(st.sampled_from(sorted(whole)), min_size=1))
     for format_name, engine in SAID:
         if engine == ready.engine:

@@ -208,22 +208,21 @@ class OptionInfo:
         Raises InputError when it has none (`searchable` is false), and what `make_number` and
         `make_categorical` raise.
         """
-        source = "option catalogue"
         conditions = [Condition(name, values) for name, values in self.condition.items()]
         if self.low is not None and self.high is not None:
             return make_number(
                 self.name,
                 Range(self.low, self.high, self.log, self.step, integer=self.type == "int"),
-                source,
                 unit="bytes" if self.unit == "bytes" else "",
                 specials=[(value, None) for value, _ in self.specials],
                 conditions=conditions,
                 default=self.default,
             )
         if not self.choices:
-            raise InputError(source, self.name, why="has no values to search", allowed="a value")
+            why = "has no values to search"
+            raise InputError("option catalogue", self.name, why=why, allowed="a value")
         return make_categorical(
-            self.name, self.choices, source, conditions=conditions, default=self.default
+            self.name, self.choices, conditions=conditions, default=self.default
         )
 
 

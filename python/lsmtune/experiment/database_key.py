@@ -1,11 +1,12 @@
-"""What a request needs of a loaded database: its options, its phases, its seed, and the key of all.
+"""The loaded database that a request needs: its options, phases and seed, and a key of all these.
 
-An option is of the *layout* when the files of a loaded and settled database depend on it, and of
-the *runtime* otherwise; the catalogues (`engines/options/*.yaml`) say which, with the reason where
-it is not plain. Two configurations with the same layout can start from copies of one database.
+An option is a *layout* option if the files of a loaded and settled database depend on it; all
+others are *runtime* options. The catalogues (`engines/options/*.yaml`) say which, with the reason
+where it is not obvious. Two configurations with the same layout can start from copies of one
+database.
 
-An option that no catalogue knows counts as layout: taking a runtime option for a layout one costs
-a load, the other way round it makes the measurement wrong.
+An option that is in no catalogue counts as layout. To treat a runtime option as layout costs a
+load; to treat a layout option as runtime makes the measurement wrong.
 """
 
 from __future__ import annotations
@@ -35,10 +36,10 @@ LEDGER = "ledger"  # what a load noted of the keys it wrote, beside the database
 def layout_of(config: Config, engine: str) -> Config:
     """The options of `config` that its database is loaded with.
 
-    Raises InputError for an engine without a catalogue. With the layout go those runtime options
-    without which the engine would refuse or change it: the ones that a constraint of the catalogue
-    ties to options of the layout, directly or through others (RocksDB's vector memtable needs
-    `allow_concurrent_memtable_write` off).
+    Some runtime options go with the layout, because the engine would refuse or change the layout
+    without them: those that a constraint of the catalogue ties to layout options, directly or
+    through others. For example, RocksDB's vector memtable needs `allow_concurrent_memtable_write`
+    off. Raises InputError for an engine without a catalogue.
     """
     catalogue = option_catalogue(engine)
     given = config.options.keys()
@@ -55,7 +56,7 @@ def _tied(names: Set[str], engine: str) -> set[str]:
 
 @functools.cache
 def _ties(engine: str) -> tuple[frozenset[str], ...]:
-    """The option names of each constraint of the catalogue, of whatever version of the engine."""
+    """The option names of each constraint of the catalogue, for all versions of the engine."""
     ties = set()
     for info in option_catalogue(engine).values():
         older = chain.from_iterable(texts for _, texts in info.older_constraint)
@@ -71,17 +72,19 @@ _SETTLE = Phase("settle", PhaseKind.SETTLE)
 
 
 def load_and_run(workload: Workload) -> tuple[Workload, Workload] | None:
-    """`workload` cut in two; None when it does not begin with a load, or is nothing else.
+    """`workload` cut in two; None if it does not begin with a load, or consists of nothing else.
 
-    The first makes the golden database: the leading load and settle phases, of which the last is a
-    settle phase. The second is the workload of a run on a copy of it: it begins with the phases of
-    the first, so that phases keep their places, and has the rest behind them.
+    The first workload makes the golden database. It has the leading load and settle phases, and
+    ends with a settle phase. The second is the workload of a run on a copy. It begins with the
+    phases of the first, so that phases keep their positions, and continues with the rest.
 
-    None as well where a trace loads it: the driver then has no ledger to leave for the copies. A
-    load that is not settled at its end gets a settle phase there, because each copy of a database
-    with compactions to do would do other ones. Nothing of the load is measured, so `sync` is left
-    out of it: the files are synced as a whole before the first copy, and `wal` makes the same ones
-    without waiting for each write.
+    Also None if a trace loads the database: the driver then leaves no ledger for the copies.
+
+    A load that does not end with a settle phase gets one. Otherwise compactions would still be
+    pending, and each copy would perform different ones.
+
+    The load is not measured, so it runs with `wal` in place of `sync`. This makes the same files
+    without waiting for each write, and they are synced as a whole before the first copy.
     """
     leading = tuple(takewhile(lambda phase: phase.kind in _PREPARING, workload.phases))
     rest = workload.phases[len(leading) :]
@@ -103,10 +106,9 @@ def load_and_run(workload: Workload) -> tuple[Workload, Workload] | None:
 
 # --- The key of a golden database: everything that its files depend on, and a digest of that.
 #
-# Not part of it are the name of the workload, what is measured, and every option that is not of the
-# layout.
+# The name of the workload, what is measured, and runtime options are not part of it.
 
-# Raised when golden databases of older lsmtunes can no longer be used.
+# Increase it when golden databases of older versions of lsmtune can no longer be used.
 FORMAT_VERSION = 1
 _SEED_BITS = 53  # the largest whole number that every JSON reader keeps exactly
 
@@ -114,7 +116,7 @@ Digest = Callable[[Path], str]
 
 
 class LibraryDigests:
-    """The SHA-256 of library files, read again only when size or time of a file changed."""
+    """The SHA-256 of library files; a file is read again only if its size or time changed."""
 
     def __init__(self, digest: Digest = file_sha256) -> None:
         self._digest = digest
@@ -133,8 +135,9 @@ class LibraryDigests:
 class Order:
     """A request that can start from a copy of a golden database.
 
-    `load` is the workload that makes this, with the options of `layout`, and `run` that of a run on
-    a copy. `key` says all that the golden database is made from, and `digest` names it.
+    `load` is the workload that makes the golden database, with the options of `layout`. `run` is
+    the workload of a run on a copy. `key` says everything that the golden database is made from,
+    and `digest` is its name.
     """
 
     request: RunRequest
@@ -174,14 +177,15 @@ class Order:
 def order_of(request: RunRequest, library: Digest) -> Order | None:
     """What `request` needs of a golden database; None when there can be none for it.
 
-    That is so when the workload does not begin with a load, or is nothing else, or has several
-    databases; when the engine keeps no files, or cannot be told from another build; and when the
-    request has a database or leaves a ledger itself. `library` gives the digest of a library file.
+    There can be none if the workload does not begin with a load, consists of nothing else, or has
+    several databases; if the engine keeps no files, or cannot be told from another build; and if
+    the request has a database or leaves a ledger itself. `library` gives the digest of a library
+    file.
 
-    The request's own `load_seed` counts, else a constant of the workload: so the runs of a search,
-    which leave it open, share one database per layout. A proof, whose verdict should not hang on
-    one arrangement of keys and values, sets a few of its own. `verify_keys` is of the key, because
-    it decides how many written keys are noted for the read-back.
+    The load seed is the request's own `load_seed`, else a constant of the workload. The runs of a
+    search set none, so they share one database per layout. A proof sets a few of its own, so that
+    its verdict does not depend on one arrangement of keys and values. `verify_keys` is part of the
+    key, because it decides how many written keys are noted for the read-back.
     """
     engine, workloads = request.engine, load_and_run(request.workload)
     if workloads is None or request.prepared is not None or request.save_ledger is not None:
@@ -197,7 +201,7 @@ def order_of(request: RunRequest, library: Digest) -> Order | None:
     load_seed = request.load_seed
     if load_seed is None:
         load_seed = int.from_bytes(_sha256(contents)) >> (256 - _SEED_BITS)
-    # A library is what its bytes are, wherever it lies; one built in, what its version is.
+    # The bytes of a library identify it, wherever it lies; a built-in engine has its version.
     build = {"name": engine.name, "version": engine.version}
     if engine.library is not None:
         try:

@@ -434,8 +434,8 @@ def _make_searcher(arguments: Arguments) -> Searcher:
     directions = tuple(arguments.directions.values())
     return Searcher(
         arguments.space,
-        arguments.sampler,
-        arguments.sampler_settings,
+        arguments.sampler.name,
+        arguments.sampler.settings,
         arguments.seed,
         directions,
         accepts=accepts,

@@ -370,7 +370,7 @@ def _program_baseline(raw: Mapping[str, Any]) -> tuple[dict[str, OptionValue], d
     try:
         document = parse_document(render_study({"space": raw["space"]}), "study.yaml")
         model = SpaceModel.model_validate(space_parts(document.data["space"]))
-        space = make_space(space_parameters(model, [], {}, document), document.source)
+        space = make_space(space_parameters(model, [], {}))
     except ValidationError:
         return dict(stated), {}
     for parameter in space.evaluation_order:

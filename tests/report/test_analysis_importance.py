@@ -22,7 +22,7 @@ Options = Mapping[str, OptionValue]
 
 
 def number(name: str, low: int = 1, high: int = 64, *, log: bool = False) -> Parameter:
-    return make_number(name, Range(low, high, log=log), "t")
+    return make_number(name, Range(low, high, log=log))
 
 
 def drawn(space: Space, draws: random.Random) -> dict[str, OptionValue]:
@@ -72,7 +72,7 @@ def rows_of(found: Importance) -> dict[str, ImportanceRow]:
 @METHODS
 @pytest.mark.parametrize("maximize", [True, False])
 def test_one_parameter_matters_and_one_does_not(method: Method, maximize: bool) -> None:
-    space = make_space([number("size", 1, 2**20, log=True), number("idle")], "t")
+    space = make_space([number("size", 1, 2**20, log=True), number("idle")])
     found = assessed(space, lambda o: math.log2(float(o["size"])), method, maximize=maximize)
     assert found.why == ""
     assert [row.parameter for row in found.rows] == ["size", "idle"]
@@ -88,7 +88,7 @@ def test_one_parameter_matters_and_one_does_not(method: Method, maximize: bool) 
 
 @METHODS
 def test_the_same_seed_gives_the_same_figures(method: Method) -> None:
-    space = make_space([number("a"), number("b")], "t")
+    space = make_space([number("a"), number("b")])
     trials = trials_of(space, lambda o: float(o["a"]), 25)
 
     def rows(seed: int) -> tuple[ImportanceRow, ...]:
@@ -108,10 +108,8 @@ def test_the_same_seed_gives_the_same_figures(method: Method) -> None:
 
 @METHODS
 def test_a_conditional_parameter_is_judged_where_it_is_active(method: Method) -> None:
-    child = make_number(
-        "child", Range(1, 1000), "t", conditions=[make_condition("mode", "on", "t", "when")]
-    )
-    space = make_space([make_categorical("mode", ["on", "off"], "t"), child, number("idle")], "t")
+    child = make_number("child", Range(1, 1000), conditions=[make_condition("mode", "on", "when")])
+    space = make_space([make_categorical("mode", ["on", "off"]), child, number("idle")])
     found = assessed(space, lambda o: float(o.get("child", 500)), method, count=200)
     rows = rows_of(found)
     assert found.rows[0].parameter == "child"
@@ -124,8 +122,8 @@ def test_a_conditional_parameter_is_judged_where_it_is_active(method: Method) ->
 
 @METHODS
 def test_a_special_value_counts_for_its_parameter(method: Method) -> None:
-    limited = make_number("limit", Range(1, 1000), "t", specials=[(-1, None)])
-    space = make_space([limited, number("idle")], "t")
+    limited = make_number("limit", Range(1, 1000), specials=[(-1, None)])
+    space = make_space([limited, number("idle")])
     # The range does nothing here: all that matters is whether there is a limit.
     found = assessed(space, lambda o: float(o["limit"] == -1), method, count=200)
     rows = rows_of(found)
@@ -137,11 +135,11 @@ def test_a_special_value_counts_for_its_parameter(method: Method) -> None:
 
 @METHODS
 def test_too_few_trials_give_no_figure(method: Method) -> None:
-    space = make_space([number(f"p{k}") for k in range(3)], "t")
+    space = make_space([number(f"p{k}") for k in range(3)])
     found = assessed(space, lambda o: float(o["p0"]), method, count=19)
     assert found.rows == ()
     assert found.why == "needs at least 20 trials with a value, and there are 19"
-    wide = make_space([number(f"p{k}") for k in range(15)], "t")
+    wide = make_space([number(f"p{k}") for k in range(15)])
     enough = assessed(wide, lambda o: float(o["p0"]), method, count=25)
     assert bool(enough.rows) is (method is Method.PED_ANOVA)
     assert enough.why == "" or "at least 30 trials" in enough.why
@@ -150,7 +148,7 @@ def test_too_few_trials_give_no_figure(method: Method) -> None:
 @METHODS
 @pytest.mark.parametrize("value", [5.0, 0.0, -1e300])
 def test_values_that_are_all_the_same_give_no_figure(method: Method, value: float) -> None:
-    space = make_space([number("a"), number("b")], "t")
+    space = make_space([number("a"), number("b")])
     found = assessed(space, lambda _: value, method, count=30)
     assert found.why == "all 30 trials gave the same value"
 
@@ -158,7 +156,7 @@ def test_values_that_are_all_the_same_give_no_figure(method: Method, value: floa
 @METHODS
 @pytest.mark.parametrize("factor", [1e-300, 1e306])
 def test_the_size_of_the_values_does_not_matter(method: Method, factor: float) -> None:
-    space = make_space([number("a"), number("b")], "t")
+    space = make_space([number("a"), number("b")])
     found = assessed(space, lambda o: factor * float(o["a"]), method, count=60)
     assert found.rows[0].parameter == "a"
     assert found.rows[0].importance > 0.7
@@ -166,7 +164,7 @@ def test_the_size_of_the_values_does_not_matter(method: Method, factor: float) -
 
 @METHODS
 def test_a_parameter_that_never_varied_has_no_importance(method: Method) -> None:
-    space = make_space([number("a"), number("b")], "t")
+    space = make_space([number("a"), number("b")])
     trials = [
         ScoredTrial({**trial.options, "b": 7}, trial.value)
         for trial in trials_of(space, lambda o: float(o["a"]), 60)
@@ -179,7 +177,7 @@ def test_a_parameter_that_never_varied_has_no_importance(method: Method) -> None
 
 def test_failed_and_pruned_trials_are_worse_than_all_others() -> None:
     # Among the trials that gave a value `big` means nothing: only that large ones fail.
-    space = make_space([number("big"), number("idle")], "t")
+    space = make_space([number("big"), number("idle")])
     draws = random.Random(5)
     found = assessed(
         space,
@@ -194,7 +192,7 @@ def test_failed_and_pruned_trials_are_worse_than_all_others() -> None:
 
 
 def test_fanova_leaves_trials_without_a_value_out() -> None:
-    space = make_space([number("a"), number("b")], "t")
+    space = make_space([number("a"), number("b")])
     found = assessed(
         space,
         lambda o: None if int(o["b"]) > 32 else float(o["a"]),
@@ -206,7 +204,7 @@ def test_fanova_leaves_trials_without_a_value_out() -> None:
 
 
 def test_trials_outside_the_space_and_values_that_are_no_number_are_left_out() -> None:
-    space = make_space([number("a"), number("b")], "t")
+    space = make_space([number("a"), number("b")])
     trials = trials_of(space, lambda o: float(o["a"]), 30)
     strangers = [
         ScoredTrial({"a": 10**6, "b": 1}, 9.0),
@@ -219,7 +217,7 @@ def test_trials_outside_the_space_and_values_that_are_no_number_are_left_out() -
 
 @METHODS
 def test_progress_is_told_step_by_step(method: Method) -> None:
-    space = make_space([number("a"), number("b")], "t")
+    space = make_space([number("a"), number("b")])
     trials = trials_of(space, lambda o: float(o["a"]), 25)
     told: list[tuple[int, int]] = []
     found = importance(
@@ -236,7 +234,7 @@ def test_progress_is_told_step_by_step(method: Method) -> None:
 
 
 def test_what_chance_alone_gives_is_seldom_called_more() -> None:
-    space = make_space([number(f"p{k}") for k in range(8)], "t")
+    space = make_space([number(f"p{k}") for k in range(8)])
     called = 0
     for seed in range(6):
         draws = random.Random(100 + seed)
@@ -251,11 +249,11 @@ def test_what_chance_alone_gives_is_seldom_called_more() -> None:
 
 def test_variables_are_those_of_the_search_on_scales_that_evaluators_measure() -> None:
     parameters = (
-        make_number("w", Range(2**20, 2**26, log=True, step=2**20), "t"),
-        make_number("limit", Range(1, 9), "t", specials=[(-1, None), (0, None)]),
-        make_categorical("c", ["x", "y"], "t"),
-        make_number("prior", Range(1, 99), "t", prior=Prior("normal", 50, 10)),
-        make_number("bins", Range(1, 1024, log=True, bins=5), "t"),
+        make_number("w", Range(2**20, 2**26, log=True, step=2**20)),
+        make_number("limit", Range(1, 9), specials=[(-1, None), (0, None)]),
+        make_categorical("c", ["x", "y"]),
+        make_number("prior", Range(1, 99), prior=Prior("normal", 50, 10)),
+        make_number("bins", Range(1, 1024, log=True, bins=5)),
     )
     encoding = encoding_of(parameters)
     assert dict(encoding.owner) == {

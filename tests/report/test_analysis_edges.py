@@ -51,10 +51,10 @@ def test_a_proposal_is_wider_and_still_a_range(low: int, span: int, log: bool, s
 
 def test_only_values_on_a_bound_are_edges() -> None:
     parameters = (
-        make_number("a", Range(1, 8), "test"),
-        make_number("b", Range(1, 8), "test"),
-        make_number("c", Range(1, 8), "test", specials=[(-1, None)]),
-        make_categorical("d", ["x", "y"], "test"),
+        make_number("a", Range(1, 8)),
+        make_number("b", Range(1, 8)),
+        make_number("c", Range(1, 8), specials=[(-1, None)]),
+        make_categorical("d", ["x", "y"]),
     )
     found = edges(parameters, {"a": 8, "b": 7, "c": -1, "d": "x"})
     assert [(edge.parameter.name, edge.side) for edge in found] == [("a", "high")]
@@ -63,7 +63,7 @@ def test_only_values_on_a_bound_are_edges() -> None:
 def test_a_range_that_begins_at_its_step_wants_a_finer_one() -> None:
     def edge(low: int) -> bool:
         numbers = Range(low, 64 * MIB, log=True, step=MIB)
-        parameter = make_number("write_buffer_size", numbers, "study.yaml")
+        parameter = make_number("write_buffer_size", numbers)
         return edges((parameter,), {"write_buffer_size": low})[0].needs_finer_step()
 
     assert edge(1 * MIB)
@@ -109,9 +109,9 @@ def test_a_wider_range_holds_no_special_value(
 
 
 def test_binned_numbers_and_numbers_with_a_prior_have_edges() -> None:
-    binned = make_number("binned", Range(1, 1024, log=True, bins=5), "test")
+    binned = make_number("binned", Range(1, 1024, log=True, bins=5))
     prior = Prior("normal", 8.0, 2.0)
-    expected = make_number("expected", Range(1, 12), "test", prior=prior)
+    expected = make_number("expected", Range(1, 12), prior=prior)
     found = edges((binned, expected), {"binned": 1024, "expected": 12})
     assert [(edge.parameter.name, edge.side, edge.proposed) for edge in found] == [
         ("binned", "high", (1, 4096)),
