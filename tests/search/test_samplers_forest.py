@@ -71,7 +71,7 @@ def test_a_smaller_alpha_reaches_higher() -> None:
 
 def test_no_tree_is_fitted_on_more_rows_than_allowed() -> None:
     forest = fitted(500, rows_max=50)
-    assert {tree.count[0] for tree in forest.trees} == {50.0}
+    assert {counts[0] for *_, counts in forest.trees} == {50.0}
 
 
 def test_a_share_of_one_is_a_random_search() -> None:
