@@ -35,7 +35,7 @@ def test_it_predicts_what_it_was_shown() -> None:
 def test_one_tree_says_the_mean_of_its_leaf_and_the_variance_of_that_mean() -> None:
     features, targets = data(60)
     forest = fitted(60, trees=1)
-    tree: DecisionTreeRegressor = forest.trees[0].regressor
+    tree: DecisionTreeRegressor = forest.trees[0][0]
     rng = np.random.default_rng(1)
     rng.integers(2**31 - 1, size=1)
     sample = rng.integers(60, size=60)
