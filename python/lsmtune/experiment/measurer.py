@@ -235,8 +235,9 @@ class Measurer:
                 for index in range(len(runs)):
                     if not cancel.is_set():
                         with self.folder.run_directory() as directory:
-                            request, told = asked(index, directory), partial(events.message, index)
-                            measured.append(self.runner.run(request, told, cancel))
+                            on_message = partial(events.message, index)
+                            request = asked(index, directory)
+                            measured.append(self.runner.run(request, on_message, cancel))
             elif isinstance(self.runner, NativeRunner):
                 with self.folder.run_directory() as one, self.folder.run_directory() as other:
                     both = asked(0, one), asked(1, other)

@@ -105,8 +105,7 @@ class CellSummary:
 
     def value(self, metric: str) -> float | None:
         """The mean of `metric`, None where no run observed it."""
-        found = self.metrics.get(metric)
-        return None if found is None else found.mean
+        return self.metrics[metric].mean if metric in self.metrics else None
 
 
 @dataclass(frozen=True)

@@ -238,5 +238,5 @@ def stationarity(throughputs: Sequence[float], *, smallest_per_cent: float = 5.0
     if abs(along) <= mark * apart:
         return Stationarity(True, per_cent, f"no trend stands out in {count} intervals")
     way = "rose" if per_cent > 0.0 else "fell"
-    said = f"throughput {way} by {abs(per_cent):.2g} % of its mean over {count} intervals"
-    return Stationarity(abs(per_cent) < smallest_per_cent, per_cent, said)
+    why = f"throughput {way} by {abs(per_cent):.2g} % of its mean over {count} intervals"
+    return Stationarity(abs(per_cent) < smallest_per_cent, per_cent, why)
