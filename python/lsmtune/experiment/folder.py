@@ -20,7 +20,7 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import optuna
 from optuna.samplers import BaseSampler
@@ -183,7 +183,7 @@ class StudyFolder:
         *,
         cells: Sequence[Cell] = (),
         source: str = "",
-    ) -> StudyFolder:
+    ) -> Self:
         """The folder of an experiment at `path`, for the one tuner that works on it.
 
         `cells` are those of an experiment in rounds; `source` names what the user wrote it in.
