@@ -394,31 +394,31 @@ class _Tuning:
         self._begin()
         judgement = self._observations.judgement
         self._trials.rejudge(judgement.for_searcher())
-        asked = self._trials.ask()
+        number, values = self._trials.ask()
         plan = TrialPlan(
-            asked.number,
+            number,
             self._progress.trials(),
-            Arm(self._engine, candidate_config(self._spec, asked.number, asked.values)),
-            derive_seed(self._spec.seed, Stream.TRIAL, asked.number),
+            Arm(self._engine, candidate_config(self._spec, number, values)),
+            derive_seed(self._spec.seed, Stream.TRIAL, number),
             self._longest_run_s(),
             judgement.drift.factor_now(),
         )
         trial = self._runner.run(plan)
         if trial is None:
-            self._trials.put_back(asked.number, asked.values)
+            self._trials.put_back(number, values)
             return False
         # A trial that was pruned between two sizes has no run that says so.
         rounds = trial_rounds(trial, self._spec, self._feasibility, pruned=True)
         if rounds is None:
-            raise ValueError(f"trial {asked.number} ended without a run")
+            raise ValueError(f"trial {number} ended without a run")
         self._observations.add_trial(rounds)
         judgement = self._observations.judgement
-        end = judgement.trials[asked.number].end
-        self._trials.tell(asked.number, end)
+        end = judgement.trials[number].end
+        self._trials.tell(number, end)
         mistyped = unknown_option(self._spec, trial.all[-1].measurement)
         if mistyped is not None:
             raise mistyped
-        self._observer.trial_finished(asked.number, end, best=judgement.best == asked.number)
+        self._observer.trial_finished(number, end, best=judgement.best == number)
         self._announce_best()
         return True
 
