@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from lsmtune.driver.native_run import DATABASE
+from lsmtune.driver.runner import DATABASE
 from lsmtune.experiment.database_key import LEDGER
 from lsmtune.experiment.files import is_owned, remove_owned
 from lsmtune.model.codec import decode

@@ -12,8 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from pathlib import Path
 
-from lsmtune.driver.native_run import DATABASE
-from lsmtune.driver.runner import Runner
+from lsmtune.driver.runner import DATABASE, Runner
 from lsmtune.errors import InputError
 from lsmtune.experiment.database_files import (
     BUILDING,

@@ -31,7 +31,6 @@ from lsmtune.model.command import (
     CommandSpec,
     JsonLines,
     JsonPointers,
-    ParametersFile,
     RegularExpressions,
     Results,
     filled,
@@ -88,24 +87,34 @@ def final_results(results: Results, directory: Path, stdout: Path) -> Mapping[st
             return {metric: _matched(metric, p, text) for metric, p in patterns.items()}
         case JsonPointers(pointers, file):
             path = stdout if file is None else directory / file
-            place = "standard output" if file is None else str(path)
-            document = _parsed(_text(path, place), place)
-            return {metric: _pointed(metric, p, document, place) for metric, p in pointers.items()}
+            source = "standard output" if file is None else str(path)
+            document = _parsed(_text(path, source), source)
+            numbers = {}
+            for metric, pointer in pointers.items():
+                where = f"{metric}: {source}: {pointer}"
+                try:
+                    value = JsonPointer(pointer).resolve(document)
+                    if isinstance(value, EndOfList):  # "/-": after the last element (RFC 6901)
+                        raise JsonPointerException("points behind the end of a list")
+                except JsonPointerException as error:
+                    raise ResultError(f"{where}: {error}") from None
+                numbers[metric] = _number(value, where)
+            return numbers
         case _:
             return {}
 
 
-def check_complete(found: Mapping[str, float], metrics: tuple[str, ...]) -> None:
+def check_complete(results: Mapping[str, float], metrics: tuple[str, ...]) -> None:
     """Raises ResultError when a needed metric is missing, or when there is no result at all."""
-    reported = ", ".join(found) or "nothing"
+    reported = ", ".join(results) or "nothing"
     for metric in metrics:
-        if metric not in found:
-            near = nearest_name(metric, found)
+        if metric not in results:
+            near = nearest_name(metric, results)
             hint = f"; did you mean {metric} where you say {near}?" if near else ""
             raise ResultError(
                 f"the program ended without reporting {metric}; reported: {reported}{hint}"
             )
-    if not found:
+    if not results:
         raise ResultError("the program ended without reporting any result")
 
 
@@ -119,16 +128,6 @@ def _matched(metric: str, pattern: str, text: str) -> float:
     except ValueError:
         raise ResultError(f"{metric}: {pattern!r} found {found!r}; allowed: a number") from None
     return _finite(number, metric)
-
-
-def _pointed(metric: str, pointer: str, document: object, place: str) -> float:
-    try:
-        found = JsonPointer(pointer).resolve(document)
-        if isinstance(found, EndOfList):  # "/-", the place after the last element (RFC 6901)
-            raise JsonPointerException("points behind the end of a list")
-    except JsonPointerException as error:
-        raise ResultError(f"{metric}: {place}: {pointer}: {error}") from None
-    return _number(found, f"{metric}: {place}: {pointer}")
 
 
 def _text(path: Path, place: str) -> str:
@@ -209,86 +208,62 @@ def make_setting(spec: CommandSpec, request: RunRequest, environment: Mapping[st
     not in the configuration where the command cannot do without it.
     """
     directory = request.directory / WORK
-    values = _values(request, directory)
-    arguments = _arguments(spec, values)
-    added = _added_variables(spec, values)
-    if spec.parameters_file is not None:
-        text = _parameters_text(spec.parameters_file, request, values)
+    run_values = {
+        "seed": str(request.seed),
+        "directory": str(directory),
+        "trial": _NO_TRIAL if request.trial is None else str(request.trial),
+        "num": str(request.workload.num),
+    }
+    values = request.config.engine_options() | run_values
+    arguments: list[str] = []
+    for index, element in enumerate(spec.command):
+        if isinstance(element, str):
+            arguments.append(_filled(element, values, f"command[{index}]"))
+        elif all(_has_all(text, values) for text in element):
+            arguments += [filled(text, values) for text in element]
+    texts = spec.environment.items()
+    added = {name: filled(text, values) for name, text in texts if _has_all(text, values)}
+    file, parameters = spec.parameters_file, dict(request.config.options)
+    if file is not None:
+        text = json.dumps(parameters, indent=2) + "\n"
+        if file.template is not None:
+            text = _filled(file.template, values, f"the template of {file.name}")
     directory.mkdir()
-    if spec.parameters_file is not None:
-        path = directory / spec.parameters_file.name
+    if file is not None:
+        path = directory / file.name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     results = request.directory / RESULTS
     results.touch()
-    (request.directory / PARAMETERS).write_text(_trial_text(spec, request, directory))
-    own = {f"LSMTUNE_{name.upper()}": value for name, value in _run_values(request, directory)}
-    own["LSMTUNE_PARAMETERS"] = str(request.directory / PARAMETERS)
-    own["LSMTUNE_RESULTS"] = str(results)
-    listens = isinstance(spec.results, JsonLines) and spec.results.stdout
-    followed = (results, request.directory / STDOUT) if listens else (results,)
-    return Setting(arguments, {**environment, **added, **own}, directory, followed)
-
-
-def _run_values(request: RunRequest, directory: Path) -> tuple[tuple[str, str], ...]:
-    trial = _NO_TRIAL if request.trial is None else str(request.trial)
-    return (
-        ("seed", str(request.seed)),
-        ("directory", str(directory)),
-        ("trial", trial),
-        ("num", str(request.workload.num)),
-    )
-
-
-def _values(request: RunRequest, directory: Path) -> dict[str, str]:
-    return request.config.engine_options() | dict(_run_values(request, directory))
-
-
-def _arguments(spec: CommandSpec, values: Mapping[str, str]) -> tuple[str, ...]:
-    found: list[str] = []
-    for index, element in enumerate(spec.command):
-        if isinstance(element, str):
-            found.append(_filled(element, values, f"command[{index}]"))
-        elif all(_has_all(text, values) for text in element):
-            found += [filled(text, values) for text in element]
-    return tuple(found)
-
-
-def _added_variables(spec: CommandSpec, values: Mapping[str, str]) -> dict[str, str]:
-    texts = spec.environment.items()
-    return {name: filled(text, values) for name, text in texts if _has_all(text, values)}
-
-
-def _has_all(text: str, values: Mapping[str, str]) -> bool:
-    return all(name in values for name in placeholders(text))
-
-
-def _filled(text: str, values: Mapping[str, str], place: str) -> str:
-    try:
-        return filled(text, values)
-    except KeyError as error:
-        raise MissingValueError(
-            f"{place}: {{{error.args[0]}}} has no value in this configuration"
-        ) from None
-
-
-def _parameters_text(file: ParametersFile, request: RunRequest, values: Mapping[str, str]) -> str:
-    if file.template is None:
-        return json.dumps(dict(request.config.options), indent=2) + "\n"
-    return _filled(file.template, values, f"the template of {file.name}")
-
-
-def _trial_text(spec: CommandSpec, request: RunRequest, directory: Path) -> str:
-    """What `lsmtune.trial` reads: only ever added to, as the program may have an older one."""
-    document = {
-        "parameters": dict(request.config.options),
+    # What `lsmtune.trial` reads: only ever added to, as the program may have an older one.
+    trial = {
+        "parameters": parameters,
         "seed": request.seed,
         "trial": request.trial,
         "num": request.workload.num,
         "directory": os.fspath(directory),
         "metrics": list(spec.metrics),
     }
-    return json.dumps(document, indent=2) + "\n"
+    (request.directory / PARAMETERS).write_text(json.dumps(trial, indent=2) + "\n")
+    own = {f"LSMTUNE_{name.upper()}": value for name, value in run_values.items()}
+    own["LSMTUNE_PARAMETERS"] = str(request.directory / PARAMETERS)
+    own["LSMTUNE_RESULTS"] = str(results)
+    listens = isinstance(spec.results, JsonLines) and spec.results.stdout
+    followed = (results, request.directory / STDOUT) if listens else (results,)
+    return Setting(tuple(arguments), {**environment, **added, **own}, directory, followed)
+
+
+def _has_all(text: str, values: Mapping[str, str]) -> bool:
+    return all(name in values for name in placeholders(text))
+
+
+def _filled(text: str, values: Mapping[str, str], where: str) -> str:
+    try:
+        return filled(text, values)
+    except KeyError as error:
+        raise MissingValueError(
+            f"{where}: {{{error.args[0]}}} has no value in this configuration"
+        ) from None
 
 
 # --- the command runner: a program of the user's own performs the run and says what it measured

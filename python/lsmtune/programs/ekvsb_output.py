@@ -6,16 +6,14 @@
                 latency: { min, median, p95, p99, max } }
 
 Times are seconds. A run prints one record a line (`execute` in ekvsb's `src/main.rs`), so that one
-of any length is read in little memory. `summarise` computes what `ekvsb summary` does: the
-operations per second are those of the sum of all `elapsed`, without what lay between operations,
-and a percentile is the element number `n * p / 100`, rounded down, of all times in order.
+of any length is read in little memory.
 """
 
 from __future__ import annotations
 
 import json
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,67 +21,17 @@ from lsmtune.errors import InputError
 from lsmtune.model.measurement import PhaseMeasurement
 
 METHODS = ("PUT", "GET", "DELETE")
+_US_PER_S = 1e6
 
 
 @dataclass(frozen=True)
 class EkvsbRecord:
-    """One operation. `exists` is None where the store does not say; `error` None where it did."""
+    """One operation. `exists` is None where the store does not say; `failed`: it says an error."""
 
-    seqno: int
-    key: str
     method: str
-    start_time_s: float
     elapsed_s: float
     exists: bool | None
-    error: str | None
-
-
-@dataclass(frozen=True)
-class EkvsbLatency:
-    """Latency in seconds; all zero for a run without operations, as ekvsb has it."""
-
-    min_s: float
-    median_s: float
-    p95_s: float
-    p99_s: float
-    max_s: float
-
-
-@dataclass(frozen=True)
-class EkvsbSummary:
-    """What `ekvsb summary` prints of a run.
-
-    `exists`, `absents` and `unknowns` count what the records say; writes are unknowns. `elapsed_s`
-    is the sum of the operations' own times, and `ops` operations by it, None for none at all.
-    """
-
-    oks: int
-    errors: int
-    exists: int
-    absents: int
-    unknowns: int
-    elapsed_s: float
-    ops: float | None
-    latency: EkvsbLatency
-
-    def document(self) -> dict[str, object]:
-        """The same as ekvsb's JSON has it."""
-        counts = {"exists": self.exists, "absents": self.absents, "unknowns": self.unknowns}
-        latency = self.latency
-        return {
-            "oks": self.oks,
-            "errors": self.errors,
-            "existence": counts,
-            "elapsed": self.elapsed_s,
-            "ops": self.ops,
-            "latency": {
-                "min": latency.min_s,
-                "median": latency.median_s,
-                "p95": latency.p95_s,
-                "p99": latency.p99_s,
-                "max": latency.max_s,
-            },
-        }
+    failed: bool
 
 
 def read_records(lines: Iterable[str], source: str) -> Iterator[EkvsbRecord]:
@@ -114,117 +62,128 @@ def read_records(lines: Iterable[str], source: str) -> Iterator[EkvsbRecord]:
         raise InputError(source, found="nothing", allowed="the JSON array that `ekvsb run` prints")
 
 
-def _record(text: str, place: str, source: str) -> EkvsbRecord:
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_seconds(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+
+
+def _is_truth(value: object) -> bool:
+    return value is None or isinstance(value, bool)
+
+
+_FIELDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "method": (METHODS.__contains__, ", ".join(METHODS)),
+    "seqno": (_is_whole, "a whole number from 0"),
+    "start_time": (_is_seconds, "seconds, from 0"),
+    "elapsed": (_is_seconds, "seconds, from 0"),
+    "exists": (_is_truth, "true, false or null"),
+}
+
+
+def _record(text: str, line: str, source: str) -> EkvsbRecord:
     try:
-        data = json.loads(text)
+        data: Any = json.loads(text)
     except ValueError:
-        raise InputError(source, place, found=text, allowed="a record of ekvsb, one a line") from (
-            None
-        )
+        data = None
     if not isinstance(data, dict):
-        raise InputError(source, place, found=text, allowed="a record of ekvsb, one a line")
-    method = data.get("method")
-    if method not in METHODS:
-        raise InputError(source, f"{place}: method", found=method, allowed=", ".join(METHODS))
-    error = data.get("error")
-    return EkvsbRecord(
-        seqno=_whole(data, "seqno", place, source),
-        key=str(data.get("key", "")),
-        method=str(method),
-        start_time_s=_seconds(data, "start_time", place, source),
-        elapsed_s=_seconds(data, "elapsed", place, source),
-        exists=_truth(data, place, source),
-        error=None if error is None else json.dumps(error),
-    )
+        raise InputError(source, line, found=text, allowed="a record of ekvsb, one a line")
+    for name, (is_right, allowed) in _FIELDS.items():
+        if not is_right(data.get(name)):
+            raise InputError(source, f"{line}: {name}", found=data.get(name), allowed=allowed)
+    failed = data.get("error") is not None
+    return EkvsbRecord(data["method"], float(data["elapsed"]), data.get("exists"), failed)
 
 
-def _whole(data: dict[str, Any], name: str, place: str, source: str) -> int:
-    value = data.get(name)
-    if isinstance(value, bool) or not isinstance(value, int) or value < 0:
-        raise InputError(source, f"{place}: {name}", found=value, allowed="a whole number from 0")
-    return value
+class Summary:
+    """Sums records up as they come, in eight bytes a record, as `ekvsb summary` does.
 
-
-def _seconds(data: dict[str, Any], name: str, place: str, source: str) -> float:
-    value = data.get(name)
-    if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-        raise InputError(source, f"{place}: {name}", found=value, allowed="seconds, from 0")
-    return float(value)
-
-
-def _truth(data: dict[str, Any], place: str, source: str) -> bool | None:
-    value = data.get("exists")
-    if value is not None and not isinstance(value, bool):
-        raise InputError(source, f"{place}: exists", found=value, allowed="true, false or null")
-    return value
-
-
-class Summing:
-    """Sums records up as they come, in eight bytes a record."""
+    `exists` and `absents` count what the records say. `elapsed_s` is the sum of the operations' own
+    times, without what lies between them.
+    """
 
     def __init__(self) -> None:
         self._times = array("d")
-        self._elapsed_s = 0.0
-        self._errors = self._exists = self._absents = 0
+        self.elapsed_s = 0.0
+        self.errors = self.exists = self.absents = 0
 
     @property
     def count(self) -> int:
         """Records so far."""
         return len(self._times)
 
+    @property
+    def ops(self) -> float | None:
+        """Operations per second of `elapsed_s`; None for none at all."""
+        return self.count / self.elapsed_s if self.elapsed_s > 0 else None
+
     def add(self, record: EkvsbRecord) -> None:
         """Takes the next record."""
         self._times.append(record.elapsed_s)
-        self._elapsed_s += record.elapsed_s  # in ekvsb's order, so that the last digit agrees
-        self._errors += record.error is not None
-        self._exists += record.exists is True
-        self._absents += record.exists is False
+        self.elapsed_s += record.elapsed_s  # in ekvsb's order, so that the last digit agrees
+        self.errors += record.failed
+        self.exists += record.exists is True
+        self.absents += record.exists is False
 
-    def summary(self) -> EkvsbSummary:
-        """What `ekvsb summary` says of the records so far."""
-        times, count = sorted(self._times), len(self._times)
+    def latency_s(self) -> dict[str, float]:
+        """Latency in seconds, by ekvsb's names; all zero for a run without operations.
 
-        def at(percent: int) -> float:
-            return times[count * percent // 100] if times else 0.0
+        A percentile is the element number `n * p / 100`, rounded down, of all times in order.
+        """
+        times = sorted(self._times) or [0.0]
+        last = len(times) - 1
+        places = {name: len(times) * p // 100 for name, p in _PERCENTS.items()}
+        return {name: times[place] for name, place in {**places, "max": last}.items()}
 
-        return EkvsbSummary(
-            oks=count - self._errors,
-            errors=self._errors,
-            exists=self._exists,
-            absents=self._absents,
-            unknowns=count - self._exists - self._absents,
-            elapsed_s=self._elapsed_s,
-            ops=count / self._elapsed_s if self._elapsed_s > 0 else None,
-            latency=EkvsbLatency(at(0), at(50), at(95), at(99), times[-1] if times else 0.0),
-        )
+    def document(self) -> dict[str, object]:
+        """The JSON that `ekvsb summary` prints of the records so far."""
+        unknowns = self.count - self.exists - self.absents
+        existence = {"exists": self.exists, "absents": self.absents, "unknowns": unknowns}
+        return {
+            "oks": self.count - self.errors,
+            "errors": self.errors,
+            "existence": existence,
+            "elapsed": self.elapsed_s,
+            "ops": self.ops,
+            "latency": self.latency_s(),
+        }
 
 
-def summarise(records: Iterable[EkvsbRecord]) -> EkvsbSummary:
+_PERCENTS = {"min": 0, "median": 50, "p95": 95, "p99": 99}
+
+
+def summarise(records: Iterable[EkvsbRecord]) -> dict[str, object]:
     """What `ekvsb summary` prints of `records`."""
-    summing = Summing()
+    summary = Summary()
     for record in records:
-        summing.add(record)
-    return summing.summary()
-
-
-# --- the figures of `ekvsb summary` of a phase that lsmtune's driver, or another program, performed
-#
-# ekvsb sums the operations' own times up; what lies between them is left out. A phase tells their
-# mean, so that their sum is known, and percentiles from a histogram, where ekvsb takes them from
-# all times in order. What is not told is None.
-
-_US_PER_S = 1e6
+        summary.add(record)
+    return summary.document()
 
 
 def summary_of_phase(phase: PhaseMeasurement) -> dict[str, object]:
-    """The document, in ekvsb's words and units (seconds).
+    """The same of a phase that lsmtune's driver, or another program, performed; untold is None.
 
     Operations that failed end a run, so that there are no errors. `min` is in no measurement.
     Writes, and reads of which it is not told whether they found their keys, are unknowns; the
-    lookups of updates count as reads.
+    lookups of updates count as reads. A phase tells the mean of the operations' own times, so that
+    their sum is known where it is told of all of them, and percentiles from a histogram.
     """
     exists, absents = phase.keys_found or 0, phase.keys_missing or 0
-    elapsed_s = _within_s(phase)
+    by_type = phase.latencies.values()
+    elapsed_s = None
+    if phase.latency_us_mean is not None:
+        elapsed_s = phase.latency_us_mean * phase.operations / _US_PER_S
+    elif sum(latency.count for latency in by_type) >= phase.operations:
+        elapsed_s = sum(each.latency_us_mean * each.count for each in by_type) / _US_PER_S
+    latencies_us = {
+        "min": None,
+        "median": phase.latency_us_p50,
+        "p95": phase.latency_us_p95,
+        "p99": phase.latency_us_p99,
+        "max": phase.latency_us_max,
+    }
     return {
         "oks": phase.operations,
         "errors": 0,
@@ -236,24 +195,7 @@ def summary_of_phase(phase: PhaseMeasurement) -> dict[str, object]:
         "elapsed": elapsed_s,
         "ops": phase.operations / elapsed_s if elapsed_s else None,
         "latency": {
-            "min": None,
-            "median": _ekvsb_summary_seconds(phase.latency_us_p50),
-            "p95": _ekvsb_summary_seconds(phase.latency_us_p95),
-            "p99": _ekvsb_summary_seconds(phase.latency_us_p99),
-            "max": _ekvsb_summary_seconds(phase.latency_us_max),
+            name: None if latency_us is None else latency_us / _US_PER_S
+            for name, latency_us in latencies_us.items()
         },
     }
-
-
-def _within_s(phase: PhaseMeasurement) -> float | None:
-    """Seconds within operations; None where latencies are not told of all of them."""
-    if phase.latency_us_mean is not None:
-        return phase.latency_us_mean * phase.operations / _US_PER_S
-    told = phase.latencies.values()
-    if sum(each.count for each in told) < phase.operations:
-        return None
-    return sum(each.latency_us_mean * each.count for each in told) / _US_PER_S
-
-
-def _ekvsb_summary_seconds(latency_us: float | None) -> float | None:
-    return None if latency_us is None else latency_us / _US_PER_S

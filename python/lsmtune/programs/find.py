@@ -26,18 +26,19 @@ LEVELDB_DB_BENCH = "leveldb-db_bench"
 YCSB_CPP = "ycsb-cpp"
 EKVSB = "ekvsb"
 
-_ANSWERS = (
-    (ROCKSDB_DB_BENCH, re.compile(r"^ +-benchmarks \(", re.MULTILINE)),
-    (LEVELDB_DB_BENCH, re.compile(r"^Invalid flag '--help'", re.MULTILINE)),
-    (YCSB_CPP, re.compile(r"^ *-load: run the loading phase of the workload", re.MULTILINE)),
-    (EKVSB, re.compile(r"^ +summary +Shows summary of a benchmark result", re.MULTILINE)),
-)
+_ANSWERS = {
+    ROCKSDB_DB_BENCH: r"^ +-benchmarks \(",
+    LEVELDB_DB_BENCH: r"^Invalid flag '--help'",
+    YCSB_CPP: r"^ *-load: run the loading phase of the workload",
+    EKVSB: r"^ +summary +Shows summary of a benchmark result",
+}
 _VERSION = re.compile(r"db_bench version (?P<version>[0-9.]+)")
 
 
 def recognised(answer: str) -> str | None:
     """The program that says `answer`, stdout and stderr, when asked for `--help`; None: another."""
-    return next((name for name, pattern in _ANSWERS if pattern.search(answer)), None)
+    answers = _ANSWERS.items()
+    return next((name for name, line in answers if re.search(line, answer, re.MULTILINE)), None)
 
 
 def stated_version(answer: str) -> str | None:
@@ -82,37 +83,27 @@ def find_program(
             why = f"was built without {engine_name}"
             raise InputError(source, field, found=str(path), why=why, allowed="a build with it")
         return found
-    seen: list[str] = []
-    for candidate in _candidates(program, engine_name, environment):
+    names = [name.format(engine=engine_name) for name in program.executables]
+    others: list[str] = []
+    for candidate in _candidates(names, environment):
         found = identify(candidate)
-        if found is not None and found.name == program.name and serves(found, engine_name):
+        is_it = found is not None and found.name == program.name
+        if found is not None and is_it and serves(found, engine_name):
             return found
-        seen.append(f"{candidate} is {_strange(found, engine_name, program)}")
-    names = ", ".join(_names(program, engine_name))
-    why = f"not on PATH: looked for {names}" + "".join(f"; {line}" for line in seen)
+        what = "another program" if found is None else found.name
+        others.append(f"{candidate} is {f'built without {engine_name}' if is_it else what}")
+    why = f"not on PATH: looked for {', '.join(names)}" + "".join(f"; {line}" for line in others)
     raise InputError(f"--runner {program.name}", why=why, allowed="--program PATH of one")
 
 
-def _strange(found: FoundProgram | None, engine_name: str, program: Program) -> str:
-    if found is None:
-        return "another program"
-    return f"built without {engine_name}" if found.name == program.name else found.name
-
-
-def _names(program: Program, engine_name: str) -> list[str]:
-    return [name.format(engine=engine_name) for name in program.executables]
-
-
-def _candidates(
-    program: Program, engine_name: str, environment: Mapping[str, str]
-) -> Iterator[Path]:
+def _candidates(names: Sequence[str], environment: Mapping[str, str]) -> Iterator[Path]:
     """Executables of the right names, in the order of PATH, each file once."""
-    seen: set[Path] = set()
+    files: set[Path] = set()
     for folder in environment.get("PATH", os.defpath).split(os.pathsep):
-        for name in _names(program, engine_name):
+        for name in names:
             path = Path(folder or ".") / name
-            if path.is_file() and os.access(path, os.X_OK) and path.resolve() not in seen:
-                seen.add(path.resolve())
+            if path.is_file() and os.access(path, os.X_OK) and path.resolve() not in files:
+                files.add(path.resolve())
                 yield path
 
 
@@ -138,12 +129,10 @@ def serves(found: FoundProgram, engine_name: str) -> bool:
 
     It holds the names of their properties, such as `rocksdb.dbname`; asking would need a database.
     """
-    return found.name != YCSB_CPP or _holds(found.path, f"{engine_name}.dbname".encode())
-
-
-def _holds(path: Path, wanted: bytes) -> bool:
-    before = b""
-    with path.open("rb") as file:
+    if found.name != YCSB_CPP:
+        return True
+    wanted, before = f"{engine_name}.dbname".encode(), b""
+    with found.path.open("rb") as file:
         while chunk := file.read(_BINDING_CHUNK_BYTES):
             if wanted in before + chunk:
                 return True

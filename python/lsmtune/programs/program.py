@@ -6,26 +6,21 @@ spelling, by the exporters; their errors are put in the words of a run.
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from lsmtune.engines.exporters import export
 from lsmtune.errors import InputError
-from lsmtune.model.config import Build, Config, OptionValue
+from lsmtune.model.config import Build, OptionValue
 from lsmtune.model.measurement import Interval, Latency, PhaseMeasurement
-from lsmtune.model.metrics import LATENCIES, METRICS, PERCENTILES, REGISTRY
+from lsmtune.model.metrics import LATENCIES, METRICS, REGISTRY
 from lsmtune.model.request import RunRequest
 from lsmtune.model.workload import Phase, PhaseKind, Workload
-from lsmtune.programs.db_bench import HistogramText
 
 # What no program tells of a phase, because none waits for what it left to flush and compact, and
 # none counts what the engine did behind it.
 NEVER_TOLD = frozenset(metric.name for metric in REGISTRY if not metric.programs)
-
-
-_ASSERTIONS = "Assertions are enabled"
 
 
 @dataclass(frozen=True)
@@ -79,59 +74,26 @@ def phase_measurement(
     )
 
 
-def build_told(warnings: Iterable[str]) -> Build:
-    """The build of either db_bench, by the warnings that it printed."""
-    on = any(warning.startswith(_ASSERTIONS) for warning in warnings)
-    return Build.ASSERTIONS_ON if on else Build.RELEASE
-
-
-def latency_of(histogram: HistogramText) -> Latency | None:
-    """The latency that a printed histogram tells; percentiles by the program's own formula."""
-    if not histogram.count or histogram.mean_us is None:
-        return None
-    return Latency(
-        count=histogram.count,
-        latency_us_mean=histogram.mean_us,
-        latency_us_max=histogram.max_us,
-        histogram_ns_base64="",
-        **{name: histogram.percentile_us(p) for name, p in PERCENTILES.items()},
-    )
-
-
 def exported(
-    program: str, format_name: str, engine_name: str, config: Config, version: str | None = None
-) -> str:
-    """`config` in the exporter's format. Raises InputError, naming `program` and the option."""
-    return exported_options(program, format_name, engine_name, config.options, version)
-
-
-def exported_options(
     program: str,
     format_name: str,
     engine_name: str,
     options: Mapping[str, OptionValue],
     version: str | None = None,
 ) -> str:
-    """The same of bare options."""
+    """`options` in the exporter's format. Raises InputError, naming `program` and the option."""
     try:
         return export(format_name, engine_name, options, version=version, label="of a run")
     except InputError as error:
-        field = "options" if error.field == "--format" else f"options.{error.field}"
-        found = None if error.field == "--format" else error.found
-        why = error.why.partition("; next step")[0]
+        whole = error.field == "--format"
         raise InputError(
             f"--runner {program}",
-            field,
-            found=found,
-            why=why,
+            "options" if whole else f"options.{error.field}",
+            found=None if whole else error.found,
+            why=error.why.partition("; next step")[0],
             allowed=error.allowed,
             nearest=error.nearest,
         ) from None
-
-
-def exported_flags(program: str, engine_name: str, config: Config) -> tuple[str, ...]:
-    """`config` as flags of db_bench."""
-    return tuple(shlex.split(exported(program, "db_bench", engine_name, config)))
 
 
 @dataclass(frozen=True)
@@ -219,6 +181,12 @@ class Plan:
 
     steps: tuple[Step, ...]
     warnings: tuple[str, ...] = ()
+
+
+def unsettled(workload: Workload, always: str, no_settle: str) -> tuple[str, ...]:
+    """The warnings of a program that settles nothing: `no_settle` where it is asked for."""
+    settles = any(phase.kind is PhaseKind.SETTLE for phase in workload.phases)
+    return (always, no_settle) if settles else (always,)
 
 
 @dataclass(frozen=True)

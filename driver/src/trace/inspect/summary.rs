@@ -1,5 +1,5 @@
-//! The summary of a trace as messages carry it. Numbers of keys are integers where every key was
-//! kept, and estimates where keys were sampled; fractions either way.
+//! The summary of a trace, as messages carry it. Numbers of keys are whole if every key was kept,
+//! and estimates if keys were sampled; both are written as fractions.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
