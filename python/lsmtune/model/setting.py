@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Any
 
 from lsmtune.errors import InputError, nearest_name
 
@@ -76,30 +77,27 @@ class Settings:
 
     def whole(self, name: str) -> int:
         """The integer `name`."""
-        value = self.values[name]
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise TypeError(f"{name} is not an integer: {value!r}")
-        return value
+        whole: int = self._typed(name, int, "an integer")
+        return whole
 
     def real(self, name: str) -> float:
         """The number `name`."""
-        value = self.values[name]
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise TypeError(f"{name} is not a number: {value!r}")
-        return float(value)
+        return float(self._typed(name, (int, float), "a number"))
 
     def text(self, name: str) -> str:
         """The text `name`."""
-        value = self.values[name]
-        if not isinstance(value, str):
-            raise TypeError(f"{name} is not a text: {value!r}")
-        return value
+        text: str = self._typed(name, str, "a text")
+        return text
 
     def flag(self, name: str) -> bool:
         """The boolean `name`."""
+        flag: bool = self._typed(name, bool, "a boolean")
+        return flag
+
+    def _typed(self, name: str, kind: Any, called: str) -> Any:
         value = self.values[name]
-        if not isinstance(value, bool):
-            raise TypeError(f"{name} is not a boolean: {value!r}")
+        if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+            raise TypeError(f"{name} is not {called}: {value!r}")
         return value
 
 
@@ -113,31 +111,21 @@ def read_settings(
     known = {setting.name: setting for setting in settings}
     for name in given:
         if name not in known:
-            raise InputError(
-                source,
-                f"{field}.{name}",
-                why="no such setting",
-                allowed=", ".join(known) or "none",
-                nearest=nearest_name(str(name), known),
-            )
-    return MappingProxyType(
-        {
-            name: _read(setting, given[name], source, f"{field}.{name}")
-            if name in given
-            else setting.default
-            for name, setting in known.items()
-        }
-    )
-
-
-def _read(setting: Setting, value: object, source: str, field: str) -> object:
-    try:
-        return setting.read(value)
-    except ValueError as error:
-        found = "null" if value is None else value
-        raise InputError(
-            source, field, why=str(error), found=found, allowed=setting.allowed
-        ) from error
+            why, allowed = "no such setting", ", ".join(known) or "none"
+            nearest = nearest_name(str(name), known)
+            raise InputError(source, f"{field}.{name}", why=why, allowed=allowed, nearest=nearest)
+    values = {name: setting.default for name, setting in known.items()}
+    for name, setting in known.items():
+        if name not in given:
+            continue
+        value = given[name]
+        try:
+            values[name] = setting.read(value)
+        except ValueError as error:
+            found, allowed = "null" if value is None else value, setting.allowed
+            place = f"{field}.{name}"
+            raise InputError(source, place, why=str(error), found=found, allowed=allowed) from error
+    return MappingProxyType(values)
 
 
 def whole_number(low: int, high: int | None = None) -> Reader:
