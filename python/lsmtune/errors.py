@@ -175,3 +175,10 @@ def nearest_name(name: str, known: Iterable[str]) -> str:
     """The known name most like `name`, or an empty string when none is close."""
     matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return matches[0] if matches else ""
+
+
+def check_name(name: str, known: Iterable[str], source: str, field: str = "") -> None:
+    """Raises InputError, with the one that was perhaps meant, for a name that is not `known`."""
+    names = tuple(known)
+    if name not in names:
+        raise InputError(source, field, found=name, known=names)

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from lsmtune.cli import bench as bench_runners
-from lsmtune.cli.bench import RunnerChoice
 from lsmtune.driver.native import NativeRunner
 from lsmtune.model.config import Build, EngineIdentity
+from lsmtune.programs.runner import RunnerChoice
 
 Lsmtune = Callable[..., Any]
 RUNNERS = Path(__file__).parents[1] / "driver"

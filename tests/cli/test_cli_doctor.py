@@ -348,5 +348,5 @@ class TestMerges:
     def test_they_come_with_their_operator(self, monkeypatch: pytest.MonkeyPatch) -> None:
         engine = EngineIdentity("rocksdb")
         monkeypatch.setattr(library_facts, "chosen_engine", lambda *_: (engine, ()))
-        request = doctor._request("9s", "rocksdb", None, "up2x", *[None] * 5)
+        request = doctor._request("9s", doctor.CalibrationFlags("rocksdb", None, "up2x"))
         assert request.config.options == {"merge_operator": "put"}

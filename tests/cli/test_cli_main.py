@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+import typer
 
 from lsmtune.cli import commands
 from lsmtune.cli.commands import COMMANDS, load_command
@@ -124,9 +125,8 @@ class Failing:
 
     def __init__(self, error: BaseException) -> None:
         self.error = error
-
-    def register(self, app: Any) -> None:
-        app.command("doctor")(self._fail)
+        self.app = typer.Typer()
+        self.app.command("doctor")(self._fail)
 
     def _fail(self) -> None:
         raise self.error

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from lsmtune.cli.minimisation import MinimisationObserver
-from lsmtune.cli.verification import display_plan
+from lsmtune.cli.proof_progress import MinimisationObserver, display_plan
 from lsmtune.driver import library_facts, native
 from lsmtune.driver.messages import Message
 from lsmtune.engines.ready import preset

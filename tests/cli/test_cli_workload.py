@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from lsmtune.cli.choices import choose_workload
+from lsmtune.cli.flags import WorkloadFlags
 from lsmtune.errors import InputError
 from lsmtune.model.config import Config
 from lsmtune.study.build import load_spec
@@ -112,14 +112,14 @@ def test_properties_choose_the_workload_and_the_options(
     files: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     given = [files / "workloadc", files / "engine.properties"]
-    choice = choose_workload(None, None, given, ["operationcount=9"], "leveldb")
+    choice = WorkloadFlags(None, given, ["operationcount=9"]).choice(None, "leveldb")
     assert choice.workload.name == "ycsb"
     assert [phase.operations for phase in choice.workload.phases] == [100, None, 9]
     assert dict(choice.options) == {"block_size": 8192, "compression": "none"}
     assert "options of leveldb from properties: block_size=8192" in capsys.readouterr().err
     config = choice.config(Config({"block_size": 1024}, "mine"), "leveldb", "-o")
     assert config.options == {"block_size": 1024, "compression": "none"}
-    other = choose_workload("fillrandom", ["num=5"], [given[1]], None, "rocksdb")
+    other = WorkloadFlags(["num=5"], [given[1]]).choice("fillrandom", "rocksdb")
     assert (other.workload.name, other.options) == ("fillrandom", {})
     assert "leveldb.block_size: left out: not a property of rocksdb" in capsys.readouterr().err
 
@@ -143,14 +143,14 @@ def test_what_cannot_be_chosen(
     assert home.is_dir()
     paths = None if files_ is None else [Path(file) for file in files_]
     with pytest.raises(InputError, match=told):
-        choose_workload(name, None, paths, settings, "leveldb")
+        WorkloadFlags(None, paths, settings).choice(name, "leveldb")
 
 
 def test_column_families_and_merges_are_of_rocksdb(home: Path) -> None:
     assert home.is_dir()
     with pytest.raises(InputError, match="leveldb has no column families"):
-        choose_workload("ycsb-a", ["column_families=2"], None, None, "leveldb")
-    choice = choose_workload("up2x", None, None, None, "rocksdb")
+        WorkloadFlags(["column_families=2"]).choice("ycsb-a", "leveldb")
+    choice = WorkloadFlags().choice("up2x", "rocksdb")
     assert choice.config(Config(), "rocksdb", "-o").options == {"merge_operator": "put"}
     written = Config({"merge_operator": "PutOperator"})  # as an OPTIONS file has it
     assert choice.config(written, "rocksdb", "-o") == written

@@ -38,7 +38,6 @@ def test_what_is_added_is_there_after_reopening(store: MeasurementStore, tmp_pat
     ]
     assert rows[1].measurement == measurement(seed=9)
     assert rows[1].config == CONFIG
-    assert reader.get(second) == rows[1]
     assert reader.of(Role.TRIAL) == rows[1:]
     assert reader.spent_s() == pytest.approx(2.5 + 3.5)
     with pytest.raises(LsmtuneError):
@@ -66,11 +65,6 @@ def test_a_verdict_is_kept_and_can_be_taken_back(store: MeasurementStore) -> Non
     assert store.verdict() == verdict
     store.set_verdict(None)
     assert store.verdict() is None
-
-
-def test_an_unknown_id_is_a_key_error(store: MeasurementStore) -> None:
-    with pytest.raises(KeyError):
-        store.get(17)
 
 
 def test_a_file_of_a_newer_lsmtune_is_refused(store: MeasurementStore, tmp_path: Path) -> None:
@@ -161,7 +155,7 @@ def test_a_trial_an_anchor_and_a_side_have_one_run_per_repeat(store: Measurement
         with pytest.raises(ValueError, match="is measured already"):
             store.add(role, measurement(), config=CONFIG, repeat=1, **place)
     assert [row.repeat for row in store.of(Role.ANCHOR)] == [0, 1]
-    assert store.get(4).repeat == 1
+    assert [row.repeat for row in store.of(Role.TRIAL)] == [0, 1]
 
 
 def test_runs_of_the_baseline_alone_are_no_reason_to_keep_a_study(store: MeasurementStore) -> None:

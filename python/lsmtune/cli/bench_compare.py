@@ -1,90 +1,26 @@
-"""`bench --runner all`: the runners side by side, their ratios to ours, and settled databases.
-
-The bytes that a program leaves behind cannot be compared: obsolete files, logs, and a tree that was
-still being compacted. So lsmtune's driver opens each database that a comparison has made, its own
-too, with the same options, writes memtables out, and waits for compactions.
-"""
+"""What `bench --runner all` says at its end: the runners side by side, and their ratios to ours."""
 
 from __future__ import annotations
 
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from dataclasses import dataclass
 
 from rich.console import Group, RenderableType
 from rich.text import Text
 
-from lsmtune.cli.bench import Arms, Missing, RunnerChoice
 from lsmtune.cli.bench_result import metric_text
 from lsmtune.cli.output import NOT_KNOWN, failure_line
-from lsmtune.driver.runner import DATABASE, Runner
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
 from lsmtune.model.metrics import BURST, BY_NAME, shown_in
-from lsmtune.model.request import Prepared, RunRequest
-from lsmtune.model.workload import PageCache, Phase, PhaseKind, Workload
+from lsmtune.model.workload import PhaseKind
 from lsmtune.programs.output import NATIVE
+from lsmtune.programs.runner import RunnerChoice
 from lsmtune.report.document import Table, numbers, words
 from lsmtune.report.terminal import terminal_table
 from lsmtune.units import format_bytes
-
-_SETTLE = Phase("settle", PhaseKind.SETTLE)
-# The driver waits until nothing is due; what a first flush makes due, the second waits for.
-_TWICE = (_SETTLE, replace(_SETTLE, name="settle-again"))
-
-
-def settled_bytes(
-    driver: Runner, engine: EngineIdentity, request: RunRequest
-) -> tuple[int | None, str]:
-    """Bytes of the database that the run of `request` left, settled by `driver` on `engine`.
-
-    None, and why in one line, where the driver cannot: another version of the engine, a library
-    without a compression. The database is no longer in the folder of `request` then. Raises
-    InputError where the driver cannot be used.
-    """
-    if request.workload.databases != 1:
-        return None, "several databases"
-    nothing = Workload(
-        "settle",
-        (_SETTLE,),
-        num=1,
-        durability=request.workload.durability,
-        page_cache=PageCache.WARM,
-        column_families=request.workload.column_families,
-    )
-    asked = replace(request, engine=engine, workload=nothing, verify_keys=0, load_seed=None)
-    # The driver opens only what an earlier run prepared: one on an empty database notes that there
-    # is nothing to expect, and that is given for this one.
-    ledger = request.directory / "settled-ledger"
-    first = _run(driver, replace(asked, save_ledger=ledger), "settled-nothing")
-    if first.outcome is not Outcome.OK:
-        return None, _why(first)
-    again = replace(asked, workload=replace(nothing, phases=_TWICE), prepared=Prepared(ledger, 1))
-    found = _run(driver, again, "settled", request.directory / DATABASE)
-    if found.outcome is not Outcome.OK:
-        return None, _why(found)
-    return found.database_bytes, ""
-
-
-def _run(
-    driver: Runner, request: RunRequest, name: str, database: Path | None = None
-) -> Measurement:
-    """`request` in a folder of its own below that of the run, with `database` moved into it."""
-    folder = request.directory / name
-    folder.mkdir()
-    if database is not None:
-        database.rename(folder / DATABASE)
-    return driver.run(replace(request, directory=folder))
-
-
-def _why(measurement: Measurement) -> str:
-    error = measurement.error
-    return measurement.outcome.value if error is None else error.message
-
-
-# --- What `bench --runner all` says at its end: the runners side by side, and their ratios to ours
 
 SETTLED = "settled_database_bytes"
 ByRunner = Mapping[str, Sequence[Measurement]]
@@ -132,11 +68,11 @@ def _figures(phase: str, metric: str, values: Mapping[str, Sequence[float]]) -> 
 
 
 def compare_document(
-    arms: Arms,
+    arms: Sequence[RunnerChoice],
     measured: ByRunner,
     settled: Settled,
     warnings: Sequence[str],
-    missing: Sequence[Missing],
+    missing: Mapping[str, str],
 ) -> dict[str, object]:
     """What `bench --runner all --json` prints."""
     return {
@@ -148,24 +84,24 @@ def compare_document(
                 "measurements": [encode(run) for run in measured.get(arm.name, ())],
                 SETTLED: list(settled.get(arm.name, ())),
             }
-            for arm in arms.arms
+            for arm in arms
             if arm.name in measured
         ],
         "comparison": [encode(figure) for figure in figures(measured, settled)],
-        "missing": [encode(each) for each in missing],
+        "missing": [{"runner": name, "why": why} for name, why in missing.items()],
         "warnings": list(warnings),
     }
 
 
 def compare_view(
-    arms: Arms,
+    arms: Sequence[RunnerChoice],
     measured: ByRunner,
     settled: Settled,
     warnings: Sequence[str],
-    missing: Sequence[Missing],
+    missing: Mapping[str, str],
 ) -> RenderableType:
     """The same for people: a table for each measure phase, one column for each runner."""
-    shown = [arm for arm in arms.arms if arm.name in measured]
+    shown = [arm for arm in arms if arm.name in measured]
     parts: list[RenderableType] = []
     for arm in shown:
         engine = _engine(arm, measured[arm.name])
@@ -180,7 +116,7 @@ def compare_view(
         parts.append(Text(f"medians of {runs} runs each, taken in turns", style="dim"))
     for line in dict.fromkeys((*warnings, *_warnings(measured))):
         parts.append(Text(f"warning: {line}", style="yellow"))
-    parts += [Text(f"not here: {each.runner}: {each.why}", style="dim") for each in missing]
+    parts += [Text(f"not here: {name}: {why}", style="dim") for name, why in missing.items()]
     return Group(*parts)
 
 

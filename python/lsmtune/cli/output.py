@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Iterable
 from pathlib import Path
+
+import typer
 
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.machine.files import write_whole
@@ -10,6 +15,30 @@ from lsmtune.model.measurement import Measurement, Outcome, RunError
 from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
 
 NOT_KNOWN = "-"
+
+
+def print_json(document: object) -> None:
+    """One JSON document on stdout."""
+    typer.echo(json.dumps(document, indent=2))
+
+
+def print_view(view: object, pipe_width: int = 200, *, soft_wrap: bool = False) -> None:
+    """What rich draws, on stdout. A pipe has no width of its own; its reader wants whole lines."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else pipe_width
+    Console(width=width, highlight=False, soft_wrap=soft_wrap).print(view)
+
+
+def note(text: str) -> None:
+    """Say on stderr what to know of what was asked for."""
+    typer.echo(f"lsmtune: note: {text}", err=True)
+
+
+def warn(lines: Iterable[str]) -> None:
+    """Say on stderr what speaks against what was asked for."""
+    for line in lines:
+        typer.echo(f"lsmtune: warning: {line}", err=True)
 
 
 def check_file(path: Path) -> None:

@@ -18,6 +18,7 @@ import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Protocol
@@ -112,6 +113,19 @@ class Description(Protocol):
         """All that makes two of its runs comparable, by name: records and JSON values."""
 
 
+@dataclass(frozen=True)
+class Unsearched:
+    """A `Description` of an experiment without a study file and a search."""
+
+    parts: Mapping[str, object] = field(default_factory=dict)
+    text: str = ""
+    directions: tuple[Direction, ...] = ()
+
+    def comparable_parts(self) -> Mapping[str, object]:
+        """What all runs share."""
+        return self.parts
+
+
 def comparable_digests(
     description: Description, cells: Sequence[Cell] = ()
 ) -> dict[str, dict[str, Any]]:
@@ -137,18 +151,15 @@ def changes(stored: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """What of the digests differs, in words; empty where nothing does."""
     lines = [name for name, part in now["parts"].items() if stored["parts"].get(name) != part]
     before, after = stored["cells"], now["cells"]
-    lines += _named("cells that are new", [name for name in after if name not in before])
-    lines += _named("cells that are gone", [name for name in before if name not in after])
+    for what, has, lacks in (("new", after, before), ("gone", before, after)):
+        names = [name for name in has if name not in lacks]
+        rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        lines += [f"cells that are {what} ({', '.join(names[:_SHOWN])}{rest})"] if names else []
     for name, parts in after.items():
         known = before.get(name, parts)
         lines += [f"{what} of {name}" for what in parts if known[what] != parts[what]]
     more = len(lines) - _SHOWN
     return lines if more <= 0 or not after else [*lines[:_SHOWN], f"{more} more"]
-
-
-def _named(what: str, names: Sequence[str]) -> list[str]:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return [f"{what} ({', '.join(names[:_SHOWN])}{more})"] if names else []
 
 
 def _digest(part: object) -> str:
@@ -248,15 +259,12 @@ class StudyFolder:
     def _incomparable(
         self, changed: list[str], description: Description, source: str
     ) -> InputError:
+        since = f"changed since: {', '.join(changed)}"
         allowed = "what it was begun with, or another folder (--dir DIR)"
         if not description.directions:
             where = f"{self.path} holds" if source else "holds"
-            return InputError(
-                source or str(self.path),
-                why=f"{where} runs of another plan, which cannot be compared: "
-                f"changed since: {', '.join(changed)}",
-                allowed=allowed,
-            )
+            why = f"{where} runs of another plan, which cannot be compared: {since}"
+            return InputError(source or str(self.path), why=why, allowed=allowed)
         written = self.path / "study.yaml"
         if written.is_file() and written.read_text() == description.text:
             # A newer lsmtune measures otherwise, or has another default.
@@ -264,12 +272,8 @@ class StudyFolder:
                 "another folder (--dir DIR), because the study file is as it was: a lsmtune of "
                 "another version began the study, or a file that it names has changed"
             )
-        return InputError(
-            str(self.path),
-            why="holds measurements that cannot be compared with those that are wanted now: "
-            f"changed since: {', '.join(changed)}",
-            allowed=allowed,
-        )
+        why = "holds measurements that cannot be compared with those that are wanted now"
+        return InputError(str(self.path), why=f"{why}: {since}", allowed=allowed)
 
     def note_origin(self, study_file: Path) -> None:
         """Keep where the study file lies: paths within it are relative to that place."""

@@ -13,7 +13,7 @@ from lsmtune.driver.collect import Judgement
 from lsmtune.driver.conversation import OnMessage
 from lsmtune.driver.messages import IntervalPassed, PhaseFinished, PhaseStarted
 from lsmtune.driver.process import tail_of
-from lsmtune.driver.runner import DATABASE, check_directory, check_free_space
+from lsmtune.driver.runner import DATABASE, Runner, check_directory, check_free_space
 from lsmtune.driver.watch import Clock, Ending, watch
 from lsmtune.errors import InputError
 from lsmtune.model.config import Build, EngineIdentity
@@ -21,10 +21,47 @@ from lsmtune.model.measurement import Interval, Measurement, Outcome, PhaseMeasu
 from lsmtune.model.request import RunRequest
 from lsmtune.programs.command import judge_program
 from lsmtune.programs.command_process import CommandProcess
+from lsmtune.programs.find import PROGRAM_FLAG, check_arguments, find_program, introduced
 from lsmtune.programs.output import refused_flag
 from lsmtune.programs.program import FoundProgram, Observed, Plan, Program, Step, StepOutput
 
 _PER_S = 1_000_000
+ARGUMENT_FLAG = "--program-argument"
+
+
+@dataclass(frozen=True)
+class RunnerChoice:
+    """One way to perform runs; `warnings` are what to know of it, `note` of its figures."""
+
+    name: str
+    runner: Runner
+    engine: EngineIdentity
+    warnings: tuple[str, ...] = ()
+    note: str = ""
+
+
+def chosen_program(
+    program: Program,
+    engine_name: str,
+    path: Path | None,
+    arguments: tuple[str, ...],
+    *,
+    path_place: tuple[str, str] = (PROGRAM_FLAG, ""),
+    arguments_place: tuple[str, str] = (ARGUMENT_FLAG, ""),
+) -> RunnerChoice:
+    """`program` at `path`, or on PATH, asked what it is; the places are those that errors name.
+
+    Raises InputError where it is not found, is for another engine, or does not know an argument.
+    """
+    source, field_ = path_place
+    found = find_program(program, engine_name, path, source=source, field=field_)
+    check_arguments(program, found, arguments, *arguments_place)
+    told = introduced(program, found)
+    build = told.build or Build.UNKNOWN
+    engine = EngineIdentity(engine_name, told.version, str(found.path), build)
+    warnings = tuple(f"{program.name}: {line}" for line in told.warnings)
+    runner = ProgramRunner(program, found, arguments)
+    return RunnerChoice(program.name, runner, engine, warnings, program.note)
 
 
 class ProgramRunner:

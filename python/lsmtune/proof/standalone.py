@@ -208,15 +208,8 @@ def calibrated(
         run_directory(directory) as path,
         StudyFolder.create_or_resume(path / "calibration", asked) as folder,
     ):
-        measurer = Measurer(
-            folder,
-            NativeRunner(asked.driver),
-            (asked.workload,),
-            asked.limits,
-            observer,
-            stop,
-            time.monotonic,
-        )
+        runner, workloads = NativeRunner(asked.driver), (asked.workload,)
+        measurer = Measurer(folder, runner, workloads, asked.limits, observer, stop, time.monotonic)
         until_s = measurer.now_s() + asked.time_s
 
         def by(method: PairMethod | None, deadline_s: float) -> Calibration:
@@ -237,17 +230,17 @@ def calibrated(
     alike = chosen.method is PairMethod.WHOLE
     calibrations = [replace(whole, why=chosen.why)] if alike else [chosen, whole]
     if not stop.is_set() and all(each.pairs < PAIRS_LEAST for each in calibrations):
-        raise _too_short(asked, calibrations)
+        longer = "a longer time"
+        timed = (each.seconds_per_pair for each in calibrations)
+        pairs_s = [pair_s for pair_s in timed if pair_s is not None]
+        if pairs_s:
+            least_s = (PAIRS_LEAST + 1) * len(calibrations) * max(pairs_s)
+            longer = f"about {format_duration(round(least_s))} or more"
+        size = next(iter(sizes_for(asked.workload, 1)))
+        raise InputError(
+            "--calibrate",
+            found=format_duration(asked.time_s),
+            allowed=f"{longer}, or a smaller workload (-w {size}=N)",
+            why=f"too short for {PAIRS_LEAST} pairs of runs",
+        )
     return calibrations
-
-
-def _too_short(asked: CalibrationRequest, calibrations: list[Calibration]) -> InputError:
-    pairs_s = [each.seconds_per_pair for each in calibrations if each.seconds_per_pair is not None]
-    shorter = f"or a smaller workload (-w {next(iter(sizes_for(asked.workload, 1)))}=N)"
-    wanted = "a longer time"
-    if pairs_s:
-        least_s = (PAIRS_LEAST + 1) * len(calibrations) * max(pairs_s)
-        wanted = f"about {format_duration(round(least_s))} or more"
-    why = f"too short for {PAIRS_LEAST} pairs of runs"
-    time_text = format_duration(asked.time_s)
-    return InputError("--calibrate", found=time_text, allowed=f"{wanted}, {shorter}", why=why)
