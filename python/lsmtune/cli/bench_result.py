@@ -22,9 +22,9 @@ from lsmtune.report.history import RepeatRow, repeat_rows
 from lsmtune.report.notices import condition_notices
 from lsmtune.report.proof import level_numbers, middle, tree_depth
 from lsmtune.report.sentences import condition_facts
+from lsmtune.report.tables import Conditions
 from lsmtune.report.terminal import terminal_table
 from lsmtune.report.trust import conditions_of
-from lsmtune.report.trust_tables import Conditions
 from lsmtune.report.words import deviation
 from lsmtune.units import format_bytes, format_duration
 from lsmtune.workloads.stated import size_flags

@@ -244,9 +244,9 @@ def importances(
     on_progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Importance, ...]:
     """One table per objective; the draws follow from the study's seed."""
-    several = len(records.goal.objectives)
+    several = len(records.spec.goal.objectives)
     found = []
-    for index, objective in enumerate(records.goal.objectives):
+    for index, objective in enumerate(records.spec.goal.objectives):
 
         def told(done: int, of: int, before: int = index * RESAMPLES[method]) -> None:
             if on_progress is not None:
@@ -254,12 +254,12 @@ def importances(
 
         found.append(
             importance(
-                records.parameters,
+                records.spec.space.parameters,
                 [_scored(t, index) for t in records.trials if t.outcome not in _NO_OBSERVATION],
                 metric=objective.label,
                 maximize=objective.direction is Direction.MAXIMIZE,
                 method=method,
-                seed=records.seed,
+                seed=records.spec.seed,
                 on_progress=told,
             )
         )

@@ -31,7 +31,7 @@ import numpy as np
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial
 
-from lsmtune.model.setting import Setting, real_setting, whole_number, word_or
+from lsmtune.model.setting import AUTO, real_setting, whole_setting
 from lsmtune.search.model_based import JUDGED, UnitSpaceSampler, targets_of
 from lsmtune.search.sampler import SamplerContext, SamplerKind
 from lsmtune.search.unit_space import Dimension, FloatArray, Shares, UnitSpace
@@ -40,7 +40,6 @@ if TYPE_CHECKING:
     from cmaes import CatCMAwM
 
 ATTRIBUTE = "lsmtune:cmaes"
-AUTO = "auto"
 GRID_MAX = 64
 # How much of a categorical's first distribution lies on the choice of the start.
 START_SHARE = 0.5
@@ -83,8 +82,9 @@ class CmaLayout:
         dimensions = [self._dimension(index) for index in self.categorical]
         shares = np.zeros((len(dimensions), max(dimension.scale.cells for dimension in dimensions)))
         for row, (index, dimension) in enumerate(zip(self.categorical, dimensions, strict=True)):
-            prior = _prior(dimension)
-            shares[row, : len(prior)] = prior
+            scale = dimension.scale
+            prior = np.diff((0.0, *scale.ends)) if isinstance(scale, Shares) else 1 / scale.cells
+            shares[row, : scale.cells] = prior
             if not np.isnan(start[index]):
                 shares[row] *= 1 - START_SHARE
                 shares[row, _nearest(dimension.coordinates(), start[index])] += START_SHARE
@@ -126,12 +126,6 @@ class CmaLayout:
         return self.unit_space.dimensions[index]
 
 
-def _prior(dimension: Dimension) -> FloatArray:
-    if isinstance(dimension.scale, Shares):
-        return np.diff((0.0, *dimension.scale.ends))
-    return np.full(dimension.scale.cells, 1 / dimension.scale.cells)
-
-
 def _nearest(coordinates: FloatArray, wanted: float) -> int:
     return int(np.argmin(np.abs(coordinates - wanted)))
 
@@ -158,8 +152,8 @@ class CmaesSampler(UnitSpaceSampler):
         super().__init__(context)
         self._layout: CmaLayout = make_layout(self.unit_space)
         self._sigma = context.get.real("sigma")
-        population = context.settings["population"]
-        self._population = None if population == AUTO else context.get.whole("population")
+        is_auto = context.settings["population"] == AUTO
+        self._population = None if is_auto else context.get.whole("population")
         self._drawn: dict[int, bool] = {}
         self._begin(np.full(self.unit_space.dimension_count, np.nan))
 
@@ -253,12 +247,13 @@ KIND = SamplerKind(
             1,
             low_excluded=True,
         ),
-        Setting(
+        whole_setting(
             "population",
             AUTO,
             "trials per generation; auto is 4 + 3 log(variables)",
-            "auto, or a whole number from 4 to 1000",
-            word_or(AUTO, whole_number(4, 1_000)),
+            4,
+            1_000,
+            auto=True,
         ),
     ),
     several_objectives=False,

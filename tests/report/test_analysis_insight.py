@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 from optuna.trial import TrialState
-from sample_study import STUDY, SampleStudy
+from sample_study import STUDY, SampleStudy, analysed
 
 from lsmtune.experiment.store import Role
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import IntermediateReport, Measurement, Outcome
-from lsmtune.report.analysis import StudyAnalysis, analyse
+from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.importance import Method
 from lsmtune.report.source import read_study
 from lsmtune.report.tables import GAIN, Place
@@ -58,11 +58,6 @@ def make(tmp_path: Path) -> Iterator[Make]:
         study.close()
 
 
-def analysed(sample: SampleStudy) -> StudyAnalysis:
-    with sample.opened() as folder:
-        return analyse(read_study(folder))
-
-
 def with_memory(run: Measurement, rss_bytes: int) -> Measurement:
     return replace(run, phases=(replace(run.phases[0], rss_bytes_max=rss_bytes),))
 
@@ -82,7 +77,7 @@ def test_a_pruned_trial_is_a_bound_and_no_failure(make: Make) -> None:
     assert (second.censored.rung, second.censored.reached_s) == (2, 2.0)
     assert second.censored.value == pytest.approx(90_000.0)
     assert found.history.trials[4].censored is None
-    assert [row.outcome for row in found.failures] == [Outcome.TIMEOUT]
+    assert [row["outcome"] for row in found.failures] == [Outcome.TIMEOUT]
     (failed,) = [n.title for n in found.notices if n.kind == "failed_runs"]
     assert failed == "1 of 6 runs failed"
 
@@ -98,7 +93,7 @@ def test_a_program_is_stopped_at_a_step_of_its_own(make: Make) -> None:
     stopped = found.history.trials[0].censored
     assert stopped is not None
     assert (stopped.rung, stopped.reached_s, stopped.value) == (7, None, 7000.0)
-    assert [(row.rung, row.at_s, row.at_keys) for row in found.statistics.rungs] == [
+    assert [(row["rung"], row["at_s"], row["at_keys"]) for row in found.statistics["rungs"]] == [
         (7, None, None)
     ]
 
@@ -115,28 +110,38 @@ def test_statistics_count_as_the_trials_ended(make: Make) -> None:
         {"breaks a <= b": 3, "may come to use 5GiB of memory": 1, "may come to use 6GiB": 1},
     )
     statistics = analysed(study).statistics
-    counts = (statistics.finished, statistics.complete, statistics.pruned, statistics.failed)
+    counts = (
+        statistics["finished"],
+        statistics["complete"],
+        statistics["pruned"],
+        statistics["failed"],
+    )
     assert counts == (5, 1, 3, 1)
-    assert statistics.without_pruning == 2
-    assert dict(statistics.refused) == {
+    assert statistics["without_pruning"] == 2
+    assert dict(statistics["refused"]) == {
         "breaks a <= b": 3,
         "may come to use more memory than the limit": 2,
     }
-    assert [(row.outcome, row.trials) for row in statistics.kinds] == [
+    assert [(row["outcome"], row["trials"]) for row in statistics["kinds"]] == [
         (Outcome.PRUNED, 3),
         (Outcome.OK, 1),
         (Outcome.TIMEOUT, 1),
     ]
-    assert statistics.kinds[0].total_s == pytest.approx(1.25 + 1.5 + 3.0 + 3 * 0.2)
-    assert statistics.kinds[0].median_s == pytest.approx(1.7)
-    assert [(row.rung, row.at_s, row.trials) for row in statistics.rungs] == [
+    assert statistics["kinds"][0]["total_s"] == pytest.approx(1.25 + 1.5 + 3.0 + 3 * 0.2)
+    assert statistics["kinds"][0]["median_s"] == pytest.approx(1.7)
+    assert [(row["rung"], row["at_s"], row["trials"]) for row in statistics["rungs"]] == [
         (1, 1.0, 2),
         (3, 3.0, 1),
     ]
-    assert [(row.role, row.runs) for row in statistics.roles] == [("baseline", 1), ("trial", 5)]
-    assert sum(row.share for row in statistics.roles) == pytest.approx(1.0)
-    assert statistics.spent_s == pytest.approx(sum(row.total_s for row in statistics.roles))
-    assert (statistics.budget_trials, statistics.budget_s) == (40, None)
+    assert [(row["role"], row["runs"]) for row in statistics["roles"]] == [
+        ("baseline", 1),
+        ("trial", 5),
+    ]
+    assert sum(row["share"] for row in statistics["roles"]) == pytest.approx(1.0)
+    assert statistics["spent_s"] == pytest.approx(
+        sum(row["total_s"] for row in statistics["roles"])
+    )
+    assert (statistics["budget_trials"], statistics["budget_s"]) == (40, None)
 
 
 def test_a_trial_pruned_between_two_sizes_has_smaller_runs_only(make: Make) -> None:
@@ -158,8 +163,8 @@ def test_a_trial_pruned_between_two_sizes_has_smaller_runs_only(make: Make) -> N
     stopped = found.history.trials[0].censored
     assert stopped is not None
     assert (stopped.rung, stopped.reached_keys, stopped.reached_s) == (0, 10_000, None)
-    assert found.statistics.put_back == 1
-    assert [(row.rung, row.at_keys, row.trials) for row in found.statistics.rungs] == [
+    assert found.statistics["put_back"] == 1
+    assert [(row["rung"], row["at_keys"], row["trials"]) for row in found.statistics["rungs"]] == [
         (0, 10_000, 1)
     ]
     assert found.history.trials[1].elapsed_s > study.measured(BEST, 1.3).elapsed_s * 1.5
@@ -204,8 +209,8 @@ def test_a_broken_constraint_keeps_a_trial_from_being_best_and_off_the_front(mak
     assert found.history.best_trial == 1
     assert found.history.trials[0].broken == ("rss_bytes_max <= 200MiB",)
     assert found.history.trials[0].best_so_far is None
-    assert dict(found.statistics.broken) == {"rss_bytes_max <= 200MiB": 1}
-    assert found.statistics.complete == 3
+    assert dict(found.statistics["broken"]) == {"rss_bytes_max <= 200MiB": 1}
+    assert found.statistics["complete"] == 3
 
 
 def test_several_workloads_make_one_value_and_one_row_each(make: Make) -> None:
@@ -221,14 +226,14 @@ def test_several_workloads_make_one_value_and_one_row_each(make: Make) -> None:
     # A trial that ran under one of two workloads was cut off.
     assert [row.trial for row in found.history.trials] == [0]
     assert found.history.best_ratio == pytest.approx(2**0.75 * 0.5**0.25, rel=0.05)
-    assert [(row.workload, row.share) for row in found.by_workload] == [
+    assert [(row["workload"], row["share"]) for row in found.by_workload] == [
         ("fillrandom", 0.75),
         ("small", 0.25),
     ]
-    ratios = [row.ratio for row in found.by_workload]
+    ratios = [row["ratio"] for row in found.by_workload]
     assert ratios == [pytest.approx(2.0, rel=0.1), pytest.approx(0.5, rel=0.1)]
     assert {curve.operation for curve in found.latencies} == {"fillrandom: put", "small: put"}
-    assert {series.workload for series in found.series} == {"fillrandom", "small"}
+    assert {series["workload"] for series in found.series} == {"fillrandom", "small"}
 
 
 def test_a_pair_under_several_workloads_has_one_ratio(make: Make) -> None:
@@ -242,7 +247,7 @@ def test_a_pair_under_several_workloads_has_one_ratio(make: Make) -> None:
     found = analysed(study)
     assert len(found.pairs) == 5
     assert all(row.ratio == pytest.approx(2**0.75 * 0.5**0.25, rel=0.1) for row in found.pairs)
-    assert [row.ratio for row in found.by_workload] == [
+    assert [row["ratio"] for row in found.by_workload] == [
         pytest.approx(2.0, rel=0.1),
         pytest.approx(0.5, rel=0.1),
     ]
@@ -280,10 +285,10 @@ def test_importance_may_be_left_out_and_comes_from_the_studys_seed(make: Make) -
         study.add_trial(number, options, study.measured(options, 1 + level))
     with study.opened() as folder:
         records = read_study(folder)
-    assert analyse(records, None).importances == ()
-    (table,) = analyse(records).importances
+    assert StudyAnalysis(records, None).importances == ()
+    (table,) = StudyAnalysis(records).importances
     assert table.rows[0].parameter == "level0_file_num_compaction_trigger"
-    assert analyse(records).importances == (table,)
+    assert StudyAnalysis(records).importances == (table,)
     told: list[tuple[int, int]] = []
-    analyse(records, Method.FANOVA, lambda done, of: told.append((done, of)))
+    StudyAnalysis(records, Method.FANOVA, lambda done, of: told.append((done, of)))
     assert told[-1] == (20, 20)

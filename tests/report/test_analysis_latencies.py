@@ -10,7 +10,7 @@ from sample_study import STUDY, SampleStudy
 
 from lsmtune.experiment.store import Role
 from lsmtune.model.measurement import Measurement
-from lsmtune.report.analysis import analyse
+from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.source import read_study
 
 
@@ -34,7 +34,7 @@ def test_a_total_has_the_curves_of_all_its_phases(
     for _ in range(3):
         study.add(Role.BASELINE, with_gets(study.measured({})), study.baseline)
     with study.opened() as folder:
-        curves = analyse(read_study(folder)).latencies
+        curves = StudyAnalysis(read_study(folder)).latencies
     study.close()
     assert {curve.operation for curve in curves} == operations
     assert {curve.runs for curve in curves} == {3}

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sample_study import STUDY, SampleStudy, fill, speed_of
+from sample_study import STUDY, SampleStudy, analysed, fill, speed_of
 
 from lsmtune.experiment.run_length import run_length
 from lsmtune.experiment.store import Role
@@ -17,12 +17,10 @@ from lsmtune.model.measurement import LevelWork, Measurement, Outcome
 from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
 from lsmtune.model.workload import Durability
 from lsmtune.proof.crash_test import CrashOutcome, CrashTest
-from lsmtune.report.analysis import StudyAnalysis, analyse
+from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.history import RUNS_LEAST, repeat_rows
-from lsmtune.report.source import read_study
-from lsmtune.report.tables import Arm, Severity
+from lsmtune.report.tables import Arm, Ended, NoiseSource, Severity
 from lsmtune.report.trust import CACHED_SHARE_MAX, STEAL_SHARE_MAX, steal_share
-from lsmtune.report.trust_tables import Ended, NoiseSource
 from lsmtune.stats.noise import noise_of
 from lsmtune.stats.sequential import pairs_at_least
 
@@ -41,11 +39,6 @@ def study(tmp_path: Path) -> Iterator[SampleStudy]:
     sample = SampleStudy(tmp_path)
     yield sample
     sample.close()
-
-
-def analysed(sample: SampleStudy) -> StudyAnalysis:
-    with sample.opened() as folder:
-        return analyse(read_study(folder), None)
 
 
 def notices(found: StudyAnalysis, kind: str) -> list[tuple[Severity, str]]:
@@ -243,14 +236,14 @@ def test_a_pair_by_another_method_is_shown_and_does_not_count(study: SampleStudy
 def test_burst_sustained_and_drain_are_medians_of_both_arms(study: SampleStudy) -> None:
     study.add_baseline()
     study.add_proof(OPTIONS, 1.5, pairs=3)
-    found = {row.metric: row for row in analysed(study).performance}
+    found = {row["metric"]: row for row in analysed(study).performance}
     runs = study.folder.measurements.of(Role.PROOF_CANDIDATE)
     bursts = sorted(run.measurement.phases[0].throughput_ops_s for run in runs)
-    assert found["throughput_ops_s"].tuned == bursts[1]
-    assert found["sustained_throughput_ops_s"].ratio == pytest.approx(1.5, rel=0.1)
-    assert found["drain_s"].ratio == pytest.approx(1 / 1.5, rel=0.1)
+    assert found["throughput_ops_s"]["tuned"] == bursts[1]
+    assert found["sustained_throughput_ops_s"]["ratio"] == pytest.approx(1.5, rel=0.1)
+    assert found["drain_s"]["ratio"] == pytest.approx(1 / 1.5, rel=0.1)
     assert "flushes" not in found  # nobody said
-    assert {(row.workload, row.phase) for row in found.values()} == {("", "fillrandom")}
+    assert {(row["workload"], row["phase"]) for row in found.values()} == {("", "fillrandom")}
 
 
 def test_levels_have_what_is_in_them_and_what_was_written_there(study: SampleStudy) -> None:
@@ -265,13 +258,13 @@ def test_levels_have_what_is_in_them_and_what_was_written_there(study: SampleStu
     )
     study.add(Role.BASELINE, run, study.baseline)
     rows = analysed(study).levels
-    assert [(row.arm, row.level, row.files, row.bytes, row.compactions) for row in rows] == [
-        (Arm.BASELINE, 0, 2, 20, 0),
-        (Arm.BASELINE, 1, 0, 0, 4),
-        (Arm.BASELINE, 2, 5, 50, 0),
+    shown = ("arm", "level", "files", "bytes", "compactions", "flushes", "flush_bytes")
+    assert [tuple(row[name] for name in shown) for row in rows] == [
+        (Arm.BASELINE, 0, 2, 20, 0, 7, 70),
+        (Arm.BASELINE, 1, 0, 0, 4, None, None),
+        (Arm.BASELINE, 2, 5, 50, 0, None, None),
     ]
-    assert [(row.flushes, row.flush_bytes) for row in rows] == [(7, 70), (None, None), (None, None)]
-    assert rows[1].compaction_write_bytes == 400
+    assert rows[1]["compaction_write_bytes"] == 400
 
 
 def test_runs_that_are_too_short_are_told_once_with_what_would_do(study: SampleStudy) -> None:
@@ -313,7 +306,7 @@ def test_what_was_still_cached_at_a_cold_start(
     told = notices(found, "page_cache")
     assert [s for s, _ in told] == ([] if severity is None else [severity])
     assert all(said in text for _, text in told)
-    assert found.runs[0].page_cache_cached_share == share
+    assert found.runs[0]["page_cache_cached_share"] == share
 
 
 def test_stolen_time_is_a_share_of_all_processors(study: SampleStudy) -> None:

@@ -9,6 +9,7 @@ from sample_study import (
     LEVELDB_STUDY,
     STUDY,
     SampleStudy,
+    analysed,
     fill,
     histogram_base64,
     speed_of,
@@ -19,8 +20,7 @@ from lsmtune.experiment.store import Role
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.verdict import VerdictOutcome
-from lsmtune.report.analysis import StudyAnalysis, analyse
-from lsmtune.report.source import read_study
+from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.tables import Arm, Severity, Status
 
 BEST: dict[str, OptionValue] = {
@@ -40,11 +40,6 @@ def study(tmp_path: Path) -> Iterator[SampleStudy]:
     sample.close()
 
 
-def analysed(sample: SampleStudy) -> StudyAnalysis:
-    with sample.opened() as folder:
-        return analyse(read_study(folder))
-
-
 def titles(analysis: StudyAnalysis, kind: str) -> list[str]:
     return [notice.title for notice in analysis.notices if notice.kind == kind]
 
@@ -52,7 +47,7 @@ def titles(analysis: StudyAnalysis, kind: str) -> list[str]:
 def test_an_empty_study_gives_empty_tables(study: SampleStudy) -> None:
     found = analysed(study)
     assert found.status is Status.UNFINISHED
-    assert (found.history.trials, found.pairs, found.options, found.runs) == ((), (), (), ())
+    assert (found.history.trials, found.pairs, found.options, found.runs) == ((), (), [], [])
     assert found.started_unix_s is None
 
 
@@ -124,11 +119,11 @@ def test_latency_curves_are_merged_over_the_proof(study: SampleStudy) -> None:
     curves = {curve.arm: curve for curve in analysed(study).latencies}
     for arm in Arm:
         assert (curves[arm].runs, curves[arm].count) == (5, 15_000)
-        levels = [point.latency_us for point in curves[arm].points]
+        levels = [point["latency_us"] for point in curves[arm].points]
         assert levels == sorted(levels)
-        assert curves[arm].points[0].percentile == 50.0
+        assert curves[arm].points[0]["percentile"] == 50.0
         # Beyond p99.99 of 15,000 there is one operation; the grid ends there.
-        assert curves[arm].points[-1].percentile == 99.99
+        assert curves[arm].points[-1]["percentile"] == 99.99
     assert curves[Arm.TUNED].latency_us_p50 < curves[Arm.BASELINE].latency_us_p50
 
 
@@ -149,13 +144,13 @@ def test_a_curve_ends_where_no_operation_lies_beyond(study: SampleStudy) -> None
     run = with_histogram(study.measured({}), histogram_base64([1000] * 100))
     study.add(Role.BASELINE, run, study.baseline)
     (curve,) = analysed(study).latencies
-    assert curve.points[-1].percentile == 99.0
+    assert curve.points[-1]["percentile"] == 99.0
 
 
 def test_series_and_slices(study: SampleStudy) -> None:
     best = fill(study, trials=20)
     found = analysed(study)
-    assert {series.arm for series in found.series} == set(Arm)
+    assert {series["arm"] for series in found.series} == set(Arm)
     names = [plotted.parameter.name for plotted in found.slices]
     assert names == [parameter.name for parameter in study.spec.space.parameters]
     for plotted in found.slices:
@@ -172,15 +167,15 @@ def test_outcomes_and_failures_are_counted(study: SampleStudy) -> None:
         study.add_trial(number, BEST, run)
     study.add_trial(3, BEST, study.failed(Outcome.CRASHED, "signal 11", BEST))
     found = analysed(study)
-    counts = {(row.role, row.outcome): row.count for row in found.outcomes}
+    counts = {(row["role"], row["outcome"]): row["count"] for row in found.outcomes}
     assert counts == {
         ("baseline", Outcome.OK): 1,
         ("trial", Outcome.TIMEOUT): 3,
         ("trial", Outcome.CRASHED): 1,
     }
-    assert [(row.outcome, row.count, row.trials) for row in found.failures] == [
-        (Outcome.TIMEOUT, 3, (0, 1, 2)),
-        (Outcome.CRASHED, 1, (3,)),
+    assert [(row["outcome"], row["count"], row["trials"]) for row in found.failures] == [
+        (Outcome.TIMEOUT, 3, [0, 1, 2]),
+        (Outcome.CRASHED, 1, [3]),
     ]
     assert titles(found, "failed_runs") == ["4 of 5 runs failed"]
 
@@ -189,17 +184,17 @@ def test_options_show_both_arms(tmp_path: Path) -> None:
     text = STUDY.replace("space:", "baseline: {write_buffer_size: 32MiB}\nspace:")
     sample = SampleStudy(tmp_path, text)
     sample.add_trial(0, BEST, sample.measured(BEST))
-    rows = {row.name: row for row in analysed(sample).options}
+    rows = {row["name"]: row for row in analysed(sample).options}
     sample.close()
-    assert (rows["write_buffer_size"].baseline, rows["write_buffer_size"].tuned) == (
+    assert (rows["write_buffer_size"]["baseline"], rows["write_buffer_size"]["tuned"]) == (
         32 << 20,
         8 << 20,
     )
-    assert rows["compression"].baseline is None
-    assert rows["min_write_buffer_number_to_merge"].engine_default == 1
+    assert rows["compression"]["baseline"] is None
+    assert rows["min_write_buffer_number_to_merge"]["engine_default"] == 1
     fixed = rows["max_background_jobs"]
-    assert (fixed.tuned_by_study, fixed.changed, fixed.tuned) == (False, False, 2)
-    assert next(iter(rows.values())).tuned_by_study
+    assert (fixed["tuned_by_study"], fixed["baseline"], fixed["tuned"]) == (False, 2, 2)
+    assert next(iter(rows.values()))["tuned_by_study"]
 
 
 def test_a_best_value_on_an_edge_is_told_with_a_wider_range(study: SampleStudy) -> None:
