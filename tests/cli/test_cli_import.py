@@ -12,7 +12,7 @@ import yaml
 from lsmtune.study.build import load_spec
 
 HERE = Path(__file__).parent
-GOOD = HERE.parent / "importers" / "good"
+GOOD = HERE.parent / "engines" / "importers_good"
 DATA = HERE.parents[2] / "shared" / "data"
 
 SPACE = {

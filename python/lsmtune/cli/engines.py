@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lsmtune.cli.flags import JsonOption, command
+from lsmtune.cli.flags import JsonOption, command, option
 from lsmtune.cli.output import print_json, print_view, warn
 from lsmtune.engines.install import INSTALLABLE
 from lsmtune.errors import InputError
@@ -43,7 +43,7 @@ def _list(context: typer.Context, as_json: JsonOption = False) -> None:
 @command(app, "add", ADD_EXAMPLES)
 def _add(
     path: Annotated[Path, typer.Argument(help="A shared library, a rocksdbjni jar, sources.")],
-    engine: Annotated[str | None, typer.Option("--engine", help="Refuse any other engine.")] = None,
+    engine: str | None = option("--engine", "Refuse any other engine.", None),
     as_json: JsonOption = False,
 ) -> None:
     """Register a library; a jar is unpacked, a source tree is built in release mode."""

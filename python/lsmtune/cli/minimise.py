@@ -6,11 +6,11 @@ import time
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
-from lsmtune.cli.flags import JsonOption, LimitFlags, WorkloadFlags, command, flag
+from lsmtune.cli.flags import JsonOption, LimitFlags, WorkloadFlags, command, option
 from lsmtune.cli.output import check_file, print_json, print_view, warn, write_file
 from lsmtune.cli.verify import (
     PAIRS_FLAG,
@@ -50,9 +50,9 @@ def _minimise(
     compared: ComparedFlags,
     workload: WorkloadFlags,
     proof: ProofFlags,
-    output: Annotated[
-        Path | None, flag("--output", "FILE", "Write the result as the engine's file of options.")
-    ] = None,
+    output: Path | None = option(
+        "--output FILE", "Write the result as the engine's file of options.", None
+    ),
     limits: LimitFlags,
     as_json: JsonOption = False,
 ) -> None:

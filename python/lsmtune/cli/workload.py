@@ -17,7 +17,7 @@ from lsmtune.cli.flags import (
     SeedOption,
     WorkloadFlags,
     command,
-    flag,
+    option,
 )
 from lsmtune.cli.output import check_new, note, print_json, write_file
 from lsmtune.engines.properties import properties_of
@@ -64,7 +64,7 @@ NameArgument = Annotated[
         autocompletion=lambda: list(WORKLOAD_NAMES),
     ),
 ]
-OutOption = Annotated[Path | None, flag("--out", "FILE", "Write to this file, not to stdout.")]
+OutOption = Annotated[Path | None, option("--out FILE", "Write to this file, not to stdout.")]
 app = typer.Typer(
     name="workload", help="List, show, import and export workloads.", no_args_is_help=True
 )
@@ -104,9 +104,9 @@ def _show(
 @command(app, "import", IMPORT_EXAMPLES)
 def _import(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Properties of YCSB, or tasks.")],
-    format_name: Annotated[
-        str | None, flag("--format", "NAME", f"Found out if unset: {', '.join(IMPORTS)}.")
-    ] = None,
+    format_name: str | None = option(
+        "--format NAME", f"Found out if unset: {', '.join(IMPORTS)}.", None
+    ),
     out: OutOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
@@ -147,7 +147,7 @@ def _import(
 def _export(
     *,
     name: NameArgument,
-    format_name: Annotated[str, flag("--format", "NAME", f"{', '.join(EXPORTS)}.")] = YAML,
+    format_name: str = option("--format NAME", f"{', '.join(EXPORTS)}.", YAML),
     given: WorkloadFlags,
     seed: SeedOption = 1,
     out: OutOption = None,

@@ -23,7 +23,6 @@ from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import Mix, Phase, SineRate, StepRate, Workload
 from lsmtune.programs.output import cannot
 
-BENCHMARK = "mixgraph"
 RATIOS: Mapping[str, str] = {
     "get": "mix_get_ratio",
     "put": "mix_put_ratio",

@@ -110,14 +110,16 @@ def _completed(stated: Workload, data: Mapping[str, Any], folder: Path) -> Workl
         raise FieldError("keys.format", why="missing", allowed="ycsb")
     if stated.key_sizes is not None and stated.keys is not None:
         raise FieldError("key_sizes", why="has no effect: keys have their own length")
+    # The mean of the first sizes that a mix states, where the file does not say it.
+    sizes = [p.mix.value_sizes for p in phases if p.mix is not None and p.mix.value_sizes]
+    is_given = data.get("value_bytes") is not None or not sizes
+    value_bytes = stated.value_bytes if is_given else round(mean_size(sizes[0]))
     return Workload(
         **{part.name: getattr(stated, part.name) for part in fields(stated)}
         | {
             "phases": tuple(phases),
             "key_bytes": _key_bytes(stated, data.get("key_bytes") is not None),
-            "value_bytes": stated.value_bytes
-            if data.get("value_bytes") is not None
-            else _mean_value_bytes(phases, stated.value_bytes),
+            "value_bytes": value_bytes,
         }
     )
 
@@ -140,11 +142,8 @@ def _check_phase(phase: Phase, place: str) -> None:
         raise FieldError(place, why="has no size", allowed=allowed)
     _refuse_both(phase, "rate_ops_s", "rate", place)
     if isinstance(phase.rate, SineRate) and phase.rate.amplitude_ops_s > phase.rate.mean_ops_s:
-        found, allowed = (
-            phase.rate.amplitude_ops_s,
-            f"at most mean_ops_s, {phase.rate.mean_ops_s:g}",
-        )
-        raise FieldError(f"{place}.rate.amplitude_ops_s", found=found, allowed=allowed)
+        field, allowed = "rate.amplitude_ops_s", f"at most mean_ops_s, {phase.rate.mean_ops_s:g}"
+        raise FieldError(f"{place}.{field}", found=phase.rate.amplitude_ops_s, allowed=allowed)
     if phase.replay is not None and (phase.rate is not None or phase.rate_ops_s is not None):
         name = "rate" if phase.rate is not None else "rate_ops_s"
         why = "has no effect: a trace has its own pace"
@@ -176,20 +175,19 @@ def _phase(
 ) -> Phase:
     """`phase`, read from `data`, which begins with `records`; None: they cannot be known."""
     replay = phase.replay
+    mix = phase.mix and _mix(phase.mix, data["mix"], records, f"{place}.mix")
+    companions = []
+    for index, companion in enumerate(phase.companions):
+        own = companion.mix
+        if own is not None:
+            stated, beside = data["companions"][index]["mix"], f"{place}.companions[{index}].mix"
+            own = _mix(own, stated, records, beside)
+        companions.append(replace(companion, mix=own))
     return replace(
         phase,
-        mix=phase.mix and _mix(phase.mix, data["mix"], records, f"{place}.mix"),
+        mix=mix,
         replay=replay and replace(replay, path=str(folder / Path(replay.path))),
-        companions=tuple(
-            replace(
-                companion,
-                mix=companion.mix
-                and _mix(companion.mix, stated["mix"], records, f"{place}.companions[{index}].mix"),
-            )
-            for index, (companion, stated) in enumerate(
-                zip(phase.companions, data.get("companions") or (), strict=True)
-            )
-        ),
+        companions=tuple(companions),
     )
 
 
@@ -244,22 +242,16 @@ def _records_after(phase: Phase, num: int, before: int | None) -> int | None:
         return before
     if any(_CHANGE_NUMBERS & c.mix.names for c in phase.companions if c.mix is not None):
         return None
-    if phase.mix is not None:
-        return _records_after_mix(phase.mix, phase)
+    done, mix = phase.operations_whole, phase.mix
+    if mix is not None:
+        if not mix.names & _CHANGE_NUMBERS:
+            return mix.records if mix.first == 0 else None
+        alone = mix.names == {"insert"} and phase.duration_s is None and mix.insert_from is None
+        return mix.records + done if alone and done is not None and not mix.first else None
     if phase.operation in _FILLS:
-        done = phase.operations_whole
         return num if done is not None and done >= num else None
     # Written at random: most keys are there, and readers of all of them expect to miss some.
     return num if phase.operation == "fillrandom" else before
-
-
-def _records_after_mix(mix: Mix, phase: Phase) -> int | None:
-    if not mix.names & _CHANGE_NUMBERS:
-        return mix.first + mix.records if mix.first == 0 else None
-    alone = mix.names == {"insert"} and phase.duration_s is None and mix.insert_from is None
-    if not alone or phase.operations_whole is None or mix.first:
-        return None
-    return mix.records + phase.operations_whole
 
 
 def _key_bytes(stated: Workload, given: bool) -> int:
@@ -279,12 +271,6 @@ def _key_bytes(stated: Workload, given: bool) -> int:
         field = "key_bytes" if given else "key_sizes"
         raise FieldError(field, found=key_bytes, allowed=f"at least {least} bytes")
     return key_bytes
-
-
-def _mean_value_bytes(phases: Sequence[Phase], default: int) -> int:
-    """The mean of the first sizes that a mix states, without any the `default`."""
-    sizes = [p.mix.value_sizes for p in phases if p.mix is not None and p.mix.value_sizes]
-    return round(mean_size(sizes[0])) if sizes else default
 
 
 # --- A Workload as the text of a workload file: the inverse of reading one.
