@@ -96,16 +96,17 @@ class NumberScale:
             numbers = self.low + index * self.step
         else:
             start, width = self._span
-            numbers = np.exp(start + unit * width) if self.log else start + unit * width
-            numbers = numbers if self.step is None else np.rint(numbers)
+            exact = np.exp(start + unit * width) if self.log else start + unit * width
+            numbers = exact if self.step is None else np.rint(exact)
         # Only what rounding carried over a bound is moved, which Optuna would refuse.
-        inside: FloatArray = np.minimum(np.maximum(numbers, self.low), self.high)
+        inside: FloatArray = np.clip(numbers, self.low, self.high)
         return inside
 
     def values(self) -> FloatArray:
         """The internal number of every cell in ascending order; none for a continuum."""
-        numbers: FloatArray = self.low + np.arange(self.cells) * (self.step or 1.0)
-        return np.minimum(numbers, self.high)
+        steps = np.arange(self.cells, dtype=np.float64) * (self.step or 1.0)
+        numbers: FloatArray = np.minimum(self.low + steps, self.high)
+        return numbers
 
     @property
     def _span(self) -> tuple[float, float]:
