@@ -26,26 +26,27 @@ COMPRESSION_IN_DB_BENCH = {
     "kZSTD": "zstd",
 }
 COMPRESSION_IN_YCSB = {**COMPRESSION_IN_DB_BENCH, "kNoCompression": "no"}
-COMPACTION_STYLE = {
-    "kCompactionStyleLevel": "0",
-    "kCompactionStyleUniversal": "1",
-    "kCompactionStyleFIFO": "2",
-    "kCompactionStyleNone": "3",
-}
-COMPACTION_PRIORITY = {
-    "kByCompensatedSize": "0",
-    "kOldestLargestSeqFirst": "1",
-    "kOldestSmallestSeqFirst": "2",
-    "kMinOverlappingRatio": "3",
-    "kRoundRobin": "4",
-}
-CHECKSUM = {
-    "kNoChecksum": "0",
-    "kCRC32c": "1",
-    "kxxHash": "2",
-    "kxxHash64": "3",
-    "kXXH3": "4",
-}
+
+
+def numbered(*words: str) -> dict[str, str]:
+    """An enumeration's words by their numbers, from 0."""
+    return {word: str(number) for number, word in enumerate(words)}
+
+
+COMPACTION_STYLE = numbered(
+    "kCompactionStyleLevel",
+    "kCompactionStyleUniversal",
+    "kCompactionStyleFIFO",
+    "kCompactionStyleNone",
+)
+COMPACTION_PRIORITY = numbered(
+    "kByCompensatedSize",
+    "kOldestLargestSeqFirst",
+    "kOldestSmallestSeqFirst",
+    "kMinOverlappingRatio",
+    "kRoundRobin",
+)
+CHECKSUM = numbered("kNoChecksum", "kCRC32c", "kxxHash", "kxxHash64", "kXXH3")
 
 
 BLOOM, RIBBON = "bloom", "ribbon"

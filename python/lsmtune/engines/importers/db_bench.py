@@ -74,27 +74,27 @@ def read(request: ImportRequest) -> ImportedConfig:
     filter_flags = _FILTER_FLAGS if engine == "rocksdb" else {}
     for name, value, line in _flags(request.text, request.source):
         where, place = f"{request.source}:{line}", f"--{name}"
-        meaning = known.get(name) or known.get(name.removeprefix("no"))
+        option = known.get(name) or known.get(name.removeprefix("no"))
         if name in filter_flags:
             text, reader = "true" if value is None else value, filter_flags[name]
-        elif meaning is None or meaning.spelling is None:
+        elif option is None or option.spelling is None:
             why = _LEFT_OUT.get(name, f"not the flag of an option of {engine}{like(name, known)}")
             notes.add(line, place, f"left out: {why}")
             continue
-        elif meaning.spelling.is_truth and value is None:
-            text, reader = "true" if name in known else "false", meaning.spelling.read
+        elif option.spelling.is_truth and value is None:
+            text, reader = "true" if name in known else "false", option.spelling.read
         elif value is None or name not in known:
             raise InputError(where, place, why="has no value", allowed="--name=value")
         else:
-            text, reader = value, meaning.spelling.read
+            text, reader = value, option.spelling.read
         try:
             typed = reader(text)
         except ValueError as error:
             raise InputError(where, place, found=text, allowed=str(error)) from None
-        if meaning is None or name in filter_flags:
+        if option is None or name in filter_flags:
             filters[name] = typed
         else:
-            options[meaning.option.name] = typed
+            options[option.name] = typed
     bits = int(filters.get(BLOOM_FLAG, -1))
     if bits >= 0:  # below 0 is db_bench's default, which leaves the engine's
         options[FILTER_OPTION] = filter_policy(RIBBON if filters.get(RIBBON_FLAG) else BLOOM, bits)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from lsmtune.engines.catalogue import OptionInfo, option_catalogue
@@ -17,25 +17,19 @@ from lsmtune.engines.option_names import LEVELDB_OPTIONS, catalogue, written_opt
 class KnownOption:
     """An option of an engine as importers need it; `info` where the catalogue describes it.
 
-    `type` is `int`, `float`, `bool`, or empty for a word, a text and what is not known.
+    `type` is `int`, `float`, `bool`, or empty for a word, a text and what is not known. `spelling`
+    is that of its values under the name by which it was found, where that differs.
     """
 
     name: str
     type: str = ""
     info: OptionInfo | None = None
+    spelling: Spelling | None = None
 
     @property
     def in_bytes(self) -> bool:
         """Whether its values are sizes."""
         return self.info is not None and self.info.unit == "bytes"
-
-
-@dataclass(frozen=True)
-class Meaning:
-    """What a foreign name means: an option, and the spelling of its values where that differs."""
-
-    option: KnownOption
-    spelling: Spelling | None = None
 
 
 @functools.cache
@@ -65,26 +59,22 @@ def _type_of(default: str) -> str:
 
 
 @functools.cache
-def flags(engine: str) -> Mapping[str, Meaning]:
+def flags(engine: str) -> Mapping[str, KnownOption]:
     """The flags of the engine's db_bench that stand for an option, by their name."""
     known = known_options(engine)
-    if engine == "leveldb":
-        return {s.name: Meaning(known[name], s) for name, s in LEVELDB_FLAGS.items()}
-    meanings = {
-        option.name: Meaning(known[option.dotted], spelling)
-        for option in catalogue()[0].values()
-        if (spelling := same_name_flag(option)) is not None
-    }
-    meanings |= {s.name: Meaning(known[name], s) for name, s in ROCKSDB_FLAGS.items()}
-    return MappingProxyType(meanings)
+    spellings = list(LEVELDB_FLAGS.items())
+    if engine == "rocksdb":
+        own = [(option.dotted, same_name_flag(option)) for option in catalogue()[0].values()]
+        spellings = [(name, spelling) for name, spelling in own if spelling is not None]
+        spellings += ROCKSDB_FLAGS.items()
+    return {s.name: replace(known[name], spelling=s) for name, s in spellings}
 
 
-def find_option(engine: str, name: str) -> Meaning | None:
+def find_option(engine: str, name: str) -> KnownOption | None:
     """The option that `name` means: by its own name, a db_bench flag, or the end of its name."""
     known = known_options(engine)
-    if name in known:
-        return Meaning(known[name])
-    if name in flags(engine):
-        return flags(engine)[name]
+    option = known.get(name) or flags(engine).get(name)
+    if option is not None:
+        return option
     ends = [option for option in known.values() if option.name.rpartition(".")[2] == name]
-    return Meaning(ends[0]) if len(ends) == 1 else None
+    return ends[0] if len(ends) == 1 else None
