@@ -16,7 +16,7 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from lsmtune.engines.importers.base import (
+from lsmtune.engines.formats.base import (
     ImportedStudy,
     ImportFormat,
     ImportRequest,
@@ -24,8 +24,8 @@ from lsmtune.engines.importers.base import (
     json_document,
     peek_json,
 )
-from lsmtune.engines.importers.names import KnownOption
-from lsmtune.engines.importers.space_builder import (
+from lsmtune.engines.formats.names import KnownOption
+from lsmtune.engines.formats.space_builder import (
     Number,
     Numbers,
     Path,

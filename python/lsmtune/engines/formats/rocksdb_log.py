@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import re
 
-from lsmtune.engines.exporters.spelling import CHECKSUM, numbered
-from lsmtune.engines.importers.base import ImportedConfig, ImportFormat, ImportRequest, Notes
-from lsmtune.engines.importers.names import known_options
-from lsmtune.engines.importers.rocksdb_options import (
+from lsmtune.engines.formats.base import ImportedConfig, ImportFormat, ImportRequest, Notes
+from lsmtune.engines.formats.names import known_options
+from lsmtune.engines.formats.rocksdb_options import (
     DEFAULT_FAMILY,
     ENGINE,
     Stated,
     check_engine,
     options_of,
 )
+from lsmtune.engines.formats.spelling import CHECKSUM, numbered
 from lsmtune.engines.option_names import TABLE_OPTION, find_written
 from lsmtune.errors import InputError
 

@@ -1,16 +1,15 @@
-"""Which option of an engine a foreign name means: the option itself, or a flag of its db_bench."""
+"""The options of an engine by every name that they have here."""
 
 from __future__ import annotations
 
 import functools
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from lsmtune.engines.catalogue import OptionInfo, option_catalogue
-from lsmtune.engines.exporters.db_bench import LEVELDB_FLAGS, ROCKSDB_FLAGS, same_name_flag
-from lsmtune.engines.exporters.spelling import Spelling
-from lsmtune.engines.option_names import LEVELDB_OPTIONS, catalogue, written_options
+from lsmtune.engines.formats.spelling import Spelling
+from lsmtune.engines.option_names import LEVELDB_OPTIONS, written_options
 
 
 @dataclass(frozen=True)
@@ -56,25 +55,3 @@ def _type_of(default: str) -> str:
     if default.removeprefix("-").isdigit():
         return "int"
     return "float" if default.replace(".", "", 1).isdigit() else ""
-
-
-@functools.cache
-def flags(engine: str) -> Mapping[str, KnownOption]:
-    """The flags of the engine's db_bench that stand for an option, by their name."""
-    known = known_options(engine)
-    spellings = list(LEVELDB_FLAGS.items())
-    if engine == "rocksdb":
-        own = [(option.dotted, same_name_flag(option)) for option in catalogue()[0].values()]
-        spellings = [(name, spelling) for name, spelling in own if spelling is not None]
-        spellings += ROCKSDB_FLAGS.items()
-    return {s.name: replace(known[name], spelling=s) for name, s in spellings}
-
-
-def find_option(engine: str, name: str) -> KnownOption | None:
-    """The option that `name` means: by its own name, a db_bench flag, or the end of its name."""
-    known = known_options(engine)
-    option = known.get(name) or flags(engine).get(name)
-    if option is not None:
-        return option
-    ends = [option for option in known.values() if option.name.rpartition(".")[2] == name]
-    return ends[0] if len(ends) == 1 else None

@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lsmtune.engines.importers.base import (
+from lsmtune.engines.formats.base import (
     ImportedStudy,
     ImportFormat,
     ImportRequest,
@@ -23,7 +23,7 @@ from lsmtune.engines.importers.base import (
     json_document,
     peek_json,
 )
-from lsmtune.engines.importers.space_builder import Number, Numbers, Path, SpaceBuilder, is_number
+from lsmtune.engines.formats.space_builder import Number, Numbers, Path, SpaceBuilder, is_number
 from lsmtune.errors import nearest_name
 from lsmtune.model.config import OptionValue
 
