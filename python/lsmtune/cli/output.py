@@ -57,15 +57,16 @@ def check_new(path: Path, flag: str, *, force: bool) -> None:
         raise InputError(str(path), why="exists already", allowed=allowed)
 
 
-def write_file(path: Path, text: str) -> None:
-    """Replace `path` by `text`. Raises InputError that names `source`; `path` is then as it was."""
+def write_file(path: Path, text: str | Iterable[str]) -> None:
+    """Replace `path` by `text`, or its parts. Raises InputError; `path` is then as it was."""
     check_file(path)
     try:
         # A pipe or a device is written into; only a file is replaced.
         if path.is_file() or not path.exists():
             write_whole(path, text)
         else:
-            path.write_text(text, encoding="utf-8")
+            with path.open("w", encoding="utf-8") as file:
+                file.writelines([text] if isinstance(text, str) else text)
     except OSError as error:
         raise InputError(str(path), why=f"cannot be written: {error.strerror}") from error
 
