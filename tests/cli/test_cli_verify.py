@@ -85,9 +85,7 @@ class TestFlags:
     def test_what_cannot_be_meant(
         self, lsmtune: Any, home: Path, arguments: list[str], line: str
     ) -> None:
-        said = lsmtune(*MEMORY, *arguments)
-        assert (said.status, said.err.count("\n")) == (2, 1), said.err
-        assert line in said.err
+        assert line in lsmtune(*MEMORY, *arguments).refusal
         assert list(home.iterdir()) == []
 
 
@@ -151,10 +149,9 @@ class TestTwoBuilds:
         assert (said.status, said.err.count("\n")) == (2, 1)
         why = "has no effect beside --baseline-library and --candidate-library"
         assert said.err.startswith(f"lsmtune: --library: {why}; found ")
-        said = lsmtune(*command, "--candidate-library", "/nowhere.so")
-        assert said.status == 2
-        assert said.err.startswith("lsmtune: --candidate-library: ")
-        assert "'/nowhere.so'" in said.err
+        refusal = lsmtune(*command, "--candidate-library", "/nowhere.so").refusal
+        assert refusal.startswith("lsmtune: --candidate-library: ")
+        assert "'/nowhere.so'" in refusal
 
 
 @pytest.mark.engine

@@ -106,8 +106,13 @@ def verdict_line(verdict: Verdict) -> str:
         VerdictOutcome.EQUIVALENT: "equivalent",
         VerdictOutcome.NOT_PROVEN: "no proven gain",
     }[verdict.outcome]
-    parts = [part for part in (lead, _ratio(verdict)) if part]
-    line = ": ".join(parts)
+    ratio = ""
+    if verdict.ratio is not None:
+        better = ", lower is better" if verdict.direction == "minimize" else ""
+        pairs = f"{verdict.pairs} pair{'' if verdict.pairs == 1 else 's'}"
+        ratio = f"{digits(verdict.ratio)}x the baseline ({verdict.metric}{better})"
+        ratio = f"{ratio}, {_interval(verdict)}, {pairs}"
+    line = ": ".join(filter(None, (lead, ratio)))
     return f"{line}; {verdict.why}" if verdict.why else line
 
 
@@ -134,15 +139,6 @@ def running_line(verdict: Verdict) -> str:
     if verdict.ratio is None:
         return f"{pairs}: no ratio yet"
     return f"{pairs}: {digits(verdict.ratio)}x, {_interval(verdict)}"
-
-
-def _ratio(verdict: Verdict) -> str:
-    if verdict.ratio is None:
-        return ""
-    better = ", lower is better" if verdict.direction == "minimize" else ""
-    pairs = f"{verdict.pairs} pair{'' if verdict.pairs == 1 else 's'}"
-    ratio = digits(verdict.ratio)
-    return f"{ratio}x the baseline ({verdict.metric}{better}), {_interval(verdict)}, {pairs}"
 
 
 def _interval(verdict: Verdict) -> str:
