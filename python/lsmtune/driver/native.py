@@ -339,10 +339,7 @@ def kill_in_load(
 
 
 def check_after_crash(
-    driver: Path,
-    request: RunRequest,
-    acknowledged: int,
-    cancel: threading.Event | None = None,
+    driver: Path, request: RunRequest, acknowledged: int, cancel: threading.Event | None = None
 ) -> CrashCheck:
     """Whether the database of `request`, in its directory, holds the `acknowledged` operations.
 

@@ -333,11 +333,7 @@ class CommandRunner:
         )
 
     def _perform(
-        self,
-        request: RunRequest,
-        setting: Setting,
-        heard: _Heard,
-        cancel: threading.Event | None,
+        self, request: RunRequest, setting: Setting, heard: _Heard, cancel: threading.Event | None
     ) -> tuple[Judgement, Usage]:
         stdout, stderr = request.directory / STDOUT, request.directory / ENGINE_LOG
         process = CommandProcess(

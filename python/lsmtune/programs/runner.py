@@ -274,8 +274,7 @@ def _invalid(error: InputError, kind: str, tail: str = "") -> Judgement:
         message = f"{message}; its last output: {' | '.join(tail.splitlines()[-3:])[-400:]}"
     field = error.field or None
     return Judgement(
-        Outcome.INVALID,
-        RunError(kind, message, field, found=found, allowed=error.allowed or None),
+        Outcome.INVALID, RunError(kind, message, field, found=found, allowed=error.allowed or None)
     )
 
 

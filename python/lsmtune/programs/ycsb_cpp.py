@@ -16,7 +16,7 @@ from lsmtune.driver.runner import DATABASE
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.model.distribution import Distribution
-from lsmtune.model.measurement import Interval
+from lsmtune.model.measurement import Interval, PhaseMeasurement
 from lsmtune.model.metrics import LATENCIES, PERCENTILES
 from lsmtune.model.request import RunRequest
 from lsmtune.model.workload import Durability, Mix, Phase, Workload, YcsbKeys
@@ -29,7 +29,6 @@ from lsmtune.programs.program import (
     Program,
     Step,
     StepOutput,
-    Told,
     exported,
     phase_measurement,
     unsettled,
@@ -266,11 +265,10 @@ def _read(index: int, phase: Phase, output: StepOutput) -> Observed:
         for name, latency in said.by_type.items()
         if name.endswith(_FAILED) and name.removesuffix(_FAILED) not in ("READ", "UPDATE")
     )
-    measured = phase_measurement(phase, _told(said, phase), output, alone=True)
-    return Observed({index: measured}, (*log.notes, *failures))
+    return Observed({index: _measured(said, phase, output)}, (*log.notes, *failures))
 
 
-def _told(said: YcsbPhase, phase: Phase) -> Told:
+def _measured(said: YcsbPhase, phase: Phase, output: StepOutput) -> PhaseMeasurement:
     """What found nothing is `READ-FAILED` or `UPDATE-FAILED`."""
     latencies = {_TYPE[name]: each for name, each in said.by_type.items() if name in _TYPE}
     counts: dict[str, int] = {}
@@ -281,7 +279,10 @@ def _told(said: YcsbPhase, phase: Phase) -> Told:
     if phase.mix is not None and "read_modify_write" in phase.mix.names:
         counts = _rewritten(counts, phase.mix)
     keys_found, keys_missing = _lookups(said, phase)
-    return Told(
+    return phase_measurement(
+        phase,
+        output,
+        alone=True,
         operations=said.operations,
         elapsed_s=said.elapsed_s,
         throughput_ops_s=said.throughput_ops_s,
