@@ -84,18 +84,18 @@ def _read(
     output: StepOutput,
 ) -> Observed:
     """Reads the last result of `benchmark`, which performed phase `index`."""
-    said = parse_db_bench(output.errors() + "\n" + output.text(), program, dialect)
-    result = said.result_of(benchmark)
+    printed = parse_db_bench(output.errors() + "\n" + output.text(), program, dialect)
+    result = printed.result_of(benchmark)
     if result is None:
-        why = said.skipped.get(benchmark, "printed no result")
-        raise InputError(program, benchmark, why=why, found="; ".join(said.notes) or None)
+        why = printed.skipped.get(benchmark, "printed no result")
+        raise InputError(program, benchmark, why=why, found="; ".join(printed.notes) or None)
     phases = {index: measured(result, output)}
-    return Observed(phases, said.warnings, said.version, said.build)
+    return Observed(phases, printed.warnings, printed.version, printed.build)
 
 
 def _introduced(program: str, dialect: Dialect, text: str) -> Observed:
-    said = parse_db_bench(text, program, dialect)
-    return Observed({}, said.warnings, said.version, said.build)
+    printed = parse_db_bench(text, program, dialect)
+    return Observed({}, printed.warnings, printed.version, printed.build)
 
 
 # --- RocksDB's db_bench
@@ -244,11 +244,11 @@ def rocksdb_differences(workload: Workload) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _plan_rocksdb(request: RunRequest, found: FoundProgram) -> Plan:
+def _plan_rocksdb(request: RunRequest, executable: FoundProgram) -> Plan:
     """One process for each phase and the settle phase behind it."""
     workload = request.workload
     text = exported(
-        ROCKSDB_NAME, "rocksdb-options", "rocksdb", request.config.options, found.version
+        ROCKSDB_NAME, "rocksdb-options", "rocksdb", request.config.options, executable.version
     )
     cache = request.config.engine_options().get(_CACHE)
     options = (f"--options_file={_OPTIONS}", *(() if cache is None else (f"--cache_size={cache}",)))

@@ -133,8 +133,8 @@ def operations_of(workload: Workload, phase: Phase) -> int:
     """How many tasks `phase` is. Raises InputError for what ekvsb cannot perform of it."""
     field = f"{phase.name}: operation"
     if phase.operation not in METHOD:
-        found = phase.operation or ("a mix of operations" if phase.mix is not None else "nothing")
-        raise cannot(NAME, field, found=found, allowed=", ".join(METHOD))
+        doing = phase.operation or ("a mix of operations" if phase.mix is not None else "nothing")
+        raise cannot(NAME, field, found=doing, allowed=", ".join(METHOD))
     if phase.threads != 1:
         raise cannot(NAME, f"{phase.name}: threads", found=phase.threads, allowed="1")
     if phase.duration_s is not None:
@@ -197,8 +197,8 @@ def option_arguments(options: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _blind_to(_phase: Phase) -> frozenset[str]:
-    told = {"latency_us_p50", "latency_us_p95", "latency_us_p99"}
-    return frozenset(PERCENTILES) - told | {"cpu_us_per_operation"}
+    percentiles = {"latency_us_p50", "latency_us_p95", "latency_us_p99"}
+    return frozenset(PERCENTILES) - percentiles | {"cpu_us_per_operation"}
 
 
 WITHIN = "ekvsb counts only the time within operations; what lies between them is left out"
@@ -411,8 +411,8 @@ class Summary:
         """
         times = sorted(self._times) or [0.0]
         last = len(times) - 1
-        places = {name: len(times) * p // 100 for name, p in _PERCENTS.items()}
-        return {name: times[place] for name, place in {**places, "max": last}.items()}
+        ranks = {name: len(times) * p // 100 for name, p in _PERCENTS.items()}
+        return {name: times[rank] for name, rank in {**ranks, "max": last}.items()}
 
     def document(self) -> dict[str, object]:
         """The JSON that `ekvsb summary` prints of the records so far."""

@@ -237,6 +237,6 @@ class Program:
         ]
         if not measured or metric not in (untold := self.untold(measured[-1])):
             return
-        told = ", ".join(each for each in METRICS if each not in untold)
+        tellable = ", ".join(each for each in METRICS if each not in untold)
         why = f"{self.name} cannot tell it"
-        raise InputError(source, field, found=metric, why=why, allowed=told)
+        raise InputError(source, field, found=metric, why=why, allowed=tellable)
