@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from lsmtune.model.measurement import Latency, PhaseMeasurement
-from lsmtune.programs.ekvsb_output import summary_of_phase
+from lsmtune.programs.ekvsb import summary_of_phase
 
 
 def record(number: int, method: str, elapsed: float, exists: bool | None) -> str:

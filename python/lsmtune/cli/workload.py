@@ -183,7 +183,7 @@ def _summary(
     ],
 ) -> None:
     """Print what `ekvsb summary` says of a run, as JSON."""
-    from lsmtune.programs.ekvsb_output import read_records, summarise, summary_of_phase
+    from lsmtune.programs.ekvsb import read_records, summarise, summary_of_phase
     from lsmtune.programs.output import NATIVE
 
     source, is_records = str(file), _head_of(file).startswith("[")

@@ -21,7 +21,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import optuna
 from optuna.samplers import BaseSampler
@@ -194,7 +194,7 @@ class StudyFolder:
         *,
         cells: Sequence[Cell] = (),
         source: str = "",
-    ) -> StudyFolder:
+    ) -> Self:
         """The folder of an experiment at `path`, for the one tuner that works on it.
 
         `cells` are those of an experiment in rounds; `source` names what the user wrote it in.

@@ -126,13 +126,9 @@ def read_settings(
     known = {setting.name: setting for setting in settings}
     for name in given:
         if name not in known:
-            raise InputError(
-                source,
-                f"{field}.{name}",
-                why="no such setting",
-                allowed=", ".join(known) or "none",
-                nearest=nearest_name(str(name), known),
-            )
+            why, allowed = "no such setting", ", ".join(known) or "none"
+            nearest = nearest_name(str(name), known)
+            raise InputError(source, f"{field}.{name}", why=why, allowed=allowed, nearest=nearest)
     values = {name: setting.default for name, setting in known.items()}
     for name in (name for name in known if name in given):
         try:
