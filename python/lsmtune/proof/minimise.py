@@ -9,19 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Protocol
 
 from lsmtune.model.config import Config, OptionValue, option_text
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.stats.sequential import pairs_at_least
-
-
-class Prove(Protocol):
-    """Carries out one proof of a minimisation."""
-
-    def __call__(self, baseline: Config, candidate: Config, step: Step) -> Comparison | None:
-        """`candidate` against `baseline`; None when it was interrupted."""
-        ...
 
 
 class Kind(StrEnum):
@@ -54,6 +45,10 @@ class Comparison:
     verdict: Verdict
     baseline_failure: str = ""
     candidate_failure: str = ""
+
+
+# Carries out one proof, of a candidate against a baseline; None when it was interrupted.
+Prove = Callable[[Config, Config, Step], Comparison | None]
 
 
 @dataclass(frozen=True)
