@@ -186,19 +186,13 @@ class Measurer:
             prune: as in `measure`.
         """
         runs = list(stored)
-        for index, workload in enumerate(workloads or self.workloads):
-            if index < len(stored):
-                continue
-            run = None
-            if not self.stop.is_set():
-                run = self.measure(
-                    arm,
-                    seed,
-                    replace(slot, workload=index),
-                    deadline_s=deadline_s,
-                    workload=workload,
-                    prune=prune,
-                )
+        for index, workload in list(enumerate(workloads or self.workloads))[len(stored) :]:
+            if self.stop.is_set():
+                return None
+            here = replace(slot, workload=index)
+            run = self.measure(
+                arm, seed, here, deadline_s=deadline_s, workload=workload, prune=prune
+            )
             if run is None:
                 return None
             runs.append(run)
@@ -227,64 +221,38 @@ class Measurer:
         cancel = _Cancel(self.stop, lambda: self._clock() >= until_s)
         runs, events = (first, second), _PairEvents(self._observer, self.workloads, (first, second))
         measured: list[Measurement] = []
+
+        def asked(index: int, directory: Path) -> RunRequest:
+            request = self.request(runs[index], seed, directory)
+            if method is not PairMethod.WHOLE:
+                request = replace(request, slices=slices)
+            return self._prepared(request, runs[index][1], cancel, rival=runs[1 - index][0])
+
         try:
             if method is PairMethod.WHOLE:
-                self._run_in_turn(runs, seed, events, cancel, measured)
+                # The second begins when the database of the first is gone. Else the kernel would
+                # write the first one to the disk while the second is measured.
+                for index in range(len(runs)):
+                    if not cancel.is_set():
+                        with self.folder.run_directory() as directory:
+                            on_message = partial(events.message, index)
+                            request = asked(index, directory)
+                            measured.append(self.runner.run(request, on_message, cancel))
+            elif isinstance(self.runner, NativeRunner):
+                with self.folder.run_directory() as one, self.folder.run_directory() as other:
+                    both = asked(0, one), asked(1, other)
+                    measured += run_pair(
+                        self.runner, *both, method, on_message=events.message, cancel=cancel
+                    )
             else:
-                self._run_together(runs, seed, method, slices, events, cancel, measured)
+                why = f"only runs of lsmtune's own driver can be paired by {method.value}"
+                raise ValueError(why)
         finally:
             stored: Sequence[StoredMeasurement] = ()
             if len(measured) == len(runs):
                 events.over()
                 stored = self._store(runs, [replace(m, paired_by=method.value) for m in measured])
         return (stored[0], stored[1]) if stored else None
-
-    def _run_in_turn(
-        self,
-        runs: tuple[Run, Run],
-        seed: int,
-        events: _PairEvents,
-        cancel: threading.Event,
-        measured: list[Measurement],
-    ) -> None:
-        """Both to `measured`, the second when the database of the first is gone.
-
-        Else the kernel would write the first one to the disk while the second is measured.
-        """
-        for index, run in enumerate(runs):
-            if cancel.is_set():
-                return
-            with self.folder.run_directory() as directory:
-                request = self.request(run, seed, directory)
-                request = self._prepared(request, run[1], cancel, rival=runs[1 - index][0])
-                measured.append(self.runner.run(request, partial(events.message, index), cancel))
-
-    def _run_together(
-        self,
-        runs: tuple[Run, Run],
-        seed: int,
-        method: PairMethod,
-        slices: int,
-        events: _PairEvents,
-        cancel: threading.Event,
-        measured: list[Measurement],
-    ) -> None:
-        """Both to `measured`, performed by two drivers that are alive at the same time."""
-        if not isinstance(self.runner, NativeRunner):
-            raise ValueError(f"only runs of lsmtune's own driver can be paired by {method.value}")
-        with self.folder.run_directory() as one, self.folder.run_directory() as other:
-            first, second = (
-                self._prepared(
-                    replace(self.request(run, seed, directory), slices=slices),
-                    run[1],
-                    cancel,
-                    rival=rival[0],
-                )
-                for run, rival, directory in zip(runs, runs[::-1], (one, other), strict=True)
-            )
-            measured += run_pair(
-                self.runner, first, second, method, on_message=events.message, cancel=cancel
-            )
 
     def request(
         self, run: Run, seed: int, directory: Path, workload: Workload | None = None
