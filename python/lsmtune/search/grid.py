@@ -225,23 +225,18 @@ class GridSampler(PlanSampler):
 
 
 def _grid_values(parameter: Parameter, entry: _Entry) -> Sequence[OptionValue]:
+    """The values of `entry`, or so many different ones of the range; a single one is its middle."""
     if not isinstance(entry, int):
         return entry
     if parameter.numbers is None:
         return parameter.choices
-    specials = [special.value for special in parameter.specials]
-    return [*specials, *_range_values(parameter, entry)]
-
-
-def _range_values(parameter: Parameter, points: int) -> list[OptionValue]:
-    """Up to `points` different values of the range; from a single one, its middle."""
     distributions = parameter.distributions()
     distribution = distributions[parameter.variable]
     if not isinstance(distribution, IntDistribution | FloatDistribution):
         raise TypeError(f"not a range: {distribution}")
     # From low to high, evenly on the variable's scale, each on its steps.
     low, high, step = distribution.low, distribution.high, distribution.step
-    shares = np.linspace(0.0, 1.0, points) if points > 1 else np.array([0.5])
+    shares = np.linspace(0.0, 1.0, entry) if entry > 1 else np.array([0.5])
     spread = low * (high / low) ** shares if distribution.log else low + shares * (high - low)
     if step is not None:
         spread = low + np.rint((spread - low) / step) * step
@@ -253,7 +248,8 @@ def _range_values(parameter: Parameter, points: int) -> list[OptionValue]:
         return parameter.suggest(trial.as_trial())
 
     values = map(value_at, np.clip(spread, low, high).tolist())  # clips rounding errors only
-    return list({option_text(value): value for value in values}.values())
+    different = {option_text(value): value for value in values}
+    return [*(special.value for special in parameter.specials), *different.values()]
 
 
 def _read_entries(value: object) -> _Entries:

@@ -300,10 +300,7 @@ def replay_workload(trace: Path, load: Workload, speed: float | None, threads: i
     if not loads:
         loads = [replace(phase, kind=PhaseKind.LOAD) for phase in load.phases[:1]]
     replayed = Phase(
-        "replay",
-        PhaseKind.MEASURE,
-        replay=Replay(str(trace.resolve()), speed),
-        threads=threads,
+        "replay", PhaseKind.MEASURE, replay=Replay(str(trace.resolve()), speed), threads=threads
     )
     settle = Phase("settle", PhaseKind.SETTLE)
     return replace(load, name=f"replay-{trace.name}", phases=(*loads, settle, replayed))

@@ -176,12 +176,7 @@ def _grouped(sizes: Array, counts: Array) -> tuple[Array, Array]:
 
 
 def _size_part(
-    name: str,
-    sizes: Array,
-    counts: Array,
-    best: Candidate,
-    distance: float,
-    pareto: Pareto | None,
+    name: str, sizes: Array, counts: Array, best: Candidate, distance: float, pareto: Pareto | None
 ) -> FittedPart:
     of, drawn, shares = best
     mean = float(np.average(sizes, weights=counts))

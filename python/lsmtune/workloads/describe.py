@@ -3,15 +3,7 @@
 from __future__ import annotations
 
 from lsmtune.model.distribution import Distribution
-from lsmtune.model.workload import (
-    Companion,
-    Mix,
-    Phase,
-    PhaseKind,
-    SineRate,
-    StepRate,
-    Workload,
-)
+from lsmtune.model.workload import Companion, Mix, Phase, PhaseKind, SineRate, StepRate, Workload
 from lsmtune.units import format_bytes, format_duration
 
 

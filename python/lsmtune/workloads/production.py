@@ -158,14 +158,7 @@ class Production:
 
 # -key_dist_a/b and -keyrange_dist_a to d of the commands for ZippyDB.
 _ZIPPYDB_KEYS = Distribution.of(
-    "ranges",
-    ranges=30,
-    a=14.18,
-    b=-2.917,
-    c=0.0164,
-    d=-0.08082,
-    key_a=0.002312,
-    key_b=0.3467,
+    "ranges", ranges=30, a=14.18, b=-2.917, c=0.0164, d=-0.08082, key_a=0.002312, key_b=0.3467
 )
 _ZIPPYDB_SCANS = Distribution.of("pareto", theta=0.0, k=2.517, sigma=14.236, **_SCANS)
 _BENCHMARK_MIX = (("get", 0.83), ("put", 0.14), ("scan", 0.03))

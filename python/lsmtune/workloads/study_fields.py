@@ -122,10 +122,7 @@ def workload_fields(fields: Mapping[str, Any], folder: Path, source: str) -> Sta
 
 
 def workload_from_file(
-    path: Path,
-    parameters: Mapping[str, object],
-    source: str,
-    properties: Properties | None = None,
+    path: Path, parameters: Mapping[str, object], source: str, properties: Properties | None = None
 ) -> Stated:
     """The workload of a workload file (YAML), or of a file of YCSB properties.
 

@@ -138,10 +138,7 @@ YCSB_PARAMETERS: Mapping[str, WorkloadParameter] = by_name(
 # Other names of the same thing, both of YCSB-cpp.
 ALIASES = {"field_len_dist": "fieldlengthdistribution", "limit.ops": "target"}
 ALSO = frozenset({*ALIASES, "workload"})
-WORKLOAD_CLASSES = (
-    "site.ycsb.workloads.CoreWorkload",
-    "com.yahoo.ycsb.workloads.CoreWorkload",
-)
+WORKLOAD_CLASSES = ("site.ycsb.workloads.CoreWorkload", "com.yahoo.ycsb.workloads.CoreWorkload")
 
 # Properties that are taken and have no effect, by the reason.
 _IGNORED = {
@@ -169,9 +166,7 @@ _IGNORED = {
     ),
 }
 IGNORED: Mapping[str, str] = {name: why for why, names in _IGNORED.items() for name in names}
-REFUSED: Mapping[str, str] = {
-    "limit.file": "a rate that changes is `rate` of a workload file",
-}
+REFUSED: Mapping[str, str] = {"limit.file": "a rate that changes is `rate` of a workload file"}
 
 
 # --- Which properties of YCSB have no effect beside the others, and what else is to be said.
