@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from program_parts import PEER_OUTPUT, files_of
 
 from lsmtune.errors import InputError
-from lsmtune.programs.ekvsb_output import (
+from lsmtune.programs.ekvsb import (
     EkvsbRecord,
     read_records,
     summarise,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -21,6 +21,7 @@ from lsmtune.cli.flags import (
     command,
     config_of,
     flag,
+    option,
     under_workload,
 )
 from lsmtune.cli.output import failure, print_json, print_view, warn
@@ -43,6 +44,7 @@ COMMAND = "bench"
 ALL = "all"
 RUNNER_FLAG = "--runner"
 PROGRAM_FLAG = "--program"
+ARGUMENT_FLAG = "--program-argument"
 EXAMPLES = (
     "lsmtune bench --engine rocksdb --workload fillrandom -o write_buffer_size=4MiB",
     "lsmtune bench --engine leveldb --workload readrandom -w num=1000000 --repeat 5 --json",
@@ -53,15 +55,13 @@ EXAMPLES = (
 app = typer.Typer()
 
 
-def runner_flag(last: str, *, several: bool) -> Any:
-    """`--runner`; the `last` words of its help, and whether it may be all of them."""
-    names = [NATIVE, *PROGRAMS, *([ALL] if several else [])]
-    about = f"native (lsmtune's driver), rocksdb-db_bench, leveldb-db_bench, ycsb-cpp{last}"
-    return flag(RUNNER_FLAG, "NAME", about, known=names)
-
-
+RUNNERS = (NATIVE, *PROGRAMS, ALL)
+_RUNNERS = "native (lsmtune's driver), rocksdb-db_bench, leveldb-db_bench, ycsb-cpp"
+OneRunnerOption = Annotated[
+    str, option(f"{RUNNER_FLAG} NAME", f"{_RUNNERS} or ekvsb.", known=RUNNERS[:-1])
+]
 ProgramOption = Annotated[
-    Path | None, flag(PROGRAM_FLAG, "PATH", "The program of --runner, if not on PATH.")
+    Path | None, option(f"{PROGRAM_FLAG} PATH", "The program of --runner, if not on PATH.")
 ]
 
 
@@ -69,25 +69,23 @@ ProgramOption = Annotated[
 class RunnerFlags:
     """What performs the runs."""
 
-    runner: Annotated[
-        str, runner_flag(", ekvsb, or all: each of them side by side.", several=True)
-    ] = NATIVE
+    runner: str = flag(
+        f"{RUNNER_FLAG} NAME",
+        f"{_RUNNERS}, ekvsb, or all: each of them side by side.",
+        NATIVE,
+        known=RUNNERS,
+    )
     program: ProgramOption = None
-    program_argument: Annotated[
-        list[str] | None,
-        flag(
-            "--program-argument",
-            "TEXT",
-            "An argument that the program is given besides, again for each.",
-        ),
-    ] = None
+    program_argument: list[str] | None = flag(
+        f"{ARGUMENT_FLAG} TEXT",
+        "An argument that the program is given besides, again for each.",
+    )
 
     def check(self, *, several: bool = True) -> None:
         """Raises InputError for a runner that is none, and for flags that go with no program."""
-        names = (NATIVE, *PROGRAMS, ALL)
-        check_name(self.runner, names if several else names[:-1], RUNNER_FLAG)
+        check_name(self.runner, RUNNERS if several else RUNNERS[:-1], RUNNER_FLAG)
         if self.runner in (NATIVE, ALL):
-            given = {PROGRAM_FLAG: self.program, "--program-argument": self.program_argument}
+            given = {PROGRAM_FLAG: self.program, ARGUMENT_FLAG: self.program_argument}
             for stray in (name for name, value in given.items() if value):
                 why = f"has no effect with {RUNNER_FLAG} {self.runner}"
                 raise InputError(stray, why=why, allowed=f"{RUNNER_FLAG} of one program")

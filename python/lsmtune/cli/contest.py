@@ -22,7 +22,6 @@ from lsmtune.cli.flags import (
     command,
     confidence_of,
     flag,
-    number_flag,
     under_workload,
 )
 from lsmtune.cli.output import note, print_json, print_view, warn
@@ -74,46 +73,34 @@ class ContestFlags:
             show_default=False,
         ),
     ] = None
-    engine: Annotated[
-        str | None,
-        flag(
-            "--engine",
-            "NAME",
-            f"{', '.join(ENGINE_NAMES)}; not needed where the files say it.",
-            known=ENGINE_NAMES,
-        ),
-    ] = None
+    engine: str | None = flag(
+        "--engine NAME",
+        f"{', '.join(ENGINE_NAMES)}; not needed where the files say it.",
+        known=ENGINE_NAMES,
+    )
     library: LibraryOption = None
     workload: WorkloadOption = WORKLOAD_DEFAULT
     workload_set: WorkloadSetOption = None
-    rounds: Annotated[
-        int,
-        number_flag(
-            "--rounds", 1, 1000, "Each team runs once in every round, on a fresh database."
-        ),
-    ] = 5
-    rules: Annotated[
-        Path | None, flag("--rules", "FILE", "Rules (YAML) in place of the built-in ones.")
-    ] = None
-    show_rules: Annotated[
-        bool, typer.Option(_SHOW_RULES, help="Print the rules, and run nothing.")
-    ] = False
-    from_logs: Annotated[
-        bool, typer.Option(_FROM_LOGS, help="Rank existing logs of YCSB-cpp, and run nothing.")
-    ] = False
-    metric: Annotated[
-        str | None,
-        flag(
-            "--metric",
-            "NAME",
-            f"What teams are ranked by in each phase; {DEFAULT_METRIC} if unset.",
-        ),
-    ] = None
-    confidence: Annotated[
-        str, flag("--confidence", "SHARE", "That no separation of teams is wrong: 95%.")
-    ] = CONFIDENCE_DEFAULT
+    rounds: int = flag(
+        "--rounds N",
+        "Each team runs once in every round, on a fresh database.",
+        5,
+        number=(1, 1000),
+    )
+    rules: Path | None = flag("--rules FILE", "Rules (YAML) in place of the built-in ones.")
+    show_rules: bool = flag(_SHOW_RULES, "Print the rules, and run nothing.", False)
+    from_logs: bool = flag(_FROM_LOGS, "Rank existing logs of YCSB-cpp, and run nothing.", False)
+    metric: str | None = flag(
+        "--metric NAME", f"What teams are ranked by in each phase; {DEFAULT_METRIC} if unset."
+    )
+    confidence: str = flag(
+        "--confidence SHARE", "That no separation of teams is wrong: 95%.", CONFIDENCE_DEFAULT
+    )
     seed: SeedOption = 1
     directory: RunsDirOption = None
+    output: list[Path] | None = flag(
+        "--output FILE", "Write the leaderboard, as .html, .md, .json or .csv; again for each."
+    )
 
 
 @command(app, COMMAND, EXAMPLES)
@@ -121,22 +108,15 @@ def _contest(
     *,
     context: typer.Context,
     given: ContestFlags,
-    output: Annotated[
-        list[Path] | None,
-        flag(
-            "--output",
-            "FILE",
-            "Write the leaderboard, as .html, .md, .json or .csv; again for each.",
-        ),
-    ] = None,
     limits: LimitFlags,
     as_json: JsonOption = False,
 ) -> None:
     """Rank configurations of several teams, phase by phase and in total."""
     from lsmtune.report.leaderboard import check_output
 
-    confidence_of(given.confidence)
-    for path in output or ():
+    confidence = confidence_of(given.confidence)
+    outputs = given.output or ()
+    for path in outputs:
         check_output(path, "--output")
     if given.show_rules:
         _refuse_without_effect(context, _SHOW_RULES, ("show_rules", "rules", "engine", "as_json"))
@@ -144,9 +124,16 @@ def _contest(
     elif given.from_logs:
         used = ("files", "from_logs", "confidence", "output", "as_json")
         _refuse_without_effect(context, _FROM_LOGS, used)
-        _tell(_from_logs(given), output or (), as_json)
+        if not given.files:
+            raise InputError(COMMAND, "FILE", why="is missing", allowed="logs of YCSB-cpp")
+        from lsmtune.experiment.contest_scores import log_files
+        from lsmtune.experiment.standings import leaderboard_of_logs
+
+        board = leaderboard_of_logs(log_files(given.files), confidence=confidence)
+        warn(board.warnings)
+        _tell(board, outputs, as_json)
     else:
-        _tell(held(given, limits), output or (), as_json)
+        _tell(held(given, limits), outputs, as_json)
 
 
 def _refuse_without_effect(context: typer.Context, switch: str, used: Sequence[str]) -> None:
@@ -160,21 +147,9 @@ def _refuse_without_effect(context: typer.Context, switch: str, used: Sequence[s
         raise InputError(flag, why=f"has no effect beside {switch}")
 
 
-def _from_logs(given: ContestFlags) -> Leaderboard:
-    from lsmtune.experiment.contest_scores import log_files
-    from lsmtune.experiment.standings import leaderboard_of_logs
-
-    if not given.files:
-        raise InputError(COMMAND, "FILE", why="is missing", allowed="logs of YCSB-cpp")
-    confidence = confidence_of(given.confidence)
-    board = leaderboard_of_logs(log_files(given.files), confidence=confidence)
-    warn(board.warnings)
-    return board
-
-
 def _show_rules(path: Path | None, engine: str | None, as_json: bool) -> None:
     """The rules file as it is, which is one to start from; with --json what it says."""
-    from lsmtune.engines.importers.base import read_text
+    from lsmtune.engines.formats.base import read_text
     from lsmtune.experiment.contest import BUILT_IN, built_in_text, load_rules, parse_rules
 
     names = [engine_kind(engine, "--engine").name] if engine is not None else list(ENGINE_KINDS)

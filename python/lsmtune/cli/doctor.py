@@ -7,16 +7,16 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from lsmtune.cli.flags import (
-    DISK,
-    MEMORY,
     OPTION_FLAG,
+    DiskIfSetOption,
     JsonOption,
     LibraryOption,
+    MemoryIfSetOption,
     OptionSetOption,
     WorkloadSetOption,
     command,
@@ -24,7 +24,7 @@ from lsmtune.cli.flags import (
     duration_of,
     flag,
     limits_of,
-    number_flag,
+    option,
     under_workload,
 )
 from lsmtune.cli.output import note, print_json, warn
@@ -55,47 +55,35 @@ app = typer.Typer()
 class CalibrationFlags:
     """What is run against itself. None: not given, as all are where nothing is calibrated."""
 
-    engine: Annotated[
-        str | None,
-        flag(
-            "--engine",
-            "NAME",
-            f"What to calibrate with: {', '.join(STUDY_ENGINES)}.",
-            known=STUDY_ENGINES,
-        ),
-    ] = None
+    engine: str | None = flag(
+        "--engine NAME",
+        f"What to calibrate with: {', '.join(STUDY_ENGINES)}.",
+        known=STUDY_ENGINES,
+    )
     library: LibraryOption = None
-    workload: Annotated[
-        str | None,
-        flag(
-            "--workload",
-            "NAME",
-            f"What to calibrate with, {WORKLOAD_DEFAULT} if unset.",
-            known=WORKLOAD_NAMES,
-        ),
-    ] = None
+    workload: str | None = flag(
+        "--workload NAME",
+        f"What to calibrate with, {WORKLOAD_DEFAULT} if unset.",
+        known=WORKLOAD_NAMES,
+    )
     workload_set: WorkloadSetOption = None
     option: OptionSetOption = None
-    seed: Annotated[
-        int | None,
-        number_flag("--seed", 0, SEED_MAX, f"Seed of the pairs, {_SEED_DEFAULT} if unset."),
-    ] = None
-    memory: Annotated[str | None, MEMORY] = None
-    disk: Annotated[str | None, DISK] = None
+    seed: int | None = flag(
+        "--seed N", f"Seed of the pairs, {_SEED_DEFAULT} if unset.", number=(0, SEED_MAX)
+    )
+    memory: MemoryIfSetOption = None
+    disk: DiskIfSetOption = None
 
 
 @command(app, "doctor", EXAMPLES)
 def _doctor(
     *,
-    directory: Annotated[Path, flag("--dir", "DIR", "Where studies will be.")] = Path(),
-    calibrate: Annotated[
-        str | None,
-        flag(
-            CALIBRATE_FLAG,
-            "TIME",
-            "Run an engine against itself for this time, and say what noise hides: 60s.",
-        ),
-    ] = None,
+    directory: Path = option("--dir DIR", "Where studies will be.", Path()),
+    calibrate: str | None = option(
+        f"{CALIBRATE_FLAG} TIME",
+        "Run an engine against itself for this time, and say what noise hides: 60s.",
+        None,
+    ),
     given: CalibrationFlags,
     as_json: JsonOption = False,
 ) -> None:

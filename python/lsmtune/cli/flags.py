@@ -7,7 +7,7 @@ those that go together are declared once. All of this is cheap to import: `--hel
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from inspect import Parameter, Signature, signature
 from pathlib import Path
 from typing import Annotated, Any, TypeVar
@@ -42,6 +42,7 @@ from lsmtune.workloads.stated import WORKLOAD_NAMES, Stated
 
 Value = TypeVar("Value")
 OPTION_FLAG = "-o/--option"
+_OPTION = "option"  # in the metadata of a field
 CONFIDENCE_DEFAULT = "95%"
 _CONFIDENCE_LOW, _CONFIDENCE_HIGH = 0.5, 0.9999
 
@@ -61,20 +62,21 @@ def command(
 
 def _of_flags(function: Callable[..., None]) -> Callable[..., None]:
     """`function`, with the fields of a dataclass in the place of the parameter that it is."""
-    groups: dict[str, tuple[type[Any], list[str]]] = {}
+    groups: dict[str, type[Any]] = {}
     parameters: list[Parameter] = []
     for parameter in signature(function, eval_str=True).parameters.values():
         group: type[Any] = parameter.annotation
         if is_dataclass(group):
-            fields = signature(group, eval_str=True).parameters
-            groups[parameter.name] = (group, list(fields))
-            parameters += fields.values()
+            groups[parameter.name] = group
+            ours = {each.name: each.metadata.get(_OPTION) for each in fields(group)}
+            for each in signature(group, eval_str=True).parameters.values():
+                parameters.append(each.replace(default=ours[each.name] or each.default))
         else:
             parameters.append(parameter)
 
     def called(**values: Any) -> None:
-        for name, (group, fields) in groups.items():
-            values[name] = group(**{each: values.pop(each) for each in fields})
+        for name, group in groups.items():
+            values[name] = group(**{each.name: values.pop(each.name) for each in fields(group)})
         function(**values)
 
     called.__doc__ = function.__doc__
@@ -85,32 +87,39 @@ def _of_flags(function: Callable[..., None]) -> Callable[..., None]:
     return called
 
 
-def flag(
-    names: str,
-    metavar: str,
+def option(
+    spelling: str,
     about: str,
+    default: Any = ...,
     *,
     known: Iterable[str] = (),
-    parser: Callable[[str], Any] | None = None,
+    number: tuple[int, int] | None = None,
 ) -> Any:
-    """A flag with a value, for `Annotated`; a shell completes values that are `known`."""
-    values = list(known)
+    """A flag as the default of a parameter, or in its `Annotated`, spelled as help texts do.
+
+    `-o --option NAME=VALUE` are two names, and what stands for the value. A shell completes values
+    that are `known`; `number` has the least and the largest whole number.
+    """
+    words, values = spelling.split(), list(known)
+    names = [word for word in words if word.startswith("-")]
     return typer.Option(
-        *names.split(),
-        metavar=metavar,
+        default,
+        *names,
+        metavar=words[-1] if len(words) > len(names) else None,
         help=about,
-        parser=parser,
+        parser=None if number is None else whole_number(names[-1], *number),
         autocompletion=(lambda: values) if values else None,
     )
 
 
-def number_flag(name: str, low: int, high: int, about: str) -> Any:
-    """A flag whose value is a whole number from `low` to `high`."""
-    return flag(name, "N", about, parser=whole_number(name, low, high))
+def flag(spelling: str, about: str, default: Any = None, **details: Any) -> Any:
+    """The field of a dataclass that is such an `option`."""
+    made = option(spelling, about, default, **details)
+    return field(default=default, metadata={_OPTION: made})
 
 
-def whole_number(flag: str, low: int, high: int) -> Callable[[str], int]:
-    """A reader of the value of `flag`, which raises InputError outside `low` to `high`."""
+def whole_number(name: str, low: int, high: int) -> Callable[[str], int]:
+    """A reader of the value of the flag `name`, which raises InputError outside `low` to `high`."""
 
     def read(text: str) -> int:
         try:
@@ -118,7 +127,7 @@ def whole_number(flag: str, low: int, high: int) -> Callable[[str], int]:
         except ValueError:
             number = low - 1
         if not low <= number <= high:
-            raise InputError(flag, found=text, allowed=f"a whole number from {low} to {high}")
+            raise InputError(name, found=text, allowed=f"a whole number from {low} to {high}")
         return number
 
     return read
@@ -127,50 +136,47 @@ def whole_number(flag: str, low: int, high: int) -> Callable[[str], int]:
 # --- flags of several commands
 
 EngineOption = Annotated[
-    str, flag("--engine", "NAME", f"{', '.join(ENGINE_NAMES)}.", known=ENGINE_NAMES)
+    str, option("--engine NAME", f"{', '.join(ENGINE_NAMES)}.", known=ENGINE_NAMES)
 ]
 LibraryOption = Annotated[
-    Path | None, flag("--library", "PATH", "The engine's shared library to measure.")
+    Path | None, option("--library PATH", "The engine's shared library to measure.")
 ]
-WorkloadOption = Annotated[
-    str | None,
-    flag(
-        "--workload",
-        "NAME",
-        f"{', '.join(WORKLOAD_NAMES)}; or a workload file, or one of YCSB's.",
-        known=WORKLOAD_NAMES,
-    ),
-]
+WORKLOADS = f"{', '.join(WORKLOAD_NAMES)}; or a workload file, or one of YCSB's."
+WorkloadOption = Annotated[str | None, option("--workload NAME", WORKLOADS, known=WORKLOAD_NAMES)]
 WorkloadSetOption = Annotated[
     list[str] | None,
-    flag(
-        "-w --workload-set",
-        "KEY=VALUE",
+    option(
+        "-w --workload-set KEY=VALUE",
         "A workload parameter, again for each: num=1000000, value_bytes=100; "
         "`lsmtune workload show NAME` lists them.",
     ),
 ]
 OptionSetOption = Annotated[
     list[str] | None,
-    flag(
-        "-o --option",
-        "NAME=VALUE",
+    option(
+        "-o --option NAME=VALUE",
         "An engine option by the engine's own name, again for each; 4MiB is a value.",
     ),
 ]
-SeedOption = Annotated[int, number_flag("--seed", 0, SEED_MAX, "All randomness follows from it.")]
-BudgetOption = Annotated[str | None, flag("--budget", "TIME", "Time for all of it: 30m, 1h30m.")]
+SeedOption = Annotated[
+    int, option("--seed N", "All randomness follows from it.", number=(0, SEED_MAX))
+]
+BudgetOption = Annotated[str | None, option("--budget TIME", "Time for all of it: 30m, 1h30m.")]
 TrialsOption = Annotated[
-    int | None, number_flag("--trials", 1, TRIALS_MAX, "At most so many trials.")
+    int | None, option("--trials N", "At most so many trials.", number=(1, TRIALS_MAX))
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
+ForceOption = Annotated[bool, option("--force", "Replace the file if it exists.")]
+JsonOption = Annotated[bool, option("--json", "One JSON document on stdout.")]
 RunsDirOption = Annotated[
-    Path | None, flag("--dir", "DIR", "Keep the runs here, and go on from them.")
+    Path | None, option("--dir DIR", "Keep the runs here, and go on from them.")
 ]
-DEADLINE = flag("--deadline", "TIME", "A run is killed after this time.")
-MEMORY = flag("--memory", "SIZE", "A run is killed above this memory.")
-DISK = flag("--disk", "SIZE", "A run is killed above this disk space.")
+_DEADLINE = ("--deadline TIME", "A run is killed after this time.")
+_MEMORY = ("--memory SIZE", "A run is killed above this memory.")
+_DISK = ("--disk SIZE", "A run is killed above this disk space.")
+# For commands where unset is not the default.
+DeadlineIfSetOption = Annotated[str | None, option(*_DEADLINE)]
+MemoryIfSetOption = Annotated[str | None, option(*_MEMORY)]
+DiskIfSetOption = Annotated[str | None, option(*_DISK)]
 
 
 @dataclass(frozen=True)
@@ -178,18 +184,13 @@ class WorkloadFlags:
     """What changes a workload that is named; alone they name YCSB's."""
 
     workload_set: WorkloadSetOption = None
-    properties: Annotated[
-        list[Path] | None,
-        flag(
-            "-P --properties",
-            "FILE",
-            "A file of YCSB's properties, again for each; those of the engine become options.",
-        ),
-    ] = None
-    property_set: Annotated[
-        list[str] | None,
-        flag("-p --property", "NAME=VALUE", "A property over those of the files, again for each."),
-    ] = None
+    properties: list[Path] | None = flag(
+        "-P --properties FILE",
+        "A file of YCSB's properties, again for each; those of the engine become options.",
+    )
+    property_set: list[str] | None = flag(
+        "-p --property NAME=VALUE", "A property over those of the files, again for each."
+    )
 
     def choice(self, name: str | None, engine: str) -> Choice:
         """The workload `name` with these. Raises InputError for what is none of `engine`'s."""
@@ -199,10 +200,9 @@ class WorkloadFlags:
 
     def stated(self, name: str) -> Stated:
         """The same for no engine, with what is said of it."""
-        properties = properties_of(
-            self.properties or (), assignments(PROPERTY_FLAG, self.property_set)
-        )
-        return stated_workload(name, self.workload_set, properties)
+        settings = assignments(PROPERTY_FLAG, self.property_set)
+        given = properties_of(self.properties or (), settings)
+        return stated_workload(name, self.workload_set, given)
 
 
 @dataclass(frozen=True)
@@ -211,19 +211,17 @@ class RepeatFlags:
 
     option: OptionSetOption = None
     seed: SeedOption = 1
-    repeat: Annotated[int, number_flag("--repeat", 1, 1000, "Runs, each on a new seed.")] = 1
-    directory: Annotated[
-        Path | None, flag("--dir", "DIR", "Where databases are made; here by default.")
-    ] = None
+    repeat: int = flag("--repeat N", "Runs, each on a new seed.", 1, number=(1, 1000))
+    directory: Path | None = flag("--dir DIR", "Where databases are made; here by default.")
 
 
 @dataclass(frozen=True)
 class LimitFlags:
     """When a run is killed."""
 
-    deadline: Annotated[str, DEADLINE] = format_duration(LIMITS_DEFAULT.deadline_s)
-    memory: Annotated[str, MEMORY] = format_bytes(LIMITS_DEFAULT.memory_bytes)
-    disk: Annotated[str, DISK] = format_bytes(LIMITS_DEFAULT.disk_bytes)
+    deadline: str = flag(*_DEADLINE, format_duration(LIMITS_DEFAULT.deadline_s))
+    memory: str = flag(*_MEMORY, format_bytes(LIMITS_DEFAULT.memory_bytes))
+    disk: str = flag(*_DISK, format_bytes(LIMITS_DEFAULT.disk_bytes))
 
     @property
     def limits(self) -> Limits:

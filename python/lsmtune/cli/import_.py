@@ -16,10 +16,10 @@ from lsmtune.cli.flags import (
     WorkloadSetOption,
     command,
     duration_of,
-    flag,
+    option,
 )
 from lsmtune.cli.output import check_new, note, print_json, write_file
-from lsmtune.engines.importers import IMPORTERS
+from lsmtune.engines.formats import IMPORTERS
 from lsmtune.engines.library import engine_kind
 from lsmtune.errors import check_name
 from lsmtune.workloads.stated import WORKLOAD_NAMES
@@ -40,37 +40,28 @@ app = typer.Typer()
 @command(app, "import", EXAMPLES)
 def _import(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="What to import.")],
-    format_name: Annotated[
-        str | None, flag("--format", "NAME", f"Found out when not given: {', '.join(IMPORTERS)}.")
-    ] = None,
-    engine: Annotated[
-        str | None, flag("--engine", "NAME", "Where the files do not say it.")
-    ] = None,
-    command: Annotated[
-        str | None, flag("--command", "COMMAND", "The program whose parameters a space holds.")
-    ] = None,
-    role: Annotated[
-        str | None,
-        flag(
-            "--as",
-            "ROLE",
-            "A study with an option file as its baseline, options (the fixed base) or start; "
-            "study is baseline. Without it, the options alone.",
-        ),
-    ] = None,
-    workload: Annotated[str | None, flag("--workload", "NAME", "Of the study: fillrandom.")] = None,
+    format_name: str | None = option(
+        "--format NAME", f"Found out when not given: {', '.join(IMPORTERS)}.", None
+    ),
+    engine: str | None = option("--engine NAME", "Where the files do not say it.", None),
+    command: str | None = option(
+        "--command COMMAND", "The program whose parameters a space holds.", None
+    ),
+    role: str | None = option(
+        "--as ROLE",
+        "A study with an option file as its baseline, options (the fixed base) or start; "
+        "study is baseline. Without it, the options alone.",
+        None,
+    ),
+    workload: str | None = option("--workload NAME", "Of the study: fillrandom.", None),
     workload_set: WorkloadSetOption = None,
     budget: BudgetOption = None,
     trials: TrialsOption = None,
     seed: SeedOption = 0,
-    keep_defaults: Annotated[
-        bool,
-        typer.Option("--keep-defaults", help="Keep what has the engine's default value anyway."),
-    ] = False,
-    output: Annotated[
-        Path | None,
-        flag("--output", "FILE", "Write to this file, not to stdout."),
-    ] = None,
+    keep_defaults: bool = option(
+        "--keep-defaults", "Keep what has the engine's default value anyway.", False
+    ),
+    output: Path | None = option("--output FILE", "Write to this file, not to stdout.", None),
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
@@ -14,7 +13,7 @@ from lsmtune.cli.flags import (
     WorkloadOption,
     command,
     duration_of,
-    flag,
+    option,
 )
 from lsmtune.cli.output import check_new, write_file
 from lsmtune.engines.ready import READY_SPACES, ready_space
@@ -35,16 +34,13 @@ app = typer.Typer()
 @command(app, "init", EXAMPLES)
 def _init(
     *,
-    engine: Annotated[str, flag("--engine", "NAME", ", ".join(TEMPLATE_ENGINES))] = "rocksdb",
+    engine: str = option("--engine NAME", ", ".join(TEMPLATE_ENGINES), "rocksdb"),
     workload: WorkloadOption = None,
     given: WorkloadFlags,
-    budget: Annotated[str, flag("--budget", "TIME", "Time for the whole study.")] = "10m",
-    space: Annotated[
-        str | None,
-        typer.Option("--space", help="A ready space (lsmtune options ENGINE --spaces)."),
-    ] = None,
-    sampler: Annotated[str, flag("--sampler", "NAME", ", ".join(SAMPLERS))] = "tpe",
-    output: Annotated[Path, flag("--output", "FILE", "The file to write.")] = Path("study.yaml"),
+    budget: str = option("--budget TIME", "Time for the whole study.", "10m"),
+    space: str | None = option("--space", "A ready space (lsmtune options ENGINE --spaces).", None),
+    sampler: str = option("--sampler NAME", ", ".join(SAMPLERS), "tpe"),
+    output: Path = option("--output FILE", "The file to write.", Path("study.yaml")),
     force: ForceOption = False,
 ) -> None:
     """Write a commented study file to start from."""

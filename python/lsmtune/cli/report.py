@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from lsmtune.cli.flags import command, flag
+from lsmtune.cli.flags import command, option
 from lsmtune.cli.live import counted_progress
 from lsmtune.cli.output import print_json
 from lsmtune.errors import InputError, check_name
@@ -23,25 +23,22 @@ METHODS: Mapping[str, Method | None] = MappingProxyType(
 )
 
 
+VERDICT_KEYS = ("outcome", "metric", "ratio", "ratio_low", "ratio_high", "confidence", "pairs")
 app = typer.Typer()
 
 
 @command(app, "report")
 def _report(
     study: Annotated[Path, typer.Argument(help="A study file or a study folder.")],
-    format_name: Annotated[str, typer.Option("--format", help=", ".join(FORMATS))] = "html",
-    output: Annotated[
-        Path | None, typer.Option("--output", help="Default: result/ in the study's folder.")
-    ] = None,
-    importance: Annotated[
-        str, flag("--importance", "METHOD", f"Of the parameters: {', '.join(METHODS)}.")
-    ] = Method.PED_ANOVA.value,
-    directory: Annotated[
-        Path | None, typer.Option("--dir", help="The study's folder, where it is not beside STUDY.")
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Say what was written as JSON on stdout.")
-    ] = False,
+    format_name: str = option("--format", ", ".join(FORMATS), "html"),
+    output: Path | None = option("--output", "Default: result/ in the study's folder.", None),
+    importance: str = option(
+        "--importance METHOD", f"Of the parameters: {', '.join(METHODS)}.", Method.PED_ANOVA.value
+    ),
+    directory: Path | None = option(
+        "--dir", "The study's folder, where it is not beside STUDY.", None
+    ),
+    as_json: bool = option("--json", "Say what was written as JSON on stdout.", False),
 ) -> None:
     """Write a report of a study, finished or not: HTML, Markdown, JSON or CSV."""
     check_name(format_name, FORMATS, "report", "--format")
@@ -92,13 +89,5 @@ def _document(written: WrittenReport) -> dict[str, object]:
         },
         "verdict": None
         if verdict is None
-        else {
-            "outcome": verdict.outcome.value,
-            "metric": verdict.metric,
-            "ratio": verdict.ratio,
-            "ratio_low": verdict.ratio_low,
-            "ratio_high": verdict.ratio_high,
-            "confidence": verdict.confidence,
-            "pairs": verdict.pairs,
-        },
+        else {name: getattr(verdict, name) for name in VERDICT_KEYS},
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -11,17 +11,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from lsmtune.cli.flags import (
-    DEADLINE,
-    DISK,
-    MEMORY,
     OPTION_FLAG,
+    DeadlineIfSetOption,
+    DiskIfSetOption,
     JsonOption,
     LibraryOption,
+    MemoryIfSetOption,
     OptionSetOption,
     command,
     flag,
     limits_of,
-    number_flag,
     option_of,
     options_of,
 )
@@ -32,10 +31,10 @@ from lsmtune.workloads.choice import WORKLOAD_FLAG, assignments
 
 if TYPE_CHECKING:
     from lsmtune.experiment.store import StoredMeasurement
-    from lsmtune.experiment.sweep import Axis, Place, Sweep
+    from lsmtune.experiment.sweep import Axis, Sweep
     from lsmtune.experiment.sweep_grid import GridCell
     from lsmtune.experiment.sweep_tables import SweepResult
-    from lsmtune.model.config import EngineIdentity, OptionValue
+    from lsmtune.model.config import EngineIdentity
     from lsmtune.model.measurement import Measurement
 
 AXIS_FLAG = "--axis"
@@ -62,52 +61,35 @@ class SweepFlags:
     file: Annotated[
         str | None, typer.Argument(metavar="FILE", help="A sweep file (YAML), or rf5.")
     ] = None
-    engine: Annotated[
-        str | None, flag("--engine", "NAME", "The engine; that of FILE unless given.")
-    ] = None
+    engine: str | None = flag("--engine NAME", "The engine; that of FILE unless given.")
     library: LibraryOption = None
-    workload: Annotated[
-        list[str] | None,
-        flag("--workload", "NAME,NAME", "Workloads, names or files, with commas between."),
-    ] = None
-    axis: Annotated[
-        list[str] | None,
-        flag(
-            AXIS_FLAG,
-            "NAME=V,V",
-            "A workload parameter and its values, or option:NAME=V,V; again for each axis.",
-        ),
-    ] = None
-    workload_set: Annotated[
-        list[str] | None,
-        flag(
-            "-w --workload-set",
-            "KEY=VALUE",
-            "A workload parameter of all cells, again for each.",
-        ),
-    ] = None
+    workload: list[str] | None = flag(
+        "--workload NAME,NAME", "Workloads, names or files, with commas between."
+    )
+    axis: list[str] | None = flag(
+        f"{AXIS_FLAG} NAME=V,V",
+        "A workload parameter and its values, or option:NAME=V,V; again for each axis.",
+    )
+    workload_set: list[str] | None = flag(
+        "-w --workload-set KEY=VALUE", "A workload parameter of all cells, again for each."
+    )
     option: OptionSetOption = None
-    repeat: Annotated[
-        int | None, number_flag("--repeat", 1, 1000, "Rounds; 3 unless FILE says otherwise.")
-    ] = None
-    seed: Annotated[
-        int | None,
-        number_flag(
-            "--seed",
-            0,
-            SEED_MAX - 1000,
-            "All randomness follows from it; 1 unless FILE says otherwise.",
-        ),
-    ] = None
-    directory: Annotated[
-        Path | None,
-        flag(
-            "--dir", "DIR", "Where the runs are kept; sweep.lsmtune, or beside FILE, unless given."
-        ),
-    ] = None
-    no_reuse: Annotated[
-        bool, typer.Option("--no-reuse", help="Load a database for every run, and copy none.")
-    ] = False
+    repeat: int | None = flag(
+        "--repeat N", "Rounds; 3 unless FILE says otherwise.", number=(1, 1000)
+    )
+    seed: int | None = flag(
+        "--seed N",
+        "All randomness follows from it; 1 unless FILE says otherwise.",
+        number=(0, SEED_MAX - 1000),
+    )
+    directory: Path | None = flag(
+        "--dir DIR", "Where the runs are kept; sweep.lsmtune, or beside FILE, unless given."
+    )
+    no_reuse: bool = flag("--no-reuse", "Load a database for every run, and copy none.", False)
+    plan: bool = flag("--plan", "Show the cells and the time left, and run nothing.", False)
+    deadline: DeadlineIfSetOption = None
+    memory: MemoryIfSetOption = None
+    disk: DiskIfSetOption = None
 
     @property
     def folder(self) -> Path:
@@ -119,17 +101,7 @@ class SweepFlags:
 
 
 @command(app, "sweep", EXAMPLES)
-def _sweep(
-    *,
-    given: SweepFlags,
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Show the cells and the time left, and run nothing.")
-    ] = False,
-    deadline: Annotated[str | None, DEADLINE] = None,
-    memory: Annotated[str | None, MEMORY] = None,
-    disk: Annotated[str | None, DISK] = None,
-    as_json: JsonOption = False,
-) -> None:
+def _sweep(given: SweepFlags, as_json: JsonOption = False) -> None:
     """Measure a grid of workload parameters and option values."""
     from lsmtune.cli.sweep_view import plan_document, plan_view
     from lsmtune.driver.conversation import find_driver
@@ -138,11 +110,10 @@ def _sweep(
     from lsmtune.experiment.sweep_tables import summarise
 
     sweep, folder = sweep_of(given), given.folder
-    sweep = replace(sweep, limits=limits_of(deadline, memory, disk, sweep.limits))
     driver = find_driver()
     identity, warnings = chosen_engine(sweep.engine.name, sweep.library, driver)
     cells = grid(sweep, identity)
-    if plan:
+    if given.plan:
         known = _stored_runs(folder, cells)
         if as_json:
             print_json(plan_document(sweep, cells, known, folder))
@@ -180,6 +151,7 @@ def sweep_of(given: SweepFlags) -> Sweep:
         repeats=sweep.repeats if given.repeat is None else given.repeat,
         seed=sweep.seed if given.seed is None else given.seed,
         databases=databases,
+        limits=limits_of(given.deadline, given.memory, given.disk, sweep.limits),
     )
 
 
@@ -187,10 +159,10 @@ def _of_file(given: SweepFlags, name: str) -> Sweep:
     """A built-in sweep or a file, with what `-w`, `-o` and `--engine` change of it."""
     from lsmtune.experiment.sweep import BUILT_IN, SweepEngine, built_in, load_sweep
 
-    for flag_, texts in (("--workload", given.workload), (AXIS_FLAG, given.axis)):
+    for source, texts in (("--workload", given.workload), (AXIS_FLAG, given.axis)):
         if texts:
             why = f"has no effect beside {name}, which has its own"
-            raise InputError(flag_, found=texts[0], why=why)
+            raise InputError(source, found=texts[0], why=why)
     path = Path(name)
     if name in BUILT_IN:
         sweep = built_in(name)
@@ -204,24 +176,26 @@ def _of_file(given: SweepFlags, name: str) -> Sweep:
     if given.engine is not None and given.engine != sweep.engine.name:
         # A library of the file is of the file's engine.
         sweep = replace(sweep, engine=SweepEngine(given.engine))
+    stated = {f"workload.{name}" for name in parameters} | {f"options.{name}" for name in options}
+    of_file = sweep.place
     return replace(
         sweep,
         parameters={**sweep.parameters, **parameters},
         options={**sweep.options, **options},
-        place=_overridden(sweep.place, parameters, options),
+        place=lambda at: _flag_place(at) if at in stated else of_file(at),
     )
 
 
 def _of_flags(given: SweepFlags) -> Sweep:
     from lsmtune.experiment.sweep import Sweep, SweepEngine, SweepWorkload
 
-    for flag_, value, what in (
+    for source, value, what in (
         ("--engine", given.engine, "an engine, or name a sweep file"),
         ("--workload", given.workload, "a workload, or several with commas between"),
         (AXIS_FLAG, given.axis, AXIS_ALLOWED),
     ):
         if not value:
-            raise InputError(flag_, why="is missing", allowed=what)
+            raise InputError(source, why="is missing", allowed=what)
     names = [name.strip() for text in given.workload or () for name in text.split(",")]
     return Sweep(
         version=1,
@@ -261,14 +235,6 @@ def _flag_place(at: str) -> tuple[str, str]:
     if first == "options":
         return OPTION_FLAG, rest
     return "--workload", rest
-
-
-def _overridden(
-    place: Place, parameters: Mapping[str, str], options: Mapping[str, OptionValue]
-) -> Place:
-    """`place`, but for what flags say in place of the file."""
-    flags = {f"workload.{name}" for name in parameters} | {f"options.{name}" for name in options}
-    return lambda at: _flag_place(at) if at in flags else place(at)
 
 
 # --- its runs, and what is refused before they begin

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lsmtune.cli.flags import BudgetOption, JsonOption, TrialsOption, command, duration_of, flag
+from lsmtune.cli.flags import BudgetOption, JsonOption, TrialsOption, command, duration_of, option
 from lsmtune.cli.output import print_json
 from lsmtune.driver.conversation import find_driver
 from lsmtune.driver.library_facts import chosen_engine
@@ -41,15 +41,13 @@ app = typer.Typer()
 @command(app, "tune", EXAMPLES)
 def _tune(
     study: Annotated[Path, typer.Argument(metavar="STUDY", help="A study file (YAML).")],
-    directory: Annotated[
-        Path | None, flag("--dir", "DIR", "The study's folder; beside its file if unset.")
-    ] = None,
+    directory: Path | None = option(
+        "--dir DIR", "The study's folder; beside its file if unset.", None
+    ),
     trials: TrialsOption = None,
     budget: BudgetOption = None,
     as_json: JsonOption = False,
-    require_gain: Annotated[
-        bool, typer.Option("--require-gain", help="Exit 3 unless a gain is proved.")
-    ] = False,
+    require_gain: bool = option("--require-gain", "Exit 3 unless a gain is proved.", False),
 ) -> None:
     """Search, prove, and write the result; continues where it stopped."""
     from lsmtune.cli.tune_result import all_failed, tune_document, tune_text, write_result_files

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lsmtune.cli.bench import ProgramOption, RunnerFlags, one_runner, runner_flag
+from lsmtune.cli.bench import OneRunnerOption, ProgramOption, RunnerFlags, one_runner
 from lsmtune.cli.choices import resolve
 from lsmtune.cli.flags import (
     CONFIDENCE_DEFAULT,
@@ -28,7 +28,6 @@ from lsmtune.cli.flags import (
     confidence_of,
     duration_of,
     flag,
-    number_flag,
     share_of,
     under_workload,
 )
@@ -93,12 +92,8 @@ class ComparedFlags:
             show_default=False,
         ),
     ] = None
-    candidate: Annotated[
-        str | None, flag("--candidate", "CONFIG", "What is to be proved better.")
-    ] = None
-    baseline: Annotated[
-        str | None, flag("--baseline", "CONFIG", "What it is compared with; default if unset.")
-    ] = None
+    candidate: str | None = flag("--candidate CONFIG", "What is to be proved better.")
+    baseline: str | None = flag("--baseline CONFIG", "What it is compared with; default if unset.")
     library: LibraryOption = None
 
     def names(self, command: str) -> dict[str, str]:
@@ -112,10 +107,10 @@ class ComparedFlags:
                 why = "is missing: name what is to be proved better, or BASELINE CANDIDATE"
                 raise InputError("--candidate", why=why)
             return {"--baseline": self.baseline or DEFAULT, "--candidate": self.candidate}
-        for flag_, name in given.items():
+        for source, name in given.items():
             if name is not None:
                 why = "has no effect beside BASELINE CANDIDATE: name both in the same way"
-                raise InputError(flag_, found=name, why=why)
+                raise InputError(source, found=name, why=why)
         if len(self.configs) != 2:
             allowed = "BASELINE CANDIDATE, or --candidate CONFIG alone"
             raise InputError(command, found=" ".join(self.configs), allowed=allowed)
@@ -126,76 +121,53 @@ class ComparedFlags:
 class LibraryFlags:
     """The builds of the engine, where each side has its own."""
 
-    baseline_library: Annotated[
-        Path | None,
-        flag(BASELINE_LIBRARY_FLAG, "PATH", "The engine's library of the baseline alone."),
-    ] = None
-    candidate_library: Annotated[
-        Path | None,
-        flag(
-            CANDIDATE_LIBRARY_FLAG,
-            "PATH",
-            "The engine's library of the candidate alone: may I upgrade?",
-        ),
-    ] = None
+    baseline_library: Path | None = flag(
+        f"{BASELINE_LIBRARY_FLAG} PATH", "The engine's library of the baseline alone."
+    )
+    candidate_library: Path | None = flag(
+        f"{CANDIDATE_LIBRARY_FLAG} PATH",
+        "The engine's library of the candidate alone: may I upgrade?",
+    )
 
 
 @dataclass(frozen=True)
 class ProofFlags:
     """What is proved, how surely, and in which time."""
 
-    metric: Annotated[
-        str, flag("--metric", "NAME", "The metric that is compared.", known=METRICS)
-    ] = Objective().metric
-    phase: Annotated[
-        str | None, flag("--phase", "NAME", "Of this measure phase; of the last if unset.")
-    ] = None
-    allow_unsafe: Annotated[
-        list[str] | None,
-        flag(
-            "--allow-unsafe",
-            "NAME",
-            "Run a candidate with this option although its value puts data at risk; repeat.",
-        ),
-    ] = None
-    pairs: Annotated[
-        int,
-        number_flag(
-            PAIRS_FLAG,
-            1,
-            1000,
-            "At most so many pairs of runs; it ends as soon as the verdict is clear.",
-        ),
-    ] = 30
-    confidence: Annotated[str, flag("--confidence", "SHARE", "Of the ratio's interval: 95%.")] = (
-        CONFIDENCE_DEFAULT
+    metric: str = flag(
+        "--metric NAME", "The metric that is compared.", Objective().metric, known=METRICS
     )
-    smallest_effect: Annotated[
-        str | None,
-        flag(
-            "--smallest-effect",
-            "SHARE",
-            "A difference of less does not matter: 3%. Without it nothing is called equivalent.",
-        ),
-    ] = None
-    method: Annotated[
-        str,
-        flag(
-            "--method",
-            "NAME",
-            f"How both runs of a pair share the machine: {', '.join(METHODS)}.",
-            known=METHODS,
-        ),
-    ] = AUTO
+    phase: str | None = flag("--phase NAME", "Of this measure phase; of the last if unset.")
+    allow_unsafe: list[str] | None = flag(
+        "--allow-unsafe NAME",
+        "Run a candidate with this option although its value puts data at risk; repeat.",
+    )
+    pairs: int = flag(
+        f"{PAIRS_FLAG} N",
+        "At most so many pairs of runs; it ends as soon as the verdict is clear.",
+        30,
+        number=(1, 1000),
+    )
+    confidence: str = flag(
+        "--confidence SHARE", "Of the ratio's interval: 95%.", CONFIDENCE_DEFAULT
+    )
+    smallest_effect: str | None = flag(
+        "--smallest-effect SHARE",
+        "A difference of less does not matter: 3%. Without it nothing is called equivalent.",
+    )
+    method: str = flag(
+        "--method NAME",
+        f"How both runs of a pair share the machine: {', '.join(METHODS)}.",
+        AUTO,
+        known=METHODS,
+    )
     budget: BudgetOption = None
     seed: SeedOption = 1
-    no_crash_test: Annotated[
-        bool,
-        typer.Option(
-            NO_CRASH_TEST_FLAG,
-            help="Do not kill a load of what was proved better to see what its database keeps.",
-        ),
-    ] = False
+    no_crash_test: bool = flag(
+        NO_CRASH_TEST_FLAG,
+        "Do not kill a load of what was proved better to see what its database keeps.",
+        False,
+    )
     directory: RunsDirOption = None
 
     @property
@@ -227,7 +199,7 @@ def _verify(
     workload: WorkloadFlags,
     proof: ProofFlags,
     limits: LimitFlags,
-    runner: Annotated[str, runner_flag(" or ekvsb.", several=False)] = NATIVE,
+    runner: OneRunnerOption = NATIVE,
     program: ProgramOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -325,13 +297,13 @@ def _builds_of(
         why = f"has no effect beside {' and '.join(both)}"
         raise InputError("--library", found=str(library), why=why)
     sides = []
-    for flag_, own in both.items():
+    for source, own in both.items():
         try:
             sides.append(one_runner(runners, compared.engine, own or library, workload))
         except InputError as error:
             if own is None or error.source != "--library":
                 raise
-            raise error.but(source=flag_) from None
+            raise error.but(source=source) from None
         if not any(both.values()):
             return sides[0], sides[0]
     return sides[0], sides[1]

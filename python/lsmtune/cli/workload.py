@@ -17,7 +17,7 @@ from lsmtune.cli.flags import (
     SeedOption,
     WorkloadFlags,
     command,
-    flag,
+    option,
 )
 from lsmtune.cli.output import check_new, note, print_json, write_file
 from lsmtune.engines.properties import properties_of
@@ -64,7 +64,7 @@ NameArgument = Annotated[
         autocompletion=lambda: list(WORKLOAD_NAMES),
     ),
 ]
-OutOption = Annotated[Path | None, flag("--out", "FILE", "Write to this file, not to stdout.")]
+OutOption = Annotated[Path | None, option("--out FILE", "Write to this file, not to stdout.")]
 app = typer.Typer(
     name="workload", help="List, show, import and export workloads.", no_args_is_help=True
 )
@@ -104,9 +104,9 @@ def _show(
 @command(app, "import", IMPORT_EXAMPLES)
 def _import(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Properties of YCSB, or tasks.")],
-    format_name: Annotated[
-        str | None, flag("--format", "NAME", f"Found out if unset: {', '.join(IMPORTS)}.")
-    ] = None,
+    format_name: str | None = option(
+        "--format NAME", f"Found out if unset: {', '.join(IMPORTS)}.", None
+    ),
     out: OutOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
@@ -147,7 +147,7 @@ def _import(
 def _export(
     *,
     name: NameArgument,
-    format_name: Annotated[str, flag("--format", "NAME", f"{', '.join(EXPORTS)}.")] = YAML,
+    format_name: str = option("--format NAME", f"{', '.join(EXPORTS)}.", YAML),
     given: WorkloadFlags,
     seed: SeedOption = 1,
     out: OutOption = None,
@@ -165,7 +165,11 @@ def _export(
     notes = (*stated.notes, *notes)
     for line in notes if not as_json else ():
         note(line)
-    _write(parts, out)
+    # Part after part, as there may be more of them than memory holds.
+    if out is None:
+        sys.stdout.writelines(parts)
+    else:
+        write_file(out, parts)
     if as_json:
         print_json({"format": format_name, "out": str(out), "notes": notes})
     elif out is not None:
@@ -179,7 +183,7 @@ def _summary(
     ],
 ) -> None:
     """Print what `ekvsb summary` says of a run, as JSON."""
-    from lsmtune.programs.ekvsb_output import read_records, summarise, summary_of_phase
+    from lsmtune.programs.ekvsb import read_records, summarise, summary_of_phase
     from lsmtune.programs.output import NATIVE
 
     source, is_records = str(file), _head_of(file).startswith("[")
@@ -236,24 +240,6 @@ def _parts(stated: Stated, format_name: str, seed: int) -> tuple[Iterable[str], 
     from lsmtune.workloads.ekvsb import lines_of, what_is_lost
 
     return lines_of(workload, seed, "workload export"), what_is_lost(workload)
-
-
-def _write(parts: Iterable[str], out: Path | None) -> None:
-    """Part after part, as there may be more of them than memory holds."""
-    if out is None:
-        for part in parts:
-            sys.stdout.write(part)
-        return
-    partial = out.with_name(f".{out.name}.partial")
-    try:
-        with partial.open("w", encoding="utf-8") as file:
-            for part in parts:
-                file.write(part)
-        partial.replace(out)
-    except OSError as error:
-        raise InputError(str(out), why=f"cannot be written: {error.strerror}") from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _imported(file: Path, format_name: str) -> tuple[Workload, tuple[str, ...]]:

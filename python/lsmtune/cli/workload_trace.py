@@ -20,8 +20,7 @@ from lsmtune.cli.flags import (
     bytes_of,
     command,
     config_of,
-    flag,
-    number_flag,
+    option,
 )
 from lsmtune.cli.output import check_file, check_new, print_json, write_file
 from lsmtune.errors import InputError, LsmtuneError
@@ -54,11 +53,13 @@ app = typer.Typer()
 TraceArgument = Annotated[
     Path, typer.Argument(metavar="TRACE", help="A query trace: db_bench --trace_file, StartTrace.")
 ]
-HtmlOption = Annotated[Path | None, flag("--html", "FILE", "Write a page with plots.")]
-RANGES = number_flag(
-    "--ranges", 1, 4096, "Equal ranges of keys that are told apart; found out by default."
+HtmlOption = Annotated[Path | None, option("--html FILE", "Write a page with plots.")]
+RANGES = option(
+    "--ranges N",
+    "Equal ranges of keys that are told apart; found out by default.",
+    number=(1, 4096),
 )
-THREADS = number_flag("--threads", 1, 1024, "Threads of the run.")
+THREADS = option("--threads N", "Threads of the run.", number=(1, 1024))
 
 
 @command(app, "inspect", INSPECT_EXAMPLES)
@@ -93,37 +94,30 @@ def _inspect(
 @command(app, "fit", FIT_EXAMPLES)
 def _fit(
     trace: TraceArgument,
-    out: Annotated[Path, flag("--out", "FILE", "The workload file to write.")],
-    records: Annotated[
-        int | None,
-        number_flag(
-            "--records", 1, _COUNT_MAX, "Keys in the database; by the trace's keys by default."
-        ),
-    ] = None,
+    out: Annotated[Path, option("--out FILE", "The workload file to write.")],
+    records: int | None = option(
+        "--records N",
+        "Keys in the database; by the trace's keys by default.",
+        None,
+        number=(1, _COUNT_MAX),
+    ),
     ranges: Annotated[int | None, RANGES] = None,
-    scan_length: Annotated[
-        int,
-        number_flag("--scan-length", 0, 10**6, "Entries that a seek reads: a trace does not say."),
-    ] = 1,
-    load_value_bytes: Annotated[
-        str | None,
-        flag(
-            "--load-value-bytes",
-            "SIZE",
-            "Size of the values there were before; as the trace's by default.",
-        ),
-    ] = None,
-    operations: Annotated[
-        int | None,
-        number_flag(
-            "--operations",
-            1,
-            _COUNT_MAX,
-            "Operations of the run; as many as the trace by default.",
-        ),
-    ] = None,
+    scan_length: int = option(
+        "--scan-length N", "Entries that a seek reads: a trace does not say.", 1, number=(0, 10**6)
+    ),
+    load_value_bytes: str | None = option(
+        "--load-value-bytes SIZE",
+        "Size of the values there were before; as the trace's by default.",
+        None,
+    ),
+    operations: int | None = option(
+        "--operations N",
+        "Operations of the run; as many as the trace by default.",
+        None,
+        number=(1, _COUNT_MAX),
+    ),
     threads: Annotated[int, THREADS] = 1,
-    rate: Annotated[str, flag("--rate", "NAME", "closed: as fast as it goes; recorded.")] = CLOSED,
+    rate: str = option("--rate NAME", "closed: as fast as it goes; recorded.", CLOSED),
     html: HtmlOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
@@ -170,13 +164,11 @@ def _replay(
     *,
     trace: TraceArgument,
     engine: EngineOption,
-    speed: Annotated[
-        float | None, flag("--speed", "X", "Times its own pace; as fast as it goes unless set.")
-    ] = None,
+    speed: float | None = option(
+        "--speed X", "Times its own pace; as fast as it goes unless set.", None
+    ),
     threads: Annotated[int, THREADS] = 1,
-    load: Annotated[
-        str, flag("--load", "NAME", "The workload that loads the database.")
-    ] = "fillseq",
+    load: str = option("--load NAME", "The workload that loads the database.", "fillseq"),
     workload_set: WorkloadSetOption = None,
     library: LibraryOption = None,
     repeats: RepeatFlags,

@@ -237,13 +237,14 @@ def converse(
     limits: Limits,
     collector: Collector,
     cancel: threading.Event | None = None,
+    on_message: OnMessage | None = None,
 ) -> Judgement:
     """One conversation from its beginning to its end, with a driver that never stops itself.
 
     When it returns or raises, the process and its whole group are gone.
     """
     with Conversation(
-        driver, document, directory, limits, collector, cancel=cancel
+        *(driver, document, directory, limits, collector), on_message=on_message, cancel=cancel
     ) as conversation:
         conversation.proceed()
         while (judgement := conversation.step(TICK_S)) is None:

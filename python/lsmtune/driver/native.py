@@ -205,14 +205,85 @@ class NativeRunner:
         *,
         after_s: float = math.inf,
     ) -> KilledRun:
-        """The run is killed in the middle of its first phase; see `crash_check.kill_in_load`."""
-        return kill_in_load(self._driver, request, after_operations, cancel, after_s=after_s)
+        """Runs `request` and kills it (SIGKILL) in its first phase, a load, or at the end of that.
+
+        It is killed as soon as it has reported `after_operations` operations, or when it was
+        running for `after_s` seconds; what it had reported by its death counts. Raises ValueError
+        unless the first phase is a load, and what `run` raises.
+        """
+        if request.workload.phases[0].kind is not PhaseKind.LOAD:
+            raise ValueError(f"the first phase of {request.workload.name} is not a load")
+        check_library(request.engine)
+        check_directory(request.directory)
+        check_free_space(request.directory)
+        request = replace(request, interval_ms=KILL_INTERVAL_MS, slices=0)
+        acknowledged, over = 0, False
+
+        def hear(message: Message) -> None:
+            nonlocal acknowledged, over
+            if isinstance(message, IntervalPassed) and message.index == 0:
+                acknowledged = message.operations_total
+            elif isinstance(message, PhaseFinished) and message.index == 0:
+                acknowledged, over = message.phase.operations, True
+
+        with Conversation(
+            self._driver,
+            run_request(request, request.directory / DATABASE),
+            request.directory,
+            request.limits,
+            Collector(),
+            on_message=hear,
+            cancel=cancel,
+            cpus=request.cpus,
+        ) as conversation:
+            conversation.proceed()
+            judgement, killed = None, False
+            while judgement is None:
+                judgement = conversation.step(TICK_S)
+                enough = over or acknowledged >= after_operations
+                if judgement is None and (enough or conversation.elapsed_s >= after_s):
+                    conversation.kill()
+                    killed = True
+        if killed:
+            return KilledRun(acknowledged, request.directory)
+        message = _message(judgement)
+        return KilledRun(acknowledged, request.directory, judgement.outcome, message)
 
     def check_after_crash(
         self, request: RunRequest, acknowledged: int, cancel: threading.Event | None = None
     ) -> CrashCheck:
-        """What is left of the killed run; see `crash_check.check_after_crash`."""
-        return check_after_crash(self._driver, request, acknowledged, cancel)
+        """Whether the database of `request`, in its directory, holds the `acknowledged` operations.
+
+        The first phase of the workload has one thread, and fills keys in an order that follows from
+        the seed. Raises InputError for another one, for an engine that keeps nothing on the disk,
+        and when driver, library or folder cannot be used.
+        """
+        check_library(request.engine)
+        check_directory(request.directory)
+        collector = Collector()
+        document = check_request(request, request.directory / DATABASE, acknowledged)
+        judgement = converse(
+            self._driver, document, request.directory, request.limits, collector, cancel=cancel
+        )
+        error = judgement.error
+        if judgement.outcome is Outcome.INVALID and error is not None:
+            raise InputError(
+                f"crash check of {request.workload.name}",
+                error.field or "",
+                found=error.found,
+                allowed=error.allowed or "",
+                why="" if error.allowed else error.message,
+            )
+        verified = collector.verified
+        return CrashCheck(
+            keys_checked=verified.keys_checked if verified else 0,
+            keys_lost=verified.keys_lost if verified else 0,
+            keys_wrong=verified.keys_wrong if verified else 0,
+            keys_beyond=(verified.keys_beyond or 0) if verified else 0,
+            opened=verified is not None,
+            outcome=judgement.outcome,
+            message=_message(judgement) or f"all {acknowledged} reported keys are there",
+        )
 
 
 @dataclass(frozen=True)
@@ -291,111 +362,6 @@ class CrashCheck:
     message: str
     outcome: Outcome
     keys_beyond: int = 0
-
-
-def kill_in_load(
-    driver: Path,
-    request: RunRequest,
-    after_operations: int,
-    cancel: threading.Event | None = None,
-    *,
-    after_s: float = math.inf,
-) -> KilledRun:
-    """Runs `request` and kills it (SIGKILL) in its first phase, a load, or at the end of that.
-
-    It is killed as soon as it has reported `after_operations` operations, or when it was running
-    for `after_s` seconds; what it had reported by its death counts. Raises ValueError unless the
-    first phase is a load, and what `NativeRunner.run` raises.
-    """
-    if request.workload.phases[0].kind is not PhaseKind.LOAD:
-        raise ValueError(f"the first phase of {request.workload.name} is not a load")
-    check_library(request.engine)
-    check_directory(request.directory)
-    check_free_space(request.directory)
-    request = replace(request, interval_ms=KILL_INTERVAL_MS, slices=0)
-    load = _Load(after_operations)
-    with Conversation(
-        driver,
-        run_request(request, request.directory / DATABASE),
-        request.directory,
-        request.limits,
-        Collector(),
-        on_message=load.hear,
-        cancel=cancel,
-        cpus=request.cpus,
-    ) as conversation:
-        conversation.proceed()
-        judgement, killed = None, False
-        while judgement is None:
-            judgement = conversation.step(TICK_S)
-            enough = load.far_enough or conversation.elapsed_s >= after_s
-            if enough and judgement is None:
-                conversation.kill()
-                killed = True
-    if killed:
-        return KilledRun(load.acknowledged, request.directory)
-    message = _message(judgement)
-    return KilledRun(load.acknowledged, request.directory, judgement.outcome, message)
-
-
-def check_after_crash(
-    driver: Path,
-    request: RunRequest,
-    acknowledged: int,
-    cancel: threading.Event | None = None,
-) -> CrashCheck:
-    """Whether the database of `request`, in its directory, holds the `acknowledged` operations.
-
-    The first phase of the workload has one thread, and fills keys in an order that follows from the
-    seed. Raises InputError for another one, for an engine that keeps nothing on the disk, and when
-    driver, library or folder cannot be used.
-    """
-    check_library(request.engine)
-    check_directory(request.directory)
-    collector = Collector()
-    document = check_request(request, request.directory / DATABASE, acknowledged)
-    judgement = converse(
-        driver, document, request.directory, request.limits, collector, cancel=cancel
-    )
-    error = judgement.error
-    if judgement.outcome is Outcome.INVALID and error is not None:
-        raise InputError(
-            f"crash check of {request.workload.name}",
-            error.field or "",
-            found=error.found,
-            allowed=error.allowed or "",
-            why="" if error.allowed else error.message,
-        )
-    verified = collector.verified
-    return CrashCheck(
-        keys_checked=verified.keys_checked if verified else 0,
-        keys_lost=verified.keys_lost if verified else 0,
-        keys_wrong=verified.keys_wrong if verified else 0,
-        keys_beyond=(verified.keys_beyond or 0) if verified else 0,
-        opened=verified is not None,
-        outcome=judgement.outcome,
-        message=_message(judgement) or f"all {acknowledged} reported keys are there",
-    )
-
-
-class _Load:
-    """How far the load is, by its own words."""
-
-    def __init__(self, after_operations: int) -> None:
-        self.acknowledged = 0
-        self._after_operations = after_operations
-        self._over = False
-
-    def hear(self, message: Message) -> None:
-        if isinstance(message, IntervalPassed) and message.index == 0:
-            self.acknowledged = message.operations_total
-        elif isinstance(message, PhaseFinished) and message.index == 0:
-            self.acknowledged = message.phase.operations
-            self._over = True
-
-    @property
-    def far_enough(self) -> bool:
-        return self._over or self.acknowledged >= self._after_operations
 
 
 def _message(judgement: Judgement) -> str:

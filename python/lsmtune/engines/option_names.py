@@ -160,6 +160,15 @@ def split_structure(text: str) -> dict[str, str]:
     return fields
 
 
+def parts_of(name: str, text: str, source: str) -> dict[str, str]:
+    """The parts of the structure that option `name` has. InputError where it is malformed."""
+    try:
+        return split_structure(text)
+    except ValueError as error:
+        allowed = "{name=value;...}"
+        raise InputError(source, name, found=text, why=str(error), allowed=allowed) from error
+
+
 def settings(options: Mapping[str, OptionValue], source: str) -> tuple[Setting, ...]:
     """Every option of a Config located in the catalogue, structures taken apart.
 

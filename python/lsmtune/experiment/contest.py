@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
-from lsmtune.engines.importers.base import Document, read_text, yaml_document
+from lsmtune.engines.formats.base import Document, read_text, yaml_document
 from lsmtune.engines.library import ENGINE_KINDS, ENGINE_NAMES
 from lsmtune.engines.memory_model import memory_model
 from lsmtune.engines.memory_options import model_options
@@ -156,58 +156,58 @@ def parse_rules(text: str, source: str, engine: str) -> Rules:
     constraints: dict[Rule, Constraint] = {}
     elsewhere = []
     for name, stated in written.items():
-        place: tuple[str, ...] = ("rules", str(name))
+        path: tuple[str, ...] = ("rules", str(name))
         if not isinstance(stated, dict):
-            raise document.error(place, why="is no rule", allowed="a mapping with `rule`")
-        _check_fields(document, place, stated, ("rule", "about"))
+            raise document.error(path, why="is no rule", allowed="a mapping with `rule`")
+        _check_fields(document, path, stated, ("rule", "about"))
         about = stated.get("about", "")
         if not isinstance(about, str):
-            raise document.error((*place, "about"), found=about, allowed="text")
-        expression, place = stated["rule"], (*place, "rule")
+            raise document.error((*path, "about"), found=about, allowed="text")
+        expression, path = stated["rule"], (*path, "rule")
         if isinstance(expression, dict):
             for known in expression:
-                _check_engine(document, place, str(known))
+                _check_engine(document, path, str(known))
             if engine not in expression:
                 elsewhere.append(str(name))
                 continue
-            expression, place = expression[engine], (*place, engine)
+            expression, path = expression[engine], (*path, engine)
         if not isinstance(expression, str):
             allowed = "a condition such as write_buffer_size <= 1GiB, or one for each engine"
-            raise document.error(place, found=expression, allowed=allowed)
-        constraint = _constraint(document, place, expression, engine)
+            raise document.error(path, found=expression, allowed=allowed)
+        constraint = _constraint(document, path, expression, engine)
         constraints[Rule(str(name), constraint.text, " ".join(about.split()))] = constraint
     return Rules(engine, source, constraints, tuple(elsewhere))
 
 
-def _check_engine(document: Document, place: tuple[str, ...], name: str) -> None:
+def _check_engine(document: Document, path: tuple[str, ...], name: str) -> None:
     if name not in ENGINE_NAMES:
         nearest = nearest_name(name, ENGINE_NAMES)
         allowed = ", ".join(ENGINE_NAMES)
-        raise document.error((*place, name), why="no such engine", allowed=allowed, nearest=nearest)
+        raise document.error((*path, name), why="no such engine", allowed=allowed, nearest=nearest)
 
 
 def _check_fields(
-    document: Document, place: tuple[str, ...], stated: Mapping[str, Any], known: Sequence[str]
+    document: Document, path: tuple[str, ...], stated: Mapping[str, Any], known: Sequence[str]
 ) -> None:
-    """Only the fields `known` may stand at `place`, and the first of them has to."""
+    """Only the fields `known` may stand at `path`, and the first of them has to."""
     allowed = ", ".join(known)
     for name in map(str, stated):
         if name not in known:
             nearest = nearest_name(name, known)
             why = "no such field"
-            raise document.error((*place, name), why=why, allowed=allowed, nearest=nearest)
+            raise document.error((*path, name), why=why, allowed=allowed, nearest=nearest)
     if known[0] not in stated:
-        raise document.error((*place, known[0]), allowed=allowed)
+        raise document.error((*path, known[0]), allowed=allowed)
 
 
-def _constraint(document: Document, place: tuple[str, ...], text: str, engine: str) -> Constraint:
+def _constraint(document: Document, path: tuple[str, ...], text: str, engine: str) -> Constraint:
     options = list(option_catalogue(engine)) if engine in ENGINE_KINDS else []
     # For the place in the file, which the expression itself does not know.
-    where = document.error(place, why="")
+    where = document.error(path, why="")
     constraint = make_constraint(text, options, (), (_MEMORY_MODEL,), where.source, where.field)
     for name in sorted(constraint.option_names - catalogue_defaults(engine).keys()):
         why = f"{name} has no value that is known here where an entry leaves it alone"
-        raise document.error(place, why=why, allowed="options with a default")
+        raise document.error(path, why=why, allowed="options with a default")
     return constraint
 
 

@@ -55,8 +55,8 @@ def measure_repeats(
                     if runs and runs[-1].outcome is Outcome.INVALID:
                         continue
                     slot = Slot(Role.BENCH, repeat, repeat=repeat)
-                    told = None if after is None else partial(after, arm)
-                    run = measurer.measure(arm, seed, slot, after=told)
+                    after_run = None if after is None else partial(after, arm)
+                    run = measurer.measure(arm, seed, slot, after=after_run)
                     if run is not None:
                         runs.append(run.measurement)
     return measured

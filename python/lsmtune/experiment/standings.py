@@ -220,11 +220,12 @@ def _rows(
     confidence: float,
 ) -> tuple[TeamRow, ...]:
     rows = []
-    for team, place in zip(scores.teams, rank_intervals(better), strict=True):
+    for team, interval in zip(scores.teams, rank_intervals(better), strict=True):
         values = scores.values[phase][team]
         mean = mean_interval(values, confidence)
-        ranked = (by_mean.ranks[phase][team], by_median.ranks[phase][team], place.low, place.high)
-        rows.append(TeamRow(team, values, mean.mean, mean.low, mean.high, mean.median, *ranked))
+        means = (mean.mean, mean.low, mean.high, mean.median)
+        order = (by_mean.ranks[phase][team], by_median.ranks[phase][team])
+        rows.append(TeamRow(team, values, *means, *order, interval.low, interval.high))
     return tuple(sorted(rows, key=lambda row: row.rank_by_mean))
 
 

@@ -50,16 +50,16 @@ def metrics_of(measurement: Measurement, phase: PhaseMeasurement) -> dict[str, f
     `sustained_throughput_mb_s` over that and the time to flush and drain. `phase_with_drain_s` is
     that time; `total_with_drain_s` the sum of it over all measure phases of the run.
     """
-    found: dict[str, float | None] = {name: getattr(phase, name) for name in _OBSERVED}
-    moved = (phase.user_bytes_written or 0) + (phase.user_bytes_read or 0)
-    if moved > 0 and phase.elapsed_s > 0:
-        found[RATE_MB] = moved / MB / phase.elapsed_s
+    values: dict[str, float | None] = {name: getattr(phase, name) for name in _OBSERVED}
+    values[TOTAL_WITH_DRAIN_S] = total_metric(measurement, TOTAL_WITH_DRAIN_S)
+    moved = ((phase.user_bytes_written or 0) + (phase.user_bytes_read or 0)) / MB
+    has_rate = moved > 0 and phase.elapsed_s > 0
+    values[RATE_MB] = moved / phase.elapsed_s if has_rate else None
     if phase.drain_s is not None:
-        found[PHASE_TOTAL_S] = phase.elapsed_s + phase.drain_s
-        if moved > 0 and phase.elapsed_s > 0:
-            found[SUSTAINED_MB] = moved / MB / (phase.elapsed_s + phase.drain_s)
-    found[TOTAL_WITH_DRAIN_S] = total_metric(measurement, TOTAL_WITH_DRAIN_S)
-    return {name: float(value) for name in METRICS if (value := found.get(name)) is not None}
+        whole_s = phase.elapsed_s + phase.drain_s
+        values[PHASE_TOTAL_S] = whole_s
+        values[SUSTAINED_MB] = moved / whole_s if has_rate else None
+    return {name: float(value) for name in METRICS if (value := values.get(name)) is not None}
 
 
 # --- What a sweep found: frozen tables, which reports render.
@@ -105,8 +105,7 @@ class CellSummary:
 
     def value(self, metric: str) -> float | None:
         """The mean of `metric`, None where no run observed it."""
-        found = self.metrics.get(metric)
-        return None if found is None else found.mean
+        return self.metrics[metric].mean if metric in self.metrics else None
 
 
 @dataclass(frozen=True)

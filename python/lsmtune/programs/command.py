@@ -55,23 +55,23 @@ class ResultError(LsmtuneError):
     """A program reported something that cannot be used; `str()` says what and where."""
 
 
-def read_line(line: bytes, place: str) -> Reported | dict[str, float]:
+def read_line(line: bytes, where: str) -> Reported | dict[str, float]:
     """One line of results: intermediate where it has a step, else final metrics.
 
-    Raises ResultError that begins with `place` and names the field.
+    Raises ResultError that begins with `where` and names the field.
     """
-    data = _parsed(line, place)
+    data = _parsed(line, where)
     if not isinstance(data, dict):
-        raise ResultError(f"{place}: found {_shown(data)}; allowed: an object, metric to number")
+        raise ResultError(f"{where}: found {_shown(data)}; allowed: an object, metric to number")
     step = data.pop(STEP, None)
-    metrics = {name: _number(value, f"{place}: {name}") for name, value in data.items()}
+    metrics = {name: _number(value, f"{where}: {name}") for name, value in data.items()}
     if not metrics:
-        raise ResultError(f"{place}: names no metric")
+        raise ResultError(f"{where}: names no metric")
     if step is None:
         return metrics
     if not isinstance(step, int) or isinstance(step, bool) or step < 0:
         raise ResultError(
-            f"{place}: {STEP}: found {_shown(step)}; allowed: a whole number, at least 0"
+            f"{where}: {STEP}: found {_shown(step)}; allowed: a whole number, at least 0"
         )
     return Reported(step, metrics)
 
@@ -122,59 +122,59 @@ def _matched(metric: str, pattern: str, text: str) -> float:
     last = deque(re.finditer(pattern, text, re.MULTILINE), maxlen=1)
     if not last:
         raise ResultError(f"{metric}: no match of {pattern!r} in standard output")
-    found = last[0].group(1) or ""
+    group = last[0].group(1) or ""
     try:
-        number = float(found)
+        number = float(group)
     except ValueError:
-        raise ResultError(f"{metric}: {pattern!r} found {found!r}; allowed: a number") from None
+        raise ResultError(f"{metric}: {pattern!r} found {group!r}; allowed: a number") from None
     return _finite(number, metric)
 
 
-def _text(path: Path, place: str) -> str:
+def _text(path: Path, where: str) -> str:
     try:
         with open_plain(path) as file:
             # No more than that, whatever size it claims to have: files of /proc claim none.
             text = file.read(_TEXT_BYTES_MAX + 1)
     except NotPlainError as error:
-        raise ResultError(f"{place}: {error}") from None
+        raise ResultError(f"{where}: {error}") from None
     except OSError as error:
-        raise ResultError(f"{place}: cannot be read: {error.strerror}") from None
+        raise ResultError(f"{where}: cannot be read: {error.strerror}") from None
     if len(text) > _TEXT_BYTES_MAX:
-        raise ResultError(f"{place}: more than {_TEXT_BYTES_MAX} bytes")
+        raise ResultError(f"{where}: more than {_TEXT_BYTES_MAX} bytes")
     return text.decode(errors="replace")
 
 
-def _parsed(text: bytes | str, place: str) -> object:
+def _parsed(text: bytes | str, where: str) -> object:
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise ResultError(f"{place}: not JSON ({error}): {_shown(text)}") from None
+        raise ResultError(f"{where}: not JSON ({error}): {_shown(text)}") from None
 
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number to judge by")
 
 
-def _number(value: object, place: str) -> float:
+def _number(value: object, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ResultError(f"{place}: found {_shown(value)}; allowed: a number")
+        raise ResultError(f"{where}: found {_shown(value)}; allowed: a number")
     try:
-        return _finite(float(value), place)
+        return _finite(float(value), where)
     except OverflowError:
-        raise ResultError(f"{place}: found a number too large to compare") from None
+        raise ResultError(f"{where}: found a number too large to compare") from None
 
 
-def _finite(number: float, place: str) -> float:
+def _finite(number: float, where: str) -> float:
     if not math.isfinite(number):
-        raise ResultError(f"{place}: found {number}; allowed: a finite number")
+        raise ResultError(f"{where}: found {number}; allowed: a finite number")
     return number
 
 
-def _shown(found: object) -> str:
-    if isinstance(found, bytes):
-        found = found.decode(errors="replace")
-    text = found if isinstance(found, str) else json.dumps(found)
-    return repr(text[:80]) if isinstance(found, str) else text[:80]
+def _shown(value: object) -> str:
+    if isinstance(value, bytes):
+        value = value.decode(errors="replace")
+    text = value if isinstance(value, str) else json.dumps(value)
+    return repr(text[:80]) if isinstance(value, str) else text[:80]
 
 
 # --- the surroundings of one run of a program: its arguments, environment and files
@@ -307,7 +307,7 @@ class CommandRunner:
         check_free_space(request.directory)
         # The program starts in the folder of its study file: a path from here means nothing there.
         request = replace(request, directory=request.directory.absolute())
-        heard = _Heard(self._spec, on_message)
+        reports = _Reports(self._spec, on_message)
         started, started_unix_s = self._clock(), self._wall_clock()
         usage = Usage(0.0, 0)
         try:
@@ -315,7 +315,7 @@ class CommandRunner:
         except MissingValueError as error:
             judgement = _invalid(str(error))
         else:
-            judgement, usage = self._perform(request, setting, heard, cancel)
+            judgement, usage = self._perform(request, setting, reports, cancel)
         return Measurement(
             outcome=judgement.outcome,
             engine=request.engine,
@@ -328,15 +328,15 @@ class CommandRunner:
             rss_bytes_max=usage.rss_bytes_max or None,
             error=judgement.error,
             warnings=judgement.warnings,
-            reported=heard.metrics,
-            intermediate=tuple(heard.intermediate),
+            reported=reports.metrics,
+            intermediate=tuple(reports.intermediate),
         )
 
     def _perform(
         self,
         request: RunRequest,
         setting: Setting,
-        heard: _Heard,
+        reports: _Reports,
         cancel: threading.Event | None,
     ) -> tuple[Judgement, Usage]:
         stdout, stderr = request.directory / STDOUT, request.directory / ENGINE_LOG
@@ -352,7 +352,7 @@ class CommandRunner:
         with process:
             try:
                 ending = watch(
-                    process, request.directory, request.limits, heard.take, cancel, self._clock
+                    process, request.directory, request.limits, reports.take, cancel, self._clock
                 )
             except (ResultError, UnreadableError) as error:
                 judgement = _invalid(str(error))
@@ -360,12 +360,12 @@ class CommandRunner:
             log_tail = tail_of(stderr) or tail_of(stdout)
             judgement = judge_program(ending, setting.arguments[0], log_tail)
         if judgement.outcome is Outcome.OK:
-            judgement = heard.finish(setting, request)
+            judgement = reports.finish(setting, request)
         return judgement, process.usage
 
 
 @dataclass
-class _Heard:
+class _Reports:
     """What a program has said so far."""
 
     spec: CommandSpec
@@ -376,17 +376,17 @@ class _Heard:
 
     def take(self, line: tuple[int, bytes]) -> bool:
         """Takes a line of one of the followed files; none of them is ever known to be the last."""
-        place, text = line
-        self.lines[place] += 1
-        if place == 1 and not text.lstrip().startswith(b"{"):
+        source, text = line
+        self.lines[source] += 1
+        if source == 1 and not text.lstrip().startswith(b"{"):
             return False  # standard output is free for other text
-        said = read_line(text, f"{_PLACES[place]}, line {self.lines[place]}")
-        if not isinstance(said, Reported):
-            self.metrics.update(said)
+        report = read_line(text, f"{_PLACES[source]}, line {self.lines[source]}")
+        if not isinstance(report, Reported):
+            self.metrics.update(report)
             return False
-        self.intermediate.append(IntermediateReport(said.step, dict(said.metrics)))
+        self.intermediate.append(IntermediateReport(report.step, dict(report.metrics)))
         if self.on_message is not None:
-            self.on_message(said)
+            self.on_message(report)
         return False
 
     def finish(self, setting: Setting, request: RunRequest) -> Judgement:

@@ -9,6 +9,7 @@ from functools import partial
 
 from lsmtune.driver.runner import DATABASE
 from lsmtune.errors import InputError, nearest_name
+from lsmtune.model.measurement import PhaseMeasurement
 from lsmtune.model.metrics import LATENCIES
 from lsmtune.model.request import RunRequest
 from lsmtune.model.workload import Durability, PageCache, Phase, Workload
@@ -36,7 +37,6 @@ from lsmtune.programs.program import (
     Program,
     Step,
     StepOutput,
-    Told,
     exported,
     phase_measurement,
     unsettled,
@@ -75,33 +75,27 @@ def _benchmark_of(program: str, phase: Phase, known: tuple[str, ...], *, first: 
     return operation
 
 
-def _reader(
+def _read(
     program: str,
     dialect: Dialect,
-    place: tuple[int, Phase],
+    index: int,
     benchmark: str,
-    told: Callable[[BenchmarkResult], Told],
-    *,
-    alone: bool,
-) -> Callable[[StepOutput], Observed]:
-    """Reads the last result of `benchmark`, which performed the phase at `place`."""
-    index, phase = place
-
-    def read(output: StepOutput) -> Observed:
-        said = parse_db_bench(output.errors() + "\n" + output.text(), program, dialect)
-        result = said.result_of(benchmark)
-        if result is None:
-            why = said.skipped.get(benchmark, "printed no result")
-            raise InputError(program, benchmark, why=why, found="; ".join(said.notes) or None)
-        measured = phase_measurement(phase, told(result), output, alone=alone)
-        return Observed({index: measured}, said.warnings, said.version, said.build)
-
-    return read
+    measured: Callable[[BenchmarkResult, StepOutput], PhaseMeasurement],
+    output: StepOutput,
+) -> Observed:
+    """Reads the last result of `benchmark`, which performed phase `index`."""
+    printed = parse_db_bench(output.errors() + "\n" + output.text(), program, dialect)
+    result = printed.result_of(benchmark)
+    if result is None:
+        why = printed.skipped.get(benchmark, "printed no result")
+        raise InputError(program, benchmark, why=why, found="; ".join(printed.notes) or None)
+    phases = {index: measured(result, output)}
+    return Observed(phases, printed.warnings, printed.version, printed.build)
 
 
 def _introduced(program: str, dialect: Dialect, text: str) -> Observed:
-    said = parse_db_bench(text, program, dialect)
-    return Observed({}, said.warnings, said.version, said.build)
+    printed = parse_db_bench(text, program, dialect)
+    return Observed({}, printed.warnings, printed.version, printed.build)
 
 
 # --- RocksDB's db_bench
@@ -250,11 +244,11 @@ def rocksdb_differences(workload: Workload) -> tuple[str, ...]:
     return tuple(lines)
 
 
-def _plan_rocksdb(request: RunRequest, found: FoundProgram) -> Plan:
+def _plan_rocksdb(request: RunRequest, executable: FoundProgram) -> Plan:
     """One process for each phase and the settle phase behind it."""
     workload = request.workload
     text = exported(
-        ROCKSDB_NAME, "rocksdb-options", "rocksdb", request.config.options, found.version
+        ROCKSDB_NAME, "rocksdb-options", "rocksdb", request.config.options, executable.version
     )
     cache = request.config.engine_options().get(_CACHE)
     options = (f"--options_file={_OPTIONS}", *(() if cache is None else (f"--cache_size={cache}",)))
@@ -271,11 +265,11 @@ def _plan_rocksdb(request: RunRequest, found: FoundProgram) -> Plan:
             report=_REPORT if settle is None else "",
         )
         benchmark = rocksdb_benchmark(workload, index)
-        told, alone = partial(_rocksdb_told, phase), settle is None
+        measured = partial(_rocksdb_phase, phase, settle is None)
         step = Step(
             arguments=(*called, *options),
             phases=(index,) if settle is None else (index, settle),
-            read=_reader(ROCKSDB_NAME, ROCKSDB, (index, phase), benchmark, told, alone=alone),
+            read=partial(_read, ROCKSDB_NAME, ROCKSDB, index, benchmark, measured),
             files={_OPTIONS: lambda: iter((text,)), _REPORT: lambda: iter(())},
             followed=_REPORT if settle is None else None,
             follow=follow_report if settle is None else None,
@@ -284,7 +278,9 @@ def _plan_rocksdb(request: RunRequest, found: FoundProgram) -> Plan:
     return Plan(tuple(steps), rocksdb_differences(workload))
 
 
-def _rocksdb_told(phase: Phase, result: BenchmarkResult) -> Told:
+def _rocksdb_phase(
+    phase: Phase, alone: bool, result: BenchmarkResult, output: StepOutput
+) -> PhaseMeasurement:
     if result.operations is None or result.elapsed_s is None:
         # Before RocksDB 7.0: seconds of all threads together by their operations, and their rate.
         allowed = "RocksDB 7.0 or newer, which prints seconds and operations"
@@ -300,7 +296,10 @@ def _rocksdb_told(phase: Phase, result: BenchmarkResult) -> Told:
     counts = {name: latency.count for name, latency in latencies.items()}
     keys_found = result.keys_found if phase.threads == 1 else None
     tried = result.keys_tried
-    return Told(
+    return phase_measurement(
+        phase,
+        output,
+        alone=alone,
         operations=result.operations,
         elapsed_s=result.elapsed_s,
         throughput_ops_s=float(result.throughput_ops_s or 0),
@@ -433,26 +432,29 @@ def _plan_leveldb(request: RunRequest, _found: FoundProgram) -> Plan:
     steps = []
     for index, phase in performing(workload):
         benchmark = _benchmark_of(LEVELDB_NAME, phase, _LEVELDB_BENCHMARKS, first=index == 0)
-        told = partial(_leveldb_told, workload, phase)
-        read = _reader(LEVELDB_NAME, LEVELDB, (index, phase), benchmark, told, alone=True)
+        measured = partial(_leveldb_phase, workload, phase)
+        read = partial(_read, LEVELDB_NAME, LEVELDB, index, benchmark, measured)
         called = leveldb_arguments(workload, index, database=database)
         steps.append(Step((*called, *options), (index,), read))
     return Plan(tuple(steps), unsettled(workload, _NO_SEED, _NO_SETTLE))
 
 
-def _leveldb_told(workload: Workload, phase: Phase, result: BenchmarkResult) -> Told:
+def _leveldb_phase(
+    workload: Workload, phase: Phase, result: BenchmarkResult, output: StepOutput
+) -> PhaseMeasurement:
     timed = TIMED_TYPE[result.name]
     latency = result.histograms[0].latency() if result.histograms else None
     # A histogram counts what was done, which is less where a scan came to the end of the keys.
     operations = _leveldb_operations(workload, phase) if latency is None else latency.count
-    elapsed_s, throughput_ops_s = leveldb_pace(
-        result.micros_per_operation, operations, phase.threads
-    )
+    pace = leveldb_pace(result.micros_per_operation, operations, phase.threads)
     keys_found = result.keys_found if phase.threads == 1 else None
-    return Told(
+    return phase_measurement(
+        phase,
+        output,
+        alone=True,
         operations=operations,
-        elapsed_s=elapsed_s,
-        throughput_ops_s=throughput_ops_s,
+        elapsed_s=pace[0],
+        throughput_ops_s=pace[1],
         latencies={} if latency is None else {timed: latency},
         own_type=timed,
         keys_found=keys_found,

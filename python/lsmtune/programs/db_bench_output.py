@@ -199,19 +199,19 @@ def _result(lines: LineReader, line: re.Match[str], *, warmup: bool) -> Benchmar
     histograms: list[HistogramText] = []
     while (following := lines.peek()) is not None and _TITLE.fullmatch(following.text):
         histograms.append(_histogram(lines))
-    told = line.groupdict()  # LevelDB's line has no rate, seconds or operations
-    rate, seconds, operations = (told.get(name) for name in ("rate", "seconds", "operations"))
+    groups = line.groupdict()  # LevelDB's line has no rate, seconds or operations
+    rate, seconds, operations = (groups.get(name) for name in ("rate", "seconds", "operations"))
     tried = None if keys is None else int(keys["tried"])
     if mixgraph is not None:
         tried = int(mixgraph["gets"]) + int(mixgraph["seeks"])
-    found = mixgraph or keys
+    lookups = mixgraph or keys
     return BenchmarkResult(
         name=line["name"],
         micros_per_operation=float(line["micros"]),
         throughput_ops_s=None if rate is None else int(rate),
         elapsed_s=None if seconds is None else float(seconds),
         operations=None if operations is None else int(operations),
-        keys_found=None if found is None else int(found["found"]),
+        keys_found=None if lookups is None else int(lookups["found"]),
         keys_tried=tried,
         histograms=tuple(histograms),
         warmup=warmup,

@@ -9,8 +9,11 @@ from __future__ import annotations
 import itertools
 import json
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from lsmtune.driver.runner import DATABASE
 from lsmtune.errors import InputError
@@ -18,7 +21,6 @@ from lsmtune.model.measurement import Latency, PhaseMeasurement
 from lsmtune.model.metrics import PERCENTILES
 from lsmtune.model.request import RunRequest
 from lsmtune.model.workload import Durability, PageCache, Phase, Workload
-from lsmtune.programs.ekvsb_output import EkvsbRecord, Summary, read_records
 from lsmtune.programs.output import cannot, check_performable, performing
 from lsmtune.programs.program import (
     FoundProgram,
@@ -27,7 +29,6 @@ from lsmtune.programs.program import (
     Program,
     Step,
     StepOutput,
-    Told,
     phase_measurement,
     unsettled,
 )
@@ -132,8 +133,8 @@ def operations_of(workload: Workload, phase: Phase) -> int:
     """How many tasks `phase` is. Raises InputError for what ekvsb cannot perform of it."""
     field = f"{phase.name}: operation"
     if phase.operation not in METHOD:
-        found = phase.operation or ("a mix of operations" if phase.mix is not None else "nothing")
-        raise cannot(NAME, field, found=found, allowed=", ".join(METHOD))
+        doing = phase.operation or ("a mix of operations" if phase.mix is not None else "nothing")
+        raise cannot(NAME, field, found=doing, allowed=", ".join(METHOD))
     if phase.threads != 1:
         raise cannot(NAME, f"{phase.name}: threads", found=phase.threads, allowed="1")
     if phase.duration_s is not None:
@@ -196,8 +197,8 @@ def option_arguments(options: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def _blind_to(_phase: Phase) -> frozenset[str]:
-    told = {"latency_us_p50", "latency_us_p95", "latency_us_p99"}
-    return frozenset(PERCENTILES) - told | {"cpu_us_per_operation"}
+    percentiles = {"latency_us_p50", "latency_us_p95", "latency_us_p99"}
+    return frozenset(PERCENTILES) - percentiles | {"cpu_us_per_operation"}
 
 
 WITHIN = "ekvsb counts only the time within operations; what lies between them is left out"
@@ -226,24 +227,28 @@ def _plan(request: RunRequest, _found: FoundProgram) -> Plan:
 
 def _read(workload: Workload, output: StepOutput) -> Observed:
     """Each phase's records, in the order in which they were asked for."""
-    measured: dict[int, PhaseMeasurement] = {}
     phases = performing(workload)
     with output.stdout.open(encoding="utf-8", errors="replace") as lines:
         records = read_records(lines, NAME)
-        for index, phase in phases:
-            told = _told(phase, operations_of(workload, phase), records)
-            measured[index] = phase_measurement(phase, told, output, alone=len(phases) == 1)
-    return Observed(measured)
+        return Observed(
+            {
+                index: _measured(
+                    phase, operations_of(workload, phase), records, output, alone=len(phases) == 1
+                )
+                for index, phase in phases
+            }
+        )
 
 
-def _told(phase: Phase, wanted: int, records: Iterator[EkvsbRecord]) -> Told:
+def _measured(
+    phase: Phase, wanted: int, records: Iterator[EkvsbRecord], output: StepOutput, *, alone: bool
+) -> PhaseMeasurement:
     summary, method = Summary(), ""
     for record in itertools.islice(records, wanted):
         method = record.method
         summary.add(record)
-    count = summary.count
-    if count < wanted:
-        why = f"ended after {count} of {wanted} operations of {phase.name}"
+    if summary.count < wanted:
+        why = f"ended after {summary.count} of {wanted} operations of {phase.name}"
         raise InputError(NAME, why=why)
     if summary.errors:
         why = f"{summary.errors} of {wanted} operations of {phase.name} failed"
@@ -251,22 +256,25 @@ def _told(phase: Phase, wanted: int, records: Iterator[EkvsbRecord]) -> Told:
     timed, reads = _TYPE[method], method == "GET"
     latency_us = {name: seconds * _US_PER_S for name, seconds in summary.latency_s().items()}
     latency = Latency(
-        count=count,
-        latency_us_mean=summary.elapsed_s / count * _US_PER_S,
+        count=wanted,
+        latency_us_mean=summary.elapsed_s / wanted * _US_PER_S,
         latency_us_p50=latency_us["median"],
         latency_us_p95=latency_us["p95"],
         latency_us_p99=latency_us["p99"],
         latency_us_max=latency_us["max"],
     )
-    return Told(
-        operations=count,
+    return phase_measurement(
+        phase,
+        output,
+        alone=alone,
+        operations=wanted,
         elapsed_s=summary.elapsed_s,
         throughput_ops_s=summary.ops or 0.0,
         latencies={timed: latency},
         own_type=timed,
         keys_found=summary.exists if reads else None,
         keys_missing=summary.absents if reads else None,
-        operations_by_type={timed: count},
+        operations_by_type={timed: wanted},
     )
 
 
@@ -280,3 +288,191 @@ PROGRAM = Program(
     note=WITHIN,
     plan=_plan,
 )
+
+
+# --- what ekvsb prints: the records of a run, streamed, and the summary of one
+#
+#     run     = "[" record { "," record } "]"
+#     record  = { seqno, key, method, start_time, elapsed, exists, error }
+#     summary = { oks, errors, existence: { exists, absents, unknowns }, elapsed, ops,
+#                 latency: { min, median, p95, p99, max } }
+#
+# Times are seconds. A run prints one record a line (`execute` in ekvsb's `src/main.rs`), so that
+# one of any length is read in little memory.
+
+
+@dataclass(frozen=True)
+class EkvsbRecord:
+    """One operation. `exists` is None where the store does not say; `failed`: it says an error."""
+
+    method: str
+    elapsed_s: float
+    exists: bool | None
+    failed: bool
+
+
+def read_records(lines: Iterable[str], source: str) -> Iterator[EkvsbRecord]:
+    """The records of a run, as they come; `lines` are those that ekvsb printed.
+
+    A run that was cut off is no error until its end is needed: the last record may lack its comma,
+    and the closing bracket may be missing. Raises InputError with the line for anything else.
+    """
+    opened = closed = False
+    for number, line in enumerate(lines, start=1):
+        text = line.strip()
+        if not text:
+            continue
+        if not opened:
+            opened = True
+            if not text.startswith("["):
+                raise InputError(source, f"line {number}", found=text, allowed="[")
+            text = text[1:].strip()
+        if closed:
+            raise InputError(source, f"line {number}", found=text, allowed="nothing after ]")
+        if text.endswith("]"):
+            closed = True
+            text = text[:-1].strip()
+        text = text.removesuffix(",")
+        if text:
+            yield _record(text, f"line {number}", source)
+    if not opened:
+        raise InputError(source, found="nothing", allowed="the JSON array that `ekvsb run` prints")
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_seconds(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+
+
+def _is_truth(value: object) -> bool:
+    return value is None or isinstance(value, bool)
+
+
+_FIELDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "method": (_TYPE.__contains__, ", ".join(_TYPE)),
+    "seqno": (_is_whole, "a whole number from 0"),
+    "start_time": (_is_seconds, "seconds, from 0"),
+    "elapsed": (_is_seconds, "seconds, from 0"),
+    "exists": (_is_truth, "true, false or null"),
+}
+
+
+def _record(text: str, line: str, source: str) -> EkvsbRecord:
+    try:
+        data: Any = json.loads(text)
+    except ValueError:
+        data = None
+    if not isinstance(data, dict):
+        raise InputError(source, line, found=text, allowed="a record of ekvsb, one a line")
+    for name, (is_right, allowed) in _FIELDS.items():
+        if not is_right(data.get(name)):
+            raise InputError(source, f"{line}: {name}", found=data.get(name), allowed=allowed)
+    failed = data.get("error") is not None
+    return EkvsbRecord(data["method"], float(data["elapsed"]), data.get("exists"), failed)
+
+
+class Summary:
+    """Sums records up as they come, in eight bytes a record, as `ekvsb summary` does.
+
+    `exists` and `absents` count what the records say. `elapsed_s` is the sum of the operations' own
+    times, without what lies between them.
+    """
+
+    def __init__(self) -> None:
+        self._times = array("d")
+        self.elapsed_s = 0.0
+        self.errors = self.exists = self.absents = 0
+
+    @property
+    def count(self) -> int:
+        """Records so far."""
+        return len(self._times)
+
+    @property
+    def ops(self) -> float | None:
+        """Operations per second of `elapsed_s`; None for none at all."""
+        return self.count / self.elapsed_s if self.elapsed_s > 0 else None
+
+    def add(self, record: EkvsbRecord) -> None:
+        """Takes the next record."""
+        self._times.append(record.elapsed_s)
+        self.elapsed_s += record.elapsed_s  # in ekvsb's order, so that the last digit agrees
+        self.errors += record.failed
+        self.exists += record.exists is True
+        self.absents += record.exists is False
+
+    def latency_s(self) -> dict[str, float]:
+        """Latency in seconds, by ekvsb's names; all zero for a run without operations.
+
+        A percentile is the element number `n * p / 100`, rounded down, of all times in order.
+        """
+        times = sorted(self._times) or [0.0]
+        last = len(times) - 1
+        ranks = {name: len(times) * p // 100 for name, p in _PERCENTS.items()}
+        return {name: times[rank] for name, rank in {**ranks, "max": last}.items()}
+
+    def document(self) -> dict[str, object]:
+        """The JSON that `ekvsb summary` prints of the records so far."""
+        unknowns = self.count - self.exists - self.absents
+        existence = {"exists": self.exists, "absents": self.absents, "unknowns": unknowns}
+        return {
+            "oks": self.count - self.errors,
+            "errors": self.errors,
+            "existence": existence,
+            "elapsed": self.elapsed_s,
+            "ops": self.ops,
+            "latency": self.latency_s(),
+        }
+
+
+_PERCENTS = {"min": 0, "median": 50, "p95": 95, "p99": 99}
+
+
+def summarise(records: Iterable[EkvsbRecord]) -> dict[str, object]:
+    """What `ekvsb summary` prints of `records`."""
+    summary = Summary()
+    for record in records:
+        summary.add(record)
+    return summary.document()
+
+
+def summary_of_phase(phase: PhaseMeasurement) -> dict[str, object]:
+    """The same of a phase that lsmtune's driver, or another program, performed; untold is None.
+
+    Operations that failed end a run, so that there are no errors. `min` is in no measurement.
+    Writes, and reads of which it is not told whether they found their keys, are unknowns; the
+    lookups of updates count as reads. A phase tells the mean of the operations' own times, so that
+    their sum is known where it is told of all of them, and percentiles from a histogram.
+    """
+    exists, absents = phase.keys_found or 0, phase.keys_missing or 0
+    by_type = phase.latencies.values()
+    elapsed_s = None
+    if phase.latency_us_mean is not None:
+        elapsed_s = phase.latency_us_mean * phase.operations / _US_PER_S
+    elif sum(latency.count for latency in by_type) >= phase.operations:
+        elapsed_s = sum(each.latency_us_mean * each.count for each in by_type) / _US_PER_S
+    latencies_us = {
+        "min": None,
+        "median": phase.latency_us_p50,
+        "p95": phase.latency_us_p95,
+        "p99": phase.latency_us_p99,
+        "max": phase.latency_us_max,
+    }
+    return {
+        "oks": phase.operations,
+        "errors": 0,
+        "existence": {
+            "exists": exists,
+            "absents": absents,
+            "unknowns": max(0, phase.operations - exists - absents),
+        },
+        "elapsed": elapsed_s,
+        "ops": phase.operations / elapsed_s if elapsed_s else None,
+        "latency": {
+            name: None if latency_us is None else latency_us / _US_PER_S
+            for name, latency_us in latencies_us.items()
+        },
+    }

@@ -60,9 +60,9 @@ class LineReader:
         line = self.peek()
         match = self.take_if(pattern)
         if match is None:
-            found = line.text if line is not None else "the end"
+            text = line.text if line is not None else "the end"
             number = line.number if line is not None else len(self._lines) + 1
-            raise InputError(self.source, f"line {number}", found=found, allowed=allowed)
+            raise InputError(self.source, f"line {number}", found=text, allowed=allowed)
         return match
 
     def refuse(self, line: Line, allowed: str) -> InputError:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lsmtune.engines.exporters import export
+from lsmtune.engines.formats import export
 from lsmtune.errors import InputError
 from lsmtune.model.config import Build, OptionValue
 from lsmtune.model.measurement import Interval, Latency, PhaseMeasurement
@@ -23,39 +23,36 @@ from lsmtune.model.workload import Phase, PhaseKind, Workload
 NEVER_TOLD = frozenset(metric.name for metric in REGISTRY if not metric.programs)
 
 
-@dataclass(frozen=True)
-class Told:
-    """What a program says of one phase. `own_type` is the type whose latency is the phase's."""
-
-    operations: int
-    elapsed_s: float
-    throughput_ops_s: float
-    latencies: Mapping[str, Latency] = field(default_factory=dict)
-    own_type: str | None = None
-    keys_found: int | None = None
-    keys_missing: int | None = None
-    operations_by_type: Mapping[str, int] | None = None
-
-
 def phase_measurement(
-    phase: Phase, told: Told, output: StepOutput, *, alone: bool
+    phase: Phase,
+    output: StepOutput,
+    *,
+    alone: bool,
+    operations: int,
+    elapsed_s: float,
+    throughput_ops_s: float,
+    latencies: Mapping[str, Latency],
+    own_type: str | None,
+    keys_found: int | None,
+    keys_missing: int | None,
+    operations_by_type: Mapping[str, int] | None,
 ) -> PhaseMeasurement:
-    """The measurement of `phase`.
+    """The measurement of `phase` by what a program says of it.
 
     `alone`: the process did nothing else, so that its processor time is that of the phase, with
-    what opening and closing the database take. Elapsed time is the program's own figure.
+    what opening and closing the database take. Elapsed time is the program's own figure. The
+    latency of `own_type` is the phase's.
     """
-    own = told.latencies.get(told.own_type) if told.own_type is not None else None
-    cpu_us = output.cpu_s * 1e6 / told.operations if alone and told.operations else None
+    own = latencies.get(own_type) if own_type is not None else None
     return PhaseMeasurement(
         name=phase.name,
         kind=phase.kind.value,
         operation=phase.operation or ("mix" if phase.mix is not None else None),
         threads=phase.threads,
-        operations=told.operations,
-        elapsed_s=told.elapsed_s,
+        operations=operations,
+        elapsed_s=elapsed_s,
         drain_s=None,
-        throughput_ops_s=told.throughput_ops_s,
+        throughput_ops_s=throughput_ops_s,
         sustained_throughput_ops_s=None,
         cut_short=False,
         user_bytes_written=None,
@@ -64,12 +61,12 @@ def phase_measurement(
         database_bytes=output.database_bytes,
         started_unix_us=output.started_unix_us,
         finished_unix_us=output.finished_unix_us,
-        latencies=told.latencies,
+        latencies=latencies,
         intervals=output.intervals,
-        keys_found=told.keys_found,
-        keys_missing=told.keys_missing,
-        cpu_us_per_operation=cpu_us,
-        operations_by_type=told.operations_by_type,
+        keys_found=keys_found,
+        keys_missing=keys_missing,
+        cpu_us_per_operation=output.cpu_s * 1e6 / operations if alone and operations else None,
+        operations_by_type=operations_by_type,
         **({} if own is None else {name: getattr(own, name) for name in LATENCIES}),
     )
 
@@ -240,6 +237,6 @@ class Program:
         ]
         if not measured or metric not in (untold := self.untold(measured[-1])):
             return
-        told = ", ".join(each for each in METRICS if each not in untold)
+        tellable = ", ".join(each for each in METRICS if each not in untold)
         why = f"{self.name} cannot tell it"
-        raise InputError(source, field, found=metric, why=why, allowed=told)
+        raise InputError(source, field, found=metric, why=why, allowed=tellable)

@@ -54,18 +54,18 @@ def chosen_program(
     Raises InputError where it is not found, is for another engine, or does not know an argument.
     """
     source, field_ = path_place
-    found = find_program(program, engine_name, path, source=source, field=field_)
-    check_arguments(program, found, arguments, *arguments_place)
-    told = introduced(program, found)
-    build = told.build or Build.UNKNOWN
-    engine = EngineIdentity(engine_name, told.version, str(found.path), build)
-    warnings = tuple(f"{program.name}: {line}" for line in told.warnings)
-    runner = ProgramRunner(program, found, arguments)
+    executable = find_program(program, engine_name, path, source=source, field=field_)
+    check_arguments(program, executable, arguments, *arguments_place)
+    observed = introduced(program, executable)
+    build = observed.build or Build.UNKNOWN
+    engine = EngineIdentity(engine_name, observed.version, str(executable.path), build)
+    warnings = tuple(f"{program.name}: {line}" for line in observed.warnings)
+    runner = ProgramRunner(program, executable, arguments)
     return RunnerChoice(program.name, runner, engine, warnings, program.note)
 
 
 class ProgramRunner:
-    """Performs runs with `program`, found at `found`; see `base.Runner` for its obligations.
+    """Performs runs with `program`, found at `executable`; see `base.Runner` for its obligations.
 
     `arguments` are added to every call. A run's directory holds `db`, the database, and a
     folder for each process, with what it was given and printed.
@@ -74,7 +74,7 @@ class ProgramRunner:
     def __init__(
         self,
         program: Program,
-        found: FoundProgram,
+        executable: FoundProgram,
         arguments: tuple[str, ...] = (),
         *,
         environment: Mapping[str, str] = os.environ,
@@ -82,7 +82,7 @@ class ProgramRunner:
         wall_clock: Clock = time.time,
     ) -> None:
         self.program = program
-        self.found = found
+        self.executable = executable
         self._arguments = arguments
         self._environment = environment
         self._clock = clock
@@ -112,7 +112,7 @@ class ProgramRunner:
         started_unix_s = self._wall_clock()
         judgement = Judgement(Outcome.OK)
         try:
-            plan = self.program.plan(request, self.found)
+            plan = self.program.plan(request, self.executable)
         except InputError as error:
             plan, judgement = Plan(()), _invalid(error, "options")
         state.warnings += plan.warnings
@@ -125,8 +125,8 @@ class ProgramRunner:
         # The engine is the one that the program carries, as far as it says which.
         engine = EngineIdentity(
             name=request.engine.name,
-            version=state.version or self.found.version,
-            library=str(self.found.path),
+            version=state.version or self.executable.version,
+            library=str(self.executable.path),
             build=state.build or Build.UNKNOWN,
         )
         warnings = (*dict.fromkeys(_worded(self.program, state.warnings)), *judgement.warnings)
@@ -163,7 +163,7 @@ class ProgramRunner:
         limits = replace(request.limits, deadline_s=max(left_s, 0.0))
         started_us = round(self._wall_clock() * _PER_S)
         process = CommandProcess(
-            [str(self.found.path), *step.arguments, *self._arguments],
+            [str(self.executable.path), *step.arguments, *self._arguments],
             self._environment,
             folder,
             stdout,
@@ -199,14 +199,14 @@ class ProgramRunner:
 
     def _judge(self, state: _State, step: Step, output: StepOutput, ending: Ending) -> Judgement:
         errors = output.errors()
-        known = self.found.flags or self.program.known_flags
-        refused = refused_flag(errors, known)
-        if refused is not None and ending.outcome is None:
-            why = f"{self.program.name} refused its command line: {refused.line}"
-            nearest = (refused.nearest,) if refused.nearest else ()
-            return Judgement(Outcome.INVALID, RunError("flag", why, refused.flag, nearest=nearest))
+        known = self.executable.flags or self.program.known_flags
+        refusal = refused_flag(errors, known)
+        if refusal is not None and ending.outcome is None:
+            why = f"{self.program.name} refused its command line: {refusal.line}"
+            nearest = (refusal.nearest,) if refusal.nearest else ()
+            return Judgement(Outcome.INVALID, RunError("flag", why, refusal.flag, nearest=nearest))
         tail = tail_of(output.stderr) or tail_of(output.stdout)
-        judgement = judge_program(ending, str(self.found.path), tail)
+        judgement = judge_program(ending, str(self.executable.path), tail)
         if judgement.outcome is not Outcome.OK:
             return judgement
         try:
@@ -268,14 +268,13 @@ def _worded(program: Program, warnings: tuple[str, ...]) -> list[str]:
 
 
 def _invalid(error: InputError, kind: str, tail: str = "") -> Judgement:
-    found = None if error.found is None else str(error.found)
+    shown = None if error.found is None else str(error.found)
     message = str(error)
     if tail and kind == "output":
         message = f"{message}; its last output: {' | '.join(tail.splitlines()[-3:])[-400:]}"
     field = error.field or None
     return Judgement(
-        Outcome.INVALID,
-        RunError(kind, message, field, found=found, allowed=error.allowed or None),
+        Outcome.INVALID, RunError(kind, message, field, found=shown, allowed=error.allowed or None)
     )
 
 

@@ -16,7 +16,7 @@ from lsmtune.driver.runner import DATABASE
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.model.distribution import Distribution
-from lsmtune.model.measurement import Interval
+from lsmtune.model.measurement import Interval, PhaseMeasurement
 from lsmtune.model.metrics import LATENCIES, PERCENTILES
 from lsmtune.model.request import RunRequest
 from lsmtune.model.workload import Durability, Mix, Phase, Workload, YcsbKeys
@@ -29,7 +29,6 @@ from lsmtune.programs.program import (
     Program,
     Step,
     StepOutput,
-    Told,
     exported,
     phase_measurement,
     unsettled,
@@ -92,8 +91,8 @@ def properties(workload: Workload, phase: Phase) -> dict[str, str]:
     }
 
 
-def _cannot(phase: Phase, field: str, found: object, allowed: str) -> Exception:
-    return cannot(NAME, f"{phase.name}: {field}", found=found, allowed=allowed)
+def _cannot(phase: Phase, field: str, stated: object, allowed: str) -> Exception:
+    return cannot(NAME, f"{phase.name}: {field}", found=stated, allowed=allowed)
 
 
 def _operations(phase: Phase, mix: Mix) -> dict[str, str]:
@@ -124,7 +123,7 @@ def _operations(phase: Phase, mix: Mix) -> dict[str, str]:
     return {
         "recordcount": str(mix.records),
         "operationcount": str(phase.operations),
-        **{said: repr(shares.get(name, 0.0)) for name, said in _PROPORTIONS.items()},
+        **{proportion: repr(shares.get(name, 0.0)) for name, proportion in _PROPORTIONS.items()},
         **_requests(phase, mix, shares.get("insert", 0.0)),
         **scans,
     }
@@ -138,8 +137,8 @@ def _requests(phase: Phase, mix: Mix, inserts: float) -> dict[str, str]:
     if name == "latest" and theta == _THETA:
         return {"requestdistribution": "latest"}
     if name != "scrambled_zipfian":
-        found = f"{name} with theta {theta}" if name == "latest" else name
-        raise _cannot(phase, "requestdistribution", found, "uniform, zipfian, latest")
+        stated = f"{name} with theta {theta}" if name == "latest" else name
+        raise _cannot(phase, "requestdistribution", stated, "uniform, zipfian, latest")
     expected = mix.records + int((phase.operations or 0) * inserts * 2)
     items = given.get("items", mix.records)
     if items != expected:
@@ -156,8 +155,8 @@ def _row(phase: Phase, mix: Mix, workload: Workload) -> dict[str, str]:
             (p.mix.value_sizes for p in workload.phases if p.mix and p.mix.value_sizes), None
         )
     if row is None or row.name != "row":
-        found = "none" if row is None else row.name
-        raise _cannot(phase, "value_sizes", found, "rows of fields, as in ycsb-a")
+        stated = "none" if row is None else row.name
+        raise _cannot(phase, "value_sizes", stated, "rows of fields, as in ycsb-a")
     given = dict(row.parameters)
     fields, names_bytes, length = (given[name] for name in ("fields", "names_bytes", "length"))
     if not isinstance(fields, int) or not isinstance(length, Distribution):
@@ -206,10 +205,10 @@ _FAILED = "-FAILED"
 _OWN = ("dbname", "destroy", "format")
 
 
-def _plan(request: RunRequest, found: FoundProgram) -> Plan:
+def _plan(request: RunRequest, executable: FoundProgram) -> Plan:
     """One process for each phase."""
     workload, engine = request.workload, request.engine.name
-    engine_files = _engine_files(request, found)
+    engine_files = _engine_files(request, executable)
     workload_file = "workload.properties"
     steps = []
     for index, phase in performing(workload):
@@ -239,7 +238,7 @@ def _plan(request: RunRequest, found: FoundProgram) -> Plan:
     return Plan(tuple(steps), unsettled(workload, NO_SEED, NO_SETTLE))
 
 
-def _engine_files(request: RunRequest, found: FoundProgram) -> dict[str, str]:
+def _engine_files(request: RunRequest, executable: FoundProgram) -> dict[str, str]:
     """The properties of the engine; an OPTIONS file for options that have no property."""
     engine, config = request.engine.name, request.config
     try:
@@ -250,7 +249,7 @@ def _engine_files(request: RunRequest, found: FoundProgram) -> dict[str, str]:
             raise
         # The file's value of this counts, and its default is no.
         options: dict[str, OptionValue] = {**config.options, "create_if_missing": True}
-        file = exported(NAME, "rocksdb-options", engine, options, found.version)
+        file = exported(NAME, "rocksdb-options", engine, options, executable.version)
         return {OPTIONS: file, ENGINE_FILE: f"rocksdb.optionsfile={OPTIONS}\n"}
     own = tuple(f"{engine}.{name}=" for name in _OWN)
     kept = [line for line in text.splitlines() if not line.startswith(own)]
@@ -259,32 +258,34 @@ def _engine_files(request: RunRequest, found: FoundProgram) -> dict[str, str]:
 
 def _read(index: int, phase: Phase, output: StepOutput) -> Observed:
     log = parse_ycsb_log(output.text(), NAME)
-    said = log.phases[-1]
+    printed = log.phases[-1]
     # A read or update that fails is of a record that is not there.
     failures = tuple(
         f"{latency.count} operations were {name}"
-        for name, latency in said.by_type.items()
+        for name, latency in printed.by_type.items()
         if name.endswith(_FAILED) and name.removesuffix(_FAILED) not in ("READ", "UPDATE")
     )
-    measured = phase_measurement(phase, _told(said, phase), output, alone=True)
-    return Observed({index: measured}, (*log.notes, *failures))
+    return Observed({index: _measured(printed, phase, output)}, (*log.notes, *failures))
 
 
-def _told(said: YcsbPhase, phase: Phase) -> Told:
+def _measured(printed: YcsbPhase, phase: Phase, output: StepOutput) -> PhaseMeasurement:
     """What found nothing is `READ-FAILED` or `UPDATE-FAILED`."""
-    latencies = {_TYPE[name]: each for name, each in said.by_type.items() if name in _TYPE}
+    latencies = {_TYPE[name]: each for name, each in printed.by_type.items() if name in _TYPE}
     counts: dict[str, int] = {}
-    for name, latency in said.by_type.items():
+    for name, latency in printed.by_type.items():
         kind = _TYPE.get(name.removesuffix(_FAILED))
         if kind is not None:
             counts[kind] = counts.get(kind, 0) + latency.count
     if phase.mix is not None and "read_modify_write" in phase.mix.names:
         counts = _rewritten(counts, phase.mix)
-    keys_found, keys_missing = _lookups(said, phase)
-    return Told(
-        operations=said.operations,
-        elapsed_s=said.elapsed_s,
-        throughput_ops_s=said.throughput_ops_s,
+    keys_found, keys_missing = _lookups(printed, phase)
+    return phase_measurement(
+        phase,
+        output,
+        alone=True,
+        operations=printed.operations,
+        elapsed_s=printed.elapsed_s,
+        throughput_ops_s=printed.throughput_ops_s,
         latencies=latencies,
         own_type=next(iter(latencies)) if len(latencies) == 1 else None,
         keys_found=keys_found,
@@ -293,7 +294,7 @@ def _told(said: YcsbPhase, phase: Phase) -> Told:
     )
 
 
-def _lookups(said: YcsbPhase, phase: Phase) -> tuple[int | None, int | None]:
+def _lookups(printed: YcsbPhase, phase: Phase) -> tuple[int | None, int | None]:
     """Keys found and missing as lsmtune's driver counts them.
 
     An update begins with a lookup, which counts. A read-modify-write counts once, and is a READ and
@@ -304,7 +305,7 @@ def _lookups(said: YcsbPhase, phase: Phase) -> tuple[int | None, int | None]:
     if "scan" in named or {"update", "read_modify_write"} <= named:
         return None, None
     types = {"READ"} if "read_modify_write" in named else {"READ", "UPDATE"}
-    counts = {name: latency.count for name, latency in said.by_type.items()}
+    counts = {name: latency.count for name, latency in printed.by_type.items()}
     tried = [name for name in counts if name.removesuffix(_FAILED) in types]
     if not tried:
         return None, None

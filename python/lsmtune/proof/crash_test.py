@@ -202,14 +202,14 @@ def load_of(workload: Workload, limits: Limits, load_bytes: int = LOAD_BYTES) ->
     )
 
 
-def crash_line(found: CrashTest) -> str:
+def crash_line(test: CrashTest) -> str:
     """The result in one line, as in `passed (12,345 acknowledged writes; process crash; ...)`."""
-    if found.outcome is CrashOutcome.NOT_DONE:
-        return f"not done: {found.why}"
-    why = f": {found.why}" if found.why else ""
+    if test.outcome is CrashOutcome.NOT_DONE:
+        return f"not done: {test.why}"
+    why = f": {test.why}" if test.why else ""
     return (
-        f"{found.outcome.value}{why} ({found.acknowledged:,} acknowledged writes under durability "
-        f"{found.durability.value}; {WHAT_IT_IS})"
+        f"{test.outcome.value}{why} ({test.acknowledged:,} acknowledged writes under durability "
+        f"{test.durability.value}; {WHAT_IT_IS})"
     )
 
 

@@ -14,7 +14,7 @@ from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.runner import Runner
 from lsmtune.errors import InputError
 from lsmtune.experiment.files import explained, run_directory
-from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.folder import StudyFolder, Unsearched
 from lsmtune.experiment.measurer import Measurer, loaded_databases
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm
@@ -159,7 +159,7 @@ def crash_tested(
 
 @dataclass(frozen=True)
 class CalibrationRequest:
-    """What is run against itself, and for how long; an `experiment.folder.Description`."""
+    """What is run against itself, and for how long."""
 
     engine: EngineIdentity
     workload: Workload
@@ -174,21 +174,6 @@ class CalibrationRequest:
     def goal(self) -> Goal:
         """What is judged of it: what a study judges unless told otherwise."""
         return Goal((Objective(),))
-
-    @property
-    def text(self) -> str:
-        """The description as JSON, which is YAML too."""
-        return json.dumps({"calibrate": encode(self.comparable_parts())}, indent=2) + "\n"
-
-    @property
-    def directions(self) -> tuple[Direction, ...]:
-        """Of what is judged."""
-        return self.goal.directions
-
-    def comparable_parts(self) -> dict[str, object]:
-        """What its runs have in common."""
-        engine = [self.engine.name, self.engine.library or ""]
-        return {"engine": engine, "workload": self.workload, "limits": self.limits}
 
 
 def calibrated(
@@ -206,7 +191,7 @@ def calibrated(
     with (
         explained(directory),
         run_directory(directory) as path,
-        StudyFolder.create_or_resume(path / "calibration", asked) as folder,
+        StudyFolder.create_or_resume(path / "calibration", Unsearched()) as folder,
     ):
         runner, workloads = NativeRunner(asked.driver), (asked.workload,)
         measurer = Measurer(folder, runner, workloads, asked.limits, observer, stop, time.monotonic)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -46,14 +47,14 @@ class _ArgumentsModel(StrictModel):
 class Arguments:
     """What a Search is made of. `engine` is that of the ready spaces, None without any.
 
-    `fixed` are options that every configuration has beside its parameters. `directions` are by the
-    names of the objectives.
+    `fixed` are options that every configuration has beside its parameters. `objectives` are by
+    their names.
     """
 
     space: Space
     engine: str | None
     fixed: Mapping[str, OptionValue]
-    directions: Mapping[str, Direction]
+    objectives: Mapping[str, Direction]
     constraints: tuple[Constraint, ...]
     sampler: SamplerSpec
     pruner: str
@@ -74,11 +75,22 @@ class Arguments:
         own = {p.name: p.default for p in self.space.parameters if p.default is not None}
         return {**catalogue_defaults(self.engine), **own, **self.options(values)}
 
+    @property
+    def directions(self) -> tuple[Direction, ...]:
+        """Which way each objective is better."""
+        return tuple(self.objectives.values())
+
+    @property
+    def text(self) -> str:
+        """Kept in the folder of a Search for people to read."""
+        described = {"ask_and_tell": self.comparable_parts()}
+        return json.dumps(described, indent=2, default=str) + "\n"
+
     def comparable_parts(self) -> dict[str, object]:
         """What has to be the same for two sessions to belong to one search."""
         return {
             "space": {p.name: parameter_parts(p) for p in self.space.parameters},
-            "direction": {name: way.value for name, way in self.directions.items()},
+            "direction": {name: way.value for name, way in self.objectives.items()},
             "options": dict(self.fixed),
         }
 
@@ -161,7 +173,7 @@ def _checked(
         space=space,
         engine=engine,
         fixed=fixed,
-        directions=directions,
+        objectives=directions,
         constraints=each_once(constraints),
         sampler=sampler,
         pruner=model.pruner.name,

@@ -150,7 +150,7 @@ def make_command(
     )
     names = [parameter.name for parameter in space.parameters]
     optional = [parameter.name for parameter in space.parameters if parameter.conditions]
-    check_command(spec, names, optional, "", "runner")
+    check_command(spec, names, optional)
     if space.point_of(baseline.options) is None:
         why = "is no point of the space, and a program has no defaults of its own"
         allowed = "a value within the space for each parameter, here or as its default"
