@@ -12,8 +12,8 @@ from lsmtune.cli.output import NOT_KNOWN, digits, verdict_line, verdict_lines
 from lsmtune.cli.tune_result import value_text
 from lsmtune.cli.verify import OPT_IN, config_document
 from lsmtune.engines.catalogue import catalogue_defaults
-from lsmtune.engines.exporters import EXPORTERS, export
-from lsmtune.engines.exporters.spelling import ExportFormat
+from lsmtune.engines.formats import EXPORTERS, export
+from lsmtune.engines.formats.base import ExportFormat
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.errors import InputError
 from lsmtune.model.codec import encode

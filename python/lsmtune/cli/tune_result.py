@@ -8,8 +8,8 @@ from pathlib import Path
 from lsmtune.cli.output import verdict_lines
 from lsmtune.cli.tune_progress import shown_value
 from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
-from lsmtune.engines.exporters import EXPORTERS, export
-from lsmtune.engines.exporters.spelling import ExportFormat
+from lsmtune.engines.formats import EXPORTERS, export
+from lsmtune.engines.formats.base import ExportFormat
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment.folder import StudyFolder
