@@ -5,11 +5,10 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
 from sample_study import SampleStudy, fill, finished
 from typer.testing import CliRunner
 
-from lsmtune.cli.report import register
+from lsmtune.cli.report import app
 from lsmtune.errors import InputError
 from lsmtune.model.measurement import Outcome
 from lsmtune.report.study import FORMATS, write_as
@@ -23,11 +22,8 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> SampleStudy:
 
 
 def report(*arguments: str | Path) -> str:
-    app = typer.Typer()
-    # With one command only, typer would drop its name.
-    app.callback()(lambda: None)
-    register(app)
-    result = CliRunner().invoke(app, ["report", *map(str, arguments)])
+    # With one command only, typer drops its name.
+    result = CliRunner().invoke(app, [*map(str, arguments)])
     if result.exception is not None:
         raise result.exception
     return result.output

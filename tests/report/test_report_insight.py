@@ -9,19 +9,17 @@ from typing import Any
 
 import pytest
 from page import Page, read
-from sample_study import STUDY, SampleStudy, fill, speed_of
+from sample_study import STUDY, SampleStudy, analysed, changed, fill, speed_of
 
 from lsmtune.experiment.store import Role
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
 from lsmtune.report import words as text
-from lsmtune.report.analysis import StudyAnalysis, analyse
+from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.figures import MARK_PRUNED
-from lsmtune.report.importance import Method
 from lsmtune.report.sentences import rung_name
-from lsmtune.report.source import read_study
 from lsmtune.report.study import FORMATS
-from lsmtune.report.tables import Censored, RungRow
+from lsmtune.report.tables import Censored
 
 PRUNED = STUDY.replace(
     "budget:",
@@ -33,11 +31,6 @@ SEVERAL = STUDY + (
     "objectives: [{metric: sustained_throughput_ops_s}, {metric: rss_bytes_max}]\n"
     "sampler: {name: random}\n"
 )
-
-
-def analysed(sample: SampleStudy, method: Method | None = Method.PED_ANOVA) -> StudyAnalysis:
-    with sample.opened() as folder:
-        return analyse(read_study(folder), method)
 
 
 def pruned_study(directory: Path) -> StudyAnalysis:
@@ -73,7 +66,7 @@ def front_study(directory: Path) -> StudyAnalysis:
         sample.add_trial(number, options, run)
     found = analysed(sample)
     sample.close()
-    return replace(found, verdict=several_verdict())
+    return changed(found, verdict=several_verdict())
 
 
 def several_verdict() -> Verdict:
@@ -251,5 +244,5 @@ def test_a_gain_and_a_share_are_told() -> None:
 def test_where_a_pruned_trial_was_stopped_is_told() -> None:
     at = [Censored(2, reached_s=2.0), Censored(0, reached_keys=5000), Censored(7), None]
     assert [text.reached(one) for one in at] == ["after 2s", "at 5,000 keys", "at step 7", ""]
-    assert rung_name(RungRow(7, None, None, 1, 1.0, 1.0)) == "step 7"
-    assert rung_name(RungRow(0, None, 5000, 1, 1.0, 1.0)) == "rung 0, at 5,000 keys"
+    assert rung_name({"rung": 7, "at_s": None, "at_keys": None}) == "step 7"
+    assert rung_name({"rung": 0, "at_s": None, "at_keys": 5000}) == "rung 0, at 5,000 keys"

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from page import Page, read
-from sample_study import SampleStudy
+from sample_study import SampleStudy, analysed, changed
 
 from lsmtune.experiment.store import Role
 from lsmtune.model.config import OptionValue
@@ -19,11 +19,9 @@ from lsmtune.model.workload import Durability
 from lsmtune.proof.crash_test import CrashOutcome, CrashTest
 from lsmtune.report import sentences as trust_words
 from lsmtune.report import words as text
-from lsmtune.report.analysis import StudyAnalysis, analyse
-from lsmtune.report.source import read_study
+from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.study import FORMATS
-from lsmtune.report.tables import PairRow, Told, TrialRow, TrialRun
-from lsmtune.report.trust_tables import (
+from lsmtune.report.tables import (
     AnchorPoint,
     AnchorSegment,
     AnchorSeries,
@@ -32,7 +30,11 @@ from lsmtune.report.trust_tables import (
     MachineChange,
     NoiseRow,
     NoiseSource,
+    PairRow,
     ProofFacts,
+    Told,
+    TrialRow,
+    TrialRun,
 )
 
 OPTIONS: dict[str, OptionValue] = {
@@ -61,11 +63,6 @@ PROVEN = Verdict(
     ),
     notes=("a run stalled",),
 )
-
-
-def analysed(sample: SampleStudy) -> StudyAnalysis:
-    with sample.opened() as folder:
-        return analyse(read_study(folder), None)
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +122,7 @@ def test_the_page_tells_noise_repeats_and_that_the_search_proves_nothing(
     assert "calibration: the baseline against itself, 6 runs" in page.text
     assert " in 30 pairs" in page.text
     assert page.text.count("from the search; the gain is in the verdict") == 2
-    unfinished = read(FORMATS["html"].render(replace(drifted, verdict=None, proof=None)))
+    unfinished = read(FORMATS["html"].render(changed(drifted, verdict=None, proof=None)))
     assert unfinished.text.count("from the search; only a proof tells the gain") == 2
     assert "run again: the machine changed" in page.text
     raw = [text.quantity(drifted.metric, r.value) for r in drifted.history.trials[7].runs]
@@ -345,7 +342,7 @@ def test_a_crash_test_in_words(drifted: StudyAnalysis) -> None:
     failed = replace(passed, outcome=CrashOutcome.FAILED, keys_lost=3, why="lost 3 of 1,200")
     assert "3 were lost and 0 wrong. Lost 3 of 1,200." in trust_words.crash_words(failed)
     assert "Crash test" not in read(FORMATS["html"].render(drifted)).text
-    tested = replace(drifted, crash_test=failed)
+    tested = changed(drifted, crash_test=failed)
     assert "Crash test failed: a load was killed" in read(FORMATS["html"].render(tested)).text
     assert "- Crash test failed: a load was killed" in FORMATS["md"].render(tested)
     skipped = CrashTest(CrashOutcome.NOT_DONE, Durability.WAL, why="no driver")

@@ -6,8 +6,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import PlainSerializer, PlainValidator, SerializationInfo, WithJsonSchema
@@ -62,44 +63,43 @@ class DistributionParameter:
     needed: bool = True
 
 
-def _not_one(value: object) -> float:
-    number = float(read_number(value))
-    if not 0 < number < 100 or number == 1:
-        raise ValueError(value)
-    return number
+def _real(holds: Callable[[float], bool]) -> Callable[[object], float]:
+    """A reader of the numbers for which `holds` is true, which raises ValueError."""
 
+    def read(value: object) -> float:
+        number = float(read_number(value))
+        if not holds(number):
+            raise ValueError(value)
+        return number
 
-def _above_zero(value: object) -> float:
-    number = float(read_number(value))
-    if number <= 0:
-        raise ValueError(value)
-    return number
-
-
-def _per_cent(value: object) -> float:
-    number = float(read_number(value))
-    if not 0 < number < 100:
-        raise ValueError(value)
-    return number
+    return read
 
 
 _NUMBER_SCHEMA = {"type": "number"}
 _ABOVE_ZERO_SCHEMA = {"type": "number", "exclusiveMinimum": 0}
 _SIZE_SCHEMA = {"type": ["integer", "string"]}
-_ABOVE_ZERO = DistributionParameter(_above_zero, "a number above 0", _ABOVE_ZERO_SCHEMA)
-_ANY = DistributionParameter(lambda value: float(read_number(value)), "a number", _NUMBER_SCHEMA)
-_OPTIONAL = DistributionParameter(_ANY.read, _ANY.allowed, _NUMBER_SCHEMA, needed=False)
+_ABOVE_ZERO = DistributionParameter(
+    _real(lambda number: number > 0), "a number above 0", _ABOVE_ZERO_SCHEMA
+)
+_ANY = DistributionParameter(_real(math.isfinite), "a number", _NUMBER_SCHEMA)
+_OPTIONAL = replace(_ANY, needed=False)
 _FRACTION = DistributionParameter(
     read_fraction, "a number from 0 to 1", {"type": "number", "minimum": 0, "maximum": 1}
 )
 _SIZE = DistributionParameter(read_size(0, SIZE_MAX), f"0 to {SIZE_MAX} bytes", _SIZE_SCHEMA)
-_THETA = DistributionParameter(_not_one, "a number above 0 that is not 1", _ABOVE_ZERO_SCHEMA)
+_THETA = DistributionParameter(
+    _real(lambda number: 0 < number < 100 and number != 1),
+    "a number above 0 that is not 1",
+    _ABOVE_ZERO_SCHEMA,
+)
 _COUNT = DistributionParameter(
     read_count(1, COUNT_MAX), "a whole number above 0", {"type": "integer", "minimum": 1}
 )
-_SOME = DistributionParameter(_COUNT.read, _COUNT.allowed, _COUNT.schema, needed=False)
+_SOME = replace(_COUNT, needed=False)
 _PER_CENT = DistributionParameter(
-    _per_cent, "a number above 0, below 100", {**_ABOVE_ZERO_SCHEMA, "exclusiveMaximum": 100}
+    _real(lambda number: 0 < number < 100),
+    "a number above 0, below 100",
+    {**_ABOVE_ZERO_SCHEMA, "exclusiveMaximum": 100},
 )
 KEY_DISTRIBUTIONS: Mapping[str, Mapping[str, DistributionParameter]] = {
     "uniform": {},
@@ -211,32 +211,27 @@ def _distribution(
     for part, what in parts.items():
         place = f"{field}.{part}"
         if part in stated:
-            given[part] = _parameter(part, what, stated[part], source, place)
+            value = stated[part]
+            if part == _LENGTH:
+                given[part] = size_distribution(value, source, place)
+            elif part == _SIZES:
+                given[part] = _table(value, source, place)
+            else:
+                given[part] = _read(what, value, source, place)
         elif what.needed:
             raise InputError(source, place, why="missing", allowed=what.allowed)
     _check(name, given, source, field)
     return Distribution(name, tuple(given.items()))
 
 
-def _parameter(
-    part: str, what: DistributionParameter, value: object, source: str, place: str
-) -> ParameterOf:
-    if part == _LENGTH:
-        return size_distribution(value, source, place)
-    if part == _SIZES:
-        return _table(value, source, place)
-    return _read(what, value, source, place)
-
-
 def _read(what: DistributionParameter, value: object, source: str, place: str) -> Number:
     try:
         return what.read(value)
-    except UnitError as error:
+    except ValueError as error:
+        nearest = error.nearest if isinstance(error, UnitError) else ""
         raise InputError(
-            source, place, found=value, allowed=what.allowed, nearest=error.nearest
+            source, place, found=value, allowed=what.allowed, nearest=nearest
         ) from None
-    except ValueError:
-        raise InputError(source, place, found=value, allowed=what.allowed) from None
 
 
 def _table(value: object, source: str, place: str) -> tuple[tuple[Number, Number], ...]:

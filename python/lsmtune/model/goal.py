@@ -15,7 +15,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
 
+from lsmtune.model.fields import STRICT, described
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, total_metric
 from lsmtune.model.metrics import (
     DEFAULT_METRIC,
@@ -43,9 +45,17 @@ def default_direction(metric: str) -> Direction:
 class Objective:
     """`metric` of the measure phase named `phase`; without a name, of the only or last one."""
 
-    metric: str = DEFAULT_METRIC
-    direction: Direction = Direction.MAXIMIZE
-    phase: str | None = None
+    __pydantic_config__ = STRICT
+
+    metric: Annotated[str, described("a metric of the measure phase", min_length=1)] = (
+        DEFAULT_METRIC
+    )
+    direction: Annotated[
+        Direction, described("maximize or minimize; follows from the metric when not given")
+    ] = Direction.MAXIMIZE
+    phase: Annotated[
+        str | None, described("name of the measure phase; the last one when not given")
+    ] = None
 
     def value(self, measurement: Measurement) -> float | None:
         """The metric's value, or None when the run did not end `ok` or did not observe it."""
@@ -68,6 +78,15 @@ class Objective:
     def label(self) -> str:
         """The metric, with the phase where one is named: what tells objectives of a study apart."""
         return self.metric if self.phase is None else f"{self.phase}.{self.metric}"
+
+
+def with_direction(stated: object) -> object:
+    """An objective as a file states it: where it gives no direction, that of its metric."""
+    if not isinstance(stated, dict) or stated.get("direction") is not None:
+        return stated
+    metric = stated.get("metric", DEFAULT_METRIC)
+    direction = default_direction(metric if isinstance(metric, str) else "")
+    return {**stated, "direction": direction.value}
 
 
 def metric_value(
@@ -98,10 +117,23 @@ class WeightedWorkload:
 class Pick:
     """How one configuration is chosen from a front: `weights` by the objectives' labels.
 
-    An objective of weight 0 plays no part beyond the front itself.
+    An objective of weight 0 plays no part beyond the front itself. `best` alone counts where it is
+    given, and all alike where there are no weights either. `where` are constraints on metrics.
     """
 
-    weights: Mapping[str, float]
+    __pydantic_config__ = STRICT
+
+    weights: Annotated[
+        dict[str, float],
+        described("a number above 0 for each objective that counts, by its metric"),
+    ] = field(default_factory=dict)
+    best: Annotated[
+        str | None, described("the objective that counts alone; in place of weights")
+    ] = None
+    where: Annotated[
+        tuple[str, ...],
+        described("what must hold of its metrics, such as latency_us_p99 <= 2000"),
+    ] = ()
 
 
 @dataclass(frozen=True)
@@ -177,19 +209,16 @@ class Goal:
         return math.exp(sum(self._power(o) * math.log(known[o]) for o in self.chosen))
 
     def _mean(self, objective: Objective, runs: Sequence[Measurement]) -> float | None:
-        values = [objective.value(run) for run in runs]
-        if len(values) != len(self.shares) or any(value is None for value in values):
+        values = [value for run in runs if (value := objective.value(run)) is not None]
+        if not len(values) == len(runs) == len(self.shares):
             return None
         if len(values) == 1:
             return values[0]
-        if any(value is None or value <= 0 for value in values):
+        if any(value <= 0 for value in values):
             return None
-        logs = (
-            share * math.log(value)
-            for share, value in zip(self.shares, values, strict=True)
-            if value is not None
+        return math.exp(
+            sum(share * math.log(value) for share, value in zip(self.shares, values, strict=True))
         )
-        return math.exp(sum(logs))
 
     def _power(self, objective: Objective) -> float:
         weight = self._weight(objective)
@@ -197,10 +226,12 @@ class Goal:
 
     def _weight(self, objective: Objective) -> float:
         """The weight of `objective`, of all weights; without a pick all are the same."""
-        if self.pick is None:
+        weights = {} if self.pick is None else self.pick.weights
+        if self.pick is not None and self.pick.best is not None:
+            weights = {self.pick.best: 1.0}
+        if not weights:
             return 1.0 / len(self.objectives)
-        total = sum(self.pick.weights.values())
-        return self.pick.weights.get(objective.label, 0.0) / total
+        return weights.get(objective.label, 0.0) / sum(weights.values())
 
 
 def outcome_of(runs: Sequence[Measurement]) -> Outcome:

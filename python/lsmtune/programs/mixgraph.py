@@ -23,7 +23,6 @@ from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import Mix, Phase, SineRate, StepRate, Workload
 from lsmtune.programs.output import cannot
 
-BENCHMARK = "mixgraph"
 RATIOS: Mapping[str, str] = {
     "get": "mix_get_ratio",
     "put": "mix_put_ratio",
@@ -50,9 +49,9 @@ def mixgraph_flags(program: str, workload: Workload, phase: Phase, mix: Mix) -> 
         field = f"{phase.name}: operations"
         raise cannot(program, field, found=strange[0], allowed=", ".join(RATIOS))
     if mix.first != 0 or mix.records != workload.num:
-        found = f"{mix.first} to {mix.first + mix.records - 1}"
+        stated = f"{mix.first} to {mix.first + mix.records - 1}"
         allowed = f"all keys, 0 to {workload.num - 1}"
-        raise cannot(program, f"{phase.name}: records", found=found, allowed=allowed)
+        raise cannot(program, f"{phase.name}: records", found=stated, allowed=allowed)
     shares = _shares(mix)
     flags = {flag: repr(shares.get(name, 0.0)) for name, flag in RATIOS.items()}
     flags |= _key_flags(program, workload, phase, mix.keys)
@@ -71,8 +70,8 @@ def mixgraph_differences(workload: Workload, phase: Phase, mix: Mix) -> Iterator
     whole = sum(thousandths.values())
     performed = {name: count / whole for name, count in thousandths.items()}
     if any(abs(performed[name] / share - 1) > _SHARE_TOLERANCE for name, share in shares.items()):
-        said = ", ".join(f"{name} {share:.3g}" for name, share in performed.items())
-        yield f"{lead} rounds shares up to thousandths: {said}"
+        listed = ", ".join(f"{name} {share:.3g}" for name, share in performed.items())
+        yield f"{lead} rounds shares up to thousandths: {listed}"
     sizes = {"put": "value size", "scan": "scan length"}
     drawn = [sizes[name] for name in sizes if name in shares]
     if len(shares) > 1 and mix.operation_by_key != 1:
@@ -130,10 +129,10 @@ def _key_flags(
     if keys.name == "zipfian" and 0 < theta < 1:
         # The sum of k^-theta up to x is about x^(1 - theta) / (1 - theta).
         return _power(workload.num ** (theta - 1.0), 1.0 - theta)
-    found = f"{keys.name} with theta {theta:g}" if keys.name == "zipfian" else keys.name
-    found = "ranges without key_a and key_b" if keys.name == "ranges" else found
+    stated = f"{keys.name} with theta {theta:g}" if keys.name == "zipfian" else keys.name
+    stated = "ranges without key_a and key_b" if keys.name == "ranges" else stated
     why = "it would draw uniform keys" if keys.name == "ranges" else ""
-    raise cannot(program, f"{phase.name}: keys", found=found, why=why, allowed=_KEYS)
+    raise cannot(program, f"{phase.name}: keys", found=stated, why=why, allowed=_KEYS)
 
 
 def _power(a: float, b: float) -> dict[str, str]:
