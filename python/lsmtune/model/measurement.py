@@ -128,6 +128,7 @@ class PhaseMeasurement(Percentiles):
     intervals: tuple[Interval, ...] = ()
     keys_found: int | None = None
     keys_missing: int | None = None
+    reads_checked: int | None = None
     write_amplification: float | None = None
     read_amplification: float | None = None
     space_amplification: float | None = None
