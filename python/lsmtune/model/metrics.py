@@ -254,9 +254,7 @@ REGISTRY = (
         "block_cache_hits", "Blocks that the phase's own reads had from the engine's block cache."
     ),
     _of_driver("block_cache_misses", "Blocks that those reads had to fetch."),
-    _of_driver(
-        "reads_checked", "Reads and entries of scans that were compared with what was written."
-    ),
+    _count("reads_checked", "Reads and entries of scans that were compared with what was written."),
     _count("keys_found", "Lookups that found their key.", shown={"bench": 20, "runners": 10}),
     _count(
         "keys_missing", "Lookups that did not find their key.", shown={"bench": 21, "runners": 11}
