@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -194,3 +195,31 @@ def test_a_closed_terminal_does_not_end_what_was_started_with_nohup(home: Path) 
     nohup.send_signal(signal.SIGHUP)
     out, _ = nohup.communicate(timeout=20)
     assert '"timeout"' in out
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1"])
+def test_a_terminal_that_lacks_a_character_shows_it_in_ascii(
+    home: Path, monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", encoding)
+    out, err = (process := start([*BENCH, "--repeat", "3"], home, "")).communicate(timeout=60)
+    assert process.returncode == 0, err
+    assert "+/-" in out or "±" in out
+    out, err = (process := start(["workload", "show", "…"], home, "")).communicate(timeout=60)
+    assert (process.returncode, out) == (2, "")
+    assert "..." in err
+
+
+def test_an_error_of_the_system_without_a_file_is_not_blamed_on_standard_output(
+    lsmtune: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr("lsmtune.cli.doctor.doctor", refuse, raising=False)
+    monkeypatch.setattr("lsmtune.cli.workload.print_view", refuse, raising=False)
+    monkeypatch.setattr("lsmtune.cli.workload.print_json", refuse, raising=False)
+    said = lsmtune("workload", "list", "--json")
+    assert said.status == 1
+    assert "standard output" not in said.err
+    assert "Too many open files" in said.err

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import codecs
+import io
 import os
 import signal
 import sys
@@ -117,8 +119,22 @@ def _fail(line: str, status: ExitStatus) -> ExitStatus:
     return status
 
 
+_SPELL = "lsmtune.spell"
+_IN_ASCII = {
+    "\N{MULTIPLICATION SIGN}": "x", "\N{PLUS-MINUS SIGN}": "+/-", "\N{MICRO SIGN}": "u",
+    "\N{GREEK SMALL LETTER MU}": "u", "\N{EN DASH}": "-", "\N{EM DASH}": "-", "\N{MINUS SIGN}": "-",
+    "\N{HORIZONTAL ELLIPSIS}": "...", "\N{RIGHT SINGLE QUOTATION MARK}": "'", "\N{BULLET}": "*",
+    "\N{RIGHTWARDS ARROW}": "->", "\N{LESS-THAN OR EQUAL TO}": "<=", "\N{MIDDLE DOT}": "*",
+    "\N{GREATER-THAN OR EQUAL TO}": ">=", "\N{ALMOST EQUAL TO}": "~",
+}  # fmt: skip
+
+
 def _open_streams() -> None:
-    """Stand-ins for streams that the caller closed: what goes to them is lost, and no more."""
+    """Stand-ins for streams that the caller closed: what goes to them is lost, and no more.
+
+    Characters that the terminal's encoding lacks are spelt in ASCII.
+    """
+    codecs.register_error(_SPELL, _spelt)
     for name, number in (("stdout", 1), ("stderr", 2)):
         if getattr(sys, name) is None:
             descriptor = os.open(os.devnull, os.O_WRONLY)
@@ -127,6 +143,19 @@ def _open_streams() -> None:
                 os.dup2(descriptor, number)
                 os.close(descriptor)
             setattr(sys, name, os.fdopen(number, "w"))
+        stream = getattr(sys, name)
+        if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
+            stream.reconfigure(errors=_SPELL)
+
+
+def _spelt(error: UnicodeError) -> tuple[str, int]:
+    """What a terminal whose encoding lacks a character shows in its place."""
+    if not isinstance(error, UnicodeEncodeError):
+        raise error
+    lacking = error.object[error.start : error.end]
+    # What JSON can read as well.
+    shown = (_IN_ASCII.get(character, f"\\u{ord(character):04x}") for character in lacking)
+    return "".join(shown), error.end
 
 
 def _flush() -> None:
@@ -144,6 +173,15 @@ def _stdout_refused(error: OSError) -> str:
     return f"standard output: {error.strerror}"
 
 
+def _stdout_is_lost() -> bool:
+    """Whether standard output takes nothing: what it refused is still to be written."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        return True
+    return False
+
+
 def _give_up_stdout() -> None:
     """At its end Python writes what is left once more, would fail again, and exit with 120."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -151,9 +189,9 @@ def _give_up_stdout() -> None:
 
 def _unexpected(error: Exception) -> ExitStatus:
     """What the disk or standard output refused, or a mistake of ours, in one line."""
-    if isinstance(error, OSError):
-        if error.filename is None:  # files have names
-            return _fail(_stdout_refused(error), ExitStatus.FAILED)
+    if isinstance(error, OSError) and error.filename is None and _stdout_is_lost():
+        return _fail(_stdout_refused(error), ExitStatus.FAILED)
+    if isinstance(error, OSError) and error.filename is not None:
         refusal = disk_trouble(error, error.filename)
         return _fail(str(refusal), refusal.exit_status)
     message = " ".join(str(error).split())

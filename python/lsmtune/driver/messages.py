@@ -227,7 +227,7 @@ _OPTIONAL: Mapping[type[Message], frozenset[str]] = {
     Verified: frozenset({"keys_beyond"}),
     PhaseFinished: _NOT_IN_PHASE
     | {"files_per_level", "bytes_per_level", "page_cache_cached_share", "operations_by_type"}
-    | {"block_cache_hits", "block_cache_misses", "replay"},
+    | {"block_cache_hits", "block_cache_misses", "replay", "reads_checked"},
 }
 
 
