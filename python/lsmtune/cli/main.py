@@ -9,6 +9,7 @@ import signal
 import sys
 import traceback
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -119,6 +120,7 @@ def _fail(line: str, status: ExitStatus) -> ExitStatus:
     return status
 
 
+_PRINTERS = frozenset({"click", "typer", "rich"})
 _SPELL = "lsmtune.spell"
 _IN_ASCII = {
     "\N{MULTIPLICATION SIGN}": "x", "\N{PLUS-MINUS SIGN}": "+/-", "\N{MICRO SIGN}": "u",
@@ -173,13 +175,10 @@ def _stdout_refused(error: OSError) -> str:
     return f"standard output: {error.strerror}"
 
 
-def _stdout_is_lost() -> bool:
-    """Whether standard output takes nothing: what it refused is still to be written."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        return True
-    return False
+def _came_of_printing(error: OSError) -> bool:
+    """Whether a library that prints raised it, or our own last flush."""
+    frames = traceback.extract_tb(error.__traceback__)
+    return bool(frames) and not _PRINTERS.isdisjoint(Path(frames[-1].filename).parts)
 
 
 def _give_up_stdout() -> None:
@@ -189,7 +188,7 @@ def _give_up_stdout() -> None:
 
 def _unexpected(error: Exception) -> ExitStatus:
     """What the disk or standard output refused, or a mistake of ours, in one line."""
-    if isinstance(error, OSError) and error.filename is None and _stdout_is_lost():
+    if isinstance(error, OSError) and _came_of_printing(error):
         return _fail(_stdout_refused(error), ExitStatus.FAILED)
     if isinstance(error, OSError) and error.filename is not None:
         refusal = disk_trouble(error, error.filename)
