@@ -272,7 +272,7 @@ _PLACES = ("LSMTUNE_RESULTS", "standard output")
 
 
 class CommandRunner:
-    """Performs runs by starting the program of `spec`; see `driver.runner.Runner` for its obligations.
+    """Performs runs by starting the program of `spec`; see `Runner` for its obligations.
 
     `environment` is what the program inherits. A run's directory holds `work`, which is the
     program's own, `stdout.log` and, as for every engine, `engine.log`: what it printed to stderr.
