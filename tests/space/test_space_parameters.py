@@ -125,11 +125,6 @@ def test_contains_refuses_what_a_search_cannot_reach() -> None:
         space.variables_of(good | {"i": 4})
 
 
-def test_edges_are_named() -> None:
-    space = make_space(PARAMETERS)
-    assert space.on_edge({"i": 1, "l": -1, "f": 2.5, "c": "no"}) == {"i": "low", "f": "high"}
-
-
 @pytest.mark.parametrize(
     ("numbers", "told"),
     [

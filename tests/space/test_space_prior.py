@@ -180,9 +180,6 @@ def test_the_variable_of_a_prior_is_its_quantile() -> None:
     for quantile, value in ((low, 8), (high - 1e-12, 8), (low - 1e-12, 7), (high, 9)):
         assert suggested(parameter, {"a?": 0.9, "a~": quantile}) == value
     assert parameter.variables_of(-1) == {"a?": 0.1}
-    assert parameter.on_edge(1) == "low"
-    assert parameter.on_edge(15) == "high"
-    assert parameter.on_edge(-1) is None
 
 
 def test_bins_are_evenly_spaced_on_the_scale() -> None:
@@ -193,7 +190,6 @@ def test_bins_are_evenly_spaced_on_the_scale() -> None:
     assert set(drawn(log, 100)) == {1, 10, 100, 1000}
     floats = make_number("a", Range(0.1, 0.9, integer=False, bins=9))
     assert set(drawn(floats, 200)) == {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}
-    assert (linear.on_edge(1), linear.on_edge(4), linear.on_edge(10)) == ("low", None, "high")
 
 
 def test_bins_of_a_narrow_range_are_fewer() -> None:

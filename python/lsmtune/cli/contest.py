@@ -114,7 +114,7 @@ def _contest(
     """Rank configurations of several teams, phase by phase and in total."""
     from lsmtune.report.leaderboard import check_output
 
-    confidence_of(given.confidence)
+    confidence = confidence_of(given.confidence)
     outputs = given.output or ()
     for path in outputs:
         check_output(path, "--output")
@@ -124,7 +124,14 @@ def _contest(
     elif given.from_logs:
         used = ("files", "from_logs", "confidence", "output", "as_json")
         _refuse_without_effect(context, _FROM_LOGS, used)
-        _tell(_from_logs(given), outputs, as_json)
+        if not given.files:
+            raise InputError(COMMAND, "FILE", why="is missing", allowed="logs of YCSB-cpp")
+        from lsmtune.experiment.contest_scores import log_files
+        from lsmtune.experiment.standings import leaderboard_of_logs
+
+        board = leaderboard_of_logs(log_files(given.files), confidence=confidence)
+        warn(board.warnings)
+        _tell(board, outputs, as_json)
     else:
         _tell(held(given, limits), outputs, as_json)
 
@@ -140,21 +147,9 @@ def _refuse_without_effect(context: typer.Context, switch: str, used: Sequence[s
         raise InputError(flag, why=f"has no effect beside {switch}")
 
 
-def _from_logs(given: ContestFlags) -> Leaderboard:
-    from lsmtune.experiment.contest_scores import log_files
-    from lsmtune.experiment.standings import leaderboard_of_logs
-
-    if not given.files:
-        raise InputError(COMMAND, "FILE", why="is missing", allowed="logs of YCSB-cpp")
-    confidence = confidence_of(given.confidence)
-    board = leaderboard_of_logs(log_files(given.files), confidence=confidence)
-    warn(board.warnings)
-    return board
-
-
 def _show_rules(path: Path | None, engine: str | None, as_json: bool) -> None:
     """The rules file as it is, which is one to start from; with --json what it says."""
-    from lsmtune.engines.importers.base import read_text
+    from lsmtune.engines.formats.base import read_text
     from lsmtune.experiment.contest import BUILT_IN, built_in_text, load_rules, parse_rules
 
     names = [engine_kind(engine, "--engine").name] if engine is not None else list(ENGINE_KINDS)

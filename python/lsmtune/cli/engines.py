@@ -13,7 +13,6 @@ from lsmtune.engines.install import INSTALLABLE
 from lsmtune.errors import InputError
 
 if TYPE_CHECKING:
-    from lsmtune.driver.library_facts import Listing
     from lsmtune.engines.library import Library
 
 ADD_EXAMPLES = (
@@ -33,10 +32,29 @@ def _list(context: typer.Context, as_json: JsonOption = False) -> None:
 
     listing = known_libraries()
     if as_json:
-        rows = [{**_row(x), "default": listing.is_default(x)} for x in listing.libraries]
-        print_json({"engines": rows, "warnings": list(listing.warnings)})
+        engines = [{**_row(x), "default": listing.is_default(x)} for x in listing.libraries]
+        print_json({"engines": engines, "warnings": list(listing.warnings)})
         return
-    _print_table(listing)
+    if not listing.libraries:
+        typer.echo("no engine library is known; next step: lsmtune engines install")
+    else:
+        from lsmtune.report.document import Table, words
+        from lsmtune.report.terminal import terminal_table
+
+        rows = [
+            (
+                "*" if listing.is_default(library) else "",
+                library.identity.name,
+                library.identity.version or "not known",
+                library.identity.build.value,
+                " ".join(library.compressions) or "not known",
+                library.origin,
+                str(library.path),
+            )
+            for library in listing.libraries
+        ]
+        columns = words("", "engine", "version", "build", "compressions", "origin", "path")
+        print_view(terminal_table(Table(columns, rows)), 1000)
     warn(listing.warnings)
 
 
@@ -102,29 +120,6 @@ def _row(library: Library) -> dict[str, object]:
         "origin": library.origin,
         "path": str(library.path),
     }
-
-
-def _print_table(listing: Listing) -> None:
-    from lsmtune.report.document import Table, words
-    from lsmtune.report.terminal import terminal_table
-
-    if not listing.libraries:
-        typer.echo("no engine library is known; next step: lsmtune engines install")
-        return
-    rows = [
-        (
-            "*" if listing.is_default(library) else "",
-            library.identity.name,
-            library.identity.version or "not known",
-            library.identity.build.value,
-            " ".join(library.compressions) or "not known",
-            library.origin,
-            str(library.path),
-        )
-        for library in listing.libraries
-    ]
-    columns = words("", "engine", "version", "build", "compressions", "origin", "path")
-    print_view(terminal_table(Table(columns, rows)), 1000)
 
 
 def _say(libraries: list[Library], as_json: bool) -> None:

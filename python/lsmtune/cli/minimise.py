@@ -68,8 +68,8 @@ def _minimise(
     )
     from lsmtune.driver.conversation import find_driver
     from lsmtune.driver.library_facts import chosen_engine
-    from lsmtune.proof.minimise import differing_options
-    from lsmtune.proof.paired_steps import told_apart
+    from lsmtune.proof.minimise import Minimisation, differing_options
+    from lsmtune.proof.paired_steps import Minimised, told_apart
 
     started_s = time.monotonic()
     if output is not None:
@@ -87,7 +87,8 @@ def _minimise(
     warn((*engine_warnings, *warnings))
     minimising = Minimising(asked, same, tuple(refused), tuple(warnings), tuple(phase_notes(asked)))
     if refused:
-        result = _not_run(asked, refused)
+        why = f"refused, not run: {'; '.join(refused)}"
+        result = Minimised(Minimisation(asked.candidate.config, why=why))
     else:
         timed = asked.after(time.monotonic() - started_s)
         result = _carry_out(timed, allowed, driver, proof.directory)
@@ -122,14 +123,6 @@ def _check_pairs(plan: ProofPlan, options: int) -> None:
             f"hold together at {plan.confidence:g}"
         )
         raise InputError(PAIRS_FLAG, found=plan.pairs, allowed=allowed)
-
-
-def _not_run(asked: Verification, refused: Sequence[str]) -> Minimised:
-    from lsmtune.proof.minimise import Minimisation
-    from lsmtune.proof.paired_steps import Minimised
-
-    why = f"refused, not run: {'; '.join(refused)}"
-    return Minimised(Minimisation(asked.candidate.config, why=why))
 
 
 def _carry_out(

@@ -23,6 +23,7 @@ METHODS: Mapping[str, Method | None] = MappingProxyType(
 )
 
 
+VERDICT_KEYS = ("outcome", "metric", "ratio", "ratio_low", "ratio_high", "confidence", "pairs")
 app = typer.Typer()
 
 
@@ -88,13 +89,5 @@ def _document(written: WrittenReport) -> dict[str, object]:
         },
         "verdict": None
         if verdict is None
-        else {
-            "outcome": verdict.outcome.value,
-            "metric": verdict.metric,
-            "ratio": verdict.ratio,
-            "ratio_low": verdict.ratio_low,
-            "ratio_high": verdict.ratio_high,
-            "confidence": verdict.confidence,
-            "pairs": verdict.pairs,
-        },
+        else {name: getattr(verdict, name) for name in VERDICT_KEYS},
     }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -31,10 +31,10 @@ from lsmtune.workloads.choice import WORKLOAD_FLAG, assignments
 
 if TYPE_CHECKING:
     from lsmtune.experiment.store import StoredMeasurement
-    from lsmtune.experiment.sweep import Axis, Place, Sweep
+    from lsmtune.experiment.sweep import Axis, Sweep
     from lsmtune.experiment.sweep_grid import GridCell
     from lsmtune.experiment.sweep_tables import SweepResult
-    from lsmtune.model.config import EngineIdentity, OptionValue
+    from lsmtune.model.config import EngineIdentity
     from lsmtune.model.measurement import Measurement
 
 AXIS_FLAG = "--axis"
@@ -176,11 +176,13 @@ def _of_file(given: SweepFlags, name: str) -> Sweep:
     if given.engine is not None and given.engine != sweep.engine.name:
         # A library of the file is of the file's engine.
         sweep = replace(sweep, engine=SweepEngine(given.engine))
+    stated = {f"workload.{name}" for name in parameters} | {f"options.{name}" for name in options}
+    of_file = sweep.place
     return replace(
         sweep,
         parameters={**sweep.parameters, **parameters},
         options={**sweep.options, **options},
-        place=_overridden(sweep.place, parameters, options),
+        place=lambda at: _flag_place(at) if at in stated else of_file(at),
     )
 
 
@@ -233,14 +235,6 @@ def _flag_place(at: str) -> tuple[str, str]:
     if first == "options":
         return OPTION_FLAG, rest
     return "--workload", rest
-
-
-def _overridden(
-    place: Place, parameters: Mapping[str, str], options: Mapping[str, OptionValue]
-) -> Place:
-    """`place`, but for what flags say in place of the file."""
-    flags = {f"workload.{name}" for name in parameters} | {f"options.{name}" for name in options}
-    return lambda at: _flag_place(at) if at in flags else place(at)
 
 
 # --- its runs, and what is refused before they begin

@@ -165,7 +165,11 @@ def _export(
     notes = (*stated.notes, *notes)
     for line in notes if not as_json else ():
         note(line)
-    _write(parts, out)
+    # Part after part, as there may be more of them than memory holds.
+    if out is None:
+        sys.stdout.writelines(parts)
+    else:
+        write_file(out, parts)
     if as_json:
         print_json({"format": format_name, "out": str(out), "notes": notes})
     elif out is not None:
@@ -236,24 +240,6 @@ def _parts(stated: Stated, format_name: str, seed: int) -> tuple[Iterable[str], 
     from lsmtune.workloads.ekvsb import lines_of, what_is_lost
 
     return lines_of(workload, seed, "workload export"), what_is_lost(workload)
-
-
-def _write(parts: Iterable[str], out: Path | None) -> None:
-    """Part after part, as there may be more of them than memory holds."""
-    if out is None:
-        for part in parts:
-            sys.stdout.write(part)
-        return
-    partial = out.with_name(f".{out.name}.partial")
-    try:
-        with partial.open("w", encoding="utf-8") as file:
-            for part in parts:
-                file.write(part)
-        partial.replace(out)
-    except OSError as error:
-        raise InputError(str(out), why=f"cannot be written: {error.strerror}") from error
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 def _imported(file: Path, format_name: str) -> tuple[Workload, tuple[str, ...]]:

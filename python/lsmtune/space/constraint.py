@@ -35,10 +35,6 @@ class Constraint:
     metric_names: frozenset[str]
     fact_names: frozenset[str]
 
-    def resolve(self, name: str) -> str:
-        """The full name of a name of the text; `KeyError` for one that is not in it."""
-        return self.full_names[name]
-
     def violation(self, values: Mapping[str, OptionValue]) -> float:
         """By how much it is broken, 0 or less where it holds; see `Expression.violation`.
 

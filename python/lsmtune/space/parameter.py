@@ -227,14 +227,6 @@ class Parameter:
         specials = "".join(f", or {special.value}" for special in self.specials)
         return (self._prior_scale or self.numbers).describe() + specials
 
-    def on_edge(self, value: OptionValue) -> str | None:
-        """`low` or `high` when `value` lies on that bound of the range, else None."""
-        if self.numbers is None or isinstance(value, str | bool):
-            return None
-        if value == self.numbers.low:
-            return "low"
-        return "high" if value == self.numbers.high else None
-
 
 def make_number(
     name: str,

@@ -127,15 +127,6 @@ class Space:
                 values[parameter.name] = value
         return values
 
-    def on_edge(self, options: Mapping[str, OptionValue]) -> dict[str, str]:
-        """Parameters whose value lies on a bound of its range, and which: `low` or `high`."""
-        edges = {
-            parameter.name: parameter.on_edge(options[parameter.name])
-            for parameter in self.parameters
-            if parameter.name in options
-        }
-        return {name: edge for name, edge in edges.items() if edge is not None}
-
 
 def _active(parameter: Parameter, values: Mapping[str, OptionValue]) -> bool:
     return all(condition.holds(values) for condition in parameter.conditions)

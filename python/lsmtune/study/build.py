@@ -79,6 +79,7 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
     space = make_space(space_parameters(study.space, ready, fixed.options))
     _check_option_names(stated, space, engine)
     _check_budget_and_proof(study)
+    constraints, pick_where = _constraints(study, stated, space, ready, workloads)
     return Spec(
         name=study.name,
         path=path,
@@ -98,8 +99,8 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
         databases=study.databases,
         seed=study.seed,
         unsafe_options=_unsafe_options(study, stated, space, workloads),
-        constraints=_constraints(study, stated, space, ready, workloads),
-        pick_where=_pick_where(study, stated, space, workloads),
+        constraints=constraints,
+        pick_where=pick_where,
         start=tuple(start),
         notes=notes,
         stated_defaults={
@@ -169,54 +170,36 @@ def _constraints(
     space: Space,
     ready: Sequence[ReadySpace],
     workloads: Workloads,
-) -> tuple[Constraint, ...]:
-    """Those of the file and of the ready spaces, each text once."""
-    of_spaces = [(one.constraints, f"space.use ({one.name})") for one in ready]
-    return each_once(
-        constraint
-        for texts, field in ((study.constraints, "constraints"), *of_spaces)
-        for constraint in _of_field(texts, field, study, stated, space, workloads)
-    )
-
-
-def _pick_where(
-    study: StudyModel, stated: Stated, space: Space, workloads: Workloads
-) -> tuple[Constraint, ...]:
-    texts = study.pick.where if study.pick is not None else ()
-    made = _of_field(texts, "pick.where", study, stated, space, workloads)
-    for index, constraint in enumerate(made):
-        if constraint.kind is not ConstraintKind.OUTCOME:
-            allowed = ", ".join(METRICS)
-            raise FieldError(f"pick.where[{index}]", why="names no metric", allowed=allowed)
-    return made
-
-
-def _of_field(
-    texts: Sequence[str],
-    field: str,
-    study: StudyModel,
-    stated: Stated,
-    space: Space,
-    workloads: Workloads,
-) -> tuple[Constraint, ...]:
-    """The constraints `texts` of `field`.
+) -> tuple[tuple[Constraint, ...], tuple[Constraint, ...]]:
+    """Those of the file and of the ready spaces, each text once; and those of `pick.where`.
 
     They may name options, whatever is reported, and metrics: of every phase, or of one
     (`put.stall_s`).
     """
     engine = engine_of(study)
-    options = {p.name for p in space.parameters} | {
-        name for given in stated.values() for name in given
-    }
+    options = {name for given in stated.values() for name in given}
+    options |= {parameter.name for parameter in space.parameters}
     options |= option_catalogue(engine).keys() if engine in ENGINE_KINDS else set()
     with_value = catalogue_defaults(engine).keys() | always_known(space) | stated["options"].keys()
     phases = {phase for weighted in workloads for phase in weighted.workload.measured_phases}
     dotted = [f"{phase}.{metric}" for phase in sorted(phases) for metric in PHASE_METRICS]
     metrics = (*METRICS, *SHORT_NAMES, *dotted, *reported_metrics(study))
-    placed = [(text, f"{field}[{index}]") for index, text in enumerate(texts)]
-    made = make_constraints(placed, options, with_value, metrics, FACTS)
-    check_constraints_told(study, made, field, workloads)
-    return made
+
+    def of_field(texts: Sequence[str], field: str) -> tuple[Constraint, ...]:
+        placed = [(text, f"{field}[{index}]") for index, text in enumerate(texts)]
+        made = make_constraints(placed, options, with_value, metrics, FACTS)
+        check_constraints_told(study, made, field, workloads)
+        return made
+
+    made = list(of_field(study.constraints, "constraints"))
+    for one in ready:
+        made += of_field(one.constraints, f"space.use ({one.name})")
+    picked = of_field(study.pick.where if study.pick is not None else (), "pick.where")
+    for index, constraint in enumerate(picked):
+        if constraint.kind is not ConstraintKind.OUTCOME:
+            allowed = ", ".join(METRICS)
+            raise FieldError(f"pick.where[{index}]", why="names no metric", allowed=allowed)
+    return each_once(made), picked
 
 
 # --- Options: their names, and those that trade data for speed.

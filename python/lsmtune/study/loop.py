@@ -43,7 +43,6 @@ from lsmtune.study.observer import (
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import (
     PAIRS_KEPT,
-    Baseline,
     SearchBudget,
     allowed_points,
     baseline_config,
@@ -58,7 +57,7 @@ from lsmtune.study.stored import (
     trial_rounds,
     trial_runs,
 )
-from lsmtune.study.trials import Rounds, TrialPlan, TrialRunner, Trials
+from lsmtune.study.trials import Rounds, Trials, run_trial
 
 CONSTRAINTS = "constraints"  # a field of the study file, and the source of the Searcher's errors
 REFUSED = "refused"  # the stored fact: configurations refused before a run, by reason
@@ -155,7 +154,6 @@ class _Tuning:
             else None,
         )
         self._measurer.refuse_other_build(engine)
-        self._runner = TrialRunner(spec, self._measurer, self._trials)
         self._rounds = Rounds(spec, self._measurer)
         self._changes = ChangeReporter(spec.goal, observer)
         self._anchors = 0
@@ -249,8 +247,8 @@ class _Tuning:
         """The values that trials are shown against; False when interrupted."""
         rows, count = self._folder.measurements.of(Role.BASELINE), len(self._spec.workloads)
         stored = stored_baseline(rows, self._spec.goal, count)
-        fresh = not stored.runs
-        for workload in range(len(stored.runs), count):
+        fresh = not stored
+        for workload in range(len(stored), count):
             if self._stop.is_set():
                 return False
             seed = derive_seed(self._spec.seed, Stream.BASELINE, len(rows))
@@ -260,17 +258,17 @@ class _Tuning:
                 return False
             rows.append(run)
             stored = stored_baseline(rows, self._spec.goal, count)
-            if len(stored.runs) <= workload:
+            if len(stored) <= workload:
                 raise without_baseline(self._spec, run.measurement)
         if not fresh:
-            self._observer.baseline_known(stored.runs)
+            self._observer.baseline_known(stored)
         self._use_baseline(stored)
         calibrate_study(
             self._spec,
             self._baseline,
             self._measurer,
             self._observer,
-            round_s=stored.wall_s,
+            round_s=self._baseline_wall_s or 0.0,
             searched=bool(self._observations.trials),
         )
         store = self._folder.measurements
@@ -282,13 +280,14 @@ class _Tuning:
             self._observer.warning(warning)
         return True
 
-    def _use_baseline(self, baseline: Baseline) -> None:
-        runs = baseline.measurements
+    def _use_baseline(self, baseline: Sequence[StoredMeasurement]) -> None:
+        runs = [row.measurement for row in baseline]
         self._baseline_values = self._spec.goal.values(runs)
         self._baseline_value = self._spec.goal.value(runs)
         if self._baseline_values is None:
             raise without_mean(self._spec, runs)
-        self._baseline_wall_s, self._known_progress = baseline.wall_s, None
+        self._baseline_wall_s = sum(row.wall_s for row in baseline)
+        self._known_progress = None
         options = self._baseline.config.options
         broken = [t for t, v in self._feasibility.violations(options, runs).items() if v > 0]
         refusal = self._feasibility.refusal_of(options)
@@ -395,15 +394,17 @@ class _Tuning:
         judgement = self._observations.judgement
         self._trials.rejudge(judgement.for_searcher())
         number, values = self._trials.ask()
-        plan = TrialPlan(
-            number,
-            self._progress.trials(),
+        scale = judgement.drift.factor_now()
+        trial = run_trial(
+            self._spec,
+            self._measurer,
             Arm(self._engine, candidate_config(self._spec, number, values)),
-            derive_seed(self._spec.seed, Stream.TRIAL, number),
-            self._longest_run_s(),
-            judgement.drift.factor_now(),
+            # As if the machine were as fast as it was in the beginning.
+            lambda step, value: self._trials.report(number, step, value * scale),
+            number=number,
+            index=self._progress.trials(),
+            deadline_s=self._longest_run_s(),
         )
-        trial = self._runner.run(plan)
         if trial is None:
             self._trials.put_back(number, values)
             return False
@@ -430,8 +431,9 @@ class _Tuning:
             return
         self._announced_best = now
         # Of values that are not above zero a ratio says nothing.
-        ratio = best.value / base if base is not None and min(base, best.value) > 0 else None
-        self._observer.best_changed(best.number, best.value, ratio)
+        value = self._progress.best_value
+        ratio = value / base if base is not None and min(base, value) > 0 else None
+        self._observer.best_changed(best.number, value, ratio)
 
     def _prove(self) -> Survived | None:
         """The verdict on the best trial, and its crash test; None when interrupted."""
@@ -459,8 +461,8 @@ class _Tuning:
             baseline_values=dict(zip(labels, self._baseline_values or (), strict=False)),
             best=best.config if best else None,
             best_trial=best.number if best else None,
-            best_value=best.value if best else None,
-            best_values=dict(zip(labels, best.values if best else (), strict=False)),
+            best_value=self._progress.best_value if best else None,
+            best_values=dict(zip(labels, (best.end.values if best else None) or (), strict=False)),
             verdict=verdict,
             crash_test=crash_test,
             counts=dict(self._progress.counts),

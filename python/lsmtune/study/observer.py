@@ -57,20 +57,6 @@ class TuneObserver(Observer):
 # --- What the search has come to: counts, times, and the best trial.
 
 
-@dataclass(frozen=True)
-class BestTrial:
-    """The trial that is best by all that is known of it.
-
-    `value` of the goal is the mean of its `runs`, and `values` are those of the objectives.
-    """
-
-    number: int
-    value: float
-    values: tuple[float, ...]
-    config: Config
-    runs: int = 1
-
-
 class Progress:
     """What a Judgement says of the search; `baseline_wall_s` is what one of its rounds cost."""
 
@@ -84,11 +70,11 @@ class Progress:
         # A trial that ended early says nothing about how long one that goes well will take.
         walls_s = [trial.wall_s for trial in trials if trial.end.outcome is Outcome.OK]
         self.trial_walls_s = walls_s if baseline_wall_s is None else [baseline_wall_s, *walls_s]
-        self.best: BestTrial | None = None
+        # The trial that is best by all that is known of it, and the goal's value of it.
         best = None if judgement.best is None else judgement.trials[judgement.best]
         value = None if best is None else judgement.value(best)
-        if best is not None and value is not None and best.end.values is not None:
-            self.best = BestTrial(best.number, value, best.end.values, best.config, best.runs)
+        self.best = None if value is None else best
+        self.best_value = 0.0 if value is None else value
 
     def trials(self) -> int:
         """How many trials ended."""

@@ -13,7 +13,7 @@ from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.goal import Goal
-from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.measurement import Outcome
 from lsmtune.proof.calibration import Calibration, calibrate, smallest_effect
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.observer import TuneObserver
@@ -23,25 +23,13 @@ from lsmtune.units import format_duration
 # --- The baseline of a study: measured once under every workload, before the search.
 
 
-@dataclass(frozen=True)
-class Baseline:
-    """The newest run that ended well under each workload, in the order of the workloads."""
+def stored_baseline(
+    rows: Sequence[StoredMeasurement], goal: Goal, workloads: int
+) -> list[StoredMeasurement]:
+    """The newest run that ended well under each workload, in the order of the workloads.
 
-    runs: tuple[StoredMeasurement, ...]
-
-    @property
-    def measurements(self) -> list[Measurement]:
-        """What they observed."""
-        return [run.measurement for run in self.runs]
-
-    @property
-    def wall_s(self) -> float:
-        """Seconds that they cost together."""
-        return sum(run.wall_s for run in self.runs)
-
-
-def stored_baseline(rows: Sequence[StoredMeasurement], goal: Goal, workloads: int) -> Baseline:
-    """What is stored of the baseline; workloads beyond the last of its runs are still to be run."""
+    Workloads beyond the last of them are still to be run.
+    """
     newest = {
         row.workload: row
         for row in rows
@@ -49,7 +37,7 @@ def stored_baseline(rows: Sequence[StoredMeasurement], goal: Goal, workloads: in
         and all(objective.value(row.measurement) is not None for objective in goal.objectives)
     }
     known = takewhile(newest.__contains__, range(workloads))
-    return Baseline(tuple(newest[workload] for workload in known))
+    return [newest[workload] for workload in known]
 
 
 # --- When the search ends: trials, or time less what the proof will need. Pure.

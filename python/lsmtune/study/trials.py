@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from optuna.trial import TrialState
@@ -85,88 +85,61 @@ class Rounds:
 # --- The runs of one trial: smaller ones, then one per workload; ended early where it is pruned.
 
 
-@dataclass(frozen=True)
-class TrialPlan:
-    """One trial to run, the `index`th of its study; each run is killed after `deadline_s` seconds.
+# Takes a step and a value; whether the pruner wants the trial to end.
+Report = Callable[[int, float], bool]
 
-    `scale` is what values that a pruner is told are multiplied by, because the machine is not as
-    fast as it was in the beginning.
+
+def run_trial(
+    spec: Spec,
+    measurer: Measurer,
+    arm: Arm,
+    report: Report,
+    *,
+    number: int,
+    index: int,
+    deadline_s: float,
+) -> TrialRuns | None:
+    """All runs of trial `number`, the `index`th of its study; None when it was interrupted.
+
+    Each run is killed after `deadline_s` seconds. The pruner is asked at every rung, by `report`. A
+    trial that is pruned between two sizes has only runs of rungs, each of which ended well.
     """
-
-    number: int
-    index: int
-    arm: Arm
-    seed: int
-    deadline_s: float
-    scale: float = 1.0
-
-
-class TrialRunner:
-    """Runs trials of `spec`, and asks the pruner at every rung."""
-
-    def __init__(self, spec: Spec, measurer: Measurer, trials: Trials) -> None:
-        self._spec = spec
-        self._measurer = measurer
-        self._trials = trials
-
-    def run(self, plan: TrialPlan) -> TrialRuns | None:
-        """All runs of a trial; None when it was interrupted.
-
-        A trial that is pruned between two sizes has only runs of rungs, each of which ended well.
-        """
-        rungs = None if self._spec.pruner is None else self._spec.pruner.rungs
-        if isinstance(rungs, DataRungs):
-            return self._run_sizes(plan, rungs)
-        metric = self._spec.objective.metric
-        prune = None if rungs is None else Watch(plan, self._trials, rungs, metric)
-        return self._run_full(TrialRuns(plan.number), plan, prune)
-
-    def _run_sizes(self, plan: TrialPlan, rungs: DataRungs) -> TrialRuns | None:
-        trial = TrialRuns(plan.number)
-        deadlines_s = rungs.deadlines_s or [plan.deadline_s] * len(rungs.num)
-        workloads = [rung_workloads(rungs, each.workload) for each in self._spec.workloads]
+    trial, seed = TrialRuns(number), derive_seed(spec.seed, Stream.TRIAL, number)
+    rungs = None if spec.pruner is None else spec.pruner.rungs
+    prune = Watch(report, rungs, spec.objective.metric) if isinstance(rungs, TimeRungs) else None
+    if isinstance(rungs, DataRungs):
+        deadlines_s = [
+            min(deadline_s, d) for d in rungs.deadlines_s or [deadline_s] * len(rungs.num)
+        ]
+        workloads = [rung_workloads(rungs, each.workload) for each in spec.workloads]
         for rung in range(len(rungs.num) - 1):
-            runs = self._measurer.measure_workloads(
-                plan.arm,
-                plan.seed,
-                Slot(Role.RUNG, plan.index, trial=plan.number, rung=rung),
-                deadline_s=min(plan.deadline_s, deadlines_s[rung]),
-                workloads=[sizes[rung] for sizes in workloads],
+            slot = Slot(Role.RUNG, index, trial=number, rung=rung)
+            sizes = [smaller[rung] for smaller in workloads]
+            runs = measurer.measure_workloads(
+                arm, seed, slot, deadline_s=deadlines_s[rung], workloads=sizes
             )
             if runs is None:
                 return None
             trial.rungs[rung] = runs
-            value = self._spec.goal.value([run.measurement for run in runs])
-            if value is None:
+            value = spec.goal.value([run.measurement for run in runs])
+            if value is None or report(rungs.step(rung), value):
                 return trial
-            if self._trials.report(trial.number, rungs.step(rung), value * plan.scale):
-                return trial
-        deadline_s = min(plan.deadline_s, deadlines_s[-1])
-        return self._run_full(trial, replace(plan, deadline_s=deadline_s), None)
-
-    def _run_full(
-        self, trial: TrialRuns, plan: TrialPlan, prune: Callable[[Message], bool] | None
-    ) -> TrialRuns | None:
-        """One run per workload, up to one that does not end well; None when interrupted."""
-        slot = Slot(Role.TRIAL, plan.index, trial=plan.number)
-        runs = self._measurer.measure_workloads(
-            plan.arm, plan.seed, slot, deadline_s=plan.deadline_s, prune=prune
-        )
-        if runs is None:
-            return None
-        trial.runs += runs
-        return trial
+        deadline_s = deadlines_s[-1]
+    slot = Slot(Role.TRIAL, index, trial=number)
+    runs = measurer.measure_workloads(arm, seed, slot, deadline_s=deadline_s, prune=prune)
+    if runs is None:
+        return None
+    trial.runs += runs
+    return trial
 
 
 class Watch:
     """Follows one run, and says when the pruner wants it to end."""
 
-    def __init__(self, plan: TrialPlan, trials: Trials, rungs: TimeRungs, metric: str) -> None:
-        self._number = plan.number
-        self._scale = plan.scale
-        self._metric = metric
-        self._trials = trials
+    def __init__(self, report: Report, rungs: TimeRungs, metric: str) -> None:
+        self._report = report
         self._reports = TimeReports(rungs)
+        self._metric = metric
         self._measuring = False
 
     def __call__(self, message: Message) -> bool:
@@ -177,11 +150,8 @@ class Watch:
             self._measuring = message.kind == "measure"
         if not self._measuring or not isinstance(message, IntervalPassed):
             return False
-        report = self._reports.take(message.interval())
-        return report is not None and self._report(report.step, report.value)
-
-    def _report(self, step: int, value: float) -> bool:
-        return self._trials.report(self._number, step, value * self._scale)
+        due = self._reports.take(message.interval())
+        return due is not None and self._report(due.step, due.value)
 
 
 # --- Trials: proposed by the Searcher, kept on the disk, put back when they were cut off.
