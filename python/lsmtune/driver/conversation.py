@@ -15,7 +15,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from lsmtune.driver.collect import Collector, Judgement, judge, misspoke
+from lsmtune.driver.collect import Collector, Judgement, died, judge
 from lsmtune.driver.messages import Failed, Finished, Message, Paused, parse_message
 from lsmtune.driver.process import ChildProcess, Stopwatch
 from lsmtune.driver.requests import Json
@@ -195,8 +195,10 @@ class Conversation:
         try:
             ending = self._watch.step(timeout_s)
         except ProtocolError as error:
+            # Whatever the driver goes on to do, nothing it says can be used.
             self._child.reap()
-            return misspoke(str(error), self._collector.place, self._child.log_tail())
+            why = f"the driver broke the protocol {self._collector.where}: {error}"
+            return died(Outcome.CRASHED, why, self._child.log_tail())
         if ending is not None:
             return self._judge(ending)
         if self.pausing and self._child.stopped():
@@ -225,7 +227,7 @@ class Conversation:
         self._running_time.stop()
         collector, group = self._collector, self.group
         return judge(
-            *(collector.last, ending, collector.place, self._child.log_tail()),
+            *(collector.last, ending, collector.where, self._child.log_tail()),
             memory_limit_bytes=group.limit_bytes if group and group.oom_kills() else None,
         )
 
