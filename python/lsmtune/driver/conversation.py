@@ -12,12 +12,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
 from lsmtune.driver.collect import Collector, Judgement, died, judge
 from lsmtune.driver.messages import Failed, Finished, Message, Paused, parse_message
-from lsmtune.driver.process import ChildProcess, Stopwatch
+from lsmtune.driver.process import ChildProcess, Closing, Stopwatch
 from lsmtune.driver.requests import Json
 from lsmtune.driver.watch import TICK_S, Clock, Ending, Watch
 from lsmtune.errors import InputError, LsmtuneError
@@ -92,7 +90,7 @@ class _State(Enum):
     FROZEN = "frozen"
 
 
-class Conversation:
+class Conversation(Closing):
     """A driver process that is handed `document`, in steps; every message goes to `collector`.
 
     A context manager: when it is left, the process and its whole group are gone. `clock` is a
@@ -140,17 +138,6 @@ class Conversation:
             *(self._child, directory, limits, self._take, cancel, self._running_time),
             watch_memory=self.group is None,
         )
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         """Kills the driver and its group, and lets its pipes go."""
