@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from page import Page, read
+from page import figures_of, read
 from sample_study import STUDY, SampleStudy, analysed, changed, fill, speed_of
 
 from lsmtune.experiment.store import Role
@@ -95,14 +94,6 @@ def pruned(tmp_path_factory: pytest.TempPathFactory) -> StudyAnalysis:
 @pytest.fixture(scope="module")
 def several(tmp_path_factory: pytest.TempPathFactory) -> StudyAnalysis:
     return front_study(tmp_path_factory.mktemp("several"))
-
-
-def figures_of(page: Page) -> dict[str, Any]:
-    for attributes, content in page.scripts:
-        if attributes.get("id") == "figures":
-            found: dict[str, Any] = json.loads(content)
-            return found
-    return {}
 
 
 def test_pruned_trials_are_shown_as_bounds(pruned: StudyAnalysis) -> None:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from page import Page, read
+from page import figures_of, read
 from sample_study import SampleStudy, analysed, changed
 
 from lsmtune.experiment.store import Role
@@ -88,14 +88,6 @@ def drifted(tmp_path_factory: pytest.TempPathFactory) -> StudyAnalysis:
     found = analysed(sample)
     sample.close()
     return found
-
-
-def figures_of(page: Page) -> dict[str, Any]:
-    for attributes, content in page.scripts:
-        if attributes.get("id") == "figures":
-            found: dict[str, Any] = json.loads(content)
-            return found
-    return {}
 
 
 def test_the_page_shows_the_anchors_and_where_the_machine_changed(drifted: StudyAnalysis) -> None:
