@@ -95,12 +95,12 @@ def metric_value(
     """`metric` of the phase or of the whole run, or as a program reported it; None: not known."""
     metric = SHORT_NAMES.get(metric, metric)
     if metric in TOTAL_METRICS:
-        found = total_metric(measurement, metric)
+        value = total_metric(measurement, metric)
     else:
-        found = getattr(phase, metric) if phase is not None and metric in PHASE_METRICS else None
-    if found is None:
-        found = measurement.reported.get(metric)
-    return None if found is None else float(found)
+        value = getattr(phase, metric) if phase is not None and metric in PHASE_METRICS else None
+    if value is None:
+        value = measurement.reported.get(metric)
+    return None if value is None else float(value)
 
 
 @dataclass(frozen=True)
@@ -131,8 +131,7 @@ class Pick:
         str | None, described("the objective that counts alone; in place of weights")
     ] = None
     where: Annotated[
-        tuple[str, ...],
-        described("what must hold of its metrics, such as latency_us_p99 <= 2000"),
+        tuple[str, ...], described("what must hold of its metrics, such as latency_us_p99 <= 2000")
     ] = ()
 
 
@@ -188,8 +187,8 @@ class Goal:
 
         Over several workloads, values that are not above zero have no geometric mean: None.
         """
-        found = tuple(self._mean(objective, runs) for objective in self.objectives)
-        return None if None in found else found  # type: ignore[return-value]
+        values = tuple(self._mean(objective, runs) for objective in self.objectives)
+        return None if None in values else values  # type: ignore[return-value]
 
     def value(self, runs: Sequence[Measurement]) -> float | None:
         """The one number: an objective's value, or the picked product of several."""
