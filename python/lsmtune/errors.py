@@ -68,7 +68,7 @@ class InputError(LsmtuneError):
         self.field = field
         self.found = found
         self.allowed = allowed or ", ".join(names)
-        self.nearest = nearest or nearest_name(str(found), names)
+        self.nearest = nearest or (nearest_name(str(found), names) if names else "")
         self.why = why
         super().__init__(self._line())
 
