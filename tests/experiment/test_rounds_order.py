@@ -11,7 +11,8 @@ from hypothesis import strategies as st
 from rounds_parts import CELLS, cell
 from scipy.stats import chisquare
 
-from lsmtune.experiment.schedule import LOADS, round_load_seed, run_seed, shuffled
+from lsmtune.experiment.schedule import LOADS, Slot, load_seed_of, run_seed, shuffled
+from lsmtune.experiment.store import Role
 from lsmtune.model.request import SEED_MAX
 
 
@@ -43,7 +44,8 @@ def test_each_cell_follows_each_other_equally_often() -> None:
 
 def test_seeds_count_up_and_loads_take_turns() -> None:
     assert [run_seed(5, number) for number in range(3)] == [5, 6, 7]
-    assert len({round_load_seed(5, number) for number in range(30)}) == LOADS
+    slots = [Slot(Role.ROUND, number, round=number) for number in range(30)]
+    assert len({load_seed_of(slot, 5 + slot.round) for slot in slots}) == LOADS
     with pytest.raises(ValueError, match="not from 0"):
         run_seed(SEED_MAX, 1)
 

@@ -13,7 +13,7 @@ from rounds_parts import CELLS, Recorder, cell, run_rounds
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment.files import MARKER, claim
 from lsmtune.experiment.rounds import read_rounds
-from lsmtune.experiment.schedule import round_load_seed, shuffled
+from lsmtune.experiment.schedule import LOADS, run_seed, shuffled
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import RunRequest
 
@@ -188,7 +188,7 @@ def test_runs_start_from_loaded_databases_that_take_turns(tmp_path: Path) -> Non
 
     runner, loaded = FakeRunner(), Loaded()
     run_rounds(tmp_path / "r", 4, runner=runner, databases=loaded, seed=5)
-    assert loaded.seeds == [round_load_seed(5, number) for number in range(4) for _ in CELLS]
+    assert loaded.seeds == [run_seed(5, number % LOADS) for number in range(4) for _ in CELLS]
     assert {request.verify_keys for request in runner.requests} == {7}
     assert [request.load_seed for request in runner.requests] == loaded.seeds
 

@@ -9,7 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from pathlib import Path
 
 from lsmtune.driver.runner import DATABASE, Runner
@@ -207,6 +207,7 @@ def sweep(directory: Path) -> list[Path]:
 # the whole configuration. It is loaded on all cores, within the limits of the run that asked.
 
 
+@dataclass(eq=False)
 class DatabaseCache:
     """Golden databases in `directory`, of `size_bytes` on the disk at most, loaded by `runner`.
 
@@ -216,25 +217,17 @@ class DatabaseCache:
     names and sizes. `wall_clock` gives seconds since the epoch, `clock` those of a monotonic clock.
     """
 
-    def __init__(
-        self,
-        directory: Path,
-        runner: Runner,
-        size_bytes: int,
-        *,
-        observer: Observer | None = None,
-        verify: bool = False,
-        clock: Clock = time.monotonic,
-        wall_clock: Clock = time.time,
-    ) -> None:
-        self.directory = directory
-        self._runner = runner
-        self._size_bytes = size_bytes
-        self._observer = observer or Observer()
+    directory: Path
+    runner: Runner
+    size_bytes: int
+    _: KW_ONLY
+    observer: Observer = field(default_factory=Observer)
+    verify: bool = False
+    clock: Clock = time.monotonic
+    wall_clock: Clock = time.time
+
+    def __post_init__(self) -> None:
         self._warned: set[str] = set()
-        self._verify = verify
-        self._clock = clock
-        self._wall_clock = wall_clock
         self._libraries = LibraryDigests()
         self._failures: dict[str, tuple[str, Limits]] = {}  # of loads: why, and the limits they had
         self._swept = False
@@ -260,11 +253,11 @@ class DatabaseCache:
 
     def report(self, preparation: Preparation) -> None:
         """Tell the observer; of what is out of the ordinary once, as each trial may have it."""
-        self._observer.run_prepared(preparation)
+        self.observer.run_prepared(preparation)
         what = preparation.note.partition(":")[0]
         if what and what not in self._warned:
             self._warned.add(what)
-            self._observer.warning(preparation.note)
+            self.observer.warning(preparation.note)
 
     def same(self, first: RunRequest, second: RunRequest) -> bool:
         """Whether `prepare` would start both from copies of one golden database, or neither."""
@@ -282,16 +275,16 @@ class DatabaseCache:
             sweep(self.directory)
             self._swept = True
         path = self.directory / order.digest
-        lock = wait_for_lock(lock_path(path), cancel, order.request.limits.deadline_s, self._clock)
+        lock = wait_for_lock(lock_path(path), cancel, order.request.limits.deadline_s, self.clock)
         if lock is None:
             return Preparation(False, note="another tuner was still loading the same database")
         with lock:
             if is_strange(path):
                 raise not_ours(path)
             golden = find_golden(path)
-            damage = "" if golden is None else golden.damage(checksums=self._verify)
+            damage = "" if golden is None else golden.damage(checksums=self.verify)
             if golden is not None and not damage:
-                age_s = self._wall_clock() - golden.facts.built_unix_s
+                age_s = self.wall_clock() - golden.facts.built_unix_s
                 if age_s <= age_max_s(order.layout, order.request.engine.name):
                     return self._copied(order, golden, None)
                 damage = "compaction by age would rewrite it"
@@ -304,11 +297,11 @@ class DatabaseCache:
         return replace(preparation, note=note)
 
     def _copied(self, order: Order, golden: Golden, loaded_s: float | None) -> Preparation:
-        started = self._clock()
+        started = self.clock()
         note = clone(golden.database, order.request.directory / DATABASE)
         shutil.copyfile(golden.ledger, order.request.directory / LEDGER)
-        golden.note_use(self._wall_clock())
-        return Preparation(True, loaded_s, self._clock() - started, note)
+        golden.note_use(self.wall_clock())
+        return Preparation(True, loaded_s, self.clock() - started, note)
 
     def _loaded(self, order: Order, path: Path, cancel: threading.Event | None) -> Preparation:
         """Load the golden database at `path` and copy it; its lock is held."""
@@ -317,13 +310,13 @@ class DatabaseCache:
         # Another try would have no more to spend.
         if why and all(getattr(limits, f.name) <= getattr(before, f.name) for f in fields(limits)):
             return Preparation(False, note=why)
-        self._observer.database_loading(order.load, order.layout)
+        self.observer.database_loading(order.load, order.layout)
         for left in building_paths(path):
             remove_remains(left)
         building = begin_building(path)
         try:
-            measurement = self._runner.run(
-                order.load_request(building), self._observer.run_message, cancel
+            measurement = self.runner.run(
+                order.load_request(building), self.observer.run_message, cancel
             )
             if measurement.outcome is Outcome.OK:
                 return self._kept(order, path, building, measurement)
@@ -341,12 +334,12 @@ class DatabaseCache:
         """Keep what was loaded in `building` and copy it; without room for it, give it away."""
         disk_bytes = tidy_building(building)
         loaded_s = measurement.elapsed_s
-        why = make_room(self.directory, disk_bytes, self._size_bytes)
+        why = make_room(self.directory, disk_bytes, self.size_bytes)
         if why:
             shutil.move(building / DATABASE, order.request.directory / DATABASE)
             shutil.move(building / LEDGER, order.request.directory / LEDGER)
             return Preparation(True, loaded_s, note=f"the loaded database was not kept: {why}")
         settled = measurement.phases[-1] if measurement.phases else None
         fingerprint = take_fingerprint(building / DATABASE, settled)
-        facts = Facts(fingerprint, disk_bytes, loaded_s, self._wall_clock())
+        facts = Facts(fingerprint, disk_bytes, loaded_s, self.wall_clock())
         return self._copied(order, publish(building, path, order.key, facts), loaded_s)

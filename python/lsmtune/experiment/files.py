@@ -143,22 +143,13 @@ def claim(directory: Path, purpose: str) -> None:
         os.fsync(file.fileno())
 
 
-def _marker(directory: Path) -> dict[str, object]:
+def marker_of(directory: Path) -> dict[str, object]:
+    """What the marker of an owned directory says; empty where it is damaged."""
     try:
         written = json.loads((directory / MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError):  # a kill may leave the marker empty
         return {}
     return written if isinstance(written, dict) else {}
-
-
-def purpose_of(directory: Path) -> str:
-    """What an owned directory was made for; empty where its marker does not say."""
-    return str(_marker(directory).get("purpose", ""))
-
-
-def maker_of(directory: Path) -> str:
-    """The version of the lsmtune that made an owned directory; empty where it is not known."""
-    return str(_marker(directory).get("version", ""))
 
 
 def not_ours(directory: Path) -> InputError:

@@ -20,7 +20,6 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 import optuna
@@ -36,8 +35,8 @@ from lsmtune.experiment.files import (
     explained,
     is_owned,
     lock_folder,
+    marker_of,
     not_ours,
-    purpose_of,
     sqlite_uri,
 )
 from lsmtune.experiment.schedule import Cell
@@ -86,13 +85,6 @@ def create_study(storage: RDBStorage, path: Path, directions: Sequence[Direction
             directions=[direction.value for direction in directions],
             load_if_exists=True,
         )
-
-
-def delete_study(storage: RDBStorage, path: Path) -> None:
-    """Remove the study from `storage`, if it is there."""
-    with explained(path):
-        if STUDY_NAME in optuna.get_all_study_names(storage):
-            optuna.delete_study(study_name=STUDY_NAME, storage=storage)
 
 
 # --- what makes the runs of a folder comparable
@@ -208,7 +200,7 @@ class StudyFolder:
         with explained(path):
             refuse_older(path / measurements.FILE)
             claim(path, purpose)
-            made_for = purpose_of(path)
+            made_for = marker_of(path).get("purpose")
             if made_for in (_STUDY, _ROUNDS) and made_for != purpose:
                 why = f"holds something else: {made_for}"
                 raise InputError(str(path), why=why, allowed="another folder (--dir DIR)")
@@ -245,7 +237,10 @@ class StudyFolder:
                 raise self._incomparable(changed, description, source)
             # Its file was wrong, and was corrected.
             if description.directions:
-                delete_study(self._optuna_storage(), self.path)
+                storage = self._optuna_storage()
+                with explained(self.path):
+                    if STUDY_NAME in optuna.get_all_study_names(storage):
+                        optuna.delete_study(study_name=STUDY_NAME, storage=storage)
             self.measurements.clear()
         with explained(self.path):
             self.runs_path.mkdir(exist_ok=True)
@@ -417,10 +412,5 @@ class StudyFolder:
     def __enter__(self) -> StudyFolder:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.close()

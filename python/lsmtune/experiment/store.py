@@ -19,7 +19,7 @@ from typing import Any
 
 import lsmtune
 from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.experiment.files import explained, maker_of, sqlite_uri
+from lsmtune.experiment.files import explained, marker_of, sqlite_uri
 from lsmtune.model.codec import decode, encode
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
@@ -312,7 +312,7 @@ def refuse_older(path: Path) -> None:
     version = _version_in(path)
     old = version if 0 < version < VERSION else _version_in(path.with_name(_ROUNDS_OF_BEFORE))
     if old:
-        maker = maker_of(path.parent)
+        maker = marker_of(path.parent).get("version")
         raise InputError(
             str(path.parent),
             why=f"was written by lsmtune {maker or 'of an older version'} in format {old}, which "

@@ -9,19 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Protocol
 
 from lsmtune.model.config import Config, OptionValue, option_text
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.stats.sequential import pairs_at_least
-
-
-class Prove(Protocol):
-    """Carries out one proof of a minimisation."""
-
-    def __call__(self, baseline: Config, candidate: Config, step: Step) -> Comparison | None:
-        """`candidate` against `baseline`; None when it was interrupted."""
-        ...
 
 
 class Kind(StrEnum):
@@ -54,6 +45,10 @@ class Comparison:
     verdict: Verdict
     baseline_failure: str = ""
     candidate_failure: str = ""
+
+
+# Carries out one proof, of a candidate against a baseline; None when it was interrupted.
+Prove = Callable[[Config, Config, Step], Comparison | None]
 
 
 @dataclass(frozen=True)
@@ -164,39 +159,35 @@ def minimise(
     options = sorted(
         differing_options(baseline, candidate), key=lambda name: (-riskiest_first(name), name)
     )
-    return _Elimination(baseline, candidate, options, prove, confidence).run()
+    each = confidence_each(confidence, len(options))
+    return _Elimination(baseline, candidate, options, prove, each).run()
 
 
+@dataclass(eq=False)
 class _Elimination:
-    def __init__(
-        self,
-        baseline: Config,
-        candidate: Config,
-        options: Sequence[str],
-        prove: Prove,
-        confidence: float,
-    ) -> None:
-        self._baseline = baseline
-        self._candidate = candidate
-        self._options = options
-        self._prove = prove
-        self._confidence = confidence_each(confidence, len(options))
-        self._steps = steps_of(len(options))
-        self._current = candidate
+    baseline: Config
+    candidate: Config
+    options: Sequence[str]
+    prove: Prove
+    confidence: float  # of each step
+
+    def __post_init__(self) -> None:
+        self._steps = steps_of(len(self.options))
+        self._current = self.candidate
         self._effects: dict[str, OptionEffect] = {}
 
     def run(self) -> Minimisation:
-        if not self._options:
+        if not self.options:
             return self._result(why="the two configurations do not differ")
         first = None
         try:
-            first = self._ask(self._baseline, self._candidate, Kind.WHOLE, 0).verdict
+            first = self._ask(self.baseline, self.candidate, Kind.WHOLE, 0).verdict
             if first.outcome is not VerdictOutcome.BETTER:
                 return self._result(first, why="there is no proven gain to keep")
-            for done, option in enumerate(self._options):
+            for done, option in enumerate(self.options):
                 self._try_without(option, done + 1)
             loss = self._restore_what_is_missed()
-            gain = self._ask(self._baseline, self._current, Kind.GAIN, self._steps).verdict
+            gain = self._ask(self.baseline, self._current, Kind.GAIN, self._steps).verdict
         except _InterruptedError:
             return self._result(first, complete=False)
         is_gain = gain.outcome is VerdictOutcome.BETTER
@@ -206,14 +197,14 @@ class _Elimination:
     def _ask(
         self, baseline: Config, candidate: Config, kind: Kind, done: int, option: str = ""
     ) -> Comparison:
-        step = Step(kind, self._confidence, max(0, self._steps - done - 1), option)
-        comparison = self._prove(baseline, candidate, step)
+        step = Step(kind, self.confidence, max(0, self._steps - done - 1), option)
+        comparison = self.prove(baseline, candidate, step)
         if comparison is None:
             raise _InterruptedError
         return comparison
 
     def _try_without(self, option: str, done: int) -> None:
-        reduced = without(self._current, option, self._baseline)
+        reduced = without(self._current, option, self.baseline)
         comparison = self._ask(reduced, self._current, Kind.OPTION, done, option)
         verdict, why = comparison.verdict, ""
         is_gain = verdict.outcome is VerdictOutcome.BETTER
@@ -224,8 +215,8 @@ class _Elimination:
             few = f"not known: {verdict.pairs} pairs, and a proof takes at least {least}"
             why = few if verdict.pairs < least else ""
         kept = is_gain or bool(why)
-        value = self._candidate.options.get(option)
-        before = self._baseline.options.get(option)
+        value = self.candidate.options.get(option)
+        before = self.baseline.options.get(option)
         self._effects[option] = OptionEffect(option, value, before, verdict, kept, why=why)
         if not kept:
             self._current = reduced
@@ -242,7 +233,7 @@ class _Elimination:
 
         dropped = sorted((e for e in self._effects.values() if not e.kept), key=gain)
         while dropped:
-            comparison = self._ask(self._candidate, self._current, Kind.LOSS, self._steps - 2)
+            comparison = self._ask(self.candidate, self._current, Kind.LOSS, self._steps - 2)
             failure = comparison.candidate_failure
             if comparison.verdict.outcome is not VerdictOutcome.WORSE and not failure:
                 return comparison.verdict
@@ -261,10 +252,10 @@ class _Elimination:
         why: str = "",
         complete: bool = True,
     ) -> Minimisation:
-        label, effects = self._candidate.label, tuple(self._effects.values())
+        label, effects = self.candidate.label, tuple(self._effects.values())
         if effects:
             kept = sum(effect.kept for effect in effects)
-            label = f"{label}, {kept} of {len(self._options)} options kept"
+            label = f"{label}, {kept} of {len(self.options)} options kept"
         config = Config(self._current.options, label)
         return Minimisation(config, effects, first, gain, loss, why, complete)
 

@@ -107,7 +107,7 @@ def prove(
     return _Proof(baseline, candidate, goal, measurer, observer, study_seed, plan, series).run()
 
 
-@dataclass
+@dataclass(eq=False)
 class _Proof:
     baseline: Arm
     candidate: Arm

@@ -118,6 +118,7 @@ def told_apart(
     return candidate, tuple(same)
 
 
+@dataclass(eq=False)
 class PairedSteps:
     """A `Prove` whose steps are paired proofs, each within its share of the time that is left.
 
@@ -126,32 +127,27 @@ class PairedSteps:
     pairs it has. `refusal` says why a configuration may not be recommended; empty where it may.
     """
 
-    def __init__(
-        self,
-        verification: Verification,
-        measurer: Measurer,
-        observer: StepObserver,
-        refusal: Callable[[Arm], str] = lambda _arm: "",
-    ) -> None:
-        self._verification = verification
-        self._refusal = refusal
-        self._measurer = measurer
-        self._observer = observer
+    verification: Verification
+    measurer: Measurer
+    observer: StepObserver
+    refusal: Callable[[Arm], str] = lambda _arm: ""
+
+    def __post_init__(self) -> None:
         self._steps = 0
         self._gain_s = 0.0
-        time_s = verification.plan.deadline_s
-        self._until_s = None if time_s is None else measurer.now_s() + time_s
+        time_s = self.verification.plan.deadline_s
+        self._until_s = None if time_s is None else self.measurer.now_s() + time_s
 
     def __call__(self, baseline: Config, candidate: Config, step: Step) -> Comparison | None:
         """As `Prove` says. Raises InputError in the first step for what the engine refuses."""
         self._steps = max(self._steps, step.to_come + 1)
-        self._observer.step_begins(step, self._steps)
-        asked, store = self._verification, self._measurer.folder.measurements
+        self.observer.step_begins(step, self._steps)
+        asked, store = self.verification, self.measurer.folder.measurements
         goal = Goal((asked.objective,))
         before, after = (Arm(asked.engine, config) for config in (baseline, candidate))
 
         def pairs() -> list[Pair]:
-            return stored_pairs(store, before, after, len(self._measurer.workloads))
+            return stored_pairs(store, before, after, len(self.measurer.workloads))
 
         def without_option(failure: str) -> Comparison:
             """What a step found that ended at a configuration that is none without its option."""
@@ -159,7 +155,7 @@ class PairedSteps:
             return Comparison(verdict, baseline_failure=failure)
 
         if step.kind is Kind.OPTION:
-            failure = self._refusal(before) or _failure(pair.baseline for pair in pairs())
+            failure = self.refusal(before) or _failure(pair.baseline for pair in pairs())
             if failure:
                 return without_option(failure)
         plan = replace(asked.plan, confidence=step.confidence, deadline_s=self._share_s(step))
@@ -168,8 +164,8 @@ class PairedSteps:
                 before,
                 after,
                 goal,
-                self._measurer,
-                self._observer,
+                self.measurer,
+                self.observer,
                 study_seed=asked.seed,
                 plan=plan,
             )
@@ -193,7 +189,7 @@ class PairedSteps:
         """
         if self._until_s is None:
             return None
-        left_s = self._until_s - self._measurer.now_s()
+        left_s = self._until_s - self.measurer.now_s()
         if step.kind in (Kind.WHOLE, Kind.GAIN):
             return left_s
         return (left_s - self._gain_s) / step.to_come
@@ -204,9 +200,9 @@ class PairedSteps:
             return
         least = pairs_at_least(step.confidence)
         needed_s = (step.to_come - 1) * least * seconds_each(pairs) + self._gain_s
-        left_s = max(0.0, self._until_s - self._measurer.now_s())
+        left_s = max(0.0, self._until_s - self.measurer.now_s())
         if needed_s > left_s:
-            self._observer.warning(
+            self.observer.warning(
                 f"{format_duration(round(left_s))} are left for {step.to_come} steps, which take "
                 f"at least {least} pairs each to prove anything, about "
                 f"{format_duration(round(needed_s))} in all: an option of which nothing is known "

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from lsmtune.model.goal import Direction, Goal, Objective, default_direction
 from lsmtune.model.measurement import Measurement
@@ -16,20 +15,7 @@ from lsmtune.stats.noise import detectable_effect, noise_of, pairs_needed
 from lsmtune.stats.sequential import pairs_at_least, sequential_ratio
 from lsmtune.units import format_duration
 
-
-class Judged(Protocol):
-    """What a verdict has to know of an Objective or a Goal."""
-
-    @property
-    def metric(self) -> str:
-        """What the values are."""
-
-    @property
-    def direction(self) -> Direction:
-        """Which way they are better."""
-
-    def better(self, value: float, other: float) -> bool:
-        """Whether `value` is better than `other`."""
+Judged = Objective | Goal
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 
-from lsmtune.engines.importers import read_config
+from lsmtune.engines.formats import read_config
 from lsmtune.engines.ready import PRESETS, READY_SPACES, ReadySpace, preset, ready_space
 from lsmtune.errors import FieldError, InputError, nearest_name
 from lsmtune.model.config import Config, OptionValue
