@@ -273,8 +273,9 @@ class TestFailures:
         runner.fails = lambda r: (
             Outcome.INVALID if "write_buffer_size" in r.config.options else None
         )
-        refusal = lsmtune(*ROCKS, "default", BUFFER).refusal
-        assert "lsmtune: --candidate: made to end invalid" in refusal
+        said = lsmtune(*ROCKS, "default", BUFFER)
+        assert said.status == 2
+        assert "lsmtune: --candidate: made to end invalid" in said.err
 
     def test_an_unsafe_candidate_is_refused_as_in_verify(
         self, lsmtune: Any, runner: KillableRunner

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lsmtune.engines.importers import import_text
-from lsmtune.engines.importers.base import Imported, ImportedConfig, ImportedStudy, ImportRequest
+from lsmtune.engines.formats import import_text
+from lsmtune.engines.formats.base import Imported, ImportedConfig, ImportedStudy, ImportRequest
 
 HERE = Path(__file__).parent
 GOOD = HERE / "importers_good"

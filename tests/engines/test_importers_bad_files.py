@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 from importer_parts import BAD, GOOD
 
-from lsmtune.engines.importers import IMPORTERS, import_file, read_config
-from lsmtune.engines.importers.base import FILE_BYTES_MAX, ImportedConfig
+from lsmtune.engines.formats import IMPORTERS, import_file, read_config
+from lsmtune.engines.formats.base import FILE_BYTES_MAX, ImportedConfig
 from lsmtune.errors import ExitStatus, InputError
 
 DETECT = "detect"

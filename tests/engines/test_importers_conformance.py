@@ -16,8 +16,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from importer_parts import GOOD
 
-from lsmtune.engines.importers import IMPORTERS, chosen_format, import_file
-from lsmtune.engines.importers.base import Imported, ImportedConfig, ImportRequest
+from lsmtune.engines.formats import IMPORTERS, chosen_format, import_file
+from lsmtune.engines.formats.base import Imported, ImportedConfig, ImportRequest
 from lsmtune.errors import InputError
 
 

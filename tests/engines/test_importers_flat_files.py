@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 from importer_parts import collected, config, notes_of
 
-from lsmtune.engines.exporters import export
-from lsmtune.engines.importers import read_config
+from lsmtune.engines.formats import export, read_config
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from importer_parts import collected, notes_of, study
 
-from lsmtune.engines.importers import import_file
-from lsmtune.engines.importers.base import ImportedStudy
+from lsmtune.engines.formats import import_file
+from lsmtune.engines.formats.base import ImportedStudy
 from lsmtune.space.prior import Prior
 from lsmtune.space.range import Range
 

@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from importer_parts import collected, notes_of, study
 
 from lsmtune.engines.catalogue import option_catalogue
-from lsmtune.engines.importers import import_file, import_text, nni_config
-from lsmtune.engines.importers.base import ImportedStudy, ImportRequest
+from lsmtune.engines.formats import import_file, import_text, nni_config
+from lsmtune.engines.formats.base import ImportedStudy, ImportRequest
 from lsmtune.errors import InputError
 from lsmtune.search.samplers import SAMPLERS
 from lsmtune.space.prior import Prior

@@ -6,9 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from lsmtune.engines.exporters import export
-from lsmtune.engines.importers import read_config
-from lsmtune.engines.importers.properties import read_given
+from lsmtune.engines.formats import export, read_config
+from lsmtune.engines.formats.properties import read_given
 from lsmtune.engines.properties import Property, properties_of
 from lsmtune.errors import InputError
 

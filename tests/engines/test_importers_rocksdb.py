@@ -9,9 +9,8 @@ from pathlib import Path
 import pytest
 from importer_parts import GOOD, collected, config, notes_of
 
-from lsmtune.engines.exporters import export
-from lsmtune.engines.importers import import_file, read_config
-from lsmtune.engines.importers.base import ImportedConfig
+from lsmtune.engines.formats import export, import_file, read_config
+from lsmtune.engines.formats.base import ImportedConfig
 from lsmtune.engines.option_names import catalogue
 from lsmtune.model.config import OptionValue
 

@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from importer_parts import config
 
 from lsmtune.engines.catalogue import option_catalogue
-from lsmtune.engines.exporters import EXPORTERS, export
-from lsmtune.engines.importers import IMPORTERS
+from lsmtune.engines.formats import EXPORTERS, IMPORTERS, export
 from lsmtune.engines.ready import READY_SPACES
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue

@@ -8,7 +8,7 @@ from __future__ import annotations
 import pytest
 from contest_parts import PROPERTIES, TEAMS, contest_logs
 
-from lsmtune.engines.importers import read_config
+from lsmtune.engines.formats import read_config
 from lsmtune.experiment.contest import broken_rules, built_in_rules
 from lsmtune.experiment.contest_scores import log_files, scores_of_logs
 from lsmtune.experiment.standings import Standings, standings_of

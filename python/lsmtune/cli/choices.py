@@ -63,7 +63,7 @@ def _named(text: str, engine_name: str | None, source: str) -> tuple[NamedConfig
     path, _, trial = text.rpartition("#") if "#" in text else (text, "", "")
     file = Path(text)
     if file.is_file() and file.suffix not in STUDY_SUFFIXES:
-        from lsmtune.engines.importers import read_config
+        from lsmtune.engines.formats import read_config
 
         imported = read_config(file, engine_name)
         for line in imported.notes:

@@ -149,7 +149,7 @@ def _refuse_without_effect(context: typer.Context, switch: str, used: Sequence[s
 
 def _show_rules(path: Path | None, engine: str | None, as_json: bool) -> None:
     """The rules file as it is, which is one to start from; with --json what it says."""
-    from lsmtune.engines.importers.base import read_text
+    from lsmtune.engines.formats.base import read_text
     from lsmtune.experiment.contest import BUILT_IN, built_in_text, load_rules, parse_rules
 
     names = [engine_kind(engine, "--engine").name] if engine is not None else list(ENGINE_KINDS)

@@ -10,7 +10,7 @@ import typer
 from lsmtune.cli.choices import ALLOWED, resolve_named
 from lsmtune.cli.flags import command, option
 from lsmtune.cli.output import write_file
-from lsmtune.engines.exporters import EXPORTERS, export
+from lsmtune.engines.formats import EXPORTERS, export
 from lsmtune.engines.library import ENGINE_KINDS, engine_kind
 from lsmtune.errors import InputError
 

@@ -19,7 +19,7 @@ from lsmtune.cli.flags import (
     option,
 )
 from lsmtune.cli.output import check_new, note, print_json, write_file
-from lsmtune.engines.importers import IMPORTERS
+from lsmtune.engines.formats import IMPORTERS
 from lsmtune.engines.library import engine_kind
 from lsmtune.errors import check_name
 from lsmtune.workloads.stated import WORKLOAD_NAMES

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
-from lsmtune.engines.importers.base import Document, read_text, yaml_document
+from lsmtune.engines.formats.base import Document, read_text, yaml_document
 from lsmtune.engines.library import ENGINE_KINDS, ENGINE_NAMES
 from lsmtune.engines.memory_model import memory_model
 from lsmtune.engines.memory_options import model_options

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lsmtune.engines.importers.base import read_text
+from lsmtune.engines.formats.base import read_text
 from lsmtune.errors import InputError
 from lsmtune.experiment.contest import FILE, named
 from lsmtune.experiment.store import StoredMeasurement

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lsmtune.engines.exporters import export
+from lsmtune.engines.formats import export
 from lsmtune.errors import InputError
 from lsmtune.model.config import Build, OptionValue
 from lsmtune.model.measurement import Interval, Latency, PhaseMeasurement

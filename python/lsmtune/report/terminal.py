@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table as RichTable
@@ -21,20 +21,23 @@ from lsmtune.report.document import (
     flat,
 )
 
-_STYLES = {"note": "dim", "quiet": "dim", "detail": "dim", "fail": "red"}
+_STYLES = {"title": "bold", "note": "dim", "quiet": "dim", "detail": "dim", "fail": "red"}
 _MARKS = {"best": "green", "tuned": "green", "same": "dim"}
 
 
 def to_terminal(document: Document) -> RenderableType:
     """The same for a terminal: without figures, and without columns that are too much for it."""
-    parts: list[RenderableType] = [Text(document.title, style="bold")]
+    blocks: list[Block] = [Paragraph(document.title, "title")]
     if document.subtitle:
-        parts.append(Text(document.subtitle))
+        blocks.append(Paragraph(document.subtitle))
     for section in (each for each in document.sections if "terminal" not in each.omit):
-        parts += [Text(""), Text(section.title, style="bold")]
-        for block in flat(section.blocks):
-            parts += _terminal(block)
-    return Group(*parts)
+        blocks += [Paragraph(""), Paragraph(section.title, "title"), *section.blocks]
+    return blocks_view(blocks)
+
+
+def blocks_view(blocks: Sequence[Block]) -> RenderableType:
+    """What a command prints at its end: sentences, tables, warnings."""
+    return Group(*(part for block in flat(blocks) for part in _terminal(block)))
 
 
 def _terminal(block: Block) -> Iterator[RenderableType]:

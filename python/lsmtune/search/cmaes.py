@@ -24,7 +24,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,14 +44,22 @@ GRID_MAX = 64
 START_SHARE = 0.5
 
 
-@dataclass(frozen=True)
 class CmaLayout:
-    """Indices of the space's dimensions, by what they are to CatCMAwM."""
+    """Indices of the dimensions of `unit_space`, by what they are to CatCMAwM."""
 
-    unit_space: UnitSpace
-    continuous: tuple[int, ...]
-    discrete: tuple[int, ...]
-    categorical: tuple[int, ...]
+    def __init__(self, unit_space: UnitSpace) -> None:
+        self.unit_space = unit_space
+        self.continuous: list[int] = []
+        self.discrete: list[int] = []
+        self.categorical: list[int] = []
+        for index, dimension in enumerate(unit_space.dimensions):
+            cells = dimension.scale.cells
+            if cells == 0 or (dimension.ordered and cells > GRID_MAX):
+                self.continuous.append(index)
+            elif dimension.ordered and cells > 2:
+                self.discrete.append(index)
+            elif cells > 1:
+                self.categorical.append(index)
 
     def make(self, start: FloatArray, sigma: float, population: int | None) -> CatCMAwM:
         """A distribution around `start` (dimensions,), where NaN stands for the middle.
@@ -130,18 +137,6 @@ def _nearest(coordinates: FloatArray, wanted: float) -> int:
     return int(np.argmin(np.abs(coordinates - wanted)))
 
 
-def make_layout(unit_space: UnitSpace) -> CmaLayout:
-    """The layout of `unit_space`."""
-    cells = [dimension.scale.cells for dimension in unit_space.dimensions]
-    ordered = [dimension.ordered for dimension in unit_space.dimensions]
-    return CmaLayout(
-        unit_space,
-        continuous=tuple(i for i, n in enumerate(cells) if n == 0 or (ordered[i] and n > GRID_MAX)),
-        discrete=tuple(i for i, n in enumerate(cells) if ordered[i] and 2 < n <= GRID_MAX),
-        categorical=tuple(i for i, n in enumerate(cells) if n == 2 or (n > 2 and not ordered[i])),
-    )
-
-
 # --- the sampler
 
 
@@ -150,7 +145,7 @@ class CmaesSampler(UnitSpaceSampler):
 
     def __init__(self, context: SamplerContext) -> None:
         super().__init__(context)
-        self._layout: CmaLayout = make_layout(self.unit_space)
+        self._layout = CmaLayout(self.unit_space)
         self._sigma = context.get.real("sigma")
         is_auto = context.settings["population"] == AUTO
         self._population = None if is_auto else context.get.whole("population")
@@ -192,7 +187,7 @@ class CmaesSampler(UnitSpaceSampler):
             # Ranks within the generation depend on nothing that comes later.
             order = np.argsort(targets_of(members, study.direction), kind="stable")
             solutions = [
-                (self._layout.solution(_record(members[index])), float(rank))
+                (self._layout.solution(members[index].system_attrs[ATTRIBUTE]), float(rank))
                 for rank, index in enumerate(order)
             ]
             self._optimizer.tell(solutions)
@@ -225,14 +220,9 @@ def _generations(drawn: Sequence[FrozenTrial], size: int) -> list[list[FrozenTri
     members: dict[int, list[FrozenTrial]] = {}
     for trial in drawn:
         if trial.state in JUDGED:
-            members.setdefault(_record(trial)["generation"], []).append(trial)
+            members.setdefault(trial.system_attrs[ATTRIBUTE]["generation"], []).append(trial)
     complete = itertools.takewhile(lambda g: len(members.get(g, ())) >= size, itertools.count())
     return [members[generation][:size] for generation in complete]
-
-
-def _record(trial: FrozenTrial) -> Mapping[str, Any]:
-    record: Mapping[str, Any] = trial.system_attrs[ATTRIBUTE]
-    return record
 
 
 KIND = SamplerKind(

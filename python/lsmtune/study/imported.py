@@ -15,16 +15,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from optuna.distributions import (
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FixedTrial
 from pydantic import ValidationError
 
-from lsmtune.engines.importers import chosen_format
-from lsmtune.engines.importers.base import (
+from lsmtune.engines.formats import chosen_format
+from lsmtune.engines.formats.base import (
     ENGINE_FLAG,
     Imported,
     ImportedConfig,
@@ -32,8 +28,8 @@ from lsmtune.engines.importers.base import (
     ImportRequest,
     read_text,
 )
-from lsmtune.engines.importers.names import find_option
-from lsmtune.engines.importers.nni_config import METRIC
+from lsmtune.engines.formats.db_bench import find_option
+from lsmtune.engines.formats.nni_config import METRIC
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.ready import ready_space
 from lsmtune.engines.safety import flattened, unsafe_option

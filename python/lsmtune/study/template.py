@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from lsmtune.engines.importers.names import known_options
+from lsmtune.engines.formats.names import known_options
 from lsmtune.engines.ready import READY_SPACES
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.metrics import SUSTAINED, TOTAL_WITH_DRAIN_S
@@ -279,9 +279,7 @@ _UNITS = ("TiB", "GiB", "MiB", "KiB")
 
 
 def render_study(
-    raw: Mapping[str, Any],
-    comments: Mapping[str, str] | None = None,
-    header: tuple[str, ...] = (),
+    raw: Mapping[str, Any], comments: Mapping[str, str] | None = None, header: tuple[str, ...] = ()
 ) -> str:
     """The text of a study file whose fields are `raw`; it reads back as the same values.
 

@@ -1,4 +1,4 @@
-"""What an import format is, what it gives, and how a file is read with the line of every field.
+"""What a format is, what it gives, and how a file is read with the line of every field.
 
 Comments and trailing commas are what MLOS (JSON5) and editors (JSONC) add to JSON. Lines come
 from YAML's parser, of whose language JSON is a part, so that a note can point at its place.
@@ -16,8 +16,10 @@ from typing import Any
 
 import yaml
 
+from lsmtune.engines.formats.spelling import SOURCE
+from lsmtune.engines.option_names import check_leveldb_options, settings
 from lsmtune.errors import InputError, is_utf8, nearest_name
-from lsmtune.model.config import OptionValue
+from lsmtune.model.config import OptionValue, option_text
 
 # A LOG of a long run is large; only its head is of interest, but a copy of it is not refused.
 FILE_BYTES_MAX = 64 << 20
@@ -295,3 +297,35 @@ class ImportFormat:
     summary: str
     recognises: Callable[[str], bool]
     read: Callable[[ImportRequest], Imported]
+
+
+@dataclass(frozen=True)
+class ExportRequest:
+    """What to export. `label` says where the Config came from; `version` is the engine's."""
+
+    engine_name: str
+    options: Mapping[str, OptionValue]
+    version: str | None = None
+    label: str = "default"
+
+    def title(self) -> str:
+        """One line for a comment."""
+        engine = " ".join(filter(None, (self.engine_name, self.version)))
+        return " ".join(f"Written by lsmtune: {engine}, configuration {self.label}".split())
+
+    def values(self) -> dict[str, str]:
+        """Values as text by dotted name, structures taken apart. InputError for unknown options."""
+        if self.engine_name == "rocksdb":
+            return {s.name: s.value for s in settings(self.options, SOURCE)}
+        check_leveldb_options(self.options, SOURCE)
+        return {name: option_text(value) for name, value in self.options.items()}
+
+
+@dataclass(frozen=True)
+class ExportFormat:
+    """A format: its name on the command line, the engines it serves, the default file name."""
+
+    name: str
+    engines: tuple[str, ...]
+    file_name: str
+    write: Callable[[ExportRequest], str]

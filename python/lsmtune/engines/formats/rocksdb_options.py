@@ -8,7 +8,9 @@ catalogue: with any of them the engine then does the same. `keep_defaults` keeps
 An OPTIONS file may be of any version from 4.3 on. The form is that of RocksDB's own parser,
 `options/options_parser.cc`: sections `[Title "argument"]`, one `name=value` a line, `#` comments
 unless escaped, `\n \r \\ \: \#` escaped, the first of two lines for one name counts, the default
-column family comes first. Only that family is carried over: a run has no other.
+column family comes first. Only that family is carried over: a run has no other. What is written
+is only what the Config sets: RocksDB takes its own default for the rest, of a structure given in
+part too.
 """
 
 from __future__ import annotations
@@ -19,20 +21,26 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 
 from lsmtune.engines.catalogue import option_catalogue
-from lsmtune.engines.importers.base import (
+from lsmtune.engines.formats.base import (
     ENGINE_FLAG,
+    ExportFormat,
+    ExportRequest,
     ImportedConfig,
     ImportFormat,
     ImportRequest,
     Notes,
 )
-from lsmtune.engines.importers.names import known_options
+from lsmtune.engines.formats.names import known_options
+from lsmtune.engines.formats.spelling import SOURCE
 from lsmtune.engines.option_names import (
     CF_SECTION,
     DB_SECTION,
     TABLE_OPTION,
     TABLE_SECTION,
+    Setting,
+    catalogue,
     find_written,
+    settings,
     split_structure,
 )
 from lsmtune.errors import InputError
@@ -64,7 +72,8 @@ _OPENING = frozenset(
         "fail_if_options_file_error",
     }
 )
-_CACHE = f"{TABLE_OPTION}.block_cache"
+_CACHE_NAME = "block_cache"
+_CACHE = f"{TABLE_OPTION}.{_CACHE_NAME}"
 _MEMTABLE = "memtable_factory"
 # The class names that RocksDB writes, and the names that it takes as well (db/memtable.cc and
 # memtable/*.cc, `kNickName`).
@@ -334,4 +343,53 @@ def _unescaped(text: str) -> str:
     return _ESCAPED.sub(lambda match: _LINE_ENDS.get(match[1], match[1]), text)
 
 
+# --- writing
+
+_CAPACITY = "capacity"
+_LRU_CACHE = "lru_cache"
+
+
+def write(request: ExportRequest) -> str:
+    """The file's text. Raises InputError for an option that the catalogue does not know."""
+    located = settings(request.options, SOURCE)
+    version = request.version or catalogue()[1]
+    lines = [f"# {request.title()}", "", "[Version]"]
+    lines += [f"  rocksdb_version={version}", "  options_file_version=1.1"]
+    # RocksDB refuses a file without each of these sections, even an empty one, in this order.
+    lines += ["", f"[{DB_SECTION}]", *_section(located, DB_SECTION)]
+    lines += ["", f'[{CF_SECTION} "default"]', *_section(located, CF_SECTION)]
+    lines += ["", f'[{TABLE_SECTION} "default"]', *_section(located, TABLE_SECTION)]
+    return "\n".join(lines) + "\n"
+
+
+def _section(located: tuple[Setting, ...], section: str) -> list[str]:
+    whole: dict[str, str] = {}
+    structures: dict[str, dict[str, str]] = {}
+    for setting in located:
+        if setting.option.section != section:
+            continue
+        if setting.field is None:
+            whole[setting.option.name] = setting.value
+        elif setting.name == f"{_CACHE}.id":
+            # RocksDB reads LRU caches only (`cache/cache.cc`), and has no name for their kind.
+            if setting.value != _LRU_CACHE:
+                why, kind = "an OPTIONS file can only ask for an LRU cache", setting.value
+                raise InputError(SOURCE, setting.name, found=kind, why=why, allowed=_LRU_CACHE)
+        else:
+            structures.setdefault(setting.option.name, {})[setting.field] = setting.value
+    for name in structures.keys() & whole.keys():
+        # The part that a plain value of an object stands for: its size, or its kind.
+        principal = _CAPACITY if name == _CACHE_NAME else "id"
+        structures[name] = {principal: whole.pop(name), **structures[name]}
+    parts = structures.get(_CACHE_NAME, {_CAPACITY: ""})
+    if _CAPACITY not in parts:
+        field = f"{_CACHE}.{next(iter(parts))}"
+        allowed = f"{_CACHE} beside it; RocksDB would make an empty cache"
+        raise InputError(SOURCE, field, why="no size of the cache", allowed=allowed)
+    for name, fields in structures.items():
+        whole[name] = f"{{{''.join(f'{field}={value};' for field, value in fields.items())}}}"
+    return [f"  {name}={value}" for name, value in sorted(whole.items())]
+
+
+EXPORT = ExportFormat("rocksdb-options", ("rocksdb",), "OPTIONS", write)
 FORMAT = ImportFormat("rocksdb-options", "an OPTIONS file of RocksDB", recognises, read)

@@ -1,7 +1,8 @@
-"""Importers: what other programs wrote, as a Config or as fields of a study file.
+"""Files of other programs: read as a Config or as fields of a study file, written from a Config.
 
-A new format is one file here and one line in `IMPORTERS`. What a format says and lsmtune cannot is
-in the `notes` of what is imported, one line each; what is wrong in a file is an InputError.
+A new format is one file here and one line in `IMPORTERS`, and in `EXPORTERS` where it is written.
+What a format says and lsmtune cannot is in the `notes` of what is imported, one line each; what is
+wrong in a file is an InputError.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 
-from lsmtune.engines.importers import (
+from lsmtune.engines.formats import (
     db_bench,
     mlos,
     nni_config,
@@ -19,7 +20,9 @@ from lsmtune.engines.importers import (
     rocksdb_log,
     rocksdb_options,
 )
-from lsmtune.engines.importers.base import (
+from lsmtune.engines.formats.base import (
+    ExportFormat,
+    ExportRequest,
     Imported,
     ImportedConfig,
     ImportFormat,
@@ -27,11 +30,15 @@ from lsmtune.engines.importers.base import (
     read_text,
 )
 from lsmtune.errors import InputError, by_name
+from lsmtune.model.config import OptionValue
 
 # In the order in which a file is offered to them: what is told apart with certainty comes first.
 _MODULES = (nni_space, mlos, rocksdb_options, rocksdb_log, properties, nni_config, db_bench)
 IMPORTERS: Mapping[str, ImportFormat] = MappingProxyType(
     {module.FORMAT.name: module.FORMAT for module in _MODULES}
+)
+EXPORTERS: Mapping[str, ExportFormat] = MappingProxyType(
+    {module.EXPORT.name: module.EXPORT for module in (rocksdb_options, properties, db_bench)}
 )
 
 
@@ -76,3 +83,25 @@ def chosen_format(text: str, path: Path, format_name: str | None = None) -> Impo
             return format_
     allowed = "; ".join(format_.summary for format_ in IMPORTERS.values())
     raise InputError(str(path), why="is in no format that can be imported", allowed=allowed)
+
+
+def export(
+    format_name: str,
+    engine_name: str,
+    options: Mapping[str, OptionValue],
+    *,
+    version: str | None = None,
+    label: str = "default",
+) -> str:
+    """`options` of `engine_name` in the format `format_name`, as the text of a file.
+
+    `version` is the engine's, `label` names the Config; both end up in comments or headers.
+    Nothing is left out in silence: raises InputError for an unknown format, an engine that the
+    format does not serve, an unknown option, and an option or value that the format cannot say.
+    """
+    exporter = by_name(EXPORTERS, format_name, "--format")
+    if engine_name not in exporter.engines:
+        allowed = ", ".join(f"{f.name} ({' and '.join(f.engines)})" for f in EXPORTERS.values())
+        why = f"cannot be written for {engine_name}"
+        raise InputError("--format", found=format_name, why=why, allowed=allowed)
+    return exporter.write(ExportRequest(engine_name, options, version, label))

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lsmtune.engines.importers.base import (
+from lsmtune.engines.formats.base import (
     Document,
     ImportedStudy,
     ImportFormat,
@@ -24,8 +24,8 @@ from lsmtune.engines.importers.base import (
     read_text,
     yaml_document,
 )
-from lsmtune.engines.importers.nni_space import add_space
-from lsmtune.engines.importers.space_builder import SpaceBuilder
+from lsmtune.engines.formats.nni_space import add_space
+from lsmtune.engines.formats.space_builder import SpaceBuilder
 from lsmtune.errors import nearest_name
 from lsmtune.model.setting import SAMPLER_NAMES
 from lsmtune.units import format_duration

@@ -12,10 +12,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any
 
-from lsmtune.engines.importers.base import (
+from lsmtune.engines.formats.base import (
     ImportedStudy,
     ImportFormat,
     ImportRequest,
@@ -23,8 +24,15 @@ from lsmtune.engines.importers.base import (
     json_document,
     peek_json,
 )
-from lsmtune.engines.importers.names import Meaning
-from lsmtune.engines.importers.space_builder import Number, Numbers, Path, SpaceBuilder, is_number
+from lsmtune.engines.formats.names import KnownOption
+from lsmtune.engines.formats.space_builder import (
+    Number,
+    Numbers,
+    Path,
+    SpaceBuilder,
+    When,
+    is_number,
+)
 
 # Beyond so many standard deviations from the mean a normal distribution is cut off: 6 draws in
 # 100,000 lie there.
@@ -66,7 +74,7 @@ def add_space(
     space: Mapping[str, Any],
     path: Path,
     prefix: str = "",
-    when: Mapping[str, Any] | None = None,
+    when: When = None,
 ) -> None:
     """Adds the parameters of `space`, which stands at `path` of the document.
 
@@ -87,18 +95,18 @@ def add_space(
             raise error((*here, "_value"), found=_json(values), allowed="a list that is not empty")
         if when and builder.also_active(here, name, spec, when):
             continue
-        meaning = builder.find(here, name, f"{prefix}{name}")
-        if meaning is None:
+        option = builder.find(here, name, f"{prefix}{name}")
+        if option is None:
             continue
         if prefix:
             shown = " and ".join(f"{parent} is {value}" for parent, value in (when or {}).items())
-            builder.note(here, f"{meaning.option.name} is active only while {shown}")
+            builder.note(here, f"{option.name} is active only while {shown}")
         if kind != "choice":
-            builder.add_numbers(here, meaning, _numbers(builder, here, kind, values), when)
+            builder.add_numbers(here, option, _numbers(builder, here, kind, values), when)
         elif any(isinstance(value, dict) for value in values):
-            _add_nested(builder, here, meaning, values, when)
+            _add_nested(builder, here, option, values, when)
         else:
-            builder.add_choices((*here, "_value"), meaning, values, when)
+            builder.add_choices((*here, "_value"), option, values, when)
 
 
 def _json(value: object) -> str:
@@ -106,14 +114,10 @@ def _json(value: object) -> str:
 
 
 def _add_nested(
-    builder: SpaceBuilder,
-    path: Path,
-    meaning: Meaning,
-    values: list[Any],
-    when: Mapping[str, Any] | None,
+    builder: SpaceBuilder, path: Path, option: KnownOption, values: list[Any], when: When
 ) -> None:
     """A choice of branches, each with a space of its own."""
-    option, names = meaning.option, []
+    names = []
     for index, branch in enumerate(values):
         if not isinstance(branch, dict) or not isinstance(branch.get("_name"), str):
             allowed = "an object with _name in every branch of a nested choice"
@@ -122,9 +126,9 @@ def _add_nested(
         names.append(branch["_name"])
     if len(set(names)) != len(names):
         raise builder.document.error(path, why="two branches of one name", found=", ".join(names))
-    taken = [builder.choice((*path, "_value", i), meaning, name) for i, name in enumerate(names)]
+    taken = [builder.choice((*path, "_value", i), option, name) for i, name in enumerate(names)]
     choices = [value for value in taken if value is not None]
-    builder.add_choices(path, Meaning(option), choices, when)
+    builder.add_choices(path, replace(option, spelling=None), choices, when)
     for index, (branch, value) in enumerate(zip(values, taken, strict=True)):
         if value is not None:
             # With one branch left there is nothing to depend on.

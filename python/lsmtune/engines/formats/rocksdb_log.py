@@ -10,16 +10,16 @@ from __future__ import annotations
 
 import re
 
-from lsmtune.engines.exporters.spelling import CHECKSUM
-from lsmtune.engines.importers.base import ImportedConfig, ImportFormat, ImportRequest, Notes
-from lsmtune.engines.importers.names import known_options
-from lsmtune.engines.importers.rocksdb_options import (
+from lsmtune.engines.formats.base import ImportedConfig, ImportFormat, ImportRequest, Notes
+from lsmtune.engines.formats.names import known_options
+from lsmtune.engines.formats.rocksdb_options import (
     DEFAULT_FAMILY,
     ENGINE,
     Stated,
     check_engine,
     options_of,
 )
+from lsmtune.engines.formats.spelling import CHECKSUM, numbered
 from lsmtune.engines.option_names import TABLE_OPTION, find_written
 from lsmtune.errors import InputError
 
@@ -68,47 +68,38 @@ _COMPRESSION = {
     "ZSTDNotFinal": "kZSTDNotFinalCompression",
     "Disabled": "kDisableCompressionOption",
 }
+
+
+def _by_number(*words: str) -> dict[str, str]:
+    return {number: word for word, number in numbered(*words).items()}
+
+
 _WORDS = {
     "compression": _COMPRESSION,
     "compression_per_level": _COMPRESSION,
     "bottommost_compression": _COMPRESSION,
     "blob_compression_type": _COMPRESSION,
     "wal_compression": {"0": "kNoCompression", "7": "kZSTD"},
-    "wal_recovery_mode": {
-        "0": "kTolerateCorruptedTailRecords",
-        "1": "kAbsoluteConsistency",
-        "2": "kPointInTimeRecovery",
-        "3": "kSkipAnyCorruptedRecords",
-    },
-    "access_hint_on_compaction_start": {
-        "0": "NONE",
-        "1": "NORMAL",
-        "2": "SEQUENTIAL",
-        "3": "WILLNEED",
-    },
-    f"{TABLE_OPTION}.checksum": {number: name for name, number in CHECKSUM.items()},
-    f"{TABLE_OPTION}.index_type": {
-        "0": "kBinarySearch",
-        "1": "kHashSearch",
-        "2": "kTwoLevelIndexSearch",
-        "3": "kBinarySearchWithFirstKey",
-    },
-    f"{TABLE_OPTION}.data_block_index_type": {
-        "0": "kDataBlockBinarySearch",
-        "1": "kDataBlockBinaryAndHash",
-    },
-    f"{TABLE_OPTION}.index_shortening": {
-        "0": "kNoShortening",
-        "1": "kShortenSeparators",
-        "2": "kShortenSeparatorsAndSuccessor",
-    },
-    f"{TABLE_OPTION}.prepopulate_block_cache": {"0": "kDisable", "1": "kFlushOnly"},
-    "prepopulate_blob_cache": {
-        "0": "kDisable",
-        "1": "kFlushOnly",
-        "disable": "kDisable",
-        "flush only": "kFlushOnly",
-    },
+    "wal_recovery_mode": _by_number(
+        "kTolerateCorruptedTailRecords",
+        "kAbsoluteConsistency",
+        "kPointInTimeRecovery",
+        "kSkipAnyCorruptedRecords",
+    ),
+    "access_hint_on_compaction_start": _by_number("NONE", "NORMAL", "SEQUENTIAL", "WILLNEED"),
+    f"{TABLE_OPTION}.checksum": _by_number(*CHECKSUM),
+    f"{TABLE_OPTION}.index_type": _by_number(
+        "kBinarySearch", "kHashSearch", "kTwoLevelIndexSearch", "kBinarySearchWithFirstKey"
+    ),
+    f"{TABLE_OPTION}.data_block_index_type": _by_number(
+        "kDataBlockBinarySearch", "kDataBlockBinaryAndHash"
+    ),
+    f"{TABLE_OPTION}.index_shortening": _by_number(
+        "kNoShortening", "kShortenSeparators", "kShortenSeparatorsAndSuccessor"
+    ),
+    f"{TABLE_OPTION}.prepopulate_block_cache": _by_number("kDisable", "kFlushOnly"),
+    "prepopulate_blob_cache": _by_number("kDisable", "kFlushOnly")
+    | {"disable": "kDisable", "flush only": "kFlushOnly"},
 }
 
 

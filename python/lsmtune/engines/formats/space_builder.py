@@ -14,8 +14,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeGuard
 
-from lsmtune.engines.importers.base import Document, Notes, field_name, like
-from lsmtune.engines.importers.names import KnownOption, Meaning, find_option, known_options
+from lsmtune.engines.formats.base import Document, Notes, field_name, like
+from lsmtune.engines.formats.db_bench import find_option
+from lsmtune.engines.formats.names import KnownOption, known_options
 from lsmtune.engines.safety import DURABILITY_OPTIONS
 from lsmtune.model.command import RUN_PLACEHOLDERS
 from lsmtune.model.config import OptionValue, option_text
@@ -23,6 +24,7 @@ from lsmtune.space.parameter import is_option_name, same_value
 
 Number = int | float
 Path = tuple[str | int, ...]
+When = Mapping[str, Any] | None  # the values of parents with which a parameter is active
 
 
 def is_number(value: Any) -> TypeGuard[Number]:
@@ -94,28 +96,28 @@ class SpaceBuilder:
         """Say `text` of the field at `path`."""
         self.notes.add(self.document.line(*path), field_name(*path), text)
 
-    def find(self, path: Path, name: str, derived: str | None = None) -> Meaning | None:
+    def find(self, path: Path, name: str, derived: str | None = None) -> KnownOption | None:
         """The option that `name` means, said where it is not its own name; None when left out.
 
         `derived` is the name to take for a program's own parameter, in place of `name`.
         """
         if self.engine is None:
             return self._own(path, derived or name)
-        meaning = find_option(self.engine, name)
+        option = find_option(self.engine, name)
         if name.lower() in DURABILITY_OPTIONS:
             self.note(path, "left out: durability belongs to the workload")
-        elif meaning is None:
+        elif option is None:
             hint = like(name, known_options(self.engine))
             self.note(path, f"left out: no option of {self.engine}{hint}")
-        elif meaning.option.name in self.space or meaning.option.name in self.options:
-            self.note(path, f"left out: {meaning.option.name} is there already")
+        elif option.name in self.space or option.name in self.options:
+            self.note(path, f"left out: {option.name} is there already")
         else:
-            if meaning.option.name != name:
-                self.note(path, f"named {meaning.option.name}, the option of {self.engine}")
-            return meaning
+            if option.name != name:
+                self.note(path, f"named {option.name}, the option of {self.engine}")
+            return option
         return None
 
-    def _own(self, path: Path, name: str) -> Meaning | None:
+    def _own(self, path: Path, name: str) -> KnownOption | None:
         plain = name
         if not is_option_name(plain):
             plain = re.sub(r"[^A-Za-z0-9_]", "_", name)
@@ -126,38 +128,41 @@ class SpaceBuilder:
             plain += "_"
         if plain in self.space or plain in self.options:
             raise self.document.error(path, found=plain, why="a second parameter of this name")
-        return Meaning(KnownOption(plain))
+        return KnownOption(plain)
 
     def also_active(self, path: Path, name: str, spec: object, when: Mapping[str, Any]) -> bool:
         """Whether an option of another branch is this one too; it is then active in both.
 
         Only an engine's options: a program's own parameters have a name for each branch.
         """
-        meaning = None if self.engine is None else find_option(self.engine, name)
-        if meaning is None:
+        option = None if self.engine is None else find_option(self.engine, name)
+        if option is None:
             return False
-        option, text = meaning.option.name, json.dumps(spec, sort_keys=True, default=str)
-        if self._nested.setdefault(option, text) != text or option not in self.space:
+        text = json.dumps(spec, sort_keys=True, default=str)
+        if self._nested.setdefault(option.name, text) != text or option.name not in self.space:
             return False
-        parents = self.space[option].get("when", {})
+        parents = self.space[option.name].get("when", {})
         if parents.keys() != when.keys():
             return False
         ((parent, value),) = when.items()
         listed = parents[parent] if isinstance(parents[parent], list) else [parents[parent]]
-        self.space[option]["when"] = {parent: [*listed, value]}
-        self.note(path, f"{option} is active while {parent} is {_shown(value)}, too")
+        self.space[option.name]["when"] = {parent: [*listed, value]}
+        self.note(path, f"{option.name} is active while {parent} is {_shown(value)}, too")
         return True
 
     def add_numbers(
-        self, path: Path, meaning: Meaning, numbers: Numbers, when: Mapping[str, Any] | None = None
+        self,
+        path: Path,
+        option: KnownOption,
+        numbers: Numbers,
+        when: When = None,
     ) -> None:
-        """The parameter `meaning` with a range of numbers, or a constant where it is one."""
-        option = meaning.option
+        """The parameter `option` with a range of numbers, or a constant where it is one."""
         if option.type == "bool" and (numbers.low, numbers.high) != (0, 1):
             self.note(path, f"left out: {option.name} is true or false")
             return
         if option.type == "bool":
-            self.add_choices(path, Meaning(option), [False, True], when)
+            self.add_choices(path, replace(option, spelling=None), [False, True], when)
             return
         if option.type == "int" and not numbers.integer:
             numbers = self._whole(path, numbers)
@@ -175,7 +180,7 @@ class SpaceBuilder:
             self.add_constant(path, option.name, numbers.low, when)
         elif numbers.low == numbers.high:
             values = sorted({numbers.low, *(value for value, _ in numbers.specials)})
-            self.add_choices(path, Meaning(option), values, when)
+            self.add_choices(path, replace(option, spelling=None), values, when)
         else:
             self.space[option.name] = numbers.fields(in_bytes=option.in_bytes) | _when(when)
 
@@ -199,21 +204,21 @@ class SpaceBuilder:
     def add_choices(
         self,
         path: Path,
-        meaning: Meaning,
+        option: KnownOption,
         values: Sequence[object],
-        when: Mapping[str, Any] | None = None,
+        when: When = None,
     ) -> None:
-        """The parameter `meaning` with a list of values, or a constant where only one is left."""
+        """The parameter `option` with a list of values, or a constant where only one is left."""
         choices: list[OptionValue] = []
         for index, value in enumerate(values):
-            choice = self.choice(path, meaning, value)
+            choice = self.choice(path, option, value)
             if choice is None:
                 continue
             if any(same_value(choice, earlier) for earlier in choices):
                 self.note((*path, index), f"{_shown(value)} is there already, and listed once")
             else:
                 choices.append(choice)
-        name = meaning.option.name
+        name = option.name
         if not choices:
             self.note(path, "left out: no value is left")
         elif len(choices) == 1:
@@ -221,7 +226,7 @@ class SpaceBuilder:
         else:
             self.space[name] = {"type": "categorical", "choices": choices} | _when(when)
 
-    def choice(self, path: Path, meaning: Meaning, value: object) -> OptionValue | None:
+    def choice(self, path: Path, option: KnownOption, value: object) -> OptionValue | None:
         """`value` as the option takes it, None (said) where it cannot be one."""
         if not isinstance(value, str | int | float | bool):
             self.note(path, f"the value {_shown(value)} is left out: not text, a number or a truth")
@@ -229,21 +234,19 @@ class SpaceBuilder:
         if isinstance(value, str) and (not value.strip() or not value.isprintable()):
             self.note(path, f"the value {value!r} is left out: no text that can be written")
             return None
-        if meaning.spelling is not None and not isinstance(value, bool):
+        if option.spelling is not None and not isinstance(value, bool):
             try:
-                return meaning.spelling.read(option_text(value))
+                return option.spelling.read(option_text(value))
             except ValueError as error:
                 self.note(path, f"the value {_shown(value)} is left out; allowed: {error}")
                 return None
-        if meaning.option.type == "bool" and value in (0, 1):
+        if option.type == "bool" and value in (0, 1):
             return bool(value)
-        if isinstance(value, float) and value.is_integer() and meaning.option.type == "int":
+        if isinstance(value, float) and value.is_integer() and option.type == "int":
             return int(value)
         return value
 
-    def add_constant(
-        self, path: Path, name: str, value: OptionValue, when: Mapping[str, Any] | None = None
-    ) -> None:
+    def add_constant(self, path: Path, name: str, value: OptionValue, when: When = None) -> None:
         """An option with one value: nothing to search, so it goes under `options`."""
         if when:
             self.note(path, f"left out: {name} has one value, {_shown(value)}, and a condition")
@@ -252,7 +255,7 @@ class SpaceBuilder:
         self.note(path, f"has one value, {_shown(value)}: under options, not searched")
 
 
-def _when(when: Mapping[str, Any] | None) -> dict[str, Any]:
+def _when(when: When) -> dict[str, Any]:
     return {"when": dict(when)} if when else {}
 
 

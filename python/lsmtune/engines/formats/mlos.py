@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from lsmtune.engines.importers.base import (
+from lsmtune.engines.formats.base import (
     ImportedStudy,
     ImportFormat,
     ImportRequest,
@@ -23,7 +23,7 @@ from lsmtune.engines.importers.base import (
     json_document,
     peek_json,
 )
-from lsmtune.engines.importers.space_builder import Number, Numbers, Path, SpaceBuilder, is_number
+from lsmtune.engines.formats.space_builder import Number, Numbers, Path, SpaceBuilder, is_number
 from lsmtune.errors import nearest_name
 from lsmtune.model.config import OptionValue
 
@@ -115,8 +115,8 @@ def _parameter(
     for needed in ("default", "values" if kind == "categorical" else "range"):
         if needed not in spec:
             raise error((*path, needed), why="is missing")
-    meaning = builder.find(path, name)
-    if meaning is None:
+    option = builder.find(path, name)
+    if option is None:
         return {}
     for field, (is_right, allowed) in _RULES.items():
         if field in spec and not is_right(spec[field]):
@@ -125,7 +125,7 @@ def _parameter(
         meta = ", ".join(f"{key} {value}" for key, value in spec["meta"].items())
         builder.note((*path, "meta"), f"left out: {meta}")
     if isinstance(spec.get("description"), str):
-        builder.comments[f"space.{meaning.option.name}"] = " ".join(spec["description"].split())
+        builder.comments[f"space.{option.name}"] = " ".join(spec["description"].split())
     if kind == "categorical":
         weights, place = spec.get("values_weights"), (*path, "values_weights")
         if weights is not None:
@@ -133,11 +133,11 @@ def _parameter(
             if len(set(weights)) > 1:
                 text = "left out: choices are equally likely before anything is known"
                 builder.note(place, text)
-        builder.add_choices((*path, "values"), meaning, spec["values"])
+        builder.add_choices((*path, "values"), option, spec["values"])
     else:
-        builder.add_numbers(path, meaning, _numbers(builder, path, spec))
-    default = builder.choice((*path, "default"), meaning, spec["default"])
-    return {} if default is None else {meaning.option.name: default}
+        builder.add_numbers(path, option, _numbers(builder, path, spec))
+    default = builder.choice((*path, "default"), option, spec["default"])
+    return {} if default is None else {option.name: default}
 
 
 def _check_weights(builder: SpaceBuilder, path: Path, weights: object, count: int) -> None:

@@ -1,7 +1,7 @@
-"""How another program spells options and values, in both directions, and what an export format is.
+"""How another program spells options and values, in both directions.
 
-Exporters say values with a Spelling, importers read them with it: one table serves both, so that
-what is written can be read back. Sources: `tools/db_bench_tool.cc` (flags as text or as the
+Values are written and read with a Spelling: one table serves both, so that what is written can be
+read back. Sources: `tools/db_bench_tool.cc` (flags as text or as the
 enumeration's number), `include/rocksdb/{options,advanced_options,table}.h` (the numbers).
 """
 
@@ -11,9 +11,10 @@ import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from lsmtune.engines.option_names import check_leveldb_options, settings
 from lsmtune.errors import InputError
-from lsmtune.model.config import OptionValue, option_text
+from lsmtune.model.config import OptionValue
+
+SOURCE = "export"  # of errors in what is to be written
 
 COMPRESSION_IN_DB_BENCH = {
     "kNoCompression": "none",
@@ -26,26 +27,27 @@ COMPRESSION_IN_DB_BENCH = {
     "kZSTD": "zstd",
 }
 COMPRESSION_IN_YCSB = {**COMPRESSION_IN_DB_BENCH, "kNoCompression": "no"}
-COMPACTION_STYLE = {
-    "kCompactionStyleLevel": "0",
-    "kCompactionStyleUniversal": "1",
-    "kCompactionStyleFIFO": "2",
-    "kCompactionStyleNone": "3",
-}
-COMPACTION_PRIORITY = {
-    "kByCompensatedSize": "0",
-    "kOldestLargestSeqFirst": "1",
-    "kOldestSmallestSeqFirst": "2",
-    "kMinOverlappingRatio": "3",
-    "kRoundRobin": "4",
-}
-CHECKSUM = {
-    "kNoChecksum": "0",
-    "kCRC32c": "1",
-    "kxxHash": "2",
-    "kxxHash64": "3",
-    "kXXH3": "4",
-}
+
+
+def numbered(*words: str) -> dict[str, str]:
+    """An enumeration's words by their numbers, from 0."""
+    return {word: str(number) for number, word in enumerate(words)}
+
+
+COMPACTION_STYLE = numbered(
+    "kCompactionStyleLevel",
+    "kCompactionStyleUniversal",
+    "kCompactionStyleFIFO",
+    "kCompactionStyleNone",
+)
+COMPACTION_PRIORITY = numbered(
+    "kByCompensatedSize",
+    "kOldestLargestSeqFirst",
+    "kOldestSmallestSeqFirst",
+    "kMinOverlappingRatio",
+    "kRoundRobin",
+)
+CHECKSUM = numbered("kNoChecksum", "kCRC32c", "kxxHash", "kxxHash64", "kXXH3")
 
 
 BLOOM, RIBBON = "bloom", "ribbon"
@@ -86,6 +88,11 @@ _TRUTHS = {
     **dict.fromkeys(("1", "t", "true", "y", "yes"), True),
     **dict.fromkeys(("0", "f", "false", "n", "no"), False),
 }
+
+
+# A whole number and the suffixes that RocksDB's own option parser takes, all binary.
+_WHOLE = re.compile(r"(-?\d+)([kmgtKMGT]?)")
+_SUFFIX_SHIFT = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
 @dataclass(frozen=True)
@@ -180,44 +187,3 @@ def word(name: str, known: Mapping[str, str]) -> Spelling:
         return back[text.lower()]
 
     return Spelling(name, say, read)
-
-
-# --- formats
-
-SOURCE = "export"
-
-# A whole number and the suffixes that RocksDB's own option parser takes, all binary.
-_WHOLE = re.compile(r"(-?\d+)([kmgtKMGT]?)")
-_SUFFIX_SHIFT = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
-
-
-@dataclass(frozen=True)
-class ExportRequest:
-    """What to export. `label` says where the Config came from; `version` is the engine's."""
-
-    engine_name: str
-    options: Mapping[str, OptionValue]
-    version: str | None = None
-    label: str = "default"
-
-    def title(self) -> str:
-        """One line for a comment."""
-        engine = " ".join(filter(None, (self.engine_name, self.version)))
-        return " ".join(f"Written by lsmtune: {engine}, configuration {self.label}".split())
-
-    def values(self) -> dict[str, str]:
-        """Values as text by dotted name, structures taken apart. InputError for unknown options."""
-        if self.engine_name == "rocksdb":
-            return {s.name: s.value for s in settings(self.options, SOURCE)}
-        check_leveldb_options(self.options, SOURCE)
-        return {name: option_text(value) for name, value in self.options.items()}
-
-
-@dataclass(frozen=True)
-class ExportFormat:
-    """A format: its name on the command line, the engines it serves, the default file name."""
-
-    name: str
-    engines: tuple[str, ...]
-    file_name: str
-    write: Callable[[ExportRequest], str]
