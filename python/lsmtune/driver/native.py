@@ -143,7 +143,7 @@ class NativeRun(Conversation):
 
 
 class NativeRunner:
-    """Performs runs with the driver binary at `driver`; see `base.Runner` for its obligations.
+    """Performs runs with the driver binary at `driver`; see `Runner` for its obligations.
 
     Where this machine allows it, a run is held to its memory limit by a control group of its own
     (`make_memory_group`), and elsewhere its resident memory is watched. The group's limit counts
