@@ -10,7 +10,12 @@ import typer
 from rich.console import RenderableType
 
 from lsmtune.cli.flags import JsonOption, command
-from lsmtune.cli.option_views import (
+from lsmtune.cli.output import print_json, print_view
+from lsmtune.engines.catalogue import OptionInfo, option_catalogue
+from lsmtune.engines.library import ENGINE_KINDS, engine_kind
+from lsmtune.engines.ready import PRESETS, READY_SPACES, Preset, ReadySpace
+from lsmtune.errors import InputError, nearest_name
+from lsmtune.report.options import (
     option_view,
     options_table,
     preset_view,
@@ -19,11 +24,6 @@ from lsmtune.cli.option_views import (
     spaces_table,
     value_text,
 )
-from lsmtune.cli.output import print_json, print_view
-from lsmtune.engines.catalogue import OptionInfo, option_catalogue
-from lsmtune.engines.library import ENGINE_KINDS, engine_kind
-from lsmtune.engines.ready import PRESETS, READY_SPACES, Preset, ReadySpace
-from lsmtune.errors import InputError, nearest_name
 from lsmtune.space.parameter import Parameter
 
 COMMAND = "options"

@@ -89,7 +89,7 @@ def _show(
     as_json: JsonOption = False,
 ) -> None:
     """Show a workload: its phases, its parameters, and where its figures are from."""
-    from lsmtune.cli.workload_trace_view import show_document, show_lines
+    from lsmtune.report.workload import show_document, show_lines
 
     stated = given.stated(name)
     family = FAMILIES.get(name)

@@ -46,59 +46,36 @@ def size_text(size: float) -> str:
     return f"{size:,}B"
 
 
-def default_text(info: OptionInfo) -> str:
-    """The engine's default; a size also as the number that an option file holds."""
-    text = value_text(info.default, info.unit)
-    if info.unit.startswith("bytes") and isinstance(info.default, int) and "i" in text:
-        return f"{text} ({info.default})"
-    return text
-
-
 def range_text(info: OptionInfo) -> str:
     """What a search tries: `64KiB to 512MiB, log, steps of 64KiB`, or the choices."""
     if info.low is None or info.high is None:
         return " | ".join(option_text(choice) for choice in info.choices) or NOTHING
-    parts = [f"{value_text(info.low, _bare(info))} to {value_text(info.high, info.unit)}"]
-    if info.log:
-        parts.append("log")
-    if info.step is not None:
-        parts.append(f"steps of {value_text(info.step, info.unit)}")
-    parts += [f"or {value_text(value, '')}" for value, _ in info.specials]
-    return ", ".join(parts)
-
-
-def _bare(info: OptionInfo) -> str:
-    """The unit of a range's lower end: left out where the upper end states it."""
-    return info.unit if info.unit.startswith("bytes") else ""
+    # The unit of the lower end is left out where the upper end states it.
+    bare = info.unit if info.unit.startswith("bytes") else ""
+    ends = f"{value_text(info.low, bare)} to {value_text(info.high, info.unit)}"
+    specials = [value_text(value, "") for value, _ in info.specials]
+    return _range(ends, info.log, info.step, info.unit, specials)
 
 
 def parameter_range(parameter: Parameter) -> str:
     """The same for a parameter of a ready space."""
-    numbers = parameter.numbers
+    numbers, unit = parameter.numbers, parameter.unit
     if numbers is None:
         return " | ".join(option_text(choice) for choice in parameter.choices)
-    parts = [f"{value_text(n, parameter.unit)}" for n in (numbers.low, numbers.high)]
-    shown = [" to ".join(parts)]
-    if numbers.log:
-        shown.append("log")
-    if numbers.step is not None:
-        shown.append(f"steps of {value_text(numbers.step, parameter.unit)}")
-    shown += [f"or {special.value}" for special in parameter.specials]
-    return ", ".join(shown)
+    ends = f"{value_text(numbers.low, unit)} to {value_text(numbers.high, unit)}"
+    specials = [str(special.value) for special in parameter.specials]
+    return _range(ends, numbers.log, numbers.step, unit, specials)
+
+
+def _range(ends: str, log: bool, step: float | None, unit: str, specials: list[str]) -> str:
+    parts = [ends, *(["log"] if log else [])]
+    parts += [] if step is None else [f"steps of {value_text(step, unit)}"]
+    return ", ".join([*parts, *(f"or {special}" for special in specials)])
 
 
 def condition_text(name: str, values: tuple[OptionValue, ...]) -> str:
     """`compaction_style is kCompactionStyleUniversal`."""
     return f"{name} is {' or '.join(option_text(value) for value in values)}"
-
-
-def versions_text(info: OptionInfo) -> str:
-    """The versions with the option, in words."""
-    if info.since and info.until:
-        return f"{info.since} to {info.until}"
-    if info.since:
-        return f"since {info.since}"
-    return f"up to {info.until}" if info.until else "all that the catalogue covers"
 
 
 # --- What `lsmtune options` shows to people: tables of options, ready spaces and presets, or one
@@ -127,8 +104,16 @@ def options_table(infos: Iterable[OptionInfo]) -> RenderableType:
 
 def option_view(engine: str, info: OptionInfo, used: Mapping[str, Sequence[str]]) -> RenderableType:
     """All that is known of one option; `used` is which ready spaces and presets have it."""
+    default = value_text(info.default, info.unit)
+    if info.unit.startswith("bytes") and isinstance(info.default, int) and "i" in default:
+        default = f"{default} ({info.default})"  # also as the number that an option file holds
+    since, until = info.since, info.until
+    versions = f"up to {until}" if until else "all that the catalogue covers"
+    if since:
+        versions = f"{since} to {until}" if until else f"since {since}"
+    unsafe = [each for each in UNSAFE_OPTIONS if (each.engine, each.option) == (engine, info.name)]
     facts = [
-        ("default", default_text(info)),
+        ("default", default),
         *[(f"  up to {last}", value_text(old, info.unit)) for last, old in info.older_defaults],
         ("search range", range_text(info)),
         *[("", f"{value} means {meaning}") for value, meaning in info.specials],
@@ -139,13 +124,13 @@ def option_view(engine: str, info: OptionInfo, used: Mapping[str, Sequence[str]]
         ("while open", "can be changed (SetOptions)" if info.mutable else "cannot be changed"),
         ("scales with", info.scales_with or NOTHING),
         ("risk", ", ".join(info.risk) or NOTHING),
-        *[("unsafe", _unsafe_text(unsafe, info)) for unsafe in _unsafe(engine, info.name)],
-        ("versions", versions_text(info)),
+        *[("unsafe", _unsafe_text(each, info)) for each in unsafe],
+        ("versions", versions),
         ("source", info.source),
         *[(label, ", ".join(names)) for label, names in used.items() if names],
     ]
     about = f"{engine}, {info.scope.replace('_', ' ')}, {info.type}"
-    return Group(_title(info.name, about), Text(info.trade_off), Text(), _facts(facts))
+    return _view(info.name, about, info.trade_off, facts)
 
 
 def spaces_table(spaces: Iterable[ReadySpace]) -> RenderableType:
@@ -157,15 +142,12 @@ def spaces_table(spaces: Iterable[ReadySpace]) -> RenderableType:
 def space_view(space: ReadySpace) -> RenderableType:
     """The parameters of one ready space, and what comes with them."""
     conditional = any(parameter.conditions for parameter in space.parameters)
-    rows = [
-        (
-            parameter.name,
-            value_text(parameter.default, parameter.unit),
-            parameter_range(parameter),
-            *([_when(parameter)] if conditional else []),
-        )
-        for parameter in space.parameters
-    ]
+    rows = []
+    for parameter in space.parameters:
+        conditions = [condition_text(each.name, each.values) for each in parameter.conditions]
+        row = [parameter.name, value_text(parameter.default, parameter.unit)]
+        when = [" and ".join(conditions) or NOTHING] if conditional else []
+        rows.append([*row, parameter_range(parameter), *when])
     table = _table(("name", "default", "range", *(["only when"] if conditional else [])), rows)
     facts = [
         *[("constraint", text) for text in space.constraints],
@@ -175,8 +157,7 @@ def space_view(space: ReadySpace) -> RenderableType:
     if space.unsafe:
         facts.append(("", f"allow_unsafe: [{', '.join(space.unsafe)}]"))
     about = f"{space.engine}, {len(space.parameters)} parameters"
-    title = _title(space.name, about)
-    return Group(title, Text(space.summary), Text(), table, Text(), _facts(facts))
+    return _view(space.name, about, space.summary, facts, table)
 
 
 def presets_table(presets: Iterable[Preset]) -> RenderableType:
@@ -197,19 +178,8 @@ def preset_view(preset: Preset, infos: Mapping[str, OptionInfo]) -> RenderableTy
         ("source", preset.source),
         ("against default", f"{_VERIFY} --engine {preset.engine} --candidate {preset.name}"),
     ]
-    parts: list[RenderableType] = [_title(preset.name, preset.engine), Text(preset.summary), Text()]
-    if preset.options:
-        parts += [_table(("option", "value", "default"), rows), Text()]
-    return Group(*parts, _facts(facts))
-
-
-def _when(parameter: Parameter) -> str:
-    conditions = [condition_text(c.name, c.values) for c in parameter.conditions]
-    return " and ".join(conditions) or NOTHING
-
-
-def _unsafe(engine: str, name: str) -> list[UnsafeOption]:
-    return [u for u in UNSAFE_OPTIONS if (u.engine, u.option) == (engine, name)]
+    table = _table(("option", "value", "default"), rows) if rows else None
+    return _view(preset.name, preset.engine, preset.summary, facts, table)
 
 
 def _unsafe_text(unsafe: UnsafeOption, info: OptionInfo) -> str:
@@ -225,18 +195,23 @@ def _table(columns: Iterable[str], rows: Sequence[Sequence[str | int]]) -> Rende
     return terminal_table(ReportTable(words(*columns), rows))
 
 
-def _title(name: str, about: str) -> Text:
-    return Text.assemble((name, "bold"), f"  ({about})")
-
-
-def _facts(facts: Sequence[tuple[str, str]]) -> RenderableType:
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(overflow="fold")
+def _view(
+    name: str,
+    about: str,
+    summary: str,
+    facts: Sequence[tuple[str, str]],
+    table: RenderableType | None = None,
+) -> RenderableType:
+    """A title, a sentence, perhaps a table, and facts."""
+    grid = Table(box=None, pad_edge=False, show_header=False)
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
     previous = ""
     for label, text in facts:
         # A label is said once for all the lines that belong to it.
         # As Text, since `[a, b]` in a plain cell would be markup.
-        table.add_row(Text("" if label == previous else label), Text(text))
+        grid.add_row(Text("" if label == previous else label), Text(text))
         previous = label
-    return Padding(table, (0, 0, 0, 2))
+    title = Text.assemble((name, "bold"), f"  ({about})")
+    middle = [] if table is None else [table, Text()]
+    return Group(title, Text(summary), Text(), *middle, Padding(grid, (0, 0, 0, 2)))
