@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import difflib
 import errno
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, TypeVar
@@ -68,7 +68,7 @@ class InputError(LsmtuneError):
         self.field = field
         self.found = found
         self.allowed = allowed or ", ".join(names)
-        self.nearest = nearest or nearest_name(str(found), names)
+        self.nearest = nearest or (nearest_name(str(found), names) if names else "")
         self.why = why
         super().__init__(self._line())
 
@@ -169,6 +169,17 @@ def by_name(
     if name not in known:
         raise InputError(source, field, found=name, why=why, allowed=allowed, known=known)
     return known[name]
+
+
+def check_names(
+    names: Iterable[str], known: Collection[str], source: str, field: str = "", *, why: str
+) -> None:
+    """Raises InputError, saying `why`, for the first of `names` (in `field`) that is unknown."""
+    for name in names:
+        if name not in known:
+            place = f"{field}.{name}" if field else name
+            allowed, nearest = ", ".join(known) or "none", nearest_name(str(name), known)
+            raise InputError(source, place, why=why, allowed=allowed, nearest=nearest)
 
 
 def nearest_name(name: str, known: Iterable[str]) -> str:

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from lsmtune.cli.option_views import value_text
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.ready import PRESETS, READY_SPACES
+from lsmtune.report.options import value_text
 
 TABLE = "block_based_table_factory"
 

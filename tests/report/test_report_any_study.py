@@ -187,14 +187,14 @@ def goals(draw: st.DrawFn) -> Goal:
 @given(records())
 def test_every_format_renders(made: StudyRecords) -> None:
     analysis = StudyAnalysis(made)
-    page = read(_without_plotly(FORMATS["html"].render(analysis)))
+    page = read(_without_plotly(FORMATS["html"](analysis)))
     assert page.unbalanced == []
     for attributes, text in page.scripts:
         if attributes.get("id") == "figures":
             json.loads(text, parse_constant=_refuse)
-    json.loads(FORMATS["json"].render(analysis), parse_constant=_refuse)
-    assert FORMATS["md"].render(analysis).startswith("# ")
-    rows = list(csv.reader(io.StringIO(FORMATS["csv"].render(analysis), newline="")))
+    json.loads(FORMATS["json"](analysis), parse_constant=_refuse)
+    assert FORMATS["md"](analysis).startswith("# ")
+    rows = list(csv.reader(io.StringIO(FORMATS["csv"](analysis), newline="")))
     assert len(rows) == 1 + len(made.measurements)
     assert len({len(row) for row in rows}) == 1
 

@@ -31,7 +31,7 @@ def report(*arguments: str | Path) -> str:
 
 def written(sample: SampleStudy, format_name: str, directory: Path) -> str:
     with sample.opened() as folder:
-        path = write_as(folder, format_name, directory / "report").path
+        path, _ = write_as(folder, format_name, directory / "report")
     return path.read_text(encoding="utf-8")
 
 
@@ -77,7 +77,7 @@ def test_markdown_escapes_what_others_wrote(tmp_path: Path) -> None:
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_the_command_writes_into_the_study(sample: SampleStudy, format_name: str) -> None:
     told = report(sample.file, "--format", format_name)
-    path = sample.path / "result" / FORMATS[format_name].file_name
+    path = sample.path / "result" / f"report.{format_name}"
     assert told.splitlines()[-1] == str(path)
     assert path.is_file()
 

@@ -111,3 +111,10 @@ def test_a_constraint_on_what_may_be_inactive_is_refused_at_once() -> None:
     search = Search(space, constraints=["bits <= 4"], sampler="random", seed=1)
     for _ in range(5):
         assert search.ask().parameters.get("bits", 2) <= 4
+
+
+def test_a_constraint_that_is_broken_spares_those_after_it() -> None:
+    """The second one has no value where the first one is broken."""
+    space = {"n": {"type": "int", "low": 0, "high": 3}}
+    search = Search(space, constraints=["n >= 1", "6 / n >= 2"], sampler="grid")
+    assert sorted(int(str(search.ask().parameters["n"])) for _ in range(3)) == [1, 2, 3]

@@ -43,9 +43,9 @@ class Minimising:
     notes: tuple[str, ...] = ()
 
 
-def document(asked: Minimising, found: Minimised) -> dict[str, object]:
+def document(asked: Minimising, minimised: Minimised) -> dict[str, object]:
     """What `minimise --json` prints."""
-    result = found.result
+    result = minimised.result
     verdicts = {"first": result.first, "gain": result.gain, "loss": result.loss}
     return {
         "baseline": config_document(asked.verification.baseline.config),
@@ -54,7 +54,7 @@ def document(asked: Minimising, found: Minimised) -> dict[str, object]:
         "gone": [_effect_document(effect) for effect in result.gone],
         "same": list(asked.same),
         **{name: verdict and verdict_document(verdict) for name, verdict in verdicts.items()},
-        "crash_test": encode(found.crash),
+        "crash_test": encode(minimised.crash),
         "configuration": dict(result.config.options),
         "complete": result.complete,
         "why": result.why,
@@ -75,9 +75,9 @@ def _effect_document(effect: OptionEffect) -> dict[str, object]:
     }
 
 
-def options_table(asked: Minimising, found: Minimised) -> RenderableType | None:
+def options_table(asked: Minimising, minimised: Minimised) -> RenderableType | None:
     """What became of each option; None where none was tried."""
-    effects, verification = found.result.effects, asked.verification
+    effects, verification = minimised.result.effects, asked.verification
     if not effects:
         return None
     better = "lower" if verification.objective.direction == "minimize" else "higher"
@@ -127,13 +127,13 @@ def _became(effect: OptionEffect) -> str:
     return f"{what}: {effect.why}" if effect.why else what
 
 
-def result_lines(asked: Minimising, found: Minimised) -> list[str]:
+def result_lines(asked: Minimising, minimised: Minimised) -> list[str]:
     """What the result gains and loses, the result itself, and what must be known of it."""
-    return [*_lines(asked, found), *(f"warning: {text}" for text in asked.warnings)]
+    return [*_lines(asked, minimised), *(f"warning: {text}" for text in asked.warnings)]
 
 
-def _lines(asked: Minimising, found: Minimised) -> list[str]:
-    result, verification = found.result, asked.verification
+def _lines(asked: Minimising, minimised: Minimised) -> list[str]:
+    result, verification = minimised.result, asked.verification
     name = verification.candidate.label
     if asked.refused:
         reasons = [f"  - {reason}" for reason in asked.refused]
@@ -156,8 +156,8 @@ def _lines(asked: Minimising, found: Minimised) -> list[str]:
         loss = verdict_line(result.loss).replace("the baseline", "the full candidate")
         loss = loss.replace("no proven gain", "no proven difference")
     lines += [f"gain     {first}", *rest, f"loss     {loss}"]
-    if found.crash is not None:
-        lines.append(f"crash test: {crash_line(found.crash)}")
+    if minimised.crash is not None:
+        lines.append(f"crash test: {crash_line(minimised.crash)}")
     if result.is_proven:
         text, engine = config_text(result.config), verification.engine.name
         lines.append(f"minimal configuration: {text}")
@@ -180,7 +180,7 @@ def config_text(config: Config) -> str:
 
 def _formats(engine_name: str) -> list[ExportFormat]:
     """Those that serve the engine; its own comes before the shared ones."""
-    return [found for found in EXPORTERS.values() if engine_name in found.engines]
+    return [each for each in EXPORTERS.values() if engine_name in each.engines]
 
 
 def format_for(engine_name: str) -> ExportFormat:
@@ -192,9 +192,9 @@ def format_for(engine_name: str) -> ExportFormat:
     return formats[0]
 
 
-def exported(asked: Minimising, found: Minimised) -> str:
+def exported(asked: Minimising, minimised: Minimised) -> str:
     """The result as the engine's file of options. Raises InputError where it cannot be one."""
-    engine, config = asked.verification.engine, found.result.config
+    engine, config = asked.verification.engine, minimised.result.config
     return export(
         format_for(engine.name).name,
         engine.name,

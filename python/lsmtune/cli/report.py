@@ -16,7 +16,7 @@ from lsmtune.errors import InputError, check_name
 from lsmtune.experiment.folder import StudyFolder, default_folder
 from lsmtune.report.importance import Method
 from lsmtune.report.sentences import headline
-from lsmtune.report.study import FORMATS, WrittenReport, write_as
+from lsmtune.report.study import FORMATS, write_as
 
 METHODS: Mapping[str, Method | None] = MappingProxyType(
     {**{method.value: method for method in Method}, "none": None}
@@ -50,12 +50,16 @@ def _report(
                 why="the study has no measurements yet; run `lsmtune tune` on it first",
             )
         with counted_progress("importance, resamples") as on_progress:
-            written = write_as(folder, format_name, output, METHODS[importance], on_progress)
+            method = METHODS[importance]
+            path, analysis = write_as(folder, format_name, output, method, on_progress)
     if as_json:
-        print_json(_document(written))
+        verdict, status = analysis.verdict, analysis.status.value
+        told = verdict and {name: getattr(verdict, name) for name in VERDICT_KEYS}
+        report = {"path": str(path), "format": format_name, "status": status}
+        print_json({"report": report, "verdict": told})
     else:
-        head = headline(written.analysis)
-        typer.echo(f"{head.label}: {head.figure} {head.lead}\n{written.path}")
+        head = headline(analysis)
+        typer.echo(f"{head.label}: {head.figure} {head.lead}\n{path}")
 
 
 def _folder_of(study: Path) -> Path:
@@ -77,17 +81,3 @@ def _folder_of(study: Path) -> Path:
             str(study), why=f"has no study folder {folder} yet; run `lsmtune tune {study}` first"
         )
     return folder
-
-
-def _document(written: WrittenReport) -> dict[str, object]:
-    verdict = written.analysis.verdict
-    return {
-        "report": {
-            "path": str(written.path),
-            "format": written.format_name,
-            "status": written.analysis.status.value,
-        },
-        "verdict": None
-        if verdict is None
-        else {name: getattr(verdict, name) for name in VERDICT_KEYS},
-    }

@@ -85,16 +85,16 @@ def tune_document(
 ) -> dict[str, object]:
     """What `tune --json` prints; `front` are the trials that no other beats."""
     records = read_study(folder)
-    found = front(records)
-    on_front = found and [
+    trade_offs = front(records)
+    on_front = trade_offs and [
         {
             "trial": row.trial,
-            "values": dict(zip(found.objectives, row.values, strict=True)),
-            "ratios": dict(zip(found.objectives, row.ratios, strict=True)),
+            "values": dict(zip(trade_offs.objectives, row.values, strict=True)),
+            "ratios": dict(zip(trade_offs.objectives, row.ratios, strict=True)),
             "picked": row.is_picked,
             "options": dict(row.options),
         }
-        for row in found.rows
+        for row in trade_offs.rows
     ]
     return {
         "study": {"name": spec.name, "file": str(spec.path), "seed": spec.seed},
@@ -139,18 +139,18 @@ def tune_text(
 
 def _front_lines(spec: Spec, records: StudyRecords) -> list[str]:
     """The front in a few lines; the report has all of it."""
-    found = front(records)
-    if found is None or not found.rows:
+    trade_offs = front(records)
+    if trade_offs is None or not trade_offs.rows:
         return []
-    named = f"{spec.path.name}#{found.rows[0].trial}"
-    lines = [f"front: {len(found.rows)} configurations; each has a name, such as {named}"]
-    for row in found.rows[:_FRONT_ROWS]:
+    named = f"{spec.path.name}#{trade_offs.rows[0].trial}"
+    lines = [f"front: {len(trade_offs.rows)} configurations; each has a name, such as {named}"]
+    for row in trade_offs.rows[:_FRONT_ROWS]:
         values = ", ".join(
             shown_value(metric, value)
-            for metric, value in zip(found.metrics, row.values, strict=True)
+            for metric, value in zip(trade_offs.metrics, row.values, strict=True)
         )
         lines.append(f"  trial {row.trial}: {values}{' (picked)' if row.is_picked else ''}")
-    left = len(found.rows) - _FRONT_ROWS
+    left = len(trade_offs.rows) - _FRONT_ROWS
     return lines + ([f"  and {left} more in the report"] if left > 0 else [])
 
 
@@ -206,5 +206,5 @@ def _without_best(result: TuneResult) -> str:
 
 def _notices(records: StudyRecords) -> list[str]:
     """What the user must know before deploying, gravest first."""
-    found = notices(records)
-    return [f"{n.title}: {n.text}" for n in found if n.severity is not Severity.INFO]
+    of_study = notices(records)
+    return [f"{n.title}: {n.text}" for n in of_study if n.severity is not Severity.INFO]

@@ -70,8 +70,8 @@ def _inspect(
     as_json: JsonOption = False,
 ) -> None:
     """Show what a trace holds: operations, sizes, hot keys, reuse, and how they change."""
-    from lsmtune.cli.workload_trace_view import summary_document, summary_lines
     from lsmtune.driver.conversation import find_driver
+    from lsmtune.report.workload import summary_document, summary_lines
     from lsmtune.traces.summary import inspect_trace
 
     if html is not None:
@@ -123,9 +123,9 @@ def _fit(
     as_json: JsonOption = False,
 ) -> None:
     """Write a small workload whose run is like a trace, and say how well it fits."""
-    from lsmtune.cli.workload_trace_view import fit_document, fit_lines
     from lsmtune.driver.conversation import find_driver
     from lsmtune.report.trace import write_trace_page
+    from lsmtune.report.workload import fit_document, fit_lines
     from lsmtune.traces.fit import FitRequest, fit_trace
     from lsmtune.traces.summary import inspect_trace
     from lsmtune.workloads.file import workload_text

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 
 from lsmtune.driver.collect import Collector, Judgement, with_lost_reads
 from lsmtune.driver.conversation import Conversation, OnMessage, check_library, converse
@@ -83,15 +82,11 @@ class NativeRun(Conversation):
                 cpus=request.cpus,
                 group=group,
             )
-            stack.callback(self.close)
+            stack.callback(super().close)
             self._stack = stack.pop_all()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Kills the driver and its group, lets its pipes go, and then its control group."""
         self._stack.close()
 
     @property
@@ -143,7 +138,7 @@ class NativeRun(Conversation):
 
 
 class NativeRunner:
-    """Performs runs with the driver binary at `driver`; see `base.Runner` for its obligations.
+    """Performs runs with the driver binary at `driver`; see `Runner` for its obligations.
 
     Where this machine allows it, a run is held to its memory limit by a control group of its own
     (`make_memory_group`), and elsewhere its resident memory is watched. The group's limit counts

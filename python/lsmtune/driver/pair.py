@@ -91,7 +91,7 @@ class Turnstile:
 # --- two runs that are compared: one after the other, taking turns in slices, or both at once
 #
 # Taking turns is cooperative. A driver that was asked for slices stops its own process at the
-# places that `turnstile` speaks of, background threads included, and is continued when it is its
+# places that `Turnstile` speaks of, background threads included, and is continued when it is its
 # turn. So at any time at most one of the two runs; what drifts on the machine over seconds meets
 # both. While it is stopped a run has its memory and its open files, but takes no time of its own:
 # its deadline, and the seconds in its Measurement, stand still.

@@ -74,8 +74,8 @@ def checked(kind: type[Record], raw: object, name: str, source: str) -> Record:
     except ValidationError as error:
         problem = error.errors()[0]
         place = ".".join([name, *(str(part) for part in problem["loc"])])
-        found = problem["input"] if isinstance(problem["input"], str | int | float) else None
-        raise InputError(source, place, found=found, why=problem["msg"]) from None
+        value = problem["input"] if isinstance(problem["input"], str | int | float) else None
+        raise InputError(source, place, found=value, why=problem["msg"]) from None
     return entry
 
 

@@ -18,7 +18,7 @@ from importlib import resources
 from types import MappingProxyType
 
 from lsmtune.engines.catalogue import option_catalogue
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import InputError, check_names, nearest_name
 from lsmtune.model.config import OptionValue, option_text
 
 # `cache_size` and `filter_bits` stand for the objects that LevelDB takes in their place (an LRU
@@ -40,12 +40,7 @@ LEVELDB_OPTIONS = (
 
 def check_leveldb_options(names: Iterable[str], source: str) -> None:
     """Raises InputError, naming `source` and the option, for a name that LevelDB lacks."""
-    for name in names:
-        if name not in LEVELDB_OPTIONS:
-            nearest = nearest_name(name, LEVELDB_OPTIONS)
-            allowed = ", ".join(LEVELDB_OPTIONS)
-            why = "no such LevelDB option"
-            raise InputError(source, name, why=why, allowed=allowed, nearest=nearest)
+    check_names(names, LEVELDB_OPTIONS, source, why="no such LevelDB option")
 
 
 # --- rocksdb

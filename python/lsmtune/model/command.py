@@ -168,11 +168,11 @@ def _check_placeholders(
     if "\0" in text:
         raise FieldError(field, found=text, why="a NUL character cannot be passed on")
     try:
-        found = placeholders(text)
+        used = placeholders(text)
     except ValueError as error:
         raise FieldError(field, found=text, why=str(error)) from None
     known = [*names, *RUN_PLACEHOLDERS]
-    for name in found:
+    for name in used:
         shown = f"{{{name}}}"
         if name not in known:
             allowed, nearest = ", ".join(known), nearest_name(name, known)

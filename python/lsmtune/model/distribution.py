@@ -13,7 +13,7 @@ from typing import Annotated, Any, TypeAlias
 
 from pydantic import PlainSerializer, PlainValidator, SerializationInfo, WithJsonSchema
 
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import FieldError, nearest_name
 from lsmtune.model.fields import (
     COUNT_MAX,
     read_count,
@@ -135,21 +135,17 @@ SIZE_DISTRIBUTIONS: Mapping[str, Mapping[str, DistributionParameter]] = {
 }
 
 
-def key_distribution(value: object, source: str = "", field: str = "") -> Distribution:
-    """How keys are chosen, as a file states it. Raises InputError naming `source` and `field`."""
-    return _distribution(value, KEY_DISTRIBUTIONS, source, field)
+def key_distribution(value: object, field: str = "") -> Distribution:
+    """How keys are chosen, as a file states it. Raises FieldError within `field`."""
+    return _distribution(value, KEY_DISTRIBUTIONS, field)
 
 
-def size_distribution(value: object, source: str = "", field: str = "") -> Distribution:
-    """How sizes are drawn, as a file states it. Raises InputError naming `source` and `field`."""
-    if (
-        isinstance(value, int | str)
-        and not isinstance(value, bool)
-        and value not in SIZE_DISTRIBUTIONS
-    ):
-        size = _read(_SIZE, value, source, field)
-        return Distribution.of("constant", size=size)
-    return _distribution(value, SIZE_DISTRIBUTIONS, source, field)
+def size_distribution(value: object, field: str = "") -> Distribution:
+    """How sizes are drawn, as a file states it. Raises FieldError within `field`."""
+    is_size = isinstance(value, int | str) and not isinstance(value, bool)
+    if is_size and value not in SIZE_DISTRIBUTIONS:
+        return Distribution.of("constant", size=_read(_SIZE, value, field))
+    return _distribution(value, SIZE_DISTRIBUTIONS, field)
 
 
 def distribution_document(distribution: Distribution) -> dict[str, Any]:
@@ -188,83 +184,79 @@ def distributions_schema(
 
 
 def _distribution(
-    value: object, known: Mapping[str, Mapping[str, DistributionParameter]], source: str, field: str
+    value: object, known: Mapping[str, Mapping[str, DistributionParameter]], field: str
 ) -> Distribution:
-    stated: Mapping[str, object] = {"distribution": value} if isinstance(value, str) else {}
-    if isinstance(value, dict):
-        stated = value
-    elif not isinstance(value, str):
+    stated = {"distribution": value} if isinstance(value, str) else value
+    if not isinstance(stated, dict):
         allowed = f"a mapping with distribution: {', '.join(known)}"
-        raise InputError(source, field, found=value, allowed=allowed)
+        raise FieldError(field, found=value, allowed=allowed)
     name = stated.get("distribution")
     if not isinstance(name, str) or name not in known:
         nearest = nearest_name(str(name), known)
         place = f"{field}.distribution"
-        raise InputError(source, place, found=str(name), allowed=", ".join(known), nearest=nearest)
+        raise FieldError(place, found=str(name), allowed=", ".join(known), nearest=nearest)
     parts = known[name]
     for part in stated:
         if part != "distribution" and part not in parts:
             allowed, nearest = ", ".join(parts) or "none", nearest_name(part, parts)
             why = f"unknown parameter of {name}"
-            raise InputError(source, f"{field}.{part}", why=why, allowed=allowed, nearest=nearest)
+            raise FieldError(f"{field}.{part}", why=why, allowed=allowed, nearest=nearest)
     given: dict[str, ParameterOf] = {}
     for part, what in parts.items():
         place = f"{field}.{part}"
         if part in stated:
             value = stated[part]
             if part == _LENGTH:
-                given[part] = size_distribution(value, source, place)
+                given[part] = size_distribution(value, place)
             elif part == _SIZES:
-                given[part] = _table(value, source, place)
+                given[part] = _table(value, place)
             else:
-                given[part] = _read(what, value, source, place)
+                given[part] = _read(what, value, place)
         elif what.needed:
-            raise InputError(source, place, why="missing", allowed=what.allowed)
-    _check(name, given, source, field)
+            raise FieldError(place, why="missing", allowed=what.allowed)
+    _check(name, given, field)
     return Distribution(name, tuple(given.items()))
 
 
-def _read(what: DistributionParameter, value: object, source: str, place: str) -> Number:
+def _read(what: DistributionParameter, value: object, place: str) -> Number:
     try:
         return what.read(value)
     except ValueError as error:
         nearest = error.nearest if isinstance(error, UnitError) else ""
-        raise InputError(
-            source, place, found=value, allowed=what.allowed, nearest=nearest
-        ) from None
+        raise FieldError(place, found=value, allowed=what.allowed, nearest=nearest) from None
 
 
-def _table(value: object, source: str, place: str) -> tuple[tuple[Number, Number], ...]:
+def _table(value: object, place: str) -> tuple[tuple[Number, Number], ...]:
     allowed = "a list of [size, weight], weights above 0"
     if not isinstance(value, list) or not value:
-        raise InputError(source, place, found=value, allowed=allowed)
+        raise FieldError(place, found=value, allowed=allowed)
     pairs: list[tuple[Number, Number]] = []
     for index, pair in enumerate(value):
         if not isinstance(pair, list) or len(pair) != 2:
-            raise InputError(source, f"{place}[{index}]", found=pair, allowed=allowed)
-        size = _read(_SIZE, pair[0], source, f"{place}[{index}][0]")
-        pairs.append((size, _read(_ABOVE_ZERO, pair[1], source, f"{place}[{index}][1]")))
+            raise FieldError(f"{place}[{index}]", found=pair, allowed=allowed)
+        size = _read(_SIZE, pair[0], f"{place}[{index}][0]")
+        pairs.append((size, _read(_ABOVE_ZERO, pair[1], f"{place}[{index}][1]")))
     return tuple(pairs)
 
 
-def _check(name: str, given: Mapping[str, ParameterOf], source: str, field: str) -> None:
+def _check(name: str, given: Mapping[str, ParameterOf], field: str) -> None:
     low, high = given.get("low"), given.get("high")
     if isinstance(low, int) and isinstance(high, int) and low > high:
-        raise InputError(source, f"{field}.high", found=high, allowed=f"at least low, {low}")
+        raise FieldError(f"{field}.high", found=high, allowed=f"at least low, {low}")
     mean, theta = given.get("mean"), given.get("theta")
     if name == "normal" and not low <= mean <= high:  # type: ignore[operator]
-        raise InputError(source, f"{field}.mean", found=mean, allowed="from low to high")
+        raise FieldError(f"{field}.mean", found=mean, allowed="from low to high")
     if name == "pareto" and not theta < high:  # type: ignore[operator]
-        raise InputError(source, f"{field}.theta", found=theta, allowed=f"below high, {high}")
+        raise FieldError(f"{field}.theta", found=theta, allowed=f"below high, {high}")
     if ("key_a" in given) != ("key_b" in given):
         missing = "key_b" if "key_a" in given else "key_a"
         why = "missing beside the other of key_a and key_b"
-        raise InputError(source, f"{field}.{missing}", why=why)
+        raise FieldError(f"{field}.{missing}", why=why)
     if "key_grains" in given and "key_a" not in given:
         why = "given without key_a and key_b"
-        raise InputError(source, f"{field}.key_grains", why=why)
+        raise FieldError(f"{field}.key_grains", why=why)
     if name == "ranges" and not any(given.get(part) for part in "ac"):
-        raise InputError(source, f"{field}.a", why="a and c are 0", allowed="one of them above 0")
+        raise FieldError(f"{field}.a", why="a and c are 0", allowed="one of them above 0")
 
 
 def _stated(distribution: Distribution, info: SerializationInfo) -> Any:

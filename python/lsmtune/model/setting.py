@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import InputError, check_names
 
 # The samplers that a study file may name, as they are listed. What each is stands in `search/`.
 SAMPLER_NAMES = (
@@ -124,11 +124,7 @@ def read_settings(
     Raises `InputError` for a setting that does not exist, or whose value is not allowed.
     """
     known = {setting.name: setting for setting in settings}
-    for name in given:
-        if name not in known:
-            why, allowed = "no such setting", ", ".join(known) or "none"
-            nearest = nearest_name(str(name), known)
-            raise InputError(source, f"{field}.{name}", why=why, allowed=allowed, nearest=nearest)
+    check_names(given, known, source, field, why="no such setting")
     values = {name: setting.default for name, setting in known.items()}
     for name in (name for name in known if name in given):
         try:

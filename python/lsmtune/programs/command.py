@@ -272,7 +272,7 @@ _PLACES = ("LSMTUNE_RESULTS", "standard output")
 
 
 class CommandRunner:
-    """Performs runs by starting the program of `spec`; see `base.Runner` for its obligations.
+    """Performs runs by starting the program of `spec`; see `Runner` for its obligations.
 
     `environment` is what the program inherits. A run's directory holds `work`, which is the
     program's own, `stdout.log` and, as for every engine, `engine.log`: what it printed to stderr.
@@ -307,15 +307,13 @@ class CommandRunner:
         check_free_space(request.directory)
         # The program starts in the folder of its study file: a path from here means nothing there.
         request = replace(request, directory=request.directory.absolute())
-        reports = _Reports(self._spec, on_message)
+        reports = _Reports(on_message)
         started, started_unix_s = self._clock(), self._wall_clock()
-        usage = Usage(0.0, 0)
         try:
             setting = make_setting(self._spec, request, self._environment)
-        except MissingValueError as error:
-            judgement = _invalid(str(error))
-        else:
-            judgement, usage = self._perform(request, setting, reports, cancel)
+            judgement = self._perform(request, setting, reports, cancel)
+        except (MissingValueError, ResultError, UnreadableError) as error:
+            judgement = Judgement(Outcome.INVALID, RunError("result", str(error)))
         return Measurement(
             outcome=judgement.outcome,
             engine=request.engine,
@@ -324,8 +322,8 @@ class CommandRunner:
             seed=request.seed,
             started_unix_s=started_unix_s,
             elapsed_s=self._clock() - started,
-            cpu_s=usage.cpu_s,
-            rss_bytes_max=usage.rss_bytes_max or None,
+            cpu_s=reports.usage.cpu_s,
+            rss_bytes_max=reports.usage.rss_bytes_max or None,
             error=judgement.error,
             warnings=judgement.warnings,
             reported=reports.metrics,
@@ -338,7 +336,8 @@ class CommandRunner:
         setting: Setting,
         reports: _Reports,
         cancel: threading.Event | None,
-    ) -> tuple[Judgement, Usage]:
+    ) -> Judgement:
+        """Raises ResultError and UnreadableError for what the program reported that is useless."""
         stdout, stderr = request.directory / STDOUT, request.directory / ENGINE_LOG
         process = CommandProcess(
             setting.arguments,
@@ -348,28 +347,28 @@ class CommandRunner:
             stderr,
             setting.followed,
         )
-        ending = None
-        with process:
-            try:
+        try:
+            with process:
                 ending = watch(
                     process, request.directory, request.limits, reports.take, cancel, self._clock
                 )
-            except (ResultError, UnreadableError) as error:
-                judgement = _invalid(str(error))
-        if ending is not None:
-            log_tail = tail_of(stderr) or tail_of(stdout)
-            judgement = judge_program(ending, setting.arguments[0], log_tail)
+        finally:
+            reports.usage = process.usage
+        log_tail = tail_of(stderr) or tail_of(stdout)
+        judgement = judge_program(ending, setting.arguments[0], log_tail)
         if judgement.outcome is Outcome.OK:
-            judgement = reports.finish(setting, request)
-        return judgement, process.usage
+            results = final_results(self._spec.results, setting.directory, stdout)
+            reports.metrics.update(results)
+            check_complete(reports.metrics, self._spec.metrics)
+        return judgement
 
 
 @dataclass
 class _Reports:
     """What a program has said so far."""
 
-    spec: CommandSpec
     on_message: OnMessage | None
+    usage: Usage = field(default_factory=Usage)
     metrics: dict[str, float] = field(default_factory=dict)
     intermediate: list[IntermediateReport] = field(default_factory=list)
     lines: list[int] = field(default_factory=lambda: [0] * len(_PLACES))
@@ -389,16 +388,6 @@ class _Reports:
             self.on_message(report)
         return False
 
-    def finish(self, setting: Setting, request: RunRequest) -> Judgement:
-        """What the program reported at its end, now that it has exited well."""
-        try:
-            stdout = request.directory / STDOUT
-            self.metrics.update(final_results(self.spec.results, setting.directory, stdout))
-            check_complete(self.metrics, self.spec.metrics)
-        except ResultError as error:
-            return _invalid(str(error))
-        return Judgement(Outcome.OK)
-
 
 def judge_program(ending: Ending, program: str, log_tail: str) -> Judgement:
     """How `program` ended: what lsmtune did to it counts more than how it died of that."""
@@ -410,7 +399,3 @@ def judge_program(ending: Ending, program: str, log_tail: str) -> Judgement:
     if ending.exit_status > 0:
         return died(Outcome.CRASHED, f"{program} exited with status {ending.exit_status}", log_tail)
     return judge_death(ending.exit_status, f"in {program}", log_tail)
-
-
-def _invalid(why: str) -> Judgement:
-    return Judgement(Outcome.INVALID, RunError("result", why))

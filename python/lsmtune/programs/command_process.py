@@ -130,8 +130,8 @@ _KIB = 1024
 class Usage:
     """What the tree of processes took, as far as it was waited for by its parents."""
 
-    cpu_s: float
-    rss_bytes_max: int
+    cpu_s: float = 0.0
+    rss_bytes_max: int = 0
 
 
 class CommandProcess(ProcessGroup):
@@ -162,7 +162,7 @@ class CommandProcess(ProcessGroup):
         self._seen: dict[int, psutil.Process] = {}
         self._tree_bytes = 0
         self._next_look = time.monotonic()
-        self.usage = Usage(0.0, 0)
+        self.usage = Usage()
         try:
             self._guard = OrphanGuard(self._popen.pid)
         except BaseException:

@@ -65,7 +65,7 @@ def chosen_program(
 
 
 class ProgramRunner:
-    """Performs runs with `program`, found at `executable`; see `base.Runner` for its obligations.
+    """Performs runs with `program`, found at `executable`; see `Runner` for its obligations.
 
     `arguments` are added to every call. A run's directory holds `db`, the database, and a
     folder for each process, with what it was given and printed.

@@ -20,7 +20,7 @@ from lsmtune.model.config import Config
 from lsmtune.model.goal import Goal, Objective, default_direction
 from lsmtune.model.metrics import shown_in
 from lsmtune.model.request import PairMethod
-from lsmtune.proof.pairs import Pair, PairSeries, failed, measurements, seconds_each
+from lsmtune.proof.pairs import Pair, PairSeries, failed, measurements, seconds_each, sides_of
 from lsmtune.stats.noise import detectable_effect, noise_of, pairs_needed
 from lsmtune.stats.sequential import pairs_at_least
 
@@ -139,13 +139,9 @@ def calibration_pairs(
 
     Those that were cut off are left out. The side that went first is the `baseline` of each.
     """
-    options, sides = dict(baseline.options), dict[tuple[int, int], list[StoredMeasurement]]()
-    for run in rows:
-        of_baseline = run.role is Role.CALIBRATION and dict(run.config.options) == options
-        if of_baseline and run.pair is not None:
-            sides.setdefault((run.pair, run.repeat), []).append(run)
-    for side in sides.values():
-        side.sort(key=lambda run: run.workload)
+    options = dict(baseline.options)
+    calibrations = (run for run in rows if run.role is Role.CALIBRATION)
+    sides = sides_of(run for run in calibrations if dict(run.config.options) == options)
     numbers = sorted({number for number, _ in sides})
     pairs = [Pair(n, sides.get((n, 0), []), sides.get((n, 1), [])) for n in numbers]
     return [pair for pair in pairs if pair.is_over(workloads)]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from lsmtune.driver.pair import cold_obstacle, slices_obstacle
@@ -67,11 +67,17 @@ def stored_pairs(
 
 def stored_sides(store: MeasurementStore, role: Role, arm: Arm) -> dict[int, Side]:
     """The runs of `arm` in the proof by pair, each side in the order of the workloads."""
-    sides: dict[int, list[StoredMeasurement]] = {}
-    for run in store.of(role):
-        if run.pair is not None and is_of(run, arm):
-            sides.setdefault(run.pair, []).append(run)
-    return {pair: sorted(side, key=lambda run: run.workload) for pair, side in sides.items()}
+    sides = sides_of(run for run in store.of(role) if is_of(run, arm))
+    return {pair: side for (pair, _), side in sides.items()}
+
+
+def sides_of(rows: Iterable[StoredMeasurement]) -> dict[tuple[int, int], Side]:
+    """The sides that `rows` make, by pair and repeat, each in the order of the workloads."""
+    sides: dict[tuple[int, int], list[StoredMeasurement]] = {}
+    for run in sorted(rows, key=lambda run: run.workload):
+        if run.pair is not None:
+            sides.setdefault((run.pair, run.repeat), []).append(run)
+    return dict(sides)
 
 
 def is_of(run: StoredMeasurement, arm: Arm) -> bool:

@@ -320,11 +320,11 @@ def headed(table: Table) -> list[Block]:
 
 def flat(blocks: Sequence[Block]) -> list[Block]:
     """`blocks`, with those that stand side by side one after the other."""
-    found: list[Block] = []
+    one_by_one: list[Block] = []
     for block in blocks:
         if isinstance(block, Beside):
             for group in block.groups:
-                found += flat(group)
+                one_by_one += flat(group)
         else:
-            found.append(block)
-    return found
+            one_by_one.append(block)
+    return one_by_one

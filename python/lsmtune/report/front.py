@@ -143,7 +143,7 @@ def edges(parameters: tuple[Parameter, ...], options: Mapping[str, OptionValue])
 
     A special value is on no edge: it lies outside the range.
     """
-    found = []
+    on_edge = []
     for parameter in parameters:
         value, numbers = options.get(parameter.name), parameter.numbers
         if numbers is None or isinstance(value, str | bool) or value is None:
@@ -152,8 +152,8 @@ def edges(parameters: tuple[Parameter, ...], options: Mapping[str, OptionValue])
         if side is not None:
             specials = [special.value for special in parameter.specials]
             proposed = proposed_range(numbers, side, specials)
-            found.append(Edge(parameter, side, value, proposed))
-    return found
+            on_edge.append(Edge(parameter, side, value, proposed))
+    return on_edge
 
 
 def side_of(numbers: Range, value: float) -> str | None:

@@ -227,7 +227,7 @@ def failures(records: StudyRecords) -> list[Row]:
 
 def slices(records: StudyRecords) -> tuple[Slice, ...]:
     """A slice for every parameter of the space, in its order, with a point for every trial."""
-    tuned, found = chosen(records), []
+    tuned, plotted = chosen(records), []
     for parameter in records.spec.space.parameters:
         specials, points = {special.value for special in parameter.specials}, []
         for trial in records.trials:
@@ -245,8 +245,8 @@ def slices(records: StudyRecords) -> tuple[Slice, ...]:
             )
         baseline = records.spec.baseline.options.get(parameter.name)
         best = None if tuned is None else tuned.config.options.get(parameter.name)
-        found.append(Slice(parameter, tuple(points), baseline, best))
-    return tuple(found)
+        plotted.append(Slice(parameter, tuple(points), baseline, best))
+    return tuple(plotted)
 
 
 # --- What runs of the same configuration under the same workload come to: medians, ranges, noise

@@ -158,8 +158,8 @@ def _of_resample(
     encoding = encoding_of(parameters)
     drawn = _drawn(sample.losses, random)
     evaluate = evaluate_fanova if method is Method.FANOVA else evaluate_ped_anova
-    found = evaluate(encoding, sample.variables, sample.losses, drawn, random)
-    by_variable = {name: 0.0 if name in constant else value for name, value in found.items()}
+    of_variables = evaluate(encoding, sample.variables, sample.losses, drawn, random)
+    by_variable = {name: 0.0 if name in constant else value for name, value in of_variables.items()}
     # For PED-ANOVA the sum is exact: its divergence of a choice and of what follows it is the sum
     # of both. For fANOVA it leaves out what only both together explain.
     shares = np.array(
@@ -232,14 +232,14 @@ def importances(
     """One table per objective; the draws follow from the study's seed."""
     several = len(records.spec.goal.objectives)
     trials = [trial for trial in records.trials if trial.outcome not in _NO_OBSERVATION]
-    found = []
+    tables = []
     for index, objective in enumerate(records.spec.goal.objectives):
 
         def told(done: int, of: int, before: int = index * RESAMPLES[method]) -> None:
             if on_progress is not None:
                 on_progress(before + done, several * of)
 
-        found.append(
+        tables.append(
             importance(
                 records.spec.space.parameters,
                 [
@@ -253,4 +253,4 @@ def importances(
                 on_progress=told,
             )
         )
-    return tuple(found)
+    return tuple(tables)

@@ -85,9 +85,9 @@ def anchor_figure(series: AnchorSeries) -> Figure | None:
 # --- Plotly figures of the parameters' importance and of the front of several objectives
 
 
-def importance_figure(found: Importance) -> Figure | None:
+def importance_figure(importance: Importance) -> Figure | None:
     """A bar per parameter with its interval; grey where chance alone gives as much."""
-    rows = found.rows
+    rows = importance.rows
     if not rows:
         return None
     below = [row.importance - row.importance_low for row in rows]

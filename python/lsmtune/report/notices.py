@@ -28,7 +28,7 @@ _ORDER = (Severity.DANGER, Severity.WARNING, Severity.INFO)
 
 def notices(records: StudyRecords, histogram_problems: Iterable[str] = ()) -> tuple[Notice, ...]:
     """All notices of the study, the gravest first."""
-    found = [
+    of_study = [
         *_of_safety(records),
         *_of_engine(records),
         *_length(records),
@@ -40,7 +40,7 @@ def notices(records: StudyRecords, histogram_problems: Iterable[str] = ()) -> tu
             for problem in histogram_problems
         ),
     ]
-    return tuple(sorted(found, key=lambda notice: _ORDER.index(notice.severity)))
+    return tuple(sorted(of_study, key=lambda notice: _ORDER.index(notice.severity)))
 
 
 def _of_safety(records: StudyRecords) -> Iterator[Notice]:
@@ -146,17 +146,17 @@ def _length(records: StudyRecords) -> Iterator[Notice]:
     )
 
 
-def condition_notices(found: Conditions) -> Iterator[Notice]:
+def condition_notices(under: Conditions) -> Iterator[Notice]:
     """What of the conditions of the runs must be known."""
-    cached = found.cached_share_max
-    if found.cold_runs and cached is None:
+    cached = under.cached_share_max
+    if under.cold_runs and cached is None:
         yield _info(
             "page_cache",
             "Nothing shows that the cold runs began cold",
             "The driver could not find out how much of the database the kernel still held in "
             "memory, here or for this engine.",
         )
-    elif found.cold_runs and cached is not None and cached > CACHED_SHARE_MAX:
+    elif under.cold_runs and cached is not None and cached > CACHED_SHARE_MAX:
         yield _warning(
             "page_cache",
             "Cold runs did not begin cold",
@@ -164,14 +164,14 @@ def condition_notices(found: Conditions) -> Iterator[Notice]:
             "its measure phase began: the kernel did not drop it. Reads look faster than from the "
             "device; use `page_cache: direct`, or a filesystem that is not in memory.",
         )
-    if found.steal_runs_disturbed and found.steal_share_max is not None:
-        usual = (found.steal_share_median or 0.0) > STEAL_SHARE_MAX
+    if under.steal_runs_disturbed and under.steal_share_max is not None:
+        usual = (under.steal_share_median or 0.0) > STEAL_SHARE_MAX
         yield Notice(
             Severity.WARNING if usual else Severity.INFO,
             "steal",
             "The host took processor time from runs",
-            f"More than {100 * STEAL_SHARE_MAX:.0f} % in {found.steal_runs_disturbed} of "
-            f"{found.steal_runs} runs, at most {100 * found.steal_share_max:.0f} %. Single runs "
+            f"More than {100 * STEAL_SHARE_MAX:.0f} % in {under.steal_runs_disturbed} of "
+            f"{under.steal_runs} runs, at most {100 * under.steal_share_max:.0f} %. Single runs "
             "say less for it; pairs, as in a proof, stand it best.",
         )
 

@@ -102,20 +102,20 @@ _QUESTIONS = {
 _METHODS = {"ped-anova": "PED-ANOVA", "fanova": "fANOVA"}
 
 
-def importance_note(found: Importance) -> str:
+def importance_note(table: Importance) -> str:
     """What the table of importance says, and what it does not."""
-    name = _METHODS.get(found.method, found.method)
-    head = f"{name}: {_QUESTIONS.get(found.method, 'importance')}"
-    if found.why:
-        needs = found.why if found.why.startswith("needs") else f"cannot be had, as {found.why}"
+    name = _METHODS.get(table.method, table.method)
+    head = f"{name}: {_QUESTIONS.get(table.method, 'importance')}"
+    if table.why:
+        needs = table.why if table.why.startswith("needs") else f"cannot be had, as {table.why}"
         return f"{head}. No figures: it {needs}."
-    counted = text.count(found.trials, "trial")
-    if found.trials_without_value:
-        counted += f" and {found.trials_without_value:,} without a value, as worse than those"
+    counted = text.count(table.trials, "trial")
+    if table.trials_without_value:
+        counted += f" and {table.trials_without_value:,} without a value, as worse than those"
     return (
-        f"{head}, over {counted}. The interval holds the middle {text.percent(found.interval)} of "
-        f"{found.resamples} resamples of the trials. A variable of random numbers came to "
-        f"{text.share(found.chance)}: what is not above that in nearly every resample is not "
+        f"{head}, over {counted}. The interval holds the middle {text.percent(table.interval)} of "
+        f"{table.resamples} resamples of the trials. A variable of random numbers came to "
+        f"{text.share(table.chance)}: what is not above that in nearly every resample is not "
         "told from chance."
     )
 
@@ -128,20 +128,20 @@ def rank(low: int, high: int) -> str:
 _COUNTS = {"without_pruning": "finished without pruning", "put_back": "put back"}
 
 
-def statistics_facts(found: Row) -> list[tuple[str, str]]:
+def statistics_facts(study: Row) -> list[tuple[str, str]]:
     """The counts and the budget, as name and value."""
     counts = ("finished", "complete", "pruned", "failed", *_COUNTS)
-    facts = [(_COUNTS.get(name, name), f"{found[name]:,}") for name in counts]
-    facts.append(("refused before a run", f"{sum(found['refused'].values()):,}"))
-    facts += [(f"refused: {reason}", f"{count:,}") for reason, count in found["refused"].items()]
-    facts += [(f"broke {broken}", f"{count:,}") for broken, count in found["broken"].items()]
-    spent, budget_s = text.seconds(found["spent_s"]), found["budget_s"]
+    facts = [(_COUNTS.get(name, name), f"{study[name]:,}") for name in counts]
+    facts.append(("refused before a run", f"{sum(study['refused'].values()):,}"))
+    facts += [(f"refused: {reason}", f"{count:,}") for reason, count in study["refused"].items()]
+    facts += [(f"broke {broken}", f"{count:,}") for broken, count in study["broken"].items()]
+    spent, budget_s = text.seconds(study["spent_s"]), study["budget_s"]
     if budget_s is not None:
-        used = text.share(found["spent_s"] / budget_s) if budget_s > 0 else ""
+        used = text.share(study["spent_s"] / budget_s) if budget_s > 0 else ""
         spent = f"{spent} of {text.seconds(budget_s)} ({used})"
     facts.append(("time", spent))
-    if found["budget_trials"] is not None:
-        of_budget = f"{found['finished']:,} of {found['budget_trials']:,}"
+    if study["budget_trials"] is not None:
+        of_budget = f"{study['finished']:,} of {study['budget_trials']:,}"
         facts.append(("trials of the budget", of_budget))
     return facts
 
@@ -319,36 +319,36 @@ def told_words(row: TrialRow, metric: str) -> str:
     return f"{value} {noise}".strip() or "the value"
 
 
-def condition_facts(found: Conditions) -> list[tuple[str, str]]:
+def condition_facts(under: Conditions) -> list[tuple[str, str]]:
     """Page cache, memory and stolen time, as name and value."""
-    kinds = {label: _PAGE_CACHE.get(kind, kind) for label, kind in found.page_cache.items()}
+    kinds = {label: _PAGE_CACHE.get(kind, kind) for label, kind in under.page_cache.items()}
     each = [f"{label}: {kind}" for label, kind in kinds.items()]
-    alike = list(kinds.values())[:1] if len(set(found.page_cache.values())) == 1 else each
+    alike = list(kinds.values())[:1] if len(set(under.page_cache.values())) == 1 else each
     facts = [("page cache", kind) for kind in alike]
-    if found.cached_share_max is not None:
-        told = f"at most {text.share(found.cached_share_max)} of the database"
+    if under.cached_share_max is not None:
+        told = f"at most {text.share(under.cached_share_max)} of the database"
         facts.append(("still cached at a cold start", told))
     limited = [
         f"{_LIMITED.get(how, how)} ({text.count(runs, 'run')})"
-        for how, runs in found.memory_limited_by.items()
+        for how, runs in under.memory_limited_by.items()
     ]
     if limited:
         facts.append(("memory limited", ", ".join(limited)))
-    if found.steal_share_median is not None and found.steal_share_max is not None:
-        median, most = text.share(found.steal_share_median), text.share(found.steal_share_max)
-        told = f"{median} of a run, at most {most}" if found.steal_share_max else "none"
+    if under.steal_share_median is not None and under.steal_share_max is not None:
+        median, most = text.share(under.steal_share_median), text.share(under.steal_share_max)
+        told = f"{median} of a run, at most {most}" if under.steal_share_max else "none"
         facts.append(("processor time taken by the host", told))
     return facts
 
 
-def crash_words(found: CrashTest) -> str:
+def crash_words(test: CrashTest) -> str:
     """How the tuned configuration's database stood a crash."""
-    if found.outcome is CrashOutcome.NOT_DONE:
-        return f"Crash test not done: {found.why}."
-    why = f" {text.sentence(found.why)}." if found.why else ""
+    if test.outcome is CrashOutcome.NOT_DONE:
+        return f"Crash test not done: {test.why}."
+    why = f" {text.sentence(test.why)}." if test.why else ""
     return (
-        f"Crash test {found.outcome.value}: a load was killed after {found.acknowledged:,} "
-        f"acknowledged writes under durability {found.durability.value}, and "
-        f"{found.keys_checked:,} keys were looked up; {found.keys_lost:,} were lost and "
-        f"{found.keys_wrong:,} wrong.{why} ({text.sentence(WHAT_IT_IS)}.)"
+        f"Crash test {test.outcome.value}: a load was killed after {test.acknowledged:,} "
+        f"acknowledged writes under durability {test.durability.value}, and "
+        f"{test.keys_checked:,} keys were looked up; {test.keys_lost:,} were lost and "
+        f"{test.keys_wrong:,} wrong.{why} ({text.sentence(WHAT_IT_IS)}.)"
     )

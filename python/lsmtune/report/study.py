@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -102,31 +101,14 @@ def study_values(analysis: StudyAnalysis) -> dict[str, Any]:
     return {"format_version": FORMAT_VERSION, "headline": head, **vars(analysis)}
 
 
-@dataclass(frozen=True)
-class ReportFormat:
-    """`render` turns an analysis into text; `file_name` is used unless the user gives a path."""
-
-    render: Callable[[StudyAnalysis], str]
-    file_name: str
-
-
-FORMATS: Mapping[str, ReportFormat] = MappingProxyType(
+FORMATS: Mapping[str, Callable[[StudyAnalysis], str]] = MappingProxyType(
     {
-        "html": ReportFormat(lambda found: to_html(study_document(found)), "report.html"),
-        "md": ReportFormat(lambda found: to_markdown(study_document(found)), "report.md"),
-        "json": ReportFormat(lambda found: to_json(study_values(found)), "report.json"),
-        "csv": ReportFormat(runs_csv, "report.csv"),
+        "html": lambda analysis: to_html(study_document(analysis)),
+        "md": lambda analysis: to_markdown(study_document(analysis)),
+        "json": lambda analysis: to_json(study_values(analysis)),
+        "csv": runs_csv,
     }
 )
-
-
-@dataclass(frozen=True)
-class WrittenReport:
-    """A report on the disk, and what it was made from."""
-
-    path: Path
-    format_name: str
-    analysis: StudyAnalysis
 
 
 def write_as(
@@ -135,21 +117,21 @@ def write_as(
     output: Path | None = None,
     method: Method | None = Method.PED_ANOVA,
     on_progress: Callable[[int, int], None] | None = None,
-) -> WrittenReport:
+) -> tuple[Path, StudyAnalysis]:
     """Write the report of `folder`, by default into its `result/` folder, whole or not at all.
 
     `method` is that of the parameters' importance, None for none of it; `on_progress` is told how
-    many of how many of its resamples are done.
+    many of how many of its resamples are done. Returns where it is, and what it was made from.
 
     Raises InputError when the study cannot be read or the file cannot be written, and KeyError
     for an unknown format.
     """
-    chosen = FORMATS[format_name]
+    render = FORMATS[format_name]
     analysis = StudyAnalysis(read_study(folder), method, on_progress)
-    path = output if output is not None else folder.result_path / chosen.file_name
-    return WrittenReport(write_text(path, chosen.render(analysis)), format_name, analysis)
+    path = folder.result_path / f"report.{format_name}" if output is None else output
+    return write_text(path, render(analysis)), analysis
 
 
 def write_report(folder: StudyFolder, output: Path) -> Path:
     """The page of `folder` in `output`, as `write_as` writes it; returns `output`."""
-    return write_as(folder, "html", output).path
+    return write_as(folder, "html", output)[0]

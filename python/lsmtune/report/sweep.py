@@ -218,24 +218,24 @@ def _known(columns: list[Column], cells: tuple[CellSummary, ...]) -> list[Column
     ]
 
 
-def interval(found: MeanInterval | None) -> str:
+def interval(mean: MeanInterval | None) -> str:
     """A mean with its interval: `81,200 (79,800 to 82,600)`."""
-    if found is None:
+    if mean is None:
         return NOT_KNOWN
-    if found.low is None or found.high is None:
-        return text.number(_rounded(found.mean))
-    low, high = (text.number(_rounded(end)) for end in (found.low, found.high))
-    return f"{text.number(_rounded(found.mean))} ({low} to {high})"
+    if mean.low is None or mean.high is None:
+        return text.number(_rounded(mean.mean))
+    low, high = (text.number(_rounded(end)) for end in (mean.low, mean.high))
+    return f"{text.number(_rounded(mean.mean))} ({low} to {high})"
 
 
-def ratio_interval(found: RatioInterval | None) -> str:
+def ratio_interval(ratio: RatioInterval | None) -> str:
     """A ratio with its interval: `0.81 (0.78 to 0.84)`."""
-    if found is None:
+    if ratio is None:
         return NOT_KNOWN
-    told = text.plain_ratio(found.ratio)
-    if found.pairs < 2:
+    told = text.plain_ratio(ratio.ratio)
+    if ratio.pairs < 2:
         return told
-    return f"{told} ({text.plain_ratio(found.low)} to {text.plain_ratio(found.high)})"
+    return f"{told} ({text.plain_ratio(ratio.low)} to {text.plain_ratio(ratio.high)})"
 
 
 def _rounded(value: float) -> float:
@@ -243,10 +243,10 @@ def _rounded(value: float) -> float:
     return float(round(value)) if abs(value) >= 1000 else value
 
 
-def _median(found: MeanInterval | None) -> str:
+def _median(mean: MeanInterval | None) -> str:
     """Of two values it is their mean, and says nothing more."""
-    few = found is None or found.runs < _RUNS_WITH_A_MEDIAN
-    return NOT_KNOWN if few or found is None else text.number(_rounded(found.median))
+    few = mean is None or mean.runs < _RUNS_WITH_A_MEDIAN
+    return NOT_KNOWN if few or mean is None else text.number(_rounded(mean.median))
 
 
 def _time(seconds: float | None) -> str:
@@ -357,13 +357,13 @@ def _mean_parts(mean: MeanInterval | None) -> dict[str, float | None]:
     return {"mean": mean.mean, "median": mean.median, "low": mean.low, "high": mean.high}
 
 
-def _ratio_parts(found: RatioInterval | None) -> dict[str, float | None]:
+def _ratio_parts(ratio: RatioInterval | None) -> dict[str, float | None]:
     """The bounds are None where there is one pair only, or none."""
-    if found is None:
+    if ratio is None:
         return dict.fromkeys(("ratio", "ratio_low", "ratio_high"))
-    low = found.low if found.low > 0.0 else None
-    high = found.high if math.isfinite(found.high) else None
-    return {"ratio": found.ratio, "ratio_low": low, "ratio_high": high}
+    low = ratio.low if ratio.low > 0.0 else None
+    high = ratio.high if math.isfinite(ratio.high) else None
+    return {"ratio": ratio.ratio, "ratio_low": low, "ratio_high": high}
 
 
 def write_sweep(result: SweepResult, folder: Path) -> tuple[Path, ...]:

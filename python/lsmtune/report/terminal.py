@@ -62,10 +62,10 @@ def _terminal(block: Block) -> Iterator[RenderableType]:
         yield terminal_table(block)
 
 
-def terminal_table(found: Table) -> RenderableType:
+def terminal_table(table: Table) -> RenderableType:
     """One table for a terminal."""
     drawn = RichTable(box=None, pad_edge=False)
-    for at, column in enumerate(found.columns):
+    for at, column in enumerate(table.columns):
         if column.terminal:
             drawn.add_column(
                 Text(column.label),
@@ -73,7 +73,7 @@ def terminal_table(found: Table) -> RenderableType:
                 overflow="fold",
                 no_wrap=at == 0,  # a name is there to be copied
             )
-    for number, row in enumerate(found.cells()):
+    for number, row in enumerate(table.cells()):
         shown = ("; ".join((cell.text, *cell.below)) for column, cell in row if column.terminal)
-        drawn.add_row(*map(Text, shown), style=_MARKS.get(found.marks.get(number, ""), ""))
+        drawn.add_row(*map(Text, shown), style=_MARKS.get(table.marks.get(number, ""), ""))
     return drawn

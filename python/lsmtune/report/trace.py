@@ -115,9 +115,9 @@ def _mix(summary: TraceSummary) -> Section:
     )
     groups = (("key", summary.key_sizes), ("value", summary.value_sizes))
     sizes = [
-        (f"{what}, {name}", found.mean, found.min, found.p50, found.p99, found.max)
+        (f"{what}, {name}", each.mean, each.min, each.p50, each.p99, each.max)
         for what, histograms in groups
-        for name, found in histograms.items()
+        for name, each in histograms.items()
     ]
     keys = f"{summary.keys.distinct:.0f} distinct keys. {summary.sampling.text}."
     tables = [Table(operations, mix, "Operations"), Table(histogram, sizes, "Sizes")]

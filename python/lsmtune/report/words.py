@@ -69,9 +69,9 @@ def ratio(value: float | None) -> str:
     return f"{value:.{digits}f}{_TIMES}"
 
 
-def interval(found: Verdict | MetricRatio) -> str:
+def interval(measured: Verdict | MetricRatio) -> str:
     """The interval of a ratio: both ends with their sign."""
-    return f"{ratio(found.ratio_low)} to {ratio(found.ratio_high)}"
+    return f"{ratio(measured.ratio_low)} to {ratio(measured.ratio_high)}"
 
 
 def plain_ratio(value: float | None) -> str:

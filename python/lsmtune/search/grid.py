@@ -22,7 +22,7 @@ from typing import Any, cast
 import numpy as np
 from optuna.distributions import FloatDistribution, IntDistribution
 
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import InputError, check_names
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.setting import Setting, whole_setting
 from lsmtune.search.plans import NO_SUCH_PARAMETER, PlanSampler
@@ -274,13 +274,10 @@ def _read_entry(name: str, entry: object) -> _Entry:
 
 def _check(context: SamplerContext, source: str, field: str) -> None:
     by_name = {parameter.name: parameter for parameter in context.space.parameters}
-    for name, entry in cast(_Entries, context.settings["parameters"]).items():
-        place = f"{field}.parameters.{name}"
-        if name not in by_name:
-            nearest, allowed = nearest_name(name, by_name), ", ".join(by_name)
-            why = NO_SUCH_PARAMETER
-            raise InputError(source, place, why=why, allowed=allowed, nearest=nearest)
-        parameter = by_name[name]
+    entries = cast(_Entries, context.settings["parameters"])
+    check_names(entries, by_name, source, f"{field}.parameters", why=NO_SUCH_PARAMETER)
+    for name, entry in entries.items():
+        place, parameter = f"{field}.parameters.{name}", by_name[name]
         if isinstance(entry, int):
             if parameter.numbers is None:
                 why, allowed = "is a choice: all its values are on the grid", "a list of choices"

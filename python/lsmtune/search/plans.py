@@ -19,7 +19,7 @@ import numpy as np
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import InputError, check_names
 from lsmtune.model.config import OptionValue
 from lsmtune.model.setting import Setting
 from lsmtune.search.sampler import (
@@ -161,10 +161,7 @@ def _check_config(space: Space, config: Mapping[str, OptionValue], source: str, 
             raise InputError(source, dotted, found=value, allowed=parameter.describe())
         active[parameter.name] = value
     names = [parameter.name for parameter in space.parameters]
-    for name in config:
-        if name not in names:
-            why, nearest, allowed = NO_SUCH_PARAMETER, nearest_name(name, names), ", ".join(names)
-            raise InputError(source, f"{field}.{name}", why=why, allowed=allowed, nearest=nearest)
+    check_names(config, names, source, field, why=NO_SUCH_PARAMETER)
 
 
 MANUAL = SamplerKind(

@@ -33,11 +33,7 @@ from lsmtune.model.fields import described
 from lsmtune.space.range import Number, Range
 
 # The two numbers that each distribution has.
-_NUMBERS = {
-    "normal": ("mean", "sd"),
-    "lognormal": ("mean", "sd"),
-    "beta": ("alpha", "beta"),
-}
+_NUMBERS = {"normal": ("mean", "sd"), "lognormal": ("mean", "sd"), "beta": ("alpha", "beta")}
 _ABOVE_ZERO = frozenset({"sd", "alpha", "beta"})
 _FLOAT_STEPS = 10**9
 

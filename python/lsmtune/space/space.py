@@ -85,9 +85,7 @@ class Space:
         return variables
 
     def point_of(
-        self,
-        options: Mapping[str, OptionValue],
-        defaults: Mapping[str, OptionValue] | None = None,
+        self, options: Mapping[str, OptionValue], defaults: Mapping[str, OptionValue] | None = None
     ) -> dict[str, OptionValue] | None:
         """`options` as a point of the space; None when they lie outside (`outside` says why).
 
@@ -98,9 +96,7 @@ class Space:
         return values if self.contains(values) else None
 
     def outside(
-        self,
-        options: Mapping[str, OptionValue],
-        defaults: Mapping[str, OptionValue] | None = None,
+        self, options: Mapping[str, OptionValue], defaults: Mapping[str, OptionValue] | None = None
     ) -> str:
         """The first parameter that keeps `options` out of the space, and why; empty for none."""
         values = self._filled(options, defaults or {})

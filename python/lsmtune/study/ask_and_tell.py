@@ -141,16 +141,13 @@ class Search:
         start: Sequence[Mapping[str, OptionValue]] = (),
         folder: str | Path | None = None,
     ) -> None:
-        self._arguments = read_arguments(
-            space=space,
-            sampler=sampler,
-            pruner=pruner,
-            seed=seed,
-            direction=direction,
-            constraints=constraints,
-            metrics=metrics,
-            start=start,
-        )
+        given = {
+            **{"space": space, "seed": seed, "direction": direction, "metrics": metrics},
+            "sampler": {"name": sampler} if isinstance(sampler, str) else sampler,
+            "pruner": {"name": pruner} if isinstance(pruner, str) else pruner,
+            **{"constraints": constraints, "start": start},
+        }
+        self._arguments = read_arguments(given)
         arguments, ways = self._arguments, self._arguments.directions
         self._searcher = Searcher(
             arguments.space,
@@ -158,7 +155,7 @@ class Search:
             arguments.sampler.settings,
             arguments.seed,
             ways,
-            accepts=lambda values: next((f"breaks {text}" for text in self._broken(values)), ""),
+            accepts=self._refusal,
             pruner=make_pruner(arguments.pruner, arguments.pruner_settings, ways),
         )
         self._queue: deque[Mapping[str, OptionValue]] = deque()
@@ -332,6 +329,12 @@ class Search:
             violations[constraint.text] = constraint.violation({**known, **metrics})
         objectives = tuple(metrics[name] for name in self._arguments.objectives)
         return FinishedTrial(number, options, outcome, objectives, metrics, violations)
+
+    def _refusal(self, values: Mapping[str, OptionValue]) -> str:
+        """The first constraint on parameters that `values` break; those after it need no value."""
+        known = self._arguments.known(values)
+        before = self._arguments.of_kind(ConstraintKind.OPTIONS)
+        return next((f"breaks {c.text}" for c in before if not c.holds(known)), "")
 
     def _broken(self, values: Mapping[str, OptionValue]) -> dict[str, float]:
         """The constraints on parameters that `values` break; of a stored trial, new ones."""

@@ -95,44 +95,29 @@ class Arguments:
         }
 
 
-def read_arguments(
-    *,
-    space: object,
-    sampler: object,
-    pruner: object,
-    seed: object,
-    direction: object,
-    constraints: Sequence[str],
-    metrics: Sequence[str],
-    start: Sequence[Mapping[str, OptionValue]],
-) -> Arguments:
-    """The checked arguments. Raises InputError that names the argument and what is allowed."""
+def read_arguments(given: Mapping[str, Any]) -> Arguments:
+    """The arguments of a Search, by name, checked.
+
+    Raises InputError that names the argument and what is allowed.
+    """
+    stated = dict(given)
     try:
-        for name, several in {
-            "constraints": constraints,
-            "metrics": metrics,
-            "start": start,
-        }.items():
+        for name in ("constraints", "metrics", "start"):
             # A text is a sequence too, of letters, and a mapping one of its keys.
-            if not isinstance(several, Sequence) or isinstance(several, str):
-                raise FieldError(name, found=several, allowed="a list")
+            if not isinstance(stated[name], Sequence) or isinstance(stated[name], str):
+                raise FieldError(name, found=stated[name], allowed="a list")
+            stated[name] = list(stated[name])
+        direction, metrics = stated.pop("direction"), stated.pop("metrics")
         _check_texts("metrics", metrics)
-        for index, values in enumerate(start):
+        for index, values in enumerate(stated["start"]):
             if not isinstance(values, Mapping):
                 allowed = "a mapping of parameter to value"
                 raise FieldError(f"start[{index}]", found=values, allowed=allowed)
-        given: dict[str, Any] = {
-            "space": space,
-            "sampler": {"name": sampler} if isinstance(sampler, str) else sampler,
-            "pruner": {"name": pruner} if isinstance(pruner, str) else pruner,
-            "constraints": list(constraints),
-            "start": [dict(values) for values in start],
-            "seed": seed,
-        }
+            stated["start"][index] = dict(values)
         try:
-            model = _ArgumentsModel.model_validate(given)
+            model = _ArgumentsModel.model_validate(stated)
         except ValidationError as error:
-            document = Document(SOURCE, given, {}, {})
+            document = Document(SOURCE, stated, {}, {})
             raise first_problem(error, document, _ArgumentsModel) from None
         return _checked(model, _directions(direction), metrics)
     except InputError as error:

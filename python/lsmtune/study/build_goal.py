@@ -66,7 +66,7 @@ def make_program(
         return None
     # A program that people trust is told what to do in its own words, and read in them.
     for name in ("command", "environment", "parameters_file", "metrics", "results"):
-        if getattr(runner, name) not in ([], {}, None, ResultsModel()):
+        if getattr(runner, name) and getattr(runner, name) != ResultsModel():
             raise FieldError(f"runner.{name}", why="stands beside program")
     info, engine = program_named(runner.program, "", "runner.program"), engine_of(study)
     if engine not in info.engines:

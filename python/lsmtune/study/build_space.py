@@ -96,11 +96,11 @@ def named_config(
         return Config(), ()
     ours = [name for name, known in PRESETS.items() if known.engine == engine]
     if named in PRESETS:
-        found = preset(named)
-        if found.engine != engine:
-            why = f"a preset of {found.engine}"
+        known = preset(named)
+        if known.engine != engine:
+            why = f"a preset of {known.engine}"
             raise FieldError(field, why=why, found=named, allowed=", ".join(ours))
-        return Config(found.options, named), ()
+        return Config(known.options, named), ()
     try:
         file = path.parent / Path(named).expanduser()
         is_file = file.is_file()
@@ -212,11 +212,7 @@ def make_sampler_spec(
 
 
 def make_pruner_spec(
-    model: PrunerModel,
-    goal: Goal,
-    workloads: Sequence[WeightedWorkload],
-    *,
-    program: bool = False,
+    model: PrunerModel, goal: Goal, workloads: Sequence[WeightedWorkload], *, program: bool = False
 ) -> PrunerSpec | None:
     """The pruner, None for `none`. Raises `InputError` for settings and rungs that do not fit.
 

@@ -123,7 +123,7 @@ class Feasibility:
         known = {**self._defaults, **options, _MEMORY_MODEL: memory_bytes}
         for constraint in self._before:
             if constraint.option_names - known.keys():
-                continue  # only a baseline leaves open what every candidate has (spec.constraints)
+                continue  # only a baseline leaves open what every candidate has (study.build)
             worst = max(constraint.violation({**known, **facts}) for facts in self._facts)
             if worst > 0:
                 yield constraint.text, worst

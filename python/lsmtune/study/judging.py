@@ -86,9 +86,9 @@ def spread_variance(standings: Sequence[Standing], run_variance: float) -> float
     if not better:
         return 0.0
     noise = fmean(run_variance / standing.runs for standing in better)
-    seen = fmean((standing.mean - middle) ** 2 for standing in better)
+    scatter = fmean((standing.mean - middle) ** 2 for standing in better)
     # A mean of m squares of normal values of this variance has this standard deviation.
-    return max(seen - noise, noise * math.sqrt(2.0 / len(better)))
+    return max(scatter - noise, noise * math.sqrt(2.0 / len(better)))
 
 
 class Race:

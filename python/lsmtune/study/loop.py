@@ -50,13 +50,7 @@ from lsmtune.study.start import (
     candidate_config,
     stored_baseline,
 )
-from lsmtune.study.stored import (
-    TrialRuns,
-    anchor_rounds,
-    round_of,
-    trial_rounds,
-    trial_runs,
-)
+from lsmtune.study.stored import TrialRuns, anchor_rounds, round_of, trial_rounds, trial_runs
 from lsmtune.study.trials import Rounds, Trials, run_trial
 
 CONSTRAINTS = "constraints"  # a field of the study file, and the source of the Searcher's errors

@@ -79,9 +79,7 @@ class WholeSpecialModel(FloatSpecialModel):
 
 _PriorField = Annotated[Prior, AfterValidator(refusing(Prior.check))]
 WholeSpecial = Annotated[
-    WholeSpecialModel,
-    BeforeValidator(special_parts),
-    WithJsonSchema(special_schema(WHOLE_SCHEMA)),
+    WholeSpecialModel, BeforeValidator(special_parts), WithJsonSchema(special_schema(WHOLE_SCHEMA))
 ]
 
 
@@ -297,8 +295,7 @@ class StudyModel(StrictModel):
     )
     space: SpaceFields = Field(description="a mapping of option name to parameter")
     constraints: list[str] = Field(
-        default=[],
-        description="what must hold of options, such as a * b <= 1GiB, and of metrics",
+        default=[], description="what must hold of options, such as a * b <= 1GiB, and of metrics"
     )
     sampler: SamplerModel = Field(default=SamplerModel(), description="how the space is searched")
     pruner: PrunerModel = Field(default=PrunerModel(), description="which trials are ended early")

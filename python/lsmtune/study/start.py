@@ -156,7 +156,7 @@ def calibrate_study(
                 f"{100 * SHARE_MAX:.0f} % of the time budget"
             )
         return None
-    found = calibrate(
+    calibration = calibrate(
         baseline,
         spec.goal,
         measurer,
@@ -167,24 +167,25 @@ def calibrate_study(
         deadline_s=left_s,
     )
     if not measurer.stop.is_set():
-        observer.calibrated(found, calibration_line(found, spec))
-    return found
+        observer.calibrated(calibration, calibration_line(calibration, spec))
+    return calibration
 
 
-def calibration_line(found: Calibration, spec: Spec) -> str:
+def calibration_line(calibration: Calibration, spec: Spec) -> str:
     """What a calibration says of this study's metric and proof, in one line."""
     wanted = spec.noise.calibration_pairs
-    of = "" if found.pairs >= wanted else f" (of {wanted}, as time allowed)"
-    noise = found.metrics.get(spec.goal.metric)
+    of = "" if calibration.pairs >= wanted else f" (of {wanted}, as time allowed)"
+    noise = calibration.metrics.get(spec.goal.metric)
     if noise is None:
-        return f"calibration: {found.pairs} pairs{of}, too few to say how noisy the machine is"
-    text = (
-        f"calibration: {found.pairs} pairs by {found.method.value}{of}: {spec.goal.metric} varies "
-        f"by {_per_cent(noise.run_log_sd)} from run to run"
-    )
-    seconds = found.seconds_per_pair or 0.0
+        return (
+            f"calibration: {calibration.pairs} pairs{of}, too few to say how noisy the machine is"
+        )
+    varies = f"{spec.goal.metric} varies by {_per_cent(noise.run_log_sd)} from run to run"
+    pairs = f"{calibration.pairs} pairs by {calibration.method.value}{of}"
+    text = f"calibration: {pairs}: {varies}"
+    seconds = calibration.seconds_per_pair or 0.0
     effect = smallest_effect(
-        found, spec.goal.metric, spec.proof.pairs * seconds, spec.proof.confidence
+        calibration, spec.goal.metric, spec.proof.pairs * seconds, spec.proof.confidence
     )
     if effect is None:
         return text

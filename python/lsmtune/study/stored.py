@@ -49,9 +49,9 @@ def time_reports(rungs: TimeRungs, measurement: Measurement, metric: str) -> Ite
 
     A program of the user's own has steps of its own choice, at which it reports `metric`.
     """
-    for said in measurement.intermediate:
-        if metric in said.metrics:
-            yield Report(said.step, said.metrics[metric])
+    for reported in measurement.intermediate:
+        if metric in reported.metrics:
+            yield Report(reported.step, reported.metrics[metric])
     reports = TimeReports(rungs)
     measured = [phase for phase in measurement.phases if phase.kind == "measure"]
     for interval in measured[-1].intervals if measured else measurement.intervals_unfinished:
@@ -254,13 +254,13 @@ def anchor_rounds(rows: Iterable[StoredMeasurement], goal: Goal) -> list[Round]:
             groups.setdefault((row.role, begun), []).append(row)
         elif row.role is Role.ANCHOR or (row.role is Role.CALIBRATION and not _shared(row)):
             groups.setdefault((row.role, row.pair, row.repeat), []).append(row)
-    found = []
+    rounds = []
     for runs in groups.values():
         in_order = sorted(runs, key=lambda run: run.workload)
         values = goal.values([run.measurement for run in in_order])
         if values is not None:
-            found.append(replace(_round(runs, Outcome.OK), values=values))
-    return sorted(found, key=lambda anchor: anchor.first)
+            rounds.append(replace(_round(runs, Outcome.OK), values=values))
+    return sorted(rounds, key=lambda anchor: anchor.first)
 
 
 def _shared(row: StoredMeasurement) -> bool:

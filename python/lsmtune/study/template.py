@@ -279,9 +279,7 @@ _UNITS = ("TiB", "GiB", "MiB", "KiB")
 
 
 def render_study(
-    raw: Mapping[str, Any],
-    comments: Mapping[str, str] | None = None,
-    header: tuple[str, ...] = (),
+    raw: Mapping[str, Any], comments: Mapping[str, str] | None = None, header: tuple[str, ...] = ()
 ) -> str:
     """The text of a study file whose fields are `raw`; it reads back as the same values.
 

@@ -25,7 +25,7 @@ from lsmtune.space.space import Space
 from lsmtune.study.spec import DataRungs, Spec, TimeRungs
 from lsmtune.study.stored import TimeReports, TrialRuns, rung_workloads
 
-# Repeats of one trial that seeds are reserved for; the study file allows up to 100 (spec.models),
+# Repeats of one trial that seeds are reserved for; the study file allows up to 100 (study.spec),
 # of which twice as many and one more can come.
 _REPEATS_RESERVED = 1000
 

@@ -104,14 +104,14 @@ def summary_lines(summary: TraceSummary) -> list[str]:
     if summary.column_families_other or len(summary.column_families) > 1:
         families = ", ".join(f"{number}: {count:,}" for number, count in summary.column_families)
         lines.append(f"column families: {families}")
-    sizes = {f"key bytes, {name}": found for name, found in summary.key_sizes.items()}
-    sizes |= {f"value bytes, {name}": found for name, found in summary.value_sizes.items()}
+    sizes = {f"key bytes, {name}": each for name, each in summary.key_sizes.items()}
+    sizes |= {f"value bytes, {name}": each for name, each in summary.value_sizes.items()}
     if summary.inter_arrival_us is not None:
         sizes["microseconds between records"] = summary.inter_arrival_us
-    for name, found in sizes.items():
-        spread = f"{found.min} to {found.max}, median {found.p50:g}, p99 {found.p99:g}"
-        several = f"mean {found.mean:.4g}, {spread}"
-        lines.append(f"{name}: {f'always {found.min}' if found.min == found.max else several}")
+    for name, each in sizes.items():
+        spread = f"{each.min} to {each.max}, median {each.p50:g}, p99 {each.p99:g}"
+        several = f"mean {each.mean:.4g}, {spread}"
+        lines.append(f"{name}: {f'always {each.min}' if each.min == each.max else several}")
     return [*lines, *_key_lines(summary)]
 
 
