@@ -24,7 +24,7 @@ from lsmtune.experiment.files import (
 
 def leftover(parent: Path, name: str = "run-old") -> Path:
     directory = parent / name
-    claim(directory, "run")
+    claim(directory, "run", parent)
     (directory / "db").mkdir()
     (directory / "db" / "000004.log").write_text("x")
     return directory
@@ -33,7 +33,7 @@ def leftover(parent: Path, name: str = "run-old") -> Path:
 def test_a_new_folder_is_marked_and_says_by_whom(tmp_path: Path) -> None:
     claim(tmp_path / "a" / "b", "study")
     content = json.loads((tmp_path / "a" / "b" / MARKER).read_text())
-    assert content.keys() == {"tool", "version", "purpose", "created"}
+    assert content.keys() == {"tool", "version", "purpose", "created", "id"}
     assert (content["tool"], content["purpose"]) == ("lsmtune", "study")
 
 
@@ -59,7 +59,7 @@ def test_a_link_to_a_marked_folder_is_not_ours(tmp_path: Path) -> None:
     (tmp_path / "run-link").symlink_to(real)
     assert not is_owned(tmp_path / "run-link")
     with pytest.raises(LsmtuneError, match="not deleted"):
-        remove_owned(tmp_path / "run-link")
+        remove_owned(tmp_path / "run-link", "run", tmp_path)
     assert (real / "db" / "000004.log").exists()
 
 
@@ -102,7 +102,7 @@ def test_the_sweep_takes_ours_and_leaves_all_else(tmp_path: Path) -> None:
     (tmp_path / "note.txt").write_text("x")
     outside = leftover(tmp_path.parent, f"{tmp_path.name}-outside")
     (tmp_path / "run-link").symlink_to(outside)
-    removed = sweep_leftovers(tmp_path)
+    removed = sweep_leftovers(tmp_path, tmp_path)
     assert [p.name for p in removed] == ["run-killed-before-its-marker", ours.name]
     left = sorted(p.name for p in tmp_path.iterdir())
     assert left == ["an-empty-folder", "note.txt", "run-link", "run-unmarked"]
@@ -117,7 +117,7 @@ def test_links_inside_a_run_are_removed_not_followed(tmp_path: Path) -> None:
     ours = leftover(tmp_path)
     (ours / "link").symlink_to(precious)
     (ours / "db" / "link").symlink_to(precious)
-    remove_owned(ours)
+    remove_owned(ours, "run", tmp_path)
     assert (precious / "x").exists()
     assert not ours.exists()
 
@@ -132,9 +132,9 @@ def test_the_marker_goes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     with monkeypatch.context() as patch:
         patch.setattr("shutil.rmtree", killed)
         with pytest.raises(KeyboardInterrupt):
-            remove_owned(ours)
+            remove_owned(ours, "run", tmp_path)
     assert is_owned(ours)
-    assert sweep_leftovers(tmp_path) == [ours]
+    assert sweep_leftovers(tmp_path, tmp_path) == [ours]
 
 
 def test_a_driver_that_still_writes_is_waited_for(tmp_path: Path) -> None:
@@ -155,7 +155,7 @@ def test_a_driver_that_still_writes_is_waited_for(tmp_path: Path) -> None:
 
     writer = threading.Thread(target=write)
     writer.start()
-    remove_owned(ours)
+    remove_owned(ours, "run", tmp_path)
     writer.join()
     assert not ours.exists()
 
@@ -176,5 +176,44 @@ def test_a_driver_that_never_ends_is_a_clear_error(tmp_path: Path) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Path, "rmdir", refill)
         with pytest.raises(LsmtuneError, match="another process still writes there"):
-            remove_owned(ours, patience_s=1.0, sleep=writes_again)
+            remove_owned(ours, "run", tmp_path, patience_s=1.0, sleep=writes_again)
     assert sum(naps) == pytest.approx(1.0)
+
+
+def a_study(path: Path) -> Path:
+    """A folder of a study with a run that was killed."""
+    claim(path, "study")
+    leftover(path, "run-killed")
+    return path
+
+
+def test_a_link_named_runs_leads_to_nothing_that_is_deleted(tmp_path: Path) -> None:
+    """Another study lay where `runs` led to, and the sweep deleted it."""
+    study, elsewhere = tmp_path / "study", tmp_path / "elsewhere"
+    claim(study, "study")
+    a_study(elsewhere / "run-a-study")
+    leftover(elsewhere)
+    (study / "runs").symlink_to(elsewhere)
+    assert sweep_leftovers(study / "runs", study) == []
+    assert (elsewhere / "run-a-study" / "run-killed" / "db").is_dir()
+    with pytest.raises(InputError, match="is a link"), run_directory(study / "runs", study):
+        pass
+
+
+def test_a_study_among_the_runs_and_a_run_of_another_study_stay(tmp_path: Path) -> None:
+    study, other = a_study(tmp_path / "study"), a_study(tmp_path / "other")
+    inner = a_study(study / "run-inner")
+    (other / "run-killed").rename(study / "run-of-another")
+    assert sweep_leftovers(study, study) == [study / "run-killed"]
+    for kept, why in ((inner, "is a study"), (study / "run-of-another", "made by another folder")):
+        with pytest.raises(LsmtuneError, match=why):
+            remove_owned(kept, "run", study)
+
+
+def test_a_kill_while_the_marker_was_written_leaves_what_can_be_swept(tmp_path: Path) -> None:
+    (tmp_path / "run-killed").mkdir()
+    (tmp_path / "run-killed" / MARKER).touch()
+    (tmp_path / "run-full").mkdir()
+    (tmp_path / "run-full" / MARKER).touch()
+    (tmp_path / "run-full" / "precious").touch()
+    assert sweep_leftovers(tmp_path, tmp_path) == [tmp_path / "run-killed"]

@@ -201,7 +201,7 @@ def remove_owned(folder: Path) -> None:
     """Delete `folder` if it exists. Raises LsmtuneError when it does not bear the marker."""
     if not folder.exists():
         return
-    if not (folder / MARKER).is_file():
+    if folder.is_symlink() or not (folder / MARKER).is_file():
         why = f"has no {MARKER} file, so it was not made by lsmtune and is left alone"
         raise LsmtuneError(f"{folder}: {why}; next step: move it away")
     shutil.rmtree(folder)

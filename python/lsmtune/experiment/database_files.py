@@ -15,7 +15,7 @@ from pathlib import Path
 
 from lsmtune.driver.runner import DATABASE
 from lsmtune.experiment.database_key import LEDGER
-from lsmtune.experiment.files import is_owned, remove_owned
+from lsmtune.experiment.files import GOLDEN, is_owned, remove_owned
 from lsmtune.model.codec import decode
 from lsmtune.model.measurement import PhaseMeasurement
 
@@ -268,7 +268,7 @@ def remove_remains(path: Path) -> None:
     if path.is_dir() and not path.is_symlink() and not any(path.iterdir()):
         path.rmdir()
         return
-    remove_owned(path)
+    remove_owned(path, GOLDEN, path.parent)
 
 
 def goldens_in(directory: Path) -> Iterator[Golden]:

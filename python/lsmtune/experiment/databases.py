@@ -35,7 +35,7 @@ from lsmtune.experiment.database_files import (
     take_fingerprint,
 )
 from lsmtune.experiment.database_key import LEDGER, LibraryDigests, Order, order_of
-from lsmtune.experiment.files import MARKER, claim, explained, is_owned, not_ours
+from lsmtune.experiment.files import GOLDEN, MARKER, claim, explained, is_owned, not_ours
 from lsmtune.experiment.observer import Observer, Preparation
 from lsmtune.machine.files import Clock, try_lock, wait_for_lock, write_whole
 from lsmtune.model.codec import encode
@@ -79,7 +79,7 @@ def begin_building(golden: Path) -> Path:
     by the names of its files. Raises OSError.
     """
     building = Path(tempfile.mkdtemp(prefix=f"{golden.name}.", suffix=BUILDING, dir=golden.parent))
-    claim(building, "golden database")
+    claim(building, GOLDEN, golden.parent)
     return building
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import errno
 import json
 import os
+import re
 import shutil
 import sqlite3
 import tempfile
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -112,11 +114,12 @@ def is_owned(directory: Path) -> bool:
     return not directory.is_symlink() and (directory / MARKER).is_file()
 
 
-def claim(directory: Path, purpose: str) -> None:
+def claim(directory: Path, purpose: str, owner: Path | None = None) -> None:
     """Make `directory` ours: create it when missing, and mark it when new or empty.
 
-    A directory that is marked already is left as it is. Raises InputError when it is not a
-    directory, or has content but no marker; nothing is written then.
+    A directory that is marked already is left as it is. What `owner` has made, a folder that is
+    claimed, only `owner` deletes (`why_kept`). Raises InputError when it is not a directory, or has
+    content but no marker; nothing is written then.
     """
     if not is_utf8(directory.absolute()):
         # SQLite and the driver's protocol hold paths as UTF-8.
@@ -134,6 +137,8 @@ def claim(directory: Path, purpose: str) -> None:
         "version": lsmtune.__version__,
         "purpose": purpose,
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "id": uuid.uuid4().hex,
+        **({} if owner is None else {"owner": marker_of(owner).get("id", "")}),
     }
     # One file, made exclusively and not renamed into place: a kill may leave it empty, but never
     # a folder with content and no marker.
@@ -161,9 +166,43 @@ def not_ours(directory: Path) -> InputError:
     )
 
 
+# --- What may be deleted is decided here, and only here.
+
+RUN, GOLDEN = "run", "golden database"  # purposes
+PREFIX = "run-"
+_NAMES = {RUN: re.compile(rf"{PREFIX}.+"), GOLDEN: re.compile(r"[0-9a-f]{16,}(\..+)?")}
+
+
+def why_kept(directory: Path, purpose: str, owner: Path) -> str:
+    """Why `directory` must not be deleted as a `purpose` of the folder `owner`; "" if it may.
+
+    It may where its name and its marker say so, no link leads to it, and it is on the file system
+    of its owner. A kill before the marker leaves an empty directory, or an empty marker in it.
+
+    Example: where `runs` is a link to a folder with other studies, nothing there is deleted.
+    """
+    if directory.is_symlink() or not directory.is_dir():
+        return "is no folder"
+    if directory.resolve() != owner.resolve() / directory.relative_to(owner):
+        return "is reached by a link"
+    if directory.stat().st_dev != owner.stat().st_dev:
+        return "is on another file system"
+    if not _NAMES[purpose].fullmatch(directory.name):
+        return f"has no name of a {purpose}"
+    marker = marker_of(directory)
+    if not marker:
+        left = {entry.name for entry in directory.iterdir()}
+        return "" if left <= {MARKER} else f"bears no {MARKER} file that says what it is"
+    if marker.get("purpose") != purpose:
+        return f"is a {marker.get('purpose')}"
+    # Folders had no identity before version 0.2; their name, purpose and place have to do.
+    if "owner" in marker and marker["owner"] != marker_of(owner).get("id", ""):
+        return "was made by another folder"
+    return ""
+
+
 # --- Scratch directories of runs: fresh, marked, removed afterwards, swept after a kill.
 
-PREFIX = "run-"
 # A driver whose tuner died exits by itself when its stdin ends; until then it may add files to
 # a directory that is being emptied. Two orders of magnitude above the 0.1 s this should take.
 REMOVAL_PATIENCE_S = 10.0
@@ -171,47 +210,59 @@ _RETRY_S = 0.05
 
 
 @contextmanager
-def run_directory(parent: Path) -> Iterator[Path]:
-    """A fresh marked directory under `parent` for one run, removed on leaving the context."""
+def run_directory(parent: Path, owner: Path | None = None) -> Iterator[Path]:
+    """A fresh marked directory under `parent` for one run of the folder `owner`, then removed.
+
+    Without an owner it belongs to `parent`, whatever that is. Raises InputError where a link leads
+    to `parent`, or it is on another file system than its owner.
+    """
+    owner = parent if owner is None else owner
+    check_within(parent, owner)
     with explained(parent):
         directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
     try:
         with explained(parent):
-            claim(directory, "run")
+            claim(directory, RUN, owner)
         yield directory
     finally:
-        remove_owned(directory)
+        remove_owned(directory, RUN, owner)
 
 
-def sweep_leftovers(parent: Path) -> list[Path]:
-    """Remove what killed runs left under `parent`; returns the directories removed.
+def check_within(folder: Path, owner: Path) -> None:
+    """Raises InputError where `folder` of `owner` is reached by a link, or is a mount."""
+    inside = folder.resolve() == owner.resolve() / folder.relative_to(owner)
+    if not inside or folder.stat().st_dev != owner.stat().st_dev:
+        why = "is a link, or another file system: what lies there is not deleted"
+        raise InputError(str(folder), why=why, allowed="another folder for all of it (--dir DIR)")
 
-    Only directories that bear the marker are deleted; and, as `rmdir` cannot lose anything,
-    empty ones named like a run's, which a kill before the marker or after its removal leaves.
-    """
+
+def sweep_leftovers(parent: Path, owner: Path) -> list[Path]:
+    """Remove what killed runs of `owner` left under `parent`; returns the directories removed."""
     removed = []
     for entry in sorted(parent.iterdir()):
-        if is_owned(entry) or _is_empty_run(entry):
-            remove_owned(entry)
+        if not why_kept(entry, RUN, owner):
+            remove_owned(entry, RUN, owner)
             removed.append(entry)
     return removed
 
 
 def remove_owned(
     directory: Path,
+    purpose: str,
+    owner: Path,
     *,
     patience_s: float = REMOVAL_PATIENCE_S,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Delete a marked directory, its marker last; no error when it is gone already.
+    """Delete a `purpose` of the folder `owner`, its marker last; no error when it is gone already.
 
     Tries again for `patience_s` while something still writes into it. Raises LsmtuneError when
     the directory is not ours, or cannot be deleted by then.
     """
     if not directory.exists():
         return
-    if not (is_owned(directory) or _is_empty_run(directory)):
-        raise LsmtuneError(f"{directory}: not deleted: it bears no {MARKER} file")
+    if why := why_kept(directory, purpose, owner):
+        raise LsmtuneError(f"{directory}: not deleted: it {why}")
     for _ in range(max(1, round(patience_s / _RETRY_S))):
         if _removed(directory):
             return
@@ -241,9 +292,3 @@ def _removed(directory: Path) -> bool:
                 raise
             return False
     return True
-
-
-def _is_empty_run(entry: Path) -> bool:
-    if entry.is_symlink() or not entry.is_dir() or not entry.name.startswith(PREFIX):
-        return False
-    return not any(entry.iterdir())

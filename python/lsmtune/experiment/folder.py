@@ -244,6 +244,7 @@ class StudyFolder:
             self.measurements.clear()
         with explained(self.path):
             self.runs_path.mkdir(exist_ok=True)
+            scratch.check_within(self.runs_path, self.path)
             if description.text:
                 write_whole(self.path / "study.yaml", description.text)
         if description.directions:
@@ -385,11 +386,11 @@ class StudyFolder:
 
     def run_directory(self) -> AbstractContextManager[Path]:
         """A fresh marked directory for one run, removed on leaving the context."""
-        return scratch.run_directory(self.runs_path)
+        return scratch.run_directory(self.runs_path, self.path)
 
     def sweep_leftovers(self) -> list[Path]:
         """Remove what killed runs left behind; returns the directories removed."""
-        return scratch.sweep_leftovers(self.runs_path)
+        return scratch.sweep_leftovers(self.runs_path, self.path)
 
     def write_result(self, name: str, content: str | Mapping[str, object]) -> Path:
         """Write `result/<name>`, whole or not at all; a mapping is written as JSON."""
