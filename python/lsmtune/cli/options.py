@@ -39,8 +39,6 @@ EXAMPLES = (
 _PIPE_WIDTH = 1000  # a line per option is what a reader of a pipe wants
 _PAGE_WIDTH = 100
 _WIDE_PAGE_WIDTH = 160
-
-
 app = typer.Typer()
 
 
@@ -101,18 +99,18 @@ def _list_named(engine: str | None, spaces: bool, presets: bool, as_json: bool) 
 
 
 def _say_one(engine: str, name: str, as_json: bool) -> None:
-    found = find(engine, name)
+    entry = find(engine, name)
     infos = option_catalogue(engine)
     view: RenderableType
     width = _WIDE_PAGE_WIDTH
-    if isinstance(found, OptionInfo):
+    if isinstance(entry, OptionInfo):
         width = _PAGE_WIDTH
-        kind, view = "option", option_view(engine, found, _users(engine, found.name))
-    elif isinstance(found, ReadySpace):
-        kind, view = "space", space_view(found)
+        kind, view = "option", option_view(engine, entry, _users(engine, entry.name))
+    elif isinstance(entry, ReadySpace):
+        kind, view = "space", space_view(entry)
     else:
-        kind, view = "preset", preset_view(found, infos)
-    _say(view, {"engine": engine, kind: _plain(found)}, as_json, width)
+        kind, view = "preset", preset_view(entry, infos)
+    _say(view, {"engine": engine, kind: _plain(entry)}, as_json, width)
 
 
 def find(engine: str, name: str) -> OptionInfo | ReadySpace | Preset:

@@ -247,8 +247,8 @@ def _doubts(sweep: Sweep, identity: EngineIdentity, cells: Sequence[GridCell]) -
     lines: dict[str, None] = dict.fromkeys(note for cell in cells for note in cell.notes)
     for cell in cells:
         config, durability = cell.cell.config, cell.cell.workload.durability
-        found = doubts(identity, config, durability, sweep.limits, config.label)
-        lines |= dict.fromkeys(found.reasons())
+        doubtful = doubts(identity, config, durability, sweep.limits, config.label)
+        lines |= dict.fromkeys(doubtful.reasons())
     return list(lines)
 
 
@@ -260,8 +260,8 @@ def _conditions(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) ->
 
     caches = {cell.cell.name: cell.cell.workload.page_cache for cell in cells}
     performed = [(run.measurement, caches[run.arm]) for run in runs if run.arm in caches]
-    found = conditions_of(performed, caches, cores_present())
-    return [f"{notice.title}: {notice.text}" for notice in condition_notices(found)]
+    notices = condition_notices(conditions_of(performed, caches, cores_present()))
+    return [f"{notice.title}: {notice.text}" for notice in notices]
 
 
 def _stored_runs(folder: Path, cells: Sequence[GridCell]) -> tuple[StoredMeasurement, ...]:
@@ -329,8 +329,7 @@ def _refusal(sweep: Sweep, cell: GridCell, measurement: Measurement) -> LsmtuneE
     if error is None or not option:
         return failure(measurement, f"sweep: {cell.cell.name}")
     on_axis = f"axes.options.{option}" in [axis.field for axis in sweep.axes]
-    place = sweep.place(f"{'axes.' if on_axis else ''}options.{option}")
-    return error.input_error(*place)
+    return error.input_error(*sweep.place(f"{'axes.' if on_axis else ''}options.{option}"))
 
 
 def _say(text: str) -> None:

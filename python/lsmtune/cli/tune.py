@@ -88,15 +88,15 @@ def tune_runner(spec: Spec) -> RunnerChoice:
     if why and spec.proof.method is not None:
         raise InputError(place_of(spec, _METHOD), _METHOD, found=spec.proof.method.value, why=why)
     if spec.program is not None:
-        asked, place = spec.program, place_of(spec, "runner.program")
-        path_place = place_of(spec, "runner.path") if asked.path is not None else place
+        asked, source = spec.program, place_of(spec, "runner.program")
+        path_source = place_of(spec, "runner.path") if asked.path is not None else source
         return chosen_program(
             PROGRAMS[asked.name],
             spec.engine_name,
             asked.path,
             asked.arguments,
-            path_place=(path_place, "runner.path"),
-            arguments_place=(place, "runner.arguments"),
+            path_place=(path_source, "runner.path"),
+            arguments_place=(source, "runner.arguments"),
         )
     if spec.command is not None:
         engine = EngineIdentity(spec.engine_name)

@@ -218,12 +218,12 @@ def _measurements(text: str, source: str) -> list[Any]:
 
     try:
         document = json.loads(text)
-        parts = document.get("runners", [document])
-        return [decode(Measurement, each) for part in parts for each in part["measurements"]]
+        runners = document.get("runners", [document])
+        return [decode(Measurement, each) for runner in runners for each in runner["measurements"]]
     except (ValueError, TypeError, KeyError, AttributeError):
-        found = text.strip()[:60] or "nothing"
+        beginning = text.strip()[:60] or "nothing"
         allowed = "what `ekvsb run` printed, or `lsmtune bench --json`"
-        raise InputError(source, found=found, allowed=allowed) from None
+        raise InputError(source, found=beginning, allowed=allowed) from None
 
 
 def _parts(stated: Stated, format_name: str, seed: int) -> tuple[Iterable[str], tuple[str, ...]]:
@@ -251,8 +251,8 @@ def _imported(file: Path, format_name: str) -> tuple[Workload, tuple[str, ...]]:
 
     stated = state_workload(YCSB, {}, str(file), properties_of([file], {}))
     engine = [
-        f"{found.where}: {key}: left out: -P {file} makes it an option of a run"
-        for key, found in stated.engine.items()
+        f"{given.where}: {key}: left out: -P {file} makes it an option of a run"
+        for key, given in stated.engine.items()
     ]
     return stated.workload, (*stated.notes, *engine)
 

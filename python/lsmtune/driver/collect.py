@@ -147,13 +147,13 @@ class Judgement:
 def judge(
     last: Finished | Failed | None,
     ending: Ending,
-    place: str,
+    where: str,
     log_tail: str,
     memory_limit_bytes: int | None = None,
 ) -> Judgement:
     """How a run ended.
 
-    `last` is the driver's last message, if it came to that; `place` says where the run was;
+    `last` is the driver's last message, if it came to that; `where` says where the run was;
     `log_tail` is the end of what engine and driver printed. The driver's own last word counts
     most, then what lsmtune did to it, then how it died. The error of a run that died has the
     whole `log_tail` in `found`. `memory_limit_bytes` is that of a control group in which the kernel
@@ -166,27 +166,21 @@ def judge(
         cancelled = last.outcome is Outcome.CANCELLED
         return Judgement(last.outcome, last.error, () if cancelled else _after_last(ending))
     if ending.outcome is not None:
-        return Judgement(
-            ending.outcome, RunError(ending.outcome.value, f"{ending.why}, {place}"), ()
-        )
+        error = RunError(ending.outcome.value, f"{ending.why}, {where}")
+        return Judgement(ending.outcome, error)
     if ending.exit_status == -signal.SIGKILL and memory_limit_bytes is not None:
         limit = format_bytes(memory_limit_bytes)
-        why = f"killed by the kernel, over the limit of {limit} of its control group, {place}"
+        why = f"killed by the kernel, over the limit of {limit} of its control group, {where}"
         return died(Outcome.OUT_OF_MEMORY, why, log_tail)
-    return judge_death(ending.exit_status, place, log_tail)
+    return judge_death(ending.exit_status, where, log_tail)
 
 
-def judge_death(exit_status: int, place: str, log_tail: str) -> Judgement:
+def judge_death(exit_status: int, where: str, log_tail: str) -> Judgement:
     """What it means that a process died by itself with `exit_status`, negative for a signal."""
     if exit_status == -signal.SIGKILL:
-        why = f"killed by the kernel, likely out of memory, {place}"
+        why = f"killed by the kernel, likely out of memory, {where}"
         return died(Outcome.OUT_OF_MEMORY, why, log_tail)
-    return died(Outcome.CRASHED, f"{_death(exit_status)} {place}", log_tail)
-
-
-def misspoke(why: str, place: str, log_tail: str) -> Judgement:
-    """The driver broke the protocol: whatever it goes on to do, nothing it says can be used."""
-    return died(Outcome.CRASHED, f"the driver broke the protocol {place}: {why}", log_tail)
+    return died(Outcome.CRASHED, f"{_death(exit_status)} {where}", log_tail)
 
 
 def died(outcome: Outcome, why: str, log_tail: str) -> Judgement:
@@ -281,7 +275,7 @@ class Collector:
         return max(self._intervals, default=-1)
 
     @property
-    def place(self) -> str:
+    def where(self) -> str:
         """Where the run is, for error texts."""
         if self._running is not None:
             return f"in phase {self._running.name}"

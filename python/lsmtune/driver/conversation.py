@@ -12,12 +12,10 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from types import TracebackType
-from typing import Self
 
-from lsmtune.driver.collect import Collector, Judgement, judge, misspoke
+from lsmtune.driver.collect import Collector, Judgement, died, judge
 from lsmtune.driver.messages import Failed, Finished, Message, Paused, parse_message
-from lsmtune.driver.process import ChildProcess, Stopwatch
+from lsmtune.driver.process import ChildProcess, Closing, Stopwatch
 from lsmtune.driver.requests import Json
 from lsmtune.driver.watch import TICK_S, Clock, Ending, Watch
 from lsmtune.errors import InputError, LsmtuneError
@@ -92,7 +90,7 @@ class _State(Enum):
     FROZEN = "frozen"
 
 
-class Conversation:
+class Conversation(Closing):
     """A driver process that is handed `document`, in steps; every message goes to `collector`.
 
     A context manager: when it is left, the process and its whole group are gone. `clock` is a
@@ -141,17 +139,6 @@ class Conversation:
             watch_memory=self.group is None,
         )
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
         """Kills the driver and its group, and lets its pipes go."""
         self._child.close()
@@ -195,8 +182,10 @@ class Conversation:
         try:
             ending = self._watch.step(timeout_s)
         except ProtocolError as error:
+            # Whatever the driver goes on to do, nothing it says can be used.
             self._child.reap()
-            return misspoke(str(error), self._collector.place, self._child.log_tail())
+            why = f"the driver broke the protocol {self._collector.where}: {error}"
+            return died(Outcome.CRASHED, why, self._child.log_tail())
         if ending is not None:
             return self._judge(ending)
         if self.pausing and self._child.stopped():
@@ -225,7 +214,7 @@ class Conversation:
         self._running_time.stop()
         collector, group = self._collector, self.group
         return judge(
-            *(collector.last, ending, collector.place, self._child.log_tail()),
+            *(collector.last, ending, collector.where, self._child.log_tail()),
             memory_limit_bytes=group.limit_bytes if group and group.oom_kills() else None,
         )
 

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 
 from lsmtune.driver.collect import Collector, Judgement, with_lost_reads
 from lsmtune.driver.conversation import Conversation, OnMessage, check_library, converse
@@ -83,15 +82,11 @@ class NativeRun(Conversation):
                 cpus=request.cpus,
                 group=group,
             )
-            stack.callback(self.close)
+            stack.callback(super().close)
             self._stack = stack.pop_all()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Kills the driver and its group, lets its pipes go, and then its control group."""
         self._stack.close()
 
     @property

@@ -86,15 +86,8 @@ class Stopwatch:
 LOG_TAIL_BYTES = 4096
 
 
-class ProcessGroup:
-    """A child that leads a session of its own: Ctrl-C in the terminal does not reach it.
-
-    A context manager: on the way out its whole group is killed and the child reaped. Not
-    thread-safe; each run has its own.
-    """
-
-    def __init__(self, popen: subprocess.Popen[bytes]) -> None:
-        self._popen = popen
+class Closing:
+    """A context manager that is closed on the way out."""
 
     def __enter__(self) -> Self:
         return self
@@ -106,6 +99,21 @@ class ProcessGroup:
         trace: TracebackType | None,
     ) -> None:
         self.close()
+
+    def close(self) -> None:
+        """Lets go of what this holds."""
+        raise NotImplementedError
+
+
+class ProcessGroup(Closing):
+    """A child that leads a session of its own: Ctrl-C in the terminal does not reach it.
+
+    A context manager: on the way out its whole group is killed and the child reaped. Not
+    thread-safe; each run has its own.
+    """
+
+    def __init__(self, popen: subprocess.Popen[bytes]) -> None:
+        self._popen = popen
 
     def close(self) -> None:
         """Kills what is left of the group and reaps the child."""

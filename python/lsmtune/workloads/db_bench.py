@@ -90,8 +90,6 @@ _WORKLOADS = (
     ),
 )
 
-NAMED_WORKLOADS = {workload.name: workload for workload in _WORKLOADS}
-
 
 def _build(named: NamedWorkload, given: Given, source: str) -> Workload:
     if named.passes and given["num"] % given["threads"]:
