@@ -53,7 +53,7 @@ def document(asked: Minimising, minimised: Minimised) -> dict[str, object]:
         "kept": [_effect_document(effect) for effect in result.kept],
         "gone": [_effect_document(effect) for effect in result.gone],
         "same": list(asked.same),
-        **{name: verdict and verdict_document(verdict) for name, verdict in verdicts.items()},
+        **{name: None if v is None else verdict_document(v) for name, v in verdicts.items()},
         "crash_test": encode(minimised.crash),
         "configuration": dict(result.config.options),
         "complete": result.complete,

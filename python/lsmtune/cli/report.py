@@ -54,7 +54,9 @@ def _report(
             path, analysis = write_as(folder, format_name, output, method, on_progress)
     if as_json:
         verdict, status = analysis.verdict, analysis.status.value
-        told = verdict and {name: getattr(verdict, name) for name in VERDICT_KEYS}
+        told = None
+        if verdict is not None:
+            told = {name: getattr(verdict, name) for name in VERDICT_KEYS}
         report = {"path": str(path), "format": format_name, "status": status}
         print_json({"report": report, "verdict": told})
     else:

@@ -86,16 +86,18 @@ def tune_document(
     """What `tune --json` prints; `front` are the trials that no other beats."""
     records = read_study(folder)
     trade_offs = front(records)
-    on_front = trade_offs and [
-        {
-            "trial": row.trial,
-            "values": dict(zip(trade_offs.objectives, row.values, strict=True)),
-            "ratios": dict(zip(trade_offs.objectives, row.ratios, strict=True)),
-            "picked": row.is_picked,
-            "options": dict(row.options),
-        }
-        for row in trade_offs.rows
-    ]
+    on_front = None
+    if trade_offs is not None:
+        on_front = [
+            {
+                "trial": row.trial,
+                "values": dict(zip(trade_offs.objectives, row.values, strict=True)),
+                "ratios": dict(zip(trade_offs.objectives, row.ratios, strict=True)),
+                "picked": row.is_picked,
+                "options": dict(row.options),
+            }
+            for row in trade_offs.rows
+        ]
     return {
         "study": {"name": spec.name, "file": str(spec.path), "seed": spec.seed},
         **result_document(result),
