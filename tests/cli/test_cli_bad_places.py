@@ -228,3 +228,52 @@ def test_an_error_of_the_system_without_a_file_is_not_blamed_on_standard_output(
     assert said.status == 1
     assert "standard output" not in said.err
     assert "Too many open files" in said.err
+
+
+# --- where a result is written to
+
+OUTPUTS = [
+    ("export", "write_buffer_size=4MiB", "--engine", "rocksdb", "--format", "db_bench", "--output"),
+    ("init", "--engine", "rocksdb", "--force", "--output"),
+    ("workload", "export", "ycsb-a", "--format", "ycsb", "--force", "--out"),
+    ("report", "study.yaml", "--format", "html", "--output"),
+]
+
+
+@pytest.fixture
+def tuned_home(lsmtune: Callable[..., Any], study: Path) -> Path:
+    assert lsmtune("tune", str(study)).status == 0
+    return study.parent
+
+
+@pytest.mark.parametrize("arguments", OUTPUTS, ids=lambda arguments: arguments[0])
+def test_a_device_stays_a_device_a_link_a_link_and_a_dash_is_stdout(
+    lsmtune: Callable[..., Any], tuned_home: Path, arguments: tuple[str, ...]
+) -> None:
+    """A report to /dev/null replaced that by a file of 4.9 MB, and `-` became the name of one."""
+    pipe = tuned_home / "pipe"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", str(pipe)], stdout=subprocess.PIPE)
+    assert lsmtune(*arguments, str(pipe)).status == 0
+    through, _ = reader.communicate(timeout=30)
+    assert through
+    assert pipe.is_fifo()
+    target, link = tuned_home / "target", tuned_home / "link"
+    link.symlink_to(target)
+    assert lsmtune(*arguments, str(link)).status == 0
+    assert link.is_symlink()
+    assert target.read_bytes() == through
+    to_stdout = lsmtune(*arguments, "-")
+    assert to_stdout.status == 0
+    assert to_stdout.out.encode() == through
+    assert not (tuned_home / "-").exists()
+
+
+@pytest.mark.parametrize("arguments", OUTPUTS, ids=lambda arguments: arguments[0])
+def test_no_folder_is_made_for_a_result(
+    lsmtune: Callable[..., Any], tuned_home: Path, arguments: tuple[str, ...]
+) -> None:
+    said = lsmtune(*arguments, str(tuned_home / "none" / "file"))
+    assert said.status == 2
+    assert f"no such folder: {tuned_home / 'none'}" in said.err
+    assert not (tuned_home / "none").exists()

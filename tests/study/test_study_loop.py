@@ -363,7 +363,7 @@ def test_a_run_is_stored_after_its_folder_is_gone_since_it_may_have_filled_the_d
 def test_a_run_whose_folder_cannot_be_removed_is_stored_all_the_same(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(directory: Path) -> None:
+    def refuse(directory: Path, *_: object) -> None:
         raise LsmtuneError(f"{directory}: cannot be deleted")
 
     with monkeypatch.context() as stubborn:

@@ -112,12 +112,12 @@ def _contest(
     as_json: JsonOption = False,
 ) -> None:
     """Rank configurations of several teams, phase by phase and in total."""
-    from lsmtune.report.leaderboard import check_output
+    from lsmtune.report.leaderboard import check_board
 
     confidence = confidence_of(given.confidence)
     outputs = given.output or ()
     for path in outputs:
-        check_output(path, "--output")
+        check_board(path, "--output")
     if given.show_rules:
         _refuse_without_effect(context, _SHOW_RULES, ("show_rules", "rules", "engine", "as_json"))
         _show_rules(given.rules, given.engine, as_json)

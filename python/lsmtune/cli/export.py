@@ -9,10 +9,11 @@ import typer
 
 from lsmtune.cli.choices import ALLOWED, resolve_named
 from lsmtune.cli.flags import command, option
-from lsmtune.cli.output import write_file
+from lsmtune.cli.output import file_or_stdout
 from lsmtune.engines.formats import EXPORTERS, export
 from lsmtune.engines.library import ENGINE_KINDS, engine_kind
 from lsmtune.errors import InputError
+from lsmtune.machine.files import write_output
 
 EXAMPLES = (
     "lsmtune export study.yaml --format rocksdb-options --output OPTIONS",
@@ -43,8 +44,9 @@ def _export(
         version=named.engine.version if named.engine else None,
         label=named.config.label,
     )
+    output = file_or_stdout(output)
     if output is None:
         typer.echo(text, nl=False)
         return
-    write_file(output, text)
+    write_output(output, text)
     typer.echo(output)

@@ -18,10 +18,11 @@ from lsmtune.cli.flags import (
     duration_of,
     option,
 )
-from lsmtune.cli.output import check_new, note, print_json, write_file
+from lsmtune.cli.output import check_new, file_or_stdout, note, print_json
 from lsmtune.engines.formats import IMPORTERS
 from lsmtune.engines.library import engine_kind
 from lsmtune.errors import check_name
+from lsmtune.machine.files import write_output
 from lsmtune.workloads.stated import WORKLOAD_NAMES
 
 DEFAULT_OUTPUT = "study.yaml"
@@ -70,6 +71,7 @@ def _import(
         engine_kind(engine, "--engine")
     if budget is not None:
         duration_of("--budget", budget)
+    output = file_or_stdout(output)
     if output is not None:
         check_new(output, "--output", force=force)
     if role is not None:
@@ -86,7 +88,7 @@ def _import(
     for line in document["notes"] if not as_json else ():
         note(line)
     if output is not None:
-        write_file(output, text)
+        write_output(output, text)
         document["output"] = str(output)
     if as_json:
         print_json(document)

@@ -15,9 +15,10 @@ from lsmtune.cli.flags import (
     duration_of,
     option,
 )
-from lsmtune.cli.output import check_new, write_file
+from lsmtune.cli.output import check_new, echo_beside
 from lsmtune.engines.ready import READY_SPACES, ready_space
 from lsmtune.errors import InputError, check_name
+from lsmtune.machine.files import write_output
 from lsmtune.search.samplers import SAMPLERS, sampler_kind
 from lsmtune.study.build import parse_spec
 from lsmtune.study.template import TEMPLATE_ENGINES, study_text
@@ -69,5 +70,5 @@ def _init(
     # What we write must load: an error here is one between flags (LevelDB without its log).
     parse_spec(text, output)
     check_new(output, "--output", force=force)
-    write_file(output, text)
-    typer.echo(f"wrote {output}\nnext: lsmtune tune {output}")
+    write_output(output, text)
+    echo_beside(f"wrote {output}\nnext: lsmtune tune {output}", output)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from lsmtune.cli.flags import JsonOption, LimitFlags, WorkloadFlags, command, option
-from lsmtune.cli.output import check_file, print_json, print_view, warn, write_file
+from lsmtune.cli.output import print_json, print_view, warn
 from lsmtune.cli.verify import (
     PAIRS_FLAG,
     ComparedFlags,
@@ -23,6 +23,7 @@ from lsmtune.cli.verify import (
 )
 from lsmtune.errors import ExitStatus, InputError
 from lsmtune.experiment.schedule import Arm
+from lsmtune.machine.files import check_output, write_output
 
 if TYPE_CHECKING:
     from lsmtune.proof.paired import ProofPlan
@@ -73,7 +74,7 @@ def _minimise(
 
     started_s = time.monotonic()
     if output is not None:
-        check_file(output)
+        check_output(output)
         format_for(compared.engine)
     asked = asked_of("minimise", compared, workload, proof, limits)
     driver = find_driver()
@@ -104,7 +105,7 @@ def _minimise(
     if not result.result.is_proven:
         raise typer.Exit(ExitStatus.NOT_BETTER)
     if output is not None:
-        write_file(output, exported(minimising, result))
+        write_output(output, exported(minimising, result))
         typer.echo(f"lsmtune: the minimal configuration is in {output}", err=True)
 
 

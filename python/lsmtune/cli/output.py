@@ -10,7 +10,7 @@ from pathlib import Path
 import typer
 
 from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.machine.files import write_whole
+from lsmtune.machine.files import STDOUT, check_output
 from lsmtune.model.measurement import Measurement, Outcome, RunError
 from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
 
@@ -30,6 +30,16 @@ def print_view(view: object, pipe_width: int = 200, *, soft_wrap: bool = False) 
     Console(width=width, highlight=False, soft_wrap=soft_wrap).print(view)
 
 
+def file_or_stdout(output: Path | None) -> Path | None:
+    """`output`, or None for `-`: the same as no file."""
+    return None if output == STDOUT else output
+
+
+def echo_beside(text: object, output: Path) -> None:
+    """Say what became of `output`: on stderr where that is standard output."""
+    typer.echo(text, err=output == STDOUT)
+
+
 def note(text: str) -> None:
     """Say on stderr what to know of what was asked for."""
     typer.echo(f"lsmtune: note: {text}", err=True)
@@ -41,34 +51,12 @@ def warn(lines: Iterable[str]) -> None:
         typer.echo(f"lsmtune: warning: {line}", err=True)
 
 
-def check_file(path: Path) -> None:
-    """Raises InputError for a path where no file can be written, before there is one to write."""
-    if path.is_dir():
-        raise InputError(str(path), why="is a directory", allowed="a file to write")
-    if not path.parent.is_dir():
-        raise InputError(str(path), why=f"no such folder: {path.parent}")
-
-
 def check_new(path: Path, flag: str, *, force: bool) -> None:
-    """As `check_file`, and for a file that is there already unless `force`; `flag` names others."""
-    check_file(path)
+    """As `check_output`, and for a file that is there unless `force`; `flag` names others."""
+    check_output(path)
     if path.is_file() and not force:
         allowed = f"another {flag}, or --force to replace it"
         raise InputError(str(path), why="exists already", allowed=allowed)
-
-
-def write_file(path: Path, text: str | Iterable[str]) -> None:
-    """Replace `path` by `text`, or its parts. Raises InputError; `path` is then as it was."""
-    check_file(path)
-    try:
-        # A pipe or a device is written into; only a file is replaced.
-        if path.is_file() or not path.exists():
-            write_whole(path, text)
-        else:
-            with path.open("w", encoding="utf-8") as file:
-                file.writelines([text] if isinstance(text, str) else text)
-    except OSError as error:
-        raise InputError(str(path), why=f"cannot be written: {error.strerror}") from error
 
 
 def failure_line(measurement: Measurement) -> str:

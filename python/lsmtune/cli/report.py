@@ -11,9 +11,10 @@ import typer
 
 from lsmtune.cli.flags import command, option
 from lsmtune.cli.live import counted_progress
-from lsmtune.cli.output import print_json
+from lsmtune.cli.output import echo_beside, print_json
 from lsmtune.errors import InputError, check_name
 from lsmtune.experiment.folder import StudyFolder, default_folder
+from lsmtune.machine.files import STDOUT
 from lsmtune.report.importance import Method
 from lsmtune.report.sentences import headline
 from lsmtune.report.study import FORMATS, write_as
@@ -43,6 +44,8 @@ def _report(
     """Write a report of a study, finished or not: HTML, Markdown, JSON or CSV."""
     check_name(format_name, FORMATS, "report", "--format")
     check_name(importance, METHODS, "report", "--importance")
+    if as_json and output == STDOUT:
+        raise InputError("--json", why="stands beside --output -: both would be on stdout")
     with StudyFolder.open(directory or _folder_of(study)) as folder:
         if not folder.measurements.all():
             raise InputError(
@@ -61,7 +64,7 @@ def _report(
         print_json({"report": report, "verdict": told})
     else:
         head = headline(analysis)
-        typer.echo(f"{head.label}: {head.figure} {head.lead}\n{path}")
+        echo_beside(f"{head.label}: {head.figure} {head.lead}\n{path}", path)
 
 
 def _folder_of(study: Path) -> Path:

@@ -19,9 +19,10 @@ from lsmtune.cli.flags import (
     command,
     option,
 )
-from lsmtune.cli.output import check_new, note, print_json, write_file
+from lsmtune.cli.output import check_new, file_or_stdout, note, print_json
 from lsmtune.engines.properties import properties_of
 from lsmtune.errors import InputError, check_name
+from lsmtune.machine.files import write_output
 from lsmtune.workloads.stated import FAMILIES, WORKLOAD_NAMES
 
 if TYPE_CHECKING:
@@ -114,6 +115,7 @@ def _import(
     """Read a workload of another program into a workload file."""
     from lsmtune.workloads.file import workload_document, workload_text
 
+    out = file_or_stdout(out)
     if out is not None:
         check_new(out, "--out", force=force)
     if format_name is not None:
@@ -133,7 +135,7 @@ def _import(
         note(line)
     text = workload_text(workload, (f"Imported by lsmtune from {file}", *notes))
     if out is not None:
-        write_file(out, text)
+        write_output(out, text)
         document["out"] = str(out)
     if as_json:
         print_json(document)
@@ -156,6 +158,7 @@ def _export(
 ) -> None:
     """Write a workload in the form that another program reads, or as a workload file."""
     check_name(format_name, EXPORTS, "--format")
+    out = file_or_stdout(out)
     if out is not None:
         check_new(out, "--out", force=force)
     if as_json and out is None:
@@ -169,7 +172,7 @@ def _export(
     if out is None:
         sys.stdout.writelines(parts)
     else:
-        write_file(out, parts)
+        write_output(out, parts)
     if as_json:
         print_json({"format": format_name, "out": str(out), "notes": notes})
     elif out is not None:

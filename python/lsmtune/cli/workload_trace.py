@@ -22,8 +22,9 @@ from lsmtune.cli.flags import (
     config_of,
     option,
 )
-from lsmtune.cli.output import check_file, check_new, print_json, write_file
+from lsmtune.cli.output import check_new, print_json
 from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.machine.files import check_output, write_output
 from lsmtune.workloads.choice import WORKLOAD_FLAG
 
 if TYPE_CHECKING:
@@ -75,7 +76,7 @@ def _inspect(
     from lsmtune.traces.summary import inspect_trace
 
     if html is not None:
-        check_file(html)
+        check_output(html)
     with _progress() as on_progress:
         summary = inspect_trace(find_driver(), trace, ranges=ranges, on_progress=on_progress)
     if html is not None:
@@ -132,7 +133,7 @@ def _fit(
 
     check_new(out, "--out", force=force)
     if html is not None:
-        check_file(html)
+        check_output(html)
     if rate not in RATES:
         raise InputError("--rate", found=rate, allowed=", ".join(RATES))
     loaded = None if load_value_bytes is None else bytes_of("--load-value-bytes", load_value_bytes)
@@ -148,7 +149,7 @@ def _fit(
             request,
         )
     comments = (f"Fitted by lsmtune to {trace}", *fit.warnings)
-    write_file(out, workload_text(fit.workload, comments))
+    write_output(out, workload_text(fit.workload, comments))
     if html is not None:
         write_trace_page(fit.summary, html, fit)
     if as_json:

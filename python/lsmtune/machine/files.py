@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterable
@@ -10,6 +11,8 @@ from contextlib import suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
+
+from lsmtune.errors import InputError
 
 _RETRY_S = 0.05
 
@@ -32,6 +35,46 @@ def write_whole(path: Path, text: str | Iterable[str]) -> None:
         with suppress(OSError):  # the caller is told why it could not be written
             temporary.unlink()
         raise
+
+
+STDOUT = Path("-")
+
+
+def check_output(path: Path) -> None:
+    """Raises InputError for a path that cannot be written, before there is something to write."""
+    if path == STDOUT:
+        return
+    if path.is_dir():
+        raise InputError(str(path), why="is a directory", allowed="a file to write")
+    # A link is followed: its target is replaced, not the link.
+    folder = path.resolve().parent
+    if not folder.is_dir():
+        raise InputError(str(path), why=f"no such folder: {folder}", allowed="a file to write")
+    if not os.access(path if path.exists() else folder, os.W_OK):
+        raise InputError(str(path), why="cannot be written", allowed="a file to write")
+
+
+def write_output(path: Path, text: str | Iterable[str]) -> Path:
+    """Write what a user asked for at `path`, and return that: `-` is standard output.
+
+    A file is replaced whole or not at all, and so is the target of a link. Pipes and devices are
+    written into. No folder is made. Raises InputError; `path` is then as it was.
+    """
+    check_output(path)
+    parts = [text] if isinstance(text, str) else text
+    if path == STDOUT:
+        sys.stdout.writelines(parts)
+        return path
+    try:
+        if path.is_file() or not path.exists():
+            write_whole(path.resolve(), parts)
+        else:
+            with path.open("w", encoding="utf-8") as file:
+                file.writelines(parts)
+    except OSError as error:
+        why = f"cannot be written: {error.strerror or error}"
+        raise InputError(str(path), why=why) from error
+    return path
 
 
 class Lock:

@@ -19,6 +19,7 @@ from lsmtune.experiment.standings import (
     TeamRow,
     TotalRow,
 )
+from lsmtune.machine.files import check_output, write_output
 from lsmtune.model.codec import encode
 from lsmtune.model.goal import Direction
 from lsmtune.report import words as text
@@ -38,7 +39,7 @@ from lsmtune.report.document import (
     numbers,
     words,
 )
-from lsmtune.report.render import check_place, to_csv, to_html, to_json, to_markdown, write_text
+from lsmtune.report.render import to_csv, to_html, to_json, to_markdown
 from lsmtune.report.sentences import rank
 
 FORMAT_VERSION = 1
@@ -324,12 +325,12 @@ FORMATS: Mapping[str, Callable[[Leaderboard], str]] = MappingProxyType(
 )
 
 
-def check_output(path: Path, flag: str) -> None:
+def check_board(path: Path, flag: str) -> None:
     """Raises InputError, naming `flag` where the suffix is that of no format, for a bad place."""
     if path.suffix not in FORMATS:
         allowed, nearest = ", ".join(FORMATS), nearest_name(path.suffix, FORMATS)
         raise InputError(flag, found=str(path), allowed=f"a file {allowed}", nearest=nearest)
-    check_place(path)
+    check_output(path)
 
 
 def write_leaderboard(board: Leaderboard, path: Path) -> Path:
@@ -337,4 +338,4 @@ def write_leaderboard(board: Leaderboard, path: Path) -> Path:
 
     Raises InputError when it cannot be written, and KeyError for a suffix that is none.
     """
-    return write_text(path, FORMATS[path.suffix](board))
+    return write_output(path, FORMATS[path.suffix](board))

@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import math
-import os
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass
@@ -19,8 +18,6 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from lsmtune.errors import InputError
-from lsmtune.machine.files import write_whole
 from lsmtune.report.document import (
     NOT_KNOWN,
     Answer,
@@ -177,32 +174,3 @@ def to_csv(columns: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
     writer.writerow(columns)
     writer.writerows(rows)
     return output.getvalue()
-
-
-# --- Files, whole or not at all
-
-
-def check_place(output: Path) -> None:
-    """Raises InputError for a place where no file can be written, before there is one to write."""
-    if output.is_dir():
-        raise InputError(str(output), why="is a directory", allowed="a file to write")
-    folder = next(parent for parent in output.absolute().parents if parent.exists())
-    if not folder.is_dir():
-        raise InputError(str(output), why=f"{folder} is no folder", allowed="a file to write")
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise InputError(str(output), why=f"{folder} cannot be written", allowed="a file to write")
-
-
-def write_text(output: Path, content: str) -> Path:
-    """Replace `output` by `content`; makes its folder. Returns `output`.
-
-    Raises InputError when it cannot be written.
-    """
-    check_place(output)
-    try:
-        output.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(output, content)
-    except OSError as error:
-        why = f"cannot be written: {error.strerror or error}"
-        raise InputError(str(output), why=why) from error
-    return output

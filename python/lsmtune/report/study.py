@@ -9,6 +9,7 @@ from typing import Any
 
 import lsmtune
 from lsmtune.experiment.folder import StudyFolder
+from lsmtune.machine.files import write_output
 from lsmtune.model.config import option_text
 from lsmtune.model.metrics import METRICS
 from lsmtune.report import sentences, study_proof, study_search
@@ -16,7 +17,7 @@ from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.document import Document
 from lsmtune.report.importance import Method
-from lsmtune.report.render import to_csv, to_html, to_json, to_markdown, write_text
+from lsmtune.report.render import to_csv, to_html, to_json, to_markdown
 from lsmtune.report.source import read_study
 
 FORMAT_VERSION = 1
@@ -129,7 +130,7 @@ def write_as(
     render = FORMATS[format_name]
     analysis = StudyAnalysis(read_study(folder), method, on_progress)
     path = folder.result_path / f"report.{format_name}" if output is None else output
-    return write_text(path, render(analysis)), analysis
+    return write_output(path, render(analysis)), analysis
 
 
 def write_report(folder: StudyFolder, output: Path) -> Path:

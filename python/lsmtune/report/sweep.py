@@ -19,6 +19,7 @@ from lsmtune.experiment.sweep_tables import (
     SweepResult,
     Table,
 )
+from lsmtune.machine.files import write_output
 from lsmtune.model.codec import encode
 from lsmtune.model.metrics import BURST, PHASE_TOTAL_S, RATE_MB, SUSTAINED, SUSTAINED_MB
 from lsmtune.report import words as text
@@ -39,7 +40,7 @@ from lsmtune.report.document import (
 )
 from lsmtune.report.document import Table as ReportTable
 from lsmtune.report.figures import axis, bars, finite, scatter
-from lsmtune.report.render import to_csv, to_html, to_json, to_markdown, write_text
+from lsmtune.report.render import to_csv, to_html, to_json, to_markdown
 from lsmtune.stats.intervals import MeanInterval, RatioInterval
 
 FORMAT_VERSION = 1
@@ -379,7 +380,7 @@ def write_sweep(result: SweepResult, folder: Path) -> tuple[Path, ...]:
         "sweep-runs.csv": runs_csv(result),
         "sweep.json": to_json(document(result)),
     }
-    return tuple(write_text(folder / name, content) for name, content in contents.items())
+    return tuple(write_output(folder / name, content) for name, content in contents.items())
 
 
 # --- The plots: a rate over the values of one axis, a line for each of the rest

@@ -10,6 +10,7 @@ from types import MappingProxyType
 from typing import Any
 
 import lsmtune
+from lsmtune.machine.files import write_output
 from lsmtune.report import words as text
 from lsmtune.report.document import (
     Column,
@@ -23,7 +24,7 @@ from lsmtune.report.document import (
     words,
 )
 from lsmtune.report.figures import Trace, axis, scatter
-from lsmtune.report.render import to_html, write_text
+from lsmtune.report.render import to_html
 from lsmtune.traces.fit import TraceFit
 from lsmtune.traces.sizes import FittedPart
 from lsmtune.traces.summary import Histogram, TraceSummary
@@ -53,7 +54,7 @@ def write_trace_page(summary: TraceSummary, output: Path, fit: TraceFit | None =
 
     Raises InputError when it cannot be written.
     """
-    return write_text(output, to_html(trace_document(summary, fit)))
+    return write_output(output, to_html(trace_document(summary, fit)))
 
 
 def trace_document(summary: TraceSummary, fit: TraceFit | None = None) -> Document:
