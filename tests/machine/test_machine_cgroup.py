@@ -127,6 +127,17 @@ def test_a_lower_limit_of_this_process_is_carried_over(
 
 
 @pytest.mark.usefixtures("kernel")
+def test_the_group_of_a_tuner_in_a_container_is_not_swept(parent: Path, tmp_path: Path) -> None:
+    """Its process has no number here: between two runs its group was taken for one left behind."""
+    with made(64 * MIB, tmp_path) as group:
+        shutil.rmtree(tmp_path / "proc" / str(os.getpid()))
+        with made(64 * MIB, tmp_path) as other:
+            assert other.path != group.path
+            assert group.path.exists()
+    assert not list(parent.glob(f"{PREFIX}*"))
+
+
+@pytest.mark.usefixtures("kernel")
 def test_groups_of_dead_tuners_are_swept_and_no_others(parent: Path, tmp_path: Path) -> None:
     dead, busy = parent / f"{PREFIX}{NO_PROCESS}-0", parent / f"{PREFIX}{NO_PROCESS}-1"
     alive, foreign = parent / f"{PREFIX}{os.getpid()}-9", parent / f"{PREFIX}mine"

@@ -14,6 +14,7 @@ too, but the kernel drops that before it kills anything.
 from __future__ import annotations
 
 import errno
+import fcntl
 import os
 import re
 import signal
@@ -144,10 +145,14 @@ class MemoryGroup:
     What is still in the group by then is killed. One run at a time; not thread-safe.
     """
 
-    def __init__(self, path: Path, limit_bytes: int, kills_file: str) -> None:
+    def __init__(
+        self, path: Path, limit_bytes: int, kills_file: str, lock: int | None = None
+    ) -> None:
+        """`lock`: a descriptor of the group's folder, locked as long as the group is in use."""
         self.path = path
         self.limit_bytes = limit_bytes
         self._kills = path / kills_file
+        self._lock = lock
 
     def __enter__(self) -> MemoryGroup:
         return self
@@ -182,6 +187,9 @@ class MemoryGroup:
 
         Raises LsmtuneError when a process in it does not end within 5 seconds.
         """
+        if self._lock is not None:
+            os.close(self._lock)
+            self._lock = None
         for _ in range(_REMOVAL_TICKS):
             if _removed(self.path):
                 return
@@ -222,9 +230,12 @@ def _made(limit_bytes: int, root: Path) -> MemoryGroup | str:
     parent, version = where
     for folder in parent.glob(f"{PREFIX}*"):  # of tuners that were killed
         name = _NAME.fullmatch(folder.name)
-        if name is not None and not (root / "proc" / name[1]).exists():
-            with suppress(PermissionError):  # of another user, whose tuner will do it
-                _removed(folder)
+        if name is None or (root / "proc" / name[1]).exists():
+            continue
+        with suppress(OSError):  # of another user, whose tuner will do it, or removed meanwhile
+            # A tuner in a container has no process here, but its lock.
+            os.close(_locked(folder))
+            _removed(folder)
     # Beside our own group its limit would no longer bind the run: it is carried over.
     own = memory_limit(root)
     limit_bytes = limit_bytes if own is None else min(limit_bytes, own.limit_bytes)
@@ -232,12 +243,16 @@ def _made(limit_bytes: int, root: Path) -> MemoryGroup | str:
         path = parent / f"{PREFIX}{os.getpid()}-{number}"
         try:
             path.mkdir()
-            break
         except FileExistsError:
             continue
         except OSError as error:
             return f"no control group can be made in {parent}: {reason(error)}"
-    group = MemoryGroup(path, limit_bytes, version.kills)
+        try:
+            lock = _locked(path)
+            break
+        except (FileNotFoundError, BlockingIOError):  # another tuner found it before it was locked
+            continue
+    group = MemoryGroup(path, limit_bytes, version.kills, lock)
     try:
         _write(path / version.limit, str(limit_bytes))
         for setting, value in version.settings:
@@ -267,6 +282,17 @@ def _parent(root: Path) -> tuple[Path, _Version] | str:
                 return folder, _V2
             return f"no control group can be made in {folder}: permission denied"
     return f"no group above this process gives memory limits to its children ({groups[0]})"
+
+
+def _locked(folder: Path) -> int:
+    """A descriptor of `folder`, locked. Raises BlockingIOError where it is in use, and OSError."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 def _removed(folder: Path) -> bool:
