@@ -265,7 +265,9 @@ def losses(moment: Moment, state: State) -> list[str]:
         if kept.units:
             blocks = sum(changes < count for changes in kept.units.values())
             what = f"{blocks:,} of {len(kept.units):,} blocks of {kept.unit_bytes:,} bytes"
-        elif kept.size == sizes[kept.changes] or kept.size % PAGE_BYTES == 0 and kept.size < size:
+        elif kept.size > size:
+            what = f"the truncation to {size:,} bytes"
+        elif kept.size == sizes[kept.changes] or (kept.size < size and kept.size % PAGE_BYTES == 0):
             what = f"the last {size - kept.size:,} of {size:,} bytes"
         else:
             what = f"the data of {count - kept.changes:,} of {count:,} writes, but not the size,"

@@ -6,18 +6,30 @@ the log.
 
 from __future__ import annotations
 
+import json
 import os
-import shlex
 import sys
 import threading
+import time
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from lsmtune.driver.messages import IntervalPassed, Opened, PhaseFinished, parse_message
-from lsmtune.driver.native import NativeRunner
+from lsmtune.driver.collect import Collector, Judgement, judge, misspoke
+from lsmtune.driver.conversation import ENGINE_LOG, check_library
+from lsmtune.driver.messages import (
+    Failed,
+    Finished,
+    IntervalPassed,
+    Opened,
+    PhaseFinished,
+    parse_message,
+)
 from lsmtune.driver.native_run import DATABASE
+from lsmtune.driver.process import ChildProcess
+from lsmtune.driver.requests import run_request
+from lsmtune.driver.watch import watch
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.reading import ProtocolError
@@ -72,40 +84,59 @@ def small_request(request: RunRequest, workload: Workload, load_bytes: int) -> R
 def recorded(
     driver: Path, library: Path, request: RunRequest, stop: threading.Event, fault: str
 ) -> History | str:
-    """What the engine did to its files in the load of `request`, or why that is not known."""
-    log = request.directory / "files.log"
-    launcher = _launcher(driver, library, request.directory, log, fault)
-    if launcher is None:
+    """What the engine did to its files in the load of `request`, or why that is not known.
+
+    Raises InputError when the driver or the library of the engine cannot be used.
+    """
+    if any(mark in str(library) for mark in " :"):
         return f"{library}: the dynamic linker takes no path with a space or a colon"
-    run = NativeRunner(launcher).run(request, cancel=stop)
+    check_library(request.engine)
+    log = request.directory / "files.log"
+    judgement = _performed(driver, library, request, log, stop, fault)
     if not log.is_file():
         return f"{library.name} was not loaded: the driver is static, or of another C library"
     history = history_of(read_records(log))
     refused = f"; refused: {', '.join(sorted(set(history.refused)))}" if history.refused else ""
-    if run.outcome is not Outcome.OK:
-        message = run.error.message if run.error else ""
-        return f"the load ended {run.outcome.value}: {message}{refused}"
+    if judgement.outcome is not Outcome.OK:
+        message = judgement.error.message if judgement.error else ""
+        return f"the load ended {judgement.outcome.value}: {message}{refused}"
     different = _different(history, request.directory / DATABASE)
     if different:
         return f"files changed in a way that was not noticed: {', '.join(different)}"
     return history
 
 
-def _launcher(driver: Path, library: Path, directory: Path, log: Path, fault: str) -> Path | None:
-    """A program that is the driver with the library in front of its C library."""
-    if any(mark in str(library) for mark in " :"):
-        return None
+def _performed(
+    driver: Path,
+    library: Path,
+    request: RunRequest,
+    log: Path,
+    stop: threading.Event,
+    fault: str,
+) -> Judgement:
+    """How the run ended. The library is in front of the driver's C library, and of no other's."""
+    directory, collector = request.directory, Collector()
+
+    def take(line: bytes) -> bool:
+        message = parse_message(line)
+        collector.take(message)
+        return isinstance(message, Finished | Failed)
+
     settings = {
         "LSMTUNE_FILES_BELOW": str(directory / DATABASE),
         "LSMTUNE_FILES_LOG": str(log),
         "LSMTUNE_FILES_FAULT": fault,
         "LD_PRELOAD": ":".join(filter(None, [str(library), os.environ.get("LD_PRELOAD")])),
     }
-    words = [f"{name}={shlex.quote(value)}" for name, value in settings.items()]
-    launcher = directory / "recorded-driver"
-    launcher.write_text(f'#!/bin/sh\n{" ".join(words)} exec {shlex.quote(str(driver))} "$@"\n')
-    launcher.chmod(0o700)
-    return launcher
+    words = [f"{name}={value}" for name, value in settings.items()]
+    document = run_request(request, directory / DATABASE)
+    with ChildProcess(["env", *words, str(driver)], directory / ENGINE_LOG) as child:
+        child.send(json.dumps(document, allow_nan=False))
+        try:
+            ending = watch(child, directory, request.limits, take, stop, time.monotonic)
+        except ProtocolError as error:
+            return misspoke(str(error), collector.place, child.log_tail())
+        return judge(collector.last, ending, collector.place, child.log_tail())
 
 
 def _different(history: History, directory: Path) -> list[str]:
