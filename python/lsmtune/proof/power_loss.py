@@ -27,6 +27,7 @@ from pathlib import Path
 
 from lsmtune.driver.native import CrashCheck, NativeRunner
 from lsmtune.driver.native_run import DATABASE
+from lsmtune.errors import InputError
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
@@ -179,7 +180,7 @@ def power_test(
         found = _Tester(NativeRunner(driver), measurer, request, load).test(tries)
     except _Stopped:
         return None
-    except _NotDone as error:
+    except (_NotDone, InputError) as error:  # InputError: an engine that keeps nothing on disk
         return replace(not_done, why=str(error))
     found = replace(found, elapsed_s=time.monotonic() - started_s)
     if found.outcome is not CrashOutcome.NOT_DONE:
@@ -332,12 +333,10 @@ class _Tester:
         reduced = (breach, ordered) not in self._reduced
         if reduced:
             self._reduced.add((breach, ordered))
-            # What could be there as well, and it would be broken still, is not what it takes.
-            for less in lessened(state):
-                fewer = less.of(state)
-                after = self._held(moment, fewer)
-                if self._broken(fewer, after) is breach:
-                    state, held = fewer, after
+            state = lessened(
+                state, lambda less: self._broken(less, self._held(moment, less)) is breach
+            )
+            held = self._held(moment, state)
             ordered = ordered or ordered_allows(moment, state)
         acknowledged = self._promises.acknowledged(state.cut)
         return PowerViolation(

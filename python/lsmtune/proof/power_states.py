@@ -9,7 +9,7 @@ from __future__ import annotations
 import random
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from lsmtune.proof.file_log import FileChange, History
 from lsmtune.proof.power_model import (
@@ -271,22 +271,31 @@ def states(
 _REPEATS_MAX = 200
 
 
-@dataclass(frozen=True)
-class Less:
-    """Less that a state lacks: these changes of folders and files are there after all."""
-
-    entries: frozenset[int] = frozenset()
-    files: frozenset[int] = frozenset()
-
-    def of(self, state: State) -> State:
-        """`state` with them."""
-        kept = {file: kept for file, kept in state.kept.items() if file not in self.files}
-        return replace(state, lost=state.lost - self.entries, kept=kept)
+# --- what of a state it takes
 
 
-def lessened(state: State) -> list[Less]:
-    """What to put back into a state, step by step, to find out what it takes: all first."""
-    steps = [Less(files=frozenset(state.kept)), Less(entries=state.lost)]
-    steps += [Less(files=frozenset([file])) for file in state.kept]
-    steps += [Less(entries=frozenset([index])) for index in sorted(state.lost)]
-    return [step for step in steps if step.files or step.entries]
+def lessened(state: State, is_enough: Callable[[State], bool]) -> State:
+    """`state` with as much given back as leaves it one that `is_enough`.
+
+    Whatever it still lacks, it needs: without any one thing less it would not be enough. Halves are
+    given back as long as that goes, so that it asks about `2 k log2(n / k)` times, where `k` of `n`
+    things are needed.
+    """
+    things = [("file", file) for file in state.kept] + [("entry", e) for e in sorted(state.lost)]
+    waiting = [things] if things else []
+    while waiting:
+        group = waiting.pop()
+        less = _given_back(state, group)
+        if is_enough(less):
+            state = less
+        elif len(group) > 1:
+            half = len(group) // 2
+            waiting += [group[half:], group[:half]]
+    return state
+
+
+def _given_back(state: State, things: Iterable[tuple[str, int]]) -> State:
+    files = {which for kind, which in things if kind == "file"}
+    entries = {which for kind, which in things if kind == "entry"}
+    kept = {file: kept for file, kept in state.kept.items() if file not in files}
+    return replace(state, lost=state.lost - entries, kept=kept)

@@ -30,6 +30,7 @@ from lsmtune.driver.native_run import DATABASE
 from lsmtune.driver.process import ChildProcess
 from lsmtune.driver.requests import run_request
 from lsmtune.driver.watch import watch
+from lsmtune.errors import LsmtuneError
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.reading import ProtocolError
@@ -95,7 +96,10 @@ def recorded(
     judgement = _performed(driver, library, request, log, stop, fault)
     if not log.is_file():
         return f"{library.name} was not loaded: the driver is static, or of another C library"
-    history = history_of(read_records(log))
+    try:
+        history = history_of(read_records(log))
+    except LsmtuneError as error:
+        return str(error)
     refused = f"; refused: {', '.join(sorted(set(history.refused)))}" if history.refused else ""
     if judgement.outcome is not Outcome.OK:
         message = judgement.error.message if judgement.error else ""
