@@ -108,9 +108,10 @@ class PowerTest:
     """What states after a power loss hold, beside what the durability class promises.
 
     `states` were opened and looked at, `states_ordered` of them such as a journal that keeps order
-    leaves. It has failed where one of those breaks a promise. Of `acknowledged` writes the load
-    had, states lost `lost_share_max` at most of those acknowledged until then; only the class
-    `sync` forbids that. `refused`: calls of the engine that cannot be followed and were refused.
+    leaves. It has failed where one of those breaks a promise. `acknowledged` writes returned in the
+    load; of those that had until a cut, at most the share `lost_share_max` is lost in a state that
+    opens, which only the class `sync` forbids. `refused`: calls of the engine that cannot be
+    followed and were refused.
     """
 
     outcome: CrashOutcome
@@ -256,8 +257,9 @@ class _Tester:
             tried += 1
             ordered += ordered_allows(moment, state)
             acknowledged = self._promises.acknowledged(state.cut)
-            lost = max(0, acknowledged - held.present)
-            lost_share_max = max(lost_share_max, lost / max(1, acknowledged))
+            if acknowledged and not held.message:
+                lost = max(0, acknowledged - held.present)
+                lost_share_max = max(lost_share_max, lost / acknowledged)
             breach = self._broken(state, held)
             if breach is not None:
                 violations.append(self._violation(breach, moment, state, held))

@@ -18,8 +18,8 @@ nothing else. Here:
   what a block holds at a time;
 - its size is one that it had since the last sync, and bytes that did not arrive are zero;
 - a creation, rename, link or removal is there or not, each by itself; a rename within one folder is
-  there as a whole (all journaling file systems that the paper tests keep to that, ext2 does not).
-  One from a folder into another is an addition and a removal.
+  there as a whole, as journaling file systems keep it (ALICE's weakest model tears it). One from a
+  folder into another is an addition and a removal.
 
 Not built: garbage where data did not arrive (blocks of other files, which ext2 and
 `data=writeback` show), removed files whose data is gone while the name is not, partial truncations.
