@@ -20,7 +20,7 @@ from typer.main import get_command
 
 from lsmtune.cli.commands import COMMANDS, load_command
 from lsmtune.cli.main import PROGRAM, app
-from lsmtune.engines.importers import IMPORTERS
+from lsmtune.engines.formats import IMPORTERS
 from lsmtune.engines.ready import READY_SPACES
 from lsmtune.model.setting import Setting
 from lsmtune.search.pruners import PRUNERS

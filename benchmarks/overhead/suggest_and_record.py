@@ -48,25 +48,21 @@ POPULATION = 20  # of nsga2, on both sides
 
 def benchmark_space() -> Space:
     """30 parameters as an engine's are: sizes, counts, shares, choices; 6 of them conditional."""
-    source = "benchmark"
-    hashed = (make_condition("memtable", ["hash", "list"], source, "when"),)
-    sizes = [
-        make_number(f"size_{i}", Range(MIB, 1024 * MIB, log=True, step=MIB), source)
-        for i in range(8)
-    ]
-    counts = [make_number(f"count_{i}", Range(1, 64), source) for i in range(6)]
+    hashed = (make_condition("memtable", ["hash", "list"], "when"),)
+    sizes = [make_number(f"size_{i}", Range(MIB, 1024 * MIB, log=True, step=MIB)) for i in range(8)]
+    counts = [make_number(f"count_{i}", Range(1, 64)) for i in range(6)]
     limits = [
-        make_number(f"limit_{i}", Range(1, 10_000, log=True), source, specials=[(-1, None)])
+        make_number(f"limit_{i}", Range(1, 10_000, log=True), specials=[(-1, None)])
         for i in range(3)
     ]
-    shares = [make_number(f"share_{i}", Range(0.0, 1.0, integer=False), source) for i in range(3)]
-    choices = [make_categorical(f"choice_{i}", ["a", "b", "c"], source) for i in range(3)]
-    memtable = make_categorical("memtable", ["skiplist", "hash", "list"], source)
+    shares = [make_number(f"share_{i}", Range(0.0, 1.0, integer=False)) for i in range(3)]
+    choices = [make_categorical(f"choice_{i}", ["a", "b", "c"]) for i in range(3)]
+    memtable = make_categorical("memtable", ["skiplist", "hash", "list"])
     buckets = [
-        make_number(f"bucket_{i}", Range(1, 1_000_000, log=True), source, conditions=hashed)
+        make_number(f"bucket_{i}", Range(1, 1_000_000, log=True), conditions=hashed)
         for i in range(6)
     ]
-    return make_space([*sizes, *counts, *limits, *shares, *choices, memtable, *buckets], source)
+    return make_space([*sizes, *counts, *limits, *shares, *choices, memtable, *buckets])
 
 
 def value_of(values: Mapping[str, OptionValue], rng: np.random.Generator) -> float:

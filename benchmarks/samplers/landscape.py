@@ -36,7 +36,6 @@ from lsmtune.space.space import Space, make_space
 FloatArray = npt.NDArray[np.float64]
 Columns = Mapping[str, FloatArray]
 
-SOURCE = "landscape"
 MIB = 2**20
 DATA_MIB = 20_480.0  # what the store holds
 VALUE_BYTES = 116.0  # one key and its value
@@ -54,36 +53,32 @@ OPTIMUM_OPS_S = 566_829.2
 
 def make_landscape_space() -> Space:
     """The space: 16 options, 5 of them conditional, one with a special value."""
-    level = make_condition("compaction_style", "level", SOURCE, "space")
-    universal = make_condition("compaction_style", "universal", SOURCE, "space")
-    zstd = make_condition("compression", "zstd", SOURCE, "space")
+    level = make_condition("compaction_style", "level", "space")
+    universal = make_condition("compaction_style", "universal", "space")
+    zstd = make_condition("compression", "zstd", "space")
     return make_space(
         [
-            make_number("write_buffer_size", Range(MIB, 512 * MIB, log=True, step=MIB), SOURCE),
-            make_number("max_write_buffer_number", Range(2, 12), SOURCE),
-            make_number("min_write_buffer_number_to_merge", Range(1, 4), SOURCE),
-            make_categorical("compaction_style", STYLES, SOURCE),
+            make_number("write_buffer_size", Range(MIB, 512 * MIB, log=True, step=MIB)),
+            make_number("max_write_buffer_number", Range(2, 12)),
+            make_number("min_write_buffer_number_to_merge", Range(1, 4)),
+            make_categorical("compaction_style", STYLES),
             make_number(
                 "max_bytes_for_level_base",
                 Range(16 * MIB, 4096 * MIB, log=True, step=MIB),
-                SOURCE,
                 conditions=[level],
             ),
-            make_number("max_bytes_for_level_multiplier", Range(3, 20), SOURCE, conditions=[level]),
-            make_number("universal.size_ratio", Range(1, 100), SOURCE, conditions=[universal]),
-            make_number("universal.max_merge_width", Range(2, 32), SOURCE, conditions=[universal]),
-            make_number("level0_file_num_compaction_trigger", Range(1, 20), SOURCE),
-            make_number("level0_slowdown_writes_trigger", Range(4, 64), SOURCE),
-            make_categorical("compression", COMPRESSIONS, SOURCE),
-            make_number("compression_level", Range(1, 19), SOURCE, conditions=[zstd]),
-            make_number("max_background_jobs", Range(1, 16), SOURCE),
-            make_number("target_file_size_base", Range(MIB, 256 * MIB, log=True, step=MIB), SOURCE),
-            make_number(
-                "bytes_per_sync", Range(2**16, 2**25, log=True), SOURCE, specials=[(0, None)]
-            ),
-            make_categorical("allow_concurrent_memtable_write", [True, False], SOURCE),
+            make_number("max_bytes_for_level_multiplier", Range(3, 20), conditions=[level]),
+            make_number("universal.size_ratio", Range(1, 100), conditions=[universal]),
+            make_number("universal.max_merge_width", Range(2, 32), conditions=[universal]),
+            make_number("level0_file_num_compaction_trigger", Range(1, 20)),
+            make_number("level0_slowdown_writes_trigger", Range(4, 64)),
+            make_categorical("compression", COMPRESSIONS),
+            make_number("compression_level", Range(1, 19), conditions=[zstd]),
+            make_number("max_background_jobs", Range(1, 16)),
+            make_number("target_file_size_base", Range(MIB, 256 * MIB, log=True, step=MIB)),
+            make_number("bytes_per_sync", Range(2**16, 2**25, log=True), specials=[(0, None)]),
+            make_categorical("allow_concurrent_memtable_write", [True, False]),
         ],
-        SOURCE,
     )
 
 

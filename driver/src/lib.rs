@@ -1,8 +1,9 @@
-//! The driver: performs one *run* of a key-value store and says what it observed.
+//! The driver: performs one *run* of a key-value store and reports its observations.
 //!
-//! A request comes in ([`protocol`]), an engine is opened ([`engine`]), the phases of a workload
-//! are executed on it ([`workload`], with keys and values from [`random`]) while latency and
-//! counters are taken ([`measure`]), and [`run`] ties them together. One run, one process.
+//! A request comes in ([`protocol`]). The driver opens an engine ([`engine`]) and executes the
+//! phases of a workload on it ([`workload`], with keys and values from [`random`]). Meanwhile it
+//! measures latencies and counters ([`measure`]). [`run`] ties these together. One process performs
+//! one run.
 
 pub mod engine;
 pub mod measure;

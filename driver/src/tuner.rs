@@ -1,5 +1,5 @@
-//! The driver's side of its conversation with the tuner: what it says, what it hears after the
-//! request, and how it stops between slices.
+//! The driver's side of its conversation with the tuner: the messages that it sends, the commands
+//! that it receives after the request, and how it stops between slices.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -14,13 +14,13 @@ use rustix::process::{getpid, kill_process, Signal};
 use lsmtune_driver::protocol::{Control, ErrorReply, Message, Outcome};
 use lsmtune_driver::run::Sink;
 
-/// How long a cancelled run may take to end in good order: its threads stop within an operation,
-/// but a stalled write, a flush or the closing of a database full of compactions can take any time.
+/// How long a cancelled run may take to end in good order. Its threads stop within an operation,
+/// but a stalled write, a flush, or closing a database full of compactions can take any time.
 const CANCEL_GRACE: Duration = Duration::from_millis(100);
-/// How long to leave an unread line to the one who reads.
+/// How long to leave an unread line to the thread that reads.
 const READING: Duration = Duration::from_millis(1);
 
-/// Standard input by lines, without a buffer that hides from [`waits`] what nobody has seen yet.
+/// Standard input by lines. Its buffer never hides unread input from [`waits`].
 #[derive(Debug)]
 pub struct Input {
     file: File,
@@ -38,7 +38,7 @@ impl Input {
         })
     }
 
-    /// The next line if it is here, without its end.
+    /// The next line, without its end, if it has arrived.
     fn line(&mut self) -> Option<Vec<u8>> {
         let end = self.bytes.iter().position(|&byte| byte == b'\n')?;
         let mut line: Vec<u8> = self.bytes.drain(..=end).collect();
@@ -60,7 +60,7 @@ impl Input {
         Ok(())
     }
 
-    /// The first line, or all there is if the input ends within it.
+    /// The first line, or everything if the input ends before the line does.
     pub fn first_line(&mut self) -> io::Result<Vec<u8>> {
         loop {
             if let Some(line) = self.line() {
@@ -74,7 +74,7 @@ impl Input {
     }
 }
 
-/// Whether `file` has something to read or has ended; waits for that if `wait`.
+/// Whether `file` has something to read or has ended; waits for either if `wait`.
 fn waits(file: impl AsFd, wait: bool) -> io::Result<bool> {
     let mut files = [PollFd::new(&file, PollFlags::IN)];
     let at_once = Timespec::default();
@@ -101,19 +101,20 @@ impl Output {
     }
 }
 
-/// The tuner, as the run and whoever listens beside it share it.
+/// The tuner, shared by the run and the thread that listens beside it.
 #[derive(Debug, Clone)]
 pub struct Tuner {
     output: Arc<Mutex<Output>>,
     cancelled: Arc<AtomicBool>,
-    /// Held while a line is read and obeyed, and while the process stops: so it never stops
-    /// between the two.
+    /// Held while a line is read and obeyed, and while the process stops, so that the process never
+    /// stops between reading a line and obeying it.
     hearing: Arc<Mutex<()>>,
     listening: bool,
 }
 
 impl Tuner {
-    /// Speaks to an inherited descriptor, opened by its name in `/proc`, which needs no unsafe code.
+    /// Writes to an inherited descriptor. It is opened by its name in `/proc`, which needs no
+    /// unsafe code.
     pub fn speaking_to(fd: u32) -> io::Result<Self> {
         let path = format!("/proc/self/fd/{fd}");
         let file = File::options()
@@ -137,8 +138,8 @@ impl Tuner {
         &self.cancelled
     }
 
-    /// Listens to the rest of `input` beside the run, for a cancel; kills the process at the end
-    /// of the input, since nobody is left to report to.
+    /// Listens to the rest of `input` beside the run, for a cancel. At the end of the input it
+    /// kills the process, since nobody is left to report to.
     pub fn listen(&mut self, mut input: Input) {
         self.obey(&mut input);
         self.listening = true;
@@ -175,15 +176,15 @@ impl Tuner {
         }
     }
 
-    /// Says what the run itself had no time to say, and ends it wherever it is: the database of a
-    /// cancelled run is thrown away, so that nothing is gained by closing it.
+    /// Sends the last message on behalf of the run, and ends the process at once. The database of a
+    /// cancelled run is thrown away, so closing it would gain nothing.
     fn end_cancelled(&self) {
-        // Held until the end: nothing may follow a last message.
+        // Held until the process ends: nothing may follow a last message.
         let mut output = lock(&self.output);
         if !output.ended {
             let outcome = Outcome::Cancelled;
             let error = ErrorReply::new("cancelled", "cancelled before its engine could be closed");
-            // A tuner that no longer listens has no use for it.
+            // If the tuner no longer listens, the error does not matter.
             drop(output.send(&Message::Failed { outcome, error }));
         }
         die();
@@ -202,7 +203,7 @@ impl Sink for Tuner {
                 return Ok(());
             }
             if !self.listening || !waits(io::stdin(), false)? {
-                // Returns when the process has been continued.
+                // This call returns after the process has been continued.
                 kill_process(getpid(), Signal::STOP)?;
                 return Ok(());
             }

@@ -7,10 +7,12 @@ from __future__ import annotations
 
 import difflib
 import errno
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 class ExitStatus(IntEnum):
@@ -44,7 +46,8 @@ class InterruptedByUserError(LsmtuneError):
 class InputError(LsmtuneError):
     """The user's input is wrong.
 
-    `str()` is one line: `source: field: found X; allowed: Y; did you mean Z?`
+    `str()` is one line: `source: field: found X; allowed: Y; did you mean Z?` Where `found` had to
+    be one of the names `known`, they are what is allowed, and the nearest of them is named.
     """
 
     exit_status = ExitStatus.BAD_INPUT
@@ -58,12 +61,14 @@ class InputError(LsmtuneError):
         allowed: str = "",
         nearest: str = "",
         why: str = "",
+        known: Iterable[str] = (),
     ) -> None:
+        names = tuple(known)
         self.source = source
         self.field = field
         self.found = found
-        self.allowed = allowed
-        self.nearest = nearest
+        self.allowed = allowed or ", ".join(names)
+        self.nearest = nearest or (nearest_name(str(found), names) if names else "")
         self.why = why
         super().__init__(self._line())
 
@@ -151,7 +156,40 @@ def not_writable(path: Path | str, detail: str) -> InputError:
     )
 
 
+def by_name(
+    known: Mapping[str, T],
+    name: str,
+    source: str,
+    field: str = "",
+    *,
+    why: str = "",
+    allowed: str = "",
+) -> T:
+    """`known[name]`. Raises InputError at `source` and `field`, with the nearest name, for none."""
+    if name not in known:
+        raise InputError(source, field, found=name, why=why, allowed=allowed, known=known)
+    return known[name]
+
+
+def check_names(
+    names: Iterable[str], known: Collection[str], source: str, field: str = "", *, why: str
+) -> None:
+    """Raises InputError, saying `why`, for the first of `names` (in `field`) that is unknown."""
+    for name in names:
+        if name not in known:
+            place = f"{field}.{name}" if field else name
+            allowed, nearest = ", ".join(known) or "none", nearest_name(str(name), known)
+            raise InputError(source, place, why=why, allowed=allowed, nearest=nearest)
+
+
 def nearest_name(name: str, known: Iterable[str]) -> str:
     """The known name most like `name`, or an empty string when none is close."""
     matches = difflib.get_close_matches(name, list(known), n=1, cutoff=0.6)
     return matches[0] if matches else ""
+
+
+def check_name(name: str, known: Iterable[str], source: str, field: str = "") -> None:
+    """Raises InputError, with the one that was perhaps meant, for a name that is not `known`."""
+    names = tuple(known)
+    if name not in names:
+        raise InputError(source, field, found=name, known=names)

@@ -20,10 +20,12 @@ import os
 import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import SupportsFloat, TextIO
+from typing import SupportsFloat, TextIO, TypeVar
 
 from lsmtune.errors import InputError
 
+T = TypeVar("T")
+D = TypeVar("D")
 OptionValue = str | int | float | bool
 Value = SupportsFloat | Mapping[str, SupportsFloat]
 
@@ -62,30 +64,27 @@ class Trial:
                     "`lsmtune tune`, or give it values: parameters(default={...})",
                 )
             return dict(default)
-        found = self._facts.get("parameters")
-        if not isinstance(found, dict):
-            raise InputError(_PARAMETERS, "parameters", found=found, allowed="an object")
-        return {**(default or {}), **found}
+        values = self._facts.get("parameters")
+        if not isinstance(values, dict):
+            raise InputError(_PARAMETERS, "parameters", found=values, allowed="an object")
+        return {**(default or {}), **values}
 
     def seed(self, default: int = 0) -> int:
         """The seed of this run: every repetition of a configuration has another one."""
-        found = self._fact("seed")
-        return found if isinstance(found, int) else default
+        return self._fact("seed", int, default)
 
     def number(self) -> int | None:
         """The trial's number; None outside a study, and in a run of the baseline or of a proof."""
-        found = self._fact("trial")
-        return found if isinstance(found, int) else None
+        return self._fact("trial", int, None)
 
     def num(self, default: int | None = None) -> int | None:
         """How many records the run is to have, which is less in the first rungs of a pruner."""
-        found = self._fact("num")
-        return found if isinstance(found, int) else default
+        return self._fact("num", int, default)
 
     def directory(self) -> Path:
         """A fresh directory for this run, removed after it; outside a study, the current one."""
-        found = self._fact("directory")
-        return Path(found) if isinstance(found, str) else Path.cwd()
+        folder = self._fact("directory", str, None)
+        return Path.cwd() if folder is None else Path(folder)
 
     def report(self, value: Value, step: int | None = None) -> None:
         """Reports an intermediate value, from which a pruner decides whether to go on.
@@ -105,21 +104,20 @@ class Trial:
         """Reports a final value, as `report` does. Of several for one metric the last counts."""
         self._say(self._metrics(value))
 
-    def _fact(self, name: str) -> object:
-        return None if self._facts is None else self._facts.get(name)
+    def _fact(self, name: str, kind: type[T], default: D) -> T | D:
+        """What the study says under `name`, if it is a `kind`."""
+        value = None if self._facts is None else self._facts.get(name)
+        return value if isinstance(value, kind) else default
 
     def _metrics(self, value: Value) -> dict[str, float]:
-        named = value if isinstance(value, Mapping) else {self._main_metric(): value}
+        main = [str(name) for name in self._fact("metrics", list, [])[:1]] or [_NAMELESS]
+        named = value if isinstance(value, Mapping) else {main[0]: value}
         if not named:
             raise InputError("result", why="names no metric")
         return {name: _number(name, number) for name, number in named.items()}
 
-    def _main_metric(self) -> str:
-        names = self._fact("metrics")
-        return str(names[0]) if isinstance(names, list) and names else _NAMELESS
-
-    def _say(self, said: Mapping[str, float]) -> None:
-        line = json.dumps(said) + "\n"
+    def _say(self, numbers: Mapping[str, float]) -> None:
+        line = json.dumps(numbers) + "\n"
         if self._results is None:
             self._printed.write(line)
             self._printed.flush()

@@ -40,6 +40,12 @@ class Said:
     def json(self) -> Any:
         return json.loads(self.out)
 
+    @property
+    def refusal(self) -> str:
+        """The one line on input that is wrong, which is all that was said."""
+        assert (self.status, self.out, self.err.count("\n")) == (2, "", 1), self.err
+        return self.err
+
 
 Lsmtune = Callable[..., Said]
 

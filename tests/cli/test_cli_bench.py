@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-Lsmtune = Callable[..., Any]
 BENCH = ("bench", "--engine", "memory", "--workload", "fillrandom", "-w", "num=1000")
 
 pytestmark = pytest.mark.usefixtures("fake_driver")
 
 
-def test_json_is_one_document_with_the_measurements_fields(lsmtune: Lsmtune, home: Path) -> None:
+def test_json_is_one_document_with_the_measurements_fields(lsmtune: Any, home: Path) -> None:
     said = lsmtune(*BENCH, "-o", "write_buffer_size=4MiB", "--seed", "5", "--json")
     assert said.status == 0, said.err
     (measurement,) = said.json()["measurements"]
@@ -30,7 +28,7 @@ def test_json_is_one_document_with_the_measurements_fields(lsmtune: Lsmtune, hom
     assert list(home.iterdir()) == []
 
 
-def test_the_table_says_all_that_was_measured(lsmtune: Lsmtune) -> None:
+def test_the_table_says_all_that_was_measured(lsmtune: Any) -> None:
     out = " ".join(lsmtune(*BENCH).out.split())
     for text in (
         "rocksdb 10.2.1: fillrandom, seed 1",
@@ -48,7 +46,7 @@ def test_the_table_says_all_that_was_measured(lsmtune: Lsmtune) -> None:
     assert "keys found" not in out
 
 
-def test_each_repeat_has_a_seed_of_its_own(lsmtune: Lsmtune) -> None:
+def test_each_repeat_has_a_seed_of_its_own(lsmtune: Any) -> None:
     said = lsmtune(*BENCH, "--repeat", "3", "--seed", "7", "--json")
     assert [m["seed"] for m in said.json()["measurements"]] == [7, 8, 9]
     out = lsmtune(*BENCH, "--repeat", "2").out
@@ -56,13 +54,13 @@ def test_each_repeat_has_a_seed_of_its_own(lsmtune: Lsmtune) -> None:
     assert "166,667 ops/s ±0 %" in out
 
 
-def test_burst_sustained_and_drain_stand_side_by_side(lsmtune: Lsmtune) -> None:
+def test_burst_sustained_and_drain_stand_side_by_side(lsmtune: Any) -> None:
     rows = [line.split()[0] for line in lsmtune(*BENCH).out.splitlines() if line.strip()]
     first = rows.index("burst")
     assert rows[first : first + 3] == ["burst", "sustained", "drain"]
 
 
-def test_from_three_repeats_on_the_noise_is_told(lsmtune: Lsmtune) -> None:
+def test_from_three_repeats_on_the_noise_is_told(lsmtune: Any) -> None:
     assert "noise" not in lsmtune(*BENCH, "--repeat", "2").out
     out = lsmtune(*BENCH, "--repeat", "3").out
     assert "noise of fillrandom from run to run, standard deviation (95 % CI):" in out
@@ -74,7 +72,7 @@ def test_from_three_repeats_on_the_noise_is_told(lsmtune: Lsmtune) -> None:
     assert row["noise"]["log_sd"] == 0.0
 
 
-def test_a_run_that_is_too_short_is_warned_of(lsmtune: Lsmtune) -> None:
+def test_a_run_that_is_too_short_is_warned_of(lsmtune: Any) -> None:
     out = lsmtune(*BENCH).out
     assert "warning: fillrandom: flushed 2 times; 20 make a rate of writing" in out
     assert "-w num=10000 would do" in out
@@ -82,14 +80,14 @@ def test_a_run_that_is_too_short_is_warned_of(lsmtune: Lsmtune) -> None:
     assert "fillrandom: flushed 2 times; 20 make a rate of writing" in said["notices"]
 
 
-def test_the_page_cache_that_was_asked_for_is_told(lsmtune: Lsmtune) -> None:
+def test_the_page_cache_that_was_asked_for_is_told(lsmtune: Any) -> None:
     assert "page cache: warm" in lsmtune(*BENCH).out
     said = lsmtune(*BENCH, "-w", "page_cache=cold")
     assert "page cache: cold: dropped before each measure phase" in said.out
     assert "Nothing shows that the cold runs began cold" in said.out
 
 
-def test_a_failed_run_is_exit_1_and_its_measurement_is_still_printed(lsmtune: Lsmtune) -> None:
+def test_a_failed_run_is_exit_1_and_its_measurement_is_still_printed(lsmtune: Any) -> None:
     said = lsmtune(*BENCH, "-o", "fake=crash", "-o", "signal=6", "--json")
     assert said.status == 1
     assert said.json()["measurements"][0]["outcome"] == "crashed"
@@ -98,7 +96,7 @@ def test_a_failed_run_is_exit_1_and_its_measurement_is_still_printed(lsmtune: Ls
     assert "Assertion" in lsmtune(*BENCH, "-o", "fake=crash", "-o", "signal=6").out
 
 
-def test_what_the_engine_refuses_is_exit_2_with_the_nearest_name(lsmtune: Lsmtune) -> None:
+def test_what_the_engine_refuses_is_exit_2_with_the_nearest_name(lsmtune: Any) -> None:
     said = lsmtune(*BENCH, "-o", "fake=fail", "-o", "line=1", "--repeat", "3")
     assert said.status == 2
     assert said.out == ""
@@ -107,13 +105,13 @@ def test_what_the_engine_refuses_is_exit_2_with_the_nearest_name(lsmtune: Lsmtun
     )
 
 
-def test_limits_reach_the_run(lsmtune: Lsmtune) -> None:
+def test_limits_reach_the_run(lsmtune: Any) -> None:
     said = lsmtune(*BENCH, "-o", "fake=hang", "--deadline", "500ms", "--json")
     assert said.status == 1
     assert said.json()["measurements"][0]["outcome"] == "timeout"
 
 
-def test_databases_are_made_in_dir_and_removed(lsmtune: Lsmtune, home: Path) -> None:
+def test_databases_are_made_in_dir_and_removed(lsmtune: Any, home: Path) -> None:
     said = lsmtune(*BENCH, "--dir", "made/here", "--json")
     assert said.status == 0
     assert list((home / "made" / "here").iterdir()) == []
@@ -132,22 +130,17 @@ def test_databases_are_made_in_dir_and_removed(lsmtune: Lsmtune, home: Path) -> 
         (["--repeat", "0"], "--repeat: found '0'; allowed: a whole number from 1 to 1000"),
     ],
 )
-def test_bad_input(lsmtune: Lsmtune, arguments: list[str], line: str) -> None:
-    said = lsmtune(*BENCH, *arguments)
-    assert said.status == 2
-    assert line in said.err
-    assert said.err.count("\n") == 1
+def test_bad_input(lsmtune: Any, arguments: list[str], line: str) -> None:
+    assert line in lsmtune(*BENCH, *arguments).refusal
 
 
-def test_an_unknown_engine_and_a_missing_one(lsmtune: Lsmtune) -> None:
-    said = lsmtune("bench", "--engine", "rokcsdb", "--workload", "fillrandom")
-    assert said.status == 2
-    assert "did you mean rocksdb?" in said.err
+def test_an_unknown_engine_and_a_missing_one(lsmtune: Any) -> None:
+    refusal = lsmtune("bench", "--engine", "rokcsdb", "--workload", "fillrandom").refusal
+    assert "did you mean rocksdb?" in refusal
 
 
-def test_no_driver_lists_the_places(lsmtune: Lsmtune, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_driver_lists_the_places(lsmtune: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LSMTUNE_DRIVER", "/nowhere/driver")
-    said = lsmtune(*BENCH)
-    assert said.status == 2
-    assert "LSMTUNE_DRIVER" in said.err
-    assert "make setup" in said.err
+    refusal = lsmtune(*BENCH).refusal
+    assert "LSMTUNE_DRIVER" in refusal
+    assert "make setup" in refusal

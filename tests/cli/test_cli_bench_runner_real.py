@@ -7,13 +7,11 @@ them; without one its tests are skipped. YCSB-cpp should be linked with the libr
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-Lsmtune = Callable[..., Any]
 pytestmark = pytest.mark.engine
 
 BYTES_TOLERANCE = 0.05
@@ -35,7 +33,7 @@ def program(variable: str, folder: Path, name: str, monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PATH", str(folder))
 
 
-def compared(lsmtune: Lsmtune, *arguments: str) -> dict[str, Any]:
+def compared(lsmtune: Any, *arguments: str) -> dict[str, Any]:
     said = lsmtune("bench", *arguments, "--runner", "all", "--json")
     assert said.status == 0, said.err
     document: dict[str, Any] = said.json()
@@ -54,7 +52,7 @@ def figure(document: dict[str, Any], runner: str, metric: str) -> Any:
 @pytest.mark.parametrize("engine", ["rocksdb", "leveldb"])
 @pytest.mark.parametrize("letter", "abcdef")
 def test_ycsb_is_the_same_work_side_by_side(
-    lsmtune: Lsmtune,
+    lsmtune: Any,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
     request: pytest.FixtureRequest,
@@ -95,7 +93,7 @@ def test_ycsb_is_the_same_work_side_by_side(
 
 
 def test_leveldbs_db_bench_reads_the_same_database(
-    lsmtune: Lsmtune, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leveldb_library: Path
+    lsmtune: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, leveldb_library: Path
 ) -> None:
     program("LSMTUNE_TEST_LEVELDB_DB_BENCH", tmp_path / "bin", "db_bench", monkeypatch)
     document = compared(

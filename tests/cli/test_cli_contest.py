@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "contest"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "experiment"))
 
 from contest_parts import contest_logs, log_text
 
-Lsmtune = Callable[..., Any]
 CONTEST = ("contest", "--engine", "memory", "--workload", "fillrandom", "-w", "num=1000")
 
 
@@ -27,7 +25,7 @@ def logs(home: Path) -> list[str]:
 
 
 @pytest.mark.usefixtures("fake_driver")
-def test_rounds_are_interleaved_stored_and_gone_on_with(lsmtune: Lsmtune, home: Path) -> None:
+def test_rounds_are_interleaved_stored_and_gone_on_with(lsmtune: Any, home: Path) -> None:
     asked = (*CONTEST, "a=default", "b=write_buffer_size=4MiB", "--dir", "kept", "--json")
     said = lsmtune(*asked, "--rounds", "2")
     assert said.status == 0, said.err
@@ -46,7 +44,7 @@ def test_rounds_are_interleaved_stored_and_gone_on_with(lsmtune: Lsmtune, home: 
 
 
 @pytest.mark.usefixtures("fake_driver")
-def test_without_a_folder_nothing_is_left(lsmtune: Lsmtune, home: Path) -> None:
+def test_without_a_folder_nothing_is_left(lsmtune: Any, home: Path) -> None:
     said = lsmtune(*CONTEST, "a=default", "b=write_buffer_size=4MiB", "--rounds", "1")
     assert said.status == 0, said.err
     assert "a and b share the first rank" in said.out
@@ -55,7 +53,7 @@ def test_without_a_folder_nothing_is_left(lsmtune: Lsmtune, home: Path) -> None:
 
 
 @pytest.mark.usefixtures("fake_driver")
-def test_a_team_that_crashes_is_listed_and_the_others_are_ranked(lsmtune: Lsmtune) -> None:
+def test_a_team_that_crashes_is_listed_and_the_others_are_ranked(lsmtune: Any) -> None:
     said = lsmtune(*CONTEST, "a=default", "b=default", "bad=fake=crash", "--rounds", "1")
     assert said.status == 0, said.err
     assert "failed, not ranked: bad: round 1: crashed" in said.out
@@ -63,7 +61,7 @@ def test_a_team_that_crashes_is_listed_and_the_others_are_ranked(lsmtune: Lsmtun
 
 
 @pytest.mark.usefixtures("fake_driver")
-def test_a_team_that_breaks_a_rule_is_not_run(lsmtune: Lsmtune, home: Path) -> None:
+def test_a_team_that_breaks_a_rule_is_not_run(lsmtune: Any, home: Path) -> None:
     (home / "rules.yaml").write_text(
         "version: 1\nrules:\n  small:\n    rule: memory_model_bytes < 0\n    about: nothing\n"
     )
@@ -76,7 +74,7 @@ def test_a_team_that_breaks_a_rule_is_not_run(lsmtune: Lsmtune, home: Path) -> N
     assert board["disqualified"][0]["broken"][0]["text"] == "memory_model_bytes < 0"
 
 
-def test_logs_are_ranked_and_written_in_every_form(lsmtune: Lsmtune, home: Path) -> None:
+def test_logs_are_ranked_and_written_in_every_form(lsmtune: Any, home: Path) -> None:
     files = [f"b.{suffix}" for suffix in ("html", "md", "json", "csv")]
     outputs = [word for file in files for word in ("--output", file)]
     said = lsmtune("contest", "--from-logs", *logs(home), *outputs)
@@ -86,7 +84,7 @@ def test_logs_are_ranked_and_written_in_every_form(lsmtune: Lsmtune, home: Path)
     assert json.loads((home / "b.json").read_text())["standings"]["totals"][0]["team"] == "fast"
 
 
-def test_the_logs_of_the_contest(lsmtune: Lsmtune) -> None:
+def test_the_logs_of_the_contest(lsmtune: Any) -> None:
     said = lsmtune("contest", "--from-logs", *contest_logs())
     assert said.status == 0, said.err
     shown = " ".join(said.out.split())
@@ -101,7 +99,7 @@ def test_the_logs_of_the_contest(lsmtune: Lsmtune) -> None:
         assert text in shown, shown
 
 
-def test_the_rules_are_shown_as_a_file_to_start_from(lsmtune: Lsmtune, home: Path) -> None:
+def test_the_rules_are_shown_as_a_file_to_start_from(lsmtune: Any, home: Path) -> None:
     shown = lsmtune("contest", "--show-rules")
     assert shown.status == 0
     (home / "rules.yaml").write_text(shown.out)
@@ -130,28 +128,24 @@ def test_the_rules_are_shown_as_a_file_to_start_from(lsmtune: Lsmtune, home: Pat
     ],
 )
 @pytest.mark.usefixtures("fake_driver")
-def test_wrong_input_is_one_line(lsmtune: Lsmtune, arguments: tuple[str, ...], said: str) -> None:
-    found = lsmtune("contest", "--engine", "memory", *arguments)
-    assert found.status == 2
-    assert said in found.err
-    assert found.err.count("\n") == 1
+def test_wrong_input_is_one_line(lsmtune: Any, arguments: tuple[str, ...], said: str) -> None:
+    assert said in lsmtune("contest", "--engine", "memory", *arguments).refusal
 
 
-def test_engines_are_not_mixed_and_not_guessed(lsmtune: Lsmtune, home: Path) -> None:
+def test_engines_are_not_mixed_and_not_guessed(lsmtune: Any, home: Path) -> None:
     (home / "a.properties").write_text(
         "leveldb.write_buffer_size=4194304\nleveldb.compression=no\n"
     )
     (home / "b.properties").write_text(
         "rocksdb.write_buffer_size=4194304\nrocksdb.compression=no\n"
     )
-    said = lsmtune("contest", "a.properties", "b.properties")
-    assert said.status == 2
-    assert "'a (leveldb), b (rocksdb)'" in said.err
+    refusal = lsmtune("contest", "a.properties", "b.properties").refusal
+    assert "'a (leveldb), b (rocksdb)'" in refusal
     said = lsmtune("contest", "a=default", "b=block_size=4096")
     assert "--engine: is missing" in said.err
 
 
-def test_flags_without_effect_on_logs_are_refused(lsmtune: Lsmtune, home: Path) -> None:
+def test_flags_without_effect_on_logs_are_refused(lsmtune: Any, home: Path) -> None:
     said = lsmtune("contest", "--from-logs", *logs(home), "--metric", "throughput_ops_s")
     assert said.status == 2
     assert "--metric: has no effect beside --from-logs" in said.err
@@ -159,26 +153,26 @@ def test_flags_without_effect_on_logs_are_refused(lsmtune: Lsmtune, home: Path) 
     for flag in ("--rounds", "--seed"):
         said = lsmtune("contest", "--from-logs", *logs(home), flag, "3")
         assert said.err == f"lsmtune: {flag}: has no effect beside --from-logs\n"
-    said = lsmtune("contest", "--show-rules", "a=default")
-    assert (said.status, said.out) == (2, "")
-    assert "FILE" in said.err
-    assert "has no effect beside --show-rules" in said.err
+    refusal = lsmtune("contest", "--show-rules", "a=default").refusal
+    assert "FILE" in refusal
+    assert "has no effect beside --show-rules" in refusal
 
 
 @pytest.mark.usefixtures("fake_driver")
 def test_where_nothing_can_be_written_is_said_before_anything_runs(
-    lsmtune: Lsmtune, home: Path
+    lsmtune: Any, home: Path
 ) -> None:
     (home / "board.html").mkdir()
     (home / "file").write_text("")
     for place, why in (("board.html", "is a directory"), ("file/board.md", "is no folder")):
-        said = lsmtune(*CONTEST, "a=default", "b=write_buffer_size=4MiB", "--output", place)
-        assert said.status == 2
-        assert why in said.err
-        assert "run 1" not in said.err
+        refusal = lsmtune(
+            *CONTEST, "a=default", "b=write_buffer_size=4MiB", "--output", place
+        ).refusal
+        assert why in refusal
+        assert "run 1" not in refusal
 
 
-def test_logs_of_runs_of_different_sizes_are_warned_of(lsmtune: Lsmtune, home: Path) -> None:
+def test_logs_of_runs_of_different_sizes_are_warned_of(lsmtune: Any, home: Path) -> None:
     (home / "a.txt").write_text(log_text(load_a=1000.0))
     (home / "b.txt").write_text(log_text(load_a=9000.0))
     said = lsmtune("contest", "--from-logs", "a.txt", "b.txt", "--output", "board.md")
@@ -189,7 +183,7 @@ def test_logs_of_runs_of_different_sizes_are_warned_of(lsmtune: Lsmtune, home: P
 
 @pytest.mark.engine
 def test_a_contest_of_leveldb(
-    lsmtune: Lsmtune,
+    lsmtune: Any,
     home: Path,
     driver: Path,
     leveldb_library: Path,

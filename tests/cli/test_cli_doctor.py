@@ -302,11 +302,7 @@ def test_ctrl_c_keeps_nothing_and_says_so(lsmtune: Any, runner: Noisy, home: Pat
 )
 @pytest.mark.usefixtures("fake_driver")
 def test_wrong_flags_are_one_line(lsmtune: Any, arguments: list[str], line: str) -> None:
-    said = lsmtune("doctor", *arguments)
-    assert said.status == 2
-    assert said.out == ""
-    assert said.err.startswith(f"lsmtune: {line}")
-    assert said.err.count("\n") == 1
+    assert lsmtune("doctor", *arguments).refusal.startswith(f"lsmtune: {line}")
 
 
 def test_nothing_is_calibrated_where_something_must_be_mended(
@@ -341,12 +337,13 @@ class TestMerges:
     """A workload that merges is treated as by every other command."""
 
     def test_they_are_refused_where_the_engine_has_none(self, lsmtune: Any) -> None:
-        said = lsmtune("doctor", "--engine", "leveldb", "--workload", "up2x", "--calibrate", "9s")
-        assert said.status == 2
-        assert "--workload: up2x merges, which leveldb cannot; allowed: rocksdb" in said.err
+        refusal = lsmtune(
+            "doctor", "--engine", "leveldb", "--workload", "up2x", "--calibrate", "9s"
+        ).refusal
+        assert "--workload: up2x merges, which leveldb cannot; allowed: rocksdb" in refusal
 
     def test_they_come_with_their_operator(self, monkeypatch: pytest.MonkeyPatch) -> None:
         engine = EngineIdentity("rocksdb")
         monkeypatch.setattr(library_facts, "chosen_engine", lambda *_: (engine, ()))
-        request = doctor._request("9s", "rocksdb", None, "up2x", *[None] * 5)
+        request = doctor._request("9s", doctor.CalibrationFlags("rocksdb", None, "up2x"))
         assert request.config.options == {"merge_operator": "put"}

@@ -2,14 +2,70 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import pytest
+import typer
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.main import get_group
+from typer.testing import CliRunner
 
-from lsmtune.cli.flags import bytes_of, config_of, duration_of, limits_of, whole_number
+from lsmtune.cli.flags import (
+    JsonOption,
+    LimitFlags,
+    bytes_of,
+    command,
+    config_of,
+    duration_of,
+    flag,
+    limits_of,
+    option,
+    whole_number,
+)
 from lsmtune.errors import InputError
 from lsmtune.model.request import Limits
 from lsmtune.workloads.choice import assignments, workload_of
+
+
+@dataclass(frozen=True)
+class Size:
+    """What the command of the next test is told of a size."""
+
+    name: str
+    size: int = flag("-s --size N", "How large.", 3, number=(1, 9))
+    names: list[str] | None = flag("--names NAME", "Other names.")
+
+
+def test_the_fields_of_a_dataclass_are_flags_where_its_parameter_stands() -> None:
+    app, calls = typer.Typer(), []
+
+    @command(app, "measure", ("measure --size 4",))
+    def _measure(
+        *,
+        first: str = option("--first", "Before.", "a"),
+        size: Size,
+        limits: LimitFlags,
+        as_json: JsonOption = False,
+    ) -> None:
+        """Measure something."""
+        calls.append((first, size, limits.limits, as_json))
+
+    (made,) = get_group(app).commands.values()
+    assert (made.name, made.help) == ("measure", "Measure something.")
+    assert made.epilog == "Examples:\n\nmeasure --size 4"
+    names = [parameter.name for parameter in made.params]
+    assert names == [
+        *("first", "name", "size", "names"),
+        *("deadline", "memory", "disk", "as_json"),
+    ]
+    run = CliRunner().invoke
+    assert run(app, ["b"]).exit_code == 0
+    assert calls.pop() == ("a", Size("b"), Limits(), False)
+    run(app, ["b", "-s", "5", "--names", "c", "--names", "d", "--disk", "1GiB", "--json"])
+    assert calls.pop() == ("a", Size("b", 5, ["c", "d"]), Limits(disk_bytes=1 << 30), True)
+    assert str(run(app, ["b", "--size", "10"]).exception).startswith("--size: found '10'")
+    assert run(app, []).exit_code != 0
 
 
 def test_options_are_typed_and_keep_their_text_as_label() -> None:

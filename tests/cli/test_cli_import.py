@@ -12,7 +12,7 @@ import yaml
 from lsmtune.study.build import load_spec
 
 HERE = Path(__file__).parent
-GOOD = HERE.parent / "importers" / "good"
+GOOD = HERE.parent / "engines" / "importers_good"
 DATA = HERE.parents[2] / "shared" / "data"
 
 SPACE = {
@@ -211,10 +211,10 @@ def test_bad_input_is_one_line_and_exit_2(
     other = home / "other.json"
     other.write_text(json.dumps({"block_size": SPACE["block_size"]}))
     names = {"SPACE": str(space), "OPTIONS": str(options), "OTHER": str(other)}
-    said = lsmtune("import", *(names.get(a, a) for a in arguments), "--output", "new.yaml")
-    assert said.status == 2
-    assert message in said.err
-    assert said.err.count("\n") == 1
+    refusal = lsmtune(
+        "import", *(names.get(a, a) for a in arguments), "--output", "new.yaml"
+    ).refusal
+    assert message in refusal
     assert not (home / "new.yaml").exists()
 
 
@@ -242,18 +242,15 @@ def test_a_space_beside_the_file_that_names_it_is_the_same_space(
 def test_names_of_no_engine_need_a_command(lsmtune: Any, home: Path) -> None:
     file = home / "s.json"
     file.write_text(json.dumps({"learning_rate": {"_type": "uniform", "_value": [0, 1]}}))
-    said = lsmtune("import", str(file))
-    assert said.status == 2
-    assert "learning_rate do not tell it; allowed: rocksdb, leveldb; or --command" in said.err
+    refusal = lsmtune("import", str(file)).refusal
+    assert "learning_rate do not tell it; allowed: rocksdb, leveldb; or --command" in refusal
 
 
 def test_a_file_that_exists_is_replaced_by_force_only(
     lsmtune: Any, home: Path, space: Path
 ) -> None:
     (home / "s.yaml").write_text("mine")
-    said = lsmtune("import", str(space), "--output", "s.yaml")
-    assert said.status == 2
-    assert "exists already" in said.err
+    assert "exists already" in lsmtune("import", str(space), "--output", "s.yaml").refusal
     assert (home / "s.yaml").read_text() == "mine"
     assert lsmtune("import", str(space), "--output", "s.yaml", "--force").status == 0
 

@@ -3,10 +3,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-import typer
 from typer.testing import CliRunner
 
-from lsmtune.cli.init import register
+from lsmtune.cli.init import app
 from lsmtune.engines.ready import ready_space
 from lsmtune.errors import InputError
 from lsmtune.study.build import load_spec
@@ -15,11 +14,8 @@ from lsmtune.workloads.stated import WORKLOAD_NAMES
 
 
 def init(*arguments: str | Path) -> str:
-    app = typer.Typer()
-    # With one command only, typer would drop its name.
-    app.callback()(lambda: None)
-    register(app)
-    result = CliRunner().invoke(app, ["init", *map(str, arguments)])
+    # With one command only, typer drops its name.
+    result = CliRunner().invoke(app, [*map(str, arguments)])
     if result.exception is not None:
         raise result.exception
     return result.output

@@ -13,8 +13,7 @@ from typing import Any
 
 import pytest
 
-from lsmtune.cli.minimisation import MinimisationObserver
-from lsmtune.cli.verification import display_plan
+from lsmtune.cli.proof_progress import MinimisationObserver, display_plan
 from lsmtune.driver import library_facts, native
 from lsmtune.driver.messages import Message
 from lsmtune.engines.ready import preset
@@ -40,7 +39,6 @@ from memory_folder import tmp_path
 
 __all__ = ["tmp_path"]
 
-Lsmtune = Callable[..., Any]
 MIB = 1 << 20
 ROCKSDB = EngineIdentity("rocksdb", "10.2.1", None, Build.RELEASE)
 # Of these only the first two do something; the third has a risk in the catalogue.
@@ -88,7 +86,7 @@ def names(effects: list[dict[str, Any]]) -> list[str]:
 
 @pytest.mark.usefixtures("runner")
 class TestResult:
-    def test_the_document(self, lsmtune: Lsmtune) -> None:
+    def test_the_document(self, lsmtune: Any) -> None:
         said = lsmtune(*ROCKS, "default", CANDIDATE, "--json")
         assert said.status == 0, said.err
         found = said.json()
@@ -113,7 +111,7 @@ class TestResult:
         assert (found["complete"], found["why"], found["refused"]) == (True, "", [])
         assert found["crash_test"]["outcome"] == "passed"
 
-    def test_what_people_read(self, lsmtune: Lsmtune) -> None:
+    def test_what_people_read(self, lsmtune: Any) -> None:
         said = lsmtune(*ROCKS, "default", CANDIDATE)
         assert said.status == 0, said.err
         table, _, rest = said.out.partition("with the option over without it, higher is better")
@@ -147,7 +145,7 @@ class TestResult:
             "step 7 of 7: the gain that is left",
         ]
 
-    def test_what_it_prints_can_be_proved_and_exported(self, lsmtune: Lsmtune) -> None:
+    def test_what_it_prints_can_be_proved_and_exported(self, lsmtune: Any) -> None:
         said = lsmtune(*ROCKS, "default", CANDIDATE, "--output", "OPTIONS")
         assert said.status == 0, said.err
         line = next(line for line in said.out.splitlines() if line.startswith("lsmtune export "))
@@ -159,7 +157,7 @@ class TestResult:
         assert "max_background_jobs=6" in text
         assert "level0_file_num_compaction_trigger=6" not in text
 
-    def test_what_is_the_default_anyway_costs_no_run(self, lsmtune: Lsmtune) -> None:
+    def test_what_is_the_default_anyway_costs_no_run(self, lsmtune: Any) -> None:
         same = "max_background_jobs=2,write_buffer_size=128MiB,max_write_buffer_number=2"
         baseline = "level0_file_num_compaction_trigger=4"
         said = lsmtune(*ROCKS, baseline, same, "--json")
@@ -178,7 +176,7 @@ class TestResult:
         assert found["loss"] is None
 
     def test_without_a_gain_there_is_nothing_to_minimise(
-        self, lsmtune: Lsmtune, runner: KillableRunner
+        self, lsmtune: Any, runner: KillableRunner
     ) -> None:
         said = lsmtune(*ROCKS, "default", IDLE, "--pairs", "10")
         assert said.status == 3, said.err
@@ -187,13 +185,13 @@ class TestResult:
         assert len(runner.requests) == 20
         assert runner.kills == []
 
-    def test_the_same_twice_needs_no_run(self, lsmtune: Lsmtune, runner: KillableRunner) -> None:
+    def test_the_same_twice_needs_no_run(self, lsmtune: Any, runner: KillableRunner) -> None:
         said = lsmtune(*ROCKS, "write_buffer_size=128MiB", "write_buffer_size=128MiB", "--json")
         assert said.status == 3, said.err
         assert said.json()["why"] == "the two configurations do not differ"
         assert runner.requests == []
 
-    def test_what_does_not_matter_goes(self, lsmtune: Lsmtune) -> None:
+    def test_what_does_not_matter_goes(self, lsmtune: Any) -> None:
         said = lsmtune(*ROCKS, "default", CANDIDATE, "--smallest-effect", "40%", "--json")
         assert said.status == 0, said.err
         assert names(said.json()["kept"]) == ["write_buffer_size"]
@@ -201,9 +199,7 @@ class TestResult:
 
 
 class TestCrash:
-    def test_a_result_that_loses_writes_is_none(
-        self, lsmtune: Lsmtune, runner: KillableRunner
-    ) -> None:
+    def test_a_result_that_loses_writes_is_none(self, lsmtune: Any, runner: KillableRunner) -> None:
         runner.leaves = lambda _config: left(lost=5)
         said = lsmtune(*ROCKS, "default", BUFFER, "--output", "OPTIONS")
         assert said.status == 3, said.err
@@ -214,16 +210,14 @@ class TestCrash:
 
     @pytest.mark.parametrize("command", ["verify", "minimise"])
     def test_it_may_be_left_out_and_that_is_said(
-        self, lsmtune: Lsmtune, runner: KillableRunner, command: str
+        self, lsmtune: Any, runner: KillableRunner, command: str
     ) -> None:
         said = lsmtune(command, *ROCKS[1:], "default", BUFFER, "--no-crash-test")
         assert said.status == 0, said.err
         assert "crash test: not done: --no-crash-test\n" in said.out
         assert runner.kills == []
 
-    def test_verify_kills_what_it_proved_better(
-        self, lsmtune: Lsmtune, runner: KillableRunner
-    ) -> None:
+    def test_verify_kills_what_it_proved_better(self, lsmtune: Any, runner: KillableRunner) -> None:
         said = lsmtune("verify", *ROCKS[1:], "default", BUFFER, "--json")
         assert said.status == 0, said.err
         assert said.json()["crash_test"]["outcome"] == "passed"
@@ -238,7 +232,7 @@ class TestFailures:
     """Configurations that only their parts make bad."""
 
     def test_an_option_without_which_the_engine_refuses_the_rest_stays(
-        self, lsmtune: Lsmtune, runner: KillableRunner
+        self, lsmtune: Any, runner: KillableRunner
     ) -> None:
         def refuse(request: RunRequest) -> Outcome | None:
             options = request.config.options
@@ -257,7 +251,7 @@ class TestFailures:
         assert len(runner.requests) == runs
 
     def test_what_may_not_be_recommended_is_not_run(
-        self, lsmtune: Lsmtune, runner: KillableRunner
+        self, lsmtune: Any, runner: KillableRunner
     ) -> None:
         """Either side keeps the limit of memory; a mixture of the two would not."""
         baseline = "write_buffer_size=64MiB,max_write_buffer_number=32"
@@ -274,7 +268,7 @@ class TestFailures:
         assert len({(o["max_write_buffer_number"], o["write_buffer_size"]) for o in both}) == 3
 
     def test_what_the_engine_refuses_at_once_is_the_users_mistake(
-        self, lsmtune: Lsmtune, runner: KillableRunner
+        self, lsmtune: Any, runner: KillableRunner
     ) -> None:
         runner.fails = lambda r: (
             Outcome.INVALID if "write_buffer_size" in r.config.options else None
@@ -284,7 +278,7 @@ class TestFailures:
         assert "lsmtune: --candidate: made to end invalid" in said.err
 
     def test_an_unsafe_candidate_is_refused_as_in_verify(
-        self, lsmtune: Lsmtune, runner: KillableRunner
+        self, lsmtune: Any, runner: KillableRunner
     ) -> None:
         said = lsmtune(*ROCKS, *MORE, "default", "rocksdb-gist-winner", "--json")
         assert said.status == 3, said.err
@@ -318,7 +312,7 @@ class TestResume:
     @pytest.mark.usefixtures("runner")
     @pytest.mark.parametrize(("at", "tried"), [(1, 0), (12, 0), (65, 2)])
     def test_an_interrupted_minimisation_goes_on(
-        self, lsmtune: Lsmtune, monkeypatch: pytest.MonkeyPatch, at: int, tried: int
+        self, lsmtune: Any, monkeypatch: pytest.MonkeyPatch, at: int, tried: int
     ) -> None:
         stopped = Interrupting(speed=speed, noise=0.005, engine=ROCKSDB)
         stopped.at = at
@@ -340,7 +334,7 @@ class TestResume:
         assert len(stored(Path("kept"))) <= len(stopped.requests) <= len(stored(Path("kept"))) + 2
 
     def test_without_a_folder_what_is_known_is_printed_and_gone(
-        self, lsmtune: Lsmtune, home: Path, monkeypatch: pytest.MonkeyPatch, runner: KillableRunner
+        self, lsmtune: Any, home: Path, monkeypatch: pytest.MonkeyPatch, runner: KillableRunner
     ) -> None:
         stopped = Interrupting(speed=runner.speed, engine=ROCKSDB)
         stopped.at = 48
@@ -352,9 +346,7 @@ class TestResume:
         assert "interrupted; nothing was kept" in said.err
         assert list(home.iterdir()) == []
 
-    def test_the_pairs_of_a_verification_count(
-        self, lsmtune: Lsmtune, runner: KillableRunner
-    ) -> None:
+    def test_the_pairs_of_a_verification_count(self, lsmtune: Any, runner: KillableRunner) -> None:
         lsmtune("verify", *ROCKS[1:], "default", CANDIDATE, "--dir", "kept", "--no-crash-test")
         runs = len(runner.requests)
         assert runs >= 12
@@ -365,7 +357,7 @@ class TestResume:
         assert len(of_first) < runs / 2 + first["pairs"] + 30
 
 
-def test_pairs_of_different_steps_never_mix(lsmtune: Lsmtune, runner: KillableRunner) -> None:
+def test_pairs_of_different_steps_never_mix(lsmtune: Any, runner: KillableRunner) -> None:
     """The full candidate is candidate in the first steps, and baseline in the one before last."""
     assert runner.requests == []
     said = lsmtune(*ROCKS, "default", CANDIDATE, "--dir", "kept", "--json")
@@ -408,21 +400,16 @@ def test_pairs_of_different_steps_never_mix(lsmtune: Lsmtune, runner: KillableRu
         (["default", BUFFER, "--allow-unsafe", "paranoid_checks"], "--allow-unsafe: "),
     ],
 )
-def test_what_cannot_be_meant(
-    lsmtune: Lsmtune, home: Path, arguments: list[str], line: str
-) -> None:
-    said = lsmtune(*ROCKS, *arguments)
-    assert (said.status, said.err.count("\n")) == (2, 1), said.err
-    assert line in said.err
+def test_what_cannot_be_meant(lsmtune: Any, home: Path, arguments: list[str], line: str) -> None:
+    assert line in lsmtune(*ROCKS, *arguments).refusal
     assert list(home.iterdir()) == []
 
 
 @pytest.mark.usefixtures("fake_driver")
-def test_an_engine_without_a_file_of_options(lsmtune: Lsmtune) -> None:
+def test_an_engine_without_a_file_of_options(lsmtune: Any) -> None:
     flags = ("--engine", "memory", "--workload", "fillrandom", "default", "a=1")
-    said = lsmtune("minimise", *flags, "--output", "OPTIONS")
-    assert said.status == 2
-    assert "--output: memory reads no file of options; allowed: with rocksdb" in said.err
+    refusal = lsmtune("minimise", *flags, "--output", "OPTIONS").refusal
+    assert "--output: memory reads no file of options; allowed: with rocksdb" in refusal
 
 
 def test_a_difference_is_one_only_where_the_default_is_known() -> None:
@@ -504,7 +491,7 @@ class TestTime:
 
 @pytest.mark.engine
 def test_leveldb_keeps_what_it_needs(
-    lsmtune: Lsmtune, driver: Path, leveldb_library: Path, monkeypatch: pytest.MonkeyPatch
+    lsmtune: Any, driver: Path, leveldb_library: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sizes so small that it takes seconds; an open file more or less does nothing here."""
     monkeypatch.setenv("LSMTUNE_DRIVER", str(driver))

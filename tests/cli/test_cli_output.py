@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -26,7 +25,6 @@ from lsmtune.model.workload import Phase, PhaseKind, Workload
 from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.study.trials import TrialEnd
 
-Lsmtune = Callable[..., Any]
 GOLDEN = Path(__file__).parents[2] / "protocol" / "golden" / "messages-run.jsonl"
 MESSAGES = [parse_message(line) for line in GOLDEN.read_text().splitlines()]
 WORKLOAD = Workload(
@@ -293,7 +291,7 @@ def test_sparkline() -> None:
 
 
 def test_on_a_terminal_the_display_is_live_and_stdout_stays_clean(
-    lsmtune: Lsmtune, study: Path, fake_driver: Path, monkeypatch: pytest.MonkeyPatch
+    lsmtune: Any, study: Path, fake_driver: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert fake_driver.exists()
     monkeypatch.setenv("FORCE_COLOR", "1")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import threading
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import pytest
 
 from lsmtune.experiment.rounds import read_rounds
 
-Lsmtune = Callable[..., Any]
 SWEEP = ("sweep", "--engine", "memory", "--workload", "fillrandom", "-w", "num=1000")
 AXES = ("--axis", "value_bytes=100,200", "--axis", "option:write_buffer_size=1MiB,4MiB")
 FILE = """\
@@ -28,7 +26,7 @@ repeats: 2
 pytestmark = pytest.mark.usefixtures("fake_driver")
 
 
-def test_a_grid_is_measured_kept_and_written(lsmtune: Lsmtune, home: Path) -> None:
+def test_a_grid_is_measured_kept_and_written(lsmtune: Any, home: Path) -> None:
     said = lsmtune(*SWEEP, *AXES, "--repeat", "2", "--dir", "d", "--json")
     assert said.status == 0, said.err
     told = said.json()
@@ -50,7 +48,7 @@ def test_a_grid_is_measured_kept_and_written(lsmtune: Lsmtune, home: Path) -> No
     assert [path.name for path in home.iterdir()] == ["d"], "nothing is left beside the folder"
 
 
-def test_the_same_command_goes_on_and_more_rounds_may_be_asked_for(lsmtune: Lsmtune) -> None:
+def test_the_same_command_goes_on_and_more_rounds_may_be_asked_for(lsmtune: Any) -> None:
     assert lsmtune(*SWEEP, *AXES, "--repeat", "1").status == 0
     again = lsmtune(*SWEEP, *AXES, "--repeat", "2", "--json")
     assert again.status == 0
@@ -60,15 +58,14 @@ def test_the_same_command_goes_on_and_more_rounds_may_be_asked_for(lsmtune: Lsmt
     assert "round 1, run" not in again.err
 
 
-def test_another_plan_in_the_same_folder_is_refused(lsmtune: Lsmtune) -> None:
+def test_another_plan_in_the_same_folder_is_refused(lsmtune: Any) -> None:
     assert lsmtune(*SWEEP, *AXES, "--repeat", "1").status == 0
-    said = lsmtune(*SWEEP, *AXES, "--repeat", "1", "-w", "key_bytes=20")
-    assert said.status == 2
-    assert "sweep.lsmtune: holds runs of another plan, which cannot be compared" in said.err
-    assert "--dir DIR" in said.err
+    refusal = lsmtune(*SWEEP, *AXES, "--repeat", "1", "-w", "key_bytes=20").refusal
+    assert "sweep.lsmtune: holds runs of another plan, which cannot be compared" in refusal
+    assert "--dir DIR" in refusal
 
 
-def test_tables_for_people(lsmtune: Lsmtune) -> None:
+def test_tables_for_people(lsmtune: Any) -> None:
     out = lsmtune(*SWEEP, *AXES, "--repeat", "2").out
     for text in (
         "rocksdb 10.2.1: 4 cells, 2 rounds, 8 of 8 runs",
@@ -82,7 +79,7 @@ def test_tables_for_people(lsmtune: Lsmtune) -> None:
         assert text in out, out
 
 
-def test_a_plan_runs_nothing_and_knows_the_time_after_a_round(lsmtune: Lsmtune, home: Path) -> None:
+def test_a_plan_runs_nothing_and_knows_the_time_after_a_round(lsmtune: Any, home: Path) -> None:
     said = lsmtune(*SWEEP, *AXES, "--plan")
     assert said.status == 0
     assert "4 cells, 3 rounds, 12 runs" in said.out
@@ -95,7 +92,7 @@ def test_a_plan_runs_nothing_and_knows_the_time_after_a_round(lsmtune: Lsmtune, 
     assert told["left_s"] > 0
 
 
-def test_a_file_and_what_flags_change_of_it(lsmtune: Lsmtune, home: Path) -> None:
+def test_a_file_and_what_flags_change_of_it(lsmtune: Any, home: Path) -> None:
     (home / "sizes.yaml").write_text(FILE)
     told = lsmtune("sweep", "sizes.yaml", "--json").json()
     assert (told["runs"], told["repeats"]) == (6, 2)
@@ -108,14 +105,14 @@ def test_a_file_and_what_flags_change_of_it(lsmtune: Lsmtune, home: Path) -> Non
     assert {cell["num"] for table in told["tables"] for cell in table["cells"]} == {500}
 
 
-def test_rf5_is_built_in(lsmtune: Lsmtune) -> None:
+def test_rf5_is_built_in(lsmtune: Any) -> None:
     said = lsmtune("sweep", "rf5", "--engine", "memory", "-w", "num=5000", "--plan", "--json")
     assert said.status == 0, said.err
     assert len(said.json()["cells"]) == 36
     assert {cell["num"] for cell in said.json()["cells"]} == {5000}
 
 
-def test_a_run_that_fails_is_kept_told_and_exit_1(lsmtune: Lsmtune) -> None:
+def test_a_run_that_fails_is_kept_told_and_exit_1(lsmtune: Any) -> None:
     said = lsmtune(*SWEEP, "--axis", "option:fake=crash", "--repeat", "1", "--json")
     assert said.status == 1
     assert said.json()["failures"][0]["outcome"] == "crashed"
@@ -123,11 +120,10 @@ def test_a_run_that_fails_is_kept_told_and_exit_1(lsmtune: Lsmtune) -> None:
 
 
 def test_an_option_that_the_engine_refuses_is_said_before_anything_runs(
-    lsmtune: Lsmtune, home: Path
+    lsmtune: Any, home: Path
 ) -> None:
-    said = lsmtune(*SWEEP, "-o", "line=1", "--axis", "option:fake=fail")
-    assert said.status == 2
-    assert "unknown option; did you mean write_buffer_size?" in said.err
+    refusal = lsmtune(*SWEEP, "-o", "line=1", "--axis", "option:fake=fail").refusal
+    assert "unknown option; did you mean write_buffer_size?" in refusal
     assert not (home / "sweep.lsmtune").exists()
     assert list(home.iterdir()) == []
 
@@ -154,26 +150,19 @@ def test_an_option_that_the_engine_refuses_is_said_before_anything_runs(
         ([*SWEEP, *AXES, "--deadline", "soon"], "--deadline: found 'soon'"),
     ],
 )
-def test_bad_input(lsmtune: Lsmtune, arguments: list[str], line: str, home: Path) -> None:
-    said = lsmtune(*arguments)
-    assert said.status == 2, said.out + said.err
-    assert line in said.err
-    assert said.err.count("\n") == 1
+def test_bad_input(lsmtune: Any, arguments: list[str], line: str, home: Path) -> None:
+    assert line in lsmtune(*arguments).refusal
     assert list(home.iterdir()) == []
 
 
-def test_a_folder_that_is_not_ours_is_left_alone(lsmtune: Lsmtune, home: Path) -> None:
+def test_a_folder_that_is_not_ours_is_left_alone(lsmtune: Any, home: Path) -> None:
     (home / "mine").mkdir()
     (home / "mine" / "file").write_text("precious")
-    said = lsmtune(*SWEEP, *AXES, "--dir", "mine")
-    assert said.status == 2
-    assert "this folder is not ours" in said.err
+    assert "this folder is not ours" in lsmtune(*SWEEP, *AXES, "--dir", "mine").refusal
     assert [path.name for path in (home / "mine").iterdir()] == ["file"]
 
 
-def test_ctrl_c_keeps_what_was_done_and_the_same_command_goes_on(
-    lsmtune: Lsmtune, home: Path
-) -> None:
+def test_ctrl_c_keeps_what_was_done_and_the_same_command_goes_on(lsmtune: Any, home: Path) -> None:
     interrupt = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
     interrupt.start()
     said = lsmtune(*SWEEP, *AXES, "--repeat", "100", "--json")

@@ -8,21 +8,19 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
 
-Lsmtune = Callable[..., Any]
 VERIFY = ("verify", "--engine", "memory", "--workload", "fillrandom", "-w", "num=1000")
 SIX = ("--pairs", "6")
 
 pytestmark = pytest.mark.usefixtures("fake_driver")
 
 
-def test_tune_prints_options_verdict_and_paths(lsmtune: Lsmtune, study: Path) -> None:
+def test_tune_prints_options_verdict_and_paths(lsmtune: Any, study: Path) -> None:
     said = lsmtune("tune", str(study))
     assert said.status == 0, said.err
     folder = study.with_name("study.lsmtune")
@@ -33,7 +31,7 @@ def test_tune_prints_options_verdict_and_paths(lsmtune: Lsmtune, study: Path) ->
     assert list((folder / "runs").iterdir()) == []
 
 
-def test_tune_as_json_continues_and_requires_a_gain(lsmtune: Lsmtune, study: Path) -> None:
+def test_tune_as_json_continues_and_requires_a_gain(lsmtune: Any, study: Path) -> None:
     first = lsmtune("tune", str(study), "--trials", "1", "--json")
     assert first.status == 0, first.err
     document = first.json()
@@ -48,24 +46,20 @@ def test_tune_as_json_continues_and_requires_a_gain(lsmtune: Lsmtune, study: Pat
 
 
 def test_tune_in_a_folder_that_is_not_ours_changes_nothing(
-    lsmtune: Lsmtune, study: Path, home: Path
+    lsmtune: Any, study: Path, home: Path
 ) -> None:
     (home / "mine").mkdir()
     (home / "mine" / "thesis.tex").write_text("x")
-    said = lsmtune("tune", str(study), "--dir", "mine")
-    assert said.status == 2
-    assert "not ours" in said.err
+    assert "not ours" in lsmtune("tune", str(study), "--dir", "mine").refusal
     assert [p.name for p in (home / "mine").iterdir()] == ["thesis.tex"]
 
 
-def test_a_bad_budget_and_a_missing_study(lsmtune: Lsmtune, study: Path) -> None:
-    said = lsmtune("tune", str(study), "--budget", "soon")
-    assert (said.status, said.err.count("\n")) == (2, 1)
-    assert "--budget: found 'soon'" in said.err
+def test_a_bad_budget_and_a_missing_study(lsmtune: Any, study: Path) -> None:
+    assert "--budget: found 'soon'" in lsmtune("tune", str(study), "--budget", "soon").refusal
     assert lsmtune("tune", "nothing.yaml").status == 2
 
 
-def test_verify_of_equals_is_exit_3_and_leaves_nothing(lsmtune: Lsmtune, home: Path) -> None:
+def test_verify_of_equals_is_exit_3_and_leaves_nothing(lsmtune: Any, home: Path) -> None:
     said = lsmtune(*VERIFY, *SIX, "--candidate", "write_buffer_size=64KiB", "--json")
     assert said.status == 3, said.err
     document = said.json()
@@ -78,7 +72,7 @@ def test_verify_of_equals_is_exit_3_and_leaves_nothing(lsmtune: Lsmtune, home: P
     assert human.out.startswith("write_buffer_size=64KiB: no proven gain: 1.000x the baseline")
 
 
-def test_verify_keeps_its_runs_in_dir_and_goes_on_from_them(lsmtune: Lsmtune) -> None:
+def test_verify_keeps_its_runs_in_dir_and_goes_on_from_them(lsmtune: Any) -> None:
     arguments = (*VERIFY, *SIX, "--candidate", "a=1", "--dir", "proof", "--json")
     assert lsmtune(*arguments).err.count(": ok ") == 12
     assert lsmtune(*arguments).err.count(": ok ") == 0
@@ -104,7 +98,7 @@ def test_verify_keeps_its_runs_in_dir_and_goes_on_from_them(lsmtune: Lsmtune) ->
         ([], "--candidate: is missing: name what is to be proved better, or BASELINE CANDIDATE"),
     ],
 )
-def test_bad_verifications(lsmtune: Lsmtune, home: Path, arguments: list[str], line: str) -> None:
+def test_bad_verifications(lsmtune: Any, home: Path, arguments: list[str], line: str) -> None:
     said = lsmtune(*VERIFY, *arguments)
     assert said.status == 2
     assert line in said.err.splitlines()[-1]
@@ -190,7 +184,7 @@ def test_an_interrupted_bench_leaves_nothing(home: Path) -> None:
     assert list(home.iterdir()) == []
 
 
-def test_a_front_is_printed_and_in_the_document(lsmtune: Lsmtune, study: Path) -> None:
+def test_a_front_is_printed_and_in_the_document(lsmtune: Any, study: Path) -> None:
     text = study.read_text()
     assert "objective" not in text
     several = "objectives: [{metric: throughput_ops_s}, {metric: elapsed_s}]\n"
@@ -210,7 +204,7 @@ def test_a_front_is_printed_and_in_the_document(lsmtune: Lsmtune, study: Path) -
 
 
 def test_where_every_trial_breaks_a_constraint_no_line_says_that_none_gave_a_value(
-    lsmtune: Lsmtune, study: Path
+    lsmtune: Any, study: Path
 ) -> None:
     study.write_text(study.read_text() + "constraints: [throughput_ops_s <= 1]\n")
     said = lsmtune("tune", str(study))

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,12 @@ import pytest
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role
 
-Lsmtune = Callable[..., Any]
 MEMORY = ("verify", "--engine", "memory", "--workload", "fillrandom", "-w", "num=1000")
 
 
 @pytest.mark.usefixtures("fake_driver")
 class TestFlags:
-    def test_two_names_are_baseline_and_candidate(self, lsmtune: Lsmtune) -> None:
+    def test_two_names_are_baseline_and_candidate(self, lsmtune: Any) -> None:
         said = lsmtune(*MEMORY, "--pairs", "6", "a=1", "a=2", "--json")
         assert said.status == 3, said.err
         document = said.json()
@@ -27,7 +25,7 @@ class TestFlags:
         assert document["candidate"]["options"] == {"a": 2}
 
     def test_a_small_difference_is_called_equivalent_where_it_does_not_matter(
-        self, lsmtune: Lsmtune
+        self, lsmtune: Any
     ) -> None:
         flags = ("--candidate", "a=1", "--smallest-effect", "3%", "--json")
         said = lsmtune(*MEMORY, *flags)
@@ -37,7 +35,7 @@ class TestFlags:
         assert verdict["pairs"] < 30
         assert 1 / 1.03 <= verdict["ratio_low"] <= 1 <= verdict["ratio_high"] <= 1.03
 
-    def test_the_document_has_all_that_was_judged(self, lsmtune: Lsmtune) -> None:
+    def test_the_document_has_all_that_was_judged(self, lsmtune: Any) -> None:
         flags = ("--pairs", "8", "--confidence", "0.99", "--method", "whole", "--candidate", "a=1")
         said = lsmtune(*MEMORY, *flags, "--json")
         verdict = said.json()["verdict"]
@@ -49,7 +47,7 @@ class TestFlags:
         assert "latency_us_p99" in {other["metric"] for other in verdict["others"]}
         assert {"pairs_wanted", "what_it_takes", "why", "notes"} <= verdict.keys()
 
-    def test_bounds_that_are_not_known_are_null(self, lsmtune: Lsmtune) -> None:
+    def test_bounds_that_are_not_known_are_null(self, lsmtune: Any) -> None:
         said = lsmtune(*MEMORY, "--candidate", "a=1", "--budget", "1ms", "--json")
         assert said.status == 3, said.err
         verdict = said.json()["verdict"]
@@ -58,7 +56,7 @@ class TestFlags:
         assert verdict["why"] == "the time budget allowed 0 of 30 pairs"
         assert verdict["pairs_wanted"] == 6
 
-    def test_what_the_pairs_say_is_shown_after_each(self, lsmtune: Lsmtune) -> None:
+    def test_what_the_pairs_say_is_shown_after_each(self, lsmtune: Any) -> None:
         said = lsmtune(*MEMORY, "--pairs", "6", "--candidate", "a=1")
         told = [line for line in said.err.splitlines() if line.startswith("after ")]
         assert told[1] == "after 2 pairs: 1.000x, no interval"
@@ -85,11 +83,9 @@ class TestFlags:
         ],
     )
     def test_what_cannot_be_meant(
-        self, lsmtune: Lsmtune, home: Path, arguments: list[str], line: str
+        self, lsmtune: Any, home: Path, arguments: list[str], line: str
     ) -> None:
-        said = lsmtune(*MEMORY, *arguments)
-        assert (said.status, said.err.count("\n")) == (2, 1), said.err
-        assert line in said.err
+        assert line in lsmtune(*MEMORY, *arguments).refusal
         assert list(home.iterdir()) == []
 
 
@@ -108,7 +104,7 @@ class TestTwoBuilds:
         return "--baseline-library", other, "--candidate-library", str(rocksdb_library)
 
     def test_both_are_measured_named_and_kept_apart(
-        self, lsmtune: Lsmtune, libraries: tuple[str, ...], tmp_path: Path
+        self, lsmtune: Any, libraries: tuple[str, ...], tmp_path: Path
     ) -> None:
         command = ("verify", "--engine", "rocksdb", *libraries, "--workload", "readrandom")
         flags = ("-w", "num=5000", "--dir", str(tmp_path / "proof"), "--pairs", "6")
@@ -138,7 +134,7 @@ class TestTwoBuilds:
         assert "cannot be compared" in other.err
 
     def test_an_option_that_one_of_the_builds_does_not_have_names_its_side(
-        self, lsmtune: Lsmtune, libraries: tuple[str, ...]
+        self, lsmtune: Any, libraries: tuple[str, ...]
     ) -> None:
         command = ("verify", "--engine", "rocksdb", *libraries, "--workload", "fillrandom")
         said = lsmtune(*command, "-w", "num=1000", "--candidate", "no_such_option=1")
@@ -146,17 +142,16 @@ class TestTwoBuilds:
         assert said.err.splitlines()[-1].startswith("lsmtune: --candidate: ")
 
     def test_libraries_that_say_it_twice_or_are_none(
-        self, lsmtune: Lsmtune, libraries: tuple[str, ...]
+        self, lsmtune: Any, libraries: tuple[str, ...]
     ) -> None:
         command = ("verify", "--engine", "rocksdb", "--workload", "fillrandom")
         said = lsmtune(*command, *libraries, "--library", libraries[3])
         assert (said.status, said.err.count("\n")) == (2, 1)
         why = "has no effect beside --baseline-library and --candidate-library"
         assert said.err.startswith(f"lsmtune: --library: {why}; found ")
-        said = lsmtune(*command, "--candidate-library", "/nowhere.so")
-        assert said.status == 2
-        assert said.err.startswith("lsmtune: --candidate-library: ")
-        assert "'/nowhere.so'" in said.err
+        refusal = lsmtune(*command, "--candidate-library", "/nowhere.so").refusal
+        assert refusal.startswith("lsmtune: --candidate-library: ")
+        assert "'/nowhere.so'" in refusal
 
 
 @pytest.mark.engine
@@ -171,9 +166,7 @@ class TestLevelDB:
         engine = ("--engine", "leveldb", "--library", str(leveldb_library))
         return ("verify", *engine, "--workload", "fillrandom", "-w", "num=20000", "--json")
 
-    def test_a_tiny_write_buffer_is_worse(
-        self, lsmtune: Lsmtune, arguments: tuple[str, ...]
-    ) -> None:
+    def test_a_tiny_write_buffer_is_worse(self, lsmtune: Any, arguments: tuple[str, ...]) -> None:
         said = lsmtune(*arguments, "--candidate", "write_buffer_size=64KiB", "--budget", "60s")
         assert said.status == 3, said.err
         verdict = said.json()["verdict"]
@@ -182,7 +175,7 @@ class TestLevelDB:
         assert verdict["pairs"] < 30
 
     def test_the_default_is_never_proved_better_than_itself(
-        self, lsmtune: Lsmtune, arguments: tuple[str, ...]
+        self, lsmtune: Any, arguments: tuple[str, ...]
     ) -> None:
         started_s = time.monotonic()
         said = lsmtune(*arguments, "default", "default", "--budget", "4s")

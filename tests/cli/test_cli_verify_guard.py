@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ from lsmtune.model.request import LIMITS_DEFAULT, Limits
 from lsmtune.model.workload import Durability
 from lsmtune.workloads.stated import make_workload
 
-Lsmtune = Callable[..., Any]
 WINNER = "rocksdb-gist-winner"
 SIX = ("--pairs", "6")
 ONE_PHASE = ("--workload", "fillrandom")  # the last one given counts
@@ -37,7 +35,7 @@ def arguments(fake_driver: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[str, 
 
 
 def test_the_winner_of_the_gist_is_refused_with_every_reason(
-    lsmtune: Lsmtune, arguments: tuple[str, ...], home: Path
+    lsmtune: Any, arguments: tuple[str, ...], home: Path
 ) -> None:
     said = lsmtune("verify", *arguments, "--candidate", WINNER)
     assert said.status == 3, said.err
@@ -55,7 +53,7 @@ def test_the_winner_of_the_gist_is_refused_with_every_reason(
     assert list(home.iterdir()) == []
 
 
-def test_a_refusal_as_json(lsmtune: Lsmtune, arguments: tuple[str, ...]) -> None:
+def test_a_refusal_as_json(lsmtune: Any, arguments: tuple[str, ...]) -> None:
     said = lsmtune("verify", *arguments, "--candidate", WINNER, "--json")
     assert said.status == 3
     document = said.json()
@@ -74,7 +72,7 @@ def test_a_refusal_as_json(lsmtune: Lsmtune, arguments: tuple[str, ...]) -> None
 
 @pytest.mark.parametrize("flags", [("--phase", "put"), ("--metric", "total_elapsed_s"), ONE_PHASE])
 def test_no_note_on_the_phase_where_none_was_chosen(
-    lsmtune: Lsmtune, arguments: tuple[str, ...], flags: tuple[str, ...]
+    lsmtune: Any, arguments: tuple[str, ...], flags: tuple[str, ...]
 ) -> None:
     said = lsmtune("verify", *arguments, "--candidate", WINNER, *flags, "--json")
     assert (said.status, said.err) == (3, "")
@@ -82,7 +80,7 @@ def test_no_note_on_the_phase_where_none_was_chosen(
 
 
 def test_what_is_allowed_runs_and_every_output_warns(
-    lsmtune: Lsmtune, arguments: tuple[str, ...]
+    lsmtune: Any, arguments: tuple[str, ...]
 ) -> None:
     allowed = ("verify", *arguments, *SIX, "--candidate", WINNER, "--memory", "16GiB", *ALLOW)
     said = lsmtune(*allowed)
@@ -100,7 +98,7 @@ def test_what_is_allowed_runs_and_every_output_warns(
 
 @pytest.mark.parametrize("left", UNSAFE)
 def test_each_unsafe_option_must_be_allowed(
-    lsmtune: Lsmtune, arguments: tuple[str, ...], left: str
+    lsmtune: Any, arguments: tuple[str, ...], left: str
 ) -> None:
     (given,) = set(UNSAFE) - {left}
     flags = ("--memory", "16GiB", "--allow-unsafe", given)
@@ -110,9 +108,7 @@ def test_each_unsafe_option_must_be_allowed(
     assert reason.startswith(f"{left}=")
 
 
-def test_memory_above_the_limit_is_reason_enough(
-    lsmtune: Lsmtune, arguments: tuple[str, ...]
-) -> None:
+def test_memory_above_the_limit_is_reason_enough(lsmtune: Any, arguments: tuple[str, ...]) -> None:
     said = lsmtune("verify", *arguments, "--candidate", WINNER, *ALLOW, "--json")
     assert said.status == 3
     (reason,) = said.json()["refused"]
@@ -122,7 +118,7 @@ def test_memory_above_the_limit_is_reason_enough(
     assert (said.status, len(said.json()["refused"])) == (3, 1)
 
 
-def test_an_unsafe_baseline_is_only_warned_of(lsmtune: Lsmtune, arguments: tuple[str, ...]) -> None:
+def test_an_unsafe_baseline_is_only_warned_of(lsmtune: Any, arguments: tuple[str, ...]) -> None:
     said = lsmtune("verify", *arguments, *SIX, WINNER, "max_background_jobs=3", "--json")
     assert said.status == 3, said.err
     assert said.json()["verdict"]["pairs"] == 6
@@ -139,16 +135,14 @@ def test_an_unsafe_baseline_is_only_warned_of(lsmtune: Lsmtune, arguments: tuple
     ],
 )
 def test_an_allowance_without_effect(
-    lsmtune: Lsmtune, arguments: tuple[str, ...], name: str, line: str
+    lsmtune: Any, arguments: tuple[str, ...], name: str, line: str
 ) -> None:
-    said = lsmtune("verify", *arguments, "--candidate", WINNER, "--allow-unsafe", name)
-    assert said.status == 2
-    assert said.err.startswith("lsmtune: --allow-unsafe: ")
-    assert line in said.err
-    assert said.err.count("\n") == 1
+    refusal = lsmtune("verify", *arguments, "--candidate", WINNER, "--allow-unsafe", name).refusal
+    assert refusal.startswith("lsmtune: --allow-unsafe: ")
+    assert line in refusal
 
 
-def test_bench_measures_anything_and_warns(lsmtune: Lsmtune, arguments: tuple[str, ...]) -> None:
+def test_bench_measures_anything_and_warns(lsmtune: Any, arguments: tuple[str, ...]) -> None:
     flags = ("-o", "compaction_style=kCompactionStyleFIFO", "-o", "write_buffer_size=3GiB")
     said = lsmtune("bench", *arguments, *flags, "--json")
     assert said.status == 0, said.err
@@ -171,16 +165,14 @@ def test_the_winner_fits_no_limit_that_is_less_than_its_data() -> None:
 
 
 def test_a_value_that_the_model_cannot_read_names_the_flag(
-    lsmtune: Lsmtune, arguments: tuple[str, ...]
+    lsmtune: Any, arguments: tuple[str, ...]
 ) -> None:
-    said = lsmtune("verify", *arguments, "--candidate", "write_buffer_size=huge")
-    assert said.status == 2
-    assert said.err.startswith("lsmtune: --candidate: ")
-    assert said.err.count("\n") == 1
+    refusal = lsmtune("verify", *arguments, "--candidate", "write_buffer_size=huge").refusal
+    assert refusal.startswith("lsmtune: --candidate: ")
 
 
 def test_every_metric_of_the_whole_run_can_be_compared(
-    lsmtune: Lsmtune, arguments: tuple[str, ...]
+    lsmtune: Any, arguments: tuple[str, ...]
 ) -> None:
     for metric in TOTAL_METRICS:
         flags = (*SIX, "--candidate", "max_background_jobs=3", "--metric", metric, "--json")
@@ -190,7 +182,7 @@ def test_every_metric_of_the_whole_run_can_be_compared(
 
 
 def test_both_configurations_get_the_options_of_direct_io(
-    lsmtune: Lsmtune, arguments: tuple[str, ...]
+    lsmtune: Any, arguments: tuple[str, ...]
 ) -> None:
     flags = (*SIX, "-w", "page_cache=direct", "--candidate", "max_background_jobs=3", "--json")
     document = lsmtune("verify", *arguments, *flags).json()
@@ -199,12 +191,11 @@ def test_both_configurations_get_the_options_of_direct_io(
 
 
 def test_direct_io_of_an_engine_without_it_is_refused(
-    lsmtune: Lsmtune, arguments: tuple[str, ...]
+    lsmtune: Any, arguments: tuple[str, ...]
 ) -> None:
     leveldb = ("--engine", "leveldb", *arguments[2:], "-w", "page_cache=direct")
-    said = lsmtune("verify", *leveldb, "--candidate", "block_size=16KiB")
-    assert (said.status, said.err.count("\n")) == (2, 1), said.err
-    assert "leveldb has no direct I/O" in said.err
+    refusal = lsmtune("verify", *leveldb, "--candidate", "block_size=16KiB").refusal
+    assert "leveldb has no direct I/O" in refusal
 
 
 def test_a_phase_is_one_of_the_workload_and_belongs_to_no_total() -> None:

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-Lsmtune = Callable[..., Any]
 FAKE = Path(__file__).parents[1] / "driver" / "fake_trusted.py"
 VERIFY = ("verify", "--engine", "rocksdb", "--workload", "fillrandom", "-w", "num=1000")
 ONE = (*VERIFY, "--runner", "rocksdb-db_bench", "--candidate", "write_buffer_size=1MiB")
@@ -28,7 +26,7 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_a_proof_is_made_by_the_program(lsmtune: Lsmtune, tmp_path: Path) -> None:
+def test_a_proof_is_made_by_the_program(lsmtune: Any, tmp_path: Path) -> None:
     said = lsmtune(*ONE, *BURST, "--pairs", "6", "--dir", str(tmp_path / "kept"), "--json")
     assert said.status == 3, said.err  # the fake is as fast with either
     document = said.json()
@@ -46,7 +44,7 @@ def test_a_proof_is_made_by_the_program(lsmtune: Lsmtune, tmp_path: Path) -> Non
 
 
 def test_a_path_in_place_of_PATH(  # noqa: N802
-    lsmtune: Lsmtune, program: Path, monkeypatch: pytest.MonkeyPatch
+    lsmtune: Any, program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
     given = lsmtune(*ONE, *BURST, "--pairs", "6", "--program", str(program))
@@ -75,10 +73,5 @@ def test_a_path_in_place_of_PATH(  # noqa: N802
         ((*ONE, *BURST, "-w", "rate_ops_s=9"), "--runner rocksdb-db_bench: fillrandom: rate"),
     ],
 )
-def test_what_cannot_be_is_one_line(
-    lsmtune: Lsmtune, arguments: tuple[str, ...], said: str
-) -> None:
-    result = lsmtune(*arguments)
-    assert result.status == 2, result.err
-    assert said in result.err
-    assert result.err.count("\n") == 1
+def test_what_cannot_be_is_one_line(lsmtune: Any, arguments: tuple[str, ...], said: str) -> None:
+    assert said in lsmtune(*arguments).refusal

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from lsmtune.model.measurement import Latency, PhaseMeasurement
-from lsmtune.programs.ekvsb_output import summary_of_phase
-
-Lsmtune = Callable[..., Any]
+from lsmtune.programs.ekvsb import summary_of_phase
 
 
 def record(number: int, method: str, elapsed: float, exists: bool | None) -> str:
@@ -29,7 +26,7 @@ def record(number: int, method: str, elapsed: float, exists: bool | None) -> str
     )
 
 
-def test_a_run_of_ekvsb_is_summed_up_as_ekvsb_does(lsmtune: Lsmtune, tmp_path: Path) -> None:
+def test_a_run_of_ekvsb_is_summed_up_as_ekvsb_does(lsmtune: Any, tmp_path: Path) -> None:
     times = [0.004, 0.001, 0.003, 0.002]
     found = [None, True, False, True]
     lines = [
@@ -48,7 +45,7 @@ def test_a_run_of_ekvsb_is_summed_up_as_ekvsb_does(lsmtune: Lsmtune, tmp_path: P
 
 
 @pytest.mark.usefixtures("fake_driver")
-def test_a_run_of_ours_has_a_summary_for_each_phase(lsmtune: Lsmtune, home: Path) -> None:
+def test_a_run_of_ours_has_a_summary_for_each_phase(lsmtune: Any, home: Path) -> None:
     said = lsmtune("bench", "--engine", "memory", "--workload", "fillrandom", "--json")
     (home / "bench.json").write_text(said.out)
     document = lsmtune("workload", "summary", "bench.json").json()
@@ -83,7 +80,7 @@ def test_the_time_of_a_mix_is_that_of_its_types() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "{}", '{"measurements": [{}]}', "readproportion=1", "[1]"])
-def test_what_is_neither_is_one_line(lsmtune: Lsmtune, home: Path, text: str) -> None:
+def test_what_is_neither_is_one_line(lsmtune: Any, home: Path, text: str) -> None:
     (home / "file").write_text(text)
     said = lsmtune("workload", "summary", "file")
     assert said.status == 2, said.out

@@ -8,13 +8,10 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-Lsmtune = Callable[..., Any]
 
 DB_BENCH = shutil.which("db_bench")
 pytestmark = [
@@ -75,7 +72,7 @@ def hit_rate(said: Any) -> float:
 
 
 def test_the_fitted_workload_hits_the_block_cache_as_often_as_the_trace(
-    lsmtune: Lsmtune, recorded: Path, rocksdb: list[str]
+    lsmtune: Any, recorded: Path, rocksdb: list[str]
 ) -> None:
     command = ("workload", "fit", str(recorded), "--out", "w.yaml", "--records", str(NUM))
     said = lsmtune(*command, "--load-value-bytes", str(VALUE_BYTES), "--json")
@@ -94,7 +91,7 @@ def test_the_fitted_workload_hits_the_block_cache_as_often_as_the_trace(
 
 
 def test_a_damaged_trace_is_performed_up_to_its_damage(
-    lsmtune: Lsmtune, recorded: Path, rocksdb: list[str], home: Path
+    lsmtune: Any, recorded: Path, rocksdb: list[str], home: Path
 ) -> None:
     whole = recorded.read_bytes()
     (home / "cut.trace").write_bytes(whole[: len(whole) // 10])
@@ -109,7 +106,7 @@ def test_a_damaged_trace_is_performed_up_to_its_damage(
 
 
 def test_ctrl_c_ends_a_replay_and_leaves_no_database(
-    lsmtune: Lsmtune, recorded: Path, rocksdb: list[str], home: Path
+    lsmtune: Any, recorded: Path, rocksdb: list[str], home: Path
 ) -> None:
     interrupt = threading.Timer(4.0, os.kill, (os.getpid(), signal.SIGINT))
     interrupt.start()

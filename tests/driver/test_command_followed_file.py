@@ -18,8 +18,8 @@ def test_lines_come_once_and_whole(tmp_path: Path) -> None:
         added.write(b"o\nthree")
     assert file.read() == ([b"two"], False)
     assert file.read() == ([], False)
-    assert file.last() == [b"three"]
-    assert file.last() == []
+    assert file.last() == b"three"
+    assert file.last() == b""
 
 
 def test_a_file_that_is_begun_anew_is_read_from_its_start(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ GOOD = CommandSpec(
 
 
 def check(spec: CommandSpec) -> None:
-    check_command(spec, NAMES, {"table.bits"}, "study.yaml", "runner")
+    check_command(spec, NAMES, {"table.bits"})
 
 
 def test_a_good_one_passes() -> None:
@@ -39,7 +39,7 @@ def test_a_good_one_passes() -> None:
 
 
 BAD = [
-    ({"command": ()}, "study.yaml: runner.command: begins with the program"),
+    ({"command": ()}, "runner.command: begins with the program"),
     ({"command": (("run",),)}, "runner.command: begins with the program"),
     (
         {"command": ("run", "{sizes}")},
@@ -71,12 +71,12 @@ def test_a_bad_one_is_refused_in_one_line(changes: dict[str, object], told: str)
     with pytest.raises(InputError) as caught:
         check(replace(GOOD, **changes))  # type: ignore[arg-type]
     assert told in str(caught.value)
-    assert str(caught.value).startswith("study.yaml: runner.")
+    assert str(caught.value).startswith("runner.")
 
 
 def test_a_parameter_of_lsmtunes_own_name_is_refused() -> None:
     with pytest.raises(InputError, match=r"space.seed: {seed} is lsmtune's own word"):
-        check_command(GOOD, ("size", "table.bits", "seed"), (), "study.yaml", "runner")
+        check_command(GOOD, ("size", "table.bits", "seed"), ())
 
 
 @given(st.lists(st.one_of(st.text(), st.sampled_from(NAMES).map(lambda n: (n,)))))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lsmtune.driver.native import check_after_crash, kill_in_load
+from lsmtune.driver.native import NativeRunner
 from lsmtune.errors import InputError
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Outcome
@@ -37,11 +37,11 @@ def request_(request: pytest.FixtureRequest, tmp_path: Path) -> RunRequest:
 
 
 def test_what_was_reported_survives_a_kill(driver: Path, request_: RunRequest) -> None:
-    killed = kill_in_load(driver, request_, 20_000)
+    killed = NativeRunner(driver).kill_in_load(request_, 20_000)
     assert killed.outcome is None, killed.message
     assert 20_000 <= killed.acknowledged < NUM
     assert killed.directory == request_.directory
-    check = check_after_crash(driver, request_, killed.acknowledged)
+    check = NativeRunner(driver).check_after_crash(request_, killed.acknowledged)
     assert check.outcome is Outcome.OK, check.message
     assert (check.keys_lost, check.keys_wrong) == (0, 0)
     assert check.keys_checked == killed.acknowledged
@@ -51,8 +51,8 @@ def test_what_was_reported_survives_a_kill(driver: Path, request_: RunRequest) -
 
 def test_what_was_never_written_is_missed(driver: Path, request_: RunRequest) -> None:
     """Many more are asked for than were written: the check is able to fail."""
-    killed = kill_in_load(driver, request_, 20_000)
-    check = check_after_crash(driver, request_, NUM)
+    killed = NativeRunner(driver).kill_in_load(request_, 20_000)
+    check = NativeRunner(driver).check_after_crash(request_, NUM)
     assert check.outcome is Outcome.DATA_LOSS
     assert check.opened
     assert 0 < check.keys_lost <= NUM - killed.acknowledged
@@ -66,16 +66,16 @@ def test_without_a_log_what_was_in_memory_is_lost(
     engine = EngineIdentity("rocksdb", library=str(rocksdb_library))
     limits = Limits(60.0, 2 << 30, 2 << 30)
     request = RunRequest(engine, Config(), workload, 5, tmp_path, limits)
-    killed = kill_in_load(driver, request, 20_000)
-    check = check_after_crash(driver, request, killed.acknowledged)
+    killed = NativeRunner(driver).kill_in_load(request, 20_000)
+    check = NativeRunner(driver).check_after_crash(request, killed.acknowledged)
     assert check.outcome is Outcome.DATA_LOSS
     assert check.keys_lost == killed.acknowledged
 
 
 def test_a_database_that_does_not_open_is_said(driver: Path, request_: RunRequest) -> None:
-    killed = kill_in_load(driver, request_, 20_000)
+    killed = NativeRunner(driver).kill_in_load(request_, 20_000)
     (request_.directory / "db" / "CURRENT").write_text("MANIFEST-424242\n")
-    check = check_after_crash(driver, request_, killed.acknowledged)
+    check = NativeRunner(driver).check_after_crash(request_, killed.acknowledged)
     assert check.outcome is Outcome.CRASHED
     assert not check.opened
     assert check.keys_checked == 0
@@ -89,14 +89,16 @@ def test_a_load_that_is_over_too_soon_is_killed_at_its_end(
     overwrite = Phase("overwrite", PhaseKind.MEASURE, "overwrite", duration_s=60.0)
     workload = replace(request_.workload, phases=(short, overwrite))
     request = replace(request_, workload=workload)
-    killed = kill_in_load(driver, request, NUM)
+    killed = NativeRunner(driver).kill_in_load(request, NUM)
     assert (killed.outcome, killed.acknowledged) == (None, 2000)
 
 
 def test_a_run_that_ends_before_it_can_be_killed_says_how(
     driver: Path, request_: RunRequest
 ) -> None:
-    killed = kill_in_load(driver, replace(request_, config=Config({"no_such_option": 1})), 10)
+    killed = NativeRunner(driver).kill_in_load(
+        replace(request_, config=Config({"no_such_option": 1})), 10
+    )
     assert killed.outcome is Outcome.INVALID
     assert "no_such_option" in killed.message
 
@@ -104,7 +106,7 @@ def test_a_run_that_ends_before_it_can_be_killed_says_how(
 def test_what_cannot_be_checked_is_refused(driver: Path, request_: RunRequest) -> None:
     threads = replace(request_.workload, phases=(replace(LOAD, threads=2),))
     with pytest.raises(InputError, match=r"crash check of load: workload.phases\[0\].threads"):
-        check_after_crash(driver, replace(request_, workload=threads), 10)
+        NativeRunner(driver).check_after_crash(replace(request_, workload=threads), 10)
     measure = replace(request_.workload, phases=(replace(LOAD, kind=PhaseKind.MEASURE),))
     with pytest.raises(ValueError, match="not a load"):
-        kill_in_load(driver, replace(request_, workload=measure), 10)
+        NativeRunner(driver).kill_in_load(replace(request_, workload=measure), 10)

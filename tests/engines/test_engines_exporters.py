@@ -13,7 +13,7 @@ from engine_parts import rocksdb_db_bench
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmtune.engines.exporters import EXPORTERS, export
+from lsmtune.engines.formats import EXPORTERS, export
 from lsmtune.engines.option_names import (
     LEVELDB_OPTIONS,
     TABLE_OPTION,

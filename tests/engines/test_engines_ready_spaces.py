@@ -86,7 +86,7 @@ def constraints_of(space: ReadySpace) -> list[Constraint]:
 
 def drawn(space: ReadySpace, count: int) -> tuple[list[dict[str, OptionValue]], int]:
     """The first `count` seeded random configurations that keep the constraints, and all tries."""
-    search, defaults = make_space(space.parameters, space.name), defaults_of(space)
+    search, defaults = make_space(space.parameters), defaults_of(space)
     constraints = constraints_of(space)
     study = optuna.create_study(sampler=optuna.samplers.RandomSampler(seed=3))
     found: list[dict[str, OptionValue]] = []
@@ -106,7 +106,7 @@ def test_the_spaces_have_the_names_that_are_promised() -> None:
 
 @each(SPACES)
 def test_a_space_is_sound(space: ReadySpace) -> None:
-    make_space(space.parameters, space.name)
+    make_space(space.parameters)
     defaults = defaults_of(space)
     for constraint in constraints_of(space):
         assert constraint.kind is ConstraintKind.OPTIONS

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lsmtune.engines.importers import read_config
+from lsmtune.engines.formats import read_config
 from lsmtune.engines.memory_model import memory_model
 from lsmtune.engines.ready import preset
 from lsmtune.engines.safety import unsafe_uses

@@ -24,9 +24,17 @@ from lsmtune.model.workload import (
     YcsbKeys,
 )
 from lsmtune.programs import ekvsb as ekvsb_call
-from lsmtune.programs import leveldb_db_bench as leveldb_db_bench_call
-from lsmtune.programs import rocksdb_db_bench as rocksdb_db_bench_call
 from lsmtune.programs import ycsb_cpp as ycsb_cpp_call
+from lsmtune.programs.db_bench import (
+    LEVELDB_FLAGS,
+    LEVELDB_PROGRAM,
+    ROCKSDB_PROGRAM,
+    check_leveldb,
+    check_rocksdb,
+    leveldb_arguments,
+    phase_seed,
+    rocksdb_arguments,
+)
 from lsmtune.programs.find import recognised, stated_version
 from lsmtune.programs.output import gflags_known, refused_flag
 from lsmtune.programs.registry import PROGRAMS, program_named
@@ -63,13 +71,11 @@ def flags(arguments: tuple[str, ...]) -> dict[str, str]:
 
 
 def test_rocksdb_db_bench_is_told_the_phase_in_its_own_words() -> None:
-    fill = flags(
-        rocksdb_db_bench_call.arguments(READS, 0, database="/d", seed=7, settle=True, report="r")
-    )
+    fill = flags(rocksdb_arguments(READS, 0, database="/d", seed=7, settle=True, report="r"))
     assert fill["benchmarks"] == "fillrandom,flush,waitforcompaction"
     assert (fill["use_existing_db"], fill["writes"], fill["report_file"]) == ("false", "1000", "r")
     read = flags(
-        rocksdb_db_bench_call.arguments(
+        rocksdb_arguments(
             replace(READS, durability=Durability.NONE), 2, database="/d", seed=0, settle=False
         )
     )
@@ -83,7 +89,7 @@ def test_rocksdb_db_bench_is_told_the_phase_in_its_own_words() -> None:
 @given(seed=st.integers(0, 2**53), index=st.integers(0, 9))
 def test_each_phase_has_a_seed_of_its_own(seed: int, index: int) -> None:
     # Thread n has the seed plus n: phases must be farther apart than threads can be.
-    of = rocksdb_db_bench_call.phase_seed
+    of = phase_seed
     assert of(seed, index) == of(seed, index)
     assert 0 < of(seed, index) < 2**62
     assert abs(of(seed, index) - of(seed, index + 1)) > 4096
@@ -93,8 +99,8 @@ def test_each_phase_has_a_seed_of_its_own(seed: int, index: int) -> None:
 def test_writes_over_a_database_that_is_there_are_overwrites() -> None:
     again = replace(READS, phases=(LOAD, replace(LOAD, kind=PhaseKind.MEASURE)))
     for arguments in (
-        rocksdb_db_bench_call.arguments(again, 1, database="d", seed=1, settle=False),
-        leveldb_db_bench_call.arguments(again, 1, database="d"),
+        rocksdb_arguments(again, 1, database="d", seed=1, settle=False),
+        leveldb_arguments(again, 1, database="d"),
     ):
         assert flags(arguments)["benchmarks"] == "overwrite"
 
@@ -102,14 +108,14 @@ def test_writes_over_a_database_that_is_there_are_overwrites() -> None:
 def test_a_duration_takes_the_place_of_operations() -> None:
     timed = replace(READ, operations_per_thread=None, duration_s=3.0)
     workload = replace(READS, phases=(LOAD, SETTLE, timed))
-    said = rocksdb_db_bench_call.arguments(workload, 2, database="d", seed=1, settle=False)
+    said = rocksdb_arguments(workload, 2, database="d", seed=1, settle=False)
     assert flags(said)["duration"] == "3"
     assert "reads" not in flags(said)
 
 
 def test_leveldb_db_bench_is_told_the_phase_in_its_own_words() -> None:
     workload = replace(ORDERED, key_bytes=20)
-    read = flags(leveldb_db_bench_call.arguments(workload, 2, database="/d"))
+    read = flags(leveldb_arguments(workload, 2, database="/d"))
     assert read == {
         "benchmarks": "readrandom",
         "db": "/d",
@@ -122,13 +128,13 @@ def test_leveldb_db_bench_is_told_the_phase_in_its_own_words() -> None:
         "reads": "500",
         "key_prefix": "4",
     }
-    assert read.keys() <= set(leveldb_db_bench_call.FLAGS)
+    assert read.keys() <= set(LEVELDB_FLAGS)
 
 
 def test_only_one_phase_of_leveldb_may_draw_keys() -> None:
-    leveldb_db_bench_call.check(ORDERED, "leveldb")
+    check_leveldb(ORDERED, "leveldb")
     with pytest.raises(InputError) as error:
-        leveldb_db_bench_call.check(READS, "leveldb")
+        check_leveldb(READS, "leveldb")
     assert "would draw the keys of load in their order; found 'readrandom'" in str(error.value)
     assert "allowed: load=fillseq" in str(error.value)
 
@@ -218,7 +224,7 @@ def one(**changes: object) -> Workload:
     return replace(READS, phases=(LOAD, SETTLE, replace(READ, **changes)))  # type: ignore[arg-type]
 
 
-DB_BENCHES = [rocksdb_db_bench_call.PROGRAM, leveldb_db_bench_call.PROGRAM]
+DB_BENCHES = [ROCKSDB_PROGRAM, LEVELDB_PROGRAM]
 
 
 @pytest.mark.parametrize("info", DB_BENCHES, ids=lambda info: info.name)
@@ -264,8 +270,8 @@ def test_what_no_db_bench_can_perform_is_one_line(
 )
 def test_what_leveldbs_cannot_and_rocksdbs_can_perform(workload: Workload, said: str) -> None:
     with pytest.raises(InputError, match=said):
-        leveldb_db_bench_call.check(workload, "leveldb")
-    rocksdb_db_bench_call.check(workload, "rocksdb")
+        check_leveldb(workload, "leveldb")
+    check_rocksdb(workload, "rocksdb")
 
 
 UNIQUE = [
@@ -331,7 +337,7 @@ def test_what_ekvsb_cannot_perform_is_one_line(workload: Workload, said: str) ->
 def test_a_refused_flag_is_found_with_its_nearest_spelling(
     text: str, flag: str, nearest: str
 ) -> None:
-    refused = refused_flag(text, leveldb_db_bench_call.FLAGS)
+    refused = refused_flag(text, LEVELDB_FLAGS)
     assert refused is not None
     assert (refused.flag, refused.nearest) == (flag, nearest)
     assert refused_flag("all well\n") is None

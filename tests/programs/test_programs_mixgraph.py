@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 from lsmtune.errors import InputError
 from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import Mix, Phase, PhaseKind, SineRate, StepRate, Workload
-from lsmtune.programs.rocksdb_db_bench import PROGRAM, arguments, benchmark, check, differences
+from lsmtune.programs.db_bench import (
+    ROCKSDB_PROGRAM,
+    check_rocksdb,
+    rocksdb_arguments,
+    rocksdb_benchmark,
+)
+from lsmtune.programs.db_bench import rocksdb_differences as differences
 from lsmtune.workloads.stated import make_workload
 
 ZIPPYDB = make_workload("zippydb", {"num": 3000, "operations": 2000}, "test")
@@ -20,7 +26,7 @@ GRAPH = make_workload("social-graph", {"num": 3000, "operations": 2000}, "test")
 
 
 def flags(workload: Workload, index: int) -> dict[str, str]:
-    said = arguments(workload, index, database="d", seed=1, settle=False)
+    said = rocksdb_arguments(workload, index, database="d", seed=1, settle=False)
     return dict(argument.removeprefix("--").split("=", 1) for argument in said)
 
 
@@ -40,7 +46,7 @@ def rated(rate: SineRate | StepRate, threads: int = 1) -> Workload:
 def test_the_published_command_comes_back() -> None:
     # The flags of the commands for ZippyDB: wiki, and pull request 5953 for the keys of a range.
     said = flags(ZIPPYDB, 2)
-    assert benchmark(ZIPPYDB, 2) == "mixgraph" == said["benchmarks"]
+    assert rocksdb_benchmark(ZIPPYDB, 2) == "mixgraph" == said["benchmarks"]
     expected = {
         "mix_get_ratio": 0.85,
         "mix_put_ratio": 0.14,
@@ -201,15 +207,15 @@ def test_what_the_workload_says_as_well_is_no_difference() -> None:
 )
 def test_what_it_cannot_do_is_one_line(workload: Workload, said: str) -> None:
     with pytest.raises(InputError) as error:
-        check(workload, "rocksdb")
+        check_rocksdb(workload, "rocksdb")
     assert said in str(error.value)
     assert str(error.value).startswith("--runner rocksdb-db_bench: ")
     assert "\n" not in str(error.value)
 
 
 def test_latencies_of_a_mix_as_a_whole_are_not_told() -> None:
-    untold = PROGRAM.untold(ZIPPYDB.phases[2])
+    untold = ROCKSDB_PROGRAM.untold(ZIPPYDB.phases[2])
     assert "latency_us_p99" in untold
     assert "throughput_ops_s" not in untold
     reads = Phase("r", PhaseKind.MEASURE, mix=Mix((("get", 1.0),), records=9), operations=9)
-    assert "latency_us_p99" not in PROGRAM.untold(reads)
+    assert "latency_us_p99" not in ROCKSDB_PROGRAM.untold(reads)

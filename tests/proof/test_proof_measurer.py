@@ -13,7 +13,7 @@ from proof_parts import BASELINE, CANDIDATE, Recorder, arm, measurer_of, open_fo
 
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer, Run
-from lsmtune.experiment.schedule import Slot, pair_load_seed
+from lsmtune.experiment.schedule import Slot, load_seed_of
 from lsmtune.experiment.store import Role
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import PairMethod, RunRequest
@@ -147,7 +147,7 @@ def test_a_trial_that_runs_again_does_so_on_another_tree(
         measurer.measure(arm(CANDIDATE), 3, Slot(Role.TRIAL, 0, trial=0, repeat=repeat))
     first, *again = copies.asked
     assert first is None
-    assert (
-        len({pair_load_seed(pair, shared=one) for pair in range(9) for one in (True, False)}) == 12
-    )
-    assert len({*again, *(pair_load_seed(pair, shared=False) for pair in range(9))}) == 11
+    sides = [Slot(Role.PROOF_BASELINE, pair, pair=pair) for pair in range(9)]
+    alone, shared = ([load_seed_of(side, 7, shared=one) for side in sides] for one in (False, True))
+    assert len({*alone, *shared}) == 12
+    assert len({*again, *alone}) == 11

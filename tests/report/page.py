@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass, field
 from html.parser import HTMLParser
+from typing import Any
 
 VOID = {"meta", "link", "br", "img", "wbr", "input", "hr"}
 
@@ -57,3 +59,12 @@ def read(html: str) -> Page:
     reader.close()
     reader.page.text = " ".join(reader.page.text.split())
     return reader.page
+
+
+def figures_of(page: Page) -> dict[str, Any]:
+    """The figures that the page carries, by name; none without plots."""
+    for attributes, content in page.scripts:
+        if attributes.get("id") == "figures":
+            figures: dict[str, Any] = json.loads(content)
+            return figures
+    return {}

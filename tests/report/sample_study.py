@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -25,6 +26,9 @@ from lsmtune.model.measurement import (
 )
 from lsmtune.model.metrics import PERCENTILES
 from lsmtune.model.verdict import Verdict, VerdictOutcome
+from lsmtune.report.analysis import StudyAnalysis
+from lsmtune.report.importance import Method
+from lsmtune.report.source import read_study
 from lsmtune.search.searcher import OUTCOME
 from lsmtune.study.build import load_spec
 from lsmtune.study.spec import Spec
@@ -338,3 +342,15 @@ def _intervals(draws: random.Random, elapsed_s: float, rate: float) -> tuple[Int
             Interval(number * 0.25, 0.25, operations, total, operations / 0.25, 150_000_000)
         )
     return tuple(steps)
+
+
+def analysed(sample: SampleStudy, method: Method | None = Method.PED_ANOVA) -> StudyAnalysis:
+    with sample.opened() as folder:
+        return StudyAnalysis(read_study(folder), method)
+
+
+def changed(analysis: StudyAnalysis, **tables: object) -> StudyAnalysis:
+    """`analysis` with other tables."""
+    found = copy(analysis)
+    vars(found).update(tables)
+    return found

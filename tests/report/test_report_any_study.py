@@ -31,7 +31,7 @@ from lsmtune.model.measurement import (
 from lsmtune.model.metrics import METRICS, PERCENTILES
 from lsmtune.model.request import PairMethod
 from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
-from lsmtune.report.analysis import analyse
+from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.source import StudyRecords, study_records
 from lsmtune.report.study import FORMATS
 from lsmtune.study.build import parse_spec
@@ -157,14 +157,18 @@ def verdicts(draw: st.DrawFn) -> Verdict:
 @st.composite
 def records(draw: st.DrawFn) -> StudyRecords:
     count = draw(st.integers(0, 8))
-    described = replace(spec(), goal=draw(goals()), pruner=draw(st.sampled_from([None, *PRUNERS])))
+    described = replace(
+        spec(),
+        name=draw(TEXT),
+        goal=draw(goals()),
+        pruner=draw(st.sampled_from([None, *PRUNERS])),
+        unsafe_options={"paranoid_checks": "damage is not looked for"},
+    )
     path = Path("/studies/s.lsmtune")
     made = study_records(described, path, tuple(draw(stored(number)) for number in range(count)))
     return replace(
         made,
-        name=draw(TEXT),
         verdict=draw(st.none() | verdicts()),
-        unsafe_allowed={"paranoid_checks": "damage is not looked for"},
         refused=draw(st.dictionaries(TEXT, st.integers(0, 9), max_size=2)),
         machine={"processors": draw(st.sampled_from(["", "2", "0", "many"]))},
     )
@@ -182,15 +186,15 @@ def goals(draw: st.DrawFn) -> Goal:
 @settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
 @given(records())
 def test_every_format_renders(made: StudyRecords) -> None:
-    analysis = analyse(made)
-    page = read(_without_plotly(FORMATS["html"].render(analysis)))
+    analysis = StudyAnalysis(made)
+    page = read(_without_plotly(FORMATS["html"](analysis)))
     assert page.unbalanced == []
     for attributes, text in page.scripts:
         if attributes.get("id") == "figures":
             json.loads(text, parse_constant=_refuse)
-    json.loads(FORMATS["json"].render(analysis), parse_constant=_refuse)
-    assert FORMATS["md"].render(analysis).startswith("# ")
-    rows = list(csv.reader(io.StringIO(FORMATS["csv"].render(analysis), newline="")))
+    json.loads(FORMATS["json"](analysis), parse_constant=_refuse)
+    assert FORMATS["md"](analysis).startswith("# ")
+    rows = list(csv.reader(io.StringIO(FORMATS["csv"](analysis), newline="")))
     assert len(rows) == 1 + len(made.measurements)
     assert len({len(row) for row in rows}) == 1
 

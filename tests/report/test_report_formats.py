@@ -5,11 +5,10 @@ import json
 from pathlib import Path
 
 import pytest
-import typer
 from sample_study import SampleStudy, fill, finished
 from typer.testing import CliRunner
 
-from lsmtune.cli.report import register
+from lsmtune.cli.report import app
 from lsmtune.errors import InputError
 from lsmtune.model.measurement import Outcome
 from lsmtune.report.study import FORMATS, write_as
@@ -23,11 +22,8 @@ def sample(tmp_path_factory: pytest.TempPathFactory) -> SampleStudy:
 
 
 def report(*arguments: str | Path) -> str:
-    app = typer.Typer()
-    # With one command only, typer would drop its name.
-    app.callback()(lambda: None)
-    register(app)
-    result = CliRunner().invoke(app, ["report", *map(str, arguments)])
+    # With one command only, typer drops its name.
+    result = CliRunner().invoke(app, [*map(str, arguments)])
     if result.exception is not None:
         raise result.exception
     return result.output
@@ -35,7 +31,7 @@ def report(*arguments: str | Path) -> str:
 
 def written(sample: SampleStudy, format_name: str, directory: Path) -> str:
     with sample.opened() as folder:
-        path = write_as(folder, format_name, directory / "report").path
+        path, _ = write_as(folder, format_name, directory / "report")
     return path.read_text(encoding="utf-8")
 
 
@@ -81,7 +77,7 @@ def test_markdown_escapes_what_others_wrote(tmp_path: Path) -> None:
 @pytest.mark.parametrize("format_name", FORMATS)
 def test_the_command_writes_into_the_study(sample: SampleStudy, format_name: str) -> None:
     told = report(sample.file, "--format", format_name)
-    path = sample.path / "result" / FORMATS[format_name].file_name
+    path = sample.path / "result" / f"report.{format_name}"
     assert told.splitlines()[-1] == str(path)
     assert path.is_file()
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from page import Page, read
+from page import Page, figures_of, read
 from sample_study import LEVELDB_STUDY, SampleStudy, fill, finished
 
 from lsmtune.errors import InputError
@@ -53,14 +53,6 @@ def checked(html: str) -> Page:
     assert "None" not in page.text
     assert "nan" not in page.text.split()
     return page
-
-
-def figures_of(page: Page) -> dict[str, object]:
-    for attributes, text in page.scripts:
-        if attributes.get("id") == "figures":
-            figures: dict[str, object] = json.loads(text)
-            return figures
-    return {}
 
 
 def test_a_finished_study(finished_html: str) -> None:

@@ -5,23 +5,20 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
-from page import Page, read
-from sample_study import STUDY, SampleStudy, fill, speed_of
+from page import figures_of, read
+from sample_study import STUDY, SampleStudy, analysed, changed, fill, speed_of
 
 from lsmtune.experiment.store import Role
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
 from lsmtune.report import words as text
-from lsmtune.report.analysis import StudyAnalysis, analyse
+from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.figures import MARK_PRUNED
-from lsmtune.report.importance import Method
 from lsmtune.report.sentences import rung_name
-from lsmtune.report.source import read_study
 from lsmtune.report.study import FORMATS
-from lsmtune.report.tables import Censored, RungRow
+from lsmtune.report.tables import Censored
 
 PRUNED = STUDY.replace(
     "budget:",
@@ -33,11 +30,6 @@ SEVERAL = STUDY + (
     "objectives: [{metric: sustained_throughput_ops_s}, {metric: rss_bytes_max}]\n"
     "sampler: {name: random}\n"
 )
-
-
-def analysed(sample: SampleStudy, method: Method | None = Method.PED_ANOVA) -> StudyAnalysis:
-    with sample.opened() as folder:
-        return analyse(read_study(folder), method)
 
 
 def pruned_study(directory: Path) -> StudyAnalysis:
@@ -73,7 +65,7 @@ def front_study(directory: Path) -> StudyAnalysis:
         sample.add_trial(number, options, run)
     found = analysed(sample)
     sample.close()
-    return replace(found, verdict=several_verdict())
+    return changed(found, verdict=several_verdict())
 
 
 def several_verdict() -> Verdict:
@@ -104,16 +96,8 @@ def several(tmp_path_factory: pytest.TempPathFactory) -> StudyAnalysis:
     return front_study(tmp_path_factory.mktemp("several"))
 
 
-def figures_of(page: Page) -> dict[str, Any]:
-    for attributes, content in page.scripts:
-        if attributes.get("id") == "figures":
-            found: dict[str, Any] = json.loads(content)
-            return found
-    return {}
-
-
 def test_pruned_trials_are_shown_as_bounds(pruned: StudyAnalysis) -> None:
-    page = read(FORMATS["html"].render(pruned))
+    page = read(FORMATS["html"](pruned))
     assert page.unbalanced == []
     traces = {trace["name"]: trace for trace in figures_of(page)["history"]["data"]}
     stopped = traces["pruned: the value when stopped"]
@@ -130,19 +114,19 @@ def test_pruned_trials_are_shown_as_bounds(pruned: StudyAnalysis) -> None:
 
 
 def test_statistics_are_in_every_text(pruned: StudyAnalysis) -> None:
-    page = read(FORMATS["html"].render(pruned))
+    page = read(FORMATS["html"](pruned))
     for told in ("finished without pruning24", "pruned6", "failed1", "rung 1, after 1s"):
         assert told in page.text
-    lines = FORMATS["md"].render(pruned).splitlines()
+    lines = FORMATS["md"](pruned).splitlines()
     assert "| finished without pruning | 24 |" in lines
     assert any(line.startswith("| rung 1, after 1s | ") for line in lines)
-    document = json.loads(FORMATS["json"].render(pruned))["statistics"]
+    document = json.loads(FORMATS["json"](pruned))["statistics"]
     assert (document["finished"], document["pruned"], document["without_pruning"]) == (30, 6, 24)
     assert document["broken"] == {"rss_bytes_max <= 300MiB": 1}
 
 
 def test_slices_put_specials_and_inactive_trials_beside_the_range(pruned: StudyAnalysis) -> None:
-    figures = figures_of(read(FORMATS["html"].render(pruned)))
+    figures = figures_of(read(FORMATS["html"](pruned)))
     names = [plotted.parameter.name for plotted in pruned.slices]
     files = figures[f"slice-{names.index('max_open_files')}"]
     beside = [trace for trace in files["data"] if trace["xaxis"] == "x2"]
@@ -159,7 +143,7 @@ def test_slices_put_specials_and_inactive_trials_beside_the_range(pruned: StudyA
 
 
 def test_importance_is_shown_with_its_interval(pruned: StudyAnalysis) -> None:
-    page = read(FORMATS["html"].render(pruned))
+    page = read(FORMATS["html"](pruned))
     assert "PED-ANOVA: how much each parameter tells the best trials from all trials" in page.text
     assert "and 7 without a value" in page.text
     (bars,) = figures_of(page)["importance-0"]["data"]
@@ -172,7 +156,7 @@ def test_importance_is_shown_with_its_interval(pruned: StudyAnalysis) -> None:
     ):
         assert row.importance + more == pytest.approx(row.importance_high)
         assert row.importance - less == pytest.approx(row.importance_low)
-    assert "## Parameter importance for sustained throughput" in FORMATS["md"].render(pruned)
+    assert "## Parameter importance for sustained throughput" in FORMATS["md"](pruned)
 
 
 def test_too_few_trials_are_said_and_drawn_nowhere(tmp_path: Path) -> None:
@@ -181,15 +165,15 @@ def test_too_few_trials_are_said_and_drawn_nowhere(tmp_path: Path) -> None:
     found = analysed(sample)
     without = analysed(sample, None)
     sample.close()
-    page = read(FORMATS["html"].render(found))
+    page = read(FORMATS["html"](found))
     assert "No figures: it needs at least 20 trials with a value, and there are 6" in page.text
     assert "importance-0" not in figures_of(page)
-    assert "Not assessed" in read(FORMATS["html"].render(without)).text
-    assert json.loads(FORMATS["json"].render(without))["importances"] == []
+    assert "Not assessed" in read(FORMATS["html"](without)).text
+    assert json.loads(FORMATS["json"](without))["importances"] == []
 
 
 def test_a_front_is_drawn_and_listed(several: StudyAnalysis) -> None:
-    page = read(FORMATS["html"].render(several))
+    page = read(FORMATS["html"](several))
     assert page.unbalanced == []
     assert several.front is not None
     traces = {trace["name"]: trace for trace in figures_of(page)["front"]["data"]}
@@ -201,18 +185,18 @@ def test_a_front_is_drawn_and_listed(several: StudyAnalysis) -> None:
     assert "weighted objectives" in page.text
     assert "peak resident memory" in page.text
     assert "0.80\u00d7" in page.text
-    assert "# Front" in FORMATS["md"].render(several)
-    assert "## Each metric by itself" in FORMATS["md"].render(several)
-    document = json.loads(FORMATS["json"].render(several))
+    assert "# Front" in FORMATS["md"](several)
+    assert "## Each metric by itself" in FORMATS["md"](several)
+    document = json.loads(FORMATS["json"](several))
     assert len(document["front"]["rows"]) == count
     assert document["metric"] == "gain"
 
 
 def test_one_objective_has_no_front(pruned: StudyAnalysis) -> None:
-    page = read(FORMATS["html"].render(pruned))
+    page = read(FORMATS["html"](pruned))
     assert "front" not in page.ids
-    assert json.loads(FORMATS["json"].render(pruned))["front"] is None
-    assert "# Front" not in FORMATS["md"].render(pruned)
+    assert json.loads(FORMATS["json"](pruned))["front"] is None
+    assert "# Front" not in FORMATS["md"](pruned)
 
 
 def test_the_table_of_runs_says_workload_rung_and_what_a_program_reported(tmp_path: Path) -> None:
@@ -221,7 +205,7 @@ def test_the_table_of_runs_says_workload_rung_and_what_a_program_reported(tmp_pa
     run = replace(sample.measured(options), reported={"own_metric": 4.5})
     sample.add_rung(0, options, run, 1)
     sample.add(Role.BASELINE, sample.measured({}), sample.baseline)
-    lines = FORMATS["csv"].render(analysed(sample)).splitlines()
+    lines = FORMATS["csv"](analysed(sample)).splitlines()
     sample.close()
     columns = lines[0].split(",")
     row = dict(zip(columns, lines[1].split(","), strict=True))
@@ -251,5 +235,5 @@ def test_a_gain_and_a_share_are_told() -> None:
 def test_where_a_pruned_trial_was_stopped_is_told() -> None:
     at = [Censored(2, reached_s=2.0), Censored(0, reached_keys=5000), Censored(7), None]
     assert [text.reached(one) for one in at] == ["after 2s", "at 5,000 keys", "at step 7", ""]
-    assert rung_name(RungRow(7, None, None, 1, 1.0, 1.0)) == "step 7"
-    assert rung_name(RungRow(0, None, 5000, 1, 1.0, 1.0)) == "rung 0, at 5,000 keys"
+    assert rung_name({"rung": 7, "at_s": None, "at_keys": None}) == "step 7"
+    assert rung_name({"rung": 0, "at_s": None, "at_keys": 5000}) == "rung 0, at 5,000 keys"

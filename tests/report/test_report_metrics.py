@@ -25,7 +25,7 @@ from lsmtune.model.metrics import (
     unit_of,
 )
 from lsmtune.report import words as text
-from lsmtune.report.analysis import StudyAnalysis, analyse
+from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.source import read_study
 from lsmtune.report.study import FORMATS
 from lsmtune.report.tables import LatencyCurve
@@ -68,7 +68,9 @@ def _driver() -> tuple[set[str], set[str]]:
 
 @pytest.fixture(scope="module")
 def analysis(tmp_path_factory: pytest.TempPathFactory) -> StudyAnalysis:
-    return analyse(read_study(finished(tmp_path_factory.mktemp("metrics")).folder), method=None)
+    return StudyAnalysis(
+        read_study(finished(tmp_path_factory.mktemp("metrics")).folder), method=None
+    )
 
 
 def test_every_number_of_the_driver_is_an_entry_and_a_field() -> None:
@@ -87,10 +89,10 @@ def test_a_percentile_is_an_entry_a_field_and_in_the_curves() -> None:
 
 
 def test_the_reports_have_every_metric(analysis: StudyAnalysis) -> None:
-    header = next(csv.reader(io.StringIO(FORMATS["csv"].render(analysis))))
+    header = next(csv.reader(io.StringIO(FORMATS["csv"](analysis))))
     columns = {name.removeprefix("metric.") for name in header}
-    document = json.loads(FORMATS["json"].render(analysis))
-    report = FORMATS["md"].render(analysis)
+    document = json.loads(FORMATS["json"](analysis))
+    report = FORMATS["md"](analysis)
     assert set(METRICS) <= columns
     assert set(METRICS) <= set(document["runs"][0]["metrics"])
     for name in PERCENTILES:

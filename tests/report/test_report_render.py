@@ -61,7 +61,7 @@ def document(text: str, *, scripts: bool = True) -> Document:
     ]
     sections = [
         Section("first", text, blocks, text, tone="good", top=True),
-        Section("second", text, headed(text, columns, rows), omit=("markdown", "terminal")),
+        Section("second", text, headed(Table(columns, rows, text)), omit=("markdown", "terminal")),
     ]
     return Document(text, text, sections, text, text, scripts)
 
@@ -95,7 +95,7 @@ def test_a_terminal_takes_any_text_literally_and_leaves_columns_out() -> None:
 
 
 def test_a_table_without_rows_and_a_plot_without_data_leave_nothing() -> None:
-    assert headed("title", words("a"), []) == []
+    assert headed(Table(words("a"), [], "title")) == []
     assert plot_blocks("name", "label", None) == []
 
 

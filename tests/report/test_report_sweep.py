@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from page import read
 
-sys.path.insert(0, str(Path(__file__).parent.parent / "sweep"))
+sys.path.insert(0, str(Path(__file__).parent.parent / "experiment"))
 
 from sweep_parts import axis, cells_of, failed, runs_of, sweep_of
 
@@ -24,7 +24,6 @@ from lsmtune.report.sweep import (
     cells_csv,
     columns_of,
     document,
-    figures_of,
     how_to_read,
     ratio_columns_of,
     runs_csv,
@@ -73,7 +72,7 @@ def test_the_page_is_whole_and_needs_nothing_else() -> None:
 
 
 def test_figures_have_a_line_per_value_of_the_other_axis() -> None:
-    figures = figures_of(result())
+    figures = sweep_document(result()).figures()
     lines = figures["ops-0"]["data"]
     assert [line["name"] for line in lines] == ["key_bytes=16", "key_bytes=32", "key_bytes=64"]
     assert lines[0]["x"] == ["100", "200", "400"]
@@ -84,7 +83,7 @@ def test_figures_have_a_line_per_value_of_the_other_axis() -> None:
     assert bars["array"][0] == pytest.approx((mean.high or 0.0) - mean.mean)
     assert bars["arrayminus"][0] == pytest.approx(mean.mean - (mean.low or 0.0))
     json.dumps(figures, allow_nan=False)
-    assert figures_of(summarise(SWEEP, CELLS, [])) == {}
+    assert sweep_document(summarise(SWEEP, CELLS, [])).figures() == {}
 
 
 def test_what_failed_is_said_everywhere() -> None:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from page import Page, read
-from sample_study import SampleStudy
+from page import figures_of, read
+from sample_study import SampleStudy, analysed, changed
 
 from lsmtune.experiment.store import Role
 from lsmtune.model.config import OptionValue
@@ -19,11 +19,9 @@ from lsmtune.model.workload import Durability
 from lsmtune.proof.crash_test import CrashOutcome, CrashTest
 from lsmtune.report import sentences as trust_words
 from lsmtune.report import words as text
-from lsmtune.report.analysis import StudyAnalysis, analyse
-from lsmtune.report.source import read_study
+from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.study import FORMATS
-from lsmtune.report.tables import PairRow, Told, TrialRow, TrialRun
-from lsmtune.report.trust_tables import (
+from lsmtune.report.tables import (
     AnchorPoint,
     AnchorSegment,
     AnchorSeries,
@@ -32,7 +30,11 @@ from lsmtune.report.trust_tables import (
     MachineChange,
     NoiseRow,
     NoiseSource,
+    PairRow,
     ProofFacts,
+    Told,
+    TrialRow,
+    TrialRun,
 )
 
 OPTIONS: dict[str, OptionValue] = {
@@ -63,11 +65,6 @@ PROVEN = Verdict(
 )
 
 
-def analysed(sample: SampleStudy) -> StudyAnalysis:
-    with sample.opened() as folder:
-        return analyse(read_study(folder), None)
-
-
 @pytest.fixture(scope="module")
 def drifted(tmp_path_factory: pytest.TempPathFactory) -> StudyAnalysis:
     """A study on a machine that became half as fast, with a repeated trial and a proof."""
@@ -93,16 +90,8 @@ def drifted(tmp_path_factory: pytest.TempPathFactory) -> StudyAnalysis:
     return found
 
 
-def figures_of(page: Page) -> dict[str, Any]:
-    for attributes, content in page.scripts:
-        if attributes.get("id") == "figures":
-            found: dict[str, Any] = json.loads(content)
-            return found
-    return {}
-
-
 def test_the_page_shows_the_anchors_and_where_the_machine_changed(drifted: StudyAnalysis) -> None:
-    page = read(FORMATS["html"].render(drifted))
+    page = read(FORMATS["html"](drifted))
     assert page.unbalanced == []
     assert {"noise", "sustained", "plot-anchors-0"} <= set(page.ids)
     line = "The machine changed once: 0.50 of before from trial 8 on; 1 trial was run again (7)."
@@ -121,11 +110,11 @@ def test_the_page_shows_the_anchors_and_where_the_machine_changed(drifted: Study
 def test_the_page_tells_noise_repeats_and_that_the_search_proves_nothing(
     drifted: StudyAnalysis,
 ) -> None:
-    page = read(FORMATS["html"].render(drifted))
+    page = read(FORMATS["html"](drifted))
     assert "calibration: the baseline against itself, 6 runs" in page.text
     assert " in 30 pairs" in page.text
     assert page.text.count("from the search; the gain is in the verdict") == 2
-    unfinished = read(FORMATS["html"].render(replace(drifted, verdict=None, proof=None)))
+    unfinished = read(FORMATS["html"](changed(drifted, verdict=None, proof=None)))
     assert unfinished.text.count("from the search; only a proof tells the gain") == 2
     assert "run again: the machine changed" in page.text
     raw = [text.quantity(drifted.metric, r.value) for r in drifted.history.trials[7].runs]
@@ -135,7 +124,7 @@ def test_the_page_tells_noise_repeats_and_that_the_search_proves_nothing(
 
 
 def test_the_page_tells_how_the_proof_was_made(drifted: StudyAnalysis) -> None:
-    page = read(FORMATS["html"].render(drifted))
+    page = read(FORMATS["html"](drifted))
     assert "9 pairs by slices: both take turns in short slices" in page.text
     assert "It stopped as soon as the interval excluded no difference." in page.text
     assert "A run stalled." in page.text
@@ -146,7 +135,7 @@ def test_the_page_tells_how_the_proof_was_made(drifted: StudyAnalysis) -> None:
 
 
 def test_the_page_shows_burst_beside_sustained_and_the_levels(drifted: StudyAnalysis) -> None:
-    page = read(FORMATS["html"].render(drifted))
+    page = read(FORMATS["html"](drifted))
     start = page.text.index("figurebaselinetunedratio burst")
     burst, sustained, drain = (page.text.index(w, start) for w in ("burst", "sustained", "drain"))
     assert burst < sustained < drain
@@ -155,7 +144,7 @@ def test_the_page_shows_burst_beside_sustained_and_the_levels(drifted: StudyAnal
 
 
 def test_markdown_tells_the_same(drifted: StudyAnalysis) -> None:
-    found = FORMATS["md"].render(drifted)
+    found = FORMATS["md"](drifted)
     for told in (
         "- The machine changed once: 0.50 of before from trial 8 on; 1 trial was run again (7).\n",
         "- It stopped as soon as the interval excluded no difference.\n",
@@ -173,7 +162,7 @@ def test_markdown_tells_the_same(drifted: StudyAnalysis) -> None:
 
 
 def test_json_and_csv_have_new_keys_beside_the_old(drifted: StudyAnalysis) -> None:
-    document = json.loads(FORMATS["json"].render(drifted))
+    document = json.loads(FORMATS["json"](drifted))
     assert {"anchors", "noise", "proof", "performance", "levels", "conditions"} <= set(document)
     assert document["format_version"] == 1
     assert document["crash_test"] is None
@@ -181,7 +170,7 @@ def test_json_and_csv_have_new_keys_beside_the_old(drifted: StudyAnalysis) -> No
     trial = document["history"]["trials"][7]
     assert [run["counts"] for run in trial["runs"]] == [False, True]
     assert set(trial["told"]) == {"state", "values", "sd", "runs"}
-    lines = FORMATS["csv"].render(drifted).splitlines()
+    lines = FORMATS["csv"](drifted).splitlines()
     columns = lines[0].split(",")
     assert columns[:5] == ["measurement", "role", "trial", "pair", "outcome"]
     rows = [dict(zip(columns, line.split(","), strict=True)) for line in lines[1:]]
@@ -344,9 +333,9 @@ def test_a_crash_test_in_words(drifted: StudyAnalysis) -> None:
     )
     failed = replace(passed, outcome=CrashOutcome.FAILED, keys_lost=3, why="lost 3 of 1,200")
     assert "3 were lost and 0 wrong. Lost 3 of 1,200." in trust_words.crash_words(failed)
-    assert "Crash test" not in read(FORMATS["html"].render(drifted)).text
-    tested = replace(drifted, crash_test=failed)
-    assert "Crash test failed: a load was killed" in read(FORMATS["html"].render(tested)).text
-    assert "- Crash test failed: a load was killed" in FORMATS["md"].render(tested)
+    assert "Crash test" not in read(FORMATS["html"](drifted)).text
+    tested = changed(drifted, crash_test=failed)
+    assert "Crash test failed: a load was killed" in read(FORMATS["html"](tested)).text
+    assert "- Crash test failed: a load was killed" in FORMATS["md"](tested)
     skipped = CrashTest(CrashOutcome.NOT_DONE, Durability.WAL, why="no driver")
     assert trust_words.crash_words(skipped) == "Crash test not done: no driver."

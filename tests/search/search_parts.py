@@ -27,21 +27,21 @@ Values = Mapping[str, OptionValue]
 
 
 def when(name: str, *values: OptionValue) -> tuple:
-    return (make_condition(name, list(values), "test", "space.x.when"),)
+    return (make_condition(name, list(values), "space.x.when"),)
 
 
 def space_of(*parameters: Parameter) -> Space:
-    return make_space(parameters, "test")
+    return make_space(parameters)
 
 
 def number(name: str, low: float, high: float, **more: object) -> Parameter:
     """A parameter of `make_number`; what belongs to the Range is told apart by name."""
     of_range = {k: more.pop(k) for k in ("log", "step", "integer", "bins") if k in more}
-    return make_number(name, Range(low, high, **of_range), "test", **more)
+    return make_number(name, Range(low, high, **of_range), **more)
 
 
 def choice(name: str, *values: OptionValue, **more: object) -> Parameter:
-    return make_categorical(name, values, "test", **more)
+    return make_categorical(name, values, **more)
 
 
 # Everything that a space can hold: log integers with a step, special values with and without a

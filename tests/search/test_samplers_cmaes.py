@@ -9,7 +9,7 @@ import pytest
 from optuna.trial import TrialState
 from search_parts import NUMBERS, RICH, WORDS, asked, choice, make_searcher, number, space_of
 
-from lsmtune.search.cmaes import ATTRIBUTE, GRID_MAX, CmaesSampler, make_layout
+from lsmtune.search.cmaes import ATTRIBUTE, GRID_MAX, CmaesSampler, CmaLayout
 from lsmtune.search.searcher import Searcher
 from lsmtune.search.unit_space import make_unit_space
 
@@ -32,7 +32,7 @@ def sampler_of(searcher: Searcher) -> CmaesSampler:
 
 def test_each_variable_is_what_the_table_says() -> None:
     unit_space = make_unit_space(LAYOUT_SPACE)
-    layout = make_layout(unit_space)
+    layout = CmaLayout(unit_space)
     names = [column.name for column in unit_space.dimensions]
     assert {names[i] for i in layout.continuous} == {"wide", "float", "special"}
     assert {names[i] for i in layout.discrete} == {"grid"}
@@ -42,7 +42,7 @@ def test_each_variable_is_what_the_table_says() -> None:
 @pytest.mark.parametrize("space", [LAYOUT_SPACE, RICH, WORDS, NUMBERS], ids=str)
 def test_what_is_kept_says_all_that_was_drawn(space: object) -> None:
     unit_space = make_unit_space(space)  # type: ignore[arg-type]
-    layout = make_layout(unit_space)
+    layout = CmaLayout(unit_space)
     optimizer = layout.make(np.full(unit_space.dimension_count, np.nan), 0.3, 6)
     optimizer.reseed_rng(3)
     for _ in range(30):

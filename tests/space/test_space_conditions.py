@@ -16,16 +16,14 @@ from lsmtune.space.space import make_space
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
-FACTORY = make_categorical("factory", ["skiplist", "hash", "vector"], "test")
-BUCKETS = make_number(
-    "buckets", Range(1, 9), "test", conditions=[Condition("factory", ("hash", "vector"))]
-)
+FACTORY = make_categorical("factory", ["skiplist", "hash", "vector"])
+BUCKETS = make_number("buckets", Range(1, 9), conditions=[Condition("factory", ("hash", "vector"))])
 # Alphabetically before its parents: the order of evaluation is not that of names alone.
-AHEAD = make_categorical("ahead", ["x", "y"], "test", conditions=[Condition("buckets", (1, 2, 3))])
+AHEAD = make_categorical("ahead", ["x", "y"], conditions=[Condition("buckets", (1, 2, 3))])
 
 
 def test_inactive_parameters_are_absent_and_so_are_their_dependants() -> None:
-    space = make_space([AHEAD, BUCKETS, FACTORY], "test")
+    space = make_space([AHEAD, BUCKETS, FACTORY])
     study = optuna.create_study(sampler=RandomSampler(seed=3))
     seen = set()
     for _ in range(200):
@@ -44,7 +42,7 @@ def test_the_order_of_the_file_changes_no_draw(seed: int) -> None:
     draws = []
     for order in itertools.permutations([AHEAD, BUCKETS, FACTORY]):
         study = optuna.create_study(sampler=RandomSampler(seed=seed))
-        space = make_space(order, "test")
+        space = make_space(order)
         draws.append([space.suggest(study.ask()) for _ in range(3)])
         assert [p.name for p in space.evaluation_order] == ["factory", "buckets", "ahead"]
         assert space.parameters == order
@@ -52,14 +50,14 @@ def test_the_order_of_the_file_changes_no_draw(seed: int) -> None:
 
 
 def test_an_inactive_value_is_not_in_the_space() -> None:
-    space = make_space([FACTORY, BUCKETS], "test")
+    space = make_space([FACTORY, BUCKETS])
     assert space.contains({"factory": "skiplist"})
     assert not space.contains({"factory": "skiplist", "buckets": 3})
     assert not space.contains({"factory": "hash"})
 
 
 def conditional(name: str, parent: str, *values: OptionValue) -> Parameter:
-    return make_number(name, Range(1, 9), "test", conditions=[Condition(parent, values)])
+    return make_number(name, Range(1, 9), conditions=[Condition(parent, values)])
 
 
 @pytest.mark.parametrize(
@@ -82,5 +80,5 @@ def conditional(name: str, parent: str, *values: OptionValue) -> Parameter:
 )
 def test_conditions_that_cannot_be(parameters: list[Parameter], told: str) -> None:
     with pytest.raises(InputError) as caught:
-        make_space(parameters, "test")
+        make_space(parameters)
     assert told in str(caught.value)

@@ -25,7 +25,7 @@ def drawn(space: Space, count: int, seed: int = 0) -> list[dict[str, OptionValue
 
 def number(name: str = "a", low: float = 1, high: float = 10, **rest: object) -> Parameter:
     specials = rest.pop("specials", ())
-    return make_number(name, Range(low, high, **rest), "test", specials=specials)  # type: ignore[arg-type]
+    return make_number(name, Range(low, high, **rest), specials=specials)  # type: ignore[arg-type]
 
 
 @given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 2**20), st.integers(0, 2**32 - 1))
@@ -33,7 +33,7 @@ def test_log_with_step_gives_multiples_of_the_step(
     low: int, width: int, step: int, seed: int
 ) -> None:
     parameter = number(low=low * step, high=(low + width) * step, log=True, step=step)
-    for options in drawn(make_space([parameter], "test"), 5, seed):
+    for options in drawn(make_space([parameter]), 5, seed):
         value = options["a"]
         assert isinstance(value, int)
         assert value % step == 0
@@ -44,7 +44,7 @@ def test_log_with_step_reaches_both_bounds_on_a_log_scale() -> None:
     parameter = number(low=2**20, high=64 * 2**20, log=True, step=2**20)
     assert parameter.variable == "a/1048576"
     assert parameter.distributions() == {"a/1048576": IntDistribution(1, 64, log=True)}
-    values = [int(options["a"]) // 2**20 for options in drawn(make_space([parameter], "t"), 500)]
+    values = [int(options["a"]) // 2**20 for options in drawn(make_space([parameter]), 500)]
     assert {min(values), max(values)} == {1, 64}
     # Half of the draws lie below the geometric mean, 8, where a linear scale would put an eighth.
     assert 0.4 < sum(value < 8 for value in values) / len(values) < 0.6
@@ -52,13 +52,13 @@ def test_log_with_step_reaches_both_bounds_on_a_log_scale() -> None:
 
 def test_linear_steps_start_at_low_and_reach_high() -> None:
     parameter = number(low=3, high=15, step=4)
-    values = {options["a"] for options in drawn(make_space([parameter], "test"), 100)}
+    values = {options["a"] for options in drawn(make_space([parameter]), 100)}
     assert values == {3, 7, 11, 15}
 
 
 def test_float_steps_carry_no_rounding() -> None:
     parameter = number(low=0.1, high=0.9, step=0.1, integer=False)
-    values = {options["a"] for options in drawn(make_space([parameter], "test"), 200)}
+    values = {options["a"] for options in drawn(make_space([parameter]), 200)}
     assert values == {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}
 
 
@@ -66,7 +66,7 @@ def test_special_values_are_drawn_with_their_weights() -> None:
     parameter = number(low=100, high=1000, specials=[(-1, 0.3), (0, 0.1)])
     assert set(parameter.distributions()) == {"a", "a?"}
     count = 4000
-    values = Counter(options["a"] for options in drawn(make_space([parameter], "test"), count))
+    values = Counter(options["a"] for options in drawn(make_space([parameter]), count))
     # Within four standard deviations of a binomial share.
     assert abs(values[-1] / count - 0.3) < 4 * (0.3 * 0.7 / count) ** 0.5
     assert abs(values[0] / count - 0.1) < 4 * (0.1 * 0.9 / count) ** 0.5
@@ -79,7 +79,7 @@ def test_special_values_without_weights_share_a_fifth() -> None:
 
 
 def test_a_special_value_leaves_the_range_out_of_the_trial() -> None:
-    space = make_space([number(low=100, high=1000, specials=[(-1, 0.5)])], "test")
+    space = make_space([number(low=100, high=1000, specials=[(-1, 0.5)])])
     study = optuna.create_study(sampler=RandomSampler(seed=1))
     trials = [study.ask() for _ in range(50)]
     for trial in trials:
@@ -91,13 +91,13 @@ PARAMETERS = [
     number("i", 1, 9, step=2),
     number("l", 4, 400, log=True, step=4, specials=[(-1, 0.2), (0, 0.2)]),
     number("f", 0.5, 2.5, integer=False),
-    make_categorical("c", ["no", "snappy", 4096, True], "test"),
+    make_categorical("c", ["no", "snappy", 4096, True]),
 ]
 
 
 @given(st.integers(0, 2**32 - 1))
 def test_variables_of_turn_back_into_the_same_options(seed: int) -> None:
-    space = make_space(PARAMETERS, "test")
+    space = make_space(PARAMETERS)
     options = drawn(space, 1, seed)[0]
     assert space.contains(options)
     study = optuna.create_study(sampler=RandomSampler(seed=0))
@@ -106,7 +106,7 @@ def test_variables_of_turn_back_into_the_same_options(seed: int) -> None:
 
 
 def test_contains_refuses_what_a_search_cannot_reach() -> None:
-    space = make_space(PARAMETERS, "test")
+    space = make_space(PARAMETERS)
     good: dict[str, OptionValue] = {"i": 3, "l": 8, "f": 1.0, "c": "no"}
     assert space.contains(good)
     wrong: list[dict[str, OptionValue]] = [
@@ -125,11 +125,6 @@ def test_contains_refuses_what_a_search_cannot_reach() -> None:
         space.variables_of(good | {"i": 4})
 
 
-def test_edges_are_named() -> None:
-    space = make_space(PARAMETERS, "test")
-    assert space.on_edge({"i": 1, "l": -1, "f": 2.5, "c": "no"}) == {"i": "low", "f": "high"}
-
-
 @pytest.mark.parametrize(
     ("numbers", "told"),
     [
@@ -145,7 +140,7 @@ def test_edges_are_named() -> None:
 )
 def test_bad_ranges(numbers: Range, told: str) -> None:
     with pytest.raises(InputError) as caught:
-        make_number("a", numbers, "test")
+        make_number("a", numbers)
     assert told in str(caught.value)
 
 
@@ -155,7 +150,7 @@ def test_a_step_is_refused_exactly_when_high_is_out_of_reach(
 ) -> None:
     reaches = width > 0 and width % step == 0
     try:
-        make_number("a", Range(low, low + width, step=step), "test")
+        make_number("a", Range(low, low + width, step=step))
     except InputError:
         assert not reaches
     else:
@@ -165,9 +160,9 @@ def test_a_step_is_refused_exactly_when_high_is_out_of_reach(
 @pytest.mark.parametrize("choices", [["a", "a"], [1, True], [1, 1.0], ["true", True], [8, "8"]])
 def test_choices_that_an_engine_reads_alike_are_repeats(choices: list[OptionValue]) -> None:
     with pytest.raises(InputError, match=r"space\.c\.choices\[1\]: the same choice twice"):
-        make_categorical("c", choices, "test")
+        make_categorical("c", choices)
 
 
 def test_a_name_that_could_be_an_optuna_variable_is_refused() -> None:
     with pytest.raises(InputError, match="not an option's name"):
-        make_categorical("a?", [1, 2], "test")
+        make_categorical("a?", [1, 2])

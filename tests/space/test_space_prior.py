@@ -17,9 +17,10 @@ from scipy import stats
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.space.parameter import Condition, Parameter, make_categorical, make_number
-from lsmtune.space.prior import Prior, PriorScale, make_prior
+from lsmtune.space.prior import Prior, PriorScale
 from lsmtune.space.range import Range
 from lsmtune.space.space import make_space
+from lsmtune.study.ask_and_tell import Search
 
 optuna.logging.set_verbosity(optuna.logging.ERROR)
 
@@ -37,17 +38,17 @@ def drawn(parameter: Parameter, count: int) -> list[OptionValue]:
 
 
 def with_prior(numbers: Range, prior: Prior, **rest: object) -> Parameter:
-    return make_number("a", numbers, "test", prior=prior, **rest)  # type: ignore[arg-type]
+    return make_number("a", numbers, prior=prior, **rest)  # type: ignore[arg-type]
 
 
 def normal(mean: float, sd: float) -> Prior:
-    return make_prior("normal", mean, sd, source="test", field="space.a.prior")
+    return Prior("normal", mean, sd).check()
 
 
 PRIORS = st.one_of(
     st.builds(normal, st.floats(-100, 200), st.floats(5, 200)),
     st.builds(Prior, st.just("lognormal"), st.floats(-1, 6), st.floats(0.2, 4)),
-    st.builds(Prior, st.just("beta"), st.floats(0.3, 8), st.floats(0.3, 8)),
+    st.builds(Prior, st.just("beta"), alpha=st.floats(0.3, 8), beta=st.floats(0.3, 8)),
 )
 RANGES = st.one_of(
     st.builds(lambda low, width: Range(low, low + width), st.integers(0, 90), st.integers(1, 100)),
@@ -86,7 +87,7 @@ def test_variables_and_values_are_inverses(
 ) -> None:
     specials: list[tuple[int, float | None]] = [(-1, 0.25)] if special else []
     try:
-        parameter = make_number("a", numbers, "test", specials=specials, prior=prior)
+        parameter = make_number("a", numbers, specials=specials, prior=prior)
     except InputError:
         assume(prior is None)  # some priors have nothing within some ranges
     own = parameter.distributions()[parameter.variable]
@@ -135,7 +136,7 @@ def test_draws_follow_a_truncated_lognormal() -> None:
 
 
 def test_draws_follow_a_beta_on_the_range() -> None:
-    parameter = with_prior(Range(10.0, 20.0, integer=False), Prior("beta", 2.0, 5.0))
+    parameter = with_prior(Range(10.0, 20.0, integer=False), Prior("beta", alpha=2.0, beta=5.0))
     values = [float(value) for value in drawn(parameter, 2000)]
     assert stats.kstest(values, stats.beta(2, 5, loc=10, scale=10).cdf).statistic < 0.043
 
@@ -179,28 +180,24 @@ def test_the_variable_of_a_prior_is_its_quantile() -> None:
     for quantile, value in ((low, 8), (high - 1e-12, 8), (low - 1e-12, 7), (high, 9)):
         assert suggested(parameter, {"a?": 0.9, "a~": quantile}) == value
     assert parameter.variables_of(-1) == {"a?": 0.1}
-    assert parameter.on_edge(1) == "low"
-    assert parameter.on_edge(15) == "high"
-    assert parameter.on_edge(-1) is None
 
 
 def test_bins_are_evenly_spaced_on_the_scale() -> None:
-    linear = make_number("a", Range(1, 10, bins=4), "test")
+    linear = make_number("a", Range(1, 10, bins=4))
     assert linear.distributions() == {"a#4": IntDistribution(0, 3)}
     assert set(drawn(linear, 100)) == {1, 4, 7, 10}
-    log = make_number("a", Range(1, 1000, log=True, bins=4), "test")
+    log = make_number("a", Range(1, 1000, log=True, bins=4))
     assert set(drawn(log, 100)) == {1, 10, 100, 1000}
-    floats = make_number("a", Range(0.1, 0.9, integer=False, bins=9), "test")
+    floats = make_number("a", Range(0.1, 0.9, integer=False, bins=9))
     assert set(drawn(floats, 200)) == {0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9}
-    assert (linear.on_edge(1), linear.on_edge(4), linear.on_edge(10)) == ("low", None, "high")
 
 
 def test_bins_of_a_narrow_range_are_fewer() -> None:
-    parameter = make_number("a", Range(1, 8, log=True, bins=50), "test")
+    parameter = make_number("a", Range(1, 8, log=True, bins=50))
     assert parameter.distributions() == {"a#50": IntDistribution(0, 7)}
     assert parameter.describe() == "1, 2, 3, 4, 5, 6, 7, 8"
     assert not parameter.contains(9)
-    wide = make_number("a", Range(1, 1000, log=True, bins=50), "test")
+    wide = make_number("a", Range(1, 1000, log=True, bins=50))
     assert wide.describe().endswith("values from 1 to 1000, evenly spaced on a log scale")
 
 
@@ -228,10 +225,9 @@ def test_conditions_on_parameters_with_priors_and_bins() -> None:
     space = make_space(
         [
             with_prior(Range(1, 15), normal(8, 2), conditions=[Condition("b", (4, 7))]),
-            make_number("b", Range(1, 10, bins=4), "test"),
-            make_categorical("c", ["x", "y"], "test", conditions=[Condition("a", (8,))]),
-        ],
-        "test",
+            make_number("b", Range(1, 10, bins=4)),
+            make_categorical("c", ["x", "y"], conditions=[Condition("a", (8,))]),
+        ]
     )
     study = optuna.create_study(sampler=RandomSampler(seed=3))
     seen = set()
@@ -248,10 +244,10 @@ def test_conditions_on_parameters_with_priors_and_bins() -> None:
 
 
 def test_a_condition_on_no_bin_is_refused() -> None:
-    bins = make_number("b", Range(1, 10, bins=4), "test")
-    other = make_number("o", Range(1, 3), "test", conditions=[Condition("b", (5,))])
+    bins = make_number("b", Range(1, 10, bins=4))
+    other = make_number("o", Range(1, 3), conditions=[Condition("b", (5,))])
     with pytest.raises(InputError, match=r"found 5; allowed: 1, 4, 7, 10 \(the values of b\)"):
-        make_space([bins, other], "test")
+        make_space([bins, other])
 
 
 @pytest.mark.parametrize(
@@ -269,8 +265,8 @@ def test_a_condition_on_no_bin_is_refused() -> None:
 )
 def test_bad_priors(given: dict[str, object], told: str) -> None:
     with pytest.raises(InputError) as caught:
-        make_prior(**given, source="study.yaml", field="space.a.prior")  # type: ignore[arg-type]
-    assert str(caught.value).startswith("study.yaml: space.a.prior.")
+        Search({"a": {"type": "int", "low": 1, "high": 9, "prior": given}})
+    assert str(caught.value).startswith("Search: space.a.prior.")
     assert told in str(caught.value)
 
 
@@ -285,7 +281,7 @@ def test_bad_priors(given: dict[str, object], told: str) -> None:
 def test_priors_that_do_not_fit_the_range(numbers: Range, prior: Prior, told: str) -> None:
     with pytest.raises(InputError) as caught:
         with_prior(numbers, prior)
-    assert "test: space.a.prior: " in str(caught.value)
+    assert caught.value.field == "space.a.prior"
     assert told in str(caught.value)
 
 
@@ -299,5 +295,5 @@ def test_priors_that_do_not_fit_the_range(numbers: Range, prior: Prior, told: st
 )
 def test_bad_bins(numbers: Range, told: str) -> None:
     with pytest.raises(InputError) as caught:
-        make_number("a", numbers, "test")
+        make_number("a", numbers)
     assert told in str(caught.value)

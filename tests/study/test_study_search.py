@@ -393,7 +393,7 @@ def test_an_option_file_of_a_study_is_found_from_where_the_study_file_lies(tmp_p
     tuned(spec, tmp_path / "elsewhere" / "s", observer=observer)
     with StudyFolder.open(tmp_path / "elsewhere" / "s") as folder:
         records = read_study(folder)
-    assert records.baseline.label == "mine.properties"
-    assert records.baseline.options["write_buffer_size"] == 3 * MIB
+    assert records.spec.baseline.label == "mine.properties"
+    assert records.spec.baseline.options["write_buffer_size"] == 3 * MIB
     warnings = [str(what[1]) for what in observer.told if what[0] == "warning"]
     assert any("colour" in text for text in warnings)

@@ -6,13 +6,14 @@ from hypothesis import strategies as st
 
 from lsmtune.errors import InputError
 from lsmtune.model.workload import Durability, PhaseKind
-from lsmtune.workloads.db_bench import NAMED_WORKLOADS
+from lsmtune.workloads.db_bench import DB_BENCH_FAMILIES
 from lsmtune.workloads.parameter import WORKLOAD_PARAMETERS
 from lsmtune.workloads.stated import complete_parameters, make_workload
 
 FILLS = ("fillseq", "fillrandom")
 
 
+NAMED_WORKLOADS = {family.name: family for family in DB_BENCH_FAMILIES}
 OF_ONE_PHASE = tuple(name for name in NAMED_WORKLOADS if name != "put-get-delete")
 
 

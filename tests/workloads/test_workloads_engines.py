@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from lsmtune.driver.native import NativeRunner
-from lsmtune.engines.importers.properties import read_given
+from lsmtune.engines.formats.properties import read_given
 from lsmtune.engines.properties import properties_of
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome

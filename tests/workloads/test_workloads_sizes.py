@@ -60,26 +60,26 @@ def test_means_of_closed_form(sizes: Distribution, mean: float) -> None:
 
 @pytest.mark.parametrize("sizes", CASES, ids=lambda sizes: sizes.name)
 def test_a_distribution_is_read_from_its_document(sizes: Distribution) -> None:
-    assert size_distribution(distribution_document(sizes), "f", "sizes") == sizes
+    assert size_distribution(distribution_document(sizes), "sizes") == sizes
 
 
 def test_short_forms() -> None:
-    assert size_distribution(100, "f", "sizes") == Distribution.of("constant", size=100)
-    assert size_distribution("4KiB", "f", "sizes") == Distribution.of("constant", size=4096)
-    assert key_distribution("uniform", "f", "keys") == Distribution("uniform")
+    assert size_distribution(100, "sizes") == Distribution.of("constant", size=100)
+    assert size_distribution("4KiB", "sizes") == Distribution.of("constant", size=4096)
+    assert key_distribution("uniform", "keys") == Distribution("uniform")
     assert set(KEY_DISTRIBUTIONS) >= {"uniform", "ranges", "power"}
 
 
 @pytest.mark.parametrize(
     ("stated", "told"),
     [
-        ({"distribution": "zipfain", "theta": 1}, r"f: k.distribution: .*did you mean zipfian\?"),
-        ({"distribution": "zipfian"}, "f: k.theta: missing"),
-        ({"distribution": "zipfian", "theta": 1}, "f: k.theta: found 1; allowed: .* not 1"),
-        ({"distribution": "zipfian", "theta": 0.9, "skew": 1}, "f: k.skew: unknown parameter"),
-        ({"distribution": "hotspot", "hot_data": 2, "hot_operations": 1}, "f: k.hot_data: found 2"),
-        ("zipfian", "f: k.theta: missing"),
-        ([1], r"f: k: found \[1\]"),
+        ({"distribution": "zipfain", "theta": 1}, r"^k.distribution: .*did you mean zipfian\?"),
+        ({"distribution": "zipfian"}, "^k.theta: missing"),
+        ({"distribution": "zipfian", "theta": 1}, "^k.theta: found 1; allowed: .* not 1"),
+        ({"distribution": "zipfian", "theta": 0.9, "skew": 1}, "^k.skew: unknown parameter"),
+        ({"distribution": "hotspot", "hot_data": 2, "hot_operations": 1}, "^k.hot_data: found 2"),
+        ("zipfian", "^k.theta: missing"),
+        ([1], r"^k: found \[1\]"),
         (
             {"distribution": "ranges", "ranges": 3, "a": 1, "b": 1, "c": 0, "d": 0, "key_a": 1},
             "key_b",
@@ -88,19 +88,19 @@ def test_short_forms() -> None:
 )
 def test_what_is_no_distribution_of_keys(stated: object, told: str) -> None:
     with pytest.raises(InputError, match=told):
-        key_distribution(stated, "f", "k")
+        key_distribution(stated, "k")
 
 
 @pytest.mark.parametrize(
     ("stated", "told"),
     [
-        ({"distribution": "uniform", "low": 9, "high": 3}, "f: s.high: found 3; allowed: at least"),
-        ({"distribution": "table", "sizes": []}, "f: s.sizes: "),
-        ({"distribution": "table", "sizes": [[1, 0]]}, r"f: s.sizes\[0\]\[1\]: found 0"),
+        ({"distribution": "uniform", "low": 9, "high": 3}, "^s.high: found 3; allowed: at least"),
+        ({"distribution": "table", "sizes": []}, "^s.sizes: "),
+        ({"distribution": "table", "sizes": [[1, 0]]}, r"^s.sizes\[0\]\[1\]: found 0"),
         ({"distribution": "normal", "mean": 5, "sd": 1, "low": 9, "high": 10}, "s.mean: found 5"),
         ("4K", "s: found '4K'.*did you mean 4KiB|s.distribution"),
     ],
 )
 def test_what_is_no_distribution_of_sizes(stated: object, told: str) -> None:
     with pytest.raises(InputError, match=told):
-        size_distribution(stated, "f", "s")
+        size_distribution(stated, "s")

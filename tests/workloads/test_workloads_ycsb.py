@@ -273,8 +273,9 @@ def test_the_contest_is_one_load_and_three_runs_on_one_database() -> None:
     ]
     whole = make_workload("contest", {}, "-w")
     assert {phase.operations for phase in whole.phases} == {2_000_000}
-    with pytest.raises(InputError, match="readproportion: has no effect in contest"):
-        make_workload("contest", {"readproportion": 1}, "-w")
+    for refused in ("readproportion", "limit.ops"):
+        with pytest.raises(InputError, match=f"{refused}: has no effect in contest"):
+            make_workload("contest", {refused: 1}, "-w")
 
 
 def test_what_a_named_workload_says_itself_decides_what_has_an_effect() -> None:

@@ -1,14 +1,14 @@
-//! Keys and values on their way through a C interface, which takes and gives pointer and length.
+//! Keys and values as a C interface takes and returns them: pointer and length.
 
 use std::ffi::c_char;
 
-/// Where C finds `bytes`; it gets their length beside it.
+/// The pointer to `bytes` for C, which gets their length separately.
 #[inline]
 pub const fn text(bytes: &[u8]) -> *const c_char {
     bytes.as_ptr().cast()
 }
 
-/// What C handed over: null is empty.
+/// The bytes that C handed over; null means empty.
 ///
 /// # Safety
 /// `data` and `length` describe memory of the engine that outlives `'a`, or `length` is zero.

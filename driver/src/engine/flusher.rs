@@ -1,4 +1,4 @@
-//! Blocking calls of an engine that cannot be cancelled, made on a thread beside the caller.
+//! Blocking engine calls that cannot be cancelled, made on another thread.
 
 use std::sync::mpsc::{channel, Receiver, RecvTimeoutError};
 use std::sync::{Mutex, PoisonError};
@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use super::{EngineError, Result};
 
-/// Time between two checks of a waiting caller whether it was cancelled.
+/// The time between two checks whether a waiting caller was cancelled.
 const POLL: Duration = Duration::from_millis(20);
 
-/// At most one blocking call of a database at a time.
+/// Makes at most one blocking call of a database at a time.
 ///
-/// A caller who cancels returns at once while the call goes on; [`Flusher::join`] waits for it,
-/// and must be called before the database that the call uses is closed.
+/// A caller that is cancelled returns at once, while the call continues. [`Flusher::join`] waits
+/// for it, and must be called before the database that the call uses is closed.
 #[derive(Debug, Default)]
 pub struct Flusher {
     running: Mutex<Option<Call>>,
@@ -46,7 +46,7 @@ impl Flusher {
         wait(&mut running, cancelled)
     }
 
-    /// Whether a call that its caller gave up is still running.
+    /// Whether a call that its caller abandoned is still running.
     pub fn is_running(&self) -> bool {
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner);
         running
@@ -62,7 +62,7 @@ impl Flusher {
             .unwrap_or_else(PoisonError::into_inner)
             .take();
         if let Some(call) = running {
-            // A call that panicked has ended too, which is all that matters here.
+            // A call that panicked has also ended; nothing else matters here.
             drop(call.thread.join());
         }
     }
@@ -90,8 +90,8 @@ fn failed(message: String) -> EngineError {
     EngineError::Failed { message }
 }
 
-/// Waits between polls: short at first so that a drain that is soon over is not overcharged, then
-/// long enough not to disturb the engine whose lock each poll takes.
+/// The waits between polls. They are short at first, so that a short drain is not charged too much.
+/// Later they are long enough not to disturb the engine, whose lock each poll takes.
 #[derive(Debug)]
 pub struct Backoff(Duration);
 

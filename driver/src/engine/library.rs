@@ -1,4 +1,4 @@
-//! Loading an engine's shared library and looking its functions up.
+//! Loads an engine's shared library and looks up its functions.
 
 use std::ffi::{c_char, CStr, CString};
 use std::fs::File;
@@ -76,7 +76,8 @@ pub(super) use opaque;
 
 /// The address of `name` in `library`, if it exports one.
 pub(super) fn symbol(library: &'static libloading::Library, name: &str) -> Option<*const ()> {
-    // SAFETY: only the address is taken here; whoever turns it into a function says why it may.
+    // SAFETY: only the address is taken here; the code that makes a function of it says why that is
+    // sound.
     let symbol = unsafe { library.get::<*const ()>(name) }.ok()?;
     let address = *symbol;
     (!address.is_null()).then_some(address)
@@ -84,8 +85,8 @@ pub(super) fn symbol(library: &'static libloading::Library, name: &str) -> Optio
 
 /// Loads the shared library at `path` for the engine called `engine`, and keeps it loaded.
 ///
-/// The library is leaked on purpose: engines leave background threads and thread-local
-/// destructors behind, which would run code that is no longer mapped once it were unloaded.
+/// The library is leaked on purpose. Engines leave background threads and thread-local destructors
+/// behind. After an unload these would run code that is no longer mapped.
 pub(super) fn open(engine: &str, path: Option<&Path>) -> Result<&'static libloading::Library> {
     let Some(path) = path else {
         return Err(refusal(format!(
@@ -93,8 +94,8 @@ pub(super) fn open(engine: &str, path: Option<&Path>) -> Result<&'static libload
         )));
     };
     check_file(engine, path)?;
-    // SAFETY: loading runs the initialisers of a library that the user named as an engine: that
-    // it may run is what the user asked for.
+    // SAFETY: loading runs the initialisers of the library. The user named this library as an
+    // engine, and so asked for this.
     match unsafe { libloading::Library::new(path) } {
         Ok(library) => Ok(Box::leak(Box::new(library))),
         Err(error) => Err(refusal(format!(
@@ -105,7 +106,7 @@ pub(super) fn open(engine: &str, path: Option<&Path>) -> Result<&'static libload
     }
 }
 
-/// The error for a library that lacks `missing`, the first symbols of which are named.
+/// The error for a library that lacks `missing`. It names the first of these symbols.
 pub(super) fn lacks(engine: &str, path: &Path, missing: &[&str]) -> EngineError {
     let first = missing
         .iter()
@@ -123,8 +124,8 @@ pub(super) fn lacks(engine: &str, path: &Path, missing: &[&str]) -> EngineError 
     ))
 }
 
-/// dlopen's own words for a file that is absent or no library at all differ per platform and never
-/// say what was needed: look first.
+/// Checks the file first. dlopen's own messages for a file that is absent, or is no library, differ
+/// per platform and never say what was needed.
 fn check_file(engine: &str, path: &Path) -> Result<()> {
     let needed = format!("needed: a shared library of {engine}");
     let unusable = |what: String| {
@@ -158,12 +159,12 @@ fn refusal(message: String) -> EngineError {
     EngineError::Library { message }
 }
 
-/// `text` with every run of white space made one blank: messages are one line.
+/// `text` with every run of white space as one blank, because messages are one line.
 pub(super) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// `path` as the engines take it.
+/// `path` in the form that the engines take.
 pub(super) fn path_text(path: &Path) -> Result<CString> {
     use std::os::unix::ffi::OsStrExt;
     CString::new(path.as_os_str().as_bytes()).map_err(|_| EngineError::Failed {
@@ -184,8 +185,8 @@ pub(super) unsafe fn take_text(text: *mut c_char, free: impl FnOnce(*mut c_char)
     copied
 }
 
-/// The error for an engine's status text. The engines put the operating system's own words for
-/// ENOSPC and EDQUOT into their statuses; their C interfaces pass on nothing but that text.
+/// The error for an engine's status text. For ENOSPC and EDQUOT, the text contains the operating
+/// system's own words. The C interfaces report nothing else.
 pub(super) fn status_error(status: &str) -> EngineError {
     let message = one_line(status);
     let full = ["No space left on device", "Disk quota exceeded"]

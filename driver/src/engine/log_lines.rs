@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, Read};
 
-/// Longest part of a line that is kept. RocksDB's longest lines list the input files of a
+/// The longest part of a line that is kept. RocksDB's longest lines list the input files of a
 /// compaction: a megabyte is some 100,000 files.
 const LINE_BYTES_MAX: u64 = 1 << 20;
 
@@ -28,10 +28,10 @@ pub fn for_each_line(mut reader: impl BufRead, mut each: impl FnMut(&[u8])) -> s
     }
 }
 
-/// Turns the engines' stamps, `2026/11/21-02:20:44.221322` in local time, into microseconds since
-/// the epoch.
+/// Converts the engines' time stamps, `2026/11/21-02:20:44.221322` in local time, into microseconds
+/// since the epoch.
 ///
-/// Both engines write stamps with `localtime_r`; the same function in the same process gives the
+/// Both engines write stamps with `localtime_r`. The same function in the same process gives the
 /// same offset here, whatever `TZ` says.
 #[derive(Debug, Clone, Copy)]
 pub struct LogClock {
@@ -39,14 +39,14 @@ pub struct LogClock {
 }
 
 impl LogClock {
-    /// A clock for stamps between two instants; `None` if the offset from UTC changes between
+    /// A clock for time stamps between two instants. `None` if the offset from UTC changes between
     /// them (a change to or from summer time), because such stamps are ambiguous.
     pub fn between(from_us: u64, to_us: u64) -> Option<Self> {
         let offset_us = offset_us(from_us)?;
         (offset_us == self::offset_us(to_us)?).then_some(Self { offset_us })
     }
 
-    /// The instant that `line` begins with, if it begins with one.
+    /// The instant at the beginning of `line`, if there is one.
     pub fn instant_us(&self, line: &[u8]) -> Option<u64> {
         u64::try_from(civil_us(line)? - self.offset_us).ok()
     }
@@ -66,7 +66,7 @@ fn offset_us(unix_us: u64) -> Option<i64> {
     Some(parts.tm_gmtoff * 1_000_000)
 }
 
-/// A stamp read as if it were UTC, in microseconds since the epoch.
+/// A time stamp read as if it were UTC, in microseconds since the epoch.
 fn civil_us(line: &[u8]) -> Option<i64> {
     let stamp = line.get(..26)?;
     let punctuated = [

@@ -1,4 +1,4 @@
-//! An ordered map in memory: the model that the other engines must agree with.
+//! An ordered map in memory: the reference with which the other engines must agree.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Bound;
@@ -13,7 +13,7 @@ use super::{
 
 type Entries = BTreeMap<Vec<u8>, Arc<[u8]>>;
 
-/// Keeps its databases by directory for as long as it lives; on disk there is nothing.
+/// Keeps its databases, by directory, as long as it lives. There is nothing on disk.
 #[derive(Debug, Default)]
 pub struct Memory {
     databases: Mutex<HashMap<PathBuf, Arc<Contents>>>,
@@ -22,7 +22,7 @@ pub struct Memory {
 /// What a directory would hold.
 #[derive(Debug, Default)]
 struct Contents {
-    /// A cursor holds on to the map as it is; the next write then goes to a copy.
+    /// A cursor keeps the map as it is; the next write then goes to a copy.
     entries: RwLock<Arc<Entries>>,
     open: AtomicBool,
 }
@@ -191,7 +191,7 @@ impl Session for MemorySession<'_> {
 struct MemoryCursor {
     entries: Arc<Entries>,
     key: Vec<u8>,
-    /// The value at `key`; `None` when the cursor stands on no entry.
+    /// The value at `key`; `None` if the cursor is at no entry.
     value: Option<Arc<[u8]>>,
 }
 

@@ -1,9 +1,9 @@
-//! Engines: what a key-value store must be able to do for the driver to measure it.
+//! Engines: what the driver needs from a key-value store in order to measure it.
 //!
-//! An [`Engine`] is a library at a known version. It opens [`Database`]s; a database hands each
-//! worker thread a [`Session`]; a session hands out a [`Cursor`] for ordered reads. Nothing above
-//! this room knows which engine it drives, and a new engine is one file, one line in [`load`] and
-//! one fixture in `tests/conformance.rs`.
+//! An [`Engine`] is a library at a known version. It opens [`Database`]s. A database gives each
+//! worker thread a [`Session`], and a session gives a [`Cursor`] for ordered reads. No other room
+//! knows which engine it drives. A new engine is one file, one line in [`load`], and one fixture in
+//! `tests/conformance.rs`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -28,13 +28,13 @@ pub use probe::{probe, Probe};
 /// Option name to option value, both in the engine's own spelling.
 pub type Options = BTreeMap<String, String>;
 
-/// Which engine this is, as it said itself.
+/// The identity of an engine, as it states it itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// Engine name as registered in [`load`]: `rocksdb`, `leveldb`, `memory`, `noop`.
     pub name: String,
-    /// Version as the engine states it; `None` until it can be known (RocksDB states its version
-    /// only in the OPTIONS file that it writes when a database is opened).
+    /// The version that the engine states; `None` until it is known (RocksDB states its version
+    /// only in the OPTIONS file that it writes when it opens a database).
     pub version: Option<String>,
     /// The shared library that was loaded, if the engine is not built in.
     pub library: Option<PathBuf>,
@@ -47,7 +47,7 @@ pub struct OptionNotTaken {
     pub name: String,
     /// What was asked for.
     pub requested: String,
-    /// What the engine says it uses; `None` where the engine does not say.
+    /// The value that the engine reports; `None` if it reports none.
     pub effective: Option<String>,
 }
 
@@ -66,7 +66,7 @@ pub struct BackgroundWork {
     pub compaction_read_bytes: Option<u64>,
     /// Bytes of table files written by compactions.
     pub compaction_write_bytes: Option<u64>,
-    /// The compactions again, by the level that they wrote to.
+    /// The same compactions, by the level that they wrote to.
     pub levels: Option<BTreeMap<u32, LevelWork>>,
 }
 
@@ -89,7 +89,7 @@ impl LevelWork {
 /// Table files of one level of the tree.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct LevelSize {
-    /// How many there are.
+    /// The number of files.
     pub files: u64,
     /// Their bytes.
     pub bytes: u64,
@@ -112,7 +112,7 @@ pub enum EngineError {
         /// The nearest names that the engine knows, best first.
         nearest: Vec<String>,
     },
-    /// The option exists; its value is not one that the engine takes.
+    /// The option exists, but the engine does not accept this value.
     #[error("option {name}: found {found}; allowed: {allowed}")]
     BadOptionValue {
         /// The option.
@@ -134,13 +134,13 @@ pub enum EngineError {
         /// The engine's own words.
         message: String,
     },
-    /// The wait was cancelled by the caller.
+    /// The caller cancelled the wait.
     #[error("cancelled")]
     Cancelled,
 }
 
 impl EngineError {
-    /// The error for a value that the engine does not take.
+    /// The error for a value that the engine does not accept.
     fn bad_value(name: &str, found: &str, allowed: &str) -> Self {
         EngineError::BadOptionValue {
             name: name.to_owned(),
@@ -173,18 +173,18 @@ pub enum Durability {
     None,
 }
 
-/// A loaded engine.
+/// A loaded engine. Every implementation must ensure this:
 ///
-/// Obligations: `open` creates the directory's database where there is none and opens it
-/// otherwise; `reopen` only opens one that is there; every unknown or unusable option is an error that names it, before anything is
-/// written outside `directory`; closing is dropping the [`Database`], and after it the same
-/// directory can be opened again by the same engine with all data present.
+/// `open` opens the database of the directory, and creates it if it does not exist. `reopen` only
+/// opens an existing one. Every unknown or unusable option is an error that names it, before
+/// anything is written outside `directory`. Dropping the [`Database`] closes it. After that, the
+/// same engine can open the same directory again, with all data present.
 pub trait Engine: Send + Sync {
     /// Name, version if known without a database, and library.
     fn identity(&self) -> Identity;
 
-    /// Opens or creates the database in `directory` with `options` applied over the engine's
-    /// defaults. `durability` is checked here, so that an engine which cannot honour it refuses.
+    /// Opens or creates the database in `directory`, with `options` applied to the engine's
+    /// defaults. An engine that cannot provide `durability` refuses here.
     fn open(
         &self,
         directory: &Path,
@@ -192,8 +192,8 @@ pub trait Engine: Send + Sync {
         durability: Durability,
     ) -> Result<Box<dyn Database>>;
 
-    /// As [`Engine::open`], for a database that the same options have opened before: it must be
-    /// there, and an option that says otherwise (`error_if_exists`) is left out.
+    /// Like [`Engine::open`], for a database that the same options have opened before. It must
+    /// exist. An option that refuses existing databases (`error_if_exists`) is left out.
     fn reopen(
         &self,
         directory: &Path,
@@ -201,28 +201,30 @@ pub trait Engine: Send + Sync {
         durability: Durability,
     ) -> Result<Box<dyn Database>>;
 
-    /// Whether a database is in files of its directory, so that a copy of them is a database too.
+    /// Whether a database consists of files in its directory, so that a copy of them is a database,
+    /// too.
     fn keeps_files(&self) -> bool {
         true
     }
 
-    /// Flush and compaction work recorded in `directory` by a *closed* database between two wall
-    /// clock instants, in microseconds since the epoch, start included, end excluded.
+    /// Flush and compaction work that a *closed* database in `directory` recorded between two
+    /// instants of the wall clock, in microseconds since the epoch; the start is included, the end
+    /// is not.
     fn background_work(&self, directory: &Path, from_us: u64, to_us: u64) -> BackgroundWork;
 
-    /// Short names of the compressions that work, found out with throw-away databases inside
-    /// `scratch`. Empty for an engine that has none.
+    /// Short names of the compressions that work, found with throw-away databases inside `scratch`.
+    /// Empty for an engine without compression.
     fn compressions(&self, _scratch: &Path) -> Result<Vec<String>> {
         Ok(Vec::new())
     }
 
-    /// This engine, with databases of `count` column families, the default one among them; `None`
-    /// if it has no such thing.
+    /// This engine, with databases of `count` column families, including the default one; `None` if
+    /// the engine has no column families.
     fn with_column_families(&self, _count: usize) -> Option<Box<dyn Engine>> {
         None
     }
 
-    /// Every option that the engine lists, by full name, with its default; `scratch` as above.
+    /// Every option that the engine lists, by full name, with its default. `scratch` as above.
     fn known_options(&self, _scratch: &Path) -> Result<Vec<(String, String)>> {
         Ok(Vec::new())
     }
@@ -230,42 +232,43 @@ pub trait Engine: Send + Sync {
 
 /// An open database. Shared by all worker threads.
 pub trait Database: Send + Sync {
-    /// As [`Engine::identity`], with the version filled in where only an open database tells it.
+    /// Like [`Engine::identity`], with the version if only an open database reports it.
     fn identity(&self) -> Identity;
 
-    /// The options that did not take, by reading back what the engine says it uses.
+    /// The options that did not take effect, found by comparing with what the engine reports.
     fn options_not_taken(&self) -> Vec<OptionNotTaken>;
 
     /// A handle for one worker thread.
     fn session(&self) -> Box<dyn Session + '_>;
 
-    /// Writes every memtable out and waits until no flush or compaction is pending or running:
-    /// what [the caller measures as](crate) drain. Polls `cancelled` at least every 50 ms.
+    /// Writes out every memtable and waits until no flush or compaction is pending or running. The
+    /// caller measures this as the drain. Polls `cancelled` at least every 50 ms.
     fn drain(&self, cancelled: &dyn Fn() -> bool) -> Result<()>;
 
-    /// Seconds for which writers were stalled or slowed since open; `None` if the engine cannot
+    /// Seconds since open for which writers were stalled or slowed; `None` if the engine cannot
     /// tell.
     fn stall_s(&self) -> Option<f64>;
 
-    /// Whether data outlives the handle: true of every engine but the no-op one, whose runs have
-    /// nothing to read back.
+    /// Whether data outlives the handle. True for every engine except the no-op one, whose runs
+    /// have nothing to read back.
     fn keeps_data(&self) -> bool {
         true
     }
 
-    /// Whether reads of table files are system calls, which the process's own counters see. False
+    /// Whether table files are read by system calls, which the process's own counters see. False
     /// for engines that map their files or hold everything in memory.
     fn reads_by_system_call(&self) -> bool {
         false
     }
 
-    /// The levels of the tree, level 0 first, empty ones included; `None` if the engine has none or
-    /// does not say.
+    /// The levels of the tree, level 0 first, including empty ones; `None` if the engine has none
+    /// or does not report them.
     fn levels(&self) -> Option<Vec<LevelSize>> {
         None
     }
 
-    /// The engine's own property text, such as `rocksdb.stats`; `None` if it has none of that name.
+    /// The text of an engine property such as `rocksdb.stats`; `None` if the engine does not have
+    /// it.
     fn property(&self, name: &str) -> Option<String>;
 }
 
@@ -278,12 +281,13 @@ pub enum BatchEntry<'a> {
     Delete(&'a [u8]),
 }
 
-/// Blocks that reads of one thread asked the engine's block cache for, since the thread began.
+/// Blocks that the reads of one thread requested from the engine's block cache, since the thread
+/// began.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BlockCacheReads {
     /// Found there.
     pub hits: u64,
-    /// Not found, and read.
+    /// Not found there, and read.
     pub misses: u64,
 }
 
@@ -296,7 +300,7 @@ impl std::iter::Sum for BlockCacheReads {
     }
 }
 
-/// Asks for the counters of the thread that it was made on, which must keep it: engines count by
+/// Reads the counters of the thread that made it. It must stay on this thread: engines count by
 /// thread, so any session of the thread will do.
 pub struct BlockCacheCounters<'a> {
     session: Box<dyn Session + 'a>,
@@ -311,7 +315,7 @@ impl<'a> BlockCacheCounters<'a> {
         BlockCacheCounters { session, before }
     }
 
-    /// What was counted since; `None` if the engine does not count.
+    /// The counts since then; `None` if the engine does not count.
     pub fn end(&mut self) -> Option<BlockCacheReads> {
         let (after, before) = (self.session.block_cache()?, self.before?);
         Some(BlockCacheReads {
@@ -333,27 +337,28 @@ pub trait Session {
     fn write(&mut self, batch: &[BatchEntry<'_>]) -> Result<()>;
 
     /// Passes the value to `read` without copying it and returns true; returns false if the key is
-    /// absent. The value is released before the call returns, so that its cost is measured.
+    /// absent. The value is released before the call returns, so that the measurement includes this
+    /// cost.
     fn get(&mut self, key: &[u8], read: &mut dyn FnMut(&[u8])) -> Result<bool>;
 
     /// A cursor over a consistent view of the database.
     fn cursor(&mut self) -> Result<Box<dyn Cursor + '_>>;
 
-    /// Hands `key` a merge operand, which its merge operator combines with the value. Refused by
-    /// engines that have no merges.
+    /// Gives `key` a merge operand, which the merge operator combines with the value. Engines
+    /// without merges refuse it.
     fn merge(&mut self, _key: &[u8], _operand: &[u8]) -> Result<()> {
         Err(EngineError::Failed {
             message: "the engine has no merges".to_owned(),
         })
     }
 
-    /// What the engine counts of this thread; `None` if it does not.
+    /// What the engine counts for this thread; `None` if it does not count.
     fn block_cache(&mut self) -> Option<BlockCacheReads> {
         None
     }
 }
 
-/// An ordered scan. Not positioned until a seek.
+/// An ordered scan. It has no position until a seek.
 pub trait Cursor {
     /// Moves to the first entry.
     fn seek_to_first(&mut self);
@@ -361,14 +366,14 @@ pub trait Cursor {
     fn seek(&mut self, key: &[u8]);
     /// Moves to the next entry. Only while [`Cursor::valid`].
     fn next(&mut self);
-    /// Whether the cursor stands on an entry.
+    /// Whether the cursor is at an entry.
     fn valid(&self) -> bool;
     /// The key here. Only while [`Cursor::valid`].
     fn key(&self) -> &[u8];
     /// The value here. Only while [`Cursor::valid`].
     fn value(&self) -> &[u8];
-    /// Moves to the next entry and returns its key and value, or `None` at the end: one call
-    /// through the trait for what a scan does at every step. Only while [`Cursor::valid`].
+    /// Moves to the next entry and returns its key and value, or `None` at the end. This makes each
+    /// step of a scan one call through the trait. Only while [`Cursor::valid`].
     fn next_entry(&mut self) -> Option<(&[u8], &[u8])> {
         self.next();
         self.valid().then(|| (self.key(), self.value()))
@@ -377,8 +382,8 @@ pub trait Cursor {
     fn status(&self) -> Result<()>;
 }
 
-/// `engine` with `databases` databases of `column_families` each wherever one is opened; `None` if it
-/// has no column families and there are to be several.
+/// `engine`, so that it opens `databases` databases with `column_families` families each. `None` if
+/// several families are requested and the engine has none.
 pub fn arrange(
     engine: Box<dyn Engine>,
     databases: usize,
@@ -394,10 +399,10 @@ pub fn arrange(
     })
 }
 
-/// The names that [`load`] takes.
+/// The names that [`load`] accepts.
 pub const NAMES: [&str; 4] = ["rocksdb", "leveldb", "memory", "noop"];
 
-/// Loads the engine called `name`, from `library` where it is not built in.
+/// Loads the engine called `name`, from `library` unless it is built in.
 pub fn load(name: &str, library: Option<&Path>) -> Result<Box<dyn Engine>> {
     match name {
         "rocksdb" => Ok(Box::new(rocksdb::RocksDb::load(library)?)),

@@ -1,8 +1,8 @@
 //! The known names that a mistyped one may have meant.
 
-/// At most three of `known`, best first, that are like `name`.
+/// At most three names of `known` that resemble `name`, best first.
 ///
-/// A dotted name also matches by its last part: whoever writes `block_size` is told
+/// A dotted name also matches by its last part: for `block_size` this suggests
 /// `block_based_table_factory.block_size`.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Vec<String> {
     /// Below this similarity a suggestion misleads more often than it helps.
@@ -24,7 +24,7 @@ fn likeness(name: &str, candidate: &str) -> f64 {
     let whole = strsim::normalized_damerau_levenshtein(name, candidate);
     let leaf = candidate.rsplit('.').next().unwrap_or(candidate);
     let own_leaf = name.rsplit('.').next().unwrap_or(name);
-    // A little less than the whole, so that an undotted name wins over a dotted one.
+    // A little less than a whole match, so that an undotted name wins over a dotted one.
     whole.max(0.99 * strsim::normalized_damerau_levenshtein(own_leaf, leaf))
 }
 

@@ -1,4 +1,4 @@
-//! An engine that does nothing: what is measured with it is the driver's own cost.
+//! An engine that does nothing. It shows the cost of the driver itself.
 
 use std::path::Path;
 
@@ -8,12 +8,12 @@ use super::{
     Options, Result, Session,
 };
 
-/// Takes every write and forgets it; finds every key, with an empty value; and its cursor, once it
-/// has been sought, stands on the same entry for ever. Nothing can be verified with it.
+/// Accepts every write and forgets it. Finds every key, with an empty value. After a seek, its
+/// cursor stays on the same entry for ever. Nothing can be verified with it.
 #[derive(Debug, Clone, Copy)]
 pub struct Noop;
 
-/// The key that the cursor stands on, as long as the keys of the default workloads.
+/// The key at the cursor, as long as the keys of the default workloads.
 const KEY: [u8; 16] = [0; 16];
 
 impl Engine for Noop {

@@ -1,12 +1,13 @@
-//! One thread's operations on a store that is made of parts, databases or column families: every
-//! key belongs to one of them, by a hash of its bytes.
+//! One thread's operations on a store that is made of parts (databases or column families). A hash
+//! of a key's bytes decides to which part the key belongs.
 
 use super::{BatchEntry, BlockCacheReads, Cursor, EngineError, Result, Session};
 use crate::random::mix;
 
-/// Which of `parts` parts `key` belongs to.
+/// The part, of `parts` parts, to which `key` belongs.
 ///
-/// FNV-1a (Fowler, Noll, Vo; draft-eastlake-fnv), mixed because its low bits are weak.
+/// The hash is FNV-1a (Fowler, Noll, Vo; draft-eastlake-fnv), then mixed, because its low bits are
+/// weak.
 #[inline]
 pub fn part_of(key: &[u8], parts: usize) -> usize {
     let hash = key.iter().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
@@ -15,13 +16,13 @@ pub fn part_of(key: &[u8], parts: usize) -> usize {
     (mix(hash) % parts as u64) as usize
 }
 
-/// Passes each operation on to the session of the key's part.
+/// Passes each operation to the session of the key's part.
 pub struct PartsSession<'a> {
     parts: Vec<Box<dyn Session + 'a>>,
 }
 
 impl<'a> PartsSession<'a> {
-    /// Over the sessions of all parts, in their order.
+    /// Takes the sessions of all parts, in their order.
     pub fn new(parts: Vec<Box<dyn Session + 'a>>) -> Self {
         PartsSession { parts }
     }
@@ -48,7 +49,7 @@ impl Session for PartsSession<'_> {
         self.of(key).merge(key, operand)
     }
 
-    /// Only within one part: nothing is atomic over several databases.
+    /// Works within one part only: nothing is atomic over several databases.
     fn write(&mut self, batch: &[BatchEntry<'_>]) -> Result<()> {
         let parts = self.parts.len();
         let mut of = batch.iter().map(|entry| match entry {
@@ -86,7 +87,7 @@ impl Session for PartsSession<'_> {
     }
 }
 
-/// A part as a scan sees it.
+/// The state of a part in a scan.
 enum Part<'a> {
     /// The scan has not reached it.
     Unread(&'a mut (dyn Session + 'a)),
@@ -97,7 +98,7 @@ enum Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// The part's own cursor, made when it is first asked for.
+    /// Makes the part's own cursor when it is first needed.
     fn cursor(&mut self) -> Result<()> {
         if let Part::Unread(_) = self {
             if let Part::Unread(session) = std::mem::replace(self, Part::Failed) {
@@ -115,8 +116,8 @@ impl<'a> Part<'a> {
     }
 }
 
-/// A scan that stays in the part of the key that it sought, or, from the first entry on, goes
-/// through one part after another.
+/// A scan. After a seek it stays in the part of the key; from the first entry on, it goes through
+/// one part after another.
 struct PartsCursor<'a> {
     parts: Vec<Part<'a>>,
     at: usize,
@@ -125,7 +126,7 @@ struct PartsCursor<'a> {
 }
 
 impl<'a> PartsCursor<'a> {
-    /// Goes to `part` and positions its cursor.
+    /// Moves to `part` and positions its cursor.
     fn enter(&mut self, part: usize, position: impl FnOnce(&mut (dyn Cursor + 'a))) {
         self.at = part;
         if let Err(error) = self.parts[part].cursor() {
@@ -140,7 +141,7 @@ impl<'a> PartsCursor<'a> {
         self.parts[self.at].read()
     }
 
-    /// Goes on in the next part that has entries, if the scan is one through all of them.
+    /// Continues in the next part that has entries, if the scan goes through all parts.
     fn go_on(&mut self) {
         while self.through && !self.valid() && self.at + 1 < self.parts.len() {
             // An error ends the scan here, so that `status` reports it.

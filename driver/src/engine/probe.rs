@@ -1,14 +1,14 @@
-//! What an engine library can do, found out by trying it.
+//! What an engine library can do, found by trying it.
 
 use std::path::Path;
 
 use super::scratch::Scratch;
 use super::{Database, Durability, Engine, Identity, Options, Result};
 
-/// What an engine says about itself and what trying it showed.
+/// What an engine states about itself, and what trying it showed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
-    /// With the version filled in, from a database opened for the purpose.
+    /// With the version, from a database that was opened for this purpose.
     pub identity: Identity,
     /// Short names of the compressions that work: none, snappy, zlib, bzip2, lz4, lz4hc, zstd.
     pub compressions: Vec<String>,

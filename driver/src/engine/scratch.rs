@@ -9,15 +9,15 @@ use super::{EngineError, Result};
 /// Marks a directory as one that lsmtune made and may delete.
 const MARKER: &str = ".lsmtune-owned";
 
-/// A new directory, removed with all it holds when dropped.
+/// A new directory. Dropping it removes it with its contents.
 #[derive(Debug)]
 pub struct Scratch {
     path: PathBuf,
 }
 
 impl Scratch {
-    /// Makes a directory of a new name inside `parent`, or, where nothing can be made there, in
-    /// the system's directory for temporary files.
+    /// Makes a directory with a new name inside `parent`. If that fails, it makes one in the
+    /// system's directory for temporary files.
     pub fn inside(parent: &Path) -> Result<Self> {
         Self::create(parent).or_else(|_| {
             Self::create(&std::env::temp_dir()).map_err(|error| EngineError::Failed {
@@ -33,7 +33,7 @@ impl Scratch {
             .duration_since(UNIX_EPOCH)
             .map_or(0, |since| since.as_nanos());
         let name = format!(".lsmtune-scratch-{}-{now}-{count}", std::process::id());
-        // `create_dir` fails where something exists: what is removed later is only ever ours.
+        // `create_dir` fails if something exists: only what was made here is removed later.
         let scratch = Self {
             path: parent.join(name),
         };
@@ -42,7 +42,7 @@ impl Scratch {
         Ok(scratch)
     }
 
-    /// A path inside, where nothing has been made yet.
+    /// A path inside the directory, at which nothing exists yet.
     pub fn database(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -50,7 +50,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // Nothing can be done about a failure here, and the marker lets the tuner sweep it later.
+        // A failure here cannot be handled. The marker lets the tuner remove the directory later.
         drop(std::fs::remove_dir_all(&self.path));
     }
 }

@@ -1,7 +1,7 @@
 //! Several databases of one engine in one process, as one store: each key belongs to one of them.
 //!
-//! Such databases share what engines share within a process (RocksDB's thread pools, LevelDB's one
-//! background thread); databases in processes of their own do not.
+//! Such databases share what an engine shares within a process (RocksDB's thread pools, LevelDB's
+//! one background thread). Databases in separate processes do not.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use super::{
     Options, Result, Session,
 };
 
-/// Opens `count` databases, in folders `0`, `1` ... of the directory, wherever one is asked for.
+/// An engine that opens `count` databases, in folders `0`, `1` ... of the directory.
 pub struct Several {
     engine: Box<dyn Engine>,
     count: usize,
@@ -41,7 +41,7 @@ impl Engine for Several {
         durability: Durability,
     ) -> Result<Box<dyn Database>> {
         let open = |folder: PathBuf| {
-            // Engines make the folder of a database, not those above it.
+            // An engine makes the folder of a database, but not the folders above it.
             if self.engine.keeps_files() {
                 std::fs::create_dir_all(&folder).map_err(|error| super::EngineError::Failed {
                     message: format!("{}: {error}", folder.display()),
@@ -76,7 +76,7 @@ impl Engine for Several {
     }
 }
 
-/// The sum is unknown where one part is.
+/// Joins two parts; unknown if one of them is unknown.
 fn both<T>(one: Option<T>, other: Option<T>, join: impl FnOnce(T, T) -> T) -> Option<T> {
     one.zip(other).map(|(one, other)| join(one, other))
 }
@@ -126,7 +126,7 @@ impl Database for Databases {
     }
 
     fn options_not_taken(&self) -> Vec<OptionNotTaken> {
-        // All databases were given the same options.
+        // All databases have the same options.
         self.0[0].options_not_taken()
     }
 
@@ -135,8 +135,8 @@ impl Database for Databases {
         Box::new(PartsSession::new(sessions.collect()))
     }
 
-    /// One after another, twice: a shared thread pool may begin work for the first database while
-    /// a later one drains.
+    /// Drains one after another, twice: a shared thread pool may begin work for the first database
+    /// while a later one drains.
     fn drain(&self, cancelled: &dyn Fn() -> bool) -> Result<()> {
         let twice = self.0.iter().chain(&self.0);
         twice
@@ -161,7 +161,7 @@ impl Database for Databases {
         levels.reduce(|one, other| both(one, other, sum_sizes))?
     }
 
-    /// Of the first database.
+    /// The property of the first database.
     fn property(&self, name: &str) -> Option<String> {
         self.0[0].property(name)
     }

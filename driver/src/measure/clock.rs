@@ -1,8 +1,8 @@
 //! The clock: CPU ticks where they are constant, the monotonic clock elsewhere.
 //!
 //! A call of the monotonic clock costs about 40 ns on a virtual machine, and an operation needs
-//! two; reading the time-stamp counter costs a fraction of that. `quanta` checks that the counter
-//! is constant and calibrates it, and falls back by itself.
+//! two. Reading the time-stamp counter costs a fraction of that. `quanta` checks that the counter
+//! is constant, calibrates it, and otherwise uses the monotonic clock.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -29,7 +29,7 @@ impl Ticks {
         self.clock.raw()
     }
 
-    /// Nanoseconds from `start` to `end`; 0 where `end` is earlier, as it can be across cores.
+    /// Nanoseconds from `start` to `end`; 0 if `end` is earlier, which can happen across cores.
     #[inline]
     pub fn ns_between(&self, start: u64, end: u64) -> u64 {
         self.clock.delta_as_nanos(start, end)
@@ -41,14 +41,14 @@ impl Ticks {
     }
 }
 
-/// Microseconds by which the wall clock is ahead of the monotonic one. They run at the same speed,
-/// so that this changes only when somebody sets the wall clock.
+/// Microseconds by which the wall clock is ahead of the monotonic clock. Both run at the same
+/// speed, so the difference changes only when somebody sets the wall clock.
 pub fn wall_offset_us() -> i64 {
     let attempt = || {
         let (before_us, wall_us, after_us) = (monotonic_us(), unix_us(), monotonic_us());
         (after_us - before_us, wall_us as i64 - after_us)
     };
-    // The readings of the best of a few attempts lie close together, on a busy machine too.
+    // The two readings of the best attempt are close together, even on a busy machine.
     let best = (0..5).map(|_| attempt()).min();
     best.map_or(0, |(_, offset_us)| offset_us)
 }
@@ -58,7 +58,7 @@ fn monotonic_us() -> i64 {
     now.tv_sec * 1_000_000 + now.tv_nsec / 1000
 }
 
-/// Wall clock in microseconds since 1970, the unit of the engines' own logs.
+/// The wall clock in microseconds since 1970, the unit of the engines' own logs.
 pub fn unix_us() -> u64 {
     SystemTime::now()
         .duration_since(UNIX_EPOCH)

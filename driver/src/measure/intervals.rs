@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{process_cpu_s, stolen_s, ProcessCounters, Ticks};
 use crate::protocol::Interval;
 
-/// Operations that one thread has finished. On a cache line of its own, so that counting does not
-/// make threads wait for each other.
+/// Operations that one thread has finished. The counter has a cache line of its own, so that
+/// threads do not slow each other down by counting.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Progress {
@@ -21,7 +21,7 @@ impl Progress {
         self.operations.store(operations, Ordering::Release);
     }
 
-    /// The operations that had returned by now.
+    /// The operations that have returned so far.
     pub fn read(&self) -> u64 {
         self.operations.load(Ordering::Acquire)
     }
@@ -60,7 +60,7 @@ impl<'a> IntervalSeries<'a> {
         self.progress.iter().map(Progress::read).sum()
     }
 
-    /// Leaves out `stolen_s` seconds, which were stolen while the process was stopped.
+    /// Leaves out `stolen_s` seconds that were stolen while the process was stopped.
     pub fn skip_stolen(&mut self, stolen_s: f64) {
         self.stolen_s = self.stolen_s.map(|before| before + stolen_s);
     }

@@ -64,7 +64,7 @@ impl OperationKind {
     }
 }
 
-/// The histogram of one thread and one operation type. Grows with the largest latency, never
+/// The histogram of one thread and one operation type. Its size grows with the largest latency, not
 /// with the number of operations.
 #[derive(Debug, Clone)]
 pub struct Recorder {
@@ -73,7 +73,7 @@ pub struct Recorder {
 
 impl Default for Recorder {
     fn default() -> Self {
-        // Three digits are within what the library takes (0 to 5), so this cannot fail.
+        // The library takes 0 to 5 digits, so this cannot fail.
         let histogram_ns = Histogram::new(SIGNIFICANT_DIGITS).expect("3 digits are valid");
         Recorder { histogram_ns }
     }
@@ -91,7 +91,7 @@ impl Recorder {
         self.histogram_ns += &other.histogram_ns;
     }
 
-    /// The summary to report; `None` of no operations.
+    /// The summary to report; `None` without operations.
     pub fn reply(&self) -> Option<LatencyReply> {
         (self.count() > 0).then(|| LatencyReply::of(&self.histogram_ns))
     }
@@ -102,20 +102,20 @@ impl Recorder {
     }
 }
 
-/// Recorders by operation type: of one thread, or of several together.
+/// Recorders by operation type, of one thread or of several threads together.
 #[derive(Debug, Default)]
 pub struct Recorders {
     by_kind: BTreeMap<OperationKind, Recorder>,
 }
 
 impl Recorders {
-    /// The recorder of a type, empty where there was none.
+    /// The recorder of a type; an empty one is made if there was none.
     #[inline]
     pub fn of(&mut self, kind: OperationKind) -> &mut Recorder {
         self.by_kind.entry(kind).or_default()
     }
 
-    /// Adds what others counted.
+    /// Adds what other recorders counted.
     pub fn add(&mut self, others: &Recorders) {
         for (kind, recorder) in &others.by_kind {
             self.of(*kind).add(recorder);
@@ -129,7 +129,7 @@ impl Recorders {
         total
     }
 
-    /// Operations by the type's name, 0 of types that did not occur.
+    /// Operations by the type's name.
     pub fn counts(&self) -> BTreeMap<String, u64> {
         let each = self.by_kind.iter();
         each.map(|(kind, recorder)| (kind.name().to_owned(), recorder.count()))

@@ -1,4 +1,4 @@
-//! The kernel's page cache: dropping a database from it, and finding out what it still holds.
+//! The kernel's page cache: drops a database from it, and measures what it still holds.
 
 use std::fs::{self, File};
 use std::io;
@@ -8,10 +8,10 @@ use std::ptr::null_mut;
 
 use rustix::fs::{fadvise, Advice};
 
-/// Writes the files below `directory` out and asks the kernel to forget their pages.
+/// Writes out the files below `directory` and asks the kernel to drop their pages.
 ///
-/// Pages that a process has mapped stay, and so does everything on a file system that lives in
-/// memory: ask [`cached_share`] what was achieved.
+/// Pages that a process has mapped stay, and so does everything on a file system in memory.
+/// [`cached_share`] says how much is left.
 pub fn drop_cached(directory: &Path) -> io::Result<()> {
     each_file(directory, &mut |file, _| {
         // Dirty pages cannot be dropped.
@@ -20,16 +20,17 @@ pub fn drop_cached(directory: &Path) -> io::Result<()> {
     })
 }
 
-/// Share of the pages of all files below `directory` that are in memory; `None` if there is none.
+/// Share of the pages of all files below `directory` that are in memory; `None` if there are no
+/// pages.
 ///
-/// Every page is asked for, with `mincore(2)`, which reads none of them in. (A read with
-/// `RWF_NOWAIT` would: the kernel begins to read ahead before it says that it would have to wait.)
+/// `mincore(2)` looks at every page and reads none of them in. (A read with `RWF_NOWAIT` would: the
+/// kernel begins to read ahead before it says that it would have to wait.)
 pub fn cached_share(directory: &Path) -> io::Result<Option<f64>> {
     let (mut cached, mut all) = (0_usize, 0_usize);
     each_file(directory, &mut |file, bytes| {
         let pages = cached_pages(file, bytes)?;
         all += pages.len();
-        // Of each byte only the last bit means something.
+        // Only the last bit of each byte has a meaning.
         cached += pages.iter().filter(|&page| page & 1 == 1).count();
         Ok(())
     })?;
@@ -37,7 +38,7 @@ pub fn cached_share(directory: &Path) -> io::Result<Option<f64>> {
 }
 
 /// Opens every file below `directory` in turn, with its length. Files that vanish meanwhile are
-/// skipped: engines delete obsolete ones in the background.
+/// skipped, because engines delete obsolete ones in the background.
 fn each_file(
     directory: &Path,
     each: &mut dyn FnMut(&File, usize) -> io::Result<()>,
@@ -66,8 +67,8 @@ fn cached_pages(file: &File, bytes: usize) -> io::Result<Vec<u8>> {
     if pages.is_empty() {
         return Ok(pages);
     }
-    // SAFETY: the mapping is new, is never read through, and is gone when this block ends; the
-    // vector has a byte for each page of its length.
+    // SAFETY: the mapping is new, is never read through, and is gone when this block ends. The
+    // vector has a byte for each page of the mapping.
     let failed = unsafe {
         let (protection, kind) = (libc::PROT_READ, libc::MAP_SHARED);
         let mapped = libc::mmap(null_mut(), bytes, protection, kind, file.as_raw_fd(), 0);

@@ -36,8 +36,8 @@ impl ProcessCounters {
         field("/proc/self/status", "VmHWM:").unwrap_or(0) * 1024
     }
 
-    /// Starts a new peak (`proc(5)`: writing 5 to `clear_refs`). Where the kernel refuses, the peak
-    /// stays that of the whole run, which is an upper bound.
+    /// Starts a new peak (`proc(5)`: writing 5 to `clear_refs`). If the kernel refuses, the peak
+    /// remains that of the whole run, which is an upper bound.
     pub fn reset_rss_peak() {
         let _refused = fs::write("/proc/self/clear_refs", "5");
     }
@@ -55,8 +55,8 @@ fn field(path: &str, name: &str) -> Option<u64> {
     line.split_whitespace().next()?.parse().ok()
 }
 
-/// Bytes of all files below `directory`. Files that vanish meanwhile are skipped: engines delete
-/// obsolete ones in the background.
+/// Bytes of all files below `directory`. Files that vanish meanwhile are skipped, because engines
+/// delete obsolete ones in the background.
 pub fn directory_bytes(directory: &Path) -> u64 {
     let Ok(entries) = fs::read_dir(directory) else {
         return 0;

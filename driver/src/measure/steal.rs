@@ -1,16 +1,16 @@
-//! Stolen time: the hypervisor ran other machines while this one had work to do.
+//! Stolen time: the hypervisor ran other machines although this one had work to do.
 
 use std::fs;
 
-/// Seconds stolen since the machine started, all cores together; `None` where the kernel does not
-/// say. Counted in steps of a clock tick, a hundredth of a second on most machines.
+/// Seconds stolen since the machine started, all cores together; `None` if the kernel does not say.
+/// The resolution is a clock tick, a hundredth of a second on most machines.
 pub fn stolen_s() -> Option<f64> {
     let ticks = stolen_ticks(&fs::read_to_string("/proc/stat").ok()?)?;
     Some(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
 }
 
-/// The eighth number of the line `cpu` (`proc_stat(5)`): user, nice, system, idle, iowait, irq,
-/// softirq, steal.
+/// The eighth number of the line `cpu` (`proc_stat(5)`), whose numbers are user, nice, system,
+/// idle, iowait, irq, softirq, steal.
 fn stolen_ticks(stat: &str) -> Option<u64> {
     let line = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     line.split_whitespace().nth(7)?.parse().ok()

@@ -39,12 +39,12 @@ impl ErrorReply {
 }
 
 impl ErrorReply {
-    /// The other side speaks another version of the protocol.
+    /// The other side uses another version of the protocol.
     pub fn version(found: &impl std::fmt::Display) -> Self {
         ErrorReply::field("protocol_version", found, &PROTOCOL_VERSION.to_string())
     }
 
-    /// A field of the request holds what is not allowed.
+    /// A field of the request has a value that is not allowed.
     pub fn field(field: &str, found: &impl std::fmt::Display, allowed: &str) -> Self {
         let message = format!("{field}: found {found}; allowed: {allowed}");
         ErrorReply {

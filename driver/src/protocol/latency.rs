@@ -1,12 +1,12 @@
-//! What messages say of a latency histogram. [`LatencyStatistics`] is the one list of its statistics:
-//! whoever adds one adds a line there, and the schema follows.
+//! What messages say about a latency histogram. [`LatencyStatistics`] is the only list of its
+//! statistics: add a line there to add a statistic, and the schema follows.
 
 use base64::Engine as _;
 use hdrhistogram::serialization::{Serializer, V2DeflateSerializer};
 use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 
-/// Defines [`LatencyStatistics`]: each line is a field, and how many nanoseconds it is.
+/// Defines [`LatencyStatistics`]: each line is a field and the function that gives its nanoseconds.
 macro_rules! latency_statistics {
     ($($(#[$doc:meta])+ $field:ident = $nanoseconds:expr;)+) => {
         /// Statistics of latencies, in microseconds. In `T` they are known or may be unknown.

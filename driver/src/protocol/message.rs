@@ -1,4 +1,4 @@
-//! What the driver says.
+//! The messages of the driver.
 
 use std::path::PathBuf;
 
@@ -12,8 +12,8 @@ use super::PROTOCOL_VERSION;
 use crate::engine::{Identity, LevelWork, OptionNotTaken};
 use crate::trace::inspect::TraceSummary;
 
-/// What lsmtune-driver says: JSON lines on a pipe of its own, `hello` first, `finished` or `failed`
-/// last.
+/// The messages of lsmtune-driver: JSON lines on a pipe of their own. The first is `hello`, the
+/// last is `finished` or `failed`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
@@ -45,11 +45,10 @@ pub enum Message {
     /// One step of the interval series.
     Interval(Interval),
     /// A slice is over, and the driver stops its whole process (SIGSTOP) until somebody continues
-    /// it (SIGCONT): only in runs with slices, at the start of every phase and after every slice of
-    /// a measure phase, the last one included. A SIGCONT sent before the process has stopped is
-    /// lost, so wait for the stop first, or for the end of a run that was cancelled: it does not
-    /// stop any more. Everything counts from the start of the phase, without the time spent
-    /// stopped.
+    /// it (SIGCONT). Only in runs with slices: at the start of every phase, and after every slice
+    /// of a measure phase, including the last one. A SIGCONT sent before the process has stopped is
+    /// lost. So wait for the stop first, or for the end of a cancelled run, which no longer stops.
+    /// Everything counts from the start of the phase, without the time spent stopped.
     Paused {
         /// Position of the phase in the workload.
         index: usize,
@@ -96,12 +95,12 @@ pub enum Message {
     Verified {
         /// Keys that were checked.
         keys_checked: u64,
-        /// Keys that are not there, or are there although deleted.
+        /// Keys that are missing, or exist although they were deleted.
         keys_lost: u64,
-        /// Keys that are there with another value than was written last.
+        /// Keys with another value than the last one written.
         keys_wrong: u64,
-        /// Only in answer to a check: keys after the reported ones that are there too, up to the
-        /// first that is not.
+        /// Only in answer to a check: keys after the reported ones that also exist, up to the first
+        /// that does not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         keys_beyond: Option<u64>,
         /// Seconds that reopening took.
@@ -116,7 +115,7 @@ pub enum Message {
         /// Every option that the engine knows, with its default.
         options: Vec<OptionDefault>,
     },
-    /// How far the answer to `inspect_trace` has come.
+    /// Progress of the answer to `inspect_trace`.
     TraceProgress {
         /// Bytes read.
         bytes_read: u64,
@@ -127,10 +126,10 @@ pub enum Message {
         /// Seconds so far.
         elapsed_s: f64,
     },
-    /// Answer to `inspect_trace`. Numbers of keys are estimates where keys were sampled; `sampling`
+    /// Answer to `inspect_trace`. If keys were sampled, numbers of keys are estimates; `sampling`
     /// says so.
     TraceSummary(Box<TraceSummary>),
-    /// The last message of a run that worked.
+    /// The last message of a successful run.
     Finished {
         /// Always `ok`.
         #[cfg_attr(test, schemars(extend("const" = "ok")))]
@@ -144,7 +143,7 @@ pub enum Message {
         /// Bytes of all files of the database.
         database_bytes: u64,
     },
-    /// The last message of a run that did not.
+    /// The last message of a run that failed.
     Failed {
         /// How it ended.
         outcome: Outcome,

@@ -29,9 +29,9 @@ pub struct Mix {
     /// Bytes of a value; `value_bytes` of the workload where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value_sizes: Option<SizeDistribution>,
-    /// Share of the draws in which the key decides the operation, always the same one for a key. In
-    /// the others, operation and key are drawn independently. Not where keys are inserted. 0 where
-    /// absent.
+    /// Share of the draws in which the key decides the operation, always the same one for the same
+    /// key. In the other draws, operation and key are independent. Not allowed if keys are inserted
+    /// or the oldest are deleted. 0 where absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(range(min = 0, max = 1)))]
     pub operation_by_key: Option<f64>,
@@ -45,7 +45,7 @@ impl Mix {
             .any(|operation| !matches!(operation, MixOperation::Get | MixOperation::Scan))
     }
 
-    /// Whether any operation takes a key that exists, of its own choice.
+    /// Whether any operation chooses among the existing keys.
     pub fn chooses_keys(&self) -> bool {
         let none = [MixOperation::Insert, MixOperation::DeleteOldest];
         self.operations.keys().any(|each| !none.contains(each))
@@ -63,7 +63,7 @@ pub enum MixOperation {
     Put,
     /// Write the next new key.
     Insert,
-    /// Look a row up and write it again; write nothing where it is not there.
+    /// Look a row up and write it again; if it is missing, write nothing.
     Update,
     /// Look a row up, then update it.
     ReadModifyWrite,

@@ -1,7 +1,8 @@
-//! What passes between tuner and driver: one JSON request in, JSON lines out.
+//! The protocol between tuner and driver: one JSON request in, JSON lines out.
 //!
-//! These types are the one source of the protocol: the JSON Schemas in `protocol/` are made from
-//! them (`schema.rs`). The test suites of both languages read those, and the golden files beside them.
+//! These types are its only source: the JSON Schemas in `protocol/` are made from them
+//! (`schema.rs`). The test suites of both languages read the schemas, and the golden files beside
+//! them.
 
 mod distributions;
 mod error;
@@ -39,7 +40,7 @@ pub(crate) fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }
 
-/// The default of fields that count what there is at least one of.
+/// The default of fields that count something of which there is at least one.
 pub(crate) fn one() -> usize {
     1
 }

@@ -1,4 +1,4 @@
-//! What a phase observed.
+//! The observations of a phase.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,12 +34,12 @@ pub struct PhaseReply {
     /// Latencies of the phase's own operations.
     #[serde(flatten)]
     pub latency: LatencyStatistics<Option<f64>>,
-    /// By operation type: `put`, `get`, `delete`, `next`, `seek`, those of a mix; of companions
-    /// with their name before.
+    /// Latencies by operation type: `put`, `get`, `delete`, `next`, `seek`, and the types of a mix.
+    /// Those of a companion have its name in front.
     pub latencies: std::collections::BTreeMap<String, LatencyReply>,
     /// Gets and seeks that found their key.
     pub keys_found: Option<u64>,
-    /// Gets and seeks that did not.
+    /// Gets and seeks that did not find their key.
     pub keys_missing: Option<u64>,
     /// Key and value bytes handed to the engine.
     pub user_bytes_written: u64,
@@ -49,7 +49,7 @@ pub struct PhaseReply {
     pub write_amplification: Option<f64>,
     /// Bytes read by system calls per user byte read, in phases that only read.
     pub read_amplification: Option<f64>,
-    /// Bytes on disk per live user byte, the number of live keys being estimated.
+    /// Bytes on disk per live user byte; the number of live keys is an estimate.
     pub space_amplification: Option<f64>,
     /// Process CPU time, drain included, per operation.
     pub cpu_us_per_operation: Option<f64>,
@@ -69,18 +69,18 @@ pub struct PhaseReply {
     /// Bytes of the table files of each level; absent where not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes_per_level: Option<Vec<u64>>,
-    /// Share of the pages of the database's files that the kernel held in memory when a measure
-    /// phase began that was to begin cold; absent elsewhere.
+    /// Share of the pages of the database's files that were in memory when a measure phase with a
+    /// cold page cache began; absent in other phases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(range(min = 0, max = 1)))]
     pub page_cache_cached_share: Option<f64>,
     /// Blocks that the phase's own reads found in the engine's block cache; absent where not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_cache_hits: Option<u64>,
-    /// Blocks that they had to read.
+    /// Blocks that these reads did not find there; absent where not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block_cache_misses: Option<u64>,
-    /// How many of the phase's operations were of which type, where it has several.
+    /// Operations of the phase by type, if it has several types.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub operations_by_type: Option<std::collections::BTreeMap<String, u64>>,
     /// What a replay could not perform; absent in other phases.
@@ -100,6 +100,6 @@ pub struct ReplayReply {
     /// Entries of write batches that were left out, by type: `delete_range`, `put_entity`,
     /// `blob_index`.
     pub skipped: std::collections::BTreeMap<String, u64>,
-    /// Where and why the trace could not be read on. What came before was performed.
+    /// Where and why the trace became unreadable. Everything before was performed.
     pub damage: Option<Damage>,
 }

@@ -1,4 +1,4 @@
-//! What the driver is asked to do.
+//! The requests to the driver.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use super::{is_default, PROTOCOL_VERSION};
 use crate::engine::Options;
 use crate::trace::inspect::KeyNumber;
 
-/// What the tuner asks of lsmtune-driver: one JSON document on one line of its stdin. A line
+/// The tuner's request to lsmtune-driver: one JSON document on one line of its stdin. A line
 /// `{"command":"cancel"}` may follow.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
@@ -20,16 +20,16 @@ pub enum Request {
     Run(RunRequest),
     /// Say what an engine library is.
     Probe(ProbeRequest),
-    /// Say whether a database whose driver was killed in the middle of its first phase holds what
-    /// was reported done.
+    /// Check the database of a run whose driver was killed in its first phase: it must hold
+    /// everything that was reported as done.
     Check(CheckRequest),
     /// Say what is in a trace.
     InspectTrace(InspectRequest),
 }
 
 impl Request {
-    /// The request that `text` is. Its version comes first: a request of another one may well have
-    /// fields that this one does not know.
+    /// Parses the request in `text`. Its version is checked first, because a request of another
+    /// version may have fields that this version does not know.
     pub fn parse(text: &[u8]) -> Result<Self, Box<ErrorReply>> {
         let stated = serde_json::from_slice::<Stated>(text);
         if let Ok(Some(found)) = stated.map(|stated| stated.protocol_version) {
@@ -89,8 +89,7 @@ pub struct RunRequest {
     /// The database is in the folder already: an earlier run executed the first phases.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prepared: Option<Prepared>,
-    /// File to which the run, once it has worked, saves what it wrote: for runs on copies of its
-    /// database.
+    /// File to which a successful run saves what it wrote, for runs on copies of its database.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(length(min = 1)))]
     pub save_ledger: Option<PathBuf>,
@@ -98,7 +97,7 @@ pub struct RunRequest {
     #[serde(default = "default_interval_ms")]
     #[cfg_attr(test, schemars(range(min = 1, max = RunRequest::INTERVAL_MS_MAX)))]
     pub interval_ms: u64,
-    /// The least number of written keys to read back (all of them where fewer were written).
+    /// The least number of written keys to read back (all of them if fewer were written).
     #[serde(default = "default_verify_keys")]
     pub verify_keys: usize,
     /// Parts into which each measure phase is cut, with a message `paused` and a stop (SIGSTOP) of
@@ -156,7 +155,7 @@ pub struct Prepared {
     pub phases: usize,
 }
 
-/// What is left of a run whose driver was killed in the middle of its first phase?
+/// Check what is left of a run whose driver was killed in the middle of its first phase.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -172,8 +171,8 @@ pub struct CheckRequest {
     /// Options of the run that was killed.
     #[serde(default)]
     pub options: Options,
-    /// Its workload, the first phase of which one thread performed: `fillseq` or
-    /// `filluniquerandom`, of no more operations than there are keys.
+    /// Its workload. One thread performed the first phase: `fillseq` or `filluniquerandom`, with no
+    /// more operations than there are keys.
     pub workload: Workload,
     /// Its seed.
     #[cfg_attr(test, schemars(range(max = u64::MAX)))]
@@ -182,7 +181,7 @@ pub struct CheckRequest {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(range(max = u64::MAX)))]
     pub load_seed: Option<u64>,
-    /// Operations of the first phase that it had reported done.
+    /// Operations of the first phase that the run had reported as done.
     pub acknowledged: u64,
 }
 
@@ -195,7 +194,7 @@ pub enum Control {
     Cancel,
 }
 
-/// What is in a trace of queries?
+/// Summarise a query trace.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
@@ -206,11 +205,12 @@ pub struct InspectRequest {
     /// File of the trace.
     #[cfg_attr(test, schemars(length(min = 1)))]
     pub path: PathBuf,
-    /// Where the number of a key is; where absent, it is the eight bytes after what all keys begin
-    /// with.
+    /// Where the number of a key is; where absent, it is the eight bytes after the common prefix of
+    /// all keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub key_number: Option<KeyNumber>,
-    /// Bytes of the prefixes to count by; where absent, one more than what all keys begin with.
+    /// Bytes of the prefixes to count by; where absent, one byte more than the common prefix of all
+    /// keys.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[cfg_attr(test, schemars(range(min = 1, max = InspectRequest::PREFIX_BYTES_MAX)))]
     pub prefix_bytes: Option<usize>,

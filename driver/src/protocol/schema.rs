@@ -47,8 +47,8 @@ fn schema_of<Type: JsonSchema>(settings: SchemaSettings, tag: &str) -> Value {
     schema
 }
 
-/// What holds of both directions: a field that need not be there is never null, unless that is its
-/// default; pairs and triples hold no negative number. What only Rust reads is left out.
+/// Rules for both directions: an optional field is never null, unless null is its default. Pairs
+/// and triples hold no negative number. What only Rust reads is left out.
 fn plain(schema: &mut Schema) {
     schema.remove("format");
     if let Some(Value::String(text)) = schema.get_mut("description") {
@@ -92,7 +92,7 @@ fn nothing_negative(schema: &mut Schema) {
     }
 }
 
-/// The committed file holds `schema`; it is written first where the environment asks for that.
+/// Checks that the committed file holds `schema`; writes it first if the environment asks for that.
 fn assert_written(schema: &Value, name: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../protocol")

@@ -58,7 +58,7 @@ pub enum PageCache {
     /// What the phases before left there.
     #[default]
     Warm,
-    /// As little as can be: the database is closed, dropped from the cache, and opened again.
+    /// As little as possible: the database is closed, dropped from the cache, and opened again.
     Cold,
 }
 
@@ -138,15 +138,15 @@ impl Phase {
             || self.companions.iter().any(Companion::writes)
     }
 
-    /// Operations of all threads together; `None` where something else ends the phase.
+    /// Operations of all threads together; `None` if something else ends the phase.
     pub fn operations_whole(&self) -> Option<u64> {
         let each = self.operations_per_thread;
         let whole = each.map(|each| each.saturating_mul(self.threads as u64));
         self.operations.or(whole)
     }
 
-    /// Operations of one thread: of those of all together the first threads do one more where they
-    /// cannot be divided.
+    /// Operations of one thread. If the operations of all threads cannot be divided evenly, the
+    /// first threads do one more.
     pub fn operations_of(&self, thread: usize) -> Option<u64> {
         let (thread, threads) = (thread as u64, self.threads as u64);
         let share = |whole: u64| whole / threads + u64::from(thread < whole % threads);
@@ -161,9 +161,9 @@ impl Phase {
 pub enum KeyFormat {
     /// As YCSB builds them: `prefix`, then the number in decimal digits.
     Ycsb {
-        /// What every key begins with.
+        /// The prefix of every key.
         prefix: String,
-        /// Digits at least, zeros before.
+        /// The least number of digits; shorter numbers get zeros in front.
         zero_padding: usize,
         /// Whether the number is hashed first.
         order: KeyPlacement,
@@ -305,7 +305,7 @@ impl Operation {
     }
 }
 
-/// What the schema says across fields.
+/// Rules of the schema that concern several fields.
 #[cfg(test)]
 mod rules {
     use schemars::Schema;
@@ -333,7 +333,7 @@ mod rules {
         schema.insert("oneOf".to_owned(), given(&["operation", "mix"]).into());
     }
 
-    /// One alternative for each field, in which it is there.
+    /// One alternative for each field, in which this field is given.
     fn given(fields: &[&str]) -> Vec<Value> {
         let each = fields.iter();
         each.map(|field| json!({"required": [field]})).collect()

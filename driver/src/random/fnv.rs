@@ -1,11 +1,11 @@
-//! The hash by which YCSB scatters numbers.
+//! The hash with which YCSB scatters numbers.
 
 const OFFSET_BASIS: u64 = 0xcbf2_9ce4_8422_2325;
 const PRIME: u64 = 0x0000_0100_0000_01b3;
 
-/// FNV-1a, 64 bits, of the eight bytes of `number`, the lowest first: what YCSB's C++ port calls
-/// `FNVHash64`. (The constants are those of Fowler, Noll and Vo; YCSB in Java computes the same and
-/// takes the absolute value.)
+/// The 64-bit FNV-1a hash of the eight bytes of `number`, the lowest first. YCSB's C++ port calls
+/// it `FNVHash64`. (The constants are those of Fowler, Noll and Vo. YCSB in Java computes the same
+/// and takes the absolute value.)
 #[inline]
 pub fn fnv1a(number: u64) -> u64 {
     number

@@ -5,7 +5,7 @@ use crate::protocol::{KeyFormat, KeyPlacement, Workload};
 use super::distributions::Sizes;
 use super::{encode_key, fnv1a, mix};
 
-/// Sets the hash that a key's length is drawn with apart from others of the same number.
+/// Makes the hash that draws a key's length independent of other hashes of the same number.
 const LENGTH_SALT: u64 = 0x6b65_795f_6c65_6e67;
 
 /// Writes one key after another into a buffer that is allocated once.
@@ -41,7 +41,7 @@ impl KeyWriter {
         Self::with(workload, false)
     }
 
-    /// Keys that no writer of `workload` makes: one byte longer than those it does make, as in
+    /// Keys that no writer of `workload` makes: one byte longer than those that it makes, as in
     /// db_bench.
     pub fn never_written(workload: &Workload) -> Self {
         Self::with(workload, true)
@@ -111,7 +111,7 @@ impl KeyWriter {
                 let end = prefix + digits.len().max(*zero_padding);
                 self.buffer[*prefix..end - digits.len()].fill(b'0');
                 self.buffer[end - digits.len()..end].copy_from_slice(digits);
-                // No key ends in anything but a digit.
+                // All other keys end with a digit.
                 self.buffer[end] = b'-';
                 self.length = end + usize::from(*missing);
             }

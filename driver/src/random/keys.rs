@@ -1,11 +1,11 @@
-//! Which key an operation takes, and how a key number becomes bytes.
+//! Which key an operation uses, and how a key number becomes bytes.
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
 use super::Permutation;
 
-/// Bytes of a key that carry its number.
+/// Bytes of a key that hold its number.
 pub const KEY_NUMBER_BYTES: usize = 8;
 
 /// The order in which a stream visits keys `0..num`.
@@ -47,9 +47,9 @@ enum Draw {
 impl KeyStream {
     /// A stream over `0..num` (`num` at least 1) in the given order.
     ///
-    /// `share` is (this thread, all threads): threads of a `Unique` order divide the keys among
+    /// `share` is (this thread, all threads). Threads with a `Unique` order divide the keys among
     /// themselves, so that each key comes up once over all of them; `seed` must then be the same
-    /// for all. The other orders ignore it, as db_bench does.
+    /// for all. The other orders ignore `share`, as db_bench does.
     pub fn new(order: KeyOrder, num: u64, seed: u64, share: (usize, usize)) -> Self {
         let uniform = |num| Draw::Uniform {
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
@@ -86,8 +86,9 @@ fn advance(next: &mut u64, num: u64) -> u64 {
     current
 }
 
-/// Writes key number `index` to the front of `key`, which already ends in `0` characters: eight
-/// big-endian bytes, so that byte order is number order. The format is that of RocksDB's db_bench.
+/// Writes key number `index` to the front of `key`, which already ends in `0` characters. The
+/// number is written as eight big-endian bytes, so that byte order is number order. This is the
+/// format of RocksDB's db_bench.
 #[inline]
 pub fn encode_key(key: &mut [u8], index: u64) {
     key[..KEY_NUMBER_BYTES].copy_from_slice(&index.to_be_bytes());

@@ -1,7 +1,7 @@
 //! Randomness with a seed: which key comes next, and what its value is.
 //!
-//! Every generator takes its seed as an argument; none keeps state per key, so a key space of any
-//! size costs the same memory.
+//! Every generator takes its seed as an argument. None keeps state per key, so a key space of any
+//! size needs the same memory.
 
 mod distributions;
 mod fnv;
@@ -19,9 +19,9 @@ pub use permutation::Permutation;
 pub use values::ValuePool;
 pub use version::Version;
 
-/// Mixes 64 bits so that every input bit moves every output bit.
+/// Mixes 64 bits so that every input bit affects every output bit.
 ///
-/// The finaliser of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
+/// This is the finaliser of splitmix64 (Steele, Lea, Flood: Fast splittable pseudorandom number
 /// generators, OOPSLA 2014, with the constants of Stafford's variant 13).
 #[inline]
 pub fn mix(bits: u64) -> u64 {
@@ -30,7 +30,7 @@ pub fn mix(bits: u64) -> u64 {
     bits ^ (bits >> 31)
 }
 
-/// A seed for one thread of one phase, unrelated to those of its neighbours.
+/// A seed for one thread of one phase, unrelated to those of other threads and phases.
 pub fn stream_seed(seed: u64, phase: usize, thread: usize) -> u64 {
     mix(mix(mix(seed) ^ phase as u64) ^ ((thread as u64) << 32))
 }

@@ -1,10 +1,10 @@
 //! A permutation of `0..n` that needs no table: invertible mixing of k bits, with cycle walking.
 //!
-//! Cycle walking is Black and Rogaway's ("Ciphers with Arbitrary Finite Domains", CT-RSA 2002):
-//! permute the next power of two, and again while the result falls outside `0..n`; fewer than two
-//! rounds are expected, since the domain is less than twice too large. The rounds alternate a
-//! multiplication by an odd number with a shift-xor, each invertible on k bits, as the finalisers
-//! of hash functions do.
+//! Cycle walking is by Black and Rogaway ("Ciphers with Arbitrary Finite Domains", CT-RSA 2002):
+//! permute the next power of two, and repeat while the result is outside `0..n`. Fewer than two
+//! rounds are expected, because the domain is less than twice as large as `n`. The rounds alternate
+//! a multiplication by an odd number with a shift-xor. Each is invertible on k bits, as in the
+//! finalisers of hash functions.
 
 use super::mix;
 
@@ -20,7 +20,7 @@ pub struct Permutation {
 }
 
 impl Permutation {
-    /// A permutation of `0..n`, different for each seed. `n` of 0 is taken as 1.
+    /// A permutation of `0..n`, different for each seed. An `n` of 0 counts as 1.
     pub fn new(n: u64, seed: u64) -> Self {
         let n = n.max(1);
         let bits = (64 - (n - 1).leading_zeros()).max(1);
@@ -32,7 +32,7 @@ impl Permutation {
         }
     }
 
-    /// Where `index`, which must be below `n`, goes.
+    /// The image of `index`, which must be below `n`.
     #[inline]
     pub fn get(&self, index: u64) -> u64 {
         let mut image = self.shuffle(index);

@@ -1,8 +1,9 @@
 //! Values: windows into one pool of text that compresses to a chosen ratio.
 //!
 //! A value is a function of its *version* alone, so that any value can be checked later without
-//! keeping it. Pieces of 100 bytes, each a random part repeated to fill the piece, are how both
-//! db_bench programs make compressible values; windows begin at a piece, as theirs do.
+//! storing it. The pool consists of pieces of 100 bytes; each piece repeats a random part until it
+//! is full. Both db_bench programs make compressible values in this way. As in these, windows begin
+//! at a piece.
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -12,19 +13,19 @@ use super::{mix, Version};
 const POOL_BYTES: usize = 1 << 20;
 const PIECE_BYTES: usize = 100;
 
-/// The pool that all values of a run are windows of.
+/// The pool; all values of a run are windows of it.
 #[derive(Debug)]
 pub struct ValuePool {
     bytes: Vec<u8>,
     piece_bytes: usize,
-    /// Pieces at which a value may begin; a power of two, which spares a division per value.
+    /// Pieces at which a value may begin; a power of two, which saves a division per value.
     pieces: u64,
     pieces_per_value: u64,
 }
 
 impl ValuePool {
-    /// A pool for values of at most `value_bytes` that compress to `compression_ratio` of their
-    /// size, where they are longer than the 100 bytes of a piece or as long as the longest.
+    /// A pool for values of at most `value_bytes`. They compress to `compression_ratio` of their
+    /// size if they are longer than a piece of 100 bytes or as long as the longest value.
     pub fn new(value_bytes: usize, compression_ratio: f64, seed: u64) -> Self {
         let piece_bytes = PIECE_BYTES.min(value_bytes).max(1);
         let random_bytes = ((piece_bytes as f64 * compression_ratio) as usize).max(1);
@@ -44,9 +45,9 @@ impl ValuePool {
         }
     }
 
-    /// The value of `version`, `value_bytes` long: no more than the pool is for. Successive counts
-    /// take successive windows, which the processor can fetch ahead: a random window would charge
-    /// the engine with a cache miss of ours.
+    /// The value of `version`, `value_bytes` long (at most what the pool is for). Successive counts
+    /// take successive windows, which the processor can prefetch. Random windows would charge the
+    /// engine with the driver's own cache misses.
     #[inline]
     pub fn window(&self, version: Version, value_bytes: usize) -> &[u8] {
         let first = mix(version.origin());

@@ -1,4 +1,4 @@
-//! Versions: the name of one write of a run, of which its value is a function.
+//! A version names one write of a run; the value of the write is a function of it.
 
 const COUNT_BITS: u32 = 44;
 const THREAD_BITS: u32 = 12;
@@ -9,12 +9,12 @@ const THREAD_BITS: u32 = 12;
 pub struct Version(u64);
 
 impl Version {
-    /// Threads that a version can tell apart.
+    /// The number of threads that versions can distinguish.
     pub const THREADS_MAX: usize = (1 << THREAD_BITS) - 1;
-    /// Phases that a version can tell apart.
+    /// The number of phases that versions can distinguish.
     pub const PHASES_MAX: usize = (1 << (u64::BITS - THREAD_BITS - COUNT_BITS)) - 1;
 
-    /// Phase and thread must be at most their maxima; a count of 2^44 would take years to reach.
+    /// Phase and thread must be at most their maxima. A count of 2^44 would take years to reach.
     #[inline]
     pub fn new(phase: usize, thread: usize, count: u64) -> Self {
         let origin = (phase as u64) << THREAD_BITS | thread as u64;
@@ -39,13 +39,13 @@ impl Version {
         (self.origin() & ((1 << THREAD_BITS) - 1)) as usize
     }
 
-    /// All of it, in 64 bits.
+    /// The whole version in 64 bits.
     #[inline]
     pub fn bits(self) -> u64 {
         self.0
     }
 
-    /// Which write of its origin.
+    /// The number of the write within its phase and thread.
     #[inline]
     pub fn count(self) -> u64 {
         self.0 & ((1 << COUNT_BITS) - 1)

@@ -1,5 +1,5 @@
-//! The crash test's second half: a driver was killed in the middle of a load, and the database
-//! that it left behind must hold everything that it had reported done.
+//! The second half of the crash test. A driver was killed in the middle of a load. The database
+//! that it left behind must hold every write that it had reported as done.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
@@ -15,10 +15,10 @@ use super::check::{self, require};
 use super::failure::Failure;
 use super::{engine_for, Sink, Usage};
 
-/// Opens the database and reads the acknowledged keys back, all of them.
+/// Opens the database and reads back all acknowledged keys.
 ///
-/// The same options have opened the database before. If they cannot any more, its engine has failed
-/// (`crashed`).
+/// The same options have opened the database before. If they no longer open it, the engine has
+/// failed (`crashed`).
 pub fn check(
     request: &CheckRequest,
     cancelled: &AtomicBool,
@@ -73,7 +73,7 @@ pub fn check(
     ))
 }
 
-/// The load of the request, if its keys follow from the number of operations that were done.
+/// The load of the request, if the number of finished operations determines its keys.
 fn expected(request: &CheckRequest) -> Result<Load, Failure> {
     let workload: &Workload = &request.workload;
     let phase: &Phase = &workload.phases[0];

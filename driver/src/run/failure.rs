@@ -28,7 +28,7 @@ impl Failure {
         Failure::Reported(outcome, Box::new(error))
     }
 
-    /// The tuner asked for it, while `phase` ran.
+    /// The tuner cancelled the run while `phase` ran.
     pub fn cancelled(phase: &str) -> Self {
         let message = format!("cancelled in phase {phase}");
         Failure::reported(Outcome::Cancelled, ErrorReply::new("cancelled", message))
@@ -39,8 +39,8 @@ impl Failure {
         Failure::reported(Outcome::Invalid, error)
     }
 
-    /// A system call for `field` of the request failed. The outcome is `disk_full` where the device
-    /// is full, else `otherwise`.
+    /// A system call for `field` of the request failed. The outcome is `disk_full` if the device is
+    /// full, else `otherwise`.
     pub fn system(field: &str, path: &Path, error: &std::io::Error, otherwise: Outcome) -> Self {
         let outcome = match error.kind() {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Outcome::DiskFull,
@@ -62,7 +62,7 @@ impl Failure {
         )
     }
 
-    /// The file at `path`, which `field` of the request names, is no trace, or cannot be read.
+    /// The file at `path`, which `field` of the request names, is no trace or cannot be read.
     pub fn unreadable_trace(field: &str, path: &Path, error: &TraceError) -> Self {
         let (found, allowed) = match error {
             TraceError::Foreign { found } => {
@@ -79,7 +79,8 @@ impl Failure {
         })
     }
 
-    /// An engine did not open. If it gave no other reason, it was asked for what it cannot do.
+    /// An engine did not open. Without another reason from the engine, the request asked for
+    /// something that it cannot do.
     pub fn opening(error: EngineError) -> Self {
         match error {
             EngineError::Failed { .. } => Failure::invalid(ErrorReply::from(&error)),
@@ -87,7 +88,7 @@ impl Failure {
         }
     }
 
-    /// An engine failed while it worked.
+    /// An engine failed during the run.
     pub fn running(error: EngineError) -> Self {
         let outcome = match error {
             EngineError::DiskFull { .. } => Outcome::DiskFull,

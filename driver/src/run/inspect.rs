@@ -1,4 +1,4 @@
-//! The answer to `inspect_trace`: what is in a trace.
+//! The answer to `inspect_trace`: a summary of a trace.
 
 use std::fs::File;
 use std::path::Path;
@@ -78,7 +78,7 @@ fn check_fields(request: &InspectRequest) -> Result<(), Failure> {
     require(sensible, "key_number.bytes", number.bytes, &allowed)
 }
 
-/// Opens the trace that `path` names; returns its size too.
+/// Opens the trace at `path`; also returns its size.
 fn open(path: &Path) -> Result<(File, u64), Failure> {
     let opened = File::open(path).and_then(|file| {
         let metadata = file.metadata()?;

@@ -1,4 +1,4 @@
-//! One run: open, execute the phases, close, reopen, read back, and say so step by step.
+//! One run: open, execute the phases, close, reopen, read back, and report each step.
 
 mod after_crash;
 mod check;
@@ -33,15 +33,15 @@ pub trait Sink {
     /// Sends one message.
     fn send(&mut self, message: &Message) -> std::io::Result<()>;
 
-    /// Stops this process until it is continued from outside, or not at all if there is something
-    /// to hear from there first.
+    /// Stops this process until somebody continues it. Does not stop if there is input to read
+    /// first.
     fn stop_process(&mut self) -> std::io::Result<()>;
 }
 
-/// Carries out `request`, reporting to `sink`, and polls `cancelled` throughout.
+/// Carries out `request`, reports to `sink`, and polls `cancelled` throughout.
 ///
-/// Returns whether it worked; the last message sent is `finished` or `failed` accordingly. Errors
-/// are those of the sink.
+/// Returns whether the run succeeded; the last message is then `finished`, otherwise `failed`.
+/// Errors are those of the sink.
 pub fn execute(
     request: &Request,
     cancelled: &AtomicBool,

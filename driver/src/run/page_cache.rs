@@ -6,12 +6,12 @@ use crate::protocol::{Outcome, PageCache, Phase, PhaseKind, RunRequest};
 
 use super::failure::Failure;
 
-/// Prepares the page cache for `phase`. Returns the database, and, for a cold start, the share of
-/// its pages that is still in memory; `None` where that cannot be measured.
+/// Prepares the page cache for `phase`. Returns the database and, for a cold start, the share of
+/// its pages that is still in memory (`None` if that cannot be measured).
 ///
-/// For a cold start the database is closed while its pages are dropped, because the kernel keeps
+/// For a cold start the database is closed before its pages are dropped, because the kernel keeps
 /// pages that an engine has mapped. Opening it again reads and may write, so its pages are dropped
-/// once more after that. The engine's own cache begins empty too.
+/// once more. The engine's own cache begins empty, too.
 pub fn prepare(
     request: &RunRequest,
     engine: &dyn Engine,

@@ -33,7 +33,7 @@ pub struct Phases<'a> {
     rss_bytes_max: u64,
 }
 
-/// The wall-clock window of a finished phase, in which its flushes and compactions fell.
+/// The wall-clock window of a finished phase; its flushes and compactions fall into it.
 struct Window {
     index: usize,
     from_us: u64,
@@ -41,13 +41,13 @@ struct Window {
     user_bytes_written: u64,
 }
 
-/// What the phases leave behind when the database has been closed.
+/// The results of all phases, after the database has been closed.
 pub struct Executed {
     /// What the database must hold.
     pub ledger: Ledger,
     /// Where its values came from.
     pub values: Values,
-    /// What it must hold of the keys that replays wrote.
+    /// What the database must hold of the keys that replays wrote.
     pub replayed: ReplayedKeys,
     /// Whether the engine keeps data at all (the no-op engine does not).
     pub keeps_data: bool,
@@ -60,7 +60,8 @@ pub struct Executed {
 }
 
 impl<'a> Phases<'a> {
-    /// The phases of `request` that are still to run; `ledger` is what those before them wrote.
+    /// The phases of `request` that are still to run; `ledger` has the writes of the phases before
+    /// them.
     pub fn new(
         request: &'a RunRequest,
         ledger: Ledger,
@@ -80,7 +81,8 @@ impl<'a> Phases<'a> {
         }
     }
 
-    /// Opens the database, runs every phase that an earlier run has not, closes it.
+    /// Opens the database, runs every phase that no earlier run has executed, and closes the
+    /// database.
     pub fn execute(
         mut self,
         engine: &dyn Engine,
@@ -156,7 +158,7 @@ impl<'a> Phases<'a> {
             true => self.drain(database, phase)?,
             false => 0.0,
         };
-        // How many keys the database holds after a replay nobody knows.
+        // After a replay, the number of keys in the database is not known.
         let live_bytes = replayed.is_none().then(|| self.live_bytes());
         let directory = &self.request.directory;
         let mut reply = phase_reply(
@@ -172,11 +174,11 @@ impl<'a> Phases<'a> {
         Ok(self.ended(index, &start, reply))
     }
 
-    /// What is noted of every phase when it is over.
+    /// Notes the results of a phase when it is over.
     fn ended(&mut self, index: usize, start: &PhaseStart, mut reply: PhaseReply) -> PhaseReply {
         reply.steal_s = start.steal_s(self.turns.stolen_s());
         if self.wall_clock.look() {
-            // Engines time their stalls by the wall clock.
+            // Engines time their stalls by the wall clock, which was set.
             reply.stall_s = None;
         }
         self.rss_bytes_max = self.rss_bytes_max.max(reply.rss_bytes_max);
@@ -223,7 +225,7 @@ impl<'a> Phases<'a> {
         Ok((performed.observation, reply))
     }
 
-    /// The keys of which the ledger expects something.
+    /// The keys for which the ledger has an expectation.
     fn known_keys(&self) -> HashMap<Vec<u8>, u64> {
         let mut keys = KeyWriter::new(&self.request.workload);
         let expected = self.ledger.expectations().into_iter();
@@ -232,7 +234,7 @@ impl<'a> Phases<'a> {
             .collect()
     }
 
-    /// Every phase begins stopped. Its counters begin when it is continued.
+    /// Every phase begins stopped. Its counters start when it is continued.
     fn begin(
         &mut self,
         database: &dyn Database,
@@ -281,7 +283,7 @@ impl<'a> Phases<'a> {
         let performed = performed.map_err(Failure::running)?;
         let observation = performed.observation;
         if phase.kind == PhaseKind::Measure && !observation.cut_short {
-            // The last slice ends with its operations: a drain is a turn of its own.
+            // The last slice ends with its operations; the drain is a turn of its own.
             let position = Position {
                 index,
                 slice: performed.slices_over + 1,
@@ -292,7 +294,7 @@ impl<'a> Phases<'a> {
         }
         self.ledger.add_phase(performed.ledgers);
         if phase.writes() {
-            // It may have written keys of a trace too.
+            // The phase may have overwritten keys of a trace.
             self.replayed.clear();
         }
         Ok(Some(observation))
@@ -317,8 +319,8 @@ impl<'a> Phases<'a> {
 }
 
 impl Executed {
-    /// Reports flushes and compactions of every phase, which the engines' logs hold completely
-    /// only after the database has been closed.
+    /// Reports the flushes and compactions of every phase. The engines' logs are complete only
+    /// after the database has been closed.
     pub fn send_background_work(
         &mut self,
         engine: &dyn Engine,

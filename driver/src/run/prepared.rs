@@ -1,5 +1,5 @@
-//! Databases that an earlier run made: the ledger says what they hold, and a run saves its own for
-//! later ones.
+//! Databases that an earlier run made. A ledger says what they hold, and a run saves its own ledger
+//! for later runs.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use crate::workload::{load_ledger, save_ledger, Ledger, LedgerFileError, Origins
 use super::check::require;
 use super::failure::Failure;
 
-/// What the request says about earlier and later runs must make sense on `engine`.
+/// Checks that what the request says about earlier and later runs makes sense for `engine`.
 pub fn check(request: &RunRequest, engine: &dyn Engine) -> Result<(), Failure> {
     let name = &request.engine.name;
     let on_disk = "an engine that keeps its data on disk";
@@ -30,7 +30,7 @@ pub fn check(request: &RunRequest, engine: &dyn Engine) -> Result<(), Failure> {
     let saves = request.save_ledger.is_some();
     let mut phases = request.workload.phases.iter();
     if let Some(phase) = phases.find(|phase| phase.replay.is_some()) {
-        // The ledger has numbers of keys, and a trace has keys.
+        // A ledger has key numbers, while a trace has keys.
         let allowed = format!("absent, because phase {} replays a trace", phase.name);
         require(!saves, "save_ledger", "a file", &allowed)?;
     }
@@ -64,7 +64,7 @@ fn refused(path: &Path, error: &LedgerFileError) -> Failure {
     })
 }
 
-/// Notes what a run that worked has written, where it was asked to.
+/// Saves the ledger of a successful run, if the request asks for it.
 pub fn save(request: &RunRequest, ledger: &Ledger) -> Result<(), Failure> {
     let Some(path) = &request.save_ledger else {
         return Ok(());
@@ -91,7 +91,7 @@ fn origins(request: &RunRequest, phases: usize) -> Origins {
     }
 }
 
-/// The sizes of the values that each of `phases` writes, where they are not those of the workload.
+/// The sizes of the values that each of `phases` writes, if they differ from those of the workload.
 fn value_sizes(phases: &[Phase]) -> Vec<Option<SizeDistribution>> {
     let sizes = phases
         .iter()

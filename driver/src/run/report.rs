@@ -1,4 +1,4 @@
-//! What a phase observed, put into the words of the protocol.
+//! Puts the observation of a phase into the protocol's terms.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,8 +17,8 @@ pub struct PhaseStart {
 }
 
 impl PhaseStart {
-    /// Takes the counters now, and starts a new peak of resident memory. `stolen_s` are the
-    /// seconds stolen from the machine so far, while the process was not stopped.
+    /// Reads the counters now, and starts a new peak of resident memory. `stolen_s` are the seconds
+    /// stolen from the machine so far, without those while the process was stopped.
     pub fn now(database: &dyn Database, stolen_s: Option<f64>) -> Self {
         ProcessCounters::reset_rss_peak();
         PhaseStart {
@@ -34,15 +34,15 @@ impl PhaseStart {
         process_cpu_s() - self.counters.cpu_s
     }
 
-    /// Seconds stolen from the machine since then, of `stolen_s` so far.
+    /// Seconds stolen from the machine since then; `stolen_s` is the total so far.
     pub fn steal_s(&self, stolen_s: Option<f64>) -> Option<f64> {
         Some((stolen_s? - self.stolen_s?).max(0.0))
     }
 }
 
-/// The reply for a phase that began at `start` and has been drained; a settle phase, which has no
-/// `observation`, did nothing but drain. `live_bytes` are the estimated key and value bytes that
-/// the database must hold; `None` where they are not known.
+/// The reply for a phase that began at `start` and has been drained. A settle phase has no
+/// `observation`: it only drains. `live_bytes` are the estimated key and value bytes that the
+/// database must hold; `None` if they are not known.
 pub fn phase_reply(
     phase: &Phase,
     start: &PhaseStart,
@@ -63,7 +63,7 @@ pub fn phase_reply(
     let operations = observed.operations as f64;
     let own = observed.own.total().reply();
     let counts = observed.counts;
-    // A trace may look for keys, whether or not it did.
+    // A trace may read keys, even if this part of it did not.
     let reads = observed.own.reads() || phase.replay.is_some();
     PhaseReply {
         name: phase.name.clone(),
@@ -104,7 +104,7 @@ pub fn phase_reply(
     }
 }
 
-/// By operation type, and those of companions with their name before.
+/// Latencies by operation type; those of a companion have its name in front.
 fn latencies(observed: &Observation) -> BTreeMap<String, LatencyReply> {
     let mut types = Recorders::default();
     types.add(&observed.own);
@@ -117,8 +117,8 @@ fn latencies(observed: &Observation) -> BTreeMap<String, LatencyReply> {
     latencies
 }
 
-/// Bytes that read system calls returned per byte handed to the user. Unknown where the engine
-/// maps its files, and where the phase also wrote: compactions read as well.
+/// Bytes that read system calls returned per byte handed to the user. Unknown if the engine maps
+/// its files, or if the phase also wrote, because compactions read, too.
 fn read_amplification(
     phase: &Phase,
     user_bytes_read: u64,
@@ -133,14 +133,14 @@ fn read_amplification(
     ratio(read_bytes as f64, user_bytes_read as f64)
 }
 
-/// Bytes written by flushes and compactions per user byte written. The write-ahead log, one more
-/// byte per byte, is not counted, as in RocksDB's own statistics.
+/// Bytes written by flushes and compactions per user byte written. As in RocksDB's own statistics,
+/// the write-ahead log is not counted; it adds one byte per byte.
 pub fn write_amplification(work: &BackgroundWork, user_bytes_written: u64) -> Option<f64> {
     let written = work.flush_bytes? + work.compaction_write_bytes?;
     ratio(written as f64, user_bytes_written as f64)
 }
 
-/// A ratio; `None` where there is nothing to divide by.
+/// A ratio; `None` if the denominator is not positive.
 fn ratio(numerator: f64, denominator: f64) -> Option<f64> {
     (denominator > 0.0).then(|| numerator / denominator)
 }

@@ -1,4 +1,4 @@
-//! What a phase says while its threads run.
+//! Reports a phase while its threads run.
 
 use crate::protocol::{Interval, Message};
 use crate::workload::{SliceOver, Watcher};
@@ -7,7 +7,7 @@ use super::report::PhaseStart;
 use super::turns::{Position, Turns};
 use super::Sink;
 
-/// Sends what a phase says to the tuner, until that is gone.
+/// Sends the reports of a phase to the tuner, until the tuner is gone.
 pub struct Reporter<'a, 'b> {
     index: usize,
     start: &'a PhaseStart,

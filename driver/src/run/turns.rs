@@ -23,7 +23,7 @@ pub struct Position {
     pub elapsed_s: f64,
 }
 
-/// The turns of one run, and the time that it spent stopped.
+/// The turns of one run, and the time for which it was stopped.
 #[derive(Debug)]
 pub struct Turns<'a> {
     slices: u32,
@@ -34,9 +34,9 @@ pub struct Turns<'a> {
 }
 
 impl<'a> Turns<'a> {
-    /// The turns of a run that cuts each measure phase into `slices` parts; 0 for one that never
-    /// stops. A run that does stop dies with its parent, since a stopped process sees no end of
-    /// its input.
+    /// The turns of a run that cuts each measure phase into `slices` parts; 0 for a run that never
+    /// stops. A run that stops dies with its parent, because a stopped process does not see the end
+    /// of its input.
     pub fn new(slices: u32, cancelled: &'a AtomicBool) -> std::io::Result<Self> {
         if slices > 0 {
             set_parent_process_death_signal(Some(Signal::KILL))?;
@@ -68,9 +68,9 @@ impl<'a> Turns<'a> {
         stolen_s().map(|all| all - self.stolen_s)
     }
 
-    /// Says that the run stands at `position` of the phase that began at `start`, `None` for one
-    /// that is about to, and stops until it is continued. A cancelled run goes on to its end
-    /// instead. Returns the seconds that were stolen meanwhile.
+    /// Reports that the run is at `position` of the phase that began at `start` (`None` if it is
+    /// about to begin), and stops until somebody continues it. A cancelled run does not stop, but
+    /// continues to its end. Returns the seconds that were stolen meanwhile.
     pub fn stop(
         &mut self,
         position: Position,

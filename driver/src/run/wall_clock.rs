@@ -7,12 +7,12 @@
 
 use crate::measure::wall_offset_us;
 
-/// A difference up to this is none: two clocks cannot be read at the same instant, and phases last
-/// longer.
+/// A smaller difference does not count: two clocks cannot be read at the same instant, and phases
+/// last longer than this.
 const STEP_US_MIN: i64 = 10_000;
 
-/// Readings of the wall clock in the course of a run: microseconds by which it is ahead of a clock
-/// that nobody sets.
+/// Readings of the wall clock during a run: the microseconds by which it is ahead of a clock that
+/// nobody can set.
 #[derive(Debug, Default)]
 pub struct WallClock {
     offsets_us: Vec<i64>,

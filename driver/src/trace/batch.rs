@@ -1,10 +1,10 @@
-//! Write batches: what one call of `DB::Write` did, atomically.
+//! Write batches: each is one atomic call of `DB::Write`.
 
 use super::format::{tag, Bytes};
 
-/// Sequence number and count of entries.
+/// Bytes of the sequence number and the count of entries.
 const HEADER_BYTES: usize = 8 + 4;
-/// Write time behind the value of a timed put.
+/// Bytes of the write time after the value of a timed put.
 const WRITE_TIME_BYTES: usize = 8;
 
 /// What an entry of a batch does.
@@ -12,13 +12,13 @@ const WRITE_TIME_BYTES: usize = 8;
 pub enum WriteKind {
     /// Sets a key.
     Put,
-    /// Hands a key an operand.
+    /// Gives a key a merge operand.
     Merge,
     /// Removes a key.
     Delete,
     /// Removes a key that was put once.
     SingleDelete,
-    /// Removes the keys from `key` to `value`, the latter excluded.
+    /// Removes the keys from `key` to `value`; `value` itself is not removed.
     DeleteRange,
     /// Sets a key to columns.
     PutEntity,
@@ -35,7 +35,7 @@ pub struct BatchItem<'a> {
     pub column_family: u32,
     /// The key.
     pub key: &'a [u8],
-    /// Value, operand, or end of a range; empty for deletes.
+    /// The value, the operand, or the end of a range; empty for deletes.
     pub value: &'a [u8],
 }
 
@@ -80,7 +80,7 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// Its entries, in their order.
+    /// The entries, in order.
     #[inline]
     pub fn items(&self) -> impl Iterator<Item = BatchItem<'a>> + use<'a> {
         let mut rest = Bytes(self.entries);
@@ -95,17 +95,17 @@ impl<'a> Batch<'a> {
         })
     }
 
-    /// How many there are.
+    /// The number of entries.
     pub fn len(&self) -> usize {
         self.count as usize
     }
 
-    /// Whether there are none.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.count == 0
     }
 
-    /// Entries that do nothing: log data, marks of two-phase commits.
+    /// The number of entries that do nothing: log data and marks of two-phase commits.
     pub fn markers(&self) -> u32 {
         self.markers
     }
@@ -152,7 +152,7 @@ fn read_item<'a>(rest: &mut Bytes<'a>) -> Result<Option<BatchItem<'a>>, String> 
     Ok(None)
 }
 
-/// What a tag stands for, and whether a column family follows it.
+/// The operation of a tag, and whether a column family follows it.
 #[inline]
 fn operation(tag: u8) -> Option<(WriteKind, bool)> {
     Some(match tag {

@@ -1,4 +1,4 @@
-//! Why a trace cannot be read on.
+//! Why a trace cannot be read any further.
 
 use serde::{Deserialize, Serialize};
 

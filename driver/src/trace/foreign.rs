@@ -1,8 +1,8 @@
-//! What a file is that is no trace of queries.
+//! Recognises files that are no query traces.
 
 use super::format::{record, MAGIC, METADATA_BYTES};
 
-/// First bytes of well-known kinds of files.
+/// The first bytes of well-known kinds of files.
 const KNOWN: [(&[u8], &str); 6] = [
     (&[0x1f, 0x8b], "a gzip file; decompress it first"),
     (
@@ -21,7 +21,7 @@ const KNOWN: [(&[u8], &str); 6] = [
     (b"PK", "a zip file"),
 ];
 
-/// What the file that begins with `start`, of which there may be more, looks like.
+/// What a file looks like that begins with `start`; more bytes may follow.
 pub fn looks_like(start: &[u8]) -> String {
     if start.is_empty() {
         return "an empty file".to_owned();
@@ -40,7 +40,7 @@ pub fn looks_like(start: &[u8]) -> String {
         std::str::from_utf8(&start[..error.valid_up_to()]).unwrap_or_default()
     });
     let printable = |c: char| !c.is_control() || c.is_ascii_whitespace();
-    // A character may be cut in two at the end.
+    // The last character may be incomplete.
     if text.len() + 3 >= start.len() && text.chars().all(printable) && !text.is_empty() {
         let line = text.lines().next().unwrap_or_default();
         let line: String = line.chars().take(40).collect();
@@ -50,8 +50,8 @@ pub fn looks_like(start: &[u8]) -> String {
     format!("bytes {}", bytes.join(" "))
 }
 
-/// Traces of block cache accesses and of file operations begin as traces of queries do; their
-/// magic has its length before it, and binary versions behind it.
+/// Traces of block cache accesses and of file operations begin like query traces. In them the
+/// length precedes the magic number, and binary versions follow it.
 fn sibling(start: &[u8]) -> Option<String> {
     let payload = start.get(METADATA_BYTES..)?;
     let inner = payload.strip_prefix(&[MAGIC.len() as u8])?;

@@ -1,12 +1,12 @@
-//! The numbers of the format, and how its integers and strings are laid out.
+//! The numbers of the format, and the layout of its integers and strings.
 //!
-//! From RocksDB's `include/rocksdb/trace_record.h`, `trace_replay/trace_replay.{h,cc}` (query
+//! Sources: RocksDB's `include/rocksdb/trace_record.h`, `trace_replay/trace_replay.{h,cc}` (query
 //! traces 0.1 in 5.16 to 6.17, 0.2 since 6.19), `db/dbformat.h` and `db/write_batch.cc`.
 
-/// First bytes of the header's payload.
+/// The first bytes of the header's payload.
 pub const MAGIC: &[u8] = b"feedcafedeadbeef";
 
-/// Time stamp, type, length of the payload.
+/// Bytes of the time stamp, the type and the length of the payload.
 pub const METADATA_BYTES: usize = 8 + 1 + 4;
 
 /// Types of records.
@@ -23,7 +23,8 @@ pub mod record {
     pub const MULTI_GET: u8 = 13;
 }
 
-/// Bits of a payload map, which say what the payload holds, in their order (0.2).
+/// Bits of a payload map. They say which fields the payload has; the order of the bits is that of
+/// the fields (0.2).
 pub mod payload {
     pub const WRITE_BATCH: u64 = 1 << 1;
     pub const GET_CF: u64 = 1 << 2;
@@ -37,7 +38,7 @@ pub mod payload {
     pub const MULTI_GET_KEYS: u64 = 1 << 10;
 }
 
-/// Tags of what is in a write batch.
+/// Tags of the entries of a write batch.
 pub mod tag {
     pub const DELETE: u8 = 0x00;
     pub const PUT: u8 = 0x01;
@@ -66,7 +67,7 @@ pub mod tag {
     pub const CF_TIMED_PUT: u8 = 0x19;
 }
 
-/// Takes what the format consists of off the front of a slice. `None` where there is too little.
+/// Takes the elements of the format off the front of a slice; `None` if too few bytes are left.
 #[derive(Debug, Clone, Copy)]
 pub struct Bytes<'a>(pub &'a [u8]);
 
@@ -92,7 +93,7 @@ impl<'a> Bytes<'a> {
         Some(u64::from_le_bytes(*first))
     }
 
-    /// Seven bits a byte, lowest first, in at most five bytes.
+    /// Seven bits per byte, the lowest first, in at most five bytes.
     #[inline]
     pub fn varint32(&mut self) -> Option<u32> {
         let mut value = 0u64;
@@ -113,7 +114,7 @@ impl<'a> Bytes<'a> {
         Some(first)
     }
 
-    /// A length, then as many bytes.
+    /// A length, then that many bytes.
     #[inline]
     pub fn string(&mut self) -> Option<&'a [u8]> {
         let length = self.varint32()?;

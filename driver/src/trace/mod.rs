@@ -1,8 +1,8 @@
-//! Traces of queries, as RocksDB records them (`DB::StartTrace`, `db_bench --trace_file`): read,
-//! write, summarise, perform again.
+//! Query traces, as RocksDB records them (`DB::StartTrace`, `db_bench --trace_file`): read, write,
+//! summarise, perform again.
 //!
-//! `docs/traces.md` describes the format as it is read here. A trace is foreign matter: nothing in
-//! it is trusted, a length in it least of all. What came before damage is kept.
+//! `docs/traces.md` describes the format. A trace comes from outside: nothing in it is trusted,
+//! least of all a length. Everything before a damage is kept.
 
 mod batch;
 mod error;

@@ -1,4 +1,4 @@
-//! Reading a trace from its beginning to its end, or to where it is damaged.
+//! Reads a trace from its beginning to its end, or to its first damage.
 
 use std::io::Read;
 
@@ -7,23 +7,23 @@ use super::error::{Damage, TraceError};
 use super::foreign::looks_like;
 use super::format::{payload, record, Bytes, MAGIC, METADATA_BYTES};
 
-/// Longest payload that is read: nothing is allocated beyond it, whatever a record states.
+/// The longest payload that is read. Nothing longer is allocated, whatever a record states.
 pub const PAYLOAD_BYTES_MAX: usize = 64 << 20;
-/// Longest header.
+/// The longest header.
 const HEADER_BYTES_MAX: usize = 4096;
-/// Bytes asked of the source at once.
+/// Bytes requested from the source at once.
 const BUFFER_BYTES: usize = 1 << 20;
 
-/// What a trace says of itself.
+/// What a trace states about itself.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// When it was begun, in microseconds since 1970.
+    /// When the trace began, in microseconds since 1970.
     pub unix_us: u64,
     /// `0.1` or `0.2`.
     pub trace_version: String,
     /// Major and minor version of the RocksDB that recorded it.
     pub rocksdb_version: String,
-    /// Payloads say what they hold (0.2).
+    /// Whether payloads say which fields they have (0.2).
     maps: bool,
 }
 
@@ -40,7 +40,7 @@ pub struct Entry<'a> {
     pub record: Record<'a>,
 }
 
-/// What was called.
+/// The recorded call.
 #[derive(Debug, Clone, Copy)]
 pub enum Record<'a> {
     /// `Write`, `Put`, `Merge`, `Delete` ...
@@ -88,7 +88,7 @@ impl<'a> MultiGet<'a> {
         (0..self.count).map_while(move |_| Some((families.fixed32()?, keys.string()?)))
     }
 
-    /// How many there are.
+    /// The number of gets.
     pub fn len(&self) -> usize {
         self.count as usize
     }
@@ -106,14 +106,14 @@ struct Raw {
     payload: std::ops::Range<usize>,
 }
 
-/// Hands out the records of a trace one by one. Memory: a buffer of 1 MiB, or of the longest
-/// record where that is longer, at most [`PAYLOAD_BYTES_MAX`] and a little.
+/// Returns the records of a trace one by one. Its memory is a buffer of 1 MiB, or of the longest
+/// record if that is longer: at most a little more than [`PAYLOAD_BYTES_MAX`].
 #[derive(Debug)]
 pub struct TraceReader<R> {
     source: R,
     header: Header,
     buffer: Vec<u8>,
-    /// The part of the buffer that was read from the source and not handed out yet.
+    /// The part of the buffer that was read from the source but not returned yet.
     unread: std::ops::Range<usize>,
     /// Offset of that part in the file.
     offset_bytes: u64,
@@ -123,7 +123,7 @@ pub struct TraceReader<R> {
 }
 
 impl<R: Read> TraceReader<R> {
-    /// Begins to read. Refuses a file that is no trace of queries.
+    /// Begins to read. Refuses a file that is no query trace.
     pub fn new(source: R) -> Result<Self, TraceError> {
         let mut reader = TraceReader {
             source,
@@ -159,7 +159,7 @@ impl<R: Read> TraceReader<R> {
         Ok(reader)
     }
 
-    /// What the trace says of itself.
+    /// What the trace states about itself.
     pub fn header(&self) -> &Header {
         &self.header
     }
@@ -169,12 +169,13 @@ impl<R: Read> TraceReader<R> {
         self.offset_bytes
     }
 
-    /// Whether the trace was closed properly; known when [`TraceReader::next_entry`] said `None`.
+    /// Whether the trace was closed properly; known once [`TraceReader::next_entry`] returned
+    /// `None`.
     pub fn footer(&self) -> bool {
         self.footer
     }
 
-    /// The next record; `None` at the end. After an error there is nothing more.
+    /// The next record; `None` at the end. After an error there are no more records.
     #[inline]
     pub fn next_entry(&mut self) -> Result<Option<Entry<'_>>, TraceError> {
         if self.over {
@@ -213,7 +214,7 @@ impl<R: Read> TraceReader<R> {
         }
     }
 
-    /// Brings the next record into the buffer, whole; `None` at the end.
+    /// Reads the next complete record into the buffer; `None` at the end.
     #[inline]
     fn next_raw(&mut self) -> Result<Option<Raw>, TraceError> {
         self.number += 1;
@@ -261,14 +262,14 @@ impl<R: Read> TraceReader<R> {
         }))
     }
 
-    /// The length that the record at the front states, of which the metadata has been read.
+    /// The length that the record at the front states; its metadata must have been read.
     #[inline]
     fn payload_bytes(&self) -> usize {
         let metadata = &self.buffer[self.unread.start..];
         u32::from_le_bytes([metadata[9], metadata[10], metadata[11], metadata[12]]) as usize
     }
 
-    /// Reads until the buffer holds `wanted` bytes that were not handed out; false where the file
+    /// Reads until the buffer holds `wanted` bytes that were not returned yet; false if the file
     /// has fewer left.
     #[inline]
     fn fill(&mut self, wanted: usize) -> Result<bool, TraceError> {
@@ -319,7 +320,7 @@ impl<R: Read> TraceReader<R> {
     }
 }
 
-/// The header in `bytes`; `None` if they are none, an error if it is of a version not known here.
+/// The header in `bytes`; `None` if they are no header, an error if its version is not known here.
 fn parse_header(bytes: &[u8]) -> Option<Result<Header, String>> {
     let mut metadata = Bytes(bytes);
     let unix_us = metadata.fixed64()?;
@@ -350,7 +351,7 @@ fn parse_header(bytes: &[u8]) -> Option<Result<Header, String>> {
     }))
 }
 
-/// Why a record of type `kind` cannot stand between header and footer.
+/// Why a record of type `kind` cannot appear between header and footer.
 #[inline]
 fn wrong_type(kind: u8) -> Option<String> {
     match kind {

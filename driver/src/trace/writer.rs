@@ -23,7 +23,7 @@ pub struct TraceWriter<W> {
 }
 
 impl<W: Write> TraceWriter<W> {
-    /// Begins a trace at `unix_us` that says to be of the given `rocksdb_version`, such as `10.2`.
+    /// Begins a trace at `unix_us` that claims to be of `rocksdb_version`, such as `10.2`.
     pub fn new(
         sink: W,
         version: TraceVersion,
@@ -48,7 +48,7 @@ impl<W: Write> TraceWriter<W> {
         Ok(writer)
     }
 
-    /// A write.
+    /// Adds a write.
     pub fn write(&mut self, unix_us: u64, batch: &BatchBuilder) -> io::Result<()> {
         match self.version {
             TraceVersion::V0_1 => self.scratch.extend_from_slice(&batch.bytes),
@@ -60,7 +60,7 @@ impl<W: Write> TraceWriter<W> {
         self.record(unix_us, record::WRITE)
     }
 
-    /// A get.
+    /// Adds a get.
     pub fn get(&mut self, unix_us: u64, column_family: u32, key: &[u8]) -> io::Result<()> {
         self.map(payload::GET_CF | payload::GET_KEY);
         self.family(column_family);
@@ -68,8 +68,8 @@ impl<W: Write> TraceWriter<W> {
         self.record(unix_us, record::GET)
     }
 
-    /// A seek, or a seek for the last key that is not after `key`. Bounds of a version 0.1 are
-    /// left out, as are empty ones.
+    /// Adds a seek, or a seek for the last key that is not after `key`. Empty bounds are left out;
+    /// in version 0.1 all bounds are.
     pub fn seek(
         &mut self,
         unix_us: u64,
@@ -102,7 +102,8 @@ impl<W: Write> TraceWriter<W> {
         self.record(unix_us, kind)
     }
 
-    /// A `MultiGet` of pairs of column family and key; refused in version 0.1, which has none.
+    /// Adds a `MultiGet` of pairs of column family and key. Version 0.1 does not have it and
+    /// refuses.
     pub fn multi_get(&mut self, unix_us: u64, gets: &[(u32, &[u8])]) -> io::Result<()> {
         if self.version == TraceVersion::V0_1 || gets.is_empty() {
             let message = "a MultiGet needs a key, and a trace of version 0.2";
@@ -120,14 +121,14 @@ impl<W: Write> TraceWriter<W> {
         self.record(unix_us, record::MULTI_GET)
     }
 
-    /// Ends the trace properly, and hands back what it was written to.
+    /// Ends the trace properly, and returns the underlying writer.
     pub fn finish(mut self, unix_us: u64) -> io::Result<W> {
         self.record(unix_us, record::END)?;
         self.sink.flush()?;
         Ok(self.sink)
     }
 
-    /// Hands back what was written to, without a footer, as a crash leaves it.
+    /// Returns the underlying writer without adding a footer, as after a crash.
     pub fn abandon(mut self) -> io::Result<W> {
         self.sink.flush()?;
         Ok(self.sink)
@@ -143,7 +144,7 @@ impl<W: Write> TraceWriter<W> {
         self.scratch.extend_from_slice(&number.to_le_bytes());
     }
 
-    /// Writes what is in the scratch buffer as the payload of a record.
+    /// Writes the scratch buffer as the payload of a record.
     fn record(&mut self, unix_us: u64, kind: u8) -> io::Result<()> {
         let length = self.scratch.len();
         if length > PAYLOAD_BYTES_MAX {

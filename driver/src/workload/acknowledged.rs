@@ -1,5 +1,5 @@
-//! A driver was killed in the middle of a load: its database must hold everything that was reported
-//! done.
+//! After a driver was killed in the middle of a load: its database must hold every write that was
+//! reported as done.
 
 use crate::engine::{Database, EngineError, Result, Session};
 use crate::protocol::Operation;
@@ -8,7 +8,7 @@ use crate::random::{KeyWriter, Version};
 use super::streams::{key_stream, StreamOf};
 use super::values::Values;
 
-/// Keys that are looked up between two checks whether to stop.
+/// Keys that are looked up between two checks for a cancel.
 const STOP_CHECK: u64 = 256;
 
 /// A load of one thread in which every key is written once.
@@ -24,22 +24,22 @@ pub struct Load {
     pub keys: KeyWriter,
     /// Operations of the whole load.
     pub operations: u64,
-    /// How many of them, the first ones, were reported done.
+    /// How many of them were reported as done: the first ones.
     pub acknowledged: u64,
 }
 
 /// What the database holds of a load.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Recovered {
-    /// Acknowledged keys that are not there.
+    /// Acknowledged keys that are missing.
     pub keys_lost: u64,
-    /// Keys that are there with bytes that nobody wrote.
+    /// Keys with bytes that nobody wrote.
     pub keys_wrong: u64,
-    /// Keys after the acknowledged ones, up to the first that is not there.
+    /// Keys after the acknowledged ones, up to the first that is missing.
     pub keys_beyond: u64,
 }
 
-/// Looks every acknowledged key of `load` up, and those after them until one is missing.
+/// Looks up every acknowledged key of `load`, and the keys after them until one is missing.
 pub fn verify_load(
     database: &dyn Database,
     load: &Load,

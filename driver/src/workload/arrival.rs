@@ -1,4 +1,4 @@
-//! When operations start: as soon as the last one ended, or at a rate, fixed or changing.
+//! When operations start: when the previous one ends, or at a rate, constant or changing.
 
 use std::f64::consts::{PI, TAU};
 use std::time::Duration;
@@ -6,13 +6,13 @@ use std::time::Duration;
 use crate::measure::Ticks;
 use crate::protocol::{Phase, Rate};
 
-/// A thread that waits for less than this spins: a sleep may last this much too long.
+/// A thread that waits for less than this spins, because a sleep may last this much too long.
 const SPIN_NS: u64 = 100_000;
-/// The longest sleep, so that a cancelled phase ends in time however low its rate is.
+/// The longest sleep, so that a cancelled phase ends in time even at a low rate.
 const SLEEP_NS_MAX: u64 = 50_000_000;
-/// Two starts that are nearer to each other are the same.
+/// Two starts that are closer than this are the same.
 const PRECISION_S: f64 = 1e-9;
-/// Steps that halve a bracket of a day down to a nanosecond.
+/// Enough steps to halve a bracket of a day down to a nanosecond.
 const NEWTON_STEPS_MAX: usize = 64;
 
 /// The rate of all threads together.
@@ -35,8 +35,8 @@ impl Pace {
     }
 
     /// Seconds after the phase's start at which operation number `count`, from 0, is to start: the
-    /// moment by which the rate has summed up to `count`. `near_s` is the answer for an earlier
-    /// operation, from which a search may begin.
+    /// time at which the integral of the rate reaches `count`. `near_s` is the start of an earlier
+    /// operation, from which the search begins.
     fn start_s(&self, count: f64, near_s: f64) -> f64 {
         match self {
             Pace::Constant { ops_s } => count / ops_s,
@@ -59,7 +59,7 @@ impl Pace {
     }
 }
 
-/// Whole cycles, then the step in which the rest of `count` falls.
+/// Whole cycles, then the step into which the rest of `count` falls.
 fn steps_start_s(steps: &[(f64, f64)], count: f64) -> f64 {
     let cycle_s: f64 = steps.iter().map(|(duration_s, _)| duration_s).sum();
     let cycle: f64 = steps
@@ -88,7 +88,7 @@ struct Wave {
 }
 
 impl Wave {
-    /// Operations by `t_s`: the integral of the rate.
+    /// Operations due by `t_s`: the integral of the rate.
     fn sum(&self, t_s: f64) -> f64 {
         let turn = TAU / self.period_s;
         let swing = (turn * self.offset_s).cos() - (turn * (t_s + self.offset_s)).cos();
@@ -100,8 +100,8 @@ impl Wave {
         self.mean_ops_s + self.amplitude_ops_s * angle.sin()
     }
 
-    /// Newton's method from `near_s`, kept inside a bracket: the sum strays from the straight line
-    /// by no more than its swing, and it never falls, as the amplitude is at most the mean.
+    /// Newton's method from `near_s`, kept inside a bracket. The sum differs from a straight line
+    /// by at most its swing. It never falls, because the amplitude is at most the mean.
     fn start_s(&self, count: f64, near_s: f64) -> f64 {
         let swing_s = self.amplitude_ops_s * self.period_s / (PI * self.mean_ops_s);
         let line_s = count / self.mean_ops_s;
@@ -115,7 +115,7 @@ impl Wave {
                 low = t_s;
             }
             let next_s = t_s - over / self.rate(t_s);
-            // Where the rate is nearly 0, a Newton step leads anywhere: halve the bracket.
+            // A Newton step may lead anywhere if the rate is nearly 0: halve the bracket instead.
             let inside = next_s > low && next_s < high;
             let next_s = if inside {
                 next_s
@@ -131,9 +131,10 @@ impl Wave {
     }
 }
 
-/// An open-loop schedule of one thread: each operation is *intended* to start when the rate of all
-/// threads has summed up to its number, whatever became of the operations before it. Latency
-/// counted from there includes the queueing that a closed loop hides (coordinated omission).
+/// The open-loop schedule of one thread. Each operation is *intended* to start when the integral of
+/// the rate of all threads reaches its number, whatever happened to the operations before it.
+/// Latency counted from there includes the queueing that a closed loop hides (coordinated
+/// omission).
 #[derive(Debug, Clone)]
 pub struct Schedule {
     ticks: Ticks,
@@ -146,7 +147,7 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// The share of thread `thread` of `threads`: every `threads`-th operation of `pace`.
+    /// The part of thread `thread` of `threads`: every `threads`-th operation of `pace`.
     pub fn new(ticks: Ticks, started: u64, pace: Pace, thread: usize, threads: usize) -> Self {
         Schedule {
             ticks,
@@ -166,8 +167,8 @@ impl Schedule {
         (self.near_s * 1e9).round() as u64
     }
 
-    /// Waits for the next intended start and returns it, in ns after the phase's start.
-    /// Returns `None` as soon as `stop` says so.
+    /// Waits for the next intended start and returns it, in ns after the phase's start. Returns
+    /// `None` as soon as `stop` returns true.
     pub fn wait(&mut self, stop: impl Fn() -> bool) -> Option<u64> {
         let intended_ns = self.intended_ns();
         loop {
@@ -277,8 +278,8 @@ mod tests {
     }
 
     proptest! {
-        /// Each operation starts when the rate has summed up to its number, in whatever order the
-        /// threads ask.
+        /// Each operation starts when the integral of the rate reaches its number, in whatever
+        /// order the threads ask.
         #[test]
         fn a_wave_sums_up_to_the_number(
             mean_ops_s in 1.0..1e6_f64, share in 0.0..=1.0_f64, period_s in 0.01..1e5_f64,

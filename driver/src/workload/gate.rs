@@ -1,11 +1,12 @@
 //! The gate that the threads of a phase pass from slice to slice.
 //!
-//! A thread does the operations that it was granted and comes back for more. When the slice is over
-//! it waits, outside any operation, until all threads wait, the process has been stopped and
-//! continued, and the gate opens for the next slice. So a thread at work looks at one flag of its
-//! own and at nothing else.
+//! A thread performs the operations that it was granted, and comes back for more. When the slice is
+//! over, it waits outside any operation. It continues after all threads have come to wait, the
+//! process was stopped and continued, and the gate opened for the next slice. So a working thread
+//! only needs to look at one flag of its own.
 //!
-//! The gate is closed until all threads have arrived; in a phase of one slice it never closes again.
+//! The gate is closed until all threads have arrived. In a phase of one slice it never closes
+//! again.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -15,8 +16,8 @@ use crate::measure::Ticks;
 
 use super::slices::{CurrentSlice, PhaseClock, Slices};
 
-/// How long the gate waits for a thread that is inside an operation when the slice ends. After
-/// that the process is stopped all the same, and the operation's latency corrected.
+/// How long the gate waits for a thread that is inside an operation when the slice ends. Then the
+/// process is stopped all the same, and the operation's latency is corrected.
 const STRAGGLER_WAIT: Duration = Duration::from_millis(50);
 
 /// What the caller of [`Gate::next_event`] has to do.
@@ -30,7 +31,7 @@ pub enum Event {
     Done,
 }
 
-/// A flag on a cache line of its own: its thread looks at it after every operation.
+/// A flag on a cache line of its own, because its thread looks at it after every operation.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Flag(AtomicBool);
@@ -41,7 +42,7 @@ struct State {
     own: usize,
     /// All threads that have not left.
     present: usize,
-    /// Those of them that wait for the gate to open.
+    /// Threads that wait for the gate to open.
     waiting: usize,
     /// When the gate closed; `None` while it is open.
     closed: Option<Instant>,
@@ -64,7 +65,7 @@ impl State {
 pub struct Gate {
     ticks: Ticks,
     threads: usize,
-    /// For each thread, whether it has to come back before it has done what it was granted.
+    /// For each thread, whether it has to come back before it has finished its grant.
     come_back: Vec<Flag>,
     state: Mutex<State>,
     /// A thread waits or left.
@@ -141,13 +142,13 @@ impl Gate {
         }
     }
 
-    /// Stops the clock of the phase, after [`Event::SliceOver`]: the seconds that it shows.
+    /// Stops the phase's clock, after [`Event::SliceOver`]. Returns the seconds that it shows.
     pub fn pause_clock(&self) -> f64 {
         let mut state = self.lock();
         let now = if state.all_wait() {
             state.last_ended
         } else {
-            // They must learn that their operation did not take as long as it seems.
+            // The threads inside an operation must learn that part of its time was a pause.
             call_back(&self.come_back);
             self.ticks.now()
         };
@@ -160,7 +161,7 @@ impl Gate {
         let mut state = self.lock();
         let now = self.ticks.now();
         if !state.all_wait() {
-            // Some are at work already; otherwise the clock goes on with the first to start.
+            // Some threads are at work already; otherwise the first one to start resumes the clock.
             state.clock.resume(now);
         }
         let elapsed_ns = state.clock.elapsed_ns(now);
@@ -169,21 +170,21 @@ impl Gate {
         self.opened.notify_all();
     }
 
-    /// Tells all threads to leave, those that wait and those at work.
+    /// Tells all threads to leave, both those that wait and those at work.
     pub fn stop_all(&self) {
         self.lock().stopped = true;
         call_back(&self.come_back);
         self.opened.notify_all();
     }
 
-    /// Ticks between two ticks for which the clock of the phase stood.
+    /// Ticks between two ticks during which the phase's clock stood still.
     pub fn paused_between(&self, from: u64, to: u64) -> u64 {
         self.lock().clock.paused_between(from, to)
     }
 
     fn close(&self, state: &mut State) {
         state.closed.get_or_insert_with(Instant::now);
-        // Companions do not know the phase's size.
+        // The size of the phase does not limit companions.
         call_back(&self.come_back[self.threads..]);
     }
 
@@ -198,7 +199,7 @@ fn call_back(flags: &[Flag]) {
     }
 }
 
-/// How much one thread does, all slices together.
+/// How much one thread may do in all slices together.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Operations at most.
@@ -209,7 +210,7 @@ pub struct Limits {
     pub started: u64,
 }
 
-/// How far one thread has come.
+/// The progress of one thread.
 #[derive(Debug, Clone, Copy)]
 pub struct Position {
     /// Operations finished.
@@ -220,14 +221,14 @@ pub struct Position {
     pub cut_short: bool,
 }
 
-/// What a thread may do before it has to come back to the gate.
+/// What a thread may do before it has to return to the gate.
 #[derive(Debug, Clone, Copy)]
 pub struct Grant {
-    /// Until it has done that many operations in this phase ...
+    /// Until the thread has done that many operations in this phase ...
     pub operations: u64,
-    /// ... or until so many nanoseconds after `origin`.
+    /// ... or until this many nanoseconds after `origin`.
     pub until_ns: u64,
-    /// The tick at which the thread began, put later by the time for which the clock stood.
+    /// The tick at which the thread began, moved later by the time for which the clock stood still.
     pub origin: u64,
 }
 
@@ -246,7 +247,7 @@ impl StopFlags<'_> {
     }
 }
 
-/// One thread at the gate. Dropped when the thread leaves, however it does.
+/// One thread at the gate. It is dropped when the thread leaves, for whatever reason.
 #[derive(Debug)]
 pub struct Member<'a> {
     gate: &'a Gate,
@@ -255,7 +256,7 @@ pub struct Member<'a> {
 }
 
 impl<'a> Member<'a> {
-    /// Thread number `thread` of those of `gate`; companions have the last numbers.
+    /// Thread number `thread` of `gate`; companions have the last numbers.
     pub fn new(gate: &'a Gate, thread: usize, cancelled: &'a AtomicBool) -> Self {
         Member {
             gate,
@@ -264,7 +265,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// What the thread has to look at after every operation.
+    /// The flags that the thread has to check after every operation.
     pub fn stop_flags(&self) -> StopFlags<'a> {
         StopFlags {
             cancelled: self.cancelled,
@@ -277,8 +278,8 @@ impl<'a> Member<'a> {
         drop(self.wait(self.gate.lock()));
     }
 
-    /// What the thread may do next, at once or after the gate has opened; `None` when it has to
-    /// leave, because it has reached its limits or, noted in `position`, because it was stopped.
+    /// What the thread may do next, at once or after the gate has opened. `None` if it has to
+    /// leave: because it has reached its limits, or because it was stopped (noted in `position`).
     pub fn next_grant(&self, limits: &Limits, position: &mut Position) -> Option<Grant> {
         let own = self.is_own();
         let mut state = self.gate.lock();
@@ -316,7 +317,7 @@ impl<'a> Member<'a> {
         }
     }
 
-    /// Waits for the next slice; the thread's time goes on when it begins.
+    /// Waits for the next slice. The thread's time continues when that begins.
     fn wait_for_next_slice<'s>(
         &'s self,
         mut state: MutexGuard<'s, State>,
@@ -346,8 +347,8 @@ impl<'a> Member<'a> {
         state
     }
 
-    /// Nanoseconds that an operation between two ticks took, after the thread was called back:
-    /// without those for which the process was stopped meanwhile.
+    /// Nanoseconds that an operation between two ticks took, of a thread that was called back. The
+    /// time for which the process was stopped meanwhile does not count.
     #[cold]
     pub fn corrected_ns(&self, start: u64, end: u64) -> u64 {
         let state = self.gate.lock();
@@ -355,7 +356,7 @@ impl<'a> Member<'a> {
         state.clock.ns_between(start, end)
     }
 
-    /// Returns `operations` of a grant, for other threads or for later.
+    /// Returns `operations` of a grant, for other threads or for later slices.
     pub fn give_back(&self, operations: u64) {
         if self.is_own() {
             self.gate.lock().slice.take_back(operations);
@@ -398,7 +399,7 @@ mod tests {
         let gate = Gate::new(ticks.clone(), whole, 1, 1);
         let cancelled = AtomicBool::new(false);
         std::thread::scope(|scope| {
-            // The second thread never comes.
+            // The second thread never arrives.
             let first = scope.spawn(|| Member::new(&gate, 0, &cancelled).arrive());
             gate.stop_all();
             first.join().unwrap();

@@ -1,24 +1,24 @@
 //! The ledger: for a bounded sample of the written keys, what the database must hold.
 //!
-//! Which keys are in the sample depends on the key alone (its hash must end in `level` zero bits),
-//! and the level rises when the sample outgrows its bound: the adaptive sampling of Wegman, as
-//! analysed by Flajolet ("On adaptive sampling", Computing 43, 1990). So memory does not grow with
-//! the number of keys, every thread agrees on the sample, and `sample size * 2^level` estimates the
-//! number of distinct keys with a standard error of about `1.2 / sqrt(bound)`.
+//! A key is in the sample if its hash ends in `level` zero bits. The level rises when the sample
+//! outgrows its bound. This is the adaptive sampling of Wegman, as analysed by Flajolet ("On
+//! adaptive sampling", Computing 43, 1990). So memory does not grow with the number of keys, and
+//! all threads agree on the sample. `sample size * 2^level` estimates the number of distinct keys
+//! with a standard error of about `1.2 / sqrt(bound)`.
 
 use std::collections::HashMap;
 
 use crate::random::{mix, Version};
 
-/// Keys kept at most, unless more must be read back. The estimate of distinct keys then has a
-/// standard error of about 2 %, and the sample fits into the processor's cache.
+/// The most keys that are kept, unless more must be read back. The estimate of distinct keys then
+/// has a standard error of about 2 %, and the sample fits into the processor's cache.
 const BOUND: usize = 4096;
 
-/// What a thread did to a key last. In files, a version or null.
+/// What a thread last did to a key. In files it is a version or null.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(from = "Option<Version>", into = "Option<Version>")]
 pub enum KeyState {
-    /// Written, with this version.
+    /// Written with this version.
     Written(Version),
     /// Deleted.
     Deleted,
@@ -81,8 +81,8 @@ impl ThreadLedger {
     }
 }
 
-/// The sampled keys that the run wrote, each with the states in which it may be. A key has several
-/// only where threads of one phase wrote it.
+/// The sampled keys that the run wrote, each with its possible states. A key has several only if
+/// threads of one phase wrote it.
 #[derive(Debug, Clone)]
 pub struct Ledger {
     seed: u64,
@@ -94,8 +94,8 @@ pub struct Ledger {
 impl Ledger {
     /// An empty ledger that keeps at least `keys_min` of the written keys, or all of them.
     ///
-    /// A sample that outgrows its bound is halved, give or take its square root. So a bound of four
-    /// times `keys_min` always leaves enough keys.
+    /// A sample that outgrows its bound is halved, plus or minus its square root. A bound of four
+    /// times `keys_min` therefore always leaves enough keys.
     pub fn new(seed: u64, keys_min: usize) -> Self {
         Ledger {
             seed,
@@ -105,8 +105,8 @@ impl Ledger {
         }
     }
 
-    /// The ledger of an earlier run, to go on with. `None` if `keys` are not those that `seed` and
-    /// `mask` put in the sample, or if one has no state.
+    /// The ledger of an earlier run, to continue. `None` if `keys` are not those that `seed` and
+    /// `mask` put into the sample, or if a key has no state.
     pub fn restored(
         seed: u64,
         keys_min: usize,
@@ -116,7 +116,7 @@ impl Ledger {
         let sampled = |(index, states): &(u64, Vec<KeyState>)| {
             mix(index ^ seed) & mask == 0 && !states.is_empty()
         };
-        // A mask has ones at its end only, fewer than 64.
+        // A valid mask has only ones at its end, fewer than 64.
         let sound = mask < u64::MAX && (mask + 1).is_power_of_two() && keys.iter().all(sampled);
         sound.then(|| Ledger {
             mask,
@@ -125,7 +125,7 @@ impl Ledger {
         })
     }
 
-    /// Bits that are zero in the hashes of the sampled keys.
+    /// The bits that are zero in the hashes of the sampled keys.
     pub fn mask(&self) -> u64 {
         self.mask
     }
@@ -136,7 +136,7 @@ impl Ledger {
     }
 
     /// Adds a phase, given the ledgers of all its threads. Its states replace those of earlier
-    /// phases, whose threads had ended.
+    /// phases, because the threads of these had ended.
     pub fn add_phase(&mut self, threads: Vec<ThreadLedger>) {
         let mut phase: HashMap<u64, Vec<KeyState>> = HashMap::new();
         for thread in threads {
@@ -158,7 +158,7 @@ impl Ledger {
         self.states.retain(|index, _| mix(index ^ seed) & mask == 0);
     }
 
-    /// The sampled keys with the states in which they may be, in key order.
+    /// The sampled keys with their possible states, in key order.
     pub fn expectations(&self) -> Vec<(u64, &[KeyState])> {
         let mut all: Vec<_> = self
             .states
@@ -169,7 +169,7 @@ impl Ledger {
         all
     }
 
-    /// Expects nothing of these keys any more: a replay wrote them.
+    /// Drops the expectations about these keys, because a replay wrote them.
     pub fn forget(&mut self, numbers: &std::collections::HashSet<u64>) {
         self.states.retain(|number, _| !numbers.contains(number));
     }
@@ -184,8 +184,8 @@ impl Ledger {
         self.estimate(|_, _| 1)
     }
 
-    /// Estimated sum of `what` over the keys that the database holds, given their numbers and the
-    /// versions of their values.
+    /// The estimated sum of `what` over the keys that the database holds. `what` gets the number of
+    /// a key and the version of its value.
     pub fn estimate(&self, mut what: impl FnMut(u64, Version) -> usize) -> f64 {
         let live = self.states.iter().filter_map(|(index, states)| {
             states.iter().find_map(|state| match state {

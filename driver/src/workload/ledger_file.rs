@@ -1,7 +1,8 @@
-//! A ledger in a file, so that a run on a copy of a database knows what that must hold.
+//! A ledger in a file, so that a run on a copy of a database knows what the database must hold.
 //!
-//! The first line names the format, its version and the CRC-32 of the rest; the rest is one JSON
-//! document. A file is whole or not there: it is written under another name, synced and renamed.
+//! The first line has the format, its version and the CRC-32 of the rest. The rest is one JSON
+//! document. A file is either complete or absent: it is written under another name, synced and
+//! renamed.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -16,7 +17,7 @@ use super::ledger::{KeyState, Ledger};
 const FORMAT: &str = "lsmtune-ledger";
 const VERSION: u32 = 1;
 
-/// What keys and values were made from: with other origins, a ledger says nothing.
+/// What keys and values were made from. A ledger is of no use for other origins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Origins {
@@ -40,7 +41,7 @@ pub struct Origins {
     /// Column families of each.
     #[serde(default = "protocol::one", skip_serializing_if = "protocol::is_one")]
     pub column_families: usize,
-    /// Bytes of the values of the executed phases, where those are not `value_bytes`.
+    /// Sizes of the values of the executed phases, if they are not `value_bytes`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub value_sizes: Vec<Option<SizeDistribution>>,
     /// Seed of the load phases and of all values.
@@ -49,23 +50,23 @@ pub struct Origins {
     pub phases: usize,
 }
 
-/// Why a file is no ledger for a run.
+/// Why a run cannot use a file as its ledger.
 #[derive(Debug, thiserror::Error)]
 pub enum LedgerFileError {
     /// The file cannot be read.
     #[error("{0}")]
     Unreadable(#[from] io::Error),
-    /// It is not what [`save_ledger`] wrote.
+    /// The file is not what [`save_ledger`] wrote.
     #[error("{0}")]
     Damaged(String),
-    /// It belongs to another database, or to a run that noted too little.
+    /// The file belongs to another database, or to a run that noted too few keys.
     #[error("{field}: found {found} in the ledger, {needed} in the request")]
     Other {
         /// What differs.
         field: &'static str,
-        /// As the ledger has it.
+        /// What the ledger has.
         found: String,
-        /// As the run needs it.
+        /// What the run needs.
         needed: String,
     },
 }
@@ -78,7 +79,7 @@ struct Body {
     keys: Vec<(u64, Vec<KeyState>)>,
 }
 
-/// Writes `ledger` to `path`, whole or not at all.
+/// Writes `ledger` to `path`, completely or not at all.
 pub fn save_ledger(path: &Path, origins: &Origins, ledger: &Ledger) -> io::Result<()> {
     let keys = ledger.expectations().into_iter();
     let body = serde_json::to_string(&Body {
@@ -94,7 +95,7 @@ pub fn save_ledger(path: &Path, origins: &Origins, ledger: &Ledger) -> io::Resul
         .and_then(|()| std::fs::rename(&beside, path))
         .and_then(|()| sync_folder(path));
     if written.is_err() {
-        // What is left of it is of no use, and may not even be there.
+        // A partial file is of no use, and may not even exist.
         drop(std::fs::remove_file(&beside));
     }
     written
@@ -106,7 +107,7 @@ fn write_synced(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.sync_all()
 }
 
-/// Makes a rename in the folder of `path` outlive a power failure.
+/// Makes a rename in the folder of `path` survive a power failure.
 fn sync_folder(path: &Path) -> io::Result<()> {
     let folder = path.parent().filter(|folder| *folder != Path::new(""));
     File::open(folder.unwrap_or_else(|| Path::new(".")))?.sync_all()
@@ -158,7 +159,7 @@ fn damaged(what: &str) -> LedgerFileError {
     LedgerFileError::Damaged(what.to_owned())
 }
 
-/// Whether keys and values of `needed` are those of `found`.
+/// Checks that keys and values of `needed` are those of `found`.
 fn same(found: &Origins, needed: &Origins) -> Result<(), LedgerFileError> {
     let fields = |of: &Origins| {
         [
@@ -191,7 +192,7 @@ fn same(found: &Origins, needed: &Origins) -> Result<(), LedgerFileError> {
 }
 
 fn json(value: &impl Serialize) -> String {
-    // What has only words and numbers can always be written.
+    // A value of words and numbers can always be written.
     serde_json::to_string(value).unwrap_or_default()
 }
 

@@ -1,4 +1,4 @@
-//! What the threads of a phase observed, put together.
+//! The observations of a phase's threads, combined.
 
 use std::collections::BTreeMap;
 
@@ -18,11 +18,11 @@ pub struct ThreadObservation {
     pub latencies: Recorders,
     /// Bytes and keys.
     pub counts: DataCounts,
-    /// What the engine's block cache did for the thread, if it is known.
+    /// Reads of the thread in the engine's block cache, if they are known.
     pub block_cache: Option<BlockCacheReads>,
 }
 
-/// What the threads of a phase observed, of operations or of a replay.
+/// The combined observations of a phase's threads, for operations or for a replay.
 #[derive(Debug, Default)]
 pub struct Observation {
     /// Operations of the phase's own threads.
@@ -33,13 +33,13 @@ pub struct Observation {
     pub cut_short: bool,
     /// Their latencies by operation type.
     pub own: Recorders,
-    /// What the engine's block cache did for them, if it is known.
+    /// Their reads in the engine's block cache, if they are known.
     pub block_cache: Option<BlockCacheReads>,
     /// Latencies of the writer of `readwhilewriting`.
     pub writer: Recorders,
     /// Latencies of companions, by name.
     pub companions: BTreeMap<String, Recorders>,
-    /// Bytes of all threads, and keys of all but companions.
+    /// Bytes of all threads; keys of all threads except companions.
     pub counts: DataCounts,
 }
 

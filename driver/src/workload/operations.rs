@@ -1,4 +1,4 @@
-//! The operations themselves: prepare outside the clock, perform inside it.
+//! The operations: each is prepared outside the clock and performed inside it.
 
 use crate::engine::{Cursor, Result, Session};
 use crate::measure::OperationKind;
@@ -10,13 +10,13 @@ use super::values::ThreadValues;
 /// Whether an operation was performed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// It was.
+    /// It was performed.
     Done,
     /// Nothing was left to do; not counted as an operation.
     Exhausted,
 }
 
-/// Keys that reads found or missed, and bytes that went to and came from the engine.
+/// Keys that reads found or missed, and bytes exchanged with the engine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DataCounts {
     /// Reads that found their key.
@@ -38,7 +38,7 @@ impl DataCounts {
         self.bytes_read += other.bytes_read;
     }
 
-    /// The same bytes without the keys: for threads whose reads are not the phase's.
+    /// The same bytes without the keys, for threads whose reads do not count in the phase.
     #[must_use]
     pub fn bytes(self) -> DataCounts {
         DataCounts {
@@ -62,8 +62,8 @@ impl DataCounts {
 
 /// The operations of one thread, of one type or of several.
 pub trait Action {
-    /// Whether [`Action::prepare`] does anything. Where it does not, an operation starts when the
-    /// one before it ends, and the clock is read once for both.
+    /// Whether [`Action::prepare`] does anything. If it does nothing, an operation starts when the
+    /// previous one ends, and the clock is read once for both.
     const PREPARES: bool;
 
     /// The types under which latencies are filed, by slot.
@@ -119,7 +119,7 @@ impl KeyBuffer {
     }
 }
 
-/// A thread of a phase: part of the version of each value that it writes.
+/// A thread of a phase; part of the version of each value that it writes.
 #[derive(Debug, Clone, Copy)]
 pub struct Origin {
     /// Position of the phase in the workload.
@@ -142,7 +142,7 @@ pub struct Put<'a> {
 }
 
 impl<'a> Put<'a> {
-    /// Puts of `values`, noted in `ledger`.
+    /// Puts `values` and notes them in `ledger`.
     pub fn new(
         session: Box<dyn Session + 'a>,
         key: KeyBuffer,
@@ -206,7 +206,7 @@ pub struct Delete<'a> {
 }
 
 impl<'a> Delete<'a> {
-    /// Deletes, noted in `ledger`.
+    /// Deletes keys and notes them in `ledger`.
     pub fn new(session: Box<dyn Session + 'a>, key: KeyBuffer, ledger: ThreadLedger) -> Self {
         Delete {
             session,
@@ -367,7 +367,7 @@ pub struct Scan<'a> {
 }
 
 impl<'a> Scan<'a> {
-    /// Steps of `cursor` from the first entry on; begins again at the end if `wraps`.
+    /// Steps of `cursor` from the first entry on. If `wraps`, the scan begins again at its end.
     pub fn new(cursor: Box<dyn Cursor + 'a>, wraps: bool) -> Self {
         Scan {
             cursor,
@@ -377,7 +377,7 @@ impl<'a> Scan<'a> {
         }
     }
 
-    /// Stands on the first entry: at the start, and again at the end if the scan wraps.
+    /// Moves to the first entry: at the start and, if the scan wraps, again at its end.
     #[cold]
     fn begin(&mut self) -> Result<Step> {
         self.cursor.status()?;

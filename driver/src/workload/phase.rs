@@ -1,4 +1,4 @@
-//! One phase: its threads, started together, watched while they run, and merged at the end.
+//! One phase: its threads start together, are watched while they run, and are merged at the end.
 
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ pub struct PhaseContext<'a> {
     pub database: &'a dyn Database,
     /// Sizes and key space.
     pub workload: &'a Workload,
-    /// What was written before; hands each thread a ledger of its own.
+    /// What was written before; it gives each thread a ledger of its own.
     pub ledger: &'a Ledger,
     /// Where values come from.
     pub values: &'a Values,
@@ -36,21 +36,21 @@ pub struct PhaseContext<'a> {
     pub interval: Duration,
     /// Set when the tuner cancels the run.
     pub cancelled: &'a AtomicBool,
-    /// Parts of the phase between which the process is stopped; 1 for none.
+    /// Slices of the phase between which the process is stopped; 1 for none.
     pub slices: u64,
 }
 
-/// Hears what happens while the threads of a phase run.
+/// Is told what happens while the threads of a phase run.
 pub trait Watcher {
     /// A step of the interval series is over.
     fn interval(&mut self, interval: Interval);
 
-    /// A slice is over and the threads are at rest: stops the process until it is continued.
+    /// A slice is over, and the threads are at rest. Stops the process until it is continued.
     /// Returns the seconds that were stolen from the machine meanwhile.
     fn slice_over(&mut self, over: SliceOver) -> f64;
 }
 
-/// Where a phase stands when a slice is over, since its start.
+/// The progress of a phase at the end of a slice.
 #[derive(Debug, Clone, Copy)]
 pub struct SliceOver {
     /// Slices that are over.
@@ -61,7 +61,7 @@ pub struct SliceOver {
     pub elapsed_s: f64,
 }
 
-/// What a phase came to.
+/// The result of a phase.
 #[derive(Debug)]
 pub struct PhaseObservation {
     /// What its threads observed.
@@ -72,7 +72,7 @@ pub struct PhaseObservation {
     pub ledgers: Vec<ThreadLedger>,
 }
 
-/// What one thread brings back.
+/// The result of one thread.
 struct ThreadResult {
     started: u64,
     ended: u64,
@@ -80,7 +80,7 @@ struct ThreadResult {
     ledger: Option<ThreadLedger>,
 }
 
-/// Runs phase `index`, which must have an operation or a mix, and tells `watcher` how it goes.
+/// Runs phase `index`, which must have an operation or a mix, and tells `watcher` about it.
 pub fn run_phase(
     context: &PhaseContext<'_>,
     index: usize,
@@ -140,7 +140,7 @@ pub fn run_phase(
     Ok(observe(&execution, &tasks, results, slices_over))
 }
 
-/// What the slices of `phase` are a share of.
+/// The size of `phase` that its slices divide.
 fn size(phase: &Phase) -> Size {
     match (phase.operations_whole(), phase.duration_s) {
         (Some(operations), _) => Size::Operations(operations),
@@ -156,7 +156,7 @@ fn join<T>(handle: std::thread::ScopedJoinHandle<'_, Result<T>>) -> Result<T> {
     })
 }
 
-/// One phase while it runs: what its threads share.
+/// One phase while it runs: the state that its threads share.
 struct Execution<'a> {
     context: &'a PhaseContext<'a>,
     index: usize,
@@ -166,7 +166,7 @@ struct Execution<'a> {
 }
 
 impl Execution<'_> {
-    /// Tells `watcher` of every interval and slice until the phase's own threads have left; the
+    /// Tells `watcher` about every interval and slice until the phase's own threads have left. The
     /// last interval is a partial one. Returns how many slices were over before the last.
     fn watch(
         &self,
@@ -183,7 +183,8 @@ impl Execution<'_> {
             match event {
                 Event::Due => {
                     watcher.interval(series.step(now, self.gate.paused_between(started, now)));
-                    // Somebody else may stop the process too: what is past is one step, not many.
+                    // Somebody else may stop the process, too: the missed time makes one step, not
+                    // many.
                     next = (next + interval).max(Instant::now());
                 }
                 Event::SliceOver => {
@@ -328,7 +329,7 @@ impl Execution<'_> {
         })
     }
 
-    /// Companions have no end of their own.
+    /// Companions run until the phase ends.
     fn limits(&self, worker: Worker<'_>, started: u64) -> Limits {
         let (thread, _) = worker.task.share;
         let own = worker.task.side == Side::Own;
@@ -351,7 +352,7 @@ struct Worker<'a> {
     progress: &'a Progress,
 }
 
-/// Puts together what the threads observed, of which any beyond the phase's own work beside them.
+/// Combines the observations of all threads. Threads beyond the phase's own work beside them.
 fn observe(
     execution: &Execution<'_>,
     tasks: &[Task<'_>],

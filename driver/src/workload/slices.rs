@@ -1,7 +1,7 @@
-//! A phase in slices: what of it may be done now, and a clock that stands between two slices.
+//! A phase in slices: how much of it may be done now, and a clock that stands still between slices.
 //!
-//! A slice is a share of the phase's operations, all threads together; where only a duration sizes
-//! the phase, a slice is a share of that.
+//! A slice is a share of the phase's operations, all threads together. If only a duration sizes the
+//! phase, a slice is a share of the duration.
 
 use std::time::Duration;
 
@@ -15,9 +15,9 @@ const GRANT_MAX: u64 = 1024;
 /// How a phase is cut.
 #[derive(Debug, Clone, Copy)]
 pub struct Slices {
-    /// How many there are.
+    /// The number of slices.
     pub count: u64,
-    /// What they are a share of.
+    /// The size that they divide.
     pub of: Size,
 }
 
@@ -31,7 +31,7 @@ pub enum Size {
 }
 
 impl Slices {
-    /// The end of the first slice that is not over after `done`, in the unit of the size; `None` in
+    /// The end of the first slice that is not over after `done`, in the unit of the size. `None` in
     /// the last slice, which ends with the phase.
     fn end_after(&self, done: u64) -> Option<u64> {
         let (Size::Operations(size) | Size::Duration(size)) = self.of;
@@ -43,14 +43,14 @@ impl Slices {
     }
 }
 
-/// The slice that the phase is in, and the operations of it that no thread was granted yet.
+/// The current slice, and its operations that no thread was granted yet.
 #[derive(Debug)]
 pub struct CurrentSlice {
     slices: Slices,
     threads: usize,
     /// Where the slice ends, in the unit of the size; `None` in the last one.
     end: Option<u64>,
-    /// [`UNLIMITED`] in the last slice, and where time ends it.
+    /// [`UNLIMITED`] in the last slice, and if time ends the slice.
     ungranted: u64,
 }
 
@@ -70,13 +70,13 @@ impl CurrentSlice {
         }
     }
 
-    /// Goes on to the next slice, `elapsed_ns` after the start of the phase.
+    /// Continues with the next slice, `elapsed_ns` after the start of the phase.
     pub fn advance(&mut self, elapsed_ns: u64) {
         let old_end = self.end.unwrap_or(UNLIMITED);
         match self.slices.of {
             Size::Operations(_) => {
                 self.end = self.slices.end_after(old_end);
-                // What a late thread returned is still to be done.
+                // Operations that a late thread returned still have to be done.
                 self.ungranted = match self.end {
                     Some(end) => self.ungranted + (end - old_end),
                     None => UNLIMITED,
@@ -86,8 +86,8 @@ impl CurrentSlice {
         }
     }
 
-    /// Nanoseconds after the start of the phase at which the slice ends; `None` where time does not
-    /// end it.
+    /// Nanoseconds after the start of the phase at which the slice ends; `None` if operations end
+    /// it.
     pub fn end_ns(&self) -> Option<u64> {
         match self.slices.of {
             Size::Operations(_) => None,
@@ -100,8 +100,8 @@ impl CurrentSlice {
         self.ungranted == 0
     }
 
-    /// Grants a thread at most `wanted` operations, and few enough for all threads to end the slice
-    /// at the same time.
+    /// Grants a thread at most `wanted` operations, and few enough that all threads end the slice
+    /// at about the same time.
     pub fn grant(&mut self, wanted: u64) -> u64 {
         if self.ungranted == UNLIMITED {
             return wanted;
@@ -115,7 +115,7 @@ impl CurrentSlice {
         granted
     }
 
-    /// Takes back `operations` that were granted and not done.
+    /// Takes back `operations` that were granted but not done.
     pub fn take_back(&mut self, operations: u64) {
         if self.ungranted != UNLIMITED {
             self.ungranted += operations;
@@ -123,14 +123,14 @@ impl CurrentSlice {
     }
 }
 
-/// Ticks between which the clock of a phase stood; no end while it still does.
+/// The ticks between which the phase's clock stood still; without an end while it still does.
 #[derive(Debug, Clone, Copy)]
 struct Pause {
     from: u64,
     to: Option<u64>,
 }
 
-/// The clock of a phase. It stands while the process is stopped between two slices.
+/// The clock of a phase. It stands still while the process is stopped between two slices.
 #[derive(Debug)]
 pub struct PhaseClock {
     ticks: Ticks,
@@ -148,8 +148,8 @@ impl PhaseClock {
         }
     }
 
-    /// Notes that a thread began at tick `started`: the earliest one starts the clock. Returns
-    /// whether this was earlier than all before.
+    /// Notes that a thread began at tick `started`. The earliest thread starts the clock. Returns
+    /// whether this thread began earlier than all before it.
     pub fn start(&mut self, started: u64) -> bool {
         let earlier = self.started.is_none_or(|earliest| started < earliest);
         if earlier {
@@ -163,14 +163,14 @@ impl PhaseClock {
         self.pauses.push(Pause { from, to: None });
     }
 
-    /// Lets the clock go on at tick `now`, if it stands.
+    /// Resumes the clock at tick `now`, if it stands still.
     pub fn resume(&mut self, now: u64) {
         if let Some(pause) = self.pauses.last_mut() {
             pause.to.get_or_insert(now);
         }
     }
 
-    /// Ticks between two ticks for which the clock stood.
+    /// Ticks between two ticks during which the clock stood still.
     pub fn paused_between(&self, from: u64, to: u64) -> u64 {
         let overlap = |pause: &Pause| {
             let end = pause.to.unwrap_or(to).min(to);
@@ -179,7 +179,7 @@ impl PhaseClock {
         self.pauses.iter().map(overlap).sum()
     }
 
-    /// Nanoseconds between two ticks, without those for which the clock stood.
+    /// Nanoseconds between two ticks, without those during which the clock stood still.
     pub fn ns_between(&self, from: u64, to: u64) -> u64 {
         self.ticks
             .ns_between(from + self.paused_between(from, to), to)
@@ -190,7 +190,7 @@ impl PhaseClock {
         self.ns_between(self.started.unwrap_or(now), now)
     }
 
-    /// How long it takes the clock to get to `end_ns`; `None` before it was started.
+    /// How long the clock takes to reach `end_ns`; `None` before it was started.
     pub fn time_to(&self, end_ns: u64) -> Option<Duration> {
         self.started?;
         let elapsed_ns = self.elapsed_ns(self.ticks.now());
@@ -204,7 +204,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// The ends rise to the size, each at its share of it, and none is missed.
+        /// The ends rise to the size; each is at its share of it, and none is missed.
         #[test]
         fn slices_end_at_their_shares(size in 1u64.., count in 1u64..=1000, done in 0u64..) {
             let slices = Slices { count, of: Size::Operations(size) };

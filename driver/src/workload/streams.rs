@@ -1,13 +1,13 @@
 //! The keys of db_bench's operations. They are functions of the seed, so that a later process knows
-//! what an earlier one wrote.
+//! what an earlier process wrote.
 
 use crate::protocol::Operation;
 use crate::random::{stream_seed, KeyOrder, KeyStream};
 
-/// Which thread of which phase, and the seed that the phase follows.
+/// A thread of a phase, and the seed of the phase.
 #[derive(Debug, Clone, Copy)]
 pub struct StreamOf {
-    /// Number of the thread among those that divide the keys, from 0, and how many these are.
+    /// The thread's number, from 0, among the threads that divide the keys, and their count.
     pub share: (usize, usize),
     /// Position of the phase in the workload.
     pub index: usize,
@@ -17,7 +17,7 @@ pub struct StreamOf {
     pub seed: u64,
 }
 
-/// The keys of one thread that repeats `operation`, in the order in which it takes them.
+/// The keys of one thread that repeats `operation`, in the order in which it uses them.
 pub fn key_stream(num: u64, operation: Operation, of: StreamOf) -> KeyStream {
     let order = match operation {
         Operation::FillSeq | Operation::ReadSeq => KeyOrder::Sequential,
@@ -27,7 +27,7 @@ pub fn key_stream(num: u64, operation: Operation, of: StreamOf) -> KeyStream {
         Operation::ReadHot => KeyOrder::Hot,
         _ => KeyOrder::Uniform,
     };
-    // Threads that divide the keys among themselves must agree on one permutation.
+    // Threads that divide the keys among themselves must use the same permutation.
     let stream = if order == KeyOrder::Unique {
         0
     } else {

@@ -9,20 +9,20 @@ use super::mix::MixPlan;
 /// What one thread repeats.
 #[derive(Debug, Clone, Copy)]
 pub enum Work<'a> {
-    /// One operation of db_bench's.
+    /// One operation of db_bench.
     Operation(Operation),
     /// Several operations, drawn at random.
     Mix(&'a MixPlan),
 }
 
-/// Whose threads they are.
+/// The group to which a thread belongs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side<'a> {
-    /// The phase's own: they have its size, and are what it measures.
+    /// The phase's own threads: the phase sizes and measures these.
     Own,
     /// The writer of `readwhilewriting`, whose latencies are filed with the phase's.
     Writer,
-    /// Those of a companion, filed under its name.
+    /// The threads of a companion, whose latencies are filed under its name.
     Companion(&'a str),
 }
 
@@ -31,11 +31,11 @@ pub enum Side<'a> {
 pub struct Task<'a> {
     /// What it repeats.
     pub work: Work<'a>,
-    /// Whose thread it is.
+    /// The group to which the thread belongs.
     pub side: Side<'a>,
-    /// Number of the thread among those of its side, from 0, and how many these are.
+    /// The thread's number, from 0, in its group, and the number of threads there.
     pub share: (usize, usize),
-    /// Its side's pace; `None` for a closed loop.
+    /// The pace of its group; `None` for a closed loop.
     pub pace: Option<Pace>,
 }
 
@@ -115,7 +115,7 @@ fn work<'a>(
     plan: Option<&'a MixPlan>,
 ) -> Result<Work<'a>> {
     match (operation, plan) {
-        // The writer is a thread of its own.
+        // The writer is a separate thread.
         (Some(Operation::ReadWhileWriting), _) => Ok(Work::Operation(Operation::ReadRandom)),
         (Some(operation), _) => Ok(Work::Operation(operation)),
         (None, Some(plan)) => Ok(Work::Mix(plan)),

@@ -3,10 +3,10 @@
 use crate::protocol::{Mix, Operation, Phase, Workload};
 use crate::random::{mix, Sizes, ValuePool, Version};
 
-/// Makes the hash that draws a value's size independent of the one that places its window.
+/// Makes the hash that draws a value's size independent of the hash that places its window.
 const SIZE_SALT: u64 = 0x7661_6c5f_6c65_6e67;
 
-/// Values of every phase of a workload.
+/// The values of every phase of a workload.
 #[derive(Debug)]
 pub struct Values {
     pool: ValuePool,
@@ -15,7 +15,7 @@ pub struct Values {
     default: Sizes,
 }
 
-/// Threads of a phase whose values have one distribution of sizes.
+/// Threads of a phase whose value sizes have the same distribution.
 #[derive(Debug)]
 struct ThreadGroup {
     /// Number of the first thread after the group.
@@ -62,8 +62,8 @@ impl Values {
     }
 }
 
-/// The threads of `phase` in the order of their numbers, as its tasks have it: its own, the writer
-/// of `readwhilewriting`, then those of its companions, each in turn.
+/// The threads of `phase` in the order of their numbers, as in its tasks: its own, the writer of
+/// `readwhilewriting`, then those of each companion in turn.
 fn groups(workload: &Workload, phase: &Phase) -> Vec<ThreadGroup> {
     let sizes = |mix: Option<&Mix>| match mix.and_then(|mix| mix.value_sizes.as_ref()) {
         Some(sizes) => Sizes::new(sizes),
@@ -91,7 +91,7 @@ fn groups(workload: &Workload, phase: &Phase) -> Vec<ThreadGroup> {
     groups
 }
 
-/// The values of one thread: what [`Values`] looks up once for all of them.
+/// The values of one thread: what [`Values`] looks up once for all its versions.
 #[derive(Debug, Clone, Copy)]
 pub struct ThreadValues<'a> {
     pool: &'a ValuePool,

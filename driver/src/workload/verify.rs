@@ -6,22 +6,22 @@ use crate::random::KeyWriter;
 use super::ledger::{KeyState, Ledger};
 use super::values::Values;
 
-/// Bytes of values read back at most, so that reading huge values back does not take long. The
-/// least number of keys that the request names is checked in any case.
+/// The most bytes of values that are read back, so that huge values do not take long. The least
+/// number of keys that the request names is checked in any case.
 const READ_BACK_BYTES: usize = 256 << 20;
 
-/// What the read-back found.
+/// The result of the read-back.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Verification {
     /// Keys looked up.
     pub keys_checked: u64,
-    /// Keys that are not there although written, or are there although deleted.
+    /// Keys that were written and are missing, or were deleted and exist.
     pub keys_lost: u64,
-    /// Keys that are there with another value than their last writers wrote.
+    /// Keys with another value than their last writers wrote.
     pub keys_wrong: u64,
 }
 
-/// How many keys may be read back, by the mean size of their values.
+/// How many keys may be read back, given the mean size of their values.
 fn affordable(expectations: &[(u64, &[KeyState])], values: &Values) -> usize {
     let sizes = expectations.iter().map(|(_, states)| match states[0] {
         KeyState::Written(version) => values.value_bytes(version),

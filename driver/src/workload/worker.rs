@@ -11,14 +11,14 @@ use super::operations::{Action, Step};
 /// What one thread did.
 #[derive(Debug, Clone)]
 pub struct LoopResult {
-    /// How far it came.
+    /// Its progress.
     pub position: Position,
     /// Latencies, by the action's slot.
     pub recorders: Vec<Recorder>,
 }
 
-/// Repeats `action` within `limits`: an open loop where there is a `schedule`, else a closed one,
-/// slice by slice.
+/// Repeats `action` within `limits`, slice by slice: an open loop if there is a `schedule`, else a
+/// closed loop.
 pub fn repeat<A: Action>(
     action: &mut A,
     limits: Limits,
@@ -192,8 +192,8 @@ mod tests {
         all.replies()["get"].statistics.latency_us_p50
     }
 
-    /// Fifty operations intended within 50 ms, the first of which takes 100 ms: in an open loop
-    /// most of them waited for tens of milliseconds; a closed loop never learns of it.
+    /// Fifty operations are intended within 50 ms, and the first of them takes 100 ms. In an open
+    /// loop most of them waited for tens of milliseconds; a closed loop never shows this.
     #[test]
     fn open_loop_latency_includes_the_queue_that_closed_loop_hides() {
         assert!(p50_us(Some(1000.0)) > 40_000.0);
@@ -201,9 +201,10 @@ mod tests {
     }
 
     /// Runs two threads of 1000 operations in two slices, and keeps the gate closed for 300 ms
-    /// between them. The first operation of the second thread takes `millis`; that of the first
-    /// thread takes long enough for the second to begin. Returns the operations done when the gate
-    /// closed, the largest latency of the second thread, and the seconds that it took.
+    /// between the slices. The first operation of the second thread takes `millis`; that of the
+    /// first thread takes long enough for the second to begin. Returns the operations done when the
+    /// gate closed, the largest latency of the second thread, and the seconds that this thread
+    /// took.
     fn two_slices(millis: u64) -> (u64, f64, f64) {
         let ticks = Ticks::default();
         let halves = Slices {
@@ -265,7 +266,7 @@ mod tests {
         assert!(elapsed_s < 0.25, "{elapsed_s}");
     }
 
-    /// The operation of 600 ms is not waited for; 300 ms of it fall into the stop.
+    /// The gate does not wait for the operation of 600 ms; 300 ms of it fall into the stop.
     #[test]
     fn an_operation_that_outlasts_the_stop_is_corrected() {
         let (operations, max_us, elapsed_s) = two_slices(600);
@@ -274,7 +275,7 @@ mod tests {
         assert!((0.29..0.55).contains(&elapsed_s), "{elapsed_s}");
     }
 
-    /// Says that it has returned at the very end, and takes its time before that.
+    /// Takes its time, and says only at the very end that it has returned.
     struct Slow<'a> {
         returned: &'a AtomicU64,
     }
@@ -299,8 +300,8 @@ mod tests {
         }
     }
 
-    /// A number that the tuner has seen is of operations that have returned, at any moment: what
-    /// a crash test takes for acknowledged.
+    /// At any moment, a published number counts only operations that have returned. A crash test
+    /// takes these as acknowledged.
     #[test]
     fn an_operation_is_published_only_after_it_has_returned() {
         for rate_ops_s in [None, Some(1e6)] {

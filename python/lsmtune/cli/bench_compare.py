@@ -1,91 +1,26 @@
-"""`bench --runner all`: the runners side by side, their ratios to ours, and settled databases.
-
-The bytes that a program leaves behind cannot be compared: obsolete files, logs, and a tree that was
-still being compacted. So lsmtune's driver opens each database that a comparison has made, its own
-too, with the same options, writes memtables out, and waits for compactions.
-"""
+"""What `bench --runner all` says at its end: the runners side by side, and their ratios to ours."""
 
 from __future__ import annotations
 
-import statistics
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from pathlib import Path
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from rich.console import Group, RenderableType
-from rich.text import Text
+from rich.console import RenderableType
 
-from lsmtune.cli.bench import Arms, Missing, RunnerChoice
-from lsmtune.cli.bench_result import metric_text
-from lsmtune.cli.output import NOT_KNOWN, failure_line
-from lsmtune.driver.native_run import DATABASE
-from lsmtune.driver.runner import Runner
+from lsmtune.cli.bench_result import known_text, metric_text
+from lsmtune.cli.output import failure_line
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Build, EngineIdentity
-from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
+from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.metrics import BURST, BY_NAME, shown_in
-from lsmtune.model.request import Prepared, RunRequest
-from lsmtune.model.workload import PageCache, Phase, PhaseKind, Workload
+from lsmtune.model.workload import PhaseKind
 from lsmtune.programs.output import NATIVE
-from lsmtune.report.document import Table, numbers, words
-from lsmtune.report.terminal import terminal_table
+from lsmtune.programs.runner import RunnerChoice
+from lsmtune.report.document import Block, Notice, Notices, Paragraph, Table, numbers, words
+from lsmtune.report.history import ratio
+from lsmtune.report.proof import middle
+from lsmtune.report.terminal import blocks_view
 from lsmtune.units import format_bytes
-
-_SETTLE = Phase("settle", PhaseKind.SETTLE)
-# The driver waits until nothing is due; what a first flush makes due, the second waits for.
-_TWICE = (_SETTLE, replace(_SETTLE, name="settle-again"))
-
-
-def settled_bytes(
-    driver: Runner, engine: EngineIdentity, request: RunRequest
-) -> tuple[int | None, str]:
-    """Bytes of the database that the run of `request` left, settled by `driver` on `engine`.
-
-    None, and why in one line, where the driver cannot: another version of the engine, a library
-    without a compression. The database is no longer in the folder of `request` then. Raises
-    InputError where the driver cannot be used.
-    """
-    if request.workload.databases != 1:
-        return None, "several databases"
-    nothing = Workload(
-        "settle",
-        (_SETTLE,),
-        num=1,
-        durability=request.workload.durability,
-        page_cache=PageCache.WARM,
-        column_families=request.workload.column_families,
-    )
-    asked = replace(request, engine=engine, workload=nothing, verify_keys=0, load_seed=None)
-    # The driver opens only what an earlier run prepared: one on an empty database notes that there
-    # is nothing to expect, and that is given for this one.
-    ledger = request.directory / "settled-ledger"
-    first = _run(driver, replace(asked, save_ledger=ledger), "settled-nothing")
-    if first.outcome is not Outcome.OK:
-        return None, _why(first)
-    again = replace(asked, workload=replace(nothing, phases=_TWICE), prepared=Prepared(ledger, 1))
-    found = _run(driver, again, "settled", request.directory / DATABASE)
-    if found.outcome is not Outcome.OK:
-        return None, _why(found)
-    return found.database_bytes, ""
-
-
-def _run(
-    driver: Runner, request: RunRequest, name: str, database: Path | None = None
-) -> Measurement:
-    """`request` in a folder of its own below that of the run, with `database` moved into it."""
-    folder = request.directory / name
-    folder.mkdir()
-    if database is not None:
-        database.rename(folder / DATABASE)
-    return driver.run(replace(request, directory=folder))
-
-
-def _why(measurement: Measurement) -> str:
-    error = measurement.error
-    return measurement.outcome.value if error is None else error.message
-
-
-# --- What `bench --runner all` says at its end: the runners side by side, and their ratios to ours
 
 SETTLED = "settled_database_bytes"
 ByRunner = Mapping[str, Sequence[Measurement]]
@@ -108,81 +43,82 @@ class Figure:
     ratio_to_native: float | None
 
 
-def figures(measured: ByRunner, settled: Settled) -> tuple[Figure, ...]:
+def figures(measured: ByRunner, settled: Settled) -> list[Figure]:
     """Each metric for each measure phase and runner; runs that did not end well count not.
 
     The bytes of the `settled` database are with the last phase.
     """
-    found: list[Figure] = []
+    rows = []
     names = _phase_names(measured)
     for phase in names:
-        for metric in shown_in("runners"):
-            values = {name: _values(runs, phase, metric) for name, runs in measured.items()}
-            found += _figures(phase, metric, values)
-    if names and settled:
-        found += _figures(names[-1], SETTLED, {name: settled.get(name, ()) for name in measured})
-    return tuple(found)
-
-
-def _figures(phase: str, metric: str, values: Mapping[str, Sequence[float]]) -> Iterator[Figure]:
-    medians = {name: statistics.median(each) if each else None for name, each in values.items()}
-    own = medians.get(NATIVE)
-    for name, value in medians.items():
-        ratio = value / own if value is not None and own else None
-        yield Figure(phase, name, metric, len(values[name]), value, ratio)
+        last = [SETTLED] if settled and phase == names[-1] else []
+        for metric in [*shown_in("runners"), *last]:
+            values = {
+                name: settled.get(name, ()) if metric == SETTLED else _values(runs, phase, metric)
+                for name, runs in measured.items()
+            }
+            own = middle(values.get(NATIVE, ()))
+            for name, of_runner in values.items():
+                value = middle(of_runner)
+                figure = phase, name, metric, len(of_runner), value, ratio(value, own)
+                rows.append(Figure(*figure))
+    return rows
 
 
 def compare_document(
-    arms: Arms,
+    arms: Sequence[RunnerChoice],
     measured: ByRunner,
     settled: Settled,
     warnings: Sequence[str],
-    missing: Sequence[Missing],
+    missing: Mapping[str, str],
 ) -> dict[str, object]:
     """What `bench --runner all --json` prints."""
     return {
         "runners": [
             {
                 "runner": arm.name,
-                "engine": encode(_engine(arm, measured.get(arm.name, ()))),
+                "engine": encode(_engine(arm, measured)),
                 "note": arm.note,
-                "measurements": [encode(run) for run in measured.get(arm.name, ())],
+                "measurements": encode(measured[arm.name]),
                 SETTLED: list(settled.get(arm.name, ())),
             }
-            for arm in arms.arms
+            for arm in arms
             if arm.name in measured
         ],
-        "comparison": [encode(figure) for figure in figures(measured, settled)],
-        "missing": [encode(each) for each in missing],
+        "comparison": encode(figures(measured, settled)),
+        "missing": [{"runner": name, "why": why} for name, why in missing.items()],
         "warnings": list(warnings),
     }
 
 
 def compare_view(
-    arms: Arms,
+    arms: Sequence[RunnerChoice],
     measured: ByRunner,
     settled: Settled,
     warnings: Sequence[str],
-    missing: Sequence[Missing],
+    missing: Mapping[str, str],
 ) -> RenderableType:
     """The same for people: a table for each measure phase, one column for each runner."""
-    shown = [arm for arm in arms.arms if arm.name in measured]
-    parts: list[RenderableType] = []
+    shown = [arm for arm in arms if arm.name in measured]
+    blocks: list[Block] = []
     for arm in shown:
-        engine = _engine(arm, measured[arm.name])
         said = f"; {arm.note}" if arm.note else ""
-        parts.append(Text(f"{arm.name}: {_named(engine)}{said}"))
-    names = _phase_names(measured)
+        blocks.append(Paragraph(f"{arm.name}: {_named(_engine(arm, measured))}{said}"))
+    names, lines = _phase_names(measured), list(warnings)
     for phase in names:
         last = settled if phase == names[-1] else {}
-        parts += [Text(""), Text(phase, style="bold"), _table(phase, shown, measured, last)]
-    runs = max((len(found) for found in measured.values()), default=0)
+        table = _table(phase, shown, measured, last)
+        blocks += [Paragraph(""), Paragraph(phase, "title"), table]
+    runs = max(map(len, measured.values()), default=0)
     if runs > 1:
-        parts.append(Text(f"medians of {runs} runs each, taken in turns", style="dim"))
-    for line in dict.fromkeys((*warnings, *_warnings(measured))):
-        parts.append(Text(f"warning: {line}", style="yellow"))
-    parts += [Text(f"not here: {each.runner}: {each.why}", style="dim") for each in missing]
-    return Group(*parts)
+        blocks.append(Paragraph(f"medians of {runs} runs each, taken in turns", "quiet"))
+    for name, of_runner in measured.items():
+        for run in of_runner:
+            lines += run.warnings
+            lines += [] if run.outcome is Outcome.OK else [f"{name}: {failure_line(run)}"]
+    blocks.append(Notices([Notice(line) for line in dict.fromkeys(lines)]))
+    blocks += [Paragraph(f"not here: {name}: {why}", "quiet") for name, why in missing.items()]
+    return blocks_view(blocks)
 
 
 def build_warnings(arms: Sequence[RunnerChoice]) -> list[str]:
@@ -200,73 +136,34 @@ def _named(engine: EngineIdentity) -> str:
     return f"{engine.name} {version}{build}"
 
 
-def _engine(arm: RunnerChoice, runs: Sequence[Measurement]) -> EngineIdentity:
+def _engine(arm: RunnerChoice, measured: ByRunner) -> EngineIdentity:
+    runs = measured[arm.name]
     return runs[-1].engine if runs else arm.engine
 
 
 def _phase_names(measured: ByRunner) -> list[str]:
     """In the order of our driver, which performs all of them."""
-    return list(
-        dict.fromkeys(
-            phase.name
-            for runs in measured.values()
-            for run in runs
-            for phase in run.phases
-            if phase.kind == PhaseKind.MEASURE
-        )
-    )
-
-
-def _phases(runs: Sequence[Measurement], name: str) -> list[PhaseMeasurement]:
-    good = [run for run in runs if run.outcome is Outcome.OK]
-    return [phase for run in good for phase in run.phases if phase.name == name]
+    phases = (phase for runs in measured.values() for run in runs for phase in run.phases)
+    return list(dict.fromkeys(p.name for p in phases if p.kind == PhaseKind.MEASURE))
 
 
 def _values(runs: Sequence[Measurement], phase: str, metric: str) -> list[float]:
-    values = (getattr(each, metric) for each in _phases(runs, phase))
+    good = (each for run in runs if run.outcome is Outcome.OK for each in run.phases)
+    values = (getattr(each, metric) for each in good if each.name == phase)
     return [float(value) for value in values if value is not None]
 
 
-def _median(runs: Sequence[Measurement], phase: str, metric: str) -> float | None:
-    values = _values(runs, phase, metric)
-    return statistics.median(values) if values else None
-
-
-def _table(
-    phase: str, arms: Sequence[RunnerChoice], measured: ByRunner, settled: Settled
-) -> RenderableType:
+def _table(phase: str, arms: Sequence[RunnerChoice], measured: ByRunner, settled: Settled) -> Table:
     rows: list[tuple[str, ...]] = []
     for metric in map(BY_NAME.__getitem__, shown_in("bench")):
-        medians = [_median(measured[arm.name], phase, metric.name) for arm in arms]
+        medians = [middle(_values(measured[arm.name], phase, metric.name)) for arm in arms]
         if any(value is not None for value in medians):
-            cells = [
-                NOT_KNOWN if value is None else metric_text(metric, value) for value in medians
-            ]
-            rows.append((metric.bench, *cells))
+            rows.append((metric.bench, *(metric_text(metric, value) for value in medians)))
         if settled and metric.name == "database_bytes":
-            rows.append((f"{metric.bench}, settled", *_settled_cells(arms, settled)))
-    rows.append(("burst by native's", *_ratios(phase, arms, measured)))
-    return terminal_table(Table((*words(""), *numbers(*(arm.name for arm in arms))), rows))
-
-
-def _settled_cells(arms: Sequence[RunnerChoice], settled: Settled) -> Iterator[str]:
-    for arm in arms:
-        values = settled.get(arm.name, ())
-        yield format_bytes(round(statistics.median(values))) if values else NOT_KNOWN
-
-
-def _ratios(phase: str, arms: Sequence[RunnerChoice], measured: ByRunner) -> Iterator[str]:
-    own = _median(measured.get(NATIVE, ()), phase, BURST)
-    for arm in arms:
-        value = _median(measured[arm.name], phase, BURST)
-        yield f"{value / own:.2f}x" if value is not None and own else NOT_KNOWN
-
-
-def _warnings(measured: ByRunner) -> list[str]:
-    lines: list[str] = []
-    for name, runs in measured.items():
-        for run in runs:
-            lines += run.warnings
-            if run.outcome is not Outcome.OK:
-                lines.append(f"{name}: {failure_line(run)}")
-    return list(dict.fromkeys(lines))
+            sizes = (middle(settled.get(arm.name, ())) for arm in arms)
+            told = (known_text(lambda size: format_bytes(round(size)), size) for size in sizes)
+            rows.append((f"{metric.bench}, settled", *told))
+    bursts = {name: middle(_values(runs, phase, BURST)) for name, runs in measured.items()}
+    ratios = (ratio(bursts[arm.name], bursts.get(NATIVE)) for arm in arms)
+    rows.append(("burst by native's", *(known_text("{:.2f}x".format, each) for each in ratios)))
+    return Table((*words(""), *numbers(*(arm.name for arm in arms))), rows)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import statistics
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
-from rich.console import Group, RenderableType
-from rich.text import Text
+from rich.console import RenderableType
 
 from lsmtune.cli.output import NOT_KNOWN, failure_line
 from lsmtune.experiment.run_length import factor_wanted, run_length, scaled_num
@@ -17,30 +15,31 @@ from lsmtune.model.config import Build
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
 from lsmtune.model.metrics import BY_NAME, Metric, shown_in
 from lsmtune.model.workload import PhaseKind, Workload
-from lsmtune.report.document import Column, Table, numbers, words
+from lsmtune.report.document import (
+    Block,
+    Column,
+    Notice,
+    Notices,
+    Paragraph,
+    Table,
+    numbers,
+    words,
+)
 from lsmtune.report.history import RepeatRow, repeat_rows
 from lsmtune.report.notices import condition_notices
 from lsmtune.report.proof import level_numbers, middle, tree_depth
 from lsmtune.report.sentences import condition_facts
-from lsmtune.report.terminal import terminal_table
+from lsmtune.report.tables import Conditions
+from lsmtune.report.terminal import blocks_view
 from lsmtune.report.trust import conditions_of
-from lsmtune.report.trust_tables import Conditions
 from lsmtune.report.words import deviation
 from lsmtune.units import format_bytes, format_duration
 from lsmtune.workloads.stated import size_flags
 
-
-def count(value: float) -> str:
-    """`1,234,567`."""
-    return f"{value:,.0f}"
+_count = "{:,.0f}".format
 
 
-def rate(value: float) -> str:
-    """Operations per second."""
-    return f"{value:,.0f} ops/s"
-
-
-def micros(value: float) -> str:
+def _micros(value: float) -> str:
     """Microseconds in the unit that keeps the number short."""
     for limit, unit in ((1e3, "us"), (1e6, "ms")):
         if value < limit:
@@ -52,22 +51,34 @@ def _bytes(value: float) -> str:
     return format_bytes(round(value))
 
 
-def metric_text(metric: Metric, value: float) -> str:
+_BY_UNIT: dict[str, Callable[[float], str]] = {
+    "ops/s": "{:,.0f} ops/s".format,
+    "µs": _micros,
+    "bytes": _bytes,
+    "s": format_duration,
+}
+
+
+def metric_text(metric: Metric, value: float | None) -> str:
     """`value` in the terminal, by the unit of its metric."""
-    if metric.name.endswith("_amplification"):
-        return f"{value:.2f}"
-    by_unit = {"ops/s": rate, "µs": micros, "bytes": _bytes, "s": format_duration}
-    return by_unit.get(metric.unit, count)(value)
+    amplification = metric.name.endswith("_amplification")
+    told = "{:.2f}".format if amplification else _BY_UNIT.get(metric.unit, _count)
+    return known_text(told, value)
+
+
+def known_text(told: Callable[[float], str], value: float | None) -> str:
+    """`value` as `told` writes it; a dash where it is not known."""
+    return NOT_KNOWN if value is None else told(value)
 
 
 def bench_document(measurements: Sequence[Measurement], workload: Workload) -> dict[str, object]:
     """What `bench --json` prints: the fields of the records, whole, and what they come to."""
-    found = _conditions(measurements, workload)
+    conditions = _conditions(measurements, workload)
     return {
-        "measurements": [encode(measurement) for measurement in measurements],
-        "repeats": [encode(row) for row in repeat_rows(measurements)],
-        "conditions": encode(found),
-        "notices": _notices(measurements, workload, found),
+        "measurements": encode(measurements),
+        "repeats": encode(repeat_rows(measurements)),
+        "conditions": encode(conditions),
+        "notices": _notices(measurements, workload, conditions),
     }
 
 
@@ -76,36 +87,39 @@ def bench_view(
 ) -> RenderableType:
     """The result of `bench` for people: one column per phase, medians where runs were repeated."""
     good = [m for m in measurements if m.outcome is Outcome.OK]
-    shown, found = good or list(measurements), _conditions(measurements, workload)
-    parts: list[RenderableType] = [Text(_title(shown[0]), style="bold")]
-    phases = phases_of(shown)
-    if phases:
-        parts.append(_phase_table(phases))
-    if len(good) > 1:
-        parts.append(Text(f"median of {len(good)} runs ± half their range", style="dim"))
-    parts += [Text(line) for line in _noise_lines(repeat_rows(good))]
-    parts += _trees(phases)
-    parts += [Text(line) for line in _facts(shown)]
-    parts += [Text(f"{name}: {value}") for name, value in condition_facts(found)]
-    lines = [*warnings, *_notices(measurements, workload, found), *_warnings(measurements)]
-    parts += [Text(f"warning: {line}", style="yellow") for line in dict.fromkeys(lines)]
-    return Group(*parts)
-
-
-def phases_of(measurements: Sequence[Measurement]) -> list[list[PhaseMeasurement]]:
-    """For each phase with operations, that phase in every measurement that finished it."""
-    names = dict.fromkeys(p.name for m in measurements for p in m.phases if p.kind != "settle")
-    return [[p for m in measurements for p in m.phases if p.name == name] for name in names]
-
-
-def _title(measurement: Measurement) -> str:
-    engine = measurement.engine
+    shown, conditions = good or list(measurements), _conditions(measurements, workload)
+    first, engine = shown[0], shown[0].engine
     build = "" if engine.build is Build.UNKNOWN else f", {engine.build.value}"
     version = f" {engine.version}" if engine.version else ""
-    return f"{engine.name}{version}{build}: {measurement.workload}, seed {measurement.seed}"
+    title = f"{engine.name}{version}{build}: {first.workload}, seed {first.seed}"
+    blocks: list[Block] = [Paragraph(title, "title")]
+    # Each phase with operations, in every measurement that finished it.
+    names = dict.fromkeys(p.name for m in shown for p in m.phases if p.kind != "settle")
+    phases = [[p for m in shown for p in m.phases if p.name == name] for name in names]
+    if phases:
+        blocks.append(_phase_table(phases))
+    if len(good) > 1:
+        blocks.append(Paragraph(f"median of {len(good)} runs ± half their range", "quiet"))
+    blocks += map(Paragraph, _noise_lines(repeat_rows(good)))
+    for runs in phases:
+        depth = tree_depth(runs) if runs[0].kind == PhaseKind.MEASURE else 0
+        if depth:
+            about = f"the tree at the end of {runs[0].name}, and compactions into each level:"
+            blocks += [Paragraph(about), _tree(runs, depth)]
+    checks = [m.verification for m in shown if m.verification is not None]
+    if checks:
+        checked = sum(check.keys_checked for check in checks)
+        bad = sum(check.keys_lost + check.keys_wrong for check in checks)
+        verdict = "all right" if bad == 0 else f"{bad} LOST OR WRONG"
+        verified = f"verified: {checked:,} keys read back after reopening, {verdict}"
+        blocks.append(Paragraph(verified))
+    blocks += [Paragraph(f"{name}: {value}") for name, value in condition_facts(conditions)]
+    lines = [*warnings, *_notices(measurements, workload, conditions), *_warnings(measurements)]
+    blocks.append(Notices([Notice(line) for line in dict.fromkeys(lines)]))
+    return blocks_view(blocks)
 
 
-def _phase_table(phases: Sequence[Sequence[PhaseMeasurement]]) -> RenderableType:
+def _phase_table(phases: Sequence[Sequence[PhaseMeasurement]]) -> Table:
     heads = [
         f"{runs[0].name}, {runs[0].threads} threads" if runs[0].threads > 1 else runs[0].name
         for runs in phases
@@ -115,18 +129,16 @@ def _phase_table(phases: Sequence[Sequence[PhaseMeasurement]]) -> RenderableType
         for metric in map(BY_NAME.__getitem__, shown_in("bench"))
     ]
     known = [row for row in rows if any(cell != NOT_KNOWN for cell in row[1:])]
-    return terminal_table(Table((*words(""), *numbers(*heads)), known))
+    return Table((*words(""), *numbers(*heads)), known)
 
 
 def _cell(metric: Metric, runs: Sequence[PhaseMeasurement]) -> str:
     values = [value for run in runs if (value := getattr(run, metric.name)) is not None]
-    if not values:
-        return NOT_KNOWN
-    middle_value = statistics.median(values)
-    if len(values) == 1 or middle_value == 0:
-        return metric_text(metric, middle_value)
-    spread = (max(values) - min(values)) / 2 / middle_value
-    return f"{metric_text(metric, middle_value)} ±{100 * spread:.0f} %"
+    centre = middle(values)
+    if len(values) < 2 or not centre:
+        return metric_text(metric, centre)
+    spread = (max(values) - min(values)) / 2 / centre
+    return f"{metric_text(metric, centre)} ±{100 * spread:.0f} %"
 
 
 def _noise_lines(rows: Sequence[RepeatRow]) -> Iterator[str]:
@@ -144,32 +156,17 @@ def _noise_lines(rows: Sequence[RepeatRow]) -> Iterator[str]:
             yield from told
 
 
-def _trees(phases: Sequence[Sequence[PhaseMeasurement]]) -> Iterator[RenderableType]:
-    """The tree at the end of each measure phase, and what was written into its levels."""
-    for runs in phases:
-        depth = tree_depth(runs) if runs[0].kind == PhaseKind.MEASURE else 0
-        if depth:
-            yield Text(f"the tree at the end of {runs[0].name}, and compactions into each level:")
-            yield _tree(runs, depth)
+_TREE = {"files": _count, "size": _bytes, "compactions": _count, "written by them": _bytes}
 
 
-_TREE = {"files": count, "size": _bytes, "compactions": count, "written by them": _bytes}
-
-
-def _known(told: Callable[[float], str], value: float | None) -> str:
-    return NOT_KNOWN if value is None else told(value)
-
-
-def _tree(runs: Sequence[PhaseMeasurement], depth: int) -> RenderableType:
-    columns = [
-        Column("level"),
-        *(Column(label, partial(_known, told)) for label, told in _TREE.items()),
-    ]
+def _tree(runs: Sequence[PhaseMeasurement], depth: int) -> Table:
+    """The tree at the end of a measure phase, and what was written into its levels."""
+    columns = [Column(label, partial(known_text, told)) for label, told in _TREE.items()]
     rows = [
         (level, *map(middle, zip(*(level_numbers(run, level) for run in runs), strict=True)))
         for level in range(depth)
     ]
-    return terminal_table(Table(columns, rows))
+    return Table([Column("level"), *columns], rows)
 
 
 def _conditions(measurements: Sequence[Measurement], workload: Workload) -> Conditions:
@@ -178,23 +175,11 @@ def _conditions(measurements: Sequence[Measurement], workload: Workload) -> Cond
     return conditions_of(runs, {workload.name: cache}, cores_present())
 
 
-def _facts(measurements: Sequence[Measurement]) -> list[str]:
-    """Verification, and options that did not take: the same in every repeat, or said."""
-    checks = [m.verification for m in measurements if m.verification is not None]
-    lines = []
-    if checks:
-        checked = sum(check.keys_checked for check in checks)
-        bad = sum(check.keys_lost + check.keys_wrong for check in checks)
-        verdict = "all right" if bad == 0 else f"{bad} LOST OR WRONG"
-        lines.append(f"verified: {count(checked)} keys read back after reopening, {verdict}")
-    return lines
-
-
 def _notices(
-    measurements: Sequence[Measurement], workload: Workload, found: Conditions
+    measurements: Sequence[Measurement], workload: Workload, conditions: Conditions
 ) -> list[str]:
     """What makes the figures say less than they seem to: the last run's length, the conditions."""
-    lines = [f"{notice.title}: {notice.text}" for notice in condition_notices(found)]
+    lines = [f"{notice.title}: {notice.text}" for notice in condition_notices(conditions)]
     last = next((m for m in reversed(measurements) if m.outcome is Outcome.OK), None)
     if last is None:
         return lines
@@ -210,10 +195,9 @@ def _warnings(measurements: Sequence[Measurement]) -> list[str]:
     lines = []
     for measurement in measurements:
         for option in measurement.options_not_taken:
+            effect = f"the engine uses {option.effective}"
             if option.effective is None:
                 effect = "the engine does not say whether it took it"
-            else:
-                effect = f"the engine uses {option.effective}"
             lines.append(f"option {option.name}={option.requested}: {effect}")
         lines += measurement.warnings
         if measurement.outcome is not Outcome.OK:

@@ -1,30 +1,24 @@
-"""What the words of a command line mean: the workload, and configurations by name.
+"""Configurations by name, in the same way in every command:
 
-A configuration is named in the same way in every command:
-
-    default                       the engine's defaults
-    name=value,name=value         options in the engine's own spelling
-    rocksdb-gist-winner           a preset
-    OPTIONS-000007, a.properties  an option file, in any form that `lsmtune import` reads
-    study.yaml, study.lsmtune     the best of a study
-    study.yaml#17                 one trial of it
+default                       the engine's defaults
+name=value,name=value         options in the engine's own spelling
+rocksdb-gist-winner           a preset
+OPTIONS-000007, a.properties  an option file, in any form that `lsmtune import` reads
+study.yaml, study.lsmtune     the best of a study
+study.yaml#17                 one trial of it
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import typer
-
 from lsmtune.cli.flags import option_of
+from lsmtune.cli.output import note
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
-from lsmtune.workloads import choice as workload_choice
-from lsmtune.workloads.choice import Choice
 
 if TYPE_CHECKING:
     from lsmtune.experiment.folder import StudyFolder
@@ -69,7 +63,7 @@ def _named(text: str, engine_name: str | None, source: str) -> tuple[NamedConfig
     path, _, trial = text.rpartition("#") if "#" in text else (text, "", "")
     file = Path(text)
     if file.is_file() and file.suffix not in STUDY_SUFFIXES:
-        from lsmtune.engines.importers import read_config
+        from lsmtune.engines.formats import read_config
 
         imported = read_config(file, engine_name)
         for line in imported.notes:
@@ -150,19 +144,3 @@ def _best_trial(folder: StudyFolder, source: str) -> int:
         why = "the study has no finished trial yet"
         raise InputError(source, found=str(folder.path), why=why)
     return number
-
-
-def choose_workload(
-    name: str | None,
-    texts: Sequence[str] | None,
-    files: Sequence[Path] | None,
-    settings: Sequence[str] | None,
-    engine: str,
-) -> Choice:
-    """As `workloads.choice.choose_workload`; what it says is printed on stderr."""
-    return workload_choice.choose_workload(name, texts, files, settings, engine, note)
-
-
-def note(text: str) -> None:
-    """Say on stderr what to know of what was asked for."""
-    typer.echo(f"lsmtune: note: {text}", err=True)

@@ -8,14 +8,13 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_group
 
 from lsmtune.errors import InterruptedByUserError
 
-# In the order of `lsmtune --help`. Each is a module of this room with `register(app)`, of the same
-# name unless `_MODULES` says otherwise.
+# In the order of `lsmtune --help`. Each is in a module of this room, of the same name unless
+# `_MODULES` says otherwise: a command of its `app`, or the group that this is.
 COMMANDS = {
     "doctor": "Say what this machine and its engine libraries are good for.",
     "engines": "List, install and register engine libraries.",
@@ -62,6 +61,5 @@ class LazyGroup(TyperGroup):
 def load_command(name: str) -> Any:
     """The command `name` of COMMANDS, its module imported."""
     module = importlib.import_module(f"lsmtune.cli.{_MODULES.get(name, name)}")
-    app = typer.Typer()
-    module.register(app)
-    return get_group(app).commands[name]
+    group = get_group(module.app)
+    return group if group.name == name else group.commands[name]

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,178 +12,128 @@ import typer
 
 from lsmtune.cli.flags import (
     CONFIDENCE_DEFAULT,
-    DEADLINE_DEFAULT,
-    DISK_DEFAULT,
-    MEMORY_DEFAULT,
-    DeadlineOption,
-    DiskOption,
     JsonOption,
     LibraryOption,
-    MemoryOption,
+    LimitFlags,
     RunsDirOption,
     SeedOption,
     WorkloadOption,
     WorkloadSetOption,
-    limits_of,
-    share_of,
-    whole_number,
+    command,
+    confidence_of,
+    flag,
+    under_workload,
 )
-from lsmtune.engines.library import ENGINE_NAMES
-from lsmtune.errors import InputError, LsmtuneError, nearest_name
+from lsmtune.cli.output import note, print_json, print_view, warn
+from lsmtune.engines.library import ENGINE_KINDS, ENGINE_NAMES, engine_kind
+from lsmtune.errors import InputError, LsmtuneError, check_name
+from lsmtune.experiment.observer import Observer
 from lsmtune.model.metrics import DEFAULT_METRIC
+from lsmtune.units import format_duration
 
 if TYPE_CHECKING:
+    from lsmtune.driver.messages import Message
+    from lsmtune.experiment.contest import Entry, Rules
+    from lsmtune.experiment.schedule import Arm, Cell, Slot
     from lsmtune.experiment.standings import Leaderboard
+    from lsmtune.experiment.store import StoredMeasurement
+    from lsmtune.model.config import EngineIdentity
+    from lsmtune.model.request import Limits
+    from lsmtune.model.workload import Workload
 
 COMMAND = "contest"
 WORKLOAD_DEFAULT = "contest"
-ROUNDS_DEFAULT = 5
+TEAMS_MIN = 2
 _FROM_LOGS = "--from-logs"
 _SHOW_RULES = "--show-rules"
-_CONFIDENCE_LOW, _CONFIDENCE_HIGH = 0.5, 0.9999
-EPILOG = "\n\n".join(
-    (
-        "Examples:",
-        "lsmtune contest leveldb1.properties leveldb2.properties --dir contest --output board.html",
-        "lsmtune contest SSTable=a.properties Cache=b.properties -w recordcount=200000 "
-        "-w operationcount=200000",
-        "lsmtune contest --show-rules > rules.yaml",
-        "lsmtune contest --from-logs 'SSTable=results/No5_Team4_*.txt' "
-        "'Cache=results/No5_Team6_*.txt' --json",
-        "An entry is an option file or whatever else names a configuration (default, a preset, "
-        "fast=write_buffer_size=64MiB). One that breaks a rule is listed with its figures, and "
-        "not run. --dir keeps the runs: the same command goes on from them, also with more "
-        "--rounds.",
-    )
+EXAMPLES = (
+    "lsmtune contest leveldb1.properties leveldb2.properties --dir contest --output board.html",
+    "lsmtune contest SSTable=a.properties Cache=b.properties -w recordcount=200000 "
+    "-w operationcount=200000",
+    "lsmtune contest --show-rules > rules.yaml",
+    "lsmtune contest --from-logs 'SSTable=results/No5_Team4_*.txt' "
+    "'Cache=results/No5_Team6_*.txt' --json",
+    "An entry is an option file or whatever else names a configuration (default, a preset, "
+    "fast=write_buffer_size=64MiB). One that breaks a rule is listed with its figures, and "
+    "not run. --dir keeps the runs: the same command goes on from them, also with more "
+    "--rounds.",
 )
-
-FilesArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="FILE...",
-        help="What each team handed in; NAME=FILE names the team.",
-        show_default=False,
-    ),
-]
-EngineFlag = Annotated[
-    str | None,
-    typer.Option(
-        "--engine",
-        metavar="NAME",
-        help=f"{', '.join(ENGINE_NAMES)}; not needed where the files say it.",
-        autocompletion=lambda: list(ENGINE_NAMES),
-    ),
-]
-RoundsFlag = Annotated[
-    int,
-    typer.Option(
-        "--rounds",
-        metavar="N",
-        parser=whole_number("--rounds", 1, 1000),
-        help="Each team runs once in every round, on a fresh database.",
-    ),
-]
-RulesFlag = Annotated[
-    Path | None,
-    typer.Option("--rules", metavar="FILE", help="Rules (YAML) in place of the built-in ones."),
-]
-ShowRulesFlag = Annotated[bool, typer.Option(_SHOW_RULES, help="Print the rules, and run nothing.")]
-FromLogsFlag = Annotated[
-    bool, typer.Option(_FROM_LOGS, help="Rank existing logs of YCSB-cpp, and run nothing.")
-]
-MetricFlag = Annotated[
-    str | None,
-    typer.Option(
-        "--metric",
-        metavar="NAME",
-        help=f"What teams are ranked by in each phase; {DEFAULT_METRIC} if unset.",
-    ),
-]
-ConfidenceFlag = Annotated[
-    str,
-    typer.Option(
-        "--confidence", metavar="SHARE", help="That no separation of teams is wrong: 95%."
-    ),
-]
-OutputFlag = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "--output",
-        metavar="FILE",
-        help="Write the leaderboard, as .html, .md, .json or .csv; again for each.",
-    ),
-]
+app = typer.Typer()
 
 
-def register(app: typer.Typer) -> None:
-    """Add the `contest` command to `app`."""
-    app.command(COMMAND, epilog=EPILOG)(_contest)
+@dataclass(frozen=True)
+class ContestFlags:
+    """Who takes part, under which rules, and how teams are told apart."""
+
+    files: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="FILE...",
+            help="What each team handed in; NAME=FILE names the team.",
+            show_default=False,
+        ),
+    ] = None
+    engine: str | None = flag(
+        "--engine NAME",
+        f"{', '.join(ENGINE_NAMES)}; not needed where the files say it.",
+        known=ENGINE_NAMES,
+    )
+    library: LibraryOption = None
+    workload: WorkloadOption = WORKLOAD_DEFAULT
+    workload_set: WorkloadSetOption = None
+    rounds: int = flag(
+        "--rounds N",
+        "Each team runs once in every round, on a fresh database.",
+        5,
+        number=(1, 1000),
+    )
+    rules: Path | None = flag("--rules FILE", "Rules (YAML) in place of the built-in ones.")
+    show_rules: bool = flag(_SHOW_RULES, "Print the rules, and run nothing.", False)
+    from_logs: bool = flag(_FROM_LOGS, "Rank existing logs of YCSB-cpp, and run nothing.", False)
+    metric: str | None = flag(
+        "--metric NAME", f"What teams are ranked by in each phase; {DEFAULT_METRIC} if unset."
+    )
+    confidence: str = flag(
+        "--confidence SHARE", "That no separation of teams is wrong: 95%.", CONFIDENCE_DEFAULT
+    )
+    seed: SeedOption = 1
+    directory: RunsDirOption = None
+    output: list[Path] | None = flag(
+        "--output FILE", "Write the leaderboard, as .html, .md, .json or .csv; again for each."
+    )
 
 
+@command(app, COMMAND, EXAMPLES)
 def _contest(
+    *,
     context: typer.Context,
-    files: FilesArgument = None,
-    engine: EngineFlag = None,
-    library: LibraryOption = None,
-    workload: WorkloadOption = WORKLOAD_DEFAULT,
-    workload_set: WorkloadSetOption = None,
-    rounds: RoundsFlag = ROUNDS_DEFAULT,
-    rules: RulesFlag = None,
-    show_rules: ShowRulesFlag = False,
-    from_logs: FromLogsFlag = False,
-    metric: MetricFlag = None,
-    confidence: ConfidenceFlag = CONFIDENCE_DEFAULT,
-    seed: SeedOption = 1,
-    directory: RunsDirOption = None,
-    output: OutputFlag = None,
-    deadline: DeadlineOption = DEADLINE_DEFAULT,
-    memory: MemoryOption = MEMORY_DEFAULT,
-    disk: DiskOption = DISK_DEFAULT,
+    given: ContestFlags,
+    limits: LimitFlags,
     as_json: JsonOption = False,
 ) -> None:
     """Rank configurations of several teams, phase by phase and in total."""
-    from lsmtune.cli.contest_run import ContestPlan, held
     from lsmtune.report.leaderboard import check_output
 
-    share = _confidence(confidence)
-    for path in output or ():
+    confidence = confidence_of(given.confidence)
+    outputs = given.output or ()
+    for path in outputs:
         check_output(path, "--output")
-    if show_rules:
+    if given.show_rules:
         _refuse_without_effect(context, _SHOW_RULES, ("show_rules", "rules", "engine", "as_json"))
-        _show_rules(rules, engine, as_json)
-        return
-    if from_logs:
+        _show_rules(given.rules, given.engine, as_json)
+    elif given.from_logs:
         used = ("files", "from_logs", "confidence", "output", "as_json")
         _refuse_without_effect(context, _FROM_LOGS, used)
-        _tell(_from_logs(files or (), share), output or (), as_json)
-        return
-    plan = ContestPlan(
-        texts=tuple(files or ()),
-        engine=engine,
-        library=library,
-        workload=workload or WORKLOAD_DEFAULT,
-        workload_set=workload_set,
-        rounds=rounds,
-        rules=rules,
-        metric=_metric(metric or DEFAULT_METRIC),
-        confidence=share,
-        seed=seed,
-        directory=directory,
-        limits=limits_of(deadline, memory, disk),
-    )
-    _tell(held(plan), output or (), as_json)
+        if not given.files:
+            raise InputError(COMMAND, "FILE", why="is missing", allowed="logs of YCSB-cpp")
+        from lsmtune.experiment.contest_scores import log_files
+        from lsmtune.experiment.standings import leaderboard_of_logs
 
-
-def _from_logs(texts: Sequence[str], confidence: float) -> Leaderboard:
-    from lsmtune.experiment.contest_scores import log_files
-    from lsmtune.experiment.standings import leaderboard_of_logs
-
-    if not texts:
-        raise InputError(COMMAND, "FILE", why="is missing", allowed="logs of YCSB-cpp")
-    board = leaderboard_of_logs(log_files(texts), confidence=confidence)
-    for warning in board.warnings:
-        typer.echo(f"lsmtune: warning: {warning}", err=True)
-    return board
+        board = leaderboard_of_logs(log_files(given.files), confidence=confidence)
+        warn(board.warnings)
+        _tell(board, outputs, as_json)
+    else:
+        _tell(held(given, limits), outputs, as_json)
 
 
 def _refuse_without_effect(context: typer.Context, switch: str, used: Sequence[str]) -> None:
@@ -196,27 +147,9 @@ def _refuse_without_effect(context: typer.Context, switch: str, used: Sequence[s
         raise InputError(flag, why=f"has no effect beside {switch}")
 
 
-def _confidence(text: str) -> float:
-    share = share_of("--confidence", text)
-    if not _CONFIDENCE_LOW <= share <= _CONFIDENCE_HIGH:
-        allowed = f"from {100 * _CONFIDENCE_LOW:g}% to {100 * _CONFIDENCE_HIGH:g}%"
-        raise InputError("--confidence", found=text, allowed=allowed)
-    return share
-
-
-def _metric(name: str) -> str:
-    from lsmtune.experiment.contest_scores import SCORE_METRICS
-
-    if name not in SCORE_METRICS:
-        nearest = nearest_name(name, SCORE_METRICS)
-        raise InputError("--metric", found=name, allowed=", ".join(SCORE_METRICS), nearest=nearest)
-    return name
-
-
 def _show_rules(path: Path | None, engine: str | None, as_json: bool) -> None:
     """The rules file as it is, which is one to start from; with --json what it says."""
-    from lsmtune.engines.importers.base import read_text
-    from lsmtune.engines.library import ENGINE_KINDS, engine_kind
+    from lsmtune.engines.formats.base import read_text
     from lsmtune.experiment.contest import BUILT_IN, built_in_text, load_rules, parse_rules
 
     names = [engine_kind(engine, "--engine").name] if engine is not None else list(ENGINE_KINDS)
@@ -232,37 +165,192 @@ def _show_rules(path: Path | None, engine: str | None, as_json: bool) -> None:
     documents = [
         {"engine": name, "rule": rule.name, "expression": rule.text, "about": rule.about}
         for name in names
-        for rule in parse_rules(text, source, name).rules
+        for rule in parse_rules(text, source, name).constraints
     ]
-    typer.echo(json.dumps({"source": source, "rules": documents}, indent=2))
+    print_json({"source": source, "rules": documents})
+
+
+def held(given: ContestFlags, limits: LimitFlags) -> Leaderboard:
+    """Check the entries, run those that meet the rules, and rank them.
+
+    Raises InputError for what the user can mend, and typer.Exit when interrupted.
+    """
+    from lsmtune.driver.conversation import find_driver
+    from lsmtune.driver.library_facts import chosen_engine
+    from lsmtune.experiment.contest import built_in_rules, disqualified_entries, load_rules
+    from lsmtune.experiment.contest_scores import SCORE_METRICS
+    from lsmtune.experiment.schedule import Cell
+    from lsmtune.experiment.standings import leaderboard_of_runs
+    from lsmtune.workloads.choice import choose_workload
+
+    metric = given.metric or DEFAULT_METRIC
+    check_name(metric, SCORE_METRICS, "--metric")
+    limit = limits.limits
+    engine_name, entries = entries_of(given.files or (), given.engine)
+    name = given.workload or WORKLOAD_DEFAULT
+    choice = choose_workload(name, given.workload_set, None, None, engine_name, note)
+    for number, entry in enumerate(entries):
+        # With the options that the workload stands for; its label is the team's name.
+        config = under_workload(entry.config, choice, engine_name, entry.source)
+        entries[number] = replace(entry, config=replace(config, label=entry.name))
+    rules = load_rules(given.rules, engine_name) if given.rules else built_in_rules(engine_name)
+    driver = find_driver()
+    engine, warnings = chosen_engine(engine_name, given.library, driver)
+    disqualified = disqualified_entries(entries, rules, engine)
+    workload = choice.workload
+    warnings = (*warnings, *_warnings(entries, rules, engine, workload, limit))
+    warn(warnings)
+    out = {each.team for each in disqualified}
+    allowed = [entry for entry in entries if entry.name not in out]
+    cells = [Cell(entry.name, engine, entry.config, workload) for entry in allowed]
+    runs = _rounds(given, limit, cells, driver) if cells else ()
+    return leaderboard_of_runs(
+        runs,
+        entries,
+        disqualified,
+        rules,
+        engine,
+        workload,
+        metric,
+        warnings=warnings,
+        confidence=confidence_of(given.confidence),
+    )
+
+
+def entries_of(texts: Sequence[str], engine: str | None) -> tuple[str, list[Entry]]:
+    """The engine, and what each team handed in.
+
+    Raises InputError for fewer than two teams, a text that names no configuration, and entries of
+    different engines.
+    """
+    from lsmtune.cli.choices import resolve_named
+    from lsmtune.experiment.contest import FILE, Entry, all_named
+
+    teams = all_named(texts)
+    if len(teams) < TEAMS_MIN:
+        why = f"a contest has {TEAMS_MIN} teams or more"
+        raise InputError(FILE, found=" ".join(texts) or "nothing", why=why)
+    resolved = {each.name: resolve_named(each.text, engine, FILE) for each in teams}
+    engines = {name: each.engine.name for name, each in resolved.items() if each.engine}
+    if engine is None and not engines:
+        why = "is missing: no entry says which engine it is for"
+        raise InputError("--engine", why=why, allowed=", ".join(ENGINE_NAMES))
+    if engine is None and len(set(engines.values())) > 1:
+        listed = ", ".join(f"{team} ({name})" for team, name in engines.items())
+        raise InputError(FILE, found=listed, why="entries of one engine make a contest")
+    entries = [Entry(each.name, each.text, resolved[each.name].config) for each in teams]
+    return engine or next(iter(engines.values())), entries
+
+
+def _warnings(
+    entries: Sequence[Entry],
+    rules: Rules,
+    engine: EngineIdentity,
+    workload: Workload,
+    limits: Limits,
+) -> Iterator[str]:
+    """Rules that say nothing here, and what may be wrong with an entry."""
+    from lsmtune.engines.safety import doubts
+
+    if rules.elsewhere:
+        yield f"no rule for {engine.name}: {', '.join(rules.elsewhere)} ({rules.source})"
+    for entry in entries:
+        doubtful = doubts(engine, entry.config, workload.durability, limits, entry.source)
+        yield from (f"{entry.name}: {reason}" for reason in doubtful.reasons())
+
+
+def _rounds(
+    given: ContestFlags, limits: Limits, cells: Sequence[Cell], driver: Path
+) -> tuple[StoredMeasurement, ...]:
+    """Runs the rounds with their display; Ctrl-C stops them in order."""
+    from lsmtune.cli.interrupts import interrupted, stop_on_interrupt
+    from lsmtune.cli.live import bench_display, stderr_console
+    from lsmtune.cli.verify import proof_folder
+    from lsmtune.driver.native import NativeRunner
+    from lsmtune.experiment.contest import FILE
+    from lsmtune.experiment.rounds import perform
+
+    runner, is_terminal = NativeRunner(driver), stderr_console().is_terminal
+    observer = ContestObserver(cells[0].workload, given.rounds, prints_lines=not is_terminal)
+    with (
+        proof_folder(given.directory) as folder,
+        bench_display(observer.progress, lambda: observer.title),
+        stop_on_interrupt(observer.note) as stop,
+    ):
+        runs = perform(
+            cells,
+            given.rounds,
+            folder,
+            runner,
+            limits,
+            given.seed,
+            observer,
+            stop,
+            source=FILE,
+        )
+    if stop.is_set() and len(runs) < len(cells) * given.rounds:
+        raise interrupted(given.directory)
+    return runs
+
+
+class ContestObserver(Observer):
+    """What the contest is doing now: a live table on a terminal, else a line for each run."""
+
+    def __init__(self, workload: Workload, rounds: int, prints_lines: bool) -> None:
+        from lsmtune.cli.tune_progress import RunProgress
+
+        self.progress = RunProgress(workload)
+        self.title = ""
+        self._rounds = rounds
+        self._prints_lines = prints_lines
+        self._done, self._of = 0, 0
+
+    def rounds_started(self, done: int, of: int) -> None:
+        """How many runs are stored already."""
+        self._done, self._of = done, of
+
+    def run_started(self, slot: Slot, arm: Arm, workload: Workload) -> None:
+        """A run begins."""
+        self.progress.restart(workload)
+        done = f"{self._done} of {self._of} runs done"
+        self.title = f"round {slot.round + 1} of {self._rounds}: {arm.label} ({done})"
+
+    def run_message(self, message: Message) -> None:
+        """The driver said something."""
+        self.progress.message(message)
+
+    def run_finished(self, run: StoredMeasurement) -> None:
+        """A run ended; a line for it, always where it failed."""
+        self._done += 1
+        error = run.measurement.error
+        outcome = run.measurement.outcome.value.replace("_", " ")
+        why = f": {error.message}" if error is not None else ""
+        took = format_duration(round(run.wall_s, 1))
+        which = f"run {self._done} of {self._of}: round {run.round + 1}, {run.arm}"
+        line = f"{which}: {outcome}{why} ({took})"
+        if self._prints_lines or why:
+            self.note(line)
+
+    def note(self, text: str) -> None:
+        """Say `text` beside the results."""
+        print(text, file=sys.stderr, flush=True)
 
 
 def _tell(board: Leaderboard, outputs: Sequence[Path], as_json: bool) -> None:
     """Print the leaderboard and write its files. Raises LsmtuneError where nobody is ranked."""
-    import sys
-
-    from rich.console import Console
-
     from lsmtune.report.leaderboard import board_document, document, write_leaderboard
     from lsmtune.report.terminal import to_terminal
 
     for path in outputs:
         write_leaderboard(board, path)
     if as_json:
-        typer.echo(json.dumps(document(board), indent=2))
+        print_json(document(board))
     else:
-        width = None if sys.stdout.isatty() else 200
-        Console(width=width, highlight=False).print(to_terminal(board_document(board)))
+        print_view(to_terminal(board_document(board)))
         for path in outputs:
             typer.echo(str(path))
     if board.standings is None:
-        raise LsmtuneError(f"{COMMAND}: no team could be ranked{_reason(board)}")
-
-
-def _reason(board: Leaderboard) -> str:
-    counts = [
-        f"{len(teams)} {what}"
-        for teams, what in ((board.disqualified, "disqualified"), (board.failed, "failed"))
-        if teams
-    ]
-    return f": {', '.join(counts)}" if counts else ""
+        out = {"disqualified": board.disqualified, "failed": board.failed}
+        counts = ", ".join(f"{len(teams)} {what}" for what, teams in out.items() if teams)
+        why = f": {counts}" if counts else ""
+        raise LsmtuneError(f"{COMMAND}: no team could be ranked{why}")

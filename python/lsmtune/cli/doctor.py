@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import json
-import sys
+import time
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import typer
 
 from lsmtune.cli.flags import (
-    DEADLINE_DEFAULT,
-    DISK_DEFAULT,
-    MEMORY_DEFAULT,
     OPTION_FLAG,
     DiskIfSetOption,
     JsonOption,
@@ -23,15 +19,19 @@ from lsmtune.cli.flags import (
     MemoryIfSetOption,
     OptionSetOption,
     WorkloadSetOption,
+    command,
     config_of,
     duration_of,
+    flag,
     limits_of,
-    whole_number,
+    option,
+    under_workload,
 )
+from lsmtune.cli.output import note, print_json, warn
 from lsmtune.engines.library import STUDY_ENGINES
-from lsmtune.errors import ExitStatus, InputError, nearest_name
+from lsmtune.errors import ExitStatus, InputError, check_name
 from lsmtune.model.request import SEED_MAX
-from lsmtune.workloads.choice import WORKLOAD_FLAG
+from lsmtune.workloads.choice import WORKLOAD_FLAG, choose_workload
 from lsmtune.workloads.stated import WORKLOAD_NAMES
 
 if TYPE_CHECKING:
@@ -40,139 +40,92 @@ if TYPE_CHECKING:
 
 CALIBRATE_FLAG = "--calibrate"
 WORKLOAD_DEFAULT = "fillrandom"
-EPILOG = "\n\n".join(
-    (
-        "Examples:",
-        "lsmtune doctor --dir /data",
-        "lsmtune doctor --engine rocksdb --workload fillrandom -w num=300000 --calibrate 60s",
-        "Exit status 1: something that was found keeps lsmtune from working here.",
-    )
+EXAMPLES = (
+    "lsmtune doctor --dir /data",
+    "lsmtune doctor --engine rocksdb --workload fillrandom -w num=300000 --calibrate 60s",
+    "Exit status 1: something that was found keeps lsmtune from working here.",
 )
 _COLOURS = {"ok": "green", "note": "cyan", "warning": "yellow", "problem": "red"}
 _SEED_DEFAULT = 1
 _PIPE_COLUMNS = 120
+app = typer.Typer()
 
 
-def register(app: typer.Typer) -> None:
-    """Add the `doctor` command to `app`."""
-    app.command("doctor", epilog=EPILOG)(_doctor)
+@dataclass(frozen=True)
+class CalibrationFlags:
+    """What is run against itself. None: not given, as all are where nothing is calibrated."""
+
+    engine: str | None = flag(
+        "--engine NAME",
+        f"What to calibrate with: {', '.join(STUDY_ENGINES)}.",
+        known=STUDY_ENGINES,
+    )
+    library: LibraryOption = None
+    workload: str | None = flag(
+        "--workload NAME",
+        f"What to calibrate with, {WORKLOAD_DEFAULT} if unset.",
+        known=WORKLOAD_NAMES,
+    )
+    workload_set: WorkloadSetOption = None
+    option: OptionSetOption = None
+    seed: int | None = flag(
+        "--seed N", f"Seed of the pairs, {_SEED_DEFAULT} if unset.", number=(0, SEED_MAX)
+    )
+    memory: MemoryIfSetOption = None
+    disk: DiskIfSetOption = None
 
 
+@command(app, "doctor", EXAMPLES)
 def _doctor(
-    directory: Annotated[
-        Path, typer.Option("--dir", metavar="DIR", help="Where studies will be.")
-    ] = Path(),
-    calibrate: Annotated[
-        str | None,
-        typer.Option(
-            CALIBRATE_FLAG,
-            metavar="TIME",
-            help="Run an engine against itself for this time, and say what noise hides: 60s.",
-        ),
-    ] = None,
-    engine: Annotated[
-        str | None,
-        typer.Option(
-            "--engine",
-            metavar="NAME",
-            help=f"What to calibrate with: {', '.join(STUDY_ENGINES)}.",
-            autocompletion=lambda: list(STUDY_ENGINES),
-        ),
-    ] = None,
-    library: LibraryOption = None,
-    workload: Annotated[
-        str | None,
-        typer.Option(
-            "--workload",
-            metavar="NAME",
-            help=f"What to calibrate with, {WORKLOAD_DEFAULT} if unset.",
-            autocompletion=lambda: list(WORKLOAD_NAMES),
-        ),
-    ] = None,
-    workload_set: WorkloadSetOption = None,
-    option: OptionSetOption = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            "--seed",
-            metavar="N",
-            parser=whole_number("--seed", 0, SEED_MAX),
-            help=f"Seed of the pairs, {_SEED_DEFAULT} if unset.",
-        ),
-    ] = None,
-    memory: MemoryIfSetOption = None,
-    disk: DiskIfSetOption = None,
+    *,
+    directory: Path = option("--dir DIR", "Where studies will be.", Path()),
+    calibrate: str | None = option(
+        f"{CALIBRATE_FLAG} TIME",
+        "Run an engine against itself for this time, and say what noise hides: 60s.",
+        None,
+    ),
+    given: CalibrationFlags,
     as_json: JsonOption = False,
 ) -> None:
     """Say what this machine and its engine libraries are good for, and what to do about it."""
     request = None
-    if calibrate is None:
-        _refuse_idle_flags(
-            {
-                "--engine": engine,
-                "--library": library,
-                "--workload": workload,
-                WORKLOAD_FLAG: workload_set,
-                OPTION_FLAG: option,
-                "--seed": seed,
-                "--memory": memory,
-                "--disk": disk,
-            }
-        )
+    if calibrate is not None:
+        request = _request(calibrate, given)
     else:
-        request = _request(
-            calibrate, engine, library, workload, workload_set, option, seed, memory, disk
-        )
+        names = ["--engine", "--library", "--workload", WORKLOAD_FLAG, OPTION_FLAG]
+        names += ["--seed", "--memory", "--disk"]
+        for name, value in zip(names, asdict(given).values(), strict=True):
+            if value is not None:
+                raise InputError(name, why=f"has no effect without {CALIBRATE_FLAG} TIME")
     findings = _looked_at(directory.absolute(), calibrating=request is not None, quiet=as_json)
     is_broken = any(finding.level == "problem" for finding in findings)
     calibration = None
     if request is not None and not is_broken:
         calibration = _calibrated(request, directory.absolute(), quiet=as_json)
     if as_json:
-        document = {"findings": [asdict(f) for f in findings], "calibration": calibration}
-        typer.echo(json.dumps(document, indent=2))
+        print_json({"findings": [asdict(f) for f in findings], "calibration": calibration})
     if is_broken:
         raise typer.Exit(ExitStatus.FAILED)
 
 
-def _refuse_idle_flags(given: dict[str, object]) -> None:
-    """Raises InputError for a flag that has no effect because nothing is calibrated."""
-    for flag, value in given.items():
-        if value is not None:
-            raise InputError(flag, why=f"has no effect without {CALIBRATE_FLAG} TIME")
-
-
-def _request(
-    time: str,
-    engine: str | None,
-    library: Path | None,
-    workload: str | None,
-    workload_set: list[str] | None,
-    option: list[str] | None,
-    seed: int | None,
-    memory: str | None,
-    disk: str | None,
-) -> CalibrationRequest:
+def _request(time_text: str, given: CalibrationFlags) -> CalibrationRequest:
     """What is to be calibrated. Raises InputError."""
-    from lsmtune.cli.choices import choose_workload
     from lsmtune.driver.conversation import find_driver
     from lsmtune.driver.library_facts import chosen_engine
-    from lsmtune.engines.workload_options import with_page_cache
     from lsmtune.proof.standalone import CalibrationRequest
 
-    time_s, allowed = duration_of(CALIBRATE_FLAG, time), ", ".join(STUDY_ENGINES)
-    if engine is None:
+    time_s = duration_of(CALIBRATE_FLAG, time_text)
+    if given.engine is None:
+        allowed = ", ".join(STUDY_ENGINES)
         raise InputError("--engine", why=f"needed by {CALIBRATE_FLAG}", allowed=allowed)
-    if engine not in STUDY_ENGINES:
-        nearest = nearest_name(engine, STUDY_ENGINES)
-        raise InputError("--engine", found=engine, allowed=allowed, nearest=nearest)
-    choice = choose_workload(workload or WORKLOAD_DEFAULT, workload_set, None, None, engine)
-    config = choice.config(config_of(option), engine, OPTION_FLAG)
-    config = with_page_cache(config, engine, choice.workload.page_cache, WORKLOAD_FLAG)
-    limits = limits_of(DEADLINE_DEFAULT, memory or MEMORY_DEFAULT, disk or DISK_DEFAULT)
+    check_name(given.engine, STUDY_ENGINES, "--engine")
+    name = given.workload or WORKLOAD_DEFAULT
+    choice = choose_workload(name, given.workload_set, None, None, given.engine, note)
+    config = under_workload(config_of(given.option), choice, given.engine, OPTION_FLAG)
+    limits = limits_of(None, given.memory, given.disk)
     driver = find_driver()
-    identity, warnings = chosen_engine(engine, library, driver)
-    seed = _SEED_DEFAULT if seed is None else seed
+    identity, warnings = chosen_engine(given.engine, given.library, driver)
+    seed = _SEED_DEFAULT if given.seed is None else given.seed
     return CalibrationRequest(
         identity, choice.workload, config, limits, seed, time_s, driver, tuple(warnings)
     )
@@ -219,21 +172,25 @@ def _calibrated(request: CalibrationRequest, directory: Path, *, quiet: bool) ->
 
     Raises typer.Exit when interrupted.
     """
-    from rich.console import Console
-
-    from lsmtune.cli.calibration import calibration_display, calibration_document, calibration_view
     from lsmtune.cli.interrupts import interrupted, stop_on_interrupt
+    from lsmtune.cli.live import tune_display
+    from lsmtune.cli.output import print_view
+    from lsmtune.cli.proof_progress import CalibrationObserver
+    from lsmtune.cli.tune_progress import Plan
+    from lsmtune.model.goal import WeightedWorkload
     from lsmtune.proof.standalone import calibrated
+    from lsmtune.report.calibration import calibration_document, calibration_view
 
-    for warning in request.warnings:
-        typer.echo(f"lsmtune: warning: {warning}", err=True)
-    with calibration_display(request) as observer, stop_on_interrupt(observer.warning) as stop:
-        calibration = calibrated(request, directory, observer, stop)
+    warn(request.warnings)
+    workloads = (WeightedWorkload(request.workload.name, request.workload, 1.0),)
+    plan = Plan(request.goal, workloads, trials=None, time_s=request.time_s, pairs=0)
+    with (
+        tune_display(plan, time.monotonic, observer=CalibrationObserver) as observer,
+        stop_on_interrupt(observer.warning) as stop,
+    ):
+        calibrations = calibrated(request, directory, observer, stop)
     if stop.is_set():
         raise interrupted(None)
     if not quiet:
-        # A pipe has no width of its own.
-        width = None if sys.stdout.isatty() else _PIPE_COLUMNS
-        console = Console(width=width, highlight=False, soft_wrap=True)
-        console.print(calibration_view(request, calibration))
-    return calibration_document(request, calibration)
+        print_view(calibration_view(request, calibrations), _PIPE_COLUMNS, soft_wrap=True)
+    return calibration_document(request, calibrations)

@@ -2,44 +2,28 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lsmtune.cli.flags import JsonOption
+from lsmtune.cli.flags import JsonOption, command, option
+from lsmtune.cli.output import print_json, print_view, warn
 from lsmtune.engines.install import INSTALLABLE
 from lsmtune.errors import InputError
 
 if TYPE_CHECKING:
-    from lsmtune.driver.library_facts import Listing
     from lsmtune.engines.library import Library
 
-ADD_EPILOG = "\n\n".join(
-    (
-        "Examples:",
-        "lsmtune engines add /usr/lib/x86_64-linux-gnu/librocksdb.so.7.8",
-        "lsmtune engines add rocksdbjni-10.2.1.jar --engine rocksdb",
-    )
+ADD_EXAMPLES = (
+    "lsmtune engines add /usr/lib/x86_64-linux-gnu/librocksdb.so.7.8",
+    "lsmtune engines add rocksdbjni-10.2.1.jar --engine rocksdb",
 )
-INSTALL_EPILOG = "\n\n".join(
-    ("Examples:", "lsmtune engines install", "lsmtune engines install leveldb --json")
-)
+INSTALL_EXAMPLES = ("lsmtune engines install", "lsmtune engines install leveldb --json")
+app = typer.Typer(name="engines", help="List, install and register engine libraries.")
 
 
-def register(app: typer.Typer) -> None:
-    """Add the `engines` group to `app`."""
-    group = typer.Typer(help="List, install and register engine libraries.")
-    group.callback(invoke_without_command=True)(_list)
-    group.command("add", epilog=ADD_EPILOG)(_add)
-    group.command("install", epilog=INSTALL_EPILOG)(_install)
-    group.command("remove")(_remove)
-    group.command("path")(_path)
-    app.add_typer(group, name="engines")
-
-
+@app.callback(invoke_without_command=True)
 def _list(context: typer.Context, as_json: JsonOption = False) -> None:
     """List every engine library that is known; `*` marks the one that commands use."""
     if context.invoked_subcommand is not None:
@@ -48,18 +32,36 @@ def _list(context: typer.Context, as_json: JsonOption = False) -> None:
 
     listing = known_libraries()
     if as_json:
-        rows = [{**_row(x), "default": listing.is_default(x)} for x in listing.libraries]
-        document = {"engines": rows, "warnings": list(listing.warnings)}
-        typer.echo(json.dumps(document, indent=2))
+        engines = [{**_row(x), "default": listing.is_default(x)} for x in listing.libraries]
+        print_json({"engines": engines, "warnings": list(listing.warnings)})
         return
-    _print_table(listing)
-    for warning in listing.warnings:
-        typer.echo(f"lsmtune: warning: {warning}", err=True)
+    if not listing.libraries:
+        typer.echo("no engine library is known; next step: lsmtune engines install")
+    else:
+        from lsmtune.report.document import Table, words
+        from lsmtune.report.terminal import terminal_table
+
+        rows = [
+            (
+                "*" if listing.is_default(library) else "",
+                library.identity.name,
+                library.identity.version or "not known",
+                library.identity.build.value,
+                " ".join(library.compressions) or "not known",
+                library.origin,
+                str(library.path),
+            )
+            for library in listing.libraries
+        ]
+        columns = words("", "engine", "version", "build", "compressions", "origin", "path")
+        print_view(terminal_table(Table(columns, rows)), 1000)
+    warn(listing.warnings)
 
 
+@command(app, "add", ADD_EXAMPLES)
 def _add(
     path: Annotated[Path, typer.Argument(help="A shared library, a rocksdbjni jar, sources.")],
-    engine: Annotated[str | None, typer.Option("--engine", help="Refuse any other engine.")] = None,
+    engine: str | None = option("--engine", "Refuse any other engine.", None),
     as_json: JsonOption = False,
 ) -> None:
     """Register a library; a jar is unpacked, a source tree is built in release mode."""
@@ -75,6 +77,7 @@ def _add(
     _say([register_fetched(fetched, driver)], as_json)
 
 
+@command(app, "install", INSTALL_EXAMPLES)
 def _install(
     names: Annotated[list[str] | None, typer.Argument(help=", ".join(INSTALLABLE))] = None,
     as_json: JsonOption = False,
@@ -89,6 +92,7 @@ def _install(
     _say([register_fetched(each, driver) for each in fetched], as_json)
 
 
+@command(app, "remove")
 def _remove(
     path: Annotated[Path, typer.Argument(help="The path, as `lsmtune engines` shows it.")],
 ) -> None:
@@ -99,6 +103,7 @@ def _remove(
     typer.echo(f"forgot {entry.library.path}")
 
 
+@command(app, "path")
 def _path(engine: Annotated[str, typer.Argument(help="An engine's name.")]) -> None:
     """Print the path of the library that commands use for an engine."""
     from lsmtune.engines.libraries import find_library
@@ -117,42 +122,17 @@ def _row(library: Library) -> dict[str, object]:
     }
 
 
-def _print_table(listing: Listing) -> None:
-    from rich.console import Console
-    from rich.table import Table
-
-    if not listing.libraries:
-        typer.echo("no engine library is known; next step: lsmtune engines install")
-        return
-    table = Table(box=None, pad_edge=False)
-    for column in ("", "engine", "version", "build", "compressions", "origin", "path"):
-        table.add_column(column, overflow="fold")
-    for library in listing.libraries:
-        table.add_row(
-            "*" if listing.is_default(library) else "",
-            library.identity.name,
-            library.identity.version or "not known",
-            library.identity.build.value,
-            " ".join(library.compressions) or "not known",
-            library.origin,
-            str(library.path),
-        )
-    # A pipe has no width of its own; a line per library is what a reader there wants.
-    Console(width=None if sys.stdout.isatty() else 1000, highlight=False).print(table)
-
-
 def _say(libraries: list[Library], as_json: bool) -> None:
     """Print what was registered."""
     from lsmtune.engines.libraries import library_warnings
 
     if as_json:
-        typer.echo(json.dumps({"engines": [_row(x) for x in libraries]}, indent=2))
+        print_json({"engines": [_row(x) for x in libraries]})
         return
     for library in libraries:
         identity = library.identity
         typer.echo(f"{identity.name} {identity.version} ({identity.build.value}): {library.path}")
-        for warning in library_warnings(library):
-            typer.echo(f"lsmtune: warning: {warning}", err=True)
+        warn(library_warnings(library))
 
 
 def _progress(line: str) -> None:

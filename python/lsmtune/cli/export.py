@@ -8,35 +8,26 @@ from typing import Annotated
 import typer
 
 from lsmtune.cli.choices import ALLOWED, resolve_named
+from lsmtune.cli.flags import command, option
 from lsmtune.cli.output import write_file
-from lsmtune.engines.exporters import EXPORTERS, export
+from lsmtune.engines.formats import EXPORTERS, export
 from lsmtune.engines.library import ENGINE_KINDS, engine_kind
 from lsmtune.errors import InputError
 
-EPILOG = "\n\n".join(
-    (
-        "Examples:",
-        "lsmtune export study.yaml --format rocksdb-options --output OPTIONS",
-        "lsmtune export study.yaml#17 --format db_bench",
-        "lsmtune export write_buffer_size=4MiB --engine leveldb --format properties",
-    )
+EXAMPLES = (
+    "lsmtune export study.yaml --format rocksdb-options --output OPTIONS",
+    "lsmtune export study.yaml#17 --format db_bench",
+    "lsmtune export write_buffer_size=4MiB --engine leveldb --format properties",
 )
+app = typer.Typer()
 
 
-def register(app: typer.Typer) -> None:
-    """Add the `export` command to `app`."""
-    app.command("export", epilog=EPILOG)(_export)
-
-
+@command(app, "export", EXAMPLES)
 def _export(
     config: Annotated[str, typer.Argument(help=f"{ALLOWED}.")],
     format_name: Annotated[str, typer.Option("--format", help=", ".join(EXPORTERS))],
-    engine: Annotated[
-        str | None, typer.Option("--engine", help="Not needed when CONFIG is a study.")
-    ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", help="Write to this file, not to stdout.")
-    ] = None,
+    engine: str | None = option("--engine", "Not needed when CONFIG is a study.", None),
+    output: Path | None = option("--output", "Write to this file, not to stdout.", None),
 ) -> None:
     """Write a configuration as an OPTIONS file, a .properties file, or db_bench flags."""
     if engine is not None:

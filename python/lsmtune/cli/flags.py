@@ -1,23 +1,25 @@
-"""The flags that several commands have, declared once, and the reading of their values.
+"""What a command line is made of: flags that several commands have, and what their values mean.
 
-Everything here is cheap to import: `lsmtune COMMAND --help` needs no more than this.
+A command is a function. A parameter of it is a flag, or a dataclass whose fields are flags, so that
+those that go together are declared once. All of this is cheap to import: `--help` needs no more.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, fields, is_dataclass
+from inspect import Parameter, Signature, signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any, TypeVar
 
 import typer
 
+from lsmtune.cli.output import note
 from lsmtune.engines.library import ENGINE_NAMES
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.engines.properties import properties_of
+from lsmtune.errors import InputError
 from lsmtune.model.config import Config, OptionValue
-from lsmtune.model.goal import Objective
-from lsmtune.model.metrics import METRICS
-from lsmtune.model.request import LIMITS_DEFAULT, SEED_MAX, TRIALS_MAX, Limits, PairMethod
-from lsmtune.model.workload import Workload
+from lsmtune.model.request import LIMITS_DEFAULT, SEED_MAX, TRIALS_MAX, Limits
 from lsmtune.units import (
     UnitError,
     format_bytes,
@@ -28,31 +30,96 @@ from lsmtune.units import (
     parse_duration,
     parse_share,
 )
-from lsmtune.workloads.choice import assignments
-from lsmtune.workloads.stated import WORKLOAD_NAMES
+from lsmtune.workloads.choice import (
+    PROPERTY_FLAG,
+    WORKLOAD_FLAG,
+    Choice,
+    assignments,
+    choose_workload,
+    stated_workload,
+)
+from lsmtune.workloads.stated import WORKLOAD_NAMES, Stated
 
-if TYPE_CHECKING:
-    from lsmtune.proof.paired import ProofPlan
-
+Value = TypeVar("Value")
 OPTION_FLAG = "-o/--option"
-DEADLINE_DEFAULT = format_duration(LIMITS_DEFAULT.deadline_s)
-MEMORY_DEFAULT = format_bytes(LIMITS_DEFAULT.memory_bytes)
-DISK_DEFAULT = format_bytes(LIMITS_DEFAULT.disk_bytes)
-
-METRIC_DEFAULT = Objective().metric
-PAIRS_FLAG = "--pairs"
-PAIRS_DEFAULT = 30
+_OPTION = "option"  # in the metadata of a field
 CONFIDENCE_DEFAULT = "95%"
-NO_CRASH_TEST_FLAG = "--no-crash-test"
-BASELINE_LIBRARY_FLAG = "--baseline-library"
-CANDIDATE_LIBRARY_FLAG = "--candidate-library"
-AUTO = "auto"
-METHODS = (AUTO, *(method.value for method in PairMethod))
 _CONFIDENCE_LOW, _CONFIDENCE_HIGH = 0.5, 0.9999
 
 
-def whole_number(flag: str, low: int, high: int) -> Callable[[str], int]:
-    """A reader of the value of `flag`, which raises InputError outside `low` to `high`."""
+def command(
+    app: typer.Typer, name: str, examples: Sequence[str] = ()
+) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Makes a function the command `name` of `app`; `examples` and notes stand below its help."""
+    epilog = "\n\n".join(("Examples:", *examples)) if examples else None
+
+    def add(function: Callable[..., None]) -> Callable[..., None]:
+        app.command(name, epilog=epilog)(_of_flags(function))
+        return function
+
+    return add
+
+
+def _of_flags(function: Callable[..., None]) -> Callable[..., None]:
+    """`function`, with the fields of a dataclass in the place of the parameter that it is."""
+    groups: dict[str, type[Any]] = {}
+    parameters: list[Parameter] = []
+    for parameter in signature(function, eval_str=True).parameters.values():
+        group: type[Any] = parameter.annotation
+        if is_dataclass(group):
+            groups[parameter.name] = group
+            ours = {each.name: each.metadata.get(_OPTION) for each in fields(group)}
+            for each in signature(group, eval_str=True).parameters.values():
+                parameters.append(each.replace(default=ours[each.name] or each.default))
+        else:
+            parameters.append(parameter)
+
+    def called(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{each.name: values.pop(each.name) for each in fields(group)})
+        function(**values)
+
+    called.__doc__ = function.__doc__
+    # What typer reads the flags from. By keyword, no order of required ones is prescribed.
+    called.__dict__["__signature__"] = Signature(
+        [each.replace(kind=Parameter.KEYWORD_ONLY) for each in parameters]
+    )
+    return called
+
+
+def option(
+    spelling: str,
+    about: str,
+    default: Any = ...,
+    *,
+    known: Iterable[str] = (),
+    number: tuple[int, int] | None = None,
+) -> Any:
+    """A flag as the default of a parameter, or in its `Annotated`, spelled as help texts do.
+
+    `-o --option NAME=VALUE` are two names, and what stands for the value. A shell completes values
+    that are `known`; `number` has the least and the largest whole number.
+    """
+    words, values = spelling.split(), list(known)
+    names = [word for word in words if word.startswith("-")]
+    return typer.Option(
+        default,
+        *names,
+        metavar=words[-1] if len(words) > len(names) else None,
+        help=about,
+        parser=None if number is None else whole_number(names[-1], *number),
+        autocompletion=(lambda: values) if values else None,
+    )
+
+
+def flag(spelling: str, about: str, default: Any = None, **details: Any) -> Any:
+    """The field of a dataclass that is such an `option`."""
+    made = option(spelling, about, default, **details)
+    return field(default=default, metadata={_OPTION: made})
+
+
+def whole_number(name: str, low: int, high: int) -> Callable[[str], int]:
+    """A reader of the value of the flag `name`, which raises InputError outside `low` to `high`."""
 
     def read(text: str) -> int:
         try:
@@ -60,215 +127,106 @@ def whole_number(flag: str, low: int, high: int) -> Callable[[str], int]:
         except ValueError:
             number = low - 1
         if not low <= number <= high:
-            raise InputError(flag, found=text, allowed=f"a whole number from {low} to {high}")
+            raise InputError(name, found=text, allowed=f"a whole number from {low} to {high}")
         return number
 
     return read
 
 
-# --- what is measured, and how long
+# --- flags of several commands
 
 EngineOption = Annotated[
-    str,
-    typer.Option(
-        "--engine",
-        metavar="NAME",
-        help=f"{', '.join(ENGINE_NAMES)}.",
-        autocompletion=lambda: list(ENGINE_NAMES),
-    ),
+    str, option("--engine NAME", f"{', '.join(ENGINE_NAMES)}.", known=ENGINE_NAMES)
 ]
 LibraryOption = Annotated[
-    Path | None,
-    typer.Option("--library", metavar="PATH", help="The engine's shared library to measure."),
+    Path | None, option("--library PATH", "The engine's shared library to measure.")
 ]
-WorkloadOption = Annotated[
-    str | None,
-    typer.Option(
-        "--workload",
-        metavar="NAME",
-        help=f"{', '.join(WORKLOAD_NAMES)}; or a workload file, or one of YCSB's.",
-        autocompletion=lambda: list(WORKLOAD_NAMES),
-    ),
-]
+WORKLOADS = f"{', '.join(WORKLOAD_NAMES)}; or a workload file, or one of YCSB's."
+WorkloadOption = Annotated[str | None, option("--workload NAME", WORKLOADS, known=WORKLOAD_NAMES)]
 WorkloadSetOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "-w",
-        "--workload-set",
-        metavar="KEY=VALUE",
-        help="A workload parameter, again for each: num=1000000, value_bytes=100; "
+    option(
+        "-w --workload-set KEY=VALUE",
+        "A workload parameter, again for each: num=1000000, value_bytes=100; "
         "`lsmtune workload show NAME` lists them.",
-    ),
-]
-PropertiesOption = Annotated[
-    list[Path] | None,
-    typer.Option(
-        "-P",
-        "--properties",
-        metavar="FILE",
-        help="A file of YCSB's properties, again for each; those of the engine become options.",
-    ),
-]
-PropertyOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-p",
-        "--property",
-        metavar="NAME=VALUE",
-        help="A property over those of the files, again for each.",
     ),
 ]
 OptionSetOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "-o",
-        "--option",
-        metavar="NAME=VALUE",
-        help="An engine option by the engine's own name, again for each; 4MiB is a value.",
+    option(
+        "-o --option NAME=VALUE",
+        "An engine option by the engine's own name, again for each; 4MiB is a value.",
     ),
 ]
 SeedOption = Annotated[
-    int,
-    typer.Option(
-        "--seed",
-        metavar="N",
-        parser=whole_number("--seed", 0, SEED_MAX),
-        help="All randomness follows from it.",
-    ),
+    int, option("--seed N", "All randomness follows from it.", number=(0, SEED_MAX))
 ]
-RepeatOption = Annotated[
-    int,
-    typer.Option(
-        "--repeat",
-        metavar="N",
-        parser=whole_number("--repeat", 1, 1000),
-        help="Runs, each on a new seed.",
-    ),
-]
-BudgetOption = Annotated[
-    str | None, typer.Option("--budget", metavar="TIME", help="Time for all of it: 30m, 1h30m.")
-]
+BudgetOption = Annotated[str | None, option("--budget TIME", "Time for all of it: 30m, 1h30m.")]
 TrialsOption = Annotated[
-    int | None,
-    typer.Option(
-        "--trials",
-        metavar="N",
-        parser=whole_number("--trials", 1, TRIALS_MAX),
-        help="At most so many trials.",
-    ),
+    int | None, option("--trials N", "At most so many trials.", number=(1, TRIALS_MAX))
 ]
-ForceOption = Annotated[bool, typer.Option("--force", help="Replace the file if it exists.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="One JSON document on stdout.")]
-_DEADLINE = typer.Option("--deadline", metavar="TIME", help="A run is killed after this time.")
-_MEMORY = typer.Option("--memory", metavar="SIZE", help="A run is killed above this memory.")
-_DISK = typer.Option("--disk", metavar="SIZE", help="A run is killed above this disk space.")
-DeadlineOption = Annotated[str, _DEADLINE]
-MemoryOption = Annotated[str, _MEMORY]
-DiskOption = Annotated[str, _DISK]
-# For commands where unset is not the default.
-DeadlineIfSetOption = Annotated[str | None, _DEADLINE]
-MemoryIfSetOption = Annotated[str | None, _MEMORY]
-DiskIfSetOption = Annotated[str | None, _DISK]
-DatabasesDirOption = Annotated[
-    Path | None,
-    typer.Option("--dir", metavar="DIR", help="Where databases are made; here by default."),
-]
+ForceOption = Annotated[bool, option("--force", "Replace the file if it exists.")]
+JsonOption = Annotated[bool, option("--json", "One JSON document on stdout.")]
 RunsDirOption = Annotated[
-    Path | None,
-    typer.Option("--dir", metavar="DIR", help="Keep the runs here, and go on from them."),
+    Path | None, option("--dir DIR", "Keep the runs here, and go on from them.")
 ]
+_DEADLINE = ("--deadline TIME", "A run is killed after this time.")
+_MEMORY = ("--memory SIZE", "A run is killed above this memory.")
+_DISK = ("--disk SIZE", "A run is killed above this disk space.")
+# For commands where unset is not the default.
+DeadlineIfSetOption = Annotated[str | None, option(*_DEADLINE)]
+MemoryIfSetOption = Annotated[str | None, option(*_MEMORY)]
+DiskIfSetOption = Annotated[str | None, option(*_DISK)]
 
-# --- a proof
 
-ConfigsArgument = Annotated[
-    list[str] | None,
-    typer.Argument(
-        metavar="BASELINE CANDIDATE",
-        help="The two configurations, in place of --baseline and --candidate.",
-        show_default=False,
-    ),
-]
-CandidateOption = Annotated[
-    str | None,
-    typer.Option("--candidate", metavar="CONFIG", help="What is to be proved better."),
-]
-BaselineOption = Annotated[
-    str | None,
-    typer.Option(
-        "--baseline", metavar="CONFIG", help="What it is compared with; default if unset."
-    ),
-]
-MetricOption = Annotated[
-    str,
-    typer.Option(
-        "--metric",
-        metavar="NAME",
-        help="The metric that is compared.",
-        autocompletion=lambda: list(METRICS),
-    ),
-]
-PhaseOption = Annotated[
-    str | None,
-    typer.Option("--phase", metavar="NAME", help="Of this measure phase; of the last if unset."),
-]
-BaselineLibraryOption = Annotated[
-    Path | None,
-    typer.Option(
-        BASELINE_LIBRARY_FLAG, metavar="PATH", help="The engine's library of the baseline alone."
-    ),
-]
-CandidateLibraryOption = Annotated[
-    Path | None,
-    typer.Option(
-        CANDIDATE_LIBRARY_FLAG,
-        metavar="PATH",
-        help="The engine's library of the candidate alone: may I upgrade?",
-    ),
-]
-AllowUnsafeOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--allow-unsafe",
-        metavar="NAME",
-        help="Run a candidate with this option although its value puts data at risk; repeat.",
-    ),
-]
-PairsOption = Annotated[
-    int,
-    typer.Option(
-        PAIRS_FLAG,
-        metavar="N",
-        parser=whole_number(PAIRS_FLAG, 1, 1000),
-        help="At most so many pairs of runs; it ends as soon as the verdict is clear.",
-    ),
-]
-ConfidenceOption = Annotated[
-    str, typer.Option("--confidence", metavar="SHARE", help="Of the ratio's interval: 95%.")
-]
-SmallestEffectOption = Annotated[
-    str | None,
-    typer.Option(
-        "--smallest-effect",
-        metavar="SHARE",
-        help="A difference of less does not matter: 3%. Without it nothing is called equivalent.",
-    ),
-]
-MethodOption = Annotated[
-    str,
-    typer.Option(
-        "--method",
-        metavar="NAME",
-        help=f"How both runs of a pair share the machine: {', '.join(METHODS)}.",
-        autocompletion=lambda: list(METHODS),
-    ),
-]
-NoCrashTestOption = Annotated[
-    bool,
-    typer.Option(
-        NO_CRASH_TEST_FLAG,
-        help="Do not kill a load of what was proved better to see what its database keeps.",
-    ),
-]
+@dataclass(frozen=True)
+class WorkloadFlags:
+    """What changes a workload that is named; alone they name YCSB's."""
+
+    workload_set: WorkloadSetOption = None
+    properties: list[Path] | None = flag(
+        "-P --properties FILE",
+        "A file of YCSB's properties, again for each; those of the engine become options.",
+    )
+    property_set: list[str] | None = flag(
+        "-p --property NAME=VALUE", "A property over those of the files, again for each."
+    )
+
+    def choice(self, name: str | None, engine: str) -> Choice:
+        """The workload `name` with these. Raises InputError for what is none of `engine`'s."""
+        return choose_workload(
+            name, self.workload_set, self.properties, self.property_set, engine, note
+        )
+
+    def stated(self, name: str) -> Stated:
+        """The same for no engine, with what is said of it."""
+        settings = assignments(PROPERTY_FLAG, self.property_set)
+        given = properties_of(self.properties or (), settings)
+        return stated_workload(name, self.workload_set, given)
+
+
+@dataclass(frozen=True)
+class RepeatFlags:
+    """The configuration that is measured, and how often and where."""
+
+    option: OptionSetOption = None
+    seed: SeedOption = 1
+    repeat: int = flag("--repeat N", "Runs, each on a new seed.", 1, number=(1, 1000))
+    directory: Path | None = flag("--dir DIR", "Where databases are made; here by default.")
+
+
+@dataclass(frozen=True)
+class LimitFlags:
+    """When a run is killed."""
+
+    deadline: str = flag(*_DEADLINE, format_duration(LIMITS_DEFAULT.deadline_s))
+    memory: str = flag(*_MEMORY, format_bytes(LIMITS_DEFAULT.memory_bytes))
+    disk: str = flag(*_DISK, format_bytes(LIMITS_DEFAULT.disk_bytes))
+
+    @property
+    def limits(self) -> Limits:
+        """As runs have them. Raises InputError for a value that is none."""
+        return limits_of(self.deadline, self.memory, self.disk)
 
 
 # --- the values of flags
@@ -276,11 +234,15 @@ NoCrashTestOption = Annotated[
 
 def config_of(texts: Sequence[str] | None) -> Config:
     """The Config of the `-o` flags; `default` without any."""
-    options: dict[str, OptionValue] = {}
-    for name, text in assignments(OPTION_FLAG, texts).items():
-        options[name] = option_of(OPTION_FLAG, name, text)
+    options = options_of(texts)
     label = ",".join(f"{name}={value}" for name, value in options.items())
     return Config(options, label=label or "default")
+
+
+def options_of(texts: Sequence[str] | None) -> dict[str, OptionValue]:
+    """What the `-o` flags set."""
+    given = assignments(OPTION_FLAG, texts)
+    return {name: option_of(OPTION_FLAG, name, text) for name, text in given.items()}
 
 
 def option_of(source: str, name: str, text: str) -> OptionValue:
@@ -288,27 +250,31 @@ def option_of(source: str, name: str, text: str) -> OptionValue:
     allowed = option_text_allowed(text)
     if allowed:
         raise InputError(source, name, found=text, allowed=allowed)
-    try:
-        return option_value(text)
-    except UnitError as error:
-        raise _unit_error(source, name, error) from error
+    return _read(option_value, text, source, name)
 
 
-def limits_of(deadline: str, memory: str, disk: str) -> Limits:
-    """The Limits of `--deadline`, `--memory` and `--disk`."""
+def under_workload(config: Config, choice: Choice, engine: str, source: str) -> Config:
+    """`config`, which `source` names, with the options that the workload of `choice` stands for."""
+    from lsmtune.engines.workload_options import with_page_cache
+
+    config = choice.config(config, engine, source)
+    return with_page_cache(config, engine, choice.workload.page_cache, WORKLOAD_FLAG)
+
+
+def limits_of(
+    deadline: str | None, memory: str | None, disk: str | None, unset: Limits = LIMITS_DEFAULT
+) -> Limits:
+    """The Limits of `--deadline`, `--memory` and `--disk`; those of `unset` where one is None."""
     return Limits(
-        deadline_s=duration_of("--deadline", deadline),
-        memory_bytes=bytes_of("--memory", memory),
-        disk_bytes=bytes_of("--disk", disk),
+        unset.deadline_s if deadline is None else duration_of("--deadline", deadline),
+        unset.memory_bytes if memory is None else bytes_of("--memory", memory),
+        unset.disk_bytes if disk is None else bytes_of("--disk", disk),
     )
 
 
 def duration_of(flag: str, text: str) -> float:
     """A duration above zero, in seconds. Raises InputError naming `flag`."""
-    try:
-        seconds = parse_duration(text)
-    except UnitError as error:
-        raise _unit_error(flag, "", error) from error
+    seconds = _read(parse_duration, text, flag)
     if seconds <= 0:
         raise InputError(flag, found=text, allowed="a duration above 0")
     return seconds
@@ -316,81 +282,31 @@ def duration_of(flag: str, text: str) -> float:
 
 def bytes_of(flag: str, text: str) -> int:
     """A size above zero, in bytes. Raises InputError naming `flag`."""
-    try:
-        size = parse_bytes(text)
-    except UnitError as error:
-        raise _unit_error(flag, "", error) from error
+    size = _read(parse_bytes, text, flag)
     if size <= 0:
         raise InputError(flag, found=text, allowed="a size above 0")
     return size
 
 
-def _unit_error(flag: str, field: str, error: UnitError) -> InputError:
-    return InputError(flag, field, found=error.found, allowed=error.allowed, nearest=error.nearest)
-
-
 def share_of(flag: str, text: str) -> float:
     """A share above 0 and below 1. Raises InputError naming `flag`."""
-    try:
-        return parse_share(text)
-    except UnitError as error:
-        raise InputError(flag, found=error.found, allowed=error.allowed) from error
+    return _read(parse_share, text, flag)
 
 
-def plan_of(
-    pairs: int, confidence: str, smallest_effect: str | None, method: str, budget: str | None
-) -> ProofPlan:
-    """The plan of these flags' values. Raises InputError for one that cannot be used."""
-    from lsmtune.proof.paired import ProofPlan
-    from lsmtune.stats.sequential import pairs_at_least
-
-    share = share_of("--confidence", confidence)
+def confidence_of(text: str) -> float:
+    """The share of `--confidence`. Raises InputError for one that is of no use."""
+    share = share_of("--confidence", text)
     if not _CONFIDENCE_LOW <= share <= _CONFIDENCE_HIGH:
         allowed = f"from {100 * _CONFIDENCE_LOW:g}% to {100 * _CONFIDENCE_HIGH:g}%"
-        raise InputError("--confidence", found=confidence, allowed=allowed)
-    least = pairs_at_least(share)
-    if pairs < least:
-        allowed = f"at least {least}, without which nothing is proved at {share:g}"
-        raise InputError(PAIRS_FLAG, found=pairs, allowed=allowed)
-    if method not in METHODS:
-        nearest = nearest_name(method, METHODS)
-        raise InputError("--method", found=method, allowed=", ".join(METHODS), nearest=nearest)
-    return ProofPlan(
-        pairs=pairs,
-        confidence=share,
-        deadline_s=None if budget is None else duration_of("--budget", budget),
-        smallest_effect=None
-        if smallest_effect is None
-        else share_of("--smallest-effect", smallest_effect),
-        method=None if method == AUTO else PairMethod(method),
-    )
+        raise InputError("--confidence", found=text, allowed=allowed)
+    return share
 
 
-def check_pairs(plan: ProofPlan, options: int) -> None:
-    """Raises InputError for fewer pairs than each step of a minimisation needs to prove anything.
-
-    The more options, the surer each step has to be for all of them together to be right.
-    """
-    from lsmtune.proof.minimise import confidence_each, steps_of
-    from lsmtune.stats.sequential import pairs_at_least
-
-    each = confidence_each(plan.confidence, options)
-    least = pairs_at_least(each)
-    if plan.pairs < least:
-        allowed = (
-            f"at least {least}, without which nothing is proved in {steps_of(options)} steps that "
-            f"hold together at {plan.confidence:g}"
-        )
-        raise InputError(PAIRS_FLAG, found=plan.pairs, allowed=allowed)
-
-
-def check_method(plan: ProofPlan, workload: Workload, *, native: bool = True) -> None:
-    """Raises InputError for a method that the runner cannot do with this workload.
-
-    `native`: lsmtune's own driver performs the runs.
-    """
-    from lsmtune.proof.pairs import refusal
-
-    why = refusal(plan.method, [workload], native=native)
-    if why and plan.method is not None:
-        raise InputError("--method", found=plan.method.value, why=why)
+def _read(parse: Callable[[str], Value], text: str, source: str, field: str = "") -> Value:
+    """The value of `text`; what `parse` refuses as InputError that names `source` and `field`."""
+    try:
+        return parse(text)
+    except UnitError as error:
+        raise InputError(
+            source, field, found=error.found, allowed=error.allowed, nearest=error.nearest
+        ) from error

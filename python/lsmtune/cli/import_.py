@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from lsmtune.cli.choices import note
 from lsmtune.cli.flags import (
     BudgetOption,
     ForceOption,
@@ -17,76 +14,54 @@ from lsmtune.cli.flags import (
     SeedOption,
     TrialsOption,
     WorkloadSetOption,
+    command,
     duration_of,
+    option,
 )
-from lsmtune.cli.output import check_new, write_file
-from lsmtune.engines.importers import IMPORTERS
+from lsmtune.cli.output import check_new, note, print_json, write_file
+from lsmtune.engines.formats import IMPORTERS
 from lsmtune.engines.library import engine_kind
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import check_name
 from lsmtune.workloads.stated import WORKLOAD_NAMES
 
 DEFAULT_OUTPUT = "study.yaml"
 ROLES = ("baseline", "options", "start", "study")
-EPILOG = "\n\n".join(
-    (
-        "Examples:",
-        "lsmtune import OPTIONS-000007",
-        "lsmtune import OPTIONS-000007 --as baseline --output study.yaml",
-        "lsmtune import search_space.json --engine rocksdb --output study.yaml",
-        "lsmtune import config_tpe.yml --output study.yaml",
-        'lsmtune import tunables.jsonc --command "./run.sh" --output study.yaml',
-        "What cannot be carried over is said on stderr, line by line.",
-    )
+EXAMPLES = (
+    "lsmtune import OPTIONS-000007",
+    "lsmtune import OPTIONS-000007 --as baseline --output study.yaml",
+    "lsmtune import search_space.json --engine rocksdb --output study.yaml",
+    "lsmtune import config_tpe.yml --output study.yaml",
+    'lsmtune import tunables.jsonc --command "./run.sh" --output study.yaml',
+    "What cannot be carried over is said on stderr, line by line.",
 )
+app = typer.Typer()
 
 
-def register(app: typer.Typer) -> None:
-    """Add the `import` command to `app`."""
-    app.command("import", epilog=EPILOG)(_import)
-
-
+@command(app, "import", EXAMPLES)
 def _import(
     files: Annotated[list[Path], typer.Argument(metavar="FILE...", help="What to import.")],
-    format_name: Annotated[
-        str | None,
-        typer.Option(
-            "--format", metavar="NAME", help=f"Found out when not given: {', '.join(IMPORTERS)}."
-        ),
-    ] = None,
-    engine: Annotated[
-        str | None,
-        typer.Option("--engine", metavar="NAME", help="Where the files do not say it."),
-    ] = None,
-    command: Annotated[
-        str | None,
-        typer.Option(
-            "--command", metavar="COMMAND", help="The program whose parameters a space holds."
-        ),
-    ] = None,
-    role: Annotated[
-        str | None,
-        typer.Option(
-            "--as",
-            metavar="ROLE",
-            help="A study with an option file as its baseline, options (the fixed base) or start; "
-            "study is baseline. Without it, the options alone.",
-        ),
-    ] = None,
-    workload: Annotated[
-        str | None, typer.Option("--workload", metavar="NAME", help="Of the study: fillrandom.")
-    ] = None,
+    format_name: str | None = option(
+        "--format NAME", f"Found out when not given: {', '.join(IMPORTERS)}.", None
+    ),
+    engine: str | None = option("--engine NAME", "Where the files do not say it.", None),
+    command: str | None = option(
+        "--command COMMAND", "The program whose parameters a space holds.", None
+    ),
+    role: str | None = option(
+        "--as ROLE",
+        "A study with an option file as its baseline, options (the fixed base) or start; "
+        "study is baseline. Without it, the options alone.",
+        None,
+    ),
+    workload: str | None = option("--workload NAME", "Of the study: fillrandom.", None),
     workload_set: WorkloadSetOption = None,
     budget: BudgetOption = None,
     trials: TrialsOption = None,
     seed: SeedOption = 0,
-    keep_defaults: Annotated[
-        bool,
-        typer.Option("--keep-defaults", help="Keep what has the engine's default value anyway."),
-    ] = False,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", metavar="FILE", help="Write to this file, not to stdout."),
-    ] = None,
+    keep_defaults: bool = option(
+        "--keep-defaults", "Keep what has the engine's default value anyway.", False
+    ),
+    output: Path | None = option("--output FILE", "Write to this file, not to stdout.", None),
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -97,8 +72,10 @@ def _import(
         duration_of("--budget", budget)
     if output is not None:
         check_new(output, "--output", force=force)
-    _check_one_of("--as", role, ROLES)
-    _check_one_of("--workload", workload, WORKLOAD_NAMES)
+    if role is not None:
+        check_name(role, ROLES, "--as")
+    if workload is not None:
+        check_name(workload, WORKLOAD_NAMES, "--workload")
     from lsmtune.study.imported import Wanted, import_files
 
     sets = tuple(workload_set or ())
@@ -112,15 +89,9 @@ def _import(
         write_file(output, text)
         document["output"] = str(output)
     if as_json:
-        typer.echo(json.dumps(document, indent=2))
+        print_json(document)
     elif output is None:
         typer.echo(text, nl=False)
     else:
         next_step = f"\nnext: lsmtune tune {output}" if "study" in document else ""
         typer.echo(f"wrote {output}{next_step}")
-
-
-def _check_one_of(flag: str, name: str | None, names: Sequence[str]) -> None:
-    if name is not None and name not in names:
-        nearest = nearest_name(name, names)
-        raise InputError(flag, found=name, allowed=", ".join(names), nearest=nearest)

@@ -4,73 +4,50 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Annotated
 
 import typer
 
-from lsmtune.cli.choices import choose_workload
 from lsmtune.cli.flags import (
     ForceOption,
-    PropertiesOption,
-    PropertyOption,
+    WorkloadFlags,
     WorkloadOption,
-    WorkloadSetOption,
+    command,
     duration_of,
+    option,
 )
 from lsmtune.cli.output import check_new, write_file
 from lsmtune.engines.ready import READY_SPACES, ready_space
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import InputError, check_name
 from lsmtune.search.samplers import SAMPLERS, sampler_kind
 from lsmtune.study.build import parse_spec
 from lsmtune.study.template import TEMPLATE_ENGINES, study_text
 
 DEFAULT_WORKLOAD = "fillrandom"
-EPILOG = "\n\n".join(
-    (
-        "Examples:",
-        "lsmtune init --workload fillrandom -w num=1000000",
-        "lsmtune init --engine leveldb --workload ycsb-a --budget 30m --output ycsb.yaml",
-        "lsmtune init -P workloada --space rocksdb-basic --sampler gp",
-    )
+EXAMPLES = (
+    "lsmtune init --workload fillrandom -w num=1000000",
+    "lsmtune init --engine leveldb --workload ycsb-a --budget 30m --output ycsb.yaml",
+    "lsmtune init -P workloada --space rocksdb-basic --sampler gp",
 )
+app = typer.Typer()
 
 
-def register(app: typer.Typer) -> None:
-    """Add the `init` command to `app`."""
-    app.command("init", epilog=EPILOG)(_init)
-
-
+@command(app, "init", EXAMPLES)
 def _init(
-    engine: Annotated[
-        str, typer.Option("--engine", help=", ".join(TEMPLATE_ENGINES), metavar="NAME")
-    ] = "rocksdb",
+    *,
+    engine: str = option("--engine NAME", ", ".join(TEMPLATE_ENGINES), "rocksdb"),
     workload: WorkloadOption = None,
-    workload_set: WorkloadSetOption = None,
-    properties: PropertiesOption = None,
-    property_set: PropertyOption = None,
-    budget: Annotated[
-        str, typer.Option("--budget", help="Time for the whole study.", metavar="TIME")
-    ] = "10m",
-    space: Annotated[
-        str | None,
-        typer.Option("--space", help="A ready space (lsmtune options ENGINE --spaces)."),
-    ] = None,
-    sampler: Annotated[
-        str, typer.Option("--sampler", help=", ".join(SAMPLERS), metavar="NAME")
-    ] = "tpe",
-    output: Annotated[
-        Path, typer.Option("--output", help="The file to write.", metavar="FILE")
-    ] = Path("study.yaml"),
+    given: WorkloadFlags,
+    budget: str = option("--budget TIME", "Time for the whole study.", "10m"),
+    space: str | None = option("--space", "A ready space (lsmtune options ENGINE --spaces).", None),
+    sampler: str = option("--sampler NAME", ", ".join(SAMPLERS), "tpe"),
+    output: Path = option("--output FILE", "The file to write.", Path("study.yaml")),
     force: ForceOption = False,
 ) -> None:
     """Write a commented study file to start from."""
-    if engine not in TEMPLATE_ENGINES:
-        nearest = nearest_name(engine, TEMPLATE_ENGINES)
-        allowed = ", ".join(TEMPLATE_ENGINES)
-        raise InputError("init", "--engine", found=engine, allowed=allowed, nearest=nearest)
-    if workload is None and not properties and not property_set:
+    check_name(engine, TEMPLATE_ENGINES, "init", "--engine")
+    if workload is None and not given.properties and not given.property_set:
         workload = DEFAULT_WORKLOAD
-    choice = choose_workload(workload, workload_set, properties, property_set, engine)
+    choice = given.choice(workload, engine)
     duration_of("--budget", budget)
     if space is not None and ready_space(space, "init", "--space").engine != engine:
         ours = ", ".join(name for name, ready in READY_SPACES.items() if ready.engine == engine)

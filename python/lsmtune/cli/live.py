@@ -19,7 +19,6 @@ from rich.table import Table
 from rich.text import Text
 
 from lsmtune.cli.tune_progress import (
-    PhaseProgress,
     Plan,
     RunLine,
     RunProgress,
@@ -95,24 +94,16 @@ def bench_view(run: RunProgress, title: str) -> RenderableType:
     for name in ("phase", "done", "operations", "now", "last intervals", "memory"):
         table.add_column(name, justify="left" if name in ("phase", "last intervals") else "right")
     for phase in run.phases:
-        table.add_row(*_phase_cells(phase))
+        rates, settles = phase.throughputs_ops_s, phase.phase.kind is PhaseKind.SETTLE
+        cells = (
+            "" if settles and not phase.finished else f"{100 * phase.share:.0f} %",
+            f"{phase.operations:,}" if phase.operations else "",
+            f"{rates[-1]:,.0f} ops/s" if rates and not phase.finished else "",
+            sparkline(tuple(rates)),
+            format_bytes(phase.rss_bytes) if phase.rss_bytes else "",
+        )
+        table.add_row(phase.phase.name, *(cells if phase.started else ("",) * len(cells)))
     return Group(Text(title, style="bold"), table)
-
-
-def _phase_cells(phase: PhaseProgress) -> tuple[str, ...]:
-    if not phase.started:
-        return (phase.phase.name, "", "", "", "", "")
-    now = phase.throughputs_ops_s[-1] if phase.throughputs_ops_s else None
-    return (
-        phase.phase.name,
-        f"{100 * phase.share:.0f} %"
-        if phase.phase.kind is not PhaseKind.SETTLE or phase.finished
-        else "",
-        f"{phase.operations:,}" if phase.operations else "",
-        "" if now is None or phase.finished else f"{now:,.0f} ops/s",
-        sparkline(tuple(phase.throughputs_ops_s)),
-        format_bytes(phase.rss_bytes) if phase.rss_bytes else "",
-    )
 
 
 def sparkline(values: Sequence[float]) -> str:
@@ -125,10 +116,21 @@ def sparkline(values: Sequence[float]) -> str:
 
 def tune_view(progress: TuneProgress) -> RenderableType:
     """Progress bar, the best so far, the run that is on, and the last runs."""
-    parts: list[RenderableType] = [_bar(progress), Text(_status(progress))]
+    bar, left = Table.grid(padding=(0, 1)), progress.left_s
+    bar.add_row(
+        ProgressBar(total=1.0, completed=progress.share, width=_BAR_WIDTH),
+        f"{100 * progress.share:3.0f} %",
+        "" if left is None else f"at most {format_duration(round(left))} left",
+    )
+    parts: list[RenderableType] = [bar, Text(_status(progress))]
     if progress.best:
         parts.append(Text(f"best so far  {progress.best}", style="green"))
-    parts.append(Text(_now(progress)))
+    phase, now = progress.run.current, progress.run_name
+    if phase is not None:
+        rates = phase.throughputs_ops_s
+        speed = f" {rates[-1]:,.0f} ops/s {sparkline(tuple(rates))}" if rates else ""
+        now = f"{now}: {phase.phase.name} {100 * phase.share:.0f} %{speed}"
+    parts.append(Text(now))
     if progress.proof_so_far:
         parts.append(Text(progress.proof_so_far, style="bold"))
     parts += [Text(note, style="yellow" if "warning" in note else "") for note in progress.notes]
@@ -137,37 +139,15 @@ def tune_view(progress: TuneProgress) -> RenderableType:
     return Group(*parts)
 
 
-def _bar(progress: TuneProgress) -> RenderableType:
-    row = Table.grid(padding=(0, 1))
-    left = progress.left_s
-    tail = "" if left is None else f"at most {format_duration(round(left))} left"
-    bar = ProgressBar(total=1.0, completed=progress.share, width=_BAR_WIDTH)
-    row.add_row(bar, f"{100 * progress.share:3.0f} %", tail)
-    return row
-
-
 def _status(progress: TuneProgress) -> str:
     plan = progress.plan
     of = f" of {plan.trials}" if plan.trials is not None else ""
     failed = {name: number for name, number in sorted(progress.counts.items()) if name != "ok"}
     bad = "".join(f", {number} {name}" for name, number in failed.items())
-    spent = format_duration(round(progress.spent_s))
-    pairs = (
-        f", proof run {progress.proof_runs} of at most {plan.proof_runs}"
-        if progress.proving
-        else ""
-    )
     trials = f"{progress.trials}{of} trials{bad}, " if plan.trials is None or plan.trials else ""
-    return f"{trials}{spent}{pairs}"
-
-
-def _now(progress: TuneProgress) -> str:
-    phase = progress.run.current
-    if phase is None:
-        return progress.run_name
-    now = phase.throughputs_ops_s
-    speed = f" {now[-1]:,.0f} ops/s {sparkline(tuple(now))}" if now else ""
-    return f"{progress.run_name}: {phase.phase.name} {100 * phase.share:.0f} %{speed}"
+    runs = f", proof run {progress.proof_runs} of at most {plan.proof_runs}"
+    spent = format_duration(round(progress.spent_s))
+    return f"{trials}{spent}{runs if progress.proving else ''}"
 
 
 def _lines_table(progress: TuneProgress) -> Table:
@@ -243,6 +223,3 @@ def counted_progress(
         # One that was not started would end with an empty line all the same.
         if progress.live.is_started:
             progress.stop()
-
-
-# --- What one run is doing now, for displays: fed with the driver's messages

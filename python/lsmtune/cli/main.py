@@ -73,7 +73,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         signal.signal(number, signal.default_int_handler)
     given = list(sys.argv[1:] if arguments is None else arguments)
     try:
-        _refuse_other_encodings(given)
+        for argument in given:
+            # Study files, databases and the driver's protocol hold names and values as UTF-8.
+            if not is_utf8(argument):
+                allowed = "text and names in UTF-8"
+                raise InputError("command line", found=argument, allowed=allowed)
         status = get_command(app).main(args=given, prog_name=PROGRAM, standalone_mode=False)
         _flush()
     except LsmtuneError as error:
@@ -123,13 +127,6 @@ def _open_streams() -> None:
                 os.dup2(descriptor, number)
                 os.close(descriptor)
             setattr(sys, name, os.fdopen(number, "w"))
-
-
-def _refuse_other_encodings(arguments: Sequence[str]) -> None:
-    """Study files, databases and the driver's protocol hold names and values as UTF-8."""
-    for argument in arguments:
-        if not is_utf8(argument):
-            raise InputError("command line", found=argument, allowed="text and names in UTF-8")
 
 
 def _flush() -> None:

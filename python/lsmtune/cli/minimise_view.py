@@ -4,27 +4,27 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from functools import partial
 
-from rich.console import Group, RenderableType
-from rich.text import Text
+from rich.console import RenderableType
 
 from lsmtune.cli.output import NOT_KNOWN, digits, verdict_line, verdict_lines
 from lsmtune.cli.tune_result import value_text
 from lsmtune.cli.verify import OPT_IN, config_document
 from lsmtune.engines.catalogue import catalogue_defaults
-from lsmtune.engines.exporters import EXPORTERS, export
-from lsmtune.engines.exporters.spelling import ExportFormat
+from lsmtune.engines.formats import EXPORTERS, export
+from lsmtune.engines.formats.base import ExportFormat
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.errors import InputError
 from lsmtune.model.codec import encode
-from lsmtune.model.config import Config, OptionValue, option_text
+from lsmtune.model.config import Config, option_text
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.proof.crash_test import crash_line
 from lsmtune.proof.minimise import OptionEffect
 from lsmtune.proof.paired_steps import Minimised
 from lsmtune.proof.standalone import Verification
-from lsmtune.report.document import Table, words
-from lsmtune.report.terminal import terminal_table
+from lsmtune.report.document import Column, Paragraph, Table
+from lsmtune.report.terminal import blocks_view
 from lsmtune.study.observer import verdict_document
 
 
@@ -43,19 +43,18 @@ class Minimising:
     notes: tuple[str, ...] = ()
 
 
-def document(asked: Minimising, found: Minimised) -> dict[str, object]:
+def document(asked: Minimising, minimised: Minimised) -> dict[str, object]:
     """What `minimise --json` prints."""
-    result = found.result
+    result = minimised.result
+    verdicts = {"first": result.first, "gain": result.gain, "loss": result.loss}
     return {
         "baseline": config_document(asked.verification.baseline.config),
         "candidate": config_document(asked.verification.candidate.config),
         "kept": [_effect_document(effect) for effect in result.kept],
         "gone": [_effect_document(effect) for effect in result.gone],
         "same": list(asked.same),
-        "first": _verdict_document(result.first),
-        "gain": _verdict_document(result.gain),
-        "loss": _verdict_document(result.loss),
-        "crash_test": encode(found.crash),
+        **{name: None if v is None else verdict_document(v) for name, v in verdicts.items()},
+        "crash_test": encode(minimised.crash),
         "configuration": dict(result.config.options),
         "complete": result.complete,
         "why": result.why,
@@ -76,46 +75,41 @@ def _effect_document(effect: OptionEffect) -> dict[str, object]:
     }
 
 
-def _verdict_document(verdict: Verdict | None) -> dict[str, object] | None:
-    return None if verdict is None else verdict_document(verdict)
-
-
-def options_table(asked: Minimising, found: Minimised) -> RenderableType | None:
+def options_table(asked: Minimising, minimised: Minimised) -> RenderableType | None:
     """What became of each option; None where none was tried."""
-    if not found.result.effects:
+    effects, verification = minimised.result.effects, asked.verification
+    if not effects:
         return None
-    return Group(_table(asked, found), Text(_about_effects(asked, found), style="dim"))
+    better = "lower" if verification.objective.direction == "minimize" else "higher"
+    level, together = effects[0].verdict.confidence, verification.plan.confidence
+    about = (
+        f"with the option over without it, {better} is better; each interval at "
+        f"{100 * level:.4g} %, so that all hold at {100 * together:.4g} %"
+    )
+    columns = (
+        Column("option", key="option", number=False),
+        Column("value", partial(_value, verification, "value"), number=False),
+        Column("baseline", partial(_value, verification, "baseline_value"), number=False),
+        *(
+            Column(f"effect on {verification.objective.metric}", _effect, "verdict", number=False),
+            Column("result", _became, number=False),
+        ),
+    )
+    gone = {number: "same" for number, effect in enumerate(effects) if not effect.kept}
+    return blocks_view([Table.of(columns, effects, marks=gone), Paragraph(about, "quiet")])
 
 
-def _table(asked: Minimising, found: Minimised) -> RenderableType:
-    verification = asked.verification
-    metric = verification.objective.metric
-    rows = [
-        (
-            effect.option,
-            _value(verification, effect.option, effect.value),
-            _value(verification, effect.option, effect.baseline_value),
-            _effect_text(effect.verdict),
-            _became(effect),
-        )
-        for effect in found.result.effects
-    ]
-    gone = {n: "same" for n, effect in enumerate(found.result.effects) if not effect.kept}
-    columns = words("option", "value", "baseline", f"effect on {metric}", "result")
-    return terminal_table(Table(columns, rows, marks=gone))
-
-
-def _value(verification: Verification, option: str, value: OptionValue | None) -> str:
+def _value(verification: Verification, side: str, effect: OptionEffect) -> str:
     """A value for people; the engine's default where the configuration sets none."""
-    engine = verification.engine
+    engine, value = verification.engine, getattr(effect, side)
     if value is None and engine.version:
-        value = catalogue_defaults(engine.name, engine.version).get(option)
+        value = catalogue_defaults(engine.name, engine.version).get(effect.option)
     if value is None:
         return "the engine's default" if engine.name in ENGINE_KINDS else "not set"
-    return value_text(engine.name, option, value)
+    return value_text(engine.name, effect.option, value)
 
 
-def _effect_text(verdict: Verdict) -> str:
+def _effect(verdict: Verdict) -> str:
     """With the option over without it, as in `1.12x (1.08 to 1.17)`."""
     if verdict.ratio is None:
         return NOT_KNOWN
@@ -133,23 +127,13 @@ def _became(effect: OptionEffect) -> str:
     return f"{what}: {effect.why}" if effect.why else what
 
 
-def _about_effects(asked: Minimising, found: Minimised) -> str:
-    verification = asked.verification
-    each = found.result.effects[0].verdict.confidence
-    better = "lower" if verification.objective.direction == "minimize" else "higher"
-    return (
-        f"with the option over without it, {better} is better; each interval at "
-        f"{100 * each:.4g} %, so that all hold at {100 * verification.plan.confidence:.4g} %"
-    )
-
-
-def result_lines(asked: Minimising, found: Minimised) -> list[str]:
+def result_lines(asked: Minimising, minimised: Minimised) -> list[str]:
     """What the result gains and loses, the result itself, and what must be known of it."""
-    return [*_lines(asked, found), *(f"warning: {text}" for text in asked.warnings)]
+    return [*_lines(asked, minimised), *(f"warning: {text}" for text in asked.warnings)]
 
 
-def _lines(asked: Minimising, found: Minimised) -> list[str]:
-    result, verification = found.result, asked.verification
+def _lines(asked: Minimising, minimised: Minimised) -> list[str]:
+    result, verification = minimised.result, asked.verification
     name = verification.candidate.label
     if asked.refused:
         reasons = [f"  - {reason}" for reason in asked.refused]
@@ -167,35 +151,24 @@ def _lines(asked: Minimising, found: Minimised) -> list[str]:
         return lines
     lines.append(f"{len(result.kept)} of {len(result.effects)} options kept")
     first, *rest = verdict_lines(result.gain)
-    lines += [f"gain     {first}", *rest, f"loss     {_loss_text(result.loss)}"]
-    if found.crash is not None:
-        lines.append(f"crash test: {crash_line(found.crash)}")
+    loss = "none: it is the full candidate"
+    if result.loss is not None:  # against the full candidate
+        loss = verdict_line(result.loss).replace("the baseline", "the full candidate")
+        loss = loss.replace("no proven gain", "no proven difference")
+    lines += [f"gain     {first}", *rest, f"loss     {loss}"]
+    if minimised.crash is not None:
+        lines.append(f"crash test: {crash_line(minimised.crash)}")
     if result.is_proven:
-        return [*lines, *_taking_it_along(verification, result.config)]
-    if result.gain.outcome is VerdictOutcome.NOT_PROVEN:
+        text, engine = config_text(result.config), verification.engine.name
+        lines.append(f"minimal configuration: {text}")
+        lines += [
+            f"lsmtune export {shlex.quote(text)} --engine {engine} --format {each.name} "
+            f"--output {each.file_name}"
+            for each in _formats(engine)[:1]
+        ]
+    elif result.gain.outcome is VerdictOutcome.NOT_PROVEN:
         more = "give it more time (--budget) or pairs (--pairs)"
         lines.append(f"{name} is proved better, what is left of it is not: {more}")
-    return lines
-
-
-def _loss_text(loss: Verdict | None) -> str:
-    """What the result lost against the full candidate."""
-    if loss is None:
-        return "none: it is the full candidate"
-    line = verdict_line(loss).replace("the baseline", "the full candidate")
-    return line.replace("no proven gain", "no proven difference")
-
-
-def _taking_it_along(verification: Verification, config: Config) -> list[str]:
-    engine = verification.engine.name
-    text = config_text(config)
-    lines = [f"minimal configuration: {text}"]
-    formats = _formats(engine)
-    if formats:
-        lines.append(
-            f"lsmtune export {shlex.quote(text)} --engine {engine} --format {formats[0].name} "
-            f"--output {formats[0].file_name}"
-        )
     return lines
 
 
@@ -207,7 +180,7 @@ def config_text(config: Config) -> str:
 
 def _formats(engine_name: str) -> list[ExportFormat]:
     """Those that serve the engine; its own comes before the shared ones."""
-    return [found for found in EXPORTERS.values() if engine_name in found.engines]
+    return [each for each in EXPORTERS.values() if engine_name in each.engines]
 
 
 def format_for(engine_name: str) -> ExportFormat:
@@ -219,9 +192,9 @@ def format_for(engine_name: str) -> ExportFormat:
     return formats[0]
 
 
-def exported(asked: Minimising, found: Minimised) -> str:
+def exported(asked: Minimising, minimised: Minimised) -> str:
     """The result as the engine's file of options. Raises InputError where it cannot be one."""
-    engine, config = asked.verification.engine, found.result.config
+    engine, config = asked.verification.engine, minimised.result.config
     return export(
         format_for(engine.name).name,
         engine.name,

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-import json
-import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
-from rich.console import Console, RenderableType
+from rich.console import RenderableType
 
-from lsmtune.cli.flags import JsonOption
-from lsmtune.cli.option_views import (
+from lsmtune.cli.flags import JsonOption, command
+from lsmtune.cli.output import print_json, print_view
+from lsmtune.engines.catalogue import OptionInfo, option_catalogue
+from lsmtune.engines.library import ENGINE_KINDS, engine_kind
+from lsmtune.engines.ready import PRESETS, READY_SPACES, Preset, ReadySpace
+from lsmtune.errors import InputError, nearest_name
+from lsmtune.report.options import (
     option_view,
     options_table,
     preset_view,
@@ -21,35 +24,25 @@ from lsmtune.cli.option_views import (
     spaces_table,
     value_text,
 )
-from lsmtune.engines.catalogue import OptionInfo, option_catalogue
-from lsmtune.engines.library import ENGINE_KINDS, engine_kind
-from lsmtune.engines.ready import PRESETS, READY_SPACES, Preset, ReadySpace
-from lsmtune.errors import InputError, nearest_name
 from lsmtune.space.parameter import Parameter
 
 COMMAND = "options"
-EPILOG = "\n\n".join(
-    (
-        "Examples:",
-        "lsmtune options rocksdb",
-        "lsmtune options rocksdb write_buffer_size",
-        "lsmtune options rocksdb block_cache --json",
-        "lsmtune options rocksdb --spaces",
-        "lsmtune options rocksdb rocksdb-write",
-        "lsmtune options --presets",
-        "lsmtune options rocksdb rocksdb-optimize-for-point-lookup",
-    )
+EXAMPLES = (
+    "lsmtune options rocksdb",
+    "lsmtune options rocksdb write_buffer_size",
+    "lsmtune options rocksdb block_cache --json",
+    "lsmtune options rocksdb --spaces",
+    "lsmtune options rocksdb rocksdb-write",
+    "lsmtune options --presets",
+    "lsmtune options rocksdb rocksdb-optimize-for-point-lookup",
 )
 _PIPE_WIDTH = 1000  # a line per option is what a reader of a pipe wants
 _PAGE_WIDTH = 100
 _WIDE_PAGE_WIDTH = 160
+app = typer.Typer()
 
 
-def register(app: typer.Typer) -> None:
-    """Add the `options` command to `app`."""
-    app.command(COMMAND, epilog=EPILOG)(_options)
-
-
+@command(app, COMMAND, EXAMPLES)
 def _options(
     engine: Annotated[
         str | None,
@@ -106,18 +99,18 @@ def _list_named(engine: str | None, spaces: bool, presets: bool, as_json: bool) 
 
 
 def _say_one(engine: str, name: str, as_json: bool) -> None:
-    found = find(engine, name)
+    entry = find(engine, name)
     infos = option_catalogue(engine)
     view: RenderableType
     width = _WIDE_PAGE_WIDTH
-    if isinstance(found, OptionInfo):
+    if isinstance(entry, OptionInfo):
         width = _PAGE_WIDTH
-        kind, view = "option", option_view(engine, found, _users(engine, found.name))
-    elif isinstance(found, ReadySpace):
-        kind, view = "space", space_view(found)
+        kind, view = "option", option_view(engine, entry, _users(engine, entry.name))
+    elif isinstance(entry, ReadySpace):
+        kind, view = "space", space_view(entry)
     else:
-        kind, view = "preset", preset_view(found, infos)
-    _say(view, {"engine": engine, kind: _plain(found)}, as_json, width)
+        kind, view = "preset", preset_view(entry, infos)
+    _say(view, {"engine": engine, kind: _plain(entry)}, as_json, width)
 
 
 def find(engine: str, name: str) -> OptionInfo | ReadySpace | Preset:
@@ -137,21 +130,17 @@ def find(engine: str, name: str) -> OptionInfo | ReadySpace | Preset:
         return option_catalogue(engine)[ends[0]]
     if ends:
         raise InputError(COMMAND, "NAME", found=name, allowed=", ".join(ends))
+    # Nested options are also known by their last part.
+    by_part = {full.rpartition(".")[2]: full for full in known}
+    nearest = nearest_name(name, [*known, *by_part])
     raise InputError(
         COMMAND,
         "NAME",
         found=name,
         why=f"no option, ready space or preset of {engine}",
         allowed=f"those of `lsmtune options {engine}`, --spaces and --presets",
-        nearest=_nearest(name, known),
+        nearest=by_part.get(nearest, nearest),
     )
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    """The nearest known name, where nested options are also known by their last part."""
-    by_part = {full.rpartition(".")[2]: full for full in known}
-    nearest = nearest_name(name, [*known, *by_part])
-    return by_part.get(nearest, nearest)
 
 
 def _users(engine: str, option: str) -> Mapping[str, list[str]]:
@@ -198,7 +187,6 @@ def _plain(value: object) -> Any:
 
 def _say(view: RenderableType, document: object, as_json: bool, pipe_width: int) -> None:
     if as_json:
-        print(json.dumps(document, indent=2))
-        return
-    width = None if sys.stdout.isatty() else pipe_width
-    Console(width=width, highlight=False).print(view)
+        print_json(document)
+    else:
+        print_view(view, pipe_width)

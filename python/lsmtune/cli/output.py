@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import json
+import sys
+from collections.abc import Iterable
 from pathlib import Path
+
+import typer
 
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.machine.files import write_whole
@@ -10,6 +15,30 @@ from lsmtune.model.measurement import Measurement, Outcome, RunError
 from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
 
 NOT_KNOWN = "-"
+
+
+def print_json(document: object) -> None:
+    """One JSON document on stdout."""
+    typer.echo(json.dumps(document, indent=2))
+
+
+def print_view(view: object, pipe_width: int = 200, *, soft_wrap: bool = False) -> None:
+    """What rich draws, on stdout. A pipe has no width of its own; its reader wants whole lines."""
+    from rich.console import Console
+
+    width = None if sys.stdout.isatty() else pipe_width
+    Console(width=width, highlight=False, soft_wrap=soft_wrap).print(view)
+
+
+def note(text: str) -> None:
+    """Say on stderr what to know of what was asked for."""
+    typer.echo(f"lsmtune: note: {text}", err=True)
+
+
+def warn(lines: Iterable[str]) -> None:
+    """Say on stderr what speaks against what was asked for."""
+    for line in lines:
+        typer.echo(f"lsmtune: warning: {line}", err=True)
 
 
 def check_file(path: Path) -> None:
@@ -28,15 +57,16 @@ def check_new(path: Path, flag: str, *, force: bool) -> None:
         raise InputError(str(path), why="exists already", allowed=allowed)
 
 
-def write_file(path: Path, text: str) -> None:
-    """Replace `path` by `text`. Raises InputError that names `source`; `path` is then as it was."""
+def write_file(path: Path, text: str | Iterable[str]) -> None:
+    """Replace `path` by `text`, or its parts. Raises InputError; `path` is then as it was."""
     check_file(path)
     try:
         # A pipe or a device is written into; only a file is replaced.
         if path.is_file() or not path.exists():
             write_whole(path, text)
         else:
-            path.write_text(text, encoding="utf-8")
+            with path.open("w", encoding="utf-8") as file:
+                file.writelines([text] if isinstance(text, str) else text)
     except OSError as error:
         raise InputError(str(path), why=f"cannot be written: {error.strerror}") from error
 
@@ -76,8 +106,13 @@ def verdict_line(verdict: Verdict) -> str:
         VerdictOutcome.EQUIVALENT: "equivalent",
         VerdictOutcome.NOT_PROVEN: "no proven gain",
     }[verdict.outcome]
-    parts = [part for part in (lead, _ratio(verdict)) if part]
-    line = ": ".join(parts)
+    ratio = ""
+    if verdict.ratio is not None:
+        better = ", lower is better" if verdict.direction == "minimize" else ""
+        pairs = f"{verdict.pairs} pair{'' if verdict.pairs == 1 else 's'}"
+        ratio = f"{digits(verdict.ratio)}x the baseline ({verdict.metric}{better})"
+        ratio = f"{ratio}, {_interval(verdict)}, {pairs}"
+    line = ": ".join(filter(None, (lead, ratio)))
     return f"{line}; {verdict.why}" if verdict.why else line
 
 
@@ -104,15 +139,6 @@ def running_line(verdict: Verdict) -> str:
     if verdict.ratio is None:
         return f"{pairs}: no ratio yet"
     return f"{pairs}: {digits(verdict.ratio)}x, {_interval(verdict)}"
-
-
-def _ratio(verdict: Verdict) -> str:
-    if verdict.ratio is None:
-        return ""
-    better = ", lower is better" if verdict.direction == "minimize" else ""
-    pairs = f"{verdict.pairs} pair{'' if verdict.pairs == 1 else 's'}"
-    ratio = digits(verdict.ratio)
-    return f"{ratio}x the baseline ({verdict.metric}{better}), {_interval(verdict)}, {pairs}"
 
 
 def _interval(verdict: Verdict) -> str:

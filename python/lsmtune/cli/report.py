@@ -2,53 +2,47 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated
 
 import typer
 
+from lsmtune.cli.flags import command, option
 from lsmtune.cli.live import counted_progress
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.cli.output import print_json
+from lsmtune.errors import InputError, check_name
 from lsmtune.experiment.folder import StudyFolder, default_folder
 from lsmtune.report.importance import Method
 from lsmtune.report.sentences import headline
-from lsmtune.report.study import FORMATS, WrittenReport, write_as
+from lsmtune.report.study import FORMATS, write_as
 
 METHODS: Mapping[str, Method | None] = MappingProxyType(
     {**{method.value: method for method in Method}, "none": None}
 )
 
 
-def register(app: typer.Typer) -> None:
-    """Add the `report` command to `app`."""
-    app.command("report")(_report)
+VERDICT_KEYS = ("outcome", "metric", "ratio", "ratio_low", "ratio_high", "confidence", "pairs")
+app = typer.Typer()
 
 
+@command(app, "report")
 def _report(
     study: Annotated[Path, typer.Argument(help="A study file or a study folder.")],
-    format_name: Annotated[str, typer.Option("--format", help=", ".join(FORMATS))] = "html",
-    output: Annotated[
-        Path | None, typer.Option("--output", help="Default: result/ in the study's folder.")
-    ] = None,
-    importance: Annotated[
-        str,
-        typer.Option(
-            "--importance", metavar="METHOD", help=f"Of the parameters: {', '.join(METHODS)}."
-        ),
-    ] = Method.PED_ANOVA.value,
-    directory: Annotated[
-        Path | None, typer.Option("--dir", help="The study's folder, where it is not beside STUDY.")
-    ] = None,
-    as_json: Annotated[
-        bool, typer.Option("--json", help="Say what was written as JSON on stdout.")
-    ] = False,
+    format_name: str = option("--format", ", ".join(FORMATS), "html"),
+    output: Path | None = option("--output", "Default: result/ in the study's folder.", None),
+    importance: str = option(
+        "--importance METHOD", f"Of the parameters: {', '.join(METHODS)}.", Method.PED_ANOVA.value
+    ),
+    directory: Path | None = option(
+        "--dir", "The study's folder, where it is not beside STUDY.", None
+    ),
+    as_json: bool = option("--json", "Say what was written as JSON on stdout.", False),
 ) -> None:
     """Write a report of a study, finished or not: HTML, Markdown, JSON or CSV."""
-    _check_name("--format", format_name, FORMATS)
-    _check_name("--importance", importance, METHODS)
+    check_name(format_name, FORMATS, "report", "--format")
+    check_name(importance, METHODS, "report", "--importance")
     with StudyFolder.open(directory or _folder_of(study)) as folder:
         if not folder.measurements.all():
             raise InputError(
@@ -56,15 +50,18 @@ def _report(
                 why="the study has no measurements yet; run `lsmtune tune` on it first",
             )
         with counted_progress("importance, resamples") as on_progress:
-            written = write_as(folder, format_name, output, METHODS[importance], on_progress)
-    print(json.dumps(_document(written), indent=2) if as_json else _told(written))
-
-
-def _check_name(option: str, found: str, allowed: Iterable[str]) -> None:
-    names = list(allowed)
-    if found not in names:
-        nearest = nearest_name(found, names)
-        raise InputError("report", option, found=found, allowed=", ".join(names), nearest=nearest)
+            method = METHODS[importance]
+            path, analysis = write_as(folder, format_name, output, method, on_progress)
+    if as_json:
+        verdict, status = analysis.verdict, analysis.status.value
+        told = None
+        if verdict is not None:
+            told = {name: getattr(verdict, name) for name in VERDICT_KEYS}
+        report = {"path": str(path), "format": format_name, "status": status}
+        print_json({"report": report, "verdict": told})
+    else:
+        head = headline(analysis)
+        typer.echo(f"{head.label}: {head.figure} {head.lead}\n{path}")
 
 
 def _folder_of(study: Path) -> Path:
@@ -86,30 +83,3 @@ def _folder_of(study: Path) -> Path:
             str(study), why=f"has no study folder {folder} yet; run `lsmtune tune {study}` first"
         )
     return folder
-
-
-def _told(written: WrittenReport) -> str:
-    head = headline(written.analysis)
-    return f"{head.label}: {head.figure} {head.lead}\n{written.path}"
-
-
-def _document(written: WrittenReport) -> dict[str, object]:
-    verdict = written.analysis.verdict
-    return {
-        "report": {
-            "path": str(written.path),
-            "format": written.format_name,
-            "status": written.analysis.status.value,
-        },
-        "verdict": None
-        if verdict is None
-        else {
-            "outcome": verdict.outcome.value,
-            "metric": verdict.metric,
-            "ratio": verdict.ratio,
-            "ratio_low": verdict.ratio_low,
-            "ratio_high": verdict.ratio_high,
-            "confidence": verdict.confidence,
-            "pairs": verdict.pairs,
-        },
-    }

@@ -2,170 +2,242 @@
 
 from __future__ import annotations
 
-import json
 import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lsmtune.cli.flags import (
+    OPTION_FLAG,
     DeadlineIfSetOption,
     DiskIfSetOption,
     JsonOption,
     LibraryOption,
     MemoryIfSetOption,
     OptionSetOption,
-    whole_number,
+    command,
+    flag,
+    limits_of,
+    option_of,
+    options_of,
 )
-from lsmtune.errors import ExitStatus, LsmtuneError
+from lsmtune.cli.output import failure, print_json, print_view, warn
+from lsmtune.errors import ExitStatus, InputError, LsmtuneError, nearest_name
 from lsmtune.model.request import SEED_MAX
+from lsmtune.workloads.choice import WORKLOAD_FLAG, assignments
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from lsmtune.experiment.store import StoredMeasurement
-    from lsmtune.experiment.sweep import Sweep
+    from lsmtune.experiment.sweep import Axis, Sweep
     from lsmtune.experiment.sweep_grid import GridCell
     from lsmtune.experiment.sweep_tables import SweepResult
     from lsmtune.model.config import EngineIdentity
+    from lsmtune.model.measurement import Measurement
 
-COMMAND = "sweep"
-EPILOG = "\n\n".join(
-    (
-        "Examples:",
-        "lsmtune sweep --engine leveldb --workload fillseq,fillrandom,readseq,readrandom "
-        "-w num=200000 --axis key_bytes=16,32,64 --axis value_bytes=100,200,400 --repeat 3",
-        "lsmtune sweep --engine rocksdb --workload fillrandom "
-        "--axis option:write_buffer_size=1MiB,4MiB,16MiB --dir buffers",
-        "lsmtune sweep rf5 --plan",
-        "lsmtune sweep my-sweep.yaml --repeat 5 --json",
-        "Every cell runs once per round, in an order of the round's own. Ctrl-C keeps what was "
-        "done, and the same command goes on, also with more --repeat.",
-        "DIR/result has sweep.html, sweep.md, sweep.csv, sweep-runs.csv and sweep.json.",
-    )
+AXIS_FLAG = "--axis"
+AXIS_ALLOWED = "NAME=VALUE,VALUE or option:NAME=VALUE,VALUE"
+_OPTION_PREFIX = "option:"
+EXAMPLES = (
+    "lsmtune sweep --engine leveldb --workload fillseq,fillrandom,readseq,readrandom "
+    "-w num=200000 --axis key_bytes=16,32,64 --axis value_bytes=100,200,400 --repeat 3",
+    "lsmtune sweep --engine rocksdb --workload fillrandom "
+    "--axis option:write_buffer_size=1MiB,4MiB,16MiB --dir buffers",
+    "lsmtune sweep rf5 --plan",
+    "lsmtune sweep my-sweep.yaml --repeat 5 --json",
+    "Every cell runs once per round, in an order of the round's own. Ctrl-C keeps what was "
+    "done, and the same command goes on, also with more --repeat.",
+    "DIR/result has sweep.html, sweep.md, sweep.csv, sweep-runs.csv and sweep.json.",
 )
-
-EngineFlag = Annotated[
-    str | None,
-    typer.Option("--engine", metavar="NAME", help="The engine; that of FILE unless given."),
-]
-WorkloadFlag = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--workload", metavar="NAME,NAME", help="Workloads, names or files, with commas between."
-    ),
-]
-AxisFlag = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--axis",
-        metavar="NAME=V,V",
-        help="A workload parameter and its values, or option:NAME=V,V; again for each axis.",
-    ),
-]
-ParameterFlag = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-w",
-        "--workload-set",
-        metavar="KEY=VALUE",
-        help="A workload parameter of all cells, again for each.",
-    ),
-]
-RepeatFlag = Annotated[
-    int | None,
-    typer.Option(
-        "--repeat",
-        metavar="N",
-        parser=whole_number("--repeat", 1, 1000),
-        help="Rounds; 3 unless FILE says otherwise.",
-    ),
-]
-SeedFlag = Annotated[
-    int | None,
-    typer.Option(
-        "--seed",
-        metavar="N",
-        parser=whole_number("--seed", 0, SEED_MAX - 1000),
-        help="All randomness follows from it; 1 unless FILE says otherwise.",
-    ),
-]
-DirectoryFlag = Annotated[
-    Path | None,
-    typer.Option(
-        "--dir",
-        metavar="DIR",
-        help="Where the runs are kept; sweep.lsmtune, or beside FILE, unless given.",
-    ),
-]
+app = typer.Typer()
 
 
-def register(app: typer.Typer) -> None:
-    """Add the `sweep` command to `app`."""
-    app.command(COMMAND, epilog=EPILOG)(_sweep)
+@dataclass(frozen=True)
+class SweepFlags:
+    """What is measured; None where a flag was not given, and the file says it."""
 
-
-def _sweep(
     file: Annotated[
         str | None, typer.Argument(metavar="FILE", help="A sweep file (YAML), or rf5.")
-    ] = None,
-    engine: EngineFlag = None,
-    library: LibraryOption = None,
-    workload: WorkloadFlag = None,
-    axis: AxisFlag = None,
-    workload_set: ParameterFlag = None,
-    option: OptionSetOption = None,
-    repeat: RepeatFlag = None,
-    seed: SeedFlag = None,
-    directory: DirectoryFlag = None,
-    no_reuse: Annotated[
-        bool, typer.Option("--no-reuse", help="Load a database for every run, and copy none.")
-    ] = False,
-    plan: Annotated[
-        bool, typer.Option("--plan", help="Show the cells and the time left, and run nothing.")
-    ] = False,
-    deadline: DeadlineIfSetOption = None,
-    memory: MemoryIfSetOption = None,
-    disk: DiskIfSetOption = None,
-    as_json: JsonOption = False,
-) -> None:
+    ] = None
+    engine: str | None = flag("--engine NAME", "The engine; that of FILE unless given.")
+    library: LibraryOption = None
+    workload: list[str] | None = flag(
+        "--workload NAME,NAME", "Workloads, names or files, with commas between."
+    )
+    axis: list[str] | None = flag(
+        f"{AXIS_FLAG} NAME=V,V",
+        "A workload parameter and its values, or option:NAME=V,V; again for each axis.",
+    )
+    workload_set: list[str] | None = flag(
+        "-w --workload-set KEY=VALUE", "A workload parameter of all cells, again for each."
+    )
+    option: OptionSetOption = None
+    repeat: int | None = flag(
+        "--repeat N", "Rounds; 3 unless FILE says otherwise.", number=(1, 1000)
+    )
+    seed: int | None = flag(
+        "--seed N",
+        "All randomness follows from it; 1 unless FILE says otherwise.",
+        number=(0, SEED_MAX - 1000),
+    )
+    directory: Path | None = flag(
+        "--dir DIR", "Where the runs are kept; sweep.lsmtune, or beside FILE, unless given."
+    )
+    no_reuse: bool = flag("--no-reuse", "Load a database for every run, and copy none.", False)
+    plan: bool = flag("--plan", "Show the cells and the time left, and run nothing.", False)
+    deadline: DeadlineIfSetOption = None
+    memory: MemoryIfSetOption = None
+    disk: DiskIfSetOption = None
+
+    @property
+    def folder(self) -> Path:
+        """Where the runs are kept unless the user says otherwise: beside the file, or here."""
+        if self.directory is not None or self.file is None:
+            return self.directory or Path("sweep.lsmtune")
+        path = Path(self.file)
+        return path.with_name(f"{path.stem}.lsmtune")
+
+
+@command(app, "sweep", EXAMPLES)
+def _sweep(given: SweepFlags, as_json: JsonOption = False) -> None:
     """Measure a grid of workload parameters and option values."""
-    from lsmtune.cli.sweep_run import Given, default_folder, perform_sweep, sweep_of
+    from lsmtune.cli.sweep_view import plan_document, plan_view
     from lsmtune.driver.conversation import find_driver
     from lsmtune.driver.library_facts import chosen_engine
     from lsmtune.experiment.sweep_grid import grid
     from lsmtune.experiment.sweep_tables import summarise
 
-    given = Given(
-        file=file,
-        engine=engine,
-        library=library,
-        workloads=workload or (),
-        axes=axis or (),
-        parameters=workload_set or (),
-        options=option or (),
-        repeats=repeat,
-        seed=seed,
-        deadline=deadline,
-        memory=memory,
-        disk=disk,
-        no_reuse=no_reuse,
-    )
-    sweep, folder = sweep_of(given), directory or default_folder(given)
+    sweep, folder = sweep_of(given), given.folder
     driver = find_driver()
-    identity, warnings = chosen_engine(sweep.engine, sweep.library, driver)
+    identity, warnings = chosen_engine(sweep.engine.name, sweep.library, driver)
     cells = grid(sweep, identity)
-    if plan:
-        _show_plan(sweep, cells, folder, as_json)
+    if given.plan:
+        known = _stored_runs(folder, cells)
+        if as_json:
+            print_json(plan_document(sweep, cells, known, folder))
+        else:
+            print_view(plan_view(sweep, cells, known, folder))
         return
     doubtful = [*warnings, *_doubts(sweep, identity, cells)]
-    for warning in doubtful:
-        typer.echo(f"lsmtune: warning: {warning}", err=True)
-    runs = perform_sweep(sweep, cells, folder, driver)
+    warn(doubtful)
+    runs = _perform(sweep, cells, folder, driver)
     result = summarise(sweep, cells, runs, [*doubtful, *_conditions(cells, runs)])
     _tell(result, folder, as_json)
-    _raise_unless_whole(result, folder)
+    if result.runs < result.runs_wanted:
+        done = f"{result.runs} of {result.runs_wanted} runs are kept in {folder}"
+        typer.echo(f"lsmtune: interrupted; {done}", err=True)
+        raise typer.Exit(ExitStatus.INTERRUPTED)
+    if result.failures:
+        bad = len(result.failures)
+        raise LsmtuneError(f"sweep: {bad} of {result.runs} runs did not end well")
+
+
+# --- the Sweep that the flags state, alone or on top of a file
+
+
+def sweep_of(given: SweepFlags) -> Sweep:
+    """The Sweep of the file, the built-in or the flags. Raises InputError for what is none."""
+    sweep = _of_flags(given) if given.file is None else _of_file(given, given.file)
+    engine, databases = sweep.engine, sweep.databases
+    if given.library:
+        engine = replace(engine, library=str(given.library))
+    if given.no_reuse:
+        databases = replace(databases, reuse=False)
+    return replace(
+        sweep,
+        engine=engine,
+        repeats=sweep.repeats if given.repeat is None else given.repeat,
+        seed=sweep.seed if given.seed is None else given.seed,
+        databases=databases,
+        limits=limits_of(given.deadline, given.memory, given.disk, sweep.limits),
+    )
+
+
+def _of_file(given: SweepFlags, name: str) -> Sweep:
+    """A built-in sweep or a file, with what `-w`, `-o` and `--engine` change of it."""
+    from lsmtune.experiment.sweep import BUILT_IN, SweepEngine, built_in, load_sweep
+
+    for source, texts in (("--workload", given.workload), (AXIS_FLAG, given.axis)):
+        if texts:
+            why = f"has no effect beside {name}, which has its own"
+            raise InputError(source, found=texts[0], why=why)
+    path = Path(name)
+    if name in BUILT_IN:
+        sweep = built_in(name)
+    elif not path.exists() and not path.suffix:
+        allowed, nearest = f"a sweep file, or {', '.join(BUILT_IN)}", nearest_name(name, BUILT_IN)
+        raise InputError("sweep", found=name, allowed=allowed, nearest=nearest)
+    else:
+        sweep = load_sweep(path)
+    parameters = assignments(WORKLOAD_FLAG, given.workload_set)
+    options = options_of(given.option)
+    if given.engine is not None and given.engine != sweep.engine.name:
+        # A library of the file is of the file's engine.
+        sweep = replace(sweep, engine=SweepEngine(given.engine))
+    stated = {f"workload.{name}" for name in parameters} | {f"options.{name}" for name in options}
+    of_file = sweep.place
+    return replace(
+        sweep,
+        parameters={**sweep.parameters, **parameters},
+        options={**sweep.options, **options},
+        place=lambda at: _flag_place(at) if at in stated else of_file(at),
+    )
+
+
+def _of_flags(given: SweepFlags) -> Sweep:
+    from lsmtune.experiment.sweep import Sweep, SweepEngine, SweepWorkload
+
+    for source, value, what in (
+        ("--engine", given.engine, "an engine, or name a sweep file"),
+        ("--workload", given.workload, "a workload, or several with commas between"),
+        (AXIS_FLAG, given.axis, AXIS_ALLOWED),
+    ):
+        if not value:
+            raise InputError(source, why="is missing", allowed=what)
+    names = [name.strip() for text in given.workload or () for name in text.split(",")]
+    return Sweep(
+        version=1,
+        engine=SweepEngine(given.engine or ""),
+        workloads=tuple(SweepWorkload(name) for name in names),
+        axes=tuple(_axis(text) for text in given.axis or ()),
+        parameters=assignments(WORKLOAD_FLAG, given.workload_set),
+        options=options_of(given.option),
+        place=_flag_place,
+    )
+
+
+def _axis(text: str) -> Axis:
+    """The Axis of `NAME=VALUE,VALUE`, of a workload parameter or, after `option:`, an option."""
+    from lsmtune.experiment.sweep import Axis, AxisKind
+
+    name, equals, listed = (part.strip() for part in text.partition("="))
+    kind = AxisKind.OPTION if name.startswith(_OPTION_PREFIX) else AxisKind.WORKLOAD
+    name = name.removeprefix(_OPTION_PREFIX).strip()
+    texts = [value.strip() for value in listed.split(",")]
+    if not (name and equals and all(texts)):
+        raise InputError(AXIS_FLAG, found=text, allowed=AXIS_ALLOWED)
+    if kind is AxisKind.OPTION:
+        values = [option_of(AXIS_FLAG, f"{_OPTION_PREFIX}{name}", value) for value in texts]
+        return Axis.of(kind, name, values, texts)
+    return Axis.of(kind, name, texts, texts)
+
+
+def _flag_place(at: str) -> tuple[str, str]:
+    """The flag in which the dotted field `at` of a sweep file is given."""
+    first, _, rest = at.partition(".")
+    if first == "axes":
+        kind, _, name = rest.partition(".")
+        return AXIS_FLAG, f"{_OPTION_PREFIX}{name}" if kind == "options" else name
+    if first == "workload":
+        return WORKLOAD_FLAG, rest
+    if first == "options":
+        return OPTION_FLAG, rest
+    return "--workload", rest
+
+
+# --- its runs, and what is refused before they begin
 
 
 def _doubts(sweep: Sweep, identity: EngineIdentity, cells: Sequence[GridCell]) -> list[str]:
@@ -175,8 +247,8 @@ def _doubts(sweep: Sweep, identity: EngineIdentity, cells: Sequence[GridCell]) -
     lines: dict[str, None] = dict.fromkeys(note for cell in cells for note in cell.notes)
     for cell in cells:
         config, durability = cell.cell.config, cell.cell.workload.durability
-        found = doubts(identity, config, durability, sweep.limits, config.label)
-        lines |= dict.fromkeys(found.reasons())
+        doubtful = doubts(identity, config, durability, sweep.limits, config.label)
+        lines |= dict.fromkeys(doubtful.reasons())
     return list(lines)
 
 
@@ -188,19 +260,80 @@ def _conditions(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) ->
 
     caches = {cell.cell.name: cell.cell.workload.page_cache for cell in cells}
     performed = [(run.measurement, caches[run.arm]) for run in runs if run.arm in caches]
-    found = conditions_of(performed, caches, cores_present())
-    return [f"{notice.title}: {notice.text}" for notice in condition_notices(found)]
+    notices = condition_notices(conditions_of(performed, caches, cores_present()))
+    return [f"{notice.title}: {notice.text}" for notice in notices]
 
 
-def _show_plan(sweep: Sweep, cells: Sequence[GridCell], folder: Path, as_json: bool) -> None:
-    from lsmtune.cli.sweep_run import stored_runs
-    from lsmtune.cli.sweep_view import plan_document, plan_view
+def _stored_runs(folder: Path, cells: Sequence[GridCell]) -> tuple[StoredMeasurement, ...]:
+    """The runs of these cells that `folder` has, if any.
 
-    runs = stored_runs(folder, cells)
-    if as_json:
-        typer.echo(json.dumps(plan_document(sweep, cells, runs, folder), indent=2))
-    else:
-        _print(plan_view(sweep, cells, runs, folder))
+    Whether they are comparable with what is wanted now is only seen when it is performed.
+    """
+    from lsmtune.experiment.rounds import read_rounds
+    from lsmtune.experiment.store import FILE, refuse_older
+
+    names = {cell.cell.name for cell in cells}
+    refuse_older(folder / FILE)
+    stored = read_rounds(folder) if (folder / FILE).is_file() else ()
+    return tuple(run for run in stored if run.arm in names)
+
+
+def _perform(
+    sweep: Sweep, cells: Sequence[GridCell], folder: Path, driver: Path
+) -> tuple[StoredMeasurement, ...]:
+    """Every run that is stored when the sweep is over, or when the user ends it.
+
+    Raises InputError for options that the engine refuses, and as `experiment.rounds` does.
+    """
+    from lsmtune.cli.interrupts import stop_on_interrupt
+    from lsmtune.cli.live import bench_display, stderr_console
+    from lsmtune.cli.sweep_view import SweepProgress
+    from lsmtune.driver.native import NativeRunner
+    from lsmtune.experiment.measurer import loaded_databases
+    from lsmtune.experiment.rounds import perform
+    from lsmtune.experiment.sweep_grid import first_refused
+
+    def no_line(_text: str) -> None:
+        """A line per run has no place beside a live display."""
+
+    runner, before = NativeRunner(driver), _stored_runs(folder, cells)
+    ours, size_bytes = [cell.cell for cell in cells], sweep.databases_bytes
+    say = no_line if stderr_console().is_terminal else _say
+    progress = SweepProgress(ours, sweep.repeats, before, say, _say)
+    databases = loaded_databases(folder, runner, size_bytes, progress) if size_bytes else None
+    with stop_on_interrupt(_say) as stop:
+        known, parent = {run.arm for run in before}, folder.absolute().parent
+        refused = first_refused(cells, known, runner, sweep.limits, parent, stop)
+        if refused is not None:
+            raise _refusal(sweep, *refused)
+        with bench_display(progress.run, lambda: progress.title):
+            return perform(
+                ours,
+                sweep.repeats,
+                folder,
+                runner,
+                sweep.limits,
+                sweep.seed,
+                progress,
+                stop,
+                databases=databases,
+                parts={"runner": "native"},
+            )
+
+
+def _refusal(sweep: Sweep, cell: GridCell, measurement: Measurement) -> LsmtuneError:
+    """For an option that the engine does not take, where the user wrote it."""
+    error, option = measurement.error, ""
+    if error is not None and (error.field or "").startswith("options."):
+        option = (error.field or "").removeprefix("options.")
+    if error is None or not option:
+        return failure(measurement, f"sweep: {cell.cell.name}")
+    on_axis = f"axes.options.{option}" in [axis.field for axis in sweep.axes]
+    return error.input_error(*sweep.place(f"{'axes.' if on_axis else ''}options.{option}"))
+
+
+def _say(text: str) -> None:
+    print(f"lsmtune: {text}", file=sys.stderr, flush=True)
 
 
 def _tell(result: SweepResult, folder: Path, as_json: bool) -> None:
@@ -210,28 +343,9 @@ def _tell(result: SweepResult, folder: Path, as_json: bool) -> None:
 
     if not result.runs:
         return
-    files = write_sweep(result, folder / "result")
+    files = [str(file) for file in write_sweep(result, folder / "result")]
     if as_json:
-        told = document(result) | {"files": [str(file) for file in files]}
-        typer.echo(json.dumps(told, indent=2))
+        print_json(document(result) | {"files": files})
         return
-    _print(to_terminal(sweep_document(result)))
-    typer.echo(f"written: {', '.join(str(file) for file in files)}")
-
-
-def _raise_unless_whole(result: SweepResult, folder: Path) -> None:
-    """Ends the command in another status than 0 where runs are missing, or did not end well."""
-    if result.runs < result.runs_wanted:
-        done = f"{result.runs} of {result.runs_wanted} runs are kept in {folder}"
-        typer.echo(f"lsmtune: interrupted; {done}", err=True)
-        raise typer.Exit(ExitStatus.INTERRUPTED)
-    if result.failures:
-        bad = len(result.failures)
-        raise LsmtuneError(f"{COMMAND}: {bad} of {result.runs} runs did not end well")
-
-
-def _print(view: object) -> None:
-    from rich.console import Console
-
-    # A pipe has no width of its own; whole lines are what a reader there wants.
-    Console(width=None if sys.stdout.isatty() else 200, highlight=False).print(view)
+    print_view(to_terminal(sweep_document(result)))
+    typer.echo(f"written: {', '.join(files)}")

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from rich.console import Group, RenderableType
-from rich.text import Text
+from rich.console import RenderableType
 
 from lsmtune.cli.output import failure
 from lsmtune.cli.tune_progress import RunProgress
@@ -18,8 +18,8 @@ from lsmtune.experiment.sweep import Sweep
 from lsmtune.experiment.sweep_grid import GridCell, is_rough, left_s, written_bytes
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.workload import PhaseKind, Workload
-from lsmtune.report.document import Table, numbers, words
-from lsmtune.report.terminal import terminal_table
+from lsmtune.report.document import Paragraph, Table, numbers, words
+from lsmtune.report.terminal import blocks_view
 from lsmtune.units import format_bytes, format_duration
 
 
@@ -68,12 +68,9 @@ class SweepProgress(Observer):
         self._runs.append(run)
         if run.measurement.outcome is Outcome.INVALID:
             raise failure(run.measurement, "sweep")
-        told = _told(run.measurement)
+        told, left = _told(run.measurement), "" if done == of else self.left
         took = format_duration(round(run.wall_s, 1))
-        self._say(
-            f"round {run.round + 1}, run {done} of {of}: {run.arm}: {told} ({took})"
-            + ("" if done == of else self.left)
-        )
+        self._say(f"round {run.round + 1}, run {done} of {of}: {run.arm}: {told} ({took}){left}")
 
     def warning(self, text: str) -> None:
         """What is out of the ordinary with a loaded database."""
@@ -87,11 +84,8 @@ class SweepProgress(Observer):
     @property
     def left(self) -> str:
         """`; about 12m left`, empty before a run has ended."""
-        seconds = left_s(self._names, self._rounds, self._runs)
-        if seconds is None:
-            return ""
-        about = "very roughly" if is_rough(self._names, self._runs) else "about"
-        return f"; {about} {format_duration(round(seconds))} left"
+        about = _time_left(self._names, self._rounds, self._runs)
+        return f"; {about}" if about else ""
 
 
 def _told(measurement: Measurement) -> str:
@@ -119,14 +113,14 @@ def plan_document(
         "folder": str(folder),
         "cells": [
             {
-                "cell": cell.cell.name,
-                "workload": cell.workload,
-                "num": cell.cell.workload.num,
-                "key_bytes": cell.cell.workload.key_bytes,
-                "value_bytes": cell.cell.workload.value_bytes,
-                "options": dict(cell.cell.config.options),
+                "cell": each.cell.name,
+                "workload": each.workload,
+                "num": each.cell.workload.num,
+                "key_bytes": each.cell.workload.key_bytes,
+                "value_bytes": each.cell.workload.value_bytes,
+                "options": dict(each.cell.config.options),
             }
-            for cell in cells
+            for each in cells
         ],
         "rounds": sweep.repeats,
         "runs": len(cells) * sweep.repeats,
@@ -140,29 +134,28 @@ def plan_view(
     sweep: Sweep, cells: Sequence[GridCell], runs: Sequence[StoredMeasurement], folder: Path
 ) -> RenderableType:
     """The cells, and how long they will take as far as that is known."""
+    stored = Counter(run.arm for run in runs)
     rows = [
         (
-            cell.workload,
-            *cell.values,
-            f"{cell.cell.workload.num:,}",
-            format_bytes(written_bytes([cell])),
-            f"{sum(run.arm == cell.cell.name for run in runs)} of {sweep.repeats}",
+            *(each.workload, *each.values, f"{each.cell.workload.num:,}"),
+            format_bytes(written_bytes([each])),
+            f"{stored[each.cell.name]} of {sweep.repeats}",
         )
-        for cell in cells
+        for each in cells
     ]
     axes = (axis.name for axis in sweep.axes)
     columns = (*words("workload"), *numbers(*axes, "keys", "user data", "runs"))
-    lines = [
-        f"{len(cells)} cells, {sweep.repeats} rounds, {len(cells) * sweep.repeats} runs; "
-        f"{format_bytes(written_bytes(cells))} of user data per round; kept in {folder}",
-        _time_line([cell.cell.name for cell in cells], sweep.repeats, runs),
-    ]
-    return Group(terminal_table(Table(columns, rows)), *(Text(line) for line in lines))
+    size = f"{len(cells)} cells, {sweep.repeats} rounds, {len(cells) * sweep.repeats} runs"
+    data = f"{format_bytes(written_bytes(cells))} of user data per round; kept in {folder}"
+    unknown = "how long it takes is known after the first round: ask again with --plan then"
+    left = _time_left([each.cell.name for each in cells], sweep.repeats, runs)
+    return blocks_view(
+        [Table(columns, rows), Paragraph(f"{size}; {data}"), Paragraph(left or unknown)]
+    )
 
 
-def _time_line(names: Sequence[str], rounds: int, runs: Sequence[StoredMeasurement]) -> str:
+def _time_left(names: Sequence[str], rounds: int, runs: Sequence[StoredMeasurement]) -> str:
+    """`about 12m left`; empty before that can be told."""
     seconds = left_s(names, rounds, runs)
-    if seconds is None:
-        return "how long it takes is known after the first round: ask again with --plan then"
     about = "very roughly" if is_rough(names, runs) else "about"
-    return f"{about} {format_duration(round(seconds))} left"
+    return "" if seconds is None else f"{about} {format_duration(round(seconds))} left"

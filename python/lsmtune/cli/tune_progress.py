@@ -109,7 +109,11 @@ class TuneProgress(TuneObserver):
     def run_started(self, place: Slot, _arm: Arm, workload: Workload) -> None:
         """A run begins."""
         self._release()
-        self.run_name = self._run_name(place, workload.num)
+        self.run_name = _role_name(place)
+        if len(self.plan.workloads) > 1:
+            self.run_name += f" {self.plan.workloads[place.workload].label}"
+        if place.rung is not None:
+            self.run_name += f" ({workload.num:,} keys)"
         self._names[(place.role, place.pair, place.workload)] = self.run_name
         self.run.restart(workload)
 
@@ -126,7 +130,24 @@ class TuneProgress(TuneObserver):
             self._baseline_values[stored.workload] = value
         if stored.role in (Role.PROOF_BASELINE, Role.PROOF_CANDIDATE):
             self.proof_runs += 1
-        self._add(stored, value)
+        base = self._baseline_values.get(stored.workload) if stored.rung is None else None
+        place = (stored.role, stored.pair, stored.workload)
+        # A trial of several runs has its options beside the first.
+        again = stored.trial is not None and stored.trial == self._shown_trial
+        self._shown_trial = stored.trial
+        # The line of a trial's last run says what became of the trial.
+        self._held = RunLine(
+            name=self._names.pop(place, self.run_name),
+            outcome=stored.measurement.outcome.value,
+            value=value,
+            ratio=value / base if value and base and min(value, base) > 0 else None,
+            options="" if again else options_text(stored.config),
+            # A run of a pair is charged half of what both took.
+            wall_s=stored.wall_s if stored.pair is None else stored.measurement.elapsed_s,
+            why="" if stored.measurement.error is None else stored.measurement.error.message,
+        )
+        if stored.role is not Role.TRIAL:
+            self._release()
 
     def baseline_known(self, runs: Sequence[StoredMeasurement]) -> None:
         """What trials are shown against was measured in an earlier session."""
@@ -217,31 +238,6 @@ class TuneProgress(TuneObserver):
 
     # --- inside
 
-    def _add(self, stored: StoredMeasurement, value: float | None) -> None:
-        base = self._baseline_values.get(stored.workload) if stored.rung is None else None
-        place = (stored.role, stored.pair, stored.workload)
-        line = RunLine(
-            name=self._names.pop(place, self.run_name),
-            outcome=stored.measurement.outcome.value,
-            value=value,
-            ratio=value / base if value and base and min(value, base) > 0 else None,
-            options=self._options_once(stored),
-            # A run of a pair is charged half of what both took.
-            wall_s=stored.wall_s if stored.pair is None else stored.measurement.elapsed_s,
-            why="" if stored.measurement.error is None else stored.measurement.error.message,
-        )
-        # The line of a trial's last run says what became of the trial.
-        self._held = line
-        if stored.role is not Role.TRIAL:
-            self._release()
-
-    def _options_once(self, stored: StoredMeasurement) -> str:
-        """The options of a run; a trial of several runs has them beside its first."""
-        if stored.trial is not None and stored.trial == self._shown_trial:
-            return ""
-        self._shown_trial = stored.trial
-        return options_text(stored.config)
-
     def _release(self, *, best: bool = False, why: str = "") -> None:
         if self._held is None:
             return
@@ -250,12 +246,6 @@ class TuneProgress(TuneObserver):
         self.lines.append(line)
         if self._on_line is not None:
             self._on_line(line)
-
-    def _run_name(self, place: Slot, num: int) -> str:
-        name = _role_name(place)
-        if len(self.plan.workloads) > 1:
-            name = f"{name} {self.plan.workloads[place.workload].label}"
-        return name if place.rung is None else f"{name} ({num:,} keys)"
 
     def _say(self, text: str) -> None:
         self.notes.append(text)

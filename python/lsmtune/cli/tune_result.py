@@ -8,13 +8,12 @@ from pathlib import Path
 from lsmtune.cli.output import verdict_lines
 from lsmtune.cli.tune_progress import shown_value
 from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
-from lsmtune.engines.exporters import EXPORTERS, export
-from lsmtune.engines.exporters.spelling import ExportFormat
+from lsmtune.engines.formats import EXPORTERS, export
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role
-from lsmtune.model.config import Config, EngineIdentity, OptionValue
+from lsmtune.model.config import EngineIdentity, OptionValue
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.crash_test import crash_line
@@ -61,49 +60,49 @@ def write_result_files(
 def _write_deployable(
     folder: StudyFolder, spec: Spec, result: TuneResult, engine: EngineIdentity
 ) -> ResultFiles:
-    if result.best is None:
+    best, name = result.best, spec.engine_name
+    if best is None:
         return ResultFiles(trouble=(f"no configuration to deploy: {_without_best(result)}",))
-    if spec.command is not None:
-        kept = folder.write_result(PARAMETERS, _parameters(result.best))
-        return ResultFiles(deployable=kept)
-    exporter = _native_format(spec.engine_name)
-    if exporter is None:
-        return ResultFiles(trouble=(f"{spec.engine_name} reads no file of options",))
-    try:
-        text = export(
-            exporter.name,
-            spec.engine_name,
-            result.best.options,
-            version=engine.version,
-            label=result.best.label,
-        )
-    except InputError as error:
-        # The options are all the same what the study was for: they are kept in a form of our own.
-        kept = folder.write_result(PARAMETERS, _parameters(result.best))
-        why = f"no {exporter.file_name} file: {error}; the options are in {PARAMETERS} instead"
-        return ResultFiles(deployable=kept, trouble=(why,))
-    return ResultFiles(deployable=folder.write_result(exporter.file_name, text))
-
-
-def _parameters(best: Config) -> dict[str, object]:
-    return {"label": best.label, "parameters": dict(best.options)}
-
-
-def _native_format(engine_name: str) -> ExportFormat | None:
-    """The first format that serves the engine: its own comes before the shared ones."""
-    return next((f for f in EXPORTERS.values() if engine_name in f.engines), None)
+    trouble: tuple[str, ...] = ()
+    if spec.command is None:
+        # Its own format comes before the shared ones.
+        own = next((each for each in EXPORTERS.values() if name in each.engines), None)
+        if own is None:
+            return ResultFiles(trouble=(f"{name} reads no file of options",))
+        try:
+            text = export(own.name, name, best.options, version=engine.version, label=best.label)
+            return ResultFiles(deployable=folder.write_result(own.file_name, text))
+        except InputError as error:
+            # The options are all the same what the study was for: they are kept in another form.
+            instead = f"the options are in {PARAMETERS} instead"
+            trouble = (f"no {own.file_name} file: {error}; {instead}",)
+    parameters = {"label": best.label, "parameters": dict(best.options)}
+    return ResultFiles(deployable=folder.write_result(PARAMETERS, parameters), trouble=trouble)
 
 
 def tune_document(
     spec: Spec, folder: StudyFolder, result: TuneResult, files: ResultFiles
 ) -> dict[str, object]:
-    """What `tune --json` prints."""
+    """What `tune --json` prints; `front` are the trials that no other beats."""
     records = read_study(folder)
+    trade_offs = front(records)
+    on_front = None
+    if trade_offs is not None:
+        on_front = [
+            {
+                "trial": row.trial,
+                "values": dict(zip(trade_offs.objectives, row.values, strict=True)),
+                "ratios": dict(zip(trade_offs.objectives, row.ratios, strict=True)),
+                "picked": row.is_picked,
+                "options": dict(row.options),
+            }
+            for row in trade_offs.rows
+        ]
     return {
         "study": {"name": spec.name, "file": str(spec.path), "seed": spec.seed},
         **result_document(result),
         "notices": _notices(records),
-        "front": _front_document(records) if spec.goal.several else None,
+        "front": on_front,
         "paths": {
             "folder": str(folder.path),
             "report": None if files.report is None else str(files.report),
@@ -129,7 +128,7 @@ def tune_text(
             lines.append(f"crash test: {crash_line(result.crash_test)}")
         if result.verdict.outcome is not VerdictOutcome.BETTER:
             lines.append("keep the baseline, or search longer with a larger budget")
-    lines += _front_lines(spec, records) if spec.goal.several else []
+    lines += _front_lines(spec, records)
     lines += [f"warning: {text}" for text in (*_notices(records), *files.trouble)]
     lines.append("")
     if files.report is not None:
@@ -140,37 +139,20 @@ def tune_text(
     return "\n".join(lines)
 
 
-def _front_document(records: StudyRecords) -> list[dict[str, object]]:
-    """The trials that no other beats, each with its values by objective."""
-    found = front(records)
-    if found is None:
-        return []
-    return [
-        {
-            "trial": row.trial,
-            "values": dict(zip(found.objectives, row.values, strict=True)),
-            "ratios": dict(zip(found.objectives, row.ratios, strict=True)),
-            "picked": row.is_picked,
-            "options": dict(row.options),
-        }
-        for row in found.rows
-    ]
-
-
 def _front_lines(spec: Spec, records: StudyRecords) -> list[str]:
     """The front in a few lines; the report has all of it."""
-    found = front(records)
-    if found is None or not found.rows:
+    trade_offs = front(records)
+    if trade_offs is None or not trade_offs.rows:
         return []
-    named = f"{spec.path.name}#{found.rows[0].trial}"
-    lines = [f"front: {len(found.rows)} configurations; each has a name, such as {named}"]
-    for row in found.rows[:_FRONT_ROWS]:
+    named = f"{spec.path.name}#{trade_offs.rows[0].trial}"
+    lines = [f"front: {len(trade_offs.rows)} configurations; each has a name, such as {named}"]
+    for row in trade_offs.rows[:_FRONT_ROWS]:
         values = ", ".join(
             shown_value(metric, value)
-            for metric, value in zip(found.metrics, row.values, strict=True)
+            for metric, value in zip(trade_offs.metrics, row.values, strict=True)
         )
         lines.append(f"  trial {row.trial}: {values}{' (picked)' if row.is_picked else ''}")
-    left = len(found.rows) - _FRONT_ROWS
+    left = len(trade_offs.rows) - _FRONT_ROWS
     return lines + ([f"  and {left} more in the report"] if left > 0 else [])
 
 
@@ -226,5 +208,5 @@ def _without_best(result: TuneResult) -> str:
 
 def _notices(records: StudyRecords) -> list[str]:
     """What the user must know before deploying, gravest first."""
-    found = notices(records)
-    return [f"{n.title}: {n.text}" for n in found if n.severity is not Severity.INFO]
+    of_study = notices(records)
+    return [f"{n.title}: {n.text}" for n in of_study if n.severity is not Severity.INFO]

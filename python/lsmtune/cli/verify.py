@@ -2,318 +2,372 @@
 
 from __future__ import annotations
 
-import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from lsmtune.cli.bench import Asked, OneRunnerOption, ProgramOption, RunnerChoice
-from lsmtune.cli.choices import choose_workload
+from lsmtune.cli.bench import OneRunnerOption, ProgramOption, RunnerFlags, one_runner
+from lsmtune.cli.choices import resolve
 from lsmtune.cli.flags import (
-    AUTO,
-    BASELINE_LIBRARY_FLAG,
-    CANDIDATE_LIBRARY_FLAG,
     CONFIDENCE_DEFAULT,
-    DEADLINE_DEFAULT,
-    DISK_DEFAULT,
-    MEMORY_DEFAULT,
-    METRIC_DEFAULT,
-    NO_CRASH_TEST_FLAG,
-    PAIRS_DEFAULT,
-    AllowUnsafeOption,
-    BaselineLibraryOption,
-    BaselineOption,
     BudgetOption,
-    CandidateLibraryOption,
-    CandidateOption,
-    ConfidenceOption,
-    ConfigsArgument,
-    DeadlineOption,
-    DiskOption,
     EngineOption,
     JsonOption,
     LibraryOption,
-    MemoryOption,
-    MethodOption,
-    MetricOption,
-    NoCrashTestOption,
-    PairsOption,
-    PhaseOption,
-    PropertiesOption,
-    PropertyOption,
+    LimitFlags,
     RunsDirOption,
     SeedOption,
-    SmallestEffectOption,
+    WorkloadFlags,
     WorkloadOption,
-    WorkloadSetOption,
-    check_method,
-    limits_of,
-    plan_of,
+    command,
+    confidence_of,
+    duration_of,
+    flag,
+    share_of,
+    under_workload,
 )
-from lsmtune.errors import ExitStatus, InputError, nearest_name
+from lsmtune.cli.output import note, print_json, warn
+from lsmtune.errors import ExitStatus, InputError, check_name
 from lsmtune.experiment.schedule import Arm
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.goal import Objective, default_direction
 from lsmtune.model.metrics import METRICS, TOTAL_METRICS
+from lsmtune.model.request import PairMethod
 from lsmtune.model.verdict import VerdictOutcome
-from lsmtune.model.workload import Workload
 from lsmtune.programs.output import NATIVE
 from lsmtune.programs.registry import PROGRAMS
-from lsmtune.workloads.choice import WORKLOAD_FLAG, Choice
 
 if TYPE_CHECKING:
     from lsmtune.driver.runner import Runner
     from lsmtune.model.config import Config
+    from lsmtune.model.workload import Workload
+    from lsmtune.programs.runner import RunnerChoice
     from lsmtune.proof.crash_test import Survived
     from lsmtune.proof.paired import ProofPlan
     from lsmtune.proof.standalone import Verification
 
-COMMAND = "verify"
 DEFAULT = "default"
 OPT_IN = "--allow-unsafe NAME for each such option, and a larger --memory, measure it all the same"
-EPILOG = "\n\n".join(
-    (
-        "Examples:",
-        "lsmtune verify --engine rocksdb --workload fillrandom --baseline default "
-        "--candidate write_buffer_size=64KiB --budget 3m",
-        "lsmtune verify default OPTIONS-000007 --engine rocksdb --workload readrandom "
-        "--smallest-effect 3%",
-        "lsmtune verify --engine rocksdb --workload fillrandom --candidate write_buffer_size=1MiB "
-        "--runner rocksdb-db_bench --metric throughput_ops_s",
-        "lsmtune verify --engine rocksdb --workload readrandom --baseline-library old.so "
-        "--candidate-library new.so",
-        "It ends as soon as the verdict is clear; --dir DIR keeps the runs, and the same command "
-        "goes on from them, also with more --pairs.",
-        "What is proved better is killed once in the middle of a load, to see what its database "
-        "keeps (--no-crash-test).",
-        "Exit status 0: proved better; 3: not. A candidate that puts data at risk, or that may "
-        "come to use more than --memory, is refused without a run: 3 as well.",
-    )
+PAIRS_FLAG = "--pairs"
+NO_CRASH_TEST_FLAG = "--no-crash-test"
+BASELINE_LIBRARY_FLAG = "--baseline-library"
+CANDIDATE_LIBRARY_FLAG = "--candidate-library"
+AUTO = "auto"
+METHODS = (AUTO, *(method.value for method in PairMethod))
+EXAMPLES = (
+    "lsmtune verify --engine rocksdb --workload fillrandom --baseline default "
+    "--candidate write_buffer_size=64KiB --budget 3m",
+    "lsmtune verify default OPTIONS-000007 --engine rocksdb --workload readrandom "
+    "--smallest-effect 3%",
+    "lsmtune verify --engine rocksdb --workload fillrandom --candidate write_buffer_size=1MiB "
+    "--runner rocksdb-db_bench --metric throughput_ops_s",
+    "lsmtune verify --engine rocksdb --workload readrandom --baseline-library old.so "
+    "--candidate-library new.so",
+    "It ends as soon as the verdict is clear; --dir DIR keeps the runs, and the same command "
+    "goes on from them, also with more --pairs.",
+    "What is proved better is killed once in the middle of a load, to see what its database "
+    "keeps (--no-crash-test).",
+    "Exit status 0: proved better; 3: not. A candidate that puts data at risk, or that may "
+    "come to use more than --memory, is refused without a run: 3 as well.",
 )
+app = typer.Typer()
 
 
-def register(app: typer.Typer) -> None:
-    """Add the `verify` command to `app`."""
-    app.command(COMMAND, epilog=EPILOG)(_verify)
+@dataclass(frozen=True)
+class ComparedFlags:
+    """What is compared with what, and under which workload."""
+
+    engine: EngineOption
+    workload: WorkloadOption = None
+    configs: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="BASELINE CANDIDATE",
+            help="The two configurations, in place of --baseline and --candidate.",
+            show_default=False,
+        ),
+    ] = None
+    candidate: str | None = flag("--candidate CONFIG", "What is to be proved better.")
+    baseline: str | None = flag("--baseline CONFIG", "What it is compared with; default if unset.")
+    library: LibraryOption = None
+
+    def names(self, command: str) -> dict[str, str]:
+        """Baseline and candidate, each by the flag that names it.
+
+        Raises InputError, naming the flag or `command`, for anything but two configurations.
+        """
+        given = {"--baseline": self.baseline, "--candidate": self.candidate}
+        if not self.configs:
+            if self.candidate is None:
+                why = "is missing: name what is to be proved better, or BASELINE CANDIDATE"
+                raise InputError("--candidate", why=why)
+            return {"--baseline": self.baseline or DEFAULT, "--candidate": self.candidate}
+        for source, name in given.items():
+            if name is not None:
+                why = "has no effect beside BASELINE CANDIDATE: name both in the same way"
+                raise InputError(source, found=name, why=why)
+        if len(self.configs) != 2:
+            allowed = "BASELINE CANDIDATE, or --candidate CONFIG alone"
+            raise InputError(command, found=" ".join(self.configs), allowed=allowed)
+        return dict(zip(given, self.configs, strict=True))
 
 
+@dataclass(frozen=True)
+class LibraryFlags:
+    """The builds of the engine, where each side has its own."""
+
+    baseline_library: Path | None = flag(
+        f"{BASELINE_LIBRARY_FLAG} PATH", "The engine's library of the baseline alone."
+    )
+    candidate_library: Path | None = flag(
+        f"{CANDIDATE_LIBRARY_FLAG} PATH",
+        "The engine's library of the candidate alone: may I upgrade?",
+    )
+
+
+@dataclass(frozen=True)
+class ProofFlags:
+    """What is proved, how surely, and in which time."""
+
+    metric: str = flag(
+        "--metric NAME", "The metric that is compared.", Objective().metric, known=METRICS
+    )
+    phase: str | None = flag("--phase NAME", "Of this measure phase; of the last if unset.")
+    allow_unsafe: list[str] | None = flag(
+        "--allow-unsafe NAME",
+        "Run a candidate with this option although its value puts data at risk; repeat.",
+    )
+    pairs: int = flag(
+        f"{PAIRS_FLAG} N",
+        "At most so many pairs of runs; it ends as soon as the verdict is clear.",
+        30,
+        number=(1, 1000),
+    )
+    confidence: str = flag(
+        "--confidence SHARE", "Of the ratio's interval: 95%.", CONFIDENCE_DEFAULT
+    )
+    smallest_effect: str | None = flag(
+        "--smallest-effect SHARE",
+        "A difference of less does not matter: 3%. Without it nothing is called equivalent.",
+    )
+    method: str = flag(
+        "--method NAME",
+        f"How both runs of a pair share the machine: {', '.join(METHODS)}.",
+        AUTO,
+        known=METHODS,
+    )
+    budget: BudgetOption = None
+    seed: SeedOption = 1
+    no_crash_test: bool = flag(
+        NO_CRASH_TEST_FLAG,
+        "Do not kill a load of what was proved better to see what its database keeps.",
+        False,
+    )
+    directory: RunsDirOption = None
+
+    @property
+    def plan(self) -> ProofPlan:
+        """The plan of these. Raises InputError for a value that cannot be used."""
+        from lsmtune.proof.paired import ProofPlan
+        from lsmtune.stats.sequential import pairs_at_least
+
+        confidence, effect = confidence_of(self.confidence), self.smallest_effect
+        least = pairs_at_least(confidence)
+        if self.pairs < least:
+            allowed = f"at least {least}, without which nothing is proved at {confidence:g}"
+            raise InputError(PAIRS_FLAG, found=self.pairs, allowed=allowed)
+        check_name(self.method, METHODS, "--method")
+        return ProofPlan(
+            pairs=self.pairs,
+            confidence=confidence,
+            deadline_s=None if self.budget is None else duration_of("--budget", self.budget),
+            smallest_effect=None if effect is None else share_of("--smallest-effect", effect),
+            method=None if self.method == AUTO else PairMethod(self.method),
+        )
+
+
+@command(app, "verify", EXAMPLES)
 def _verify(
-    engine: EngineOption,
-    workload: WorkloadOption = None,
-    configs: ConfigsArgument = None,
-    candidate: CandidateOption = None,
-    baseline: BaselineOption = None,
-    library: LibraryOption = None,
-    baseline_library: BaselineLibraryOption = None,
-    candidate_library: CandidateLibraryOption = None,
-    workload_set: WorkloadSetOption = None,
-    properties: PropertiesOption = None,
-    property_set: PropertyOption = None,
-    metric: MetricOption = METRIC_DEFAULT,
-    phase: PhaseOption = None,
-    allow_unsafe: AllowUnsafeOption = None,
-    pairs: PairsOption = PAIRS_DEFAULT,
-    confidence: ConfidenceOption = CONFIDENCE_DEFAULT,
-    smallest_effect: SmallestEffectOption = None,
-    method: MethodOption = AUTO,
-    budget: BudgetOption = None,
-    seed: SeedOption = 1,
-    no_crash_test: NoCrashTestOption = False,
-    directory: RunsDirOption = None,
-    deadline: DeadlineOption = DEADLINE_DEFAULT,
-    memory: MemoryOption = MEMORY_DEFAULT,
-    disk: DiskOption = DISK_DEFAULT,
+    *,
+    compared: ComparedFlags,
+    libraries: LibraryFlags,
+    workload: WorkloadFlags,
+    proof: ProofFlags,
+    limits: LimitFlags,
     runner: OneRunnerOption = NATIVE,
     program: ProgramOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Prove one configuration against another on paired, fresh runs."""
-    from lsmtune.cli.verification import judged
-    from lsmtune.proof.standalone import Verification
-
     started_s = time.monotonic()
-    asked = Asked(runner, program)
-    asked.check(several=False)
-    plan = plan_of(pairs, confidence, smallest_effect, method, budget)
-    choice = choose_workload(workload, workload_set, properties, property_set, engine)
-    chosen, limits = choice.workload, limits_of(deadline, memory, disk)
-    check_method(plan, chosen, native=asked.runner == NATIVE)
-    if candidate_library is not None and not configs and candidate is None:
-        candidate = baseline or DEFAULT
-    sources = named(COMMAND, configs or (), baseline, candidate)
-    before, after = configs_of(sources, engine, choice)
-    objective = objective_of(metric, phase, chosen)
-    libraries = {
-        BASELINE_LIBRARY_FLAG: baseline_library,
-        CANDIDATE_LIBRARY_FLAG: candidate_library,
-    }
-    base, own = builds_of(libraries, library, asked, engine, chosen)
-    if asked.runner != NATIVE:
-        PROGRAMS[asked.runner].check_told(metric, phase, chosen, "--metric")
-    verification = Verification(
-        Arm(base.engine, before),
-        Arm(own.engine, after),
-        chosen,
-        objective,
-        limits,
-        seed,
-        plan,
-        NO_CRASH_TEST_FLAG if no_crash_test else "",
+    runners = RunnerFlags(runner, program)
+    runners.check(several=False)
+    if libraries.candidate_library and not compared.configs and compared.candidate is None:
+        compared = replace(compared, candidate=compared.baseline or DEFAULT)
+    asked = asked_of("verify", compared, workload, proof, limits, native=runner == NATIVE)
+    builds = _builds_of(libraries, compared, runners, asked.workload)
+    if runner != NATIVE:
+        PROGRAMS[runner].check_told(proof.metric, proof.phase, asked.workload, "--metric")
+    asked = replace(
+        asked,
+        baseline=Arm(builds[0].engine, asked.baseline.config),
+        candidate=Arm(builds[1].engine, asked.candidate.config),
     )
-    refused, doubtful = judged(verification, allow_unsafe or ())
-    doubtful += _whole_runs(asked, plan)
-    notes = phase_notes(objective, chosen)
-    for warning in dict.fromkeys((*base.warnings, *own.warnings, *doubtful)):
-        typer.echo(f"lsmtune: warning: {warning}", err=True)
-    found = _refusal(verification, refused) if refused else None
-    found = found or _prove(verification.after(time.monotonic() - started_s), own.runner, directory)
-    if as_json:
-        document = _document(verification, found, refused, doubtful) | {"notes": notes}
-        typer.echo(json.dumps(document, indent=2))
+    refused, warnings = judged(asked, proof.allow_unsafe or ())
+    if runner != NATIVE and asked.plan.method is None:
+        from lsmtune.proof.pairs import slices_unusable
+
+        warnings.append(f"the pairs are of whole runs: {slices_unusable((), native=False)}")
+    notes = phase_notes(asked)
+    warn(dict.fromkeys((*builds[0].warnings, *builds[1].warnings, *warnings)))
+    if refused:
+        from lsmtune.proof.crash_test import Survived
+        from lsmtune.proof.verdict import not_proven
+
+        why = f"refused, not run: {'; '.join(refused)}"
+        result = Survived(not_proven(asked.objective, asked.plan.confidence, why))
     else:
-        typer.echo(_text(verification, found, refused, doubtful))
-    if found.verdict.outcome is not VerdictOutcome.BETTER:
+        timed = asked.after(time.monotonic() - started_s)
+        result = _prove(timed, builds[1].runner, proof.directory)
+    if as_json:
+        print_json(_document(asked, result, refused, warnings) | {"notes": notes})
+    else:
+        typer.echo(_text(asked, result, refused, warnings))
+    if result.verdict.outcome is not VerdictOutcome.BETTER:
         raise typer.Exit(ExitStatus.NOT_BETTER)
 
 
-def _whole_runs(asked: Asked, plan: ProofPlan) -> list[str]:
-    """What to know of a proof by a program, unless the user asked for what it does."""
-    from lsmtune.proof.pairs import slices_unusable
+def asked_of(
+    command: str,
+    compared: ComparedFlags,
+    workload: WorkloadFlags,
+    proof: ProofFlags,
+    limits: LimitFlags,
+    *,
+    native: bool = True,
+) -> Verification:
+    """What the flags ask for, on engines of which only the name is known yet.
 
-    if asked.runner == NATIVE or plan.method is not None:
-        return []
-    return [f"the pairs are of whole runs: {slices_unusable((), native=False)}"]
-
-
-def named(
-    command: str, configs: Sequence[str], baseline: str | None, candidate: str | None
-) -> dict[str, str]:
-    """What is compared with what, each by the flag that names it.
-
-    Raises InputError, naming the flag or `command`, for anything but two configurations.
+    `native`: lsmtune's own driver performs the runs. Raises InputError for what cannot be meant.
     """
-    given = {"--baseline": baseline, "--candidate": candidate}
-    if not configs:
-        if candidate is None:
-            why = "is missing: name what is to be proved better, or BASELINE CANDIDATE"
-            raise InputError("--candidate", why=why)
-        return {"--baseline": baseline or DEFAULT, "--candidate": candidate}
-    for flag, name in given.items():
-        if name is not None:
-            why = "has no effect beside BASELINE CANDIDATE: name both in the same way"
-            raise InputError(flag, found=name, why=why)
-    if len(configs) != 2:
-        allowed = "BASELINE CANDIDATE, or --candidate CONFIG alone"
-        raise InputError(command, found=" ".join(configs), allowed=allowed)
-    return dict(zip(given, configs, strict=True))
+    from lsmtune.proof.pairs import refusal
+    from lsmtune.proof.standalone import Verification
+
+    plan, engine = proof.plan, compared.engine
+    choice = workload.choice(compared.workload, engine)
+    chosen, limit = choice.workload, limits.limits
+    why = refusal(plan.method, [chosen], native=native)
+    if why:
+        raise InputError("--method", found=proof.method, why=why)
+    baseline, candidate = (
+        under_workload(resolve(name, engine, source), choice, engine, source)
+        for source, name in compared.names(command).items()
+    )
+    return Verification(
+        Arm(EngineIdentity(engine), baseline),
+        Arm(EngineIdentity(engine), candidate),
+        chosen,
+        objective_of(proof.metric, proof.phase, chosen),
+        limit,
+        proof.seed,
+        plan,
+        NO_CRASH_TEST_FLAG if proof.no_crash_test else "",
+    )
 
 
-def builds_of(
-    libraries: Mapping[str, Path | None],
-    library: Path | None,
-    asked: Asked,
-    engine: str,
-    workload: Workload,
+def _builds_of(
+    libraries: LibraryFlags, compared: ComparedFlags, runners: RunnerFlags, workload: Workload
 ) -> tuple[RunnerChoice, RunnerChoice]:
-    """The engine of baseline and candidate; `libraries` are those of one side, by their flags.
+    """What performs the runs of baseline and candidate.
 
     Raises InputError, naming the flag, for a library that cannot be used, and for `--library`
     beside one for each side.
     """
-    from lsmtune.cli.bench import one_runner
-
-    if library is not None and all(libraries.values()):
-        why = f"has no effect beside {' and '.join(libraries)}"
+    both = {
+        BASELINE_LIBRARY_FLAG: libraries.baseline_library,
+        CANDIDATE_LIBRARY_FLAG: libraries.candidate_library,
+    }
+    library = compared.library
+    if library is not None and all(both.values()):
+        why = f"has no effect beside {' and '.join(both)}"
         raise InputError("--library", found=str(library), why=why)
     sides = []
-    for flag, own in libraries.items():
+    for source, own in both.items():
         try:
-            sides.append(one_runner(asked, engine, own or library, workload))
+            sides.append(one_runner(runners, compared.engine, own or library, workload))
         except InputError as error:
             if own is None or error.source != "--library":
                 raise
-            raise InputError(
-                flag, found=error.found, why=error.why, allowed=error.allowed
-            ) from None
-        if not any(libraries.values()):
+            raise error.but(source=source) from None
+        if not any(both.values()):
             return sides[0], sides[0]
     return sides[0], sides[1]
 
 
-def configs_of(sources: Mapping[str, str], engine: str, choice: Choice) -> tuple[Config, Config]:
-    """Baseline and candidate of what `named` says, with what the workload asks of both.
-
-    Raises InputError for one that is no configuration of `engine`.
-    """
-    from lsmtune.cli.choices import resolve
-    from lsmtune.engines.workload_options import with_page_cache
-
-    baseline, candidate = (
-        with_page_cache(
-            choice.config(resolve(name, engine, source), engine, source),
-            engine,
-            choice.workload.page_cache,
-            WORKLOAD_FLAG,
-        )
-        for source, name in sources.items()
-    )
-    return baseline, candidate
-
-
 def objective_of(metric: str, phase: str | None, workload: Workload) -> Objective:
     """The Objective of `--metric` and `--phase`, in its usual direction."""
-    if metric not in METRICS:
-        nearest = nearest_name(metric, METRICS)
-        raise InputError("--metric", found=metric, allowed=", ".join(METRICS), nearest=nearest)
-    measured = workload.measured_phases
-    if phase is not None and phase not in measured:
-        nearest = nearest_name(phase, measured)
-        raise InputError("--phase", found=phase, allowed=", ".join(measured), nearest=nearest)
-    if phase is not None and metric in TOTAL_METRICS:
-        why = f"has no effect: {metric} is of all phases"
-        raise InputError("--phase", found=phase, why=why)
+    check_name(metric, METRICS, "--metric")
+    if phase is not None:
+        check_name(phase, workload.measured_phases, "--phase")
+        if metric in TOTAL_METRICS:
+            why = f"has no effect: {metric} is of all phases"
+            raise InputError("--phase", found=phase, why=why)
     return Objective(metric, default_direction(metric), phase)
 
 
-def phase_notes(objective: Objective, workload: Workload) -> list[str]:
+def judged(asked: Verification, allowed: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Why the candidate is refused, and warnings on both configurations, before any run.
+
+    The unsafe options in `allowed` are warned of in place of refused. The baseline is never
+    refused: it is what the user has, and nobody is told to deploy it. Raises InputError for an
+    allowance without effect.
+    """
+    from lsmtune.engines.safety import ALLOW_FLAG, check_allowed, doubts
+
+    baseline, candidate = (
+        doubts(arm.engine, arm.config, asked.workload.durability, asked.limits, source)
+        for arm, source in ((asked.baseline, "--baseline"), (asked.candidate, "--candidate"))
+    )
+    check_allowed(allowed, asked.engine.name, [baseline, candidate])
+    warnings = [f"the baseline: {reason}" for reason in baseline.reasons()]
+    warnings += [
+        f"the candidate: {text}; {ALLOW_FLAG} lets it run, deploy it only where that is right"
+        for text in candidate.warnings(allowed)
+    ]
+    return candidate.reasons(allowed), warnings
+
+
+def phase_notes(asked: Verification) -> list[str]:
     """Which phase is judged, printed and returned, where there are several and none was named."""
-    *others, last = workload.measured_phases
+    objective, (*others, last) = asked.objective, asked.workload.measured_phases
     if not others or objective.phase is not None or objective.metric in TOTAL_METRICS:
         return []
     names = ", ".join(others)
-    note = f"the last of several phases is judged, {last}; --phase NAME judges another: {names}"
-    typer.echo(f"lsmtune: note: {note}", err=True)
-    return [note]
+    text = f"the last of several phases is judged, {last}; --phase NAME judges another: {names}"
+    note(text)
+    return [text]
 
 
-def _refusal(verification: Verification, refused: Sequence[str]) -> Survived:
-    """The verdict on a candidate that was not run."""
-    from lsmtune.proof.crash_test import Survived
-    from lsmtune.proof.verdict import not_proven
-
-    why = f"refused, not run: {'; '.join(refused)}"
-    return Survived(not_proven(verification.objective, verification.plan.confidence, why))
-
-
-def _prove(verification: Verification, runner: Runner, directory: Path | None) -> Survived:
+def _prove(asked: Verification, runner: Runner, directory: Path | None) -> Survived:
     """The verdict; raises typer.Exit when interrupted before it stood."""
     from lsmtune.cli.interrupts import interrupted, stop_on_interrupt
-    from lsmtune.cli.verification import verification_display
+    from lsmtune.cli.proof_progress import VerificationObserver, proof_display
     from lsmtune.proof.standalone import proved
 
     with (
         proof_folder(directory) as path,
-        verification_display(verification) as observer,
+        proof_display(VerificationObserver, asked, asked.plan.pairs) as observer,
         stop_on_interrupt(observer.warning) as stop,
     ):
-        found = proved(verification, path, runner, observer, stop)
-    if found is None:
+        result = proved(asked, path, runner, observer, stop)
+    if result is None:
         raise interrupted(directory)
-    return found
+    return result
 
 
 @contextmanager
@@ -329,52 +383,50 @@ def proof_folder(directory: Path | None) -> Iterator[Path]:
 
 
 def _text(
-    verification: Verification, found: Survived, refused: Sequence[str], warnings: Sequence[str]
+    asked: Verification, result: Survived, refused: Sequence[str], warnings: Sequence[str]
 ) -> str:
     """The verdict for people: one line, then what was refused or must be known."""
     from lsmtune.cli.output import verdict_lines
     from lsmtune.proof.crash_test import crash_line
 
-    name = verification.candidate.label
-    first, *rest = verdict_lines(found.verdict)
-    lines = [f"{name}: {first}", *rest]
-    if len(verification.builds) > 1:
-        for side, arm in (
-            ("baseline", verification.baseline),
-            ("candidate", verification.candidate),
-        ):
-            lines.append(f"{side}: {arm.label} on {build_text(arm.engine)}")
-    if found.crash is not None:
-        lines.append(f"crash test: {crash_line(found.crash)}")
+    name = asked.candidate.label
     if refused:
         lines = [f"{name}: no proven gain: refused as a recommendation, and not run:"]
-        lines += [f"  - {reason}" for reason in refused]
-        lines.append(OPT_IN)
+        lines += [*(f"  - {reason}" for reason in refused), OPT_IN]
+    else:
+        first, *rest = verdict_lines(result.verdict)
+        lines = [f"{name}: {first}", *rest]
+        if len(asked.builds) > 1:
+            for side, arm in (("baseline", asked.baseline), ("candidate", asked.candidate)):
+                lines.append(f"{side}: {arm.label} on {_build_text(arm.engine)}")
+        if result.crash is not None:
+            lines.append(f"crash test: {crash_line(result.crash)}")
     return "\n".join([*lines, *(f"warning: {warning}" for warning in warnings)])
 
 
 def _document(
-    verification: Verification, found: Survived, refused: Sequence[str], warnings: Sequence[str]
+    asked: Verification, result: Survived, refused: Sequence[str], warnings: Sequence[str]
 ) -> dict[str, object]:
     from lsmtune.model.codec import encode
     from lsmtune.study.observer import verdict_document
 
     return {
-        **{
-            side: config_document(arm.config) | {"engine": encode(arm.engine)}
-            for side, arm in (
-                ("baseline", verification.baseline),
-                ("candidate", verification.candidate),
-            )
-        },
-        "verdict": verdict_document(found.verdict),
-        "crash_test": encode(found.crash),
+        "baseline": _arm_document(asked.baseline),
+        "candidate": _arm_document(asked.candidate),
+        "verdict": verdict_document(result.verdict),
+        "crash_test": encode(result.crash),
         "refused": list(refused),
         "warnings": list(warnings),
     }
 
 
-def build_text(engine: EngineIdentity) -> str:
+def _arm_document(arm: Arm) -> dict[str, object]:
+    from lsmtune.model.codec import encode
+
+    return config_document(arm.config) | {"engine": encode(arm.engine)}
+
+
+def _build_text(engine: EngineIdentity) -> str:
     """A build of an engine in words: `rocksdb 7.8.3, /usr/lib/librocksdb.so.7.8 (assertions)`."""
     version = engine.version or "of unknown version"
     build = "" if engine.build is Build.UNKNOWN else f" ({engine.build.value})"

@@ -4,26 +4,24 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from lsmtune.cli import workload_trace
-from lsmtune.cli.choices import note
 from lsmtune.cli.flags import (
     ForceOption,
     JsonOption,
-    PropertiesOption,
-    PropertyOption,
     SeedOption,
-    WorkloadSetOption,
+    WorkloadFlags,
+    command,
+    option,
 )
-from lsmtune.cli.output import check_new, write_file
+from lsmtune.cli.output import check_new, note, print_json, write_file
 from lsmtune.engines.properties import properties_of
-from lsmtune.errors import InputError, nearest_name
-from lsmtune.workloads.choice import PROPERTY_FLAG, assignments, stated_workload
+from lsmtune.errors import InputError, check_name
 from lsmtune.workloads.stated import FAMILIES, WORKLOAD_NAMES
 
 if TYPE_CHECKING:
@@ -35,42 +33,29 @@ EXPORTS = (YAML, YCSB, EKVSB)
 IMPORTS = (YCSB, EKVSB)
 _HEAD_CHARACTERS = 4096
 
-LIST_EPILOG = "\n\n".join(("Examples:", "lsmtune workload list", "lsmtune workload list --json"))
-SHOW_EPILOG = "\n\n".join(
-    (
-        "Examples:",
-        "lsmtune workload show ycsb-a",
-        "lsmtune workload show zippydb -w num=50000000",
-        "lsmtune workload show nights.yaml --json",
-    )
+LIST_EXAMPLES = ("lsmtune workload list", "lsmtune workload list --json")
+SHOW_EXAMPLES = (
+    "lsmtune workload show ycsb-a",
+    "lsmtune workload show zippydb -w num=50000000",
+    "lsmtune workload show nights.yaml --json",
 )
-IMPORT_EPILOG = "\n\n".join(
-    (
-        "Examples:",
-        "lsmtune workload import workloada --out a.yaml",
-        "lsmtune workload import tasks.json --out tasks.yaml",
-        "What is lost on the way is said on stderr, line by line.",
-    )
+IMPORT_EXAMPLES = (
+    "lsmtune workload import workloada --out a.yaml",
+    "lsmtune workload import tasks.json --out tasks.yaml",
+    "What is lost on the way is said on stderr, line by line.",
 )
-EXPORT_EPILOG = "\n\n".join(
-    (
-        "Examples:",
-        "lsmtune workload export contest --format yaml --out contest.yaml",
-        "lsmtune workload export ycsb-a -w recordcount=1000000 --format ycsb --out workloada",
-        "lsmtune workload export ycsb-a --format ekvsb --seed 7 --out tasks.json",
-    )
+EXPORT_EXAMPLES = (
+    "lsmtune workload export contest --format yaml --out contest.yaml",
+    "lsmtune workload export ycsb-a -w recordcount=1000000 --format ycsb --out workloada",
+    "lsmtune workload export ycsb-a --format ekvsb --seed 7 --out tasks.json",
 )
-SUMMARY_EPILOG = "\n\n".join(
-    (
-        "Examples:",
-        "ekvsb run rocksdb /tmp/db < tasks.json > run.json; lsmtune workload summary run.json",
-        "lsmtune bench --engine rocksdb --workload put-get-delete --json > bench.json; "
-        "lsmtune workload summary bench.json",
-        "Times are seconds. Of a run of lsmtune's there is a summary for each phase, and no least "
-        "latency.",
-    )
+SUMMARY_EXAMPLES = (
+    "ekvsb run rocksdb /tmp/db < tasks.json > run.json; lsmtune workload summary run.json",
+    "lsmtune bench --engine rocksdb --workload put-get-delete --json > bench.json; "
+    "lsmtune workload summary bench.json",
+    "Times are seconds. Of a run of lsmtune's there is a summary for each phase, and no least "
+    "latency.",
 )
-_SUMMARY_ALLOWED = "what `ekvsb run` printed, or `lsmtune bench --json`"
 NameArgument = Annotated[
     str,
     typer.Argument(
@@ -79,60 +64,49 @@ NameArgument = Annotated[
         autocompletion=lambda: list(WORKLOAD_NAMES),
     ),
 ]
-OutOption = Annotated[
-    Path | None, typer.Option("--out", metavar="FILE", help="Write to this file, not to stdout.")
-]
+OutOption = Annotated[Path | None, option("--out FILE", "Write to this file, not to stdout.")]
+app = typer.Typer(
+    name="workload", help="List, show, import and export workloads.", no_args_is_help=True
+)
 
 
-def register(app: typer.Typer) -> None:
-    """Add the `workload` group to `app`."""
-    group = typer.Typer(help="List, show, import and export workloads.", no_args_is_help=True)
-    group.command("list", epilog=LIST_EPILOG)(_list)
-    group.command("show", epilog=SHOW_EPILOG)(_show)
-    group.command("import", epilog=IMPORT_EPILOG)(_import)
-    group.command("export", epilog=EXPORT_EPILOG)(_export)
-    group.command("summary", epilog=SUMMARY_EPILOG)(_summary)
-    workload_trace.register(group)
-    app.add_typer(group, name="workload")
-
-
+@command(app, "list", LIST_EXAMPLES)
 def _list(as_json: JsonOption = False) -> None:
     """List the workloads that have a name."""
     if as_json:
         rows = [{"name": f.name, "description": f.description} for f in FAMILIES.values()]
-        typer.echo(json.dumps({"workloads": rows}, indent=2))
+        print_json({"workloads": rows})
         return
     width = max(map(len, FAMILIES))
     for family in FAMILIES.values():
         typer.echo(f"{family.name:{width}}  {family.description}")
 
 
+@command(app, "show", SHOW_EXAMPLES)
 def _show(
     name: NameArgument,
-    workload_set: WorkloadSetOption = None,
-    properties: PropertiesOption = None,
-    property_set: PropertyOption = None,
+    given: WorkloadFlags,
     as_json: JsonOption = False,
 ) -> None:
     """Show a workload: its phases, its parameters, and where its figures are from."""
-    from lsmtune.cli.workload_trace_view import show_document, show_lines
+    from lsmtune.report.workload import show_document, show_lines
 
-    stated = _stated(name, workload_set, properties, property_set)
+    stated = given.stated(name)
     family = FAMILIES.get(name)
     if as_json:
-        typer.echo(json.dumps(show_document(stated, family), indent=2))
+        print_json(show_document(stated, family))
     else:
         typer.echo("\n".join(show_lines(stated, family)))
         for line in stated.notes:
             note(line)
 
 
+@command(app, "import", IMPORT_EXAMPLES)
 def _import(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Properties of YCSB, or tasks.")],
-    format_name: Annotated[
-        str | None,
-        typer.Option("--format", metavar="NAME", help=f"Found out if unset: {', '.join(IMPORTS)}."),
-    ] = None,
+    format_name: str | None = option(
+        "--format NAME", f"Found out if unset: {', '.join(IMPORTS)}.", None
+    ),
     out: OutOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
@@ -142,7 +116,12 @@ def _import(
 
     if out is not None:
         check_new(out, "--out", force=force)
-    format_name = _one_of(format_name, IMPORTS) if format_name else _format_of(file)
+    if format_name is not None:
+        check_name(format_name, IMPORTS, "--format")
+    elif _head_of(file).startswith("["):
+        format_name = EKVSB  # a list of tasks begins with a bracket, which no property does
+    else:
+        format_name = YCSB
     workload, notes = _imported(file, format_name)
     document: dict[str, Any] = {
         "file": str(file),
@@ -157,82 +136,79 @@ def _import(
         write_file(out, text)
         document["out"] = str(out)
     if as_json:
-        typer.echo(json.dumps(document, indent=2))
+        print_json(document)
     elif out is None:
         typer.echo(text, nl=False)
     else:
         typer.echo(f"wrote {out}\nnext: lsmtune bench --engine rocksdb --workload {out}")
 
 
+@command(app, "export", EXPORT_EXAMPLES)
 def _export(
+    *,
     name: NameArgument,
-    format_name: Annotated[
-        str, typer.Option("--format", metavar="NAME", help=f"{', '.join(EXPORTS)}.")
-    ] = YAML,
-    workload_set: WorkloadSetOption = None,
-    properties: PropertiesOption = None,
-    property_set: PropertyOption = None,
+    format_name: str = option("--format NAME", f"{', '.join(EXPORTS)}.", YAML),
+    given: WorkloadFlags,
     seed: SeedOption = 1,
     out: OutOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write a workload in the form that another program reads, or as a workload file."""
-    _one_of(format_name, EXPORTS)
+    check_name(format_name, EXPORTS, "--format")
     if out is not None:
         check_new(out, "--out", force=force)
     if as_json and out is None:
         raise InputError("--json", why="has no effect without --out: the text is the result")
-    stated = _stated(name, workload_set, properties, property_set)
+    stated = given.stated(name)
     parts, notes = _parts(stated, format_name, seed)
     notes = (*stated.notes, *notes)
     for line in notes if not as_json else ():
         note(line)
-    _write(parts, out)
+    # Part after part, as there may be more of them than memory holds.
+    if out is None:
+        sys.stdout.writelines(parts)
+    else:
+        write_file(out, parts)
     if as_json:
-        document = {"format": format_name, "out": str(out), "notes": notes}
-        typer.echo(json.dumps(document, indent=2))
+        print_json({"format": format_name, "out": str(out), "notes": notes})
     elif out is not None:
         typer.echo(f"wrote {out}")
 
 
+@command(app, "summary", SUMMARY_EXAMPLES)
 def _summary(
     file: Annotated[
         Path, typer.Argument(metavar="FILE", help="A run of ekvsb, or of bench with --json.")
     ],
 ) -> None:
     """Print what `ekvsb summary` says of a run, as JSON."""
-    source = str(file)
-    try:
-        with file.open(encoding="utf-8", errors="replace") as opened:
-            head = opened.read(_HEAD_CHARACTERS).lstrip()
-            opened.seek(0)
-            if head.startswith("["):
-                from lsmtune.programs.ekvsb_output import read_records, summarise
-
-                # Record after record: a run of any length.
-                document: dict[str, Any] = summarise(read_records(opened, source)).document()
-            else:
-                document = {"summaries": list(_of_bench(opened.read(), source))}
-    except OSError as error:
-        raise InputError(source, why=f"cannot be read: {error.strerror}") from None
-    typer.echo(json.dumps(document, indent=2))
-
-
-def _of_bench(text: str, source: str) -> Iterator[dict[str, object]]:
-    """A summary of each phase that performed operations, of each run in the document."""
-    from lsmtune.programs.ekvsb_output import summary_of_phase
+    from lsmtune.programs.ekvsb import read_records, summarise, summary_of_phase
     from lsmtune.programs.output import NATIVE
 
-    for measurement in _measurements(text, source):
-        for phase in measurement.phases:
-            if phase.operations:
-                yield {
-                    "runner": measurement.runner or NATIVE,
-                    "seed": measurement.seed,
-                    "phase": phase.name,
-                    "summary": summary_of_phase(phase),
-                }
+    source, is_records = str(file), _head_of(file).startswith("[")
+    try:
+        with file.open(encoding="utf-8", errors="replace") as opened:
+            if is_records:
+                # Record after record: a run of any length.
+                print_json(summarise(read_records(opened, source)))
+                return
+            measurements = _measurements(opened.read(), source)
+    except OSError as error:
+        raise _unreadable(file, error) from None
+    # A summary of each phase that performed operations, of each run in the document.
+    summaries = [
+        {
+            "runner": measurement.runner or NATIVE,
+            "seed": measurement.seed,
+            "phase": phase.name,
+            "summary": summary_of_phase(phase),
+        }
+        for measurement in measurements
+        for phase in measurement.phases
+        if phase.operations
+    ]
+    print_json({"summaries": summaries})
 
 
 def _measurements(text: str, source: str) -> list[Any]:
@@ -242,21 +218,12 @@ def _measurements(text: str, source: str) -> list[Any]:
 
     try:
         document = json.loads(text)
-        parts = document.get("runners", [document])
-        return [decode(Measurement, each) for part in parts for each in part["measurements"]]
+        runners = document.get("runners", [document])
+        return [decode(Measurement, each) for runner in runners for each in runner["measurements"]]
     except (ValueError, TypeError, KeyError, AttributeError):
-        found = text.strip()[:60] or "nothing"
-        raise InputError(source, found=found, allowed=_SUMMARY_ALLOWED) from None
-
-
-def _stated(
-    name: str,
-    texts: list[str] | None,
-    files: list[Path] | None,
-    settings: list[str] | None,
-) -> Stated:
-    given = properties_of(files or (), assignments(PROPERTY_FLAG, settings))
-    return stated_workload(name, texts, given)
+        beginning = text.strip()[:60] or "nothing"
+        allowed = "what `ekvsb run` printed, or `lsmtune bench --json`"
+        raise InputError(source, found=beginning, allowed=allowed) from None
 
 
 def _parts(stated: Stated, format_name: str, seed: int) -> tuple[Iterable[str], tuple[str, ...]]:
@@ -275,24 +242,6 @@ def _parts(stated: Stated, format_name: str, seed: int) -> tuple[Iterable[str], 
     return lines_of(workload, seed, "workload export"), what_is_lost(workload)
 
 
-def _write(parts: Iterable[str], out: Path | None) -> None:
-    """Part after part, as there may be more of them than memory holds."""
-    if out is None:
-        for part in parts:
-            sys.stdout.write(part)
-        return
-    partial = out.with_name(f".{out.name}.partial")
-    try:
-        with partial.open("w", encoding="utf-8") as file:
-            for part in parts:
-                file.write(part)
-        partial.replace(out)
-    except OSError as error:
-        raise InputError(str(out), why=f"cannot be written: {error.strerror}") from error
-    finally:
-        partial.unlink(missing_ok=True)
-
-
 def _imported(file: Path, format_name: str) -> tuple[Workload, tuple[str, ...]]:
     if format_name == EKVSB:
         from lsmtune.workloads.ekvsb import imported_workload
@@ -302,24 +251,24 @@ def _imported(file: Path, format_name: str) -> tuple[Workload, tuple[str, ...]]:
 
     stated = state_workload(YCSB, {}, str(file), properties_of([file], {}))
     engine = [
-        f"{found.where}: {key}: left out: -P {file} makes it an option of a run"
-        for key, found in stated.engine.items()
+        f"{given.where}: {key}: left out: -P {file} makes it an option of a run"
+        for key, given in stated.engine.items()
     ]
     return stated.workload, (*stated.notes, *engine)
 
 
-def _format_of(file: Path) -> str:
-    """A list of tasks begins with a bracket, which no property does."""
+def _head_of(file: Path) -> str:
+    """How the text begins, after white space. Raises InputError where it cannot be read."""
     try:
         with file.open(encoding="utf-8", errors="replace") as opened:
-            head = opened.read(_HEAD_CHARACTERS).lstrip()
+            return opened.read(_HEAD_CHARACTERS).lstrip()
     except OSError as error:
-        raise InputError(str(file), why=f"cannot be read: {error.strerror}") from None
-    return EKVSB if head.startswith("[") else YCSB
+        raise _unreadable(file, error) from None
 
 
-def _one_of(name: str, names: tuple[str, ...]) -> str:
-    if name not in names:
-        nearest = nearest_name(name, names)
-        raise InputError("--format", found=name, allowed=", ".join(names), nearest=nearest)
-    return name
+def _unreadable(file: Path, error: OSError) -> InputError:
+    return InputError(str(file), why=f"cannot be read: {error.strerror}")
+
+
+# The commands for traces are of the same group.
+app.add_typer(workload_trace.app)

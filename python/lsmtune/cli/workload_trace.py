@@ -2,110 +2,76 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from lsmtune.cli.flags import (
-    DEADLINE_DEFAULT,
-    DISK_DEFAULT,
-    MEMORY_DEFAULT,
-    DatabasesDirOption,
-    DeadlineOption,
-    DiskOption,
     EngineOption,
     ForceOption,
     JsonOption,
     LibraryOption,
-    MemoryOption,
-    OptionSetOption,
-    RepeatOption,
-    SeedOption,
+    LimitFlags,
+    RepeatFlags,
     WorkloadSetOption,
     bytes_of,
+    command,
     config_of,
-    limits_of,
-    whole_number,
+    option,
 )
-from lsmtune.cli.output import check_file, check_new, write_file
+from lsmtune.cli.output import check_file, check_new, print_json, write_file
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.workloads.choice import WORKLOAD_FLAG
 
 if TYPE_CHECKING:
     from lsmtune.traces.summary import OnProgress, TraceSummary
 
-INSPECT, FIT, REPLAY = "inspect", "fit", "replay"
 CLOSED, RECORDED = "closed", "recorded"
 RATES = (CLOSED, RECORDED)
-LOAD_DEFAULT = "fillseq"
 _COUNT_MAX = 2**53
 
-INSPECT_EPILOG = "\n\n".join(
-    (
-        "Examples:",
-        "lsmtune workload inspect production.trace",
-        "lsmtune workload inspect production.trace --html production.html --json",
-        "Exit status 1: the trace is damaged; what was read before the damage is shown.",
-    )
+INSPECT_EXAMPLES = (
+    "lsmtune workload inspect production.trace",
+    "lsmtune workload inspect production.trace --html production.html --json",
+    "Exit status 1: the trace is damaged; what was read before the damage is shown.",
 )
-FIT_EPILOG = "\n\n".join(
-    (
-        "Examples:",
-        "lsmtune workload fit production.trace --out workload.yaml",
-        "lsmtune workload fit production.trace --out workload.yaml --records 50000000 "
-        "--scan-length 20 --rate recorded",
-        "Exit status 1: the trace is damaged; the workload is fitted to what comes before.",
-    )
+FIT_EXAMPLES = (
+    "lsmtune workload fit production.trace --out workload.yaml",
+    "lsmtune workload fit production.trace --out workload.yaml --records 50000000 "
+    "--scan-length 20 --rate recorded",
+    "Exit status 1: the trace is damaged; the workload is fitted to what comes before.",
 )
-REPLAY_EPILOG = "\n\n".join(
-    (
-        "Examples:",
-        "lsmtune workload replay production.trace --engine rocksdb --load fillseq -w num=1000000",
-        "lsmtune workload replay production.trace --engine rocksdb --speed 2 --threads 4",
-    )
+REPLAY_EXAMPLES = (
+    "lsmtune workload replay production.trace --engine rocksdb --load fillseq -w num=1000000",
+    "lsmtune workload replay production.trace --engine rocksdb --speed 2 --threads 4",
 )
+app = typer.Typer()
 
 TraceArgument = Annotated[
     Path, typer.Argument(metavar="TRACE", help="A query trace: db_bench --trace_file, StartTrace.")
 ]
-HtmlOption = Annotated[
-    Path | None, typer.Option("--html", metavar="FILE", help="Write a page with plots.")
-]
+HtmlOption = Annotated[Path | None, option("--html FILE", "Write a page with plots.")]
+RANGES = option(
+    "--ranges N",
+    "Equal ranges of keys that are told apart; found out by default.",
+    number=(1, 4096),
+)
+THREADS = option("--threads N", "Threads of the run.", number=(1, 1024))
 
 
-def _count(flag: str, low: int = 1, high: int = _COUNT_MAX) -> Any:
-    return typer.Option(flag, metavar="N", parser=whole_number(flag, low, high), help=_HELP[flag])
-
-
-_HELP = {
-    "--ranges": "Equal ranges of keys that are told apart; found out by default.",
-    "--records": "Keys in the database; by the trace's keys by default.",
-    "--scan-length": "Entries that a seek reads: a trace does not say.",
-    "--operations": "Operations of the run; as many as the trace by default.",
-    "--threads": "Threads of the run.",
-}
-
-
-def register(group: typer.Typer) -> None:
-    """Add the commands for traces to the `workload` group."""
-    group.command(INSPECT, epilog=INSPECT_EPILOG)(_inspect)
-    group.command(FIT, epilog=FIT_EPILOG)(_fit)
-    group.command(REPLAY, epilog=REPLAY_EPILOG)(_replay)
-
-
+@command(app, "inspect", INSPECT_EXAMPLES)
 def _inspect(
     trace: TraceArgument,
     html: HtmlOption = None,
-    ranges: Annotated[int, _count("--ranges", high=4096)] = 1024,
+    ranges: Annotated[int, RANGES] = 1024,
     as_json: JsonOption = False,
 ) -> None:
     """Show what a trace holds: operations, sizes, hot keys, reuse, and how they change."""
-    from lsmtune.cli.workload_trace_view import summary_document, summary_lines
     from lsmtune.driver.conversation import find_driver
+    from lsmtune.report.workload import summary_document, summary_lines
     from lsmtune.traces.summary import inspect_trace
 
     if html is not None:
@@ -117,8 +83,7 @@ def _inspect(
 
         write_trace_page(summary, html)
     if as_json:
-        document = summary_document(summary) | {"html": None if html is None else str(html)}
-        typer.echo(json.dumps(document, indent=2))
+        print_json(summary_document(summary) | {"html": None if html is None else str(html)})
     else:
         typer.echo("\n".join(summary_lines(summary)))
         if html is not None:
@@ -126,34 +91,41 @@ def _inspect(
     _fail_if_damaged(summary)
 
 
+@command(app, "fit", FIT_EXAMPLES)
 def _fit(
     trace: TraceArgument,
-    out: Annotated[Path, typer.Option("--out", metavar="FILE", help="The workload file to write.")],
-    records: Annotated[int | None, _count("--records")] = None,
-    ranges: Annotated[int | None, _count("--ranges", high=4096)] = None,
-    scan_length: Annotated[int, _count("--scan-length", low=0, high=10**6)] = 1,
-    load_value_bytes: Annotated[
-        str | None,
-        typer.Option(
-            "--load-value-bytes",
-            metavar="SIZE",
-            help="Size of the values there were before; as the trace's by default.",
-        ),
-    ] = None,
-    operations: Annotated[int | None, _count("--operations")] = None,
-    threads: Annotated[int, _count("--threads", high=1024)] = 1,
-    rate: Annotated[
-        str,
-        typer.Option("--rate", metavar="NAME", help="closed: as fast as it goes; recorded."),
-    ] = CLOSED,
+    out: Annotated[Path, option("--out FILE", "The workload file to write.")],
+    records: int | None = option(
+        "--records N",
+        "Keys in the database; by the trace's keys by default.",
+        None,
+        number=(1, _COUNT_MAX),
+    ),
+    ranges: Annotated[int | None, RANGES] = None,
+    scan_length: int = option(
+        "--scan-length N", "Entries that a seek reads: a trace does not say.", 1, number=(0, 10**6)
+    ),
+    load_value_bytes: str | None = option(
+        "--load-value-bytes SIZE",
+        "Size of the values there were before; as the trace's by default.",
+        None,
+    ),
+    operations: int | None = option(
+        "--operations N",
+        "Operations of the run; as many as the trace by default.",
+        None,
+        number=(1, _COUNT_MAX),
+    ),
+    threads: Annotated[int, THREADS] = 1,
+    rate: str = option("--rate NAME", "closed: as fast as it goes; recorded.", CLOSED),
     html: HtmlOption = None,
     force: ForceOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write a small workload whose run is like a trace, and say how well it fits."""
-    from lsmtune.cli.workload_trace_view import fit_document, fit_lines
     from lsmtune.driver.conversation import find_driver
     from lsmtune.report.trace import write_trace_page
+    from lsmtune.report.workload import fit_document, fit_lines
     from lsmtune.traces.fit import FitRequest, fit_trace
     from lsmtune.traces.summary import inspect_trace
     from lsmtune.workloads.file import workload_text
@@ -180,40 +152,31 @@ def _fit(
     if html is not None:
         write_trace_page(fit.summary, html, fit)
     if as_json:
-        document = fit_document(fit) | {"trace": str(trace), "out": str(out)}
-        typer.echo(json.dumps(document, indent=2))
+        print_json(fit_document(fit) | {"trace": str(trace), "out": str(out)})
     else:
         typer.echo("\n".join(fit_lines(fit)))
         typer.echo(f"wrote {out}\nnext: lsmtune bench --engine rocksdb --workload {out}")
     _fail_if_damaged(fit.summary)
 
 
+@command(app, "replay", REPLAY_EXAMPLES)
 def _replay(
+    *,
     trace: TraceArgument,
     engine: EngineOption,
-    speed: Annotated[
-        float | None,
-        typer.Option(
-            "--speed", metavar="X", help="Times its own pace; as fast as it goes unless set."
-        ),
-    ] = None,
-    threads: Annotated[int, _count("--threads", high=1024)] = 1,
-    load: Annotated[
-        str, typer.Option("--load", metavar="NAME", help="The workload that loads the database.")
-    ] = LOAD_DEFAULT,
+    speed: float | None = option(
+        "--speed X", "Times its own pace; as fast as it goes unless set.", None
+    ),
+    threads: Annotated[int, THREADS] = 1,
+    load: str = option("--load NAME", "The workload that loads the database.", "fillseq"),
     workload_set: WorkloadSetOption = None,
     library: LibraryOption = None,
-    option: OptionSetOption = None,
-    seed: SeedOption = 1,
-    repeat: RepeatOption = 1,
-    directory: DatabasesDirOption = None,
-    deadline: DeadlineOption = DEADLINE_DEFAULT,
-    memory: MemoryOption = MEMORY_DEFAULT,
-    disk: DiskOption = DISK_DEFAULT,
+    repeats: RepeatFlags,
+    limits: LimitFlags,
     as_json: JsonOption = False,
 ) -> None:
     """Load a database, settle it, and perform the operations of a trace on it."""
-    from lsmtune.cli.bench import Bench, measure_one, native_runner
+    from lsmtune.cli.bench import bench_of, measure_one, native_runner
     from lsmtune.engines.workload_options import with_page_cache
     from lsmtune.traces.fit import replay_workload
     from lsmtune.workloads.choice import stated_workload
@@ -222,10 +185,9 @@ def _replay(
         raise InputError("--speed", found=speed, allowed="a number above 0")
     loaded = stated_workload(load, workload_set).workload
     workload = replay_workload(trace, loaded, speed, threads)
-    config = with_page_cache(config_of(option), engine, workload.page_cache, WORKLOAD_FLAG)
-    limits = limits_of(deadline, memory, disk)
-    seeds = range(seed, seed + repeat)
-    bench = Bench(config, workload, limits, seeds, directory or Path.cwd())
+    config = config_of(repeats.option)
+    config = with_page_cache(config, engine, workload.page_cache, WORKLOAD_FLAG)
+    bench = bench_of(config, workload, limits, repeats)
     measure_one(bench, native_runner(engine, library), as_json=as_json)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import signal
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TypeVar
 
 from lsmtune.driver.messages import (
@@ -27,7 +27,6 @@ from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import (
     Interval,
     Measurement,
-    OptionNotTaken,
     Outcome,
     PhaseMeasurement,
     RunError,
@@ -36,7 +35,7 @@ from lsmtune.model.measurement import (
 )
 from lsmtune.model.reading import ProtocolError
 from lsmtune.model.request import RunRequest
-from lsmtune.model.workload import Phase
+from lsmtune.model.workload import Companion, Phase
 from lsmtune.units import format_bytes
 
 _PUTS_EVERY_KEY = "filluniquerandom"
@@ -57,9 +56,7 @@ def with_lost_reads(
     """
     if measurement.outcome is not Outcome.OK or measurement.engine.name == _KEEPS_NOTHING:
         return measurement
-    deleting = frozenset(phase.name for phase in phases if _may_delete(phase))
-    all_put = _put_all(before, num)
-    phase = _first_lossy(measurement.phases, num, deleting, all_put=all_put)
+    phase = _first_lossy(measurement.phases, num, before, phases)
     phase = phase or _first_lossy_mix(measurement.phases, num, phases)
     if phase is None:
         return measurement
@@ -70,18 +67,18 @@ def with_lost_reads(
     return replace(measurement, outcome=Outcome.DATA_LOSS, error=error)
 
 
-def _put_all(before: Sequence[Phase], num: int) -> bool:
-    puts = [phase for phase in before if phase.operation == _PUTS_EVERY_KEY]
-    return any(
-        phase.duration_s is None and (phase.operations_per_thread or 0) * phase.threads >= num
-        for phase in puts
-    )
-
-
 def _first_lossy(
-    phases: Sequence[PhaseMeasurement], num: int, deleting: Collection[str], *, all_put: bool
+    measured: Sequence[PhaseMeasurement], num: int, before: Sequence[Phase], phases: Sequence[Phase]
 ) -> PhaseMeasurement | None:
-    for phase in phases:
+    """The first phase that missed keys after one had put each of the `num`, and none deleted."""
+    deleting = {phase.name for phase in phases if _may_delete(phase)}
+    all_put = any(
+        phase.operation == _PUTS_EVERY_KEY
+        and phase.duration_s is None
+        and (phase.operations_per_thread or 0) * phase.threads >= num
+        for phase in before
+    )
+    for phase in measured:
         if phase.operation in _DELETES or phase.name in deleting:
             all_put = False
         elif phase.operation == _PUTS_EVERY_KEY:
@@ -103,11 +100,11 @@ def _first_lossy_mix(
     for phase in phases:
         if _may_delete(phase):
             return None
-        mix, found = phase.mix, by_name.get(phase.name)
+        mix, reads = phase.mix, by_name.get(phase.name)
         # Numbers between the records and the first insert belong to nobody.
         whole = mix is not None and mix.insert_from is None and mix.first + mix.records <= sure
-        if whole and found is not None and found.keys_missing:
-            return found
+        if whole and reads is not None and reads.keys_missing:
+            return reads
         sure = max(sure, _surely_put(phase, num, sure))
     return None
 
@@ -125,12 +122,10 @@ def _surely_put(phase: Phase, num: int, sure: int) -> int:
 
 
 def _may_delete(phase: Phase) -> bool:
-    mixes = (phase.mix, *(companion.mix for companion in phase.companions))
-    operations = (phase.operation, *(companion.operation for companion in phase.companions))
-    if phase.replay is not None or any(operation in _DELETES for operation in operations):
-        return True
-    return any(
-        name in _DELETES_IN_MIX for mix in mixes if mix is not None for name, _ in mix.operations
+    doing: Sequence[Phase | Companion] = (phase, *phase.companions)
+    return phase.replay is not None or any(
+        each.operation in _DELETES or (each.mix is not None and each.mix.names & _DELETES_IN_MIX)
+        for each in doing
     )
 
 
@@ -152,13 +147,13 @@ class Judgement:
 def judge(
     last: Finished | Failed | None,
     ending: Ending,
-    place: str,
+    where: str,
     log_tail: str,
     memory_limit_bytes: int | None = None,
 ) -> Judgement:
     """How a run ended.
 
-    `last` is the driver's last message, if it came to that; `place` says where the run was;
+    `last` is the driver's last message, if it came to that; `where` says where the run was;
     `log_tail` is the end of what engine and driver printed. The driver's own last word counts
     most, then what lsmtune did to it, then how it died. The error of a run that died has the
     whole `log_tail` in `found`. `memory_limit_bytes` is that of a control group in which the kernel
@@ -171,27 +166,21 @@ def judge(
         cancelled = last.outcome is Outcome.CANCELLED
         return Judgement(last.outcome, last.error, () if cancelled else _after_last(ending))
     if ending.outcome is not None:
-        return Judgement(
-            ending.outcome, RunError(ending.outcome.value, f"{ending.why}, {place}"), ()
-        )
+        error = RunError(ending.outcome.value, f"{ending.why}, {where}")
+        return Judgement(ending.outcome, error)
     if ending.exit_status == -signal.SIGKILL and memory_limit_bytes is not None:
         limit = format_bytes(memory_limit_bytes)
-        why = f"killed by the kernel, over the limit of {limit} of its control group, {place}"
+        why = f"killed by the kernel, over the limit of {limit} of its control group, {where}"
         return died(Outcome.OUT_OF_MEMORY, why, log_tail)
-    return judge_death(ending.exit_status, place, log_tail)
+    return judge_death(ending.exit_status, where, log_tail)
 
 
-def judge_death(exit_status: int, place: str, log_tail: str) -> Judgement:
+def judge_death(exit_status: int, where: str, log_tail: str) -> Judgement:
     """What it means that a process died by itself with `exit_status`, negative for a signal."""
     if exit_status == -signal.SIGKILL:
-        why = f"killed by the kernel, likely out of memory, {place}"
+        why = f"killed by the kernel, likely out of memory, {where}"
         return died(Outcome.OUT_OF_MEMORY, why, log_tail)
-    return died(Outcome.CRASHED, f"{_death(exit_status)} {place}", log_tail)
-
-
-def misspoke(why: str, place: str, log_tail: str) -> Judgement:
-    """The driver broke the protocol: whatever it goes on to do, nothing it says can be used."""
-    return died(Outcome.CRASHED, f"the driver broke the protocol {place}: {why}", log_tail)
+    return died(Outcome.CRASHED, f"{_death(exit_status)} {where}", log_tail)
 
 
 def died(outcome: Outcome, why: str, log_tail: str) -> Judgement:
@@ -233,7 +222,7 @@ class Collector:
         self.last: Finished | Failed | None = None
         self.verified: Verified | None = None
         self._hello: Hello | None = None
-        self._engine: Opened | None = None
+        self._opened: Opened | None = None
         self._running: PhaseStarted | None = None
         self._phases: dict[int, PhaseMeasurement] = {}
         self._intervals: dict[int, list[Interval]] = {}
@@ -249,7 +238,7 @@ class Collector:
             case Hello():
                 self._hello = message
             case Opened():
-                self._engine = message
+                self._opened = message
             case PhaseStarted(index=index):
                 self._running = message
                 self._intervals[index], self._pauses[index] = [], []
@@ -264,7 +253,10 @@ class Collector:
                 self._running = None
             case BackgroundWork(index=index):
                 phase = self._of_phase(index, self._phases, message)
-                self._phases[index] = _with_background_work(phase, message)
+                work = {name: value for name, value in vars(message).items() if name != "index"}
+                if message.write_amplification is None:
+                    del work["write_amplification"]
+                self._phases[index] = replace(phase, **work)
             case Verified():
                 self.verified = message
             case Probed():
@@ -283,68 +275,56 @@ class Collector:
         return max(self._intervals, default=-1)
 
     @property
-    def place(self) -> str:
+    def where(self) -> str:
         """Where the run is, for error texts."""
         if self._running is not None:
             return f"in phase {self._running.name}"
-        if self._engine is None:
+        if self._opened is None:
             return "while opening the engine"
         return "after its last phase" if self._phases else "before its first phase"
 
     def measurement(
         self,
         request: RunRequest,
-        outcome: Outcome,
+        judgement: Judgement,
         *,
         started_unix_s: float,
         elapsed_s: float,
-        error: RunError | None = None,
         warnings: Sequence[str] = (),
         memory_limited_by: str = "",
     ) -> Measurement:
         """Everything observed; `elapsed_s` is the runner's own, spawn to reaped."""
         finished = self.last if isinstance(self.last, Finished) else None
+        engine, opened, verified = request.engine, self._opened, self.verified
+        if opened is not None:
+            said = opened.engine
+            version = said.version or engine.version
+            engine = EngineIdentity(said.name, version, said.library, engine.build)
+        verification = None
+        if verified is not None:  # without `keys_beyond`
+            verification = Verification(
+                *(verified.keys_checked, verified.keys_lost),
+                *(verified.keys_wrong, verified.reopen_s),
+            )
+        unfinished = [self._intervals[n] for n in sorted(self._intervals) if n not in self._phases]
         return Measurement(
-            outcome=outcome,
-            engine=self._identity(request.engine),
+            outcome=judgement.outcome,
+            engine=engine,
             options=request.config.engine_options(),
             workload=request.workload.name,
             seed=request.seed,
             started_unix_s=started_unix_s,
             elapsed_s=elapsed_s,
             phases=tuple(self._phases[index] for index in sorted(self._phases)),
-            options_not_taken=self._options_not_taken(),
-            verification=self._verification(),
+            options_not_taken=opened.options_not_taken if opened is not None else (),
+            verification=verification,
             cpu_s=finished.cpu_s if finished else None,
             rss_bytes_max=finished.rss_bytes_max if finished else None,
             database_bytes=finished.database_bytes if finished else None,
-            intervals_unfinished=self._unfinished(),
-            error=error,
+            intervals_unfinished=tuple(chain.from_iterable(unfinished)),
+            error=judgement.error,
             warnings=tuple(warnings),
             memory_limited_by=memory_limited_by,
-        )
-
-    def _identity(self, asked: EngineIdentity) -> EngineIdentity:
-        if self._engine is None:
-            return asked
-        said = self._engine.engine
-        return EngineIdentity(said.name, said.version or asked.version, said.library, asked.build)
-
-    def _options_not_taken(self) -> tuple[OptionNotTaken, ...]:
-        return self._engine.options_not_taken if self._engine else ()
-
-    def _verification(self) -> Verification | None:
-        said = self.verified
-        if said is None:
-            return None
-        return Verification(said.keys_checked, said.keys_lost, said.keys_wrong, said.reopen_s)
-
-    def _unfinished(self) -> tuple[Interval, ...]:
-        return tuple(
-            step
-            for index in sorted(self._intervals)
-            if index not in self._phases
-            for step in self._intervals[index]
         )
 
 
@@ -359,28 +339,12 @@ def slices_between(pauses: Sequence[Paused]) -> tuple[Slice, ...]:
             elapsed_s=after.elapsed_s - before.elapsed_s,
             operations=after.operations_total - before.operations_total,
             cpu_s=after.cpu_s - before.cpu_s,
-            steal_s=_difference(after.steal_s, before.steal_s),
+            steal_s=None
+            if after.steal_s is None or before.steal_s is None
+            else after.steal_s - before.steal_s,
         )
         for before, after in pairwise(pauses)
         if after.slice > before.slice
-    )
-
-
-def _difference(after: float | None, before: float | None) -> float | None:
-    return None if after is None or before is None else after - before
-
-
-def _with_background_work(phase: PhaseMeasurement, work: BackgroundWork) -> PhaseMeasurement:
-    known = work.write_amplification
-    return replace(
-        phase,
-        flushes=work.flushes,
-        flush_bytes=work.flush_bytes,
-        compactions=work.compactions,
-        compaction_read_bytes=work.compaction_read_bytes,
-        compaction_write_bytes=work.compaction_write_bytes,
-        levels=work.levels,
-        write_amplification=phase.write_amplification if known is None else known,
     )
 
 

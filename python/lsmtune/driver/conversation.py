@@ -9,14 +9,13 @@ import shutil
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
 from pathlib import Path
-from types import TracebackType
 
-from lsmtune.driver.collect import Collector, Judgement, judge, misspoke
+from lsmtune.driver.collect import Collector, Judgement, died, judge
 from lsmtune.driver.messages import Failed, Finished, Message, Paused, parse_message
-from lsmtune.driver.process import ChildProcess, Stopwatch
+from lsmtune.driver.process import ChildProcess, Closing, Stopwatch
 from lsmtune.driver.requests import Json
 from lsmtune.driver.watch import TICK_S, Clock, Ending, Watch
 from lsmtune.errors import InputError, LsmtuneError
@@ -41,48 +40,36 @@ def find_driver(
     """
     explicit = environment.get(VARIABLE)
     if explicit:
-        return _explicit(Path(explicit))
-    tried = []
-    for place, candidate in _candidates(environment, interpreter or Path(sys.executable)):
-        if candidate is not None and _runnable(candidate):
-            return candidate.absolute()
-        tried.append(place)
-    raise InputError(
-        DRIVER_NAME,
-        why=f"not found; tried {', '.join(tried)}; "
-        f"`make setup` builds and installs it, or set {VARIABLE} to its path",
-    )
-
-
-def _explicit(path: Path) -> Path:
-    if not _runnable(path):
+        if _runnable(Path(explicit)):
+            return Path(explicit).absolute()
         raise InputError(
             "environment",
             VARIABLE,
-            found=str(path),
+            found=explicit,
             allowed="the path of an executable file",
             why="`make setup` builds the driver",
         )
-    return path.absolute()
-
-
-def _candidates(
-    environment: Mapping[str, str], interpreter: Path
-) -> Iterator[tuple[str, Path | None]]:
-    beside = interpreter.parent / DRIVER_NAME
-    yield str(beside), beside
-    yield "the installed package lsmtune", _packaged()
-    search_path = environment.get("PATH", "")
-    found = shutil.which(DRIVER_NAME, path=search_path)
-    yield f"PATH ({search_path or 'empty'})", Path(found) if found else None
-
-
-def _packaged() -> Path | None:
+    beside = (interpreter or Path(sys.executable)).parent / DRIVER_NAME
     try:
         files = importlib.metadata.files("lsmtune") or []
     except importlib.metadata.PackageNotFoundError:
-        return None
-    return next((Path(str(f.locate())) for f in files if f.name == DRIVER_NAME), None)
+        files = []
+    packaged = next((Path(str(f.locate())) for f in files if f.name == DRIVER_NAME), None)
+    search_path = environment.get("PATH", "")
+    on_path = shutil.which(DRIVER_NAME, path=search_path)
+    candidates = {
+        str(beside): beside,
+        "the installed package lsmtune": packaged,
+        f"PATH ({search_path or 'empty'})": Path(on_path) if on_path else None,
+    }
+    for candidate in candidates.values():
+        if candidate is not None and _runnable(candidate):
+            return candidate.absolute()
+    raise InputError(
+        DRIVER_NAME,
+        why=f"not found; tried {', '.join(candidates)}; "
+        f"`make setup` builds and installs it, or set {VARIABLE} to its path",
+    )
 
 
 def _runnable(path: Path) -> bool:
@@ -103,7 +90,7 @@ class _State(Enum):
     FROZEN = "frozen"
 
 
-class Conversation:
+class Conversation(Closing):
     """A driver process that is handed `document`, in steps; every message goes to `collector`.
 
     A context manager: when it is left, the process and its whole group are gone. `clock` is a
@@ -135,9 +122,14 @@ class Conversation:
         self._running_time = Stopwatch(clock)
         self._running_time.start()
         self._child = ChildProcess([str(driver)], directory / ENGINE_LOG, cpus)
-        self.group_refused = ""
+        self.group, self.group_refused = group, ""
         try:
-            self.group = self._joined(group)
+            if group is not None:  # the driver is in it before it has done anything
+                group.add(self._child.pid)
+        except ProcessLookupError:
+            pass  # it has ended already, and the first step will say so
+        except LsmtuneError as error:
+            self.group, self.group_refused = None, str(error)
         except BaseException:
             self._child.close()
             raise
@@ -147,28 +139,8 @@ class Conversation:
             watch_memory=self.group is None,
         )
 
-    def _joined(self, group: MemoryGroup | None) -> MemoryGroup | None:
-        """The group, with the driver in it before it has done anything."""
-        if group is None:
-            return None
-        try:
-            group.add(self._child.pid)
-        except ProcessLookupError:
-            return group  # it has ended already, and the first step will say so
-        except LsmtuneError as error:
-            self.group_refused = str(error)
-            return None
-        return group
-
-    def __enter__(self) -> Conversation:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self) -> None:
+        """Kills the driver and its group, and lets its pipes go."""
         self._child.close()
 
     @property
@@ -210,8 +182,10 @@ class Conversation:
         try:
             ending = self._watch.step(timeout_s)
         except ProtocolError as error:
+            # Whatever the driver goes on to do, nothing it says can be used.
             self._child.reap()
-            return misspoke(str(error), self._collector.place, self._child.log_tail())
+            why = f"the driver broke the protocol {self._collector.where}: {error}"
+            return died(Outcome.CRASHED, why, self._child.log_tail())
         if ending is not None:
             return self._judge(ending)
         if self.pausing and self._child.stopped():
@@ -240,7 +214,7 @@ class Conversation:
         self._running_time.stop()
         collector, group = self._collector, self.group
         return judge(
-            *(collector.last, ending, collector.place, self._child.log_tail()),
+            *(collector.last, ending, collector.where, self._child.log_tail()),
             memory_limit_bytes=group.limit_bytes if group and group.oom_kills() else None,
         )
 
@@ -252,19 +226,19 @@ def converse(
     limits: Limits,
     collector: Collector,
     cancel: threading.Event | None = None,
+    on_message: OnMessage | None = None,
 ) -> Judgement:
     """One conversation from its beginning to its end, with a driver that never stops itself.
 
     When it returns or raises, the process and its whole group are gone.
     """
     with Conversation(
-        driver, document, directory, limits, collector, cancel=cancel
+        *(driver, document, directory, limits, collector), on_message=on_message, cancel=cancel
     ) as conversation:
         conversation.proceed()
-        while True:
-            judgement = conversation.step(TICK_S)
-            if judgement is not None:
-                return judgement
+        while (judgement := conversation.step(TICK_S)) is None:
+            pass
+        return judgement
 
 
 def check_library(engine: EngineIdentity) -> None:

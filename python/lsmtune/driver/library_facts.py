@@ -55,10 +55,9 @@ def register_fetched(fetched: Fetched, driver: Path) -> Library:
     def missing(library: Library) -> list[str]:
         return [name for name in fetched.compressions if name not in library.compressions]
 
-    for entry in Registry().entries():
-        known = entry.library
+    for known in Registry().present():
         is_this = (known.path, known.origin) == (fetched.path, fetched.origin)
-        if is_this and entry.is_present() and not missing(known):
+        if is_this and not missing(known):
             return known
     build = build_type(fetched.path, fetched.engine_name)
     identity = EngineIdentity(fetched.engine_name, None, str(fetched.path), build)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import NoReturn
 
 from lsmtune.errors import InputError, nearest_name
@@ -23,25 +23,6 @@ from lsmtune.model.measurement import (
 from lsmtune.model.reading import ProtocolError, read
 
 PROTOCOL_VERSION = 3
-
-# Flush and compaction work is read from the engine's log after the database was closed: it comes
-# in a `background_work` message of its own, intervals and pauses in theirs.
-_NOT_IN_PHASE = frozenset(
-    {"intervals", "slices", "flushes", "flush_bytes"}
-    | {"compactions", "compaction_read_bytes", "compaction_write_bytes", "levels"}
-)
-# What is left out where it is not known, or not asked for.
-_OPTIONAL_IN_PHASE = frozenset(
-    {
-        "files_per_level",
-        "bytes_per_level",
-        "page_cache_cached_share",
-        "block_cache_hits",
-        "block_cache_misses",
-        "operations_by_type",
-        "replay",
-    }
-)
 
 
 class ProtocolVersionError(InputError):
@@ -90,16 +71,7 @@ class IntervalPassed(Interval):
 
     def interval(self) -> Interval:
         """The step without its phase."""
-        return Interval(
-            self.elapsed_s,
-            self.interval_s,
-            self.operations,
-            self.operations_total,
-            self.throughput_ops_s,
-            self.rss_bytes,
-            self.cpu_s,
-            self.steal_s,
-        )
+        return Interval(**{each.name: getattr(self, each.name) for each in fields(Interval)})
 
 
 @dataclass(frozen=True)
@@ -244,7 +216,19 @@ _KINDS: dict[str, type[Message]] = {
     "failed": Failed,
 }
 
-_OPTIONAL: Mapping[type[Message], frozenset[str]] = {Verified: frozenset({"keys_beyond"})}
+# What is left out where it is not known, or not asked for. Flush and compaction work is read from
+# the engine's log after the database was closed: it comes in a `background_work` message of its
+# own, intervals and pauses in theirs.
+_NOT_IN_PHASE = frozenset(
+    {"intervals", "slices", "flushes", "flush_bytes", "levels"}
+    | {"compactions", "compaction_read_bytes", "compaction_write_bytes"}
+)
+_OPTIONAL: Mapping[type[Message], frozenset[str]] = {
+    Verified: frozenset({"keys_beyond"}),
+    PhaseFinished: _NOT_IN_PHASE
+    | {"files_per_level", "bytes_per_level", "page_cache_cached_share", "operations_by_type"}
+    | {"block_cache_hits", "block_cache_misses", "replay"},
+}
 
 
 def parse_message(line: bytes | str) -> Message:
@@ -253,26 +237,6 @@ def parse_message(line: bytes | str) -> Message:
     Raises ProtocolError that names the field, ProtocolVersionError for a `hello` of another
     version.
     """
-    data = _object(line)
-    name = data.pop("type", None)
-    kind = _KINDS.get(name) if isinstance(name, str) else None
-    if kind is None:
-        near = nearest_name(name, _KINDS) if isinstance(name, str) else ""
-        hint = f"; did you mean {near}?" if near else ""
-        raise ProtocolError(f"message.type: found {name!r}; allowed: {', '.join(_KINDS)}{hint}")
-    if kind is Hello:
-        _check_version(data.get("protocol_version"))
-    if kind is PhaseFinished:
-        message: Message = _phase_finished(data)
-    elif kind is TraceInspected:
-        message = TraceInspected(data)
-    else:
-        message = read(kind, data, str(name), optional=_OPTIONAL.get(kind, frozenset()))
-    _check_outcome(message)
-    return message
-
-
-def _object(line: bytes | str) -> dict[str, object]:
     try:
         data = json.loads(line, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
@@ -280,48 +244,35 @@ def _object(line: bytes | str) -> dict[str, object]:
         raise ProtocolError(f"message: not a line of JSON ({error}): {shown}") from error
     if not isinstance(data, dict):
         raise ProtocolError(f"message: found {str(data)[:80]}; allowed: an object")
-    return data
-
-
-def _refuse_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not JSON")
-
-
-def _check_version(found: object) -> None:
+    name = data.pop("type", None)
+    kind = _KINDS.get(name) if isinstance(name, str) else None
+    if kind is None:
+        near = nearest_name(name, _KINDS) if isinstance(name, str) else ""
+        hint = f"; did you mean {near}?" if near else ""
+        raise ProtocolError(f"message.type: found {name!r}; allowed: {', '.join(_KINDS)}{hint}")
+    if kind is TraceInspected:
+        return TraceInspected(data)
+    version = data.get("protocol_version")
     # Before the other fields are looked at: another version may well have others.
-    if found != PROTOCOL_VERSION or isinstance(found, bool):
+    if kind is Hello and (version != PROTOCOL_VERSION or isinstance(version, bool)):
         raise ProtocolVersionError(
             "lsmtune-driver",
             "protocol_version",
-            found=found,
+            found=version,
             allowed=str(PROTOCOL_VERSION),
             why="driver and tuner are of different versions; `make setup` builds both",
         )
-
-
-def _phase_finished(data: dict[str, object]) -> PhaseFinished:
-    where = "phase_finished"
-    if "phase" not in data:
-        raise ProtocolError(f"{where}.phase: missing field")
-    phase = data.pop("phase")
-    index = read(_Index, data, where).index
-    return PhaseFinished(
-        index,
-        read(
-            *(PhaseMeasurement, phase, f"{where}.phase"),
-            omit=_NOT_IN_PHASE,
-            optional=_OPTIONAL_IN_PHASE,
-        ),
-    )
-
-
-@dataclass(frozen=True)
-class _Index:
-    index: int
-
-
-def _check_outcome(message: Message) -> None:
+    phase = data.get("phase")
+    for field_name in phase if isinstance(phase, dict) else ():
+        if field_name in _NOT_IN_PHASE:
+            raise ProtocolError(f"{name}.phase.{field_name}: unknown field")
+    message: Message = read(kind, data, str(name), optional=_OPTIONAL.get(kind, frozenset()))
     if isinstance(message, Finished) and message.outcome is not Outcome.OK:
         raise ProtocolError(f"finished.outcome: found {message.outcome.value!r}; allowed: ok")
     if isinstance(message, Failed) and message.outcome is Outcome.OK:
         raise ProtocolError("failed.outcome: found 'ok'; allowed: any other outcome")
+    return message
+
+
+def _refuse_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not JSON")

@@ -8,34 +8,137 @@ from __future__ import annotations
 import math
 import threading
 import time
+from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lsmtune.driver.collect import Collector, Judgement
+from lsmtune.driver.collect import Collector, Judgement, with_lost_reads
 from lsmtune.driver.conversation import Conversation, OnMessage, check_library, converse
 from lsmtune.driver.messages import IntervalPassed, Message, PhaseFinished
-from lsmtune.driver.native_run import DATABASE, MakeMemoryGroup, NativeRun
 from lsmtune.driver.requests import check_request, probe_request, run_request
-from lsmtune.driver.runner import check_directory, check_free_space
+from lsmtune.driver.runner import DATABASE, check_cores, check_directory, check_free_space
 from lsmtune.driver.watch import TICK_S, Clock
 from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.machine.cgroup import memory_group
+from lsmtune.machine.cgroup import MemoryGroup, memory_group
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.workload import PhaseKind
-
-# --- the native runner: one `lsmtune-driver` process per run, and one per library that is probed
 
 # How often to look whether a driver that said so has stopped: a tenth of a millisecond is long for
 # that, and short beside a slice.
 PAUSE_TICK_S = 0.0002
 
 PROBE_LIMITS = Limits(deadline_s=60.0, memory_bytes=4 << 30, disk_bytes=1 << 30)
+# A control group that holds a run to so many bytes; None where this machine allows none.
+MakeMemoryGroup = Callable[[int], MemoryGroup | None]
+
+
+class NativeRun(Conversation):
+    """A driver that waits to perform `request`; `measurement` is there once it has ended.
+
+    A context manager: when it is left, no process of the run is there any more. The driver begins
+    with the first `proceed`. In a run with slices it then freezes itself now and again, and goes on
+    with the next `proceed`; time during which it is frozen counts neither for its deadline nor for
+    `Measurement.elapsed_s`. Not thread-safe.
+    """
+
+    def __init__(
+        self,
+        driver: Path,
+        request: RunRequest,
+        on_message: OnMessage | None = None,
+        cancel: threading.Event | None = None,
+        *,
+        clock: Clock = time.monotonic,
+        wall_clock: Clock = time.time,
+        make_memory_group: MakeMemoryGroup = memory_group,
+    ) -> None:
+        """Starts the driver. Raises what `NativeRunner.run` raises."""
+        check_library(request.engine)
+        check_cores(request.cpus)
+        check_directory(request.directory)
+        check_free_space(request.directory)
+        self.measurement: Measurement | None = None
+        self._request = request
+        self._wall_clock = wall_clock
+        self._started_unix_s = wall_clock()
+        self._begun = False
+        self._collected = Collector()
+        with ExitStack() as stack:
+            group = make_memory_group(request.limits.memory_bytes)
+            if group is not None:
+                stack.enter_context(group)  # left last: its processes have to be gone
+            super().__init__(
+                driver,
+                run_request(request, request.directory / DATABASE),
+                request.directory,
+                request.limits,
+                self._collected,
+                on_message=on_message,
+                cancel=cancel,
+                clock=clock,
+                cpus=request.cpus,
+                group=group,
+            )
+            stack.callback(super().close)
+            self._stack = stack.pop_all()
+
+    def close(self) -> None:
+        """Kills the driver and its group, lets its pipes go, and then its control group."""
+        self._stack.close()
+
+    @property
+    def phase(self) -> int:
+        """Number of the phase that began last; -1 before the first."""
+        return self._collected.phase
+
+    @property
+    def frozen(self) -> bool:
+        """Whether the driver stands still until `proceed`."""
+        return self.measurement is None and super().frozen
+
+    def proceed(self) -> None:
+        """Lets a frozen driver run. Raises ValueError for one that is not frozen."""
+        if not self._begun:
+            self._begun, self._started_unix_s = True, self._wall_clock()
+        super().proceed()
+
+    def step(self, timeout_s: float) -> Judgement | None:
+        """Takes what the driver says within `timeout_s`, and looks whether it is still there.
+
+        Raises what `on_message` raises, and InputError for a driver of another version.
+        """
+        judgement = super().step(timeout_s)
+        if judgement is not None:
+            self._measure(judgement)
+        return judgement
+
+    def end(self, outcome: Outcome, why: str) -> Judgement:
+        """Ends the run at once, frozen or not, for a reason of the caller's."""
+        judgement = super().end(outcome, why)
+        self._measure(judgement)
+        return judgement
+
+    def _measure(self, judgement: Judgement) -> None:
+        refused = self.group_refused
+        warnings = (f"memory is watched only: {refused}",) if refused else ()
+        measurement = self._collected.measurement(
+            self._request,
+            judgement,
+            started_unix_s=self._started_unix_s,
+            elapsed_s=self.elapsed_s,
+            warnings=(*judgement.warnings, *warnings),
+            memory_limited_by="watch" if self.group is None else "cgroup",
+        )
+        workload, prepared = self._request.workload, self._request.prepared
+        before = workload.phases[: prepared.phases] if prepared else ()
+        self.measurement = with_lost_reads(measurement, workload.num, before, workload.phases)
 
 
 class NativeRunner:
-    """Performs runs with the driver binary at `driver`; see `base.Runner` for its obligations.
+    """Performs runs with the driver binary at `driver`; see `Runner` for its obligations.
 
     Where this machine allows it, a run is held to its memory limit by a control group of its own
     (`make_memory_group`), and elsewhere its resident memory is watched. The group's limit counts
@@ -83,10 +186,7 @@ class NativeRunner:
     ) -> NativeRun:
         """The same run, for the caller to move on step by step. Raises the same."""
         return NativeRun(
-            self._driver,
-            request,
-            on_message,
-            cancel,
+            *(self._driver, request, on_message, cancel),
             clock=self._clock,
             wall_clock=self._wall_clock,
             make_memory_group=self._make_memory_group,
@@ -100,14 +200,85 @@ class NativeRunner:
         *,
         after_s: float = math.inf,
     ) -> KilledRun:
-        """The run is killed in the middle of its first phase; see `crash_check.kill_in_load`."""
-        return kill_in_load(self._driver, request, after_operations, cancel, after_s=after_s)
+        """Runs `request` and kills it (SIGKILL) in its first phase, a load, or at the end of that.
+
+        It is killed as soon as it has reported `after_operations` operations, or when it was
+        running for `after_s` seconds; what it had reported by its death counts. Raises ValueError
+        unless the first phase is a load, and what `run` raises.
+        """
+        if request.workload.phases[0].kind is not PhaseKind.LOAD:
+            raise ValueError(f"the first phase of {request.workload.name} is not a load")
+        check_library(request.engine)
+        check_directory(request.directory)
+        check_free_space(request.directory)
+        request = replace(request, interval_ms=KILL_INTERVAL_MS, slices=0)
+        acknowledged, over = 0, False
+
+        def hear(message: Message) -> None:
+            nonlocal acknowledged, over
+            if isinstance(message, IntervalPassed) and message.index == 0:
+                acknowledged = message.operations_total
+            elif isinstance(message, PhaseFinished) and message.index == 0:
+                acknowledged, over = message.phase.operations, True
+
+        with Conversation(
+            self._driver,
+            run_request(request, request.directory / DATABASE),
+            request.directory,
+            request.limits,
+            Collector(),
+            on_message=hear,
+            cancel=cancel,
+            cpus=request.cpus,
+        ) as conversation:
+            conversation.proceed()
+            judgement, killed = None, False
+            while judgement is None:
+                judgement = conversation.step(TICK_S)
+                enough = over or acknowledged >= after_operations
+                if judgement is None and (enough or conversation.elapsed_s >= after_s):
+                    conversation.kill()
+                    killed = True
+        if killed:
+            return KilledRun(acknowledged, request.directory)
+        message = _message(judgement)
+        return KilledRun(acknowledged, request.directory, judgement.outcome, message)
 
     def check_after_crash(
         self, request: RunRequest, acknowledged: int, cancel: threading.Event | None = None
     ) -> CrashCheck:
-        """What is left of the killed run; see `crash_check.check_after_crash`."""
-        return check_after_crash(self._driver, request, acknowledged, cancel)
+        """Whether the database of `request`, in its directory, holds the `acknowledged` operations.
+
+        The first phase of the workload has one thread, and fills keys in an order that follows from
+        the seed. Raises InputError for another one, for an engine that keeps nothing on the disk,
+        and when driver, library or folder cannot be used.
+        """
+        check_library(request.engine)
+        check_directory(request.directory)
+        collector = Collector()
+        document = check_request(request, request.directory / DATABASE, acknowledged)
+        judgement = converse(
+            self._driver, document, request.directory, request.limits, collector, cancel=cancel
+        )
+        error = judgement.error
+        if judgement.outcome is Outcome.INVALID and error is not None:
+            raise InputError(
+                f"crash check of {request.workload.name}",
+                error.field or "",
+                found=error.found,
+                allowed=error.allowed or "",
+                why="" if error.allowed else error.message,
+            )
+        verified = collector.verified
+        return CrashCheck(
+            keys_checked=verified.keys_checked if verified else 0,
+            keys_lost=verified.keys_lost if verified else 0,
+            keys_wrong=verified.keys_wrong if verified else 0,
+            keys_beyond=(verified.keys_beyond or 0) if verified else 0,
+            opened=verified is not None,
+            outcome=judgement.outcome,
+            message=_message(judgement) or f"all {acknowledged} reported keys are there",
+        )
 
 
 @dataclass(frozen=True)
@@ -138,21 +309,17 @@ def probe(
     judgement = converse(driver, document, directory, limits, collector)
     probed = collector.probed
     if judgement.outcome is not Outcome.OK or probed is None:
-        raise _failure(asked, judgement)
+        why = _message(judgement) or "the driver said nothing about it"
+        source = asked.library or asked.name
+        if judgement.outcome is Outcome.INVALID:
+            raise InputError(source, why=why)
+        raise LsmtuneError(f"{source}: probing it as {asked.name} failed: {why}")
     said = probed.engine
     return ProbeResult(
         EngineIdentity(said.name, said.version, said.library),
         probed.compressions,
         tuple((option.name, option.default) for option in probed.options),
     )
-
-
-def _failure(asked: EngineIdentity, judgement: Judgement) -> LsmtuneError:
-    why = judgement.error.message if judgement.error else "the driver said nothing about it"
-    source = asked.library or asked.name
-    if judgement.outcome is Outcome.INVALID:
-        return InputError(source, why=why)
-    return LsmtuneError(f"{source}: probing it as {asked.name} failed: {why}")
 
 
 # How often the load says how far it is: what it did since it last said so need not be there.
@@ -190,111 +357,6 @@ class CrashCheck:
     message: str
     outcome: Outcome
     keys_beyond: int = 0
-
-
-def kill_in_load(
-    driver: Path,
-    request: RunRequest,
-    after_operations: int,
-    cancel: threading.Event | None = None,
-    *,
-    after_s: float = math.inf,
-) -> KilledRun:
-    """Runs `request` and kills it (SIGKILL) in its first phase, a load, or at the end of that.
-
-    It is killed as soon as it has reported `after_operations` operations, or when it was running
-    for `after_s` seconds; what it had reported by its death counts. Raises ValueError unless the
-    first phase is a load, and what `NativeRunner.run` raises.
-    """
-    if request.workload.phases[0].kind is not PhaseKind.LOAD:
-        raise ValueError(f"the first phase of {request.workload.name} is not a load")
-    check_library(request.engine)
-    check_directory(request.directory)
-    check_free_space(request.directory)
-    request = replace(request, interval_ms=KILL_INTERVAL_MS, slices=0)
-    load = _Load(after_operations)
-    with Conversation(
-        driver,
-        run_request(request, request.directory / DATABASE),
-        request.directory,
-        request.limits,
-        Collector(),
-        on_message=load.hear,
-        cancel=cancel,
-        cpus=request.cpus,
-    ) as conversation:
-        conversation.proceed()
-        judgement, killed = None, False
-        while judgement is None:
-            judgement = conversation.step(TICK_S)
-            enough = load.far_enough or conversation.elapsed_s >= after_s
-            if enough and judgement is None:
-                conversation.kill()
-                killed = True
-    if killed:
-        return KilledRun(load.acknowledged, request.directory)
-    message = _message(judgement)
-    return KilledRun(load.acknowledged, request.directory, judgement.outcome, message)
-
-
-def check_after_crash(
-    driver: Path,
-    request: RunRequest,
-    acknowledged: int,
-    cancel: threading.Event | None = None,
-) -> CrashCheck:
-    """Whether the database of `request`, in its directory, holds the `acknowledged` operations.
-
-    The first phase of the workload has one thread, and fills keys in an order that follows from the
-    seed. Raises InputError for another one, for an engine that keeps nothing on the disk, and when
-    driver, library or folder cannot be used.
-    """
-    check_library(request.engine)
-    check_directory(request.directory)
-    collector = Collector()
-    document = check_request(request, request.directory / DATABASE, acknowledged)
-    judgement = converse(
-        driver, document, request.directory, request.limits, collector, cancel=cancel
-    )
-    error = judgement.error
-    if judgement.outcome is Outcome.INVALID and error is not None:
-        raise InputError(
-            f"crash check of {request.workload.name}",
-            error.field or "",
-            found=error.found,
-            allowed=error.allowed or "",
-            why="" if error.allowed else error.message,
-        )
-    seen = collector.verified
-    return CrashCheck(
-        keys_checked=seen.keys_checked if seen else 0,
-        keys_lost=seen.keys_lost if seen else 0,
-        keys_wrong=seen.keys_wrong if seen else 0,
-        keys_beyond=(seen.keys_beyond or 0) if seen else 0,
-        opened=seen is not None,
-        outcome=judgement.outcome,
-        message=_message(judgement) or f"all {acknowledged} reported keys are there",
-    )
-
-
-class _Load:
-    """How far the load is, by its own words."""
-
-    def __init__(self, after_operations: int) -> None:
-        self.acknowledged = 0
-        self._after_operations = after_operations
-        self._over = False
-
-    def hear(self, message: Message) -> None:
-        if isinstance(message, IntervalPassed) and message.index == 0:
-            self.acknowledged = message.operations_total
-        elif isinstance(message, PhaseFinished) and message.index == 0:
-            self.acknowledged = message.phase.operations
-            self._over = True
-
-    @property
-    def far_enough(self) -> bool:
-        return self._over or self.acknowledged >= self._after_operations
 
 
 def _message(judgement: Judgement) -> str:

@@ -6,14 +6,13 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from functools import partial
 from multiprocessing.connection import wait
 
 from lsmtune.driver.messages import Message
-from lsmtune.driver.native import PAUSE_TICK_S, NativeRunner
-from lsmtune.driver.native_run import NativeRun
+from lsmtune.driver.native import PAUSE_TICK_S, NativeRun, NativeRunner
 from lsmtune.driver.runner import halves, usable_cores
 from lsmtune.driver.watch import TICK_S, Clock
 from lsmtune.errors import LsmtuneError
@@ -31,20 +30,6 @@ from lsmtune.model.workload import PageCache, Workload
 # helps neither.
 
 
-@dataclass(frozen=True, order=True)
-class Halt:
-    """Where a run has halted: the `number`-th halt, from 0, in phase `phase`, from 0.
-
-    A run that has not begun is before its first phase.
-    """
-
-    phase: int
-    number: int
-
-
-BEFORE_ALL = Halt(-1, 0)
-
-
 class _State(Enum):
     HALTED = "halted"
     RUNNING = "running"
@@ -60,7 +45,8 @@ class Turnstile:
 
     def __init__(self) -> None:
         self._states = [_State.HALTED, _State.HALTED]
-        self._halts = [BEFORE_ALL, BEFORE_ALL]
+        # Where each arm has halted: a phase, from 0, and the number of the halt in it, from 0.
+        self._halts = [(-1, 0), (-1, 0)]
 
     @property
     def running(self) -> int | None:
@@ -74,7 +60,13 @@ class Turnstile:
         halted = [arm for arm in (0, 1) if self._states[arm] is _State.HALTED]
         if not halted:
             return None
-        arm = halted[0] if len(halted) == 1 else self._next_of_both()
+        first, second = self._halts
+        if len(halted) == 1:
+            arm = halted[0]
+        elif first == second:
+            arm = first[1] % 2
+        else:
+            arm = 0 if first < second else 1
         self._states[arm] = _State.RUNNING
         return arm
 
@@ -83,29 +75,23 @@ class Turnstile:
 
         Raises ValueError for an arm that was not running, or a phase before that of its last halt.
         """
-        before = self._halts[arm]
+        before, number = self._halts[arm]
         if self._states[arm] is not _State.RUNNING:
             raise ValueError(f"arm {arm} halted while it was {self._states[arm].value}")
-        if phase < max(before.phase, 0):
-            raise ValueError(f"arm {arm} halted in phase {phase} after phase {before.phase}")
-        self._halts[arm] = Halt(phase, before.number + 1 if phase == before.phase else 0)
+        if phase < max(before, 0):
+            raise ValueError(f"arm {arm} halted in phase {phase} after phase {before}")
+        self._halts[arm] = (phase, number + 1 if phase == before else 0)
         self._states[arm] = _State.HALTED
 
     def ended(self, arm: int) -> None:
         """The arm is over, however that came. May be said more than once."""
         self._states[arm] = _State.ENDED
 
-    def _next_of_both(self) -> int:
-        first, second = self._halts
-        if first != second:
-            return 0 if first < second else 1
-        return first.number % 2
-
 
 # --- two runs that are compared: one after the other, taking turns in slices, or both at once
 #
 # Taking turns is cooperative. A driver that was asked for slices stops its own process at the
-# places that `turnstile` speaks of, background threads included, and is continued when it is its
+# places that `Turnstile` speaks of, background threads included, and is continued when it is its
 # turn. So at any time at most one of the two runs; what drifts on the machine over seconds meets
 # both. While it is stopped a run has its memory and its open files, but takes no time of its own:
 # its deadline, and the seconds in its Measurement, stand still.
@@ -155,7 +141,8 @@ def run_pair(
                 for request, listener in zip(requests, listeners, strict=True)
             ]
             wall_end_s = clock() + sum(r.limits.deadline_s for r in requests) + WALL_SLACK_S
-            measured = _AtOnce(arms, method, cancel, clock, wall_end_s).run()
+            turnstile = Turnstile() if method is PairMethod.SLICES else None
+            measured = _run_at_once(arms, turnstile, cancel, clock, wall_end_s)
     one, other = (replace(measurement, paired_by=method.value) for measurement in measured)
     return one, other
 
@@ -202,70 +189,55 @@ def _requests(first: RunRequest, second: RunRequest, method: PairMethod) -> list
     return requests
 
 
-class _AtOnce:
-    """Two runs that are alive at once, moved on by one thread."""
-
-    def __init__(
-        self,
-        arms: Sequence[NativeRun],
-        method: PairMethod,
-        cancel: threading.Event | None,
-        clock: Clock,
-        wall_end_s: float,
-    ) -> None:
-        self._arms = arms
-        self._turnstile = Turnstile() if method is PairMethod.SLICES else None
-        self._cancel = cancel
-        self._clock = clock
-        self._wall_end_s = wall_end_s
-
-    def run(self) -> list[Measurement]:
-        """Both measurements, once both have ended."""
-        while True:
-            measured = [arm.measurement for arm in self._arms if arm.measurement is not None]
-            if len(measured) == len(self._arms):
-                return measured
-            self._end_what_must()
-            self._let_run()
-            self._listen()
-
-    def _alive(self) -> list[NativeRun]:
-        return [arm for arm in self._arms if arm.measurement is None]
-
-    def _end_what_must(self) -> None:
-        """A run looks after itself while it runs; frozen it cannot, and hears nothing."""
-        if self._cancel is not None and self._cancel.is_set():
-            for arm in self._alive():
+def _run_at_once(
+    arms: Sequence[NativeRun],
+    turnstile: Turnstile | None,
+    cancel: threading.Event | None,
+    clock: Clock,
+    wall_end_s: float,
+) -> list[Measurement]:
+    """The measurements of runs that are alive at once, moved on by this thread."""
+    while alive := [arm for arm in arms if arm.measurement is None]:
+        # A run looks after itself while it runs; frozen it cannot, and hears nothing.
+        if cancel is not None and cancel.is_set():
+            for arm in alive:
                 if arm.frozen:
                     arm.end(Outcome.CANCELLED, "cancelled")
-        if self._clock() >= self._wall_end_s:
-            for arm in self._alive():
-                arm.end(Outcome.TIMEOUT, "its pair was not done when the deadlines of both were")
-
-    def _let_run(self) -> None:
-        if self._turnstile is None:
-            for arm in self._alive():
+        if clock() >= wall_end_s:
+            for arm in alive:
+                if arm.measurement is None:
+                    arm.end(
+                        Outcome.TIMEOUT, "its pair was not done when the deadlines of both were"
+                    )
+        if turnstile is None:
+            for arm in alive:
                 if arm.frozen:
                     arm.proceed()
-            return
-        for index, arm in enumerate(self._arms):
-            if arm.measurement is not None:
-                self._turnstile.ended(index)
-            elif arm.frozen and self._turnstile.running == index:
-                self._turnstile.halted(index, arm.phase)
-        granted = self._turnstile.grant()
-        if granted is not None:
-            self._arms[granted].proceed()
+        else:
+            _take_turns(arms, turnstile)
+        _listen([arm for arm in alive if arm.measurement is None])
+    return [arm.measurement for arm in arms if arm.measurement is not None]
 
-    def _listen(self) -> None:
-        """Waits until a run has something to say, or for as long as there is nothing to see to."""
-        alive = self._alive()
-        said = [arm.messages_fd for arm in alive if arm.messages_fd is not None]
-        timeout_s = TICK_S
-        if len(said) < len(alive):
-            timeout_s = EXIT_TICK_S  # nothing will be heard of an exit
-        if any(arm.pausing for arm in alive):
-            timeout_s = PAUSE_TICK_S
-        wait(said, timeout_s)
-        for arm in alive:
-            arm.step(0.0)
+
+def _take_turns(arms: Sequence[NativeRun], turnstile: Turnstile) -> None:
+    for index, arm in enumerate(arms):
+        if arm.measurement is not None:
+            turnstile.ended(index)
+        elif arm.frozen and turnstile.running == index:
+            turnstile.halted(index, arm.phase)
+    granted = turnstile.grant()
+    if granted is not None:
+        arms[granted].proceed()
+
+
+def _listen(alive: Sequence[NativeRun]) -> None:
+    """Waits until a run has something to say, or for as long as there is nothing to see to."""
+    speaking = [arm.messages_fd for arm in alive if arm.messages_fd is not None]
+    timeout_s = TICK_S
+    if len(speaking) < len(alive):
+        timeout_s = EXIT_TICK_S  # nothing will be heard of an exit
+    if any(arm.pausing for arm in alive):
+        timeout_s = PAUSE_TICK_S
+    wait(speaking, timeout_s)
+    for arm in alive:
+        arm.step(0.0)

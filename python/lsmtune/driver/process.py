@@ -1,4 +1,4 @@
-"""One child process with a pipe of its own for messages, which never outlives its owner."""
+"""Child processes that lead a group of their own, which never outlives its owner."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ import signal
 import subprocess
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import TracebackType
+from typing import Any, Self
 
 import psutil
 
@@ -40,16 +41,15 @@ def resident_bytes_of_all(processes: Iterable[psutil.Process], limit: int) -> in
     resident = sum(resident_bytes(process.pid) for process in processes)
     if resident <= limit or len(processes) == 1:
         return resident
-    return sum(_proportional_bytes(process) for process in processes)
-
-
-def _proportional_bytes(process: psutil.Process) -> int:
-    try:
-        return int(process.memory_full_info().pss)
-    except psutil.NoSuchProcess:
-        return 0
-    except psutil.AccessDenied:  # of another user: what is resident is all that is known
-        return resident_bytes(process.pid)
+    proportional = 0
+    for process in processes:
+        try:
+            proportional += int(process.memory_full_info().pss)
+        except psutil.NoSuchProcess:
+            continue
+        except psutil.AccessDenied:  # of another user: what is resident is all that is known
+            proportional += resident_bytes(process.pid)
+    return proportional
 
 
 # --- a clock that stands still when it is told to: the time that a run itself took
@@ -81,13 +81,121 @@ class Stopwatch:
         return self._before_s + running_s
 
 
-# --- one child process with a pipe of its own for messages, which never outlives its owner
-#
-# What engines print on stdout and stderr goes to a log file. The child leads a session of its own,
-# so that Ctrl-C in the terminal does not reach it and its whole group can be killed. It keeps its
-# stdin open: end of file there tells it that its parent is gone.
+# --- a child process that leads a group of its own, which never outlives its owner
 
 LOG_TAIL_BYTES = 4096
+
+
+class Closing:
+    """A context manager that is closed on the way out."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Lets go of what this holds."""
+        raise NotImplementedError
+
+
+class ProcessGroup(Closing):
+    """A child that leads a session of its own: Ctrl-C in the terminal does not reach it.
+
+    A context manager: on the way out its whole group is killed and the child reaped. Not
+    thread-safe; each run has its own.
+    """
+
+    def __init__(self, popen: subprocess.Popen[bytes]) -> None:
+        self._popen = popen
+
+    def close(self) -> None:
+        """Kills what is left of the group and reaps the child."""
+        self.reap()
+
+    @property
+    def pid(self) -> int:
+        """Process id; also that of its group."""
+        return self._popen.pid
+
+    def exited(self) -> bool:
+        """Whether the child has ended. It stays a zombie, so its id cannot be another's yet."""
+        flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
+        return self._popen.returncode is not None or (
+            os.waitid(os.P_PID, self._popen.pid, flags) is not None
+        )
+
+    def signal(self, number: int) -> None:
+        """Sends the signal `number` to the whole group, whatever its state."""
+        if self._popen.returncode is None:  # once reaped, the id may be another's
+            with suppress(ProcessLookupError):
+                os.killpg(self._popen.pid, number)
+
+    def reap(self) -> int:
+        """Kills what is left of the group; the child's exit status, negative for a signal."""
+        self.signal(signal.SIGKILL)
+        return self._popen.wait()
+
+
+def start_group(
+    arguments: Sequence[str],
+    stdout: Path,
+    *,
+    stderr: Path | None = None,
+    stdin: Path | None = None,
+    hint: str = "",
+    **streams: Any,
+) -> subprocess.Popen[bytes]:
+    """Starts a program as the leader of a group; `stdout` and `stderr` are created or emptied.
+
+    `stderr` None: it prints there what it prints on `stdout`. `stdin` None: a pipe. `streams` are
+    further arguments of `Popen`. Raises InputError if it cannot, with `hint` for what is no
+    program.
+    """
+    try:
+        with ExitStack() as stack:
+            given = subprocess.PIPE if stdin is None else stack.enter_context(stdin.open("rb"))
+            output = stack.enter_context(stdout.open("wb"))
+            errors = subprocess.STDOUT if stderr is None else stack.enter_context(stderr.open("wb"))
+            return subprocess.Popen(
+                arguments,
+                stdin=given,
+                stdout=output,
+                stderr=errors,
+                bufsize=0,
+                start_new_session=True,
+                **streams,
+            )
+    except OSError as error:
+        hint = hint if error.errno == errno.ENOEXEC else ""
+        raise not_started(arguments[0], error, hint) from error
+
+
+def not_started(program: str, error: OSError, hint: str = "") -> InputError:
+    """The error for a program, or another file named by `error`, that cannot be used."""
+    what = program if error.filename in (None, program) else str(error.filename)
+    reason = os.strerror(error.errno) if error.errno else str(error)
+    return InputError(what, why=f"cannot be used: {reason}{hint}")
+
+
+def tail_of(log: Path) -> str:
+    """The last LOG_TAIL_BYTES of a file that a child printed to."""
+    with log.open("rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - LOG_TAIL_BYTES))
+        return file.read(LOG_TAIL_BYTES).decode(errors="replace").strip()
+
+
+# --- the driver as a child process, with a pipe of its own for messages
+#
+# What engines print on stdout and stderr goes to a log file. The child keeps its stdin open: end of
+# file there tells it that its parent is gone.
+
 _CHUNK_BYTES = 1 << 16
 _CHUNKS_PER_READ = 16  # a child that never stops talking must not keep us from its deadline
 _EXIT_POLL_S = 0.005
@@ -95,12 +203,8 @@ _LINE_BYTES_MAX = 64 << 20  # far above any message; bounds our memory against a
 CANCEL_LINE = '{"command":"cancel"}'
 
 
-class ChildProcess:
-    """A child started with `command` plus `--output-fd N`, and the lines that it writes to N.
-
-    A context manager: on the way out the child's process group is killed and the child reaped.
-    Not thread-safe; each run has its own.
-    """
+class ChildProcess(ProcessGroup):
+    """A child started with `command` plus `--output-fd N`, and the lines that it writes to N."""
 
     def __init__(self, command: Sequence[str], log: Path, cpus: Sequence[int] = ()) -> None:
         """Starts the child on the cores `cpus`, all when empty; `log` is created or emptied.
@@ -114,43 +218,32 @@ class ChildProcess:
         self._read_fd, write_fd = os.pipe()
         try:
             with _pinned(cpus):
-                self._popen = _spawn(command, write_fd, log)
+                popen = start_group(
+                    [*command, "--output-fd", str(write_fd)],
+                    log,
+                    hint="; `make setup` builds the driver",
+                    pass_fds=(write_fd,),
+                )
         except BaseException:
             os.close(self._read_fd)
             raise
         finally:
             os.close(write_fd)
+        super().__init__(popen)
         os.set_blocking(self._read_fd, False)
         os.set_blocking(self._stdin_fd, False)
         self._selector = selectors.DefaultSelector()
         self._selector.register(self._read_fd, selectors.EVENT_READ)
 
-    def __enter__(self) -> ChildProcess:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
         """Kills the group, reaps the child, and lets the pipes go."""
         try:
-            self.kill()
+            self.reap()
         finally:
-            self._popen.wait()
             self._selector.close()
             os.close(self._read_fd)
             if self._popen.stdin is not None:
                 self._popen.stdin.close()
-
-    @property
-    def pid(self) -> int:
-        """Process id; also that of its group."""
-        return self._popen.pid
 
     @property
     def messages_fd(self) -> int | None:
@@ -192,7 +285,17 @@ class ChildProcess:
             return [], False
         if not self._selector.select(timeout_s):
             return [], False
-        more = self._fill()
+        chunks: list[bytes] = []
+        more = True
+        try:
+            while more and len(chunks) < _CHUNKS_PER_READ:
+                chunks.append(os.read(self._read_fd, _CHUNK_BYTES))
+                if not chunks[-1]:
+                    self._eof, more = True, False
+                    self._selector.unregister(self._read_fd)
+        except BlockingIOError:
+            more = False
+        self._buffer += b"".join(chunks)
         *whole, self._buffer = self._buffer.split(b"\n")
         if len(self._buffer) > _LINE_BYTES_MAX:
             raise ProtocolError(f"message: a line of more than {_LINE_BYTES_MAX} bytes")
@@ -201,22 +304,6 @@ class ChildProcess:
             self._buffer = b""
         return [line for line in whole if line.strip()], more
 
-    def _fill(self) -> bool:
-        chunks = []
-        try:
-            for _ in range(_CHUNKS_PER_READ):
-                chunk = os.read(self._read_fd, _CHUNK_BYTES)
-                if not chunk:
-                    self._eof = True
-                    self._selector.unregister(self._read_fd)
-                    return False
-                chunks.append(chunk)
-        except BlockingIOError:
-            return False
-        finally:
-            self._buffer += b"".join(chunks)
-        return True
-
     def ask_to_stop(self) -> None:
         """Cancels the run in the driver's own words."""
         self.send(CANCEL_LINE)
@@ -224,10 +311,6 @@ class ChildProcess:
     def resident_bytes(self, _limit: int) -> int:
         """Resident memory of the driver, which starts no other process."""
         return resident_bytes(self.pid)
-
-    def exited(self) -> bool:
-        """Whether the child has ended. It stays a zombie, so its id cannot be another's yet."""
-        return has_ended(self._popen.pid)
 
     def stopped(self) -> bool:
         """Whether the kernel has stopped every thread of the child (SIGSTOP).
@@ -245,15 +328,7 @@ class ChildProcess:
 
     def kill(self) -> None:
         """Kills the whole process group, whatever its state."""
-        if self._popen.returncode is not None:
-            return  # reaped: the id may already be another's
-        with suppress(ProcessLookupError):
-            os.killpg(self._popen.pid, signal.SIGKILL)
-
-    def reap(self) -> int:
-        """Kills what is left of the group; the child's exit status, negative for a signal."""
-        self.kill()
-        return self._popen.wait()
+        self.signal(signal.SIGKILL)
 
     def log_tail(self) -> str:
         """The end of what the child printed on stdout and stderr."""
@@ -272,40 +347,3 @@ def _pinned(cpus: Sequence[int]) -> Iterator[None]:
         yield
     finally:
         os.sched_setaffinity(0, before)
-
-
-def _spawn(command: Sequence[str], write_fd: int, log: Path) -> subprocess.Popen[bytes]:
-    try:
-        with log.open("wb") as output:
-            return subprocess.Popen(
-                [*command, "--output-fd", str(write_fd)],
-                stdin=subprocess.PIPE,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                bufsize=0,
-                pass_fds=(write_fd,),
-                start_new_session=True,
-            )
-    except OSError as error:
-        hint = "; `make setup` builds the driver" if error.errno == errno.ENOEXEC else ""
-        raise not_started(command[0], error, hint) from error
-
-
-def not_started(program: str, error: OSError, hint: str = "") -> InputError:
-    """The error for a program, or another file named by `error`, that cannot be used."""
-    what = program if error.filename in (None, program) else str(error.filename)
-    reason = os.strerror(error.errno) if error.errno else str(error)
-    return InputError(what, why=f"cannot be used: {reason}{hint}")
-
-
-def tail_of(log: Path) -> str:
-    """The last LOG_TAIL_BYTES of a file that a child printed to."""
-    with log.open("rb") as file:
-        file.seek(max(0, os.fstat(file.fileno()).st_size - LOG_TAIL_BYTES))
-        return file.read(LOG_TAIL_BYTES).decode(errors="replace").strip()
-
-
-def has_ended(pid: int) -> bool:
-    """Whether the child `pid` has ended; it is not reaped by asking."""
-    flags = os.WEXITED | os.WNOHANG | os.WNOWAIT
-    return os.waitid(os.P_PID, pid, flags) is not None

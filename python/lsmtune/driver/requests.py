@@ -6,7 +6,7 @@ from pathlib import Path
 
 from lsmtune.driver.messages import PROTOCOL_VERSION
 from lsmtune.model.config import EngineIdentity
-from lsmtune.model.request import Prepared, RunRequest
+from lsmtune.model.request import RunRequest
 from lsmtune.model.workload import PageCache, PhaseKind, Workload, stated_parts
 
 Json = dict[str, object]
@@ -14,6 +14,7 @@ Json = dict[str, object]
 
 def run_request(request: RunRequest, database: Path) -> Json:
     """The request for one run on the database in `database`."""
+    prepared = request.prepared
     return {
         "protocol_version": PROTOCOL_VERSION,
         "command": "run",
@@ -26,7 +27,7 @@ def run_request(request: RunRequest, database: Path) -> Json:
         "verify_keys": request.verify_keys,
         **_where_given(
             load_seed=request.load_seed,
-            prepared=None if request.prepared is None else _prepared(request.prepared),
+            prepared=prepared and {"ledger": str(prepared.ledger), "phases": prepared.phases},
             save_ledger=None if request.save_ledger is None else str(request.save_ledger),
             slices=request.slices or None,
         ),
@@ -82,10 +83,6 @@ def _where_given(**fields: object) -> Json:
 
 def _engine(name: str, library: str | None) -> Json:
     return {"name": name} if library is None else {"name": name, "library": library}
-
-
-def _prepared(prepared: Prepared) -> Json:
-    return {"ledger": str(prepared.ledger), "phases": prepared.phases}
 
 
 def _workload(workload: Workload) -> Json:

@@ -15,6 +15,8 @@ from lsmtune.model.measurement import Measurement
 from lsmtune.model.request import RunRequest
 from lsmtune.units import format_bytes
 
+DATABASE = "db"  # in a run's directory
+
 
 class Runner(Protocol):
     """A way to perform one run.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
@@ -76,10 +77,9 @@ def watch(
 ) -> Ending:
     """Passes each line of `child` to `on_line` until the child has ended, and reaps it."""
     watching = Watch(child, directory, limits, on_line, cancel, clock)
-    while True:
-        ending = watching.step(TICK_S)
-        if ending is not None:
-            return ending
+    while (ending := watching.step(TICK_S)) is None:
+        pass
+    return ending
 
 
 class Watch(Generic[Line]):
@@ -103,10 +103,16 @@ class Watch(Generic[Line]):
         watch_memory: bool = True,
     ) -> None:
         self._child = child
+        self._directory = directory
+        self._limits = limits
         self._on_line = on_line
+        self._cancel = cancel
         self._clock = clock
-        self._guard = _Guard(child, directory, limits, cancel, clock, watch_memory=watch_memory)
+        self._watch_memory = watch_memory
+        self._deadline = clock() + limits.deadline_s
+        self._next_check = self._next_disk_check = clock()
         self._last_message_s: float | None = None
+        self._cancelled_at: float | None = None
 
     def step(self, timeout_s: float) -> Ending | None:
         """Takes what the child says within `timeout_s`; how it ended, once it has been reaped."""
@@ -116,12 +122,14 @@ class Watch(Generic[Line]):
             if self._on_line(line) and self._last_message_s is None:
                 self._last_message_s = self._clock()
         if exited and not lines and not more:
-            said_last = self._last_message_s is not None
-            return self._guard.ending(self._child.reap(), said_last=said_last)
+            exit_status = self._child.reap()
+            if self._cancelled_at is not None and self._last_message_s is None:
+                return Ending(Outcome.CANCELLED, "cancelled", exit_status)
+            return Ending(None, "", exit_status)
         if self._last_message_s is None:
-            if self._guard.passed():
-                return self._guard.ending(self._child.reap(), said_last=False)
-        elif self._clock() - self._last_message_s > EXIT_GRACE_S:
+            passed = self._passed()
+            return None if passed is None else self.end(*passed)
+        if self._clock() - self._last_message_s > EXIT_GRACE_S:
             return Ending(None, "", self._child.reap(), outlived=True)
         return None
 
@@ -129,88 +137,35 @@ class Watch(Generic[Line]):
         """Kills the child for a reason of the caller's; whatever it has not said is lost."""
         return Ending(outcome, why, self._child.reap())
 
-
-class _Guard:
-    """What ends a run early, checked once a tick."""
-
-    def __init__(
-        self,
-        child: Watched[object],
-        directory: Path,
-        limits: Limits,
-        cancel: threading.Event | None,
-        clock: Clock,
-        *,
-        watch_memory: bool,
-    ) -> None:
-        self._child = child
-        self._watch_memory = watch_memory
-        self._directory = directory
-        self._limits = limits
-        self._cancel = cancel
-        self._clock = clock
-        self._deadline = clock() + limits.deadline_s
-        self._next_check = self._next_disk_check = clock()
-        self._cancelled_at: float | None = None
-        self._outcome: Outcome | None = None
-        self._why = ""
-
-    def ending(self, exit_status: int, *, said_last: bool) -> Ending:
-        """How the child ended, now that it has."""
-        if self._cancelled_at is not None and self._outcome is None and not said_last:
-            self._end(Outcome.CANCELLED, "cancelled")
-        return Ending(self._outcome, self._why, exit_status)
-
-    def passed(self) -> bool:
-        """Whether a limit is passed, or the grace after a cancellation."""
+    def _passed(self) -> tuple[Outcome, str] | None:
+        """The limit that is passed, or the grace after a cancellation; looked at once a tick."""
         now = self._clock()
         if now < self._next_check:
-            return False
+            return None
         self._next_check = now + TICK_S
-        self._check_deadline(now)
-        self._check_cancel(now)
-        if self._watch_memory:
-            self._check_memory()
-        if now >= self._next_disk_check:
-            self._check_disk()
-            self._next_disk_check = self._clock() + DISK_TICK_S
-        return self._outcome is not None
-
-    def _end(self, outcome: Outcome, why: str) -> None:
-        if self._outcome is None:
-            self._outcome, self._why = outcome, why
-
-    def _check_deadline(self, now: float) -> None:
-        if now >= self._deadline:
-            limit = format_duration(self._limits.deadline_s)
-            self._end(Outcome.TIMEOUT, f"not done at its deadline of {limit}")
-
-    def _check_cancel(self, now: float) -> None:
-        if self._cancel is None or not self._cancel.is_set():
-            return
-        if self._cancelled_at is None:
+        limits = self._limits
+        if self._cancel is not None and self._cancel.is_set() and self._cancelled_at is None:
             self._cancelled_at = now
             self._child.ask_to_stop()
-        elif now - self._cancelled_at >= CANCEL_GRACE_S:
-            self._end(Outcome.CANCELLED, "cancelled; killed because it did not stop")
-
-    def _check_memory(self) -> None:
-        used = self._child.resident_bytes(self._limits.memory_bytes)
-        if used > self._limits.memory_bytes:
-            limit = format_bytes(self._limits.memory_bytes)
-            self._end(
-                Outcome.OUT_OF_MEMORY,
-                f"resident memory of {format_bytes(used)} is over the limit of {limit}",
-            )
-
-    def _check_disk(self) -> None:
-        used = disk_bytes(self._directory)
-        if used > self._limits.disk_bytes:
-            limit = format_bytes(self._limits.disk_bytes)
-            self._end(
-                Outcome.DISK_FULL,
-                f"{format_bytes(used)} in the run's folder are over the limit of {limit}",
-            )
+        if now >= self._deadline:
+            deadline = format_duration(limits.deadline_s)
+            return Outcome.TIMEOUT, f"not done at its deadline of {deadline}"
+        if self._cancelled_at is not None and now - self._cancelled_at >= CANCEL_GRACE_S:
+            return Outcome.CANCELLED, "cancelled; killed because it did not stop"
+        if self._watch_memory:
+            used = self._child.resident_bytes(limits.memory_bytes)
+            if used > limits.memory_bytes:
+                limit = format_bytes(limits.memory_bytes)
+                why = f"resident memory of {format_bytes(used)} is over the limit of {limit}"
+                return Outcome.OUT_OF_MEMORY, why
+        if now >= self._next_disk_check:
+            used = disk_bytes(self._directory)
+            self._next_disk_check = self._clock() + DISK_TICK_S
+            if used > limits.disk_bytes:
+                limit = format_bytes(limits.disk_bytes)
+                why = f"{format_bytes(used)} in the run's folder are over the limit of {limit}"
+                return Outcome.DISK_FULL, why
+        return None
 
 
 def disk_bytes(directory: Path) -> int:
@@ -223,16 +178,11 @@ def disk_bytes(directory: Path) -> int:
                 for entry in entries:
                     if entry.is_dir(follow_symlinks=False):
                         pending.append(entry.path)
-                    else:
-                        total += _file_bytes(entry)
+                        continue
+                    with suppress(FileNotFoundError):
+                        # st_blocks counts 512-byte units on every system (POSIX: stat.h on Linux
+                        # and the BSDs)
+                        total += entry.stat(follow_symlinks=False).st_blocks * 512
         except FileNotFoundError:
             continue
     return total
-
-
-def _file_bytes(entry: os.DirEntry[str]) -> int:
-    try:
-        # st_blocks counts 512-byte units on every system (POSIX: stat.h on Linux and the BSDs)
-        return entry.stat(follow_symlinks=False).st_blocks * 512
-    except FileNotFoundError:
-        return 0

@@ -74,8 +74,8 @@ def checked(kind: type[Record], raw: object, name: str, source: str) -> Record:
     except ValidationError as error:
         problem = error.errors()[0]
         place = ".".join([name, *(str(part) for part in problem["loc"])])
-        found = problem["input"] if isinstance(problem["input"], str | int | float) else None
-        raise InputError(source, place, found=found, why=problem["msg"]) from None
+        value = problem["input"] if isinstance(problem["input"], str | int | float) else None
+        raise InputError(source, place, found=value, why=problem["msg"]) from None
     return entry
 
 
@@ -120,17 +120,13 @@ ScalesWith = Literal["", "data", "memory", "cores"]
 Risk = Literal["durability", "data_loss", "space", "memory", "correctness"]
 
 
-def _listed(value: object) -> object:
-    return tuple(value) if isinstance(value, list) else (value,)
-
-
 def _version(value: object) -> object:
     if not isinstance(value, str) or re.fullmatch(r"\d+\.\d+(\.\d+)?", value) is None:
         raise ValueError("allowed: a version in quotes, such as '8.4'")
     return value
 
 
-_LISTED = BeforeValidator(_listed)
+_LISTED = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else (value,))
 Version = Annotated[str, BeforeValidator(_version)]
 
 
@@ -188,35 +184,23 @@ class OptionInfo:
 
     def exists_in(self, version: str) -> bool:
         """Whether the engine's `version` (`10.2.1`) has the option."""
-        asked = version_key(version)
-        if self.since and asked < version_key(self.since):
+        if self.since and version_key(version) < version_key(self.since):
             return False
-        return not self.until or asked[: len(version_key(self.until))] <= version_key(self.until)
+        return not self.until or _is_up_to(version, self.until)
 
     def default_in(self, version: str) -> OptionValue | None:
         """The engine's default in `version`, which must have the option."""
-        asked = version_key(version)
-        for last, value in self.older_defaults:
-            if asked[: len(version_key(last))] <= version_key(last):
-                return value
-        return self.default
+        return _in_version(version, self.older_defaults, self.default)
 
     def constraint_in(self, version: str) -> tuple[str, ...]:
         """The constraints of the engine's `version`."""
-        asked = version_key(version)
-        for last, texts in self.older_constraint:
-            if asked[: len(version_key(last))] <= version_key(last):
-                return texts
-        return self.constraint
+        return _in_version(version, self.older_constraint, self.constraint)
 
     def choices_in(self, version: str) -> tuple[OptionValue, ...]:
         """The `choices` that `version` has."""
-        asked = version_key(version)
-        return tuple(
-            choice
-            for choice in self.choices
-            if asked >= version_key(self.choices_since.get(str(choice)))
-        )
+        since = self.choices_since
+        key = version_key(version)
+        return tuple(c for c in self.choices if key >= version_key(since.get(str(c))))
 
     def parameter(self) -> Parameter:
         """The option as a Parameter over its sensible range.
@@ -224,23 +208,32 @@ class OptionInfo:
         Raises InputError when it has none (`searchable` is false), and what `make_number` and
         `make_categorical` raise.
         """
-        source = "option catalogue"
         conditions = [Condition(name, values) for name, values in self.condition.items()]
         if self.low is not None and self.high is not None:
             return make_number(
                 self.name,
                 Range(self.low, self.high, self.log, self.step, integer=self.type == "int"),
-                source,
                 unit="bytes" if self.unit == "bytes" else "",
                 specials=[(value, None) for value, _ in self.specials],
                 conditions=conditions,
                 default=self.default,
             )
         if not self.choices:
-            raise InputError(source, self.name, why="has no values to search", allowed="a value")
+            why = "has no values to search"
+            raise InputError("option catalogue", self.name, why=why, allowed="a value")
         return make_categorical(
-            self.name, self.choices, source, conditions=conditions, default=self.default
+            self.name, self.choices, conditions=conditions, default=self.default
         )
+
+
+def _is_up_to(version: str, last: str) -> bool:
+    """Whether `version` (10.2.1) is no later than `last`, which may be a whole series (10.2)."""
+    return version_key(version)[: len(version_key(last))] <= version_key(last)
+
+
+def _in_version(version: str, older: tuple[tuple[str, Record], ...], newest: Record) -> Record:
+    """The first of `older`, each with its last version, that `version` has; else `newest`."""
+    return next((value for last, value in older if _is_up_to(version, last)), newest)
 
 
 @functools.cache
@@ -258,20 +251,27 @@ def parse_catalogue(text: str, source: str) -> Mapping[str, OptionInfo]:
 
     Raises InputError, naming `source` and the field, for the first thing that is wrong.
     """
-    catalogue = {name: _info(name, raw, source) for name, raw in entries(text, source).items()}
+    catalogue: dict[str, OptionInfo] = {}
+    for name, raw in entries(text, source).items():
+        if not is_option_name(name):
+            raise InputError(source, name, why="not an option's name")
+        info = checked(OptionInfo, raw, name, source)
+        _check_shape(info, source)
+        catalogue[name] = replace(info, choices=(False, True)) if info.type == "bool" else info
     for info in catalogue.values():
         _check_condition(info, catalogue, source)
-        if info.searchable:
-            _check_parameter(info, source)
+        if not info.searchable:
+            continue
+        try:
+            parameter = info.parameter()
+        except InputError as error:
+            field = error.field.removeprefix("space.")
+            raise error.but(source=source, field=field, nearest="") from error
+        for _, older in info.older_defaults:
+            if not parameter.contains(older):
+                field = f"{info.name}.older_defaults"
+                raise InputError(source, field, found=older, allowed=parameter.describe())
     return MappingProxyType(catalogue)
-
-
-def _info(name: str, raw: object, source: str) -> OptionInfo:
-    if not is_option_name(name):
-        raise InputError(source, name, why="not an option's name")
-    info = checked(OptionInfo, raw, name, source)
-    _check_shape(info, source)
-    return replace(info, choices=(False, True)) if info.type == "bool" else info
 
 
 def _check_shape(info: OptionInfo, source: str) -> None:
@@ -287,9 +287,10 @@ def _check_shape(info: OptionInfo, source: str) -> None:
     if bool(info.choices) != (info.type == "enum") and info.type != "text":
         allowed = "choices for enum, and for enum and text alone"
         raise InputError(source, f"{info.name}.choices", found=info.type, allowed=allowed)
+    choices = [str(choice) for choice in info.choices]
     for choice in info.choices_since:
-        if choice not in map(str, info.choices):
-            nearest = nearest_name(choice, map(str, info.choices))
+        if choice not in choices:
+            nearest = nearest_name(choice, choices)
             raise InputError(source, f"{info.name}.choices_since", found=choice, nearest=nearest)
     for part in ("older_defaults", "older_constraint"):
         versions = [version_key(version) for version, _ in getattr(info, part)]
@@ -300,30 +301,16 @@ def _check_shape(info: OptionInfo, source: str) -> None:
 def _check_condition(info: OptionInfo, catalogue: Mapping[str, OptionInfo], source: str) -> None:
     for name, values in info.condition.items():
         field = f"{info.name}.condition.{name}"
-        other = catalogue.get(name)
-        if other is None or other is info:
+        parent = catalogue.get(name)
+        if parent is None or parent is info:
             nearest = nearest_name(name, catalogue)
             raise InputError(source, field, why="no such other option", nearest=nearest)
+        if not parent.choices:
+            raise InputError(source, field, found=name, allowed="an option with choices")
         for value in values:
-            if not other.choices:
-                allowed = "an option with choices"
-                raise InputError(source, field, found=name, allowed=allowed)
-            if not any(same_value(value, choice) for choice in other.choices):
-                allowed = ", ".join(map(str, other.choices))
+            if not any(same_value(value, choice) for choice in parent.choices):
+                allowed = ", ".join(map(str, parent.choices))
                 raise InputError(source, field, found=value, allowed=allowed)
-
-
-def _check_parameter(info: OptionInfo, source: str) -> None:
-    try:
-        parameter = info.parameter()
-    except InputError as error:
-        raise error.but(
-            source=source, field=error.field.removeprefix("space."), nearest=""
-        ) from error
-    for _, older in info.older_defaults:
-        if not parameter.contains(older):
-            field = f"{info.name}.older_defaults"
-            raise InputError(source, field, found=older, allowed=parameter.describe())
 
 
 # --- The defaults of an engine's options, for all who ask what an option has that nothing sets.
@@ -338,9 +325,10 @@ def catalogue_defaults(engine: str | None, version: str | None = None) -> Mappin
     """
     if engine is None or engine not in ENGINE_KINDS:
         return MappingProxyType({})
-    found = {
+    defaults = {
         name: info.default if version is None else info.default_in(version)
         for name, info in option_catalogue(engine).items()
         if version is None or info.exists_in(version)
     }
-    return MappingProxyType({name: value for name, value in found.items() if value is not None})
+    known = {name: value for name, value in defaults.items() if value is not None}
+    return MappingProxyType(known)

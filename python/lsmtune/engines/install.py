@@ -118,10 +118,10 @@ _HEADER_FOLDERS = (Path("/usr/include"), Path("/usr/local/include"))
 
 def engine_of_tree(tree: Path) -> EngineKind | None:
     """The engine whose source tree this is, by its C header; None when it is neither's."""
-    for kind in ENGINE_KINDS.values():
-        if (tree / "include" / kind.name / "c.h").is_file() and (tree / "CMakeLists.txt").is_file():
-            return kind
-    return None
+    if not (tree / "CMakeLists.txt").is_file():
+        return None
+    kinds = ENGINE_KINDS.values()
+    return next((kind for kind in kinds if (tree / "include" / kind.name / "c.h").is_file()), None)
 
 
 def tree_version(tree: Path, kind: EngineKind) -> str:
@@ -146,7 +146,14 @@ def build_tree(tree: Path, kind: EngineKind, work: Path, log: IO[str], progress:
     require_programs(("cmake", "c++"), f"to build {kind.name} from sources")
     if kind.name == "rocksdb":
         progress("building RocksDB takes about 20 processor-minutes")
-        flags, target = (*_ROCKSDB, *_compression_flags()), "rocksdb-shared"
+        switches = {
+            option: "ON"
+            if any((folder / header).is_file() for folder in _HEADER_FOLDERS)
+            else "OFF"
+            for option, header in _ROCKSDB_COMPRESSIONS.items()
+        }
+        compressions = [f"-D{option}={switch}" for option, switch in switches.items()]
+        flags, target = (*_ROCKSDB, *compressions), "rocksdb-shared"
     else:
         flags, target = _LEVELDB, "leveldb"
     cmake_build(f"building {kind.name} {tree_version(tree, kind)}", tree, work / "build", flags,
@@ -188,16 +195,6 @@ def cmake_build(
     run_step(f"{what}: configuring", configure, log, progress)
     make = ["cmake", "--build", str(build), "--target", target, "--parallel", str(processors())]
     run_step(what, make, log, progress)
-
-
-def _compression_flags() -> list[str]:
-    def has(header: str) -> bool:
-        return any((folder / header).is_file() for folder in _HEADER_FOLDERS)
-
-    return [
-        f"-D{option}={'ON' if has(header) else 'OFF'}"
-        for option, header in _ROCKSDB_COMPRESSIONS.items()
-    ]
 
 
 def _built_library(build: Path, kind: EngineKind) -> Path:
@@ -260,7 +257,20 @@ def add(path: Path, progress: Progress) -> Fetched:
     if not path.exists():
         raise InputError(source, "PATH", found=str(path), why="no such file or folder")
     if path.is_dir():
-        return _add_tree(path, source, progress)
+        tree_kind = engine_of_tree(path)
+        if tree_kind is None:
+            trees = " or ".join(f"a tree with include/{name}/c.h" for name in ENGINE_KINDS)
+            allowed = f"{trees}, a jar, a .so file"
+            raise InputError(source, "PATH", found=str(path), allowed=allowed)
+        # One folder per tree: building the same tree again replaces what it gave before.
+        hashed = hashlib.sha256(str(path).encode()).hexdigest()[:12]
+        folder = f"{tree_kind.name}-{tree_version(path, tree_kind)}-tree-{hashed}"
+
+        def fill(work: Path) -> Path:
+            with open_log(logs_folder(), f"build-{folder}") as log:
+                return build_tree(path, tree_kind, work, log, progress)
+
+        return install_folder(folder, tree_kind.name, f"sources: {path}", fill, again=True)
     if path.suffix == ".jar":
         name = f"rocksdb-jar-{file_sha256(path)[:12]}"
         return install_folder(
@@ -268,22 +278,6 @@ def add(path: Path, progress: Progress) -> Fetched:
         )
     kind = detect_engine(path, source)
     return Fetched(path, kind.name, f"user: {path}")
-
-
-def _add_tree(tree: Path, source: str, progress: Progress) -> Fetched:
-    kind = engine_of_tree(tree)
-    if kind is None:
-        allowed = " or ".join(f"a tree with include/{k}/c.h" for k in ENGINE_KINDS)
-        raise InputError(source, "PATH", found=str(tree), allowed=f"{allowed}, a jar, a .so file")
-    version = tree_version(tree, kind)
-    # One folder per tree: building the same tree again replaces what it gave before.
-    name = f"{kind.name}-{version}-tree-{_short_hash(str(tree))}"
-
-    def fill(work: Path) -> Path:
-        with open_log(logs_folder(), f"build-{name}") as log:
-            return build_tree(tree, kind, work, log, progress)
-
-    return install_folder(name, kind.name, f"sources: {tree}", fill, again=True)
 
 
 def _fetch_rocksdb(work: Path, progress: Progress) -> Path:
@@ -296,10 +290,10 @@ def _fetch_rocksdb(work: Path, progress: Progress) -> Path:
     jar = work / f"rocksdbjni-{ROCKSDB_VERSION}-linux64.jar"
     if not jar.is_file():
         raise LsmtuneError(f"{what} left no {jar.name}; next step: read the log {log.name}")
-    found = file_sha256(jar)
-    if found != _ROCKSDB_JAR_SHA256:
+    checksum = file_sha256(jar)
+    if checksum != _ROCKSDB_JAR_SHA256:
         raise LsmtuneError(
-            f"{jar.name} has SHA-256 {found}, not {_ROCKSDB_JAR_SHA256}; next step: delete it "
+            f"{jar.name} has SHA-256 {checksum}, not {_ROCKSDB_JAR_SHA256}; next step: delete it "
             "from Maven's local repository and install again"
         )
     return extract_library(jar, work, jar.name)
@@ -319,10 +313,6 @@ def _fetch_leveldb(work: Path, progress: Progress) -> Path:
         sources = vendor / "leveldb-sys" / "deps"
         leveldb, snappy = sources / f"leveldb-{LEVELDB_VERSION}", sources / "snappy-1.1.7"
         return build_leveldb_with_snappy(leveldb, snappy, work, log, progress)
-
-
-def _short_hash(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
 @dataclass(frozen=True)

@@ -35,7 +35,9 @@ from lsmtune.engines.library import (
 )
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.machine.files import file_lock, write_whole
+from lsmtune.model.codec import encode
 from lsmtune.model.config import Build, EngineIdentity
+from lsmtune.model.reading import ProtocolError, read
 
 FORMAT_VERSION = 1
 
@@ -52,30 +54,36 @@ class FileState(StrEnum):
 class Entry:
     """A registered library, and the file as it was when it was registered."""
 
-    library: Library
+    engine: str
+    version: str | None
+    path: str
+    build: Build
+    compressions: tuple[str, ...]
+    origin: str
     sha256: str
     file_bytes: int
     modified_ns: int
+
+    @property
+    def library(self) -> Library:
+        """The library."""
+        identity = EngineIdentity(self.engine, self.version, self.path, self.build)
+        return Library(Path(self.path), identity, self.compressions, self.origin)
 
     def state(self) -> FileState:
         """Whether the file is still the one that was registered.
 
         Reads the whole file only when its size agrees and its time does not.
         """
+        path = Path(self.path)
         try:
-            status = self.library.path.stat()
+            status = path.stat()
         except OSError:
             return FileState.MISSING
         if status.st_size != self.file_bytes:
             return FileState.CHANGED
-        if status.st_mtime_ns == self.modified_ns:
-            return FileState.PRESENT
-        same = file_sha256(self.library.path) == self.sha256
+        same = status.st_mtime_ns == self.modified_ns or file_sha256(path) == self.sha256
         return FileState.PRESENT if same else FileState.CHANGED
-
-    def is_present(self) -> bool:
-        """Whether the file is there, unchanged."""
-        return self.state() is FileState.PRESENT
 
 
 class Registry:
@@ -100,38 +108,50 @@ class Registry:
             raise LsmtuneError(f"{self.path}: {error.strerror}") from error
         try:
             document = json.loads(text)
-            if document["format_version"] != FORMAT_VERSION:
-                version = document["format_version"]
-                why = f"format version {version}, this lsmtune reads {FORMAT_VERSION}"
-                raise LsmtuneError(f"{self.path}: {why}; use the lsmtune that wrote it")
-            return tuple(_from_json(item) for item in document["libraries"])
-        except (ValueError, KeyError, TypeError) as error:
+            version, items = document["format_version"], document["libraries"]
+            if version == FORMAT_VERSION:
+                return tuple(read(Entry, item, f"libraries[{n}]") for n, item in enumerate(items))
+        except (ValueError, KeyError, TypeError, ProtocolError) as error:
             why = f"not an engine registry ({type(error).__name__}: {error})"
             raise LsmtuneError(f"{self.path}: {why}; move it away and install again") from error
+        why = f"format version {version}, this lsmtune reads {FORMAT_VERSION}"
+        raise LsmtuneError(f"{self.path}: {why}; use the lsmtune that wrote it")
+
+    def present(self) -> list[Library]:
+        """The libraries whose files are there, unchanged."""
+        return [e.library for e in self.entries() if e.state() is FileState.PRESENT]
 
     def add(self, library: Library) -> Entry:
         """Register `library` as its file is now; replaces an entry of the same path.
 
         Raises OSError when the library cannot be read or the registry cannot be written.
         """
-        status = library.path.stat()
-        sha256 = file_sha256(library.path)
-        entry = Entry(library, sha256, status.st_size, status.st_mtime_ns)
+        status, identity = library.path.stat(), library.identity
+        entry = Entry(
+            engine=identity.name,
+            version=identity.version,
+            path=str(library.path),
+            build=identity.build,
+            compressions=library.compressions,
+            origin=library.origin,
+            sha256=file_sha256(library.path),
+            file_bytes=status.st_size,
+            modified_ns=status.st_mtime_ns,
+        )
         with self._locked():
-            kept = [e for e in self.entries() if e.library.path != library.path]
-            self._write([*kept, entry])
+            self._write([*(e for e in self.entries() if e.path != entry.path), entry])
         return entry
 
     def remove(self, path: Path) -> Entry:
         """Forget the library at `path`; its file stays. InputError when it is not registered."""
         with self._locked():
-            entries = self.entries()
-            removed = [e for e in entries if e.library.path == path]
-            if not removed:
-                allowed = ", ".join(str(e.library.path) for e in entries) or "nothing is registered"
+            entries = {entry.path: entry for entry in self.entries()}
+            if str(path) not in entries:
+                allowed = ", ".join(entries) or "nothing is registered"
                 raise InputError("engines remove", "PATH", found=str(path), allowed=allowed)
-            self._write([e for e in entries if e.library.path != path])
-        return removed[0]
+            removed = entries.pop(str(path))
+            self._write(list(entries.values()))
+        return removed
 
     @contextmanager
     def _locked(self) -> Iterator[None]:
@@ -140,45 +160,8 @@ class Registry:
             yield
 
     def _write(self, entries: list[Entry]) -> None:
-        document = {
-            "format_version": FORMAT_VERSION,
-            "libraries": [_to_json(entry) for entry in entries],
-        }
+        document = {"format_version": FORMAT_VERSION, "libraries": encode(entries)}
         write_whole(self.path, json.dumps(document, indent=2) + "\n")
-
-
-def _to_json(entry: Entry) -> dict[str, object]:
-    library = entry.library
-    return {
-        "engine": library.identity.name,
-        "version": library.identity.version,
-        "path": str(library.path),
-        "build": library.identity.build.value,
-        "compressions": list(library.compressions),
-        "origin": library.origin,
-        "sha256": entry.sha256,
-        "file_bytes": entry.file_bytes,
-        "modified_ns": entry.modified_ns,
-    }
-
-
-def _from_json(item: dict[str, object]) -> Entry:
-    path = str(item["path"])
-    version = item["version"]
-    compressions = item["compressions"]
-    if not isinstance(compressions, list):
-        raise TypeError("compressions is not a list")
-    identity = EngineIdentity(
-        name=str(item["engine"]),
-        version=None if version is None else str(version),
-        library=path,
-        build=Build(str(item["build"])),
-    )
-    library = Library(Path(path), identity, tuple(map(str, compressions)), str(item["origin"]))
-    file_bytes, modified_ns = item["file_bytes"], item["modified_ns"]
-    if not isinstance(file_bytes, int) or not isinstance(modified_ns, int):
-        raise TypeError("file_bytes or modified_ns is not a whole number")
-    return Entry(library, str(item["sha256"]), file_bytes, modified_ns)
 
 
 # --- of the distribution
@@ -203,14 +186,21 @@ def distribution_libraries(kind: EngineKind) -> list[Library]:
     Works without the `-dev` package: it looks for versioned names (`librocksdb.so.7.8`), not
     for the development symlink.
     """
+    paths: list[Path] = []
+    ldconfig = next((place for place in _LDCONFIG_PLACES if Path(place).exists()), None)
+    if ldconfig is not None:
+        done = subprocess.run([ldconfig, "-p"], capture_output=True, text=True, check=False)
+        # A system without a loader cache says so with a status; its folders are still read.
+        paths += parse_loader_cache(done.stdout, kind) if done.returncode == 0 else []
+    for template in _KNOWN_FOLDERS:
+        folder = Path(template.format(machine=platform.machine()))
+        paths += sorted(folder.glob(f"{kind.soname_stem}.so*"))
     libraries: dict[Path, Library] = {}
-    for path in (*_loader_cache(kind), *_known_folders(kind)):
+    for path in paths:
         real = path.resolve()
-        if real in libraries or not real.is_file():
-            continue
-        build = build_type(real, kind.name)
-        identity = EngineIdentity(kind.name, None, str(path), build)
-        libraries[real] = Library(path, identity, (), DISTRIBUTION)
+        if real not in libraries and real.is_file():
+            identity = EngineIdentity(kind.name, None, str(path), build_type(real, kind.name))
+            libraries[real] = Library(path, identity, (), DISTRIBUTION)
     return list(libraries.values())
 
 
@@ -218,21 +208,6 @@ def parse_loader_cache(text: str, kind: EngineKind) -> list[Path]:
     """Paths of the engine's libraries in what `ldconfig -p` prints."""
     line = re.compile(rf"^\s*{re.escape(kind.soname_stem)}\.so(?:\.\S+)? \([^)]*\) => (/\S+)\s*$")
     return [Path(m.group(1)) for m in map(line.match, text.splitlines()) if m]
-
-
-def _loader_cache(kind: EngineKind) -> list[Path]:
-    for place in _LDCONFIG_PLACES:
-        if Path(place).exists():
-            done = subprocess.run([place, "-p"], capture_output=True, text=True, check=False)
-            # A system without a loader cache says so with a status; its folders are still read.
-            return parse_loader_cache(done.stdout, kind) if done.returncode == 0 else []
-    return []
-
-
-def _known_folders(kind: EngineKind) -> Iterator[Path]:
-    for template in _KNOWN_FOLDERS:
-        folder = Path(template.format(machine=platform.machine()))
-        yield from sorted(folder.glob(f"{kind.soname_stem}.so*"))
 
 
 # --- which one to use
@@ -253,7 +228,16 @@ def find_library(name: str, explicit: Path | None = None) -> Library:
         raise InputError("--engine", found=name, why=why)
     kind = engine_kind(name, "--engine")
     if explicit is not None:
-        return _explicit(kind, explicit)
+        path = explicit.expanduser().absolute()
+        engine = detect_engine(path, "--library").name
+        if engine != name:
+            allowed, why = f"a {name} library, or --engine {engine}", f"is a {engine} library"
+            raise InputError("--library", found=str(path), why=why, allowed=allowed)
+        for library in Registry().present():
+            if library.path == path:
+                return library
+        identity = EngineIdentity(name, None, str(path), build_type(path, name))
+        return Library(path, identity, (), f"user: {path}")
     candidates = _known_libraries(kind)
     if not candidates:
         lost = "; ".join(registry_warnings(name))
@@ -268,68 +252,40 @@ def list_libraries() -> list[Library]:
     return [library for kind in ENGINE_KINDS.values() for library in _known_libraries(kind)]
 
 
+def _known_libraries(kind: EngineKind) -> list[Library]:
+    def rank(library: Library) -> tuple[bool, bool, tuple[int, ...]]:
+        identity = library.identity
+        is_registered = library.origin != DISTRIBUTION
+        return identity.build is Build.RELEASE, is_registered, version_key(identity.version)
+
+    registered = [x for x in Registry().present() if x.identity.name == kind.name]
+    paths = {library.path.resolve() for library in registered}
+    packaged = [x for x in distribution_libraries(kind) if x.path.resolve() not in paths]
+    # The sort is stable, so of two equals the one registered last comes first.
+    return sorted([*reversed(registered), *packaged], key=rank, reverse=True)
+
+
 def registry_warnings(name: str | None = None) -> tuple[str, ...]:
     """What is wrong with registered files (of engine `name`), each with the next step."""
     warnings = []
     for entry in Registry().entries():
-        engine, path = entry.library.identity.name, entry.library.path
-        if name not in (None, engine):
-            continue
-        match entry.state():
-            case FileState.MISSING:
-                step = f"lsmtune engines remove {path}"
-                warnings.append(f"registered {engine} library {path} is gone; next step: {step}")
-            case FileState.CHANGED:
-                step = f"lsmtune engines add {path}"
-                warnings.append(
-                    f"registered {engine} library {path} has changed; next step: {step}"
-                )
-            case FileState.PRESENT:
-                pass
+        state = entry.state() if name in (None, entry.engine) else FileState.PRESENT
+        library = f"registered {entry.engine} library {entry.path}"
+        if state is FileState.MISSING:
+            warnings.append(f"{library} is gone; next step: lsmtune engines remove {entry.path}")
+        if state is FileState.CHANGED:
+            warnings.append(f"{library} has changed; next step: lsmtune engines add {entry.path}")
     return tuple(warnings)
 
 
 def library_warnings(library: Library) -> tuple[str, ...]:
     """What a user should know before trusting numbers from `library`, each with the next step."""
     name, build = library.identity.name, library.identity.build
-    step = f"next step: lsmtune engines install {name}"
-    if build is Build.ASSERTIONS_ON:
-        why = "was built with assertions on and is slower than a release build"
-        return (f"{name} library {library.path} ({library.origin}) {why}; {step}",)
-    if build is Build.UNKNOWN:
-        why = "does not tell whether it is a release build"
-        return (f"{name} library {library.path} ({library.origin}) {why}; {step}",)
-    return ()
-
-
-def _explicit(kind: EngineKind, path: Path) -> Library:
-    path = path.expanduser().absolute()
-    detected = detect_engine(path, "--library")
-    if detected.name != kind.name:
-        allowed = f"a {kind.name} library, or --engine {detected.name}"
-        why = f"is a {detected.name} library"
-        raise InputError("--library", found=str(path), why=why, allowed=allowed)
-    for entry in Registry().entries():
-        if entry.library.path == path and entry.is_present():
-            return entry.library
-    identity = EngineIdentity(kind.name, None, str(path), build_type(path, kind.name))
-    return Library(path, identity, (), f"user: {path}")
-
-
-def _known_libraries(kind: EngineKind) -> list[Library]:
-    registered = [
-        entry.library
-        for entry in Registry().entries()
-        if entry.library.identity.name == kind.name and entry.is_present()
-    ]
-    paths = {library.path.resolve() for library in registered}
-    others = [x for x in distribution_libraries(kind) if x.path.resolve() not in paths]
-    # The sort is stable, so of two equals the one registered last comes first.
-    last_first = [*reversed(registered), *others]
-    return sorted(last_first, key=_rank, reverse=True)
-
-
-def _rank(library: Library) -> tuple[bool, bool, tuple[int, ...]]:
-    identity = library.identity
-    is_registered = library.origin != DISTRIBUTION
-    return (identity.build is Build.RELEASE, is_registered, version_key(identity.version))
+    problems = {
+        Build.ASSERTIONS_ON: "was built with assertions on and is slower than a release build",
+        Build.UNKNOWN: "does not tell whether it is a release build",
+    }
+    if build not in problems:
+        return ()
+    what = f"{name} library {library.path} ({library.origin}) {problems[build]}"
+    return (f"{what}; next step: lsmtune engines install {name}",)

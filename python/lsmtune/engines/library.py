@@ -30,7 +30,7 @@ from elftools.elf.elffile import ELFFile
 from elftools.elf.hash import GNUHashSection
 from elftools.elf.sections import SymbolTableSection
 
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import InputError, by_name
 from lsmtune.model.config import Build, EngineIdentity
 
 
@@ -67,12 +67,7 @@ STUDY_ENGINES = tuple(name for name in ENGINE_NAMES if name != "noop")
 
 def engine_kind(name: str, source: str = "engine") -> EngineKind:
     """The engine called `name`. Raises InputError, naming `source`, for any other name."""
-    kind = ENGINE_KINDS.get(name)
-    if kind is None:
-        allowed = ", ".join(ENGINE_KINDS)
-        nearest = nearest_name(name, ENGINE_KINDS)
-        raise InputError(source, found=name, allowed=allowed, nearest=nearest)
-    return kind
+    return by_name(ENGINE_KINDS, name, source)
 
 
 # --- folders
@@ -151,7 +146,12 @@ def build_type(path: Path, engine_name: str) -> Build:
     try:
         with path.open("rb") as file:
             elf = ELFFile(file)
-            signatures = _count_signatures(elf, kind)
+            section = elf.get_section_by_name(".rodata")
+            texts = set() if section is None else set(section.data().split(b"\0"))
+            # The signature of a function in the engine's namespace.
+            namespace = kind.namespace.encode()
+            signature = re.compile(rb"(?:[ -~]* )?[*&]*" + namespace + rb"::[ -~]*\([ -~]*\)")
+            signatures = sum(signature.match(text) is not None for text in texts)
             if signatures >= _SIGNATURES_OF_AN_ASSERTIONS_BUILD:
                 return Build.ASSERTIONS_ON
             if signatures == 0 and _exports(elf, kind.entry_point):
@@ -201,13 +201,3 @@ def _exports(elf: ELFFile, name: str) -> bool:
     if not isinstance(table, SymbolTableSection):
         return False
     return any(s["st_shndx"] != "SHN_UNDEF" for s in table.get_symbol_by_name(name) or ())
-
-
-def _count_signatures(elf: ELFFile, kind: EngineKind) -> int:
-    """Distinct read-only strings that are the signature of a function in the engine's namespace."""
-    section = elf.get_section_by_name(".rodata")
-    if section is None:
-        return 0
-    signature = re.compile(rb"(?:[ -~]* )?[*&]*" + kind.namespace.encode() + rb"::[ -~]*\([ -~]*\)")
-    strings = {text for text in section.data().split(b"\0") if signature.match(text)}
-    return len(strings)

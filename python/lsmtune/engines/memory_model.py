@@ -44,7 +44,7 @@ from types import MappingProxyType
 from lsmtune.engines.library import BUILT_IN_ENGINES, ENGINE_NAMES
 from lsmtune.engines.memory_options import ModelOptions, StoredData, clipped, model_options
 from lsmtune.engines.memory_rocksdb import rocksdb_memory
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 
 _KIB, _MIB, _GIB = 2**10, 2**20, 2**30
@@ -122,9 +122,7 @@ def memory_model(
     if engine_name in BUILT_IN_ENGINES:
         return MemoryModel(MappingProxyType({}), ("all data that the engine stores",))
     if engine_name not in _MODELS:
-        nearest = nearest_name(engine_name, ENGINE_NAMES)
-        allowed = ", ".join(ENGINE_NAMES)
-        raise InputError("engine", found=engine_name, allowed=allowed, nearest=nearest)
+        raise InputError("engine", found=engine_name, known=ENGINE_NAMES)
     read = model_options(engine_name, options, version, source)
     parts, left_out = _MODELS[engine_name](read, data)
     return MemoryModel(MappingProxyType(parts), left_out)

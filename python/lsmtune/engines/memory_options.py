@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from lsmtune.engines.catalogue import option_catalogue
-from lsmtune.engines.option_names import split_structure
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.engines.option_names import parts_of
+from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.units import UnitError, option_value
 
@@ -44,14 +45,11 @@ class StoredData:
 
     def filter_bytes(self, data_bytes: int, bits_per_key: float) -> int:
         """Filters of `bits_per_key` for tables of `data_bytes`."""
-        return math.ceil(self._entries(data_bytes) * bits_per_key / 8)
-
-    def _entries(self, data_bytes: int) -> int:
-        return math.ceil(data_bytes / max(self.entry_bytes, 1))
+        return math.ceil(math.ceil(data_bytes / max(self.entry_bytes, 1)) * bits_per_key / 8)
 
     def hash_bytes(self, data_bytes: int) -> int:
         """The 64-bit hashes that a builder keeps of each key until it makes the filter."""
-        return 8 * self._entries(data_bytes)
+        return self.filter_bytes(data_bytes, 64)
 
 
 def clipped(number: int, low: int, high: int) -> int:
@@ -64,7 +62,6 @@ def clipped(number: int, low: int, high: int) -> int:
 # What RocksDB itself reads behind a number (ParseSizeT, util/string_util.cc).
 _SUFFIXES = {"": 0, "K": 10, "M": 20, "G": 30, "T": 40}
 _SIZE = re.compile(r"(-?\d+)([KMGT]?)", re.ASCII | re.IGNORECASE)
-_SIZE_ALLOWED = "a whole number, with K, M, G or T at most"
 _BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 
@@ -93,12 +90,22 @@ class ModelOptions:
     def whole(self, name: str, low: int = 0) -> int:
         """A whole number of at least `low`."""
         value = self.value(name)
-        number = _whole(value)
-        if number is None or number < low:
-            raise InputError(
-                self.source, name, found=value, allowed=f"{_SIZE_ALLOWED}; {low} at the least"
-            )
-        return number
+        size = _SIZE.fullmatch(value.strip()) if isinstance(value, str) else None
+        number = value
+        if size is not None:
+            number = int(size[1]) << _SUFFIXES[size[2].upper()]
+        else:
+            with suppress(UnitError):  # it then stays text
+                number = option_value(value)
+        if (
+            isinstance(number, int | float)
+            and not isinstance(number, bool)
+            and math.isfinite(number)
+            and low <= number == math.floor(number)
+        ):
+            return int(number)
+        allowed = f"a whole number, with K, M, G or T at most; {low} at the least"
+        raise InputError(self.source, name, found=value, allowed=allowed)
 
     def number(self, name: str) -> float:
         """A finite number."""
@@ -120,28 +127,8 @@ class ModelOptions:
         """One of the words `allowed`."""
         value = str(self.value(name))
         if value not in allowed:
-            raise self.not_among(name, value, allowed)
+            raise InputError(self.source, name, found=value, known=allowed)
         return value
-
-    def not_among(self, name: str, value: object, allowed: Sequence[str]) -> InputError:
-        """The error for a value of option `name` that is none of those `allowed`."""
-        nearest = nearest_name(str(value), allowed)
-        shown = ", ".join(allowed)
-        return InputError(self.source, name, found=value, allowed=shown, nearest=nearest)
-
-
-def _whole(value: OptionValue) -> int | None:
-    if isinstance(value, str):
-        match = _SIZE.fullmatch(value.strip())
-        if match is not None:
-            return int(match.group(1)) << _SUFFIXES[match.group(2).upper()]
-        try:
-            value = option_value(value)
-        except UnitError:
-            return None
-    if isinstance(value, bool | str) or not math.isfinite(value) or value != math.floor(value):
-        return None
-    return int(value)
 
 
 def model_options(
@@ -153,20 +140,10 @@ def model_options(
     """
     flat: dict[str, OptionValue] = {}
     for name, value in options.items():
-        flat |= _flattened(name, value, source)
+        if not isinstance(value, str) or not value.strip().startswith("{"):
+            flat[name] = value
+            continue
+        parts = parts_of(name, value, source)
+        inner = {f"{name}.{part}": text for part, text in parts.items()}
+        flat |= model_options(engine, inner, version, source).given
     return ModelOptions(engine, version, flat, source)
-
-
-def _flattened(name: str, value: OptionValue, source: str) -> dict[str, OptionValue]:
-    if not isinstance(value, str) or not value.strip().startswith("{"):
-        return {name: value}
-    try:
-        parts = split_structure(value)
-    except ValueError as error:
-        raise InputError(
-            source, name, found=value, why=str(error), allowed="{name=value;...}"
-        ) from error
-    flat: dict[str, OptionValue] = {}
-    for part, inner in parts.items():
-        flat |= _flattened(f"{name}.{part}", inner, source)
-    return flat

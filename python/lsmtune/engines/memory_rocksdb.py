@@ -39,7 +39,7 @@ before 8.5 always; later ones leave buffered reads to the kernel. FIFO compactio
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import replace
 
 from lsmtune.engines.library import version_key
 from lsmtune.engines.memory_options import ModelOptions, StoredData, clipped
@@ -75,36 +75,37 @@ _LEFT_OUT = (
     "contexts and dictionaries of compression",
     "column families besides the default one",
 )
-_LEFT_OUT_WITHOUT_DATA = ("tables being written",)
 
 
 def rocksdb_memory(
     options: ModelOptions, data: StoredData | None
 ) -> tuple[dict[str, int], tuple[str, ...]]:
     """Bytes of each part, and what they leave out. Raises `InputError` as `ModelOptions` does."""
-    memtables = _memtables(options)
-    jobs = _jobs(options)
+    one_memtable, memtables, history = _memtable_bytes(options)
+    flushes, compactions, subcompactions = _jobs(options)
+    writers = 1 + flushes + compactions * subcompactions
     parts = {
-        "memtables": memtables.total_bytes,
-        "memtable_history": _history_bytes(options, memtables),
+        "memtables": memtables,
+        "memtable_history": history,
         "block_cache": _block_cache_bytes(options),
         "row_cache": options.whole("row_cache") if "row_cache" in options.given else 0,
-        "file_writers": options.whole("writable_file_max_buffer_size") * (1 + jobs.writers),
-        "compaction_reads": _compaction_read_bytes(options, jobs),
+        "file_writers": options.whole("writable_file_max_buffer_size") * writers,
+        "compaction_reads": _compaction_read_bytes(options, compactions, subcompactions),
     }
     tables_cached = options.truth(f"{_TABLE}.cache_index_and_filter_blocks")
     filter_bits = _filter_bits(options)
     if data is None:
         tables = () if tables_cached else ("indexes and filters of the open tables",)
-        return parts, (*tables, *_LEFT_OUT_WITHOUT_DATA, *_LEFT_OUT)
+        return parts, (*tables, "tables being written", *_LEFT_OUT)
     block_size = options.whole(f"{_TABLE}.block_size", 1)
+    file_bytes = options.whole("target_file_size_base", 1)
     if not tables_cached:
-        open_bytes = _open_table_bytes(options, data)
+        files = options.whole("max_open_files", -1)
+        open_bytes = data.data_bytes if files == -1 else min(data.data_bytes, files * file_bytes)
         parts["table_readers"] = data.index_bytes(open_bytes, block_size)
         parts["table_readers"] += data.filter_bytes(open_bytes, filter_bits)
-    file_bytes = options.whole("target_file_size_base", 1)
-    compacting = jobs.compactions * min(data.data_bytes, file_bytes)
-    flushing = jobs.flushes * min(data.data_bytes, memtables.one_bytes)
+    compacting = compactions * subcompactions * min(data.data_bytes, file_bytes)
+    flushing = flushes * min(data.data_bytes, one_memtable)
     parts["table_builders"] = sum(
         data.index_bytes(size, block_size)
         + (data.filter_bytes(size, filter_bits) + data.hash_bytes(size) if filter_bits else 0)
@@ -113,21 +114,17 @@ def rocksdb_memory(
     return parts, _LEFT_OUT
 
 
-@dataclass(frozen=True)
-class _Memtables:
-    """`one_bytes` is the largest memtable, `total_bytes` all of them, `count` how many."""
-
-    one_bytes: int
-    total_bytes: int
-    count: int
-    write_buffer_bytes: int
-
-
-def _memtables(options: ModelOptions) -> _Memtables:
+def _memtable_bytes(options: ModelOptions) -> tuple[int, int, int]:
+    """Bytes of the largest memtable, of all that are in use, and of those kept beyond that."""
     write_buffer = clipped(options.whole("write_buffer_size"), 64 * _KIB, 64 * _GIB)
     count = max(options.whole("max_write_buffer_number"), 2)
-    arena_block = _arena_block_bytes(options, write_buffer)
-    at_start = _bucket_bytes(options) + _bloom_bytes(options, write_buffer)
+    given = options.whole("arena_block_size") if "arena_block_size" in options.given else 0
+    own = math.ceil(min(_MIB, write_buffer // 8) / (4 * _KIB)) * 4 * _KIB
+    arena_block = max(given or own, options.whole("memtable_huge_page_size"))
+    at_start = _bucket_bytes(options)
+    ratio = min(max(options.number("memtable_prefix_bloom_size_ratio"), 0.0), 0.25)
+    if _has_prefixes(options) or options.truth("memtable_whole_key_filtering"):
+        at_start += math.ceil(ratio * write_buffer)
 
     def size(limit: int) -> int:
         return max(limit, at_start + arena_block if at_start else 0)
@@ -139,13 +136,11 @@ def _memtables(options: ModelOptions) -> _Memtables:
         first = min(one, size(limit * 7 // 8 + arena_block))
         later = min(one, size(limit // 2 + arena_block))
         one, total = first, first + (count - 1) * later
-    return _Memtables(one, total, count, write_buffer)
-
-
-def _arena_block_bytes(options: ModelOptions, write_buffer: int) -> int:
-    given = options.whole("arena_block_size") if "arena_block_size" in options.given else 0
-    own = math.ceil(min(_MIB, write_buffer // 8) / (4 * _KIB)) * 4 * _KIB
-    return max(given or own, options.whole("memtable_huge_page_size"))
+    maintained = options.whole("max_write_buffer_size_to_maintain", -1)
+    if maintained < 0:
+        maintained = count * write_buffer
+    history = max(0, maintained + 2 * one - total) if maintained else 0
+    return one, total, history
 
 
 def _bucket_bytes(options: ModelOptions) -> int:
@@ -159,7 +154,8 @@ def _bucket_bytes(options: ModelOptions) -> int:
     # `prefix_hash:1000` is another way to write the number of buckets.
     kind, _, buckets = kind.partition(":")
     if kind not in _HASH_BUCKETS and kind not in _OTHER_KINDS:
-        raise options.not_among(name, kind, (*_HASH_BUCKETS, *_OTHER_KINDS))
+        known = (*_HASH_BUCKETS, *_OTHER_KINDS)
+        raise InputError(options.source, name, found=kind, known=known)
     if kind not in _HASH_BUCKETS or not _has_prefixes(options):
         return 0
     if "memtable_factory.bucket_count" in options.given:
@@ -169,24 +165,8 @@ def _bucket_bytes(options: ModelOptions) -> int:
     return _POINTER_BYTES * int(buckets or _HASH_BUCKETS[kind])
 
 
-def _bloom_bytes(options: ModelOptions, write_buffer: int) -> int:
-    ratio = min(max(options.number("memtable_prefix_bloom_size_ratio"), 0.0), 0.25)
-    if not _has_prefixes(options) and not options.truth("memtable_whole_key_filtering"):
-        return 0
-    return math.ceil(ratio * write_buffer)
-
-
 def _has_prefixes(options: ModelOptions) -> bool:
     return str(options.value("prefix_extractor")) not in _NOTHING
-
-
-def _history_bytes(options: ModelOptions, memtables: _Memtables) -> int:
-    limit = options.whole("max_write_buffer_size_to_maintain", -1)
-    if limit == 0:
-        return 0
-    if limit < 0:
-        limit = memtables.count * memtables.write_buffer_bytes
-    return max(0, limit + 2 * memtables.one_bytes - memtables.total_bytes)
 
 
 def _block_cache_bytes(options: ModelOptions) -> int:
@@ -198,43 +178,25 @@ def _block_cache_bytes(options: ModelOptions) -> int:
     if str(options.value(name)) not in _NOTHING:
         return options.whole(name)
     without = {n: v for n, v in options.given.items() if n != name}
-    return ModelOptions(options.engine, options.version, without, options.source).whole(name)
+    return replace(options, given=without).whole(name)
 
 
-@dataclass(frozen=True)
-class _Jobs:
-    """What may run at once; `compactions` counts the parts of a divided one."""
-
-    flushes: int
-    whole_compactions: int
-    subcompactions: int
-
-    @property
-    def compactions(self) -> int:
-        return self.whole_compactions * self.subcompactions
-
-    @property
-    def writers(self) -> int:
-        return self.flushes + self.compactions
-
-
-def _jobs(options: ModelOptions) -> _Jobs:
+def _jobs(options: ModelOptions) -> tuple[int, int, int]:
+    """How many flushes and compactions may run at once, and parts of a divided compaction."""
     flushes = options.whole("max_background_flushes", -1)
     compactions = options.whole("max_background_compactions", -1)
     if flushes == compactions == -1:
         jobs = options.whole("max_background_jobs")
         flushes = max(1, jobs // 4)
         compactions = jobs - flushes
-    subcompactions = max(1, options.whole("max_subcompactions"))
-    return _Jobs(max(1, flushes), max(1, compactions), subcompactions)
+    return max(1, flushes), max(1, compactions), max(1, options.whole("max_subcompactions"))
 
 
-def _compaction_read_bytes(options: ModelOptions, jobs: _Jobs) -> int:
+def _compaction_read_bytes(options: ModelOptions, compactions: int, subcompactions: int) -> int:
     style = options.word("compaction_style", _STYLES)
     direct = options.truth("use_direct_reads")
-    buffered_too = options.version and version_key(options.version) < version_key(
-        _KERNEL_READAHEAD_SINCE
-    )
+    version = options.version
+    buffered_too = version and version_key(version) < version_key(_KERNEL_READAHEAD_SINCE)
     readahead = options.whole("compaction_readahead_size")
     if direct and readahead == 0:
         readahead = _DIRECT_READAHEAD_BYTES
@@ -243,10 +205,9 @@ def _compaction_read_bytes(options: ModelOptions, jobs: _Jobs) -> int:
     if options.truth("disable_auto_compactions") or not (direct or buffered_too):
         return 0
     if style == "kCompactionStyleLevel":
-        inputs = jobs.subcompactions * (level0 + 1) + 2 * (jobs.whole_compactions - 1)
-        return readahead * inputs
+        return readahead * (subcompactions * (level0 + 1) + 2 * (compactions - 1))
     if style == "kCompactionStyleUniversal":
-        return readahead * jobs.subcompactions * (level0 + levels)
+        return readahead * subcompactions * (level0 + levels)
     return 0
 
 
@@ -269,11 +230,3 @@ def _filter_bits(options: ModelOptions) -> float:
     if not math.isfinite(bits) or bits < 0:
         raise InputError(options.source, name, found=f"{kind}:{rest}", allowed=_FILTER_ALLOWED)
     return bits
-
-
-def _open_table_bytes(options: ModelOptions, data: StoredData) -> int:
-    """How much data the open tables hold."""
-    limit = options.whole("max_open_files", -1)
-    if limit == -1:
-        return data.data_bytes
-    return min(data.data_bytes, limit * options.whole("target_file_size_base", 1))

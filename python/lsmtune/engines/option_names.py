@@ -18,7 +18,7 @@ from importlib import resources
 from types import MappingProxyType
 
 from lsmtune.engines.catalogue import option_catalogue
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import InputError, check_names, nearest_name
 from lsmtune.model.config import OptionValue, option_text
 
 # `cache_size` and `filter_bits` stand for the objects that LevelDB takes in their place (an LRU
@@ -40,12 +40,7 @@ LEVELDB_OPTIONS = (
 
 def check_leveldb_options(names: Iterable[str], source: str) -> None:
     """Raises InputError, naming `source` and the option, for a name that LevelDB lacks."""
-    for name in names:
-        if name not in LEVELDB_OPTIONS:
-            nearest = nearest_name(name, LEVELDB_OPTIONS)
-            allowed = ", ".join(LEVELDB_OPTIONS)
-            why = "no such LevelDB option"
-            raise InputError(source, name, why=why, allowed=allowed, nearest=nearest)
+    check_names(names, LEVELDB_OPTIONS, source, why="no such LevelDB option")
 
 
 # --- rocksdb
@@ -75,6 +70,11 @@ class CatalogueOption:
     parts: tuple[str, ...] = ()
 
     @property
+    def dotted(self) -> str:
+        """As lsmtune spells it: `block_based_table_factory.block_size`."""
+        return f"{TABLE_OPTION}.{self.name}" if self.section == TABLE_SECTION else self.name
+
+    @property
     def default(self) -> str | None:
         """The default in the newest version that has the option."""
         return next(reversed(list(self.defaults.values())), None)
@@ -96,9 +96,8 @@ class Setting:
 
     @property
     def name(self) -> str:
-        """As lsmtune spells it: `block_based_table_factory.block_size`."""
-        prefix = f"{TABLE_OPTION}." if self.option.section == TABLE_SECTION else ""
-        return prefix + self.option.name + (f".{self.field}" if self.field else "")
+        """The dotted name of the place."""
+        return f"{self.option.dotted}.{self.field}" if self.field else self.option.dotted
 
 
 @functools.cache
@@ -156,6 +155,15 @@ def split_structure(text: str) -> dict[str, str]:
     return fields
 
 
+def parts_of(name: str, text: str, source: str) -> dict[str, str]:
+    """The parts of the structure that option `name` has. InputError where it is malformed."""
+    try:
+        return split_structure(text)
+    except ValueError as error:
+        allowed = "{name=value;...}"
+        raise InputError(source, name, found=text, why=str(error), allowed=allowed) from error
+
+
 def settings(options: Mapping[str, OptionValue], source: str) -> tuple[Setting, ...]:
     """Every option of a Config located in the catalogue, structures taken apart.
 
@@ -176,45 +184,40 @@ def settings(options: Mapping[str, OptionValue], source: str) -> tuple[Setting, 
 
 
 def _settings_of(name: str, text: str, source: str) -> list[Setting]:
-    if name == TABLE_OPTION:
-        parts = _parts(text, name, source)
-        return [s for n, v in parts.items() for s in _settings_of(f"{name}.{n}", v, source)]
-    option, field = _locate(name, source)
-    if field is None and option.fields() and text.startswith("{"):
-        fields = _parts(text, name, source)
-        return [s for f, v in fields.items() for s in _settings_of(f"{name}.{f}", v, source)]
-    return [Setting(option, field, text)]
-
-
-def _parts(text: str, name: str, source: str) -> dict[str, str]:
+    option, field = (None, None) if name == TABLE_OPTION else _locate(name, source)
+    is_structure = option is None or (field is None and option.fields() and text.startswith("{"))
+    if option is not None and not is_structure:
+        return [Setting(option, field, text)]
     try:
-        return split_structure(text)
+        parts = split_structure(text)
     except ValueError as error:
         raise InputError(
             source, name, found=text, why=str(error), allowed="{name=value;...}"
         ) from error
+    return [
+        s for part, inner in parts.items() for s in _settings_of(f"{name}.{part}", inner, source)
+    ]
 
 
-def _locate(name: str, source: str) -> tuple[CatalogueOption, str | None]:
-    in_table = name.startswith(f"{TABLE_OPTION}.")
+def find_written(name: str) -> tuple[CatalogueOption | None, str]:
+    """The option of `written_options` that the dotted `name` begins with, and the field after."""
     head, _, field = name.removeprefix(f"{TABLE_OPTION}.").partition(".")
     option = written_options().get(head)
-    if option is None or in_table != (option.section == TABLE_SECTION):
-        raise InputError(source, name, why="no such RocksDB option", nearest=_nearest(name))
-    if not field:
-        return option, None
-    if field not in option.fields():
-        allowed = ", ".join(option.fields()) or f"{head} has no fields"
-        nearest = nearest_name(field, option.fields())
-        raise InputError(source, name, found=field, allowed=allowed, nearest=nearest)
+    in_table = name.startswith(f"{TABLE_OPTION}.")
+    if option is not None and in_table != (option.section == TABLE_SECTION):
+        option = None
     return option, field
 
 
-def _nearest(name: str) -> str:
-    spelled = {
-        o.name: f"{TABLE_OPTION}.{o.name}" if o.section == TABLE_SECTION else o.name
-        for o in written_options().values()
-    }
-    # The table's prefix forgotten, or put where it does not belong, is the commonest slip.
-    exact = spelled.get(name.removeprefix(f"{TABLE_OPTION}."))
-    return exact or nearest_name(name, spelled.values())
+def _locate(name: str, source: str) -> tuple[CatalogueOption, str | None]:
+    option, field = find_written(name)
+    if option is None:
+        names = {option.name: option.dotted for option in written_options().values()}
+        # The table's prefix forgotten, or put where it does not belong, is the commonest slip.
+        exact = names.get(name.removeprefix(f"{TABLE_OPTION}."))
+        nearest = exact or nearest_name(name, names.values())
+        raise InputError(source, name, why="no such RocksDB option", nearest=nearest)
+    if field and field not in option.fields():
+        allowed = "" if option.fields() else f"{option.name} has no fields"
+        raise InputError(source, name, found=field, allowed=allowed, known=option.fields())
+    return option, field or None

@@ -52,18 +52,38 @@ def read_properties(path: Path) -> dict[str, Property]:
 
     Raises InputError for what is no small text file, and for a line that is no property.
     """
-    return parse_properties(_text_of(path), str(path))
+    source, what = str(path), "a file of properties"
+    try:
+        if not path.is_file():
+            why = "is not a file" if path.exists() else "no such file"
+            raise InputError(source, why=why, allowed=what)
+        size = path.stat().st_size
+        if size > FILE_BYTES_MAX:
+            allowed = f"{what} of at most {FILE_BYTES_MAX} bytes"
+            raise InputError(source, why=f"is too large: {size} bytes", allowed=allowed)
+        text = path.read_bytes().decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        why = f"is not text: byte 0x{error.object[error.start]:02x} at offset {error.start}"
+        raise InputError(source, why=why, allowed=f"{what} in UTF-8") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(source, why=f"cannot be read: {reason}") from None
+    return parse_properties(text, source)
 
 
 def parse_properties(text: str, source: str) -> dict[str, Property]:
     """The properties in `text`. Raises InputError, naming `source`, for a line that is none."""
+
+    def unescaped(match: re.Match[str]) -> str:
+        return chr(int(match[1], 16)) if match[1] else _ESCAPED.get(match[2], match[2])
+
     properties: dict[str, Property] = {}
     for number, line in _logical_lines(text):
         match = _NAME.fullmatch(line)
         if match is None:
             where = f"{source}:{number}"
             raise InputError(where, found=line, why="is no property", allowed="name=value")
-        name, value = (_unescaped(part).strip() for part in match.groups())
+        name, value = (_ESCAPE.sub(unescaped, part).strip() for part in match.groups())
         before = properties.get(name)
         hidden = None if before is None or before.value == value else before.line
         properties[name] = Property(value, source, number, hidden)
@@ -93,32 +113,3 @@ def _logical_lines(text: str) -> list[tuple[int, str]]:
         lines.append((begun or number, held + line))
         held, begun = "", 0
     return [*lines, (begun, held)] if begun and held else lines
-
-
-def _unescaped(text: str) -> str:
-    def plain(match: re.Match[str]) -> str:
-        if match[1]:
-            return chr(int(match[1], 16))
-        return _ESCAPED.get(match[2], match[2])
-
-    return _ESCAPE.sub(plain, text)
-
-
-def _text_of(path: Path) -> str:
-    source = str(path)
-    try:
-        if not path.is_file():
-            why = "is not a file" if path.exists() else "no such file"
-            raise InputError(source, why=why, allowed="a file of properties")
-        size = path.stat().st_size
-        if size > FILE_BYTES_MAX:
-            why = f"is too large: {size} bytes"
-            allowed = f"a file of properties of at most {FILE_BYTES_MAX} bytes"
-            raise InputError(source, why=why, allowed=allowed)
-        return path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        why = f"is not text: byte 0x{error.object[error.start]:02x} at offset {error.start}"
-        raise InputError(source, why=why, allowed="a file of properties in UTF-8") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(source, why=f"cannot be read: {reason}") from None

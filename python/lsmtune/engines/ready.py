@@ -27,7 +27,7 @@ from lsmtune.engines.catalogue import (
     read_data,
 )
 from lsmtune.engines.library import engine_kind
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import InputError, by_name, nearest_name
 from lsmtune.model.config import OptionValue
 from lsmtune.model.fields import STRICT, pairs_of
 from lsmtune.space.parameter import Parameter, is_option_name, same_value
@@ -58,17 +58,15 @@ def parse_presets(text: str, source: str) -> Mapping[str, Preset]:
 
     Raises InputError, naming `source` and the preset, for the first entry that is not right.
     """
-    found = {name: _preset(name, raw, source) for name, raw in entries(text, source).items()}
-    return MappingProxyType(found)
-
-
-def _preset(name: str, raw: object, source: str) -> Preset:
-    entry = checked(Preset, raw, name, source)
-    _check_name(name, entry.engine, source)
-    for option in entry.options:
-        if not is_option_name(option):
-            raise InputError(source, f"{name}.options", found=option, why="not an option's name")
-    return entry
+    presets: dict[str, Preset] = {}
+    for name, raw in entries(text, source).items():
+        presets[name] = checked(Preset, raw, name, source)
+        _check_name(name, presets[name].engine, source)
+        for option in presets[name].options:
+            if not is_option_name(option):
+                why = "not an option's name"
+                raise InputError(source, f"{name}.options", found=option, why=why)
+    return MappingProxyType(presets)
 
 
 def _check_name(name: str, engine: str, source: str) -> None:
@@ -82,12 +80,8 @@ PRESETS = ParsedOnce(lambda: parse_presets(read_data(_FILE), _FILE))
 
 def preset(name: str, source: str = "preset", field: str = "") -> Preset:
     """The preset `name`. Raises InputError, naming `source` and `field`, for any other name."""
-    if name not in PRESETS:
-        nearest = nearest_name(name, PRESETS)
-        allowed = "those of `lsmtune options --presets`"
-        why = "no such preset"
-        raise InputError(source, field, found=name, why=why, allowed=allowed, nearest=nearest)
-    return PRESETS[name]
+    allowed = "those of `lsmtune options --presets`"
+    return by_name(PRESETS, name, source, field, why="no such preset", allowed=allowed)
 
 
 # --- Ready spaces.
@@ -148,24 +142,22 @@ def parse_spaces(text: str, source: str) -> Mapping[str, ReadySpace]:
 
     Raises InputError, naming `source` and the space, for the first entry that is not right.
     """
-    found = {name: _space(name, raw, source) for name, raw in entries(text, source).items()}
-    return MappingProxyType(found)
-
-
-def _space(name: str, raw: object, source: str) -> ReadySpace:
-    entry = checked(_SpacesEntry, raw, name, source)
-    _check_name(name, entry.engine, source)
-    infos = _infos(name, entry, option_catalogue(entry.engine), source)
-    constraints = [text for info in infos for text in info.constraint] + list(entry.constraints)
-    return ReadySpace(
-        name=name,
-        engine=entry.engine,
-        parameters=tuple(info.parameter() for info in infos),
-        constraints=tuple(dict.fromkeys(constraints)),
-        fixed=MappingProxyType(entry.fixed),
-        summary=entry.summary,
-        unsafe=entry.unsafe,
-    )
+    spaces: dict[str, ReadySpace] = {}
+    for name, raw in entries(text, source).items():
+        entry = checked(_SpacesEntry, raw, name, source)
+        _check_name(name, entry.engine, source)
+        infos = _infos(name, entry, option_catalogue(entry.engine), source)
+        constraints = [text for info in infos for text in info.constraint] + list(entry.constraints)
+        spaces[name] = ReadySpace(
+            name=name,
+            engine=entry.engine,
+            parameters=tuple(info.parameter() for info in infos),
+            constraints=tuple(dict.fromkeys(constraints)),
+            fixed=MappingProxyType(entry.fixed),
+            summary=entry.summary,
+            unsafe=entry.unsafe,
+        )
+    return MappingProxyType(spaces)
 
 
 def _infos(
@@ -180,20 +172,20 @@ def _infos(
     chosen = {n: _narrowed(catalogue[n], own) for n, own in entry.parameters.items()}
     if entry.leaves_out is not None:
         left_out = {*entry.fixed, *entry.leaves_out}
-        rest = [n for n, i in catalogue.items() if _everywhere(i) and n not in left_out]
-        chosen = {n: chosen.get(n) or _narrowed(catalogue[n], None) for n in rest}
+        # Every option, that every version covered has, with values to try.
+        chosen = {
+            option: chosen.get(option) or _narrowed(info, None)
+            for option, info in catalogue.items()
+            if option not in left_out
+            and not (info.since or info.until)
+            and (info.low is not None or len(_old_choices(info)) > 1)
+        }
     still = {n: info.default for n, info in catalogue.items()} | entry.fixed
     settled = {n: _settled(info, chosen, still) for n, info in chosen.items()}
     for option, info in settled.items():
         if info is None and option in entry.parameters:
             raise InputError(source, f"{name}.{option}", why="its condition never holds here")
     return [info for info in settled.values() if info is not None]
-
-
-def _everywhere(info: OptionInfo) -> bool:
-    """Whether every version that the catalogue covers has the option, with values to try."""
-    values = info.low is not None or len(_old_choices(info)) > 1
-    return values and not info.since and not info.until
 
 
 def _old_choices(info: OptionInfo) -> tuple[OptionValue, ...]:
@@ -231,9 +223,4 @@ READY_SPACES = ParsedOnce(lambda: parse_spaces(read_data(_SPACES_FILE), _SPACES_
 
 def ready_space(name: str, source: str, field: str) -> ReadySpace:
     """The space `name`. Raises InputError, naming `source` and `field`, for any other name."""
-    if name not in READY_SPACES:
-        nearest = nearest_name(name, READY_SPACES)
-        allowed = ", ".join(READY_SPACES)
-        why = "no such ready space"
-        raise InputError(source, field, found=name, why=why, allowed=allowed, nearest=nearest)
-    return READY_SPACES[name]
+    return by_name(READY_SPACES, name, source, field, why="no such ready space")

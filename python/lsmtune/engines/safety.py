@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 
 from lsmtune.engines.catalogue import option_catalogue
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.memory_model import MemoryModel, memory_model
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import InputError
 from lsmtune.model.config import Config, EngineIdentity, OptionValue, option_text
 from lsmtune.model.request import Limits
 from lsmtune.model.workload import Durability
@@ -43,15 +44,14 @@ class UnsafeOption:
 
     def unsafe_values(self, values: Iterable[OptionValue]) -> list[OptionValue]:
         """Those of `values` that are unsafe, whatever their case."""
-        return [value for value in values if self._is_unsafe(option_text(value).strip().lower())]
-
-    def _is_unsafe(self, text: str) -> bool:
-        if text in self.values:
-            return True
-        try:
-            return float(text) >= self.at_least
-        except ValueError:
-            return False
+        unsafe = []
+        for value in values:
+            text, number = option_text(value).strip().lower(), -math.inf
+            with suppress(ValueError):
+                number = float(text)
+            if text in self.values or number >= self.at_least:
+                unsafe.append(value)
+        return unsafe
 
 
 def _rocksdb(
@@ -130,8 +130,8 @@ def weakest(classes: Iterable[Durability]) -> Durability:
 def unsafe_option(engine: str, option: str, durability: Durability) -> UnsafeOption | None:
     """What is unsafe about `option` of `engine` under `durability`, if anything."""
     for unsafe in UNSAFE_OPTIONS:
-        if (unsafe.engine, unsafe.option) == (engine, option):
-            return unsafe if durability in unsafe.under else None
+        if (unsafe.engine, unsafe.option) == (engine, option) and durability in unsafe.under:
+            return unsafe
     return None
 
 
@@ -148,12 +148,11 @@ def unsafe_uses(
     engine: str, options: Mapping[str, OptionValue], durability: Durability
 ) -> tuple[UnsafeUse, ...]:
     """All that is unsafe in `options` of `engine` under `durability`, nested options included."""
-    uses = []
-    for name, value in flattened(options):
-        unsafe = unsafe_option(engine, name, durability)
-        if unsafe is not None and unsafe.unsafe_values([value]):
-            uses.append(UnsafeUse(name, value, unsafe.reason))
-    return tuple(uses)
+    return tuple(
+        UnsafeUse(name, value, unsafe.reason)
+        for name, value in flattened(options)
+        if (unsafe := unsafe_option(engine, name, durability)) and unsafe.unsafe_values([value])
+    )
 
 
 def check_allowance(
@@ -165,9 +164,8 @@ def check_allowance(
     """
     known = [unsafe.option for unsafe in UNSAFE_OPTIONS if unsafe.engine == engine]
     if name not in known:
-        allowed = ", ".join(known) or f"nothing, as {engine} has no such option"
-        nearest = nearest_name(name, known)
-        raise InputError(source, field, found=name, allowed=allowed, nearest=nearest)
+        allowed = "" if known else f"nothing, as {engine} has no such option"
+        raise InputError(source, field, found=name, allowed=allowed, known=known)
     if name not in used:
         raise InputError(source, field, found=name, why=f"has no effect: {unused}")
 
@@ -177,20 +175,17 @@ def flattened(options: Mapping[str, OptionValue]) -> Iterator[tuple[str, OptionV
     for name, value in options.items():
         yield name, value
         if isinstance(value, str) and value.strip().startswith("{"):
-            nested = dict(_nested(value.strip()))
-            yield from ((f"{name}.{key}", inner) for key, inner in flattened(nested))
-
-
-def _nested(text: str) -> Iterator[tuple[str, OptionValue]]:
-    body = text[1:-1] if text.endswith("}") else text[1:]
-    depth, start = 0, 0
-    for index, character in enumerate(f"{body};"):
-        depth += {"{": 1, "}": -1}.get(character, 0)
-        if character == ";" and depth <= 0:
-            name, _, value = body[start:index].partition("=")
-            if name.strip():
-                yield name.strip(), value.strip()
-            start = index + 1
+            # Read leniently: what the engine makes of half a structure is not known.
+            body = value.strip().removeprefix("{").removesuffix("}")
+            nested: dict[str, OptionValue] = {}
+            depth, start = 0, 0
+            for index, character in enumerate(f"{body};"):
+                depth += {"{": 1, "}": -1}.get(character, 0)
+                if character == ";" and depth <= 0:
+                    part, _, text = body[start:index].partition("=")
+                    nested |= {part.strip(): text.strip()} if part.strip() else {}
+                    start = index + 1
+            yield from ((f"{name}.{part}", inner) for part, inner in flattened(nested))
 
 
 ALLOW_FLAG = "--allow-unsafe"
@@ -212,8 +207,16 @@ class Doubts:
 
     def reasons(self, allowed: Collection[str] = ()) -> list[str]:
         """A clause for each doubt, less the unsafe options that the user has `allowed`."""
-        refused = [self._unsafe_text(use) for use in self.unsafe if use.option not in allowed]
-        return refused + self._memory_texts()
+        reasons = [self._unsafe_text(use) for use in self.unsafe if use.option not in allowed]
+        if self.memory is not None:
+            largest = sorted(self.memory.parts.items(), key=lambda part: -part[1])[:_PARTS_SHOWN]
+            parts = ", ".join(f"{name} {format_bytes(size)}" for name, size in largest)
+            total, limit = self.memory.total_bytes, self.limits.memory_bytes
+            reasons.append(
+                f"by the memory model it may come to use {format_bytes(total)} ({parts}), "
+                f"more than the limit of {format_bytes(limit)} (--memory)"
+            )
+        return reasons
 
     def warnings(self, allowed: Collection[str]) -> list[str]:
         """A clause for each unsafe option that the user has `allowed`."""
@@ -225,17 +228,6 @@ class Doubts:
         risks = ", ".join(info.risk).replace("_", " ") if info else ""
         risk = f"; risk: {risks}" if risks else ""
         return f"{what} is unsafe under durability {self.durability.value} ({use.reason}{risk})"
-
-    def _memory_texts(self) -> list[str]:
-        if self.memory is None:
-            return []
-        largest = sorted(self.memory.parts.items(), key=lambda part: -part[1])[:_PARTS_SHOWN]
-        parts = ", ".join(f"{name} {format_bytes(size)}" for name, size in largest)
-        total, limit = self.memory.total_bytes, self.limits.memory_bytes
-        return [
-            f"by the memory model it may come to use {format_bytes(total)} ({parts}), "
-            f"more than the limit of {format_bytes(limit)} (--memory)"
-        ]
 
 
 def doubts(

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
@@ -134,27 +134,18 @@ class Fetched:
     compressions: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class _Record:
-    engine_name: str
-    origin: str
-    file: str
-    sha256: str
-    compressions: tuple[str, ...] = ()
-
-
 def installed(name: str) -> Fetched | None:
     """What the folder `name` holds, or None when it is absent or no longer whole."""
     folder = engines_folder() / name
     try:
-        record = _Record(**json.loads((folder / _RECORD).read_text(encoding="utf-8")))
-        if file_sha256(folder / record.file) != record.sha256:
+        record = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
+        library = folder / record["file"]
+        if file_sha256(library) != record["sha256"]:
             return None
-    except (OSError, ValueError, TypeError):
+        compressions = tuple(record.get("compressions", ()))
+        return Fetched(library, record["engine_name"], record["origin"], compressions)
+    except (OSError, ValueError, TypeError, KeyError):
         return None
-    return Fetched(
-        folder / record.file, record.engine_name, record.origin, tuple(record.compressions)
-    )
 
 
 def install_folder(
@@ -184,7 +175,17 @@ def install_folder(
         work, staging = root / f".work-{name}", root / f".staging-{name}"
         try:
             library = fill(_fresh(work))
-            _stage(_fresh(staging), library, engine_name, origin, compressions)
+            kept = _fresh(staging) / library.name
+            shutil.copyfile(library, kept)
+            record = {
+                "engine_name": engine_name,
+                "origin": origin,
+                "file": kept.name,
+                "sha256": file_sha256(kept),
+                "compressions": compressions,
+            }
+            text = json.dumps(record, indent=2) + "\n"
+            (staging / _RECORD).write_text(text, encoding="utf-8")
             remove_owned(root / name)
             staging.rename(root / name)
         finally:
@@ -212,13 +213,3 @@ def _fresh(folder: Path) -> Path:
     folder.mkdir()
     (folder / MARKER).touch()
     return folder
-
-
-def _stage(
-    staging: Path, library: Path, engine_name: str, origin: str, compressions: tuple[str, ...]
-) -> None:
-    kept = staging / library.name
-    shutil.copyfile(library, kept)
-    record = _Record(engine_name, origin, kept.name, file_sha256(kept), compressions)
-    text = json.dumps(asdict(record), indent=2) + "\n"
-    (staging / _RECORD).write_text(text, encoding="utf-8")

@@ -42,7 +42,6 @@ def with_page_cache(
 
 # --- merges and column families
 
-_MERGE = "merge"
 _MERGE_OPERATOR = "merge_operator"
 # The operand of a merge is a whole new value, for RocksDB's PutOperator. An OPTIONS file has its
 # last name (utilities/merge_operators/put.cc, put_operators.h).
@@ -61,7 +60,7 @@ def merges(workload: Workload) -> bool:
         for mix in (phase.mix, *(companion.mix for companion in phase.companions))
         if mix is not None
     ]
-    return any(name == _MERGE for mix in mixes for name, _ in mix.operations)
+    return any(name == "merge" for mix in mixes for name, _ in mix.operations)
 
 
 def check_workload(workload: Workload, engine_name: str, source: str, field: str = "") -> None:

@@ -9,12 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
-from lsmtune.engines.importers.base import Document, read_text, yaml_document
+from lsmtune.engines.formats.base import Document, read_text, yaml_document
 from lsmtune.engines.library import ENGINE_KINDS, ENGINE_NAMES
 from lsmtune.engines.memory_model import memory_model
-from lsmtune.engines.memory_options import ModelOptions, model_options
+from lsmtune.engines.memory_options import model_options
 from lsmtune.errors import InputError, is_utf8, nearest_name
-from lsmtune.model.config import Config, OptionValue
+from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.space.constraint import Constraint, make_constraint
 
 FILE = "FILE"
@@ -44,41 +44,37 @@ def named(text: str) -> Named:
     Raises InputError for a name that is empty, too long, or not one line of text.
     """
     name, equals, what = text.partition("=")
-    if equals and not Path(text).is_file():
-        return Named(_checked(name.strip(), text), what.strip())
     path = Path(text)
-    # OPTIONS-000007 has no suffix to lose; a.properties has.
-    return Named(_checked(path.stem if path.is_file() else text, text), text)
-
-
-def _checked(name: str, text: str) -> str:
+    if equals and not path.is_file():
+        name, what = name.strip(), what.strip()
+    else:
+        # OPTIONS-000007 has no suffix to lose; a.properties has.
+        name, what = path.stem if path.is_file() else text, text
     if not name or len(name) > _NAME_LENGTH_MAX or not name.isprintable() or not is_utf8(name):
         allowed = f"NAME=FILE with a name of at most {_NAME_LENGTH_MAX} characters"
         raise InputError(FILE, found=text, why="names no team", allowed=allowed)
-    return name
+    return Named(name, what)
 
 
 def all_named(texts: Sequence[str]) -> list[Named]:
     """Each of `texts` as `named`. Raises InputError for a name that two of them have."""
-    found: dict[str, Named] = {}
+    by_name: dict[str, Named] = {}
     for text in texts:
-        each = named(text)
-        if each.name in found:
-            why = f"two teams are named {each.name}: {found[each.name].text} and {each.text}"
+        team = named(text)
+        first = by_name.setdefault(team.name, team)
+        if first is not team:
+            why = f"two teams are named {team.name}: {first.text} and {team.text}"
             raise InputError(FILE, found=text, why=why, allowed="NAME=FILE for each")
-        found[each.name] = each
-    return list(found.values())
+    return list(by_name.values())
 
 
-# --- The rules of a contest: expressions over engine options that every entry has to meet.
+# --- Rules: Constraints on engine options that every entry has to meet.
 #
 # A rules file is YAML: `version: 1`, and under `rules` each rule by name, with `rule` (an
 # expression, or one for each engine by name) and optionally `about`, a line for people.
 
 BUILT_IN = "built in"
 _VERSION = 1
-_TOP_FIELDS = ("version", "rules")
-_RULE_FIELDS = ("rule", "about")
 _MEMORY_MODEL = "memory_model_bytes"
 # RocksDB spells its size in several ways, and `no_block_cache` makes it none.
 _BLOCK_CACHE = "block_based_table_factory.block_cache"
@@ -86,28 +82,23 @@ _BLOCK_CACHE = "block_based_table_factory.block_cache"
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule for one engine."""
+    """A rule for one engine: its expression in one line, and what it is about."""
 
     name: str
-    constraint: Constraint
+    text: str
     about: str = ""
-
-    @property
-    def text(self) -> str:
-        """The expression, in one line."""
-        return self.constraint.text
 
 
 @dataclass(frozen=True)
 class Rules:
-    """All rules for `engine`; `source` is the file, or `BUILT_IN`.
+    """The Constraint of each rule for `engine`; `source` is the file, or `BUILT_IN`.
 
     `elsewhere` names the rules that are for other engines only.
     """
 
     engine: str
     source: str
-    rules: tuple[Rule, ...]
+    constraints: Mapping[Rule, Constraint]
     elsewhere: tuple[str, ...] = ()
 
 
@@ -125,6 +116,14 @@ class Broken:
     violation: float
 
 
+@dataclass(frozen=True)
+class Disqualified:
+    """A team that was not run, and the rules that its entry breaks, at least one."""
+
+    team: str
+    broken: tuple[Broken, ...]
+
+
 def built_in_rules(engine: str) -> Rules:
     """The restrictions of the contest, for `engine`."""
     return parse_rules(built_in_text(), BUILT_IN, engine)
@@ -132,9 +131,8 @@ def built_in_rules(engine: str) -> Rules:
 
 def built_in_text() -> str:
     """The rules file that is used where the user gives none."""
-    return (resources.files("lsmtune.experiment") / "contest_rules.yaml").read_text(
-        encoding="utf-8"
-    )
+    path = resources.files("lsmtune.experiment") / "contest_rules.yaml"
+    return path.read_text(encoding="utf-8")
 
 
 def load_rules(path: Path, engine: str) -> Rules:
@@ -149,79 +147,82 @@ def parse_rules(text: str, source: str, engine: str) -> Rules:
     option of the engine included. Expressions of other engines are not looked at.
     """
     document = yaml_document(text, source)
-    _check_fields(document, (), document.data, _TOP_FIELDS)
-    if document.data.get("version") != _VERSION or document.data.get("version") is True:
-        found = document.data.get("version")
-        raise document.error(("version",), found=found, allowed=str(_VERSION))
-    written = document.data.get("rules")
+    _check_fields(document, (), document.data, ("version", "rules"))
+    version, written = document.data["version"], document.data.get("rules")
+    if version != _VERSION or version is True:
+        raise document.error(("version",), found=version, allowed=str(_VERSION))
     if not isinstance(written, dict) or not written:
         raise document.error(("rules",), why="is no rule", allowed="rules by name")
-    made = [_rule(document, str(name), raw, engine) for name, raw in written.items()]
-    return Rules(
-        engine,
-        source,
-        tuple(rule for rule in made if isinstance(rule, Rule)),
-        tuple(name for name in made if isinstance(name, str)),
-    )
+    constraints: dict[Rule, Constraint] = {}
+    elsewhere = []
+    for name, stated in written.items():
+        path: tuple[str, ...] = ("rules", str(name))
+        if not isinstance(stated, dict):
+            raise document.error(path, why="is no rule", allowed="a mapping with `rule`")
+        _check_fields(document, path, stated, ("rule", "about"))
+        about = stated.get("about", "")
+        if not isinstance(about, str):
+            raise document.error((*path, "about"), found=about, allowed="text")
+        expression, path = stated["rule"], (*path, "rule")
+        if isinstance(expression, dict):
+            for known in expression:
+                _check_engine(document, path, str(known))
+            if engine not in expression:
+                elsewhere.append(str(name))
+                continue
+            expression, path = expression[engine], (*path, engine)
+        if not isinstance(expression, str):
+            allowed = "a condition such as write_buffer_size <= 1GiB, or one for each engine"
+            raise document.error(path, found=expression, allowed=allowed)
+        constraint = _constraint(document, path, expression, engine)
+        constraints[Rule(str(name), constraint.text, " ".join(about.split()))] = constraint
+    return Rules(engine, source, constraints, tuple(elsewhere))
 
 
-def _rule(document: Document, name: str, raw: object, engine: str) -> Rule | str:
-    """The rule `name` for `engine`; its name alone where it is for other engines."""
-    place: tuple[str, ...] = ("rules", name)
-    if not isinstance(raw, dict):
-        raise document.error(place, why="is no rule", allowed="a mapping with `rule`")
-    _check_fields(document, place, raw, _RULE_FIELDS)
-    about = raw.get("about", "")
-    if not isinstance(about, str):
-        raise document.error((*place, "about"), found=about, allowed="text")
-    text, place = raw.get("rule"), (*place, "rule")
-    if isinstance(text, dict):
-        for other in text:
-            if other not in ENGINE_NAMES:
-                nearest = nearest_name(str(other), ENGINE_NAMES)
-                allowed = ", ".join(ENGINE_NAMES)
-                raise document.error(
-                    (*place, str(other)), why="no such engine", allowed=allowed, nearest=nearest
-                )
-        if engine not in text:
-            return name
-        text, place = text[engine], (*place, engine)
-    if not isinstance(text, str):
-        allowed = "a condition such as write_buffer_size <= 1GiB, or one for each engine"
-        raise document.error(place, found=text, allowed=allowed)
-    return Rule(name, _constraint(document, place, text, engine), " ".join(about.split()))
-
-
-def _constraint(
-    document: Document, place: tuple[str | int, ...], text: str, engine: str
-) -> Constraint:
-    options: Sequence[str] = ()
-    if engine in ENGINE_KINDS:
-        options = list(option_catalogue(engine))
-    # For the place in the file, which the expression itself does not know.
-    where = document.error(place, why="")
-    constraint = make_constraint(text, options, (), (_MEMORY_MODEL,), where.source, where.field)
-    for name in sorted(constraint.option_names - catalogue_defaults(engine).keys()):
-        why = f"{name} has no value that is known here where an entry leaves it alone"
-        raise document.error(place, why=why, allowed="options with a default")
-    return constraint
+def _check_engine(document: Document, path: tuple[str, ...], name: str) -> None:
+    if name not in ENGINE_NAMES:
+        nearest = nearest_name(name, ENGINE_NAMES)
+        allowed = ", ".join(ENGINE_NAMES)
+        raise document.error((*path, name), why="no such engine", allowed=allowed, nearest=nearest)
 
 
 def _check_fields(
-    document: Document, place: tuple[str | int, ...], raw: Mapping[str, Any], known: Sequence[str]
+    document: Document, path: tuple[str, ...], stated: Mapping[str, Any], known: Sequence[str]
 ) -> None:
-    for name in raw:
+    """Only the fields `known` may stand at `path`, and the first of them has to."""
+    allowed = ", ".join(known)
+    for name in map(str, stated):
         if name not in known:
-            nearest = nearest_name(str(name), known)
-            raise document.error(
-                (*place, str(name)),
-                why="no such field",
-                allowed=", ".join(known),
-                nearest=nearest,
-            )
-    for name in known[:1]:
-        if name not in raw:
-            raise document.error((*place, name), allowed=f"{', '.join(known)}")
+            nearest = nearest_name(name, known)
+            why = "no such field"
+            raise document.error((*path, name), why=why, allowed=allowed, nearest=nearest)
+    if known[0] not in stated:
+        raise document.error((*path, known[0]), allowed=allowed)
+
+
+def _constraint(document: Document, path: tuple[str, ...], text: str, engine: str) -> Constraint:
+    options = list(option_catalogue(engine)) if engine in ENGINE_KINDS else []
+    # For the place in the file, which the expression itself does not know.
+    where = document.error(path, why="")
+    constraint = make_constraint(text, options, (), (_MEMORY_MODEL,), where.source, where.field)
+    for name in sorted(constraint.option_names - catalogue_defaults(engine).keys()):
+        why = f"{name} has no value that is known here where an entry leaves it alone"
+        raise document.error(path, why=why, allowed="options with a default")
+    return constraint
+
+
+# --- Who meets the rules.
+
+
+def disqualified_entries(
+    entries: Sequence[Entry], rules: Rules, engine: EngineIdentity
+) -> tuple[Disqualified, ...]:
+    """The entries that break a rule. Raises InputError as `broken_rules` does."""
+    broken = {
+        entry.name: broken_rules(rules, entry.config, entry.source, engine.version)
+        for entry in entries
+    }
+    return tuple(Disqualified(team, tuple(rules)) for team, rules in broken.items() if rules)
 
 
 def broken_rules(
@@ -232,42 +233,40 @@ def broken_rules(
     What it leaves alone has the default of the engine's `version`, of the newest one known when
     None. Raises InputError for a value that a rule cannot compute with.
     """
-    if not rules.rules:
+    if not rules.constraints:
         return []
     values = _values(rules, config, source, version)
-    found = []
-    for rule in rules.rules:
-        violation = rule.constraint.violation(values)
+    broken = []
+    for rule, constraint in rules.constraints.items():
+        violation = constraint.violation(values)
         if violation > 0:
-            names = sorted(rule.constraint.full_names.values())
+            names = sorted(constraint.full_names.values())
             figures = {name: values[name] for name in names if name in values}
-            found.append(Broken(rule.name, rule.text, rule.about, figures, violation))
-    return found
+            broken.append(Broken(rule.name, rule.text, rule.about, figures, violation))
+    return broken
 
 
 def _values(
     rules: Rules, config: Config, source: str, version: str | None
 ) -> dict[str, OptionValue]:
     """What the rules may name: defaults, the entry's own options, the memory model."""
-    read = model_options(rules.engine, config.options, version or "", source)
-    values = {**catalogue_defaults(rules.engine, version), **read.given}
-    wanted = {name for rule in rules.rules for name in rule.constraint.option_names}
-    for name in (wanted - {_BLOCK_CACHE}) & read.given.keys():
-        values[name] = _typed(rules.engine, name, read)
-    facts = {name for rule in rules.rules for name in rule.constraint.fact_names}
-    if _MEMORY_MODEL in facts or _BLOCK_CACHE in wanted:
+    options = model_options(rules.engine, config.options, version or "", source)
+    values = {**catalogue_defaults(rules.engine, version), **options.given}
+    constraints = rules.constraints.values()
+    named_options = {name for constraint in constraints for name in constraint.option_names}
+    for name in (named_options - {_BLOCK_CACHE}) & options.given.keys():
+        # A number or truth where the option is one: an engine's own `64M` is one, too.
+        kind = option_catalogue(rules.engine)[name].type
+        if kind == "int":
+            values[name] = options.whole(name, low=-(2**63))
+        elif kind == "float":
+            values[name] = options.number(name)
+        else:
+            values[name] = options.truth(name) if kind == "bool" else options.value(name)
+    names_model = any(_MEMORY_MODEL in constraint.fact_names for constraint in constraints)
+    if names_model or _BLOCK_CACHE in named_options:
         model = memory_model(rules.engine, config.options, version=version or "", source=source)
         values[_MEMORY_MODEL] = model.total_bytes
-        if _BLOCK_CACHE in wanted:
+        if _BLOCK_CACHE in named_options:
             values[_BLOCK_CACHE] = model.parts["block_cache"]
     return values
-
-
-def _typed(engine: str, name: str, read: ModelOptions) -> OptionValue:
-    """The option as a number or truth where it is one: an engine's own `64M` is one, too."""
-    kind = option_catalogue(engine)[name].type
-    if kind == "int":
-        return read.whole(name, low=-(2**63))
-    if kind == "float":
-        return read.number(name)
-    return read.truth(name) if kind == "bool" else read.value(name)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lsmtune.engines.importers.base import read_text
+from lsmtune.engines.formats.base import read_text
 from lsmtune.errors import InputError
 from lsmtune.experiment.contest import FILE, named
 from lsmtune.experiment.store import StoredMeasurement
@@ -57,60 +58,43 @@ def scores_of_runs(
     Only rounds that each of the former has finished count, so that a contest that was interrupted
     is one of fewer rounds. Raises InputError where a metric that is not above zero was observed.
     """
-    failed = {team: why for team in teams if (why := _failure(runs, team, phases, metric))}
-    ranked = [team for team in teams if team not in failed]
-    by_place = {(run.round, run.arm): run.measurement for run in runs}
+    failed: list[Failed] = []
+    for team in teams:
+        of_team = sorted((run for run in runs if run.arm == team), key=lambda run: run.round)
+        whys = ((run.round + 1, _why_failed(run.measurement, phases, metric)) for run in of_team)
+        failed += [Failed(team, number, why) for number, why in whys if why][:1]
+    ranked = [team for team in teams if team not in {each.team for each in failed}]
+    measured = {(run.round, run.arm): run.measurement for run in runs}
     rounds = [
         number
         for number in sorted({run.round for run in runs})
-        if all((number, team) in by_place for team in ranked)
+        if all((number, team) in measured for team in ranked)
     ]
-    values = {
-        phase: {
-            team: tuple(_value(by_place[number, team], phase, metric) or 0.0 for number in rounds)
-            for team in ranked
-        }
-        for phase in phases
-    }
-    scores = Scores(
-        metric,
-        direction,
-        tuple(phases),
-        tuple(ranked),
-        tuple(number + 1 for number in rounds),
-        values,
-    )
-    _check_positive(scores)
-    return scores, tuple(failed.values())
+    values: dict[str, dict[str, tuple[float, ...]]] = {phase: {} for phase in phases}
+    for phase, team in itertools.product(phases, ranked):
+        by_round = [_value(measured[number, team], phase, metric) or 0.0 for number in rounds]
+        values[phase][team] = tuple(by_round)
+        for number, value in zip(rounds, by_round, strict=True):
+            if value <= 0:
+                why = f"of {team} in round {number + 1}, {phase}"
+                raise InputError(metric, why=why, found=value, allowed="above 0")
+    from_one = tuple(number + 1 for number in rounds)
+    scores = Scores(metric, direction, tuple(phases), tuple(ranked), from_one, values)
+    return scores, tuple(failed)
 
 
-def _failure(
-    runs: Sequence[StoredMeasurement], team: str, phases: Sequence[str], metric: str
-) -> Failed | None:
-    for run in sorted((run for run in runs if run.arm == team), key=lambda run: run.round):
-        found = run.measurement
-        if found.outcome is not Outcome.OK:
-            why = found.outcome.value.replace("_", " ")
-            said = f"{why}: {found.error.message}" if found.error else why
-            return Failed(team, run.round + 1, said)
-        missing = [phase for phase in phases if _value(found, phase, metric) is None]
-        if missing:
-            return Failed(team, run.round + 1, f"{metric} of {missing[0]} is not known")
-    return None
+def _why_failed(measurement: Measurement, phases: Sequence[str], metric: str) -> str:
+    """Why a run does not count; empty where it does."""
+    if measurement.outcome is not Outcome.OK:
+        why = measurement.outcome.value.replace("_", " ")
+        return f"{why}: {measurement.error.message}" if measurement.error else why
+    missing = [phase for phase in phases if _value(measurement, phase, metric) is None]
+    return f"{metric} of {missing[0]} is not known" if missing else ""
 
 
 def _value(measurement: Measurement, phase: str, metric: str) -> float | None:
     value = Objective(metric, phase=phase).value(measurement)
     return value if value is None or math.isfinite(value) else None
-
-
-def _check_positive(scores: Scores) -> None:
-    for phase, by_team in scores.values.items():
-        for team, values in by_team.items():
-            for number, value in zip(scores.rounds, values, strict=True):
-                if value <= 0:
-                    why = f"of {team} in round {number}, {phase}"
-                    raise InputError(scores.metric, why=why, found=value, allowed="above 0")
 
 
 # --- Scores from logs of YCSB-cpp that exist already: which file is whose, and of which round.
@@ -140,28 +124,21 @@ def log_files(texts: Sequence[str]) -> list[LogFile]:
     """
     by_team: dict[str, list[LogFile]] = {}
     for text in texts:
-        for file in _files(text):
-            by_team.setdefault(file.team, []).append(file)
+        given = named(text)
+        path = Path(given.text)
+        paths = [path]
+        if not path.exists() and any(sign in given.text for sign in "*?["):
+            paths = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
+            if not paths:
+                raise InputError(FILE, found=text, why="no file matches")
+        for path in paths:
+            match = _ROUND.fullmatch(path.stem)
+            team = given.name
+            if given.text == text:  # no name was given
+                team = path.stem if match is None else match["team"]
+            number = None if match is None else int(match["round"])
+            by_team.setdefault(team, []).append(LogFile(team, number, path))
     return [file for team, files in by_team.items() for file in _numbered(team, files)]
-
-
-def _files(text: str) -> list[LogFile]:
-    given = named(text)
-    path = Path(given.text)
-    paths = [path]
-    if not path.exists() and any(sign in given.text for sign in "*?["):
-        paths = sorted(Path(path.anchor).glob(str(path.relative_to(path.anchor))))
-        if not paths:
-            raise InputError(FILE, found=text, why="no file matches")
-    has_name = given.text != text
-    return [_file(path, given.name if has_name else None) for path in paths]
-
-
-def _file(path: Path, name: str | None) -> LogFile:
-    match = _ROUND.fullmatch(path.stem)
-    number = None if match is None else int(match["round"])
-    own = path.stem if match is None else match["team"]
-    return LogFile(own if name is None else name, number, path)
 
 
 def _numbered(team: str, files: Sequence[LogFile]) -> list[LogFile]:
@@ -171,12 +148,12 @@ def _numbered(team: str, files: Sequence[LogFile]) -> list[LogFile]:
             why = f"has no round in its name, as other files of {team} have"
             raise InputError(str(without[0].path), why=why, allowed="a name such as team_1.txt")
         return [replace(file, round=number) for number, file in enumerate(files, 1)]
-    seen: dict[int | None, LogFile] = {}
+    by_round: dict[int | None, LogFile] = {}
     for file in files:
-        if file.round in seen:
-            why = f"is round {file.round} of {team}, as {seen[file.round].path} is"
+        first = by_round.setdefault(file.round, file)
+        if first is not file:
+            why = f"is round {file.round} of {team}, as {first.path} is"
             raise InputError(str(file.path), why=why, allowed="each round of a team once")
-        seen[file.round] = file
     return sorted(files, key=lambda file: file.round or 0)
 
 
@@ -187,46 +164,6 @@ def scores_of_logs(files: Sequence[LogFile]) -> Scores:
     Raises InputError for a file that is no such log, teams whose rounds differ, files whose phases
     differ, and fewer than two teams.
     """
-    rounds = _rounds(files)
-    read = {(file.team, file.round): _phases(file.path) for file in files}
-    phases = list(next(iter(read.values())))
-    for file in files:
-        found = list(read[file.team, file.round])
-        if found != phases:
-            allowed = f"{', '.join(phases)} as in {files[0].path}"
-            raise InputError(str(file.path), found=", ".join(found), allowed=allowed)
-    teams = list(dict.fromkeys(file.team for file in files))
-    values = {
-        phase: {
-            team: tuple(read[team, number][phase].throughput_ops_s for number in rounds)
-            for team in teams
-        }
-        for phase in phases
-    }
-    return Scores(_METRIC, Direction.MAXIMIZE, tuple(phases), tuple(teams), tuple(rounds), values)
-
-
-def warnings_of_logs(files: Sequence[LogFile]) -> list[str]:
-    """A line for each phase of which some logs have another number of operations than the first.
-
-    It may be a run of another size, or one that ended by the clock. Raises as `scores_of_logs`.
-    """
-    read = [(file.path, _phases(file.path)) for file in files]
-    lines = []
-    for name, first in read[0][1].items():
-        for path, phases in read[1:]:
-            found = phases[name].operations
-            if abs(found - first.operations) > _OPERATIONS_TOLERANCE * first.operations:
-                lines.append(
-                    f"{name}: {found:,} operations in {path} and {first.operations:,} in "
-                    f"{read[0][0]}: rates of runs of different sizes are not of one contest"
-                )
-                break
-    return lines
-
-
-def _rounds(files: Sequence[LogFile]) -> list[int]:
-    """The rounds that every team has."""
     by_team: dict[str, list[int]] = {}
     for file in files:
         by_team.setdefault(file.team, []).append(file.round or 0)
@@ -239,23 +176,52 @@ def _rounds(files: Sequence[LogFile]) -> list[int]:
             rounds, allowed = (", ".join(map(str, by_team[each])) for each in (team, first))
             why = f"{team} has other rounds than {first}"
             raise InputError(FILE, why=why, found=f"rounds {rounds}", allowed=f"rounds {allowed}")
-    return by_team[first]
+    logs = {(file.team, file.round): _phases(file.path) for file in files}
+    phases = tuple(next(iter(logs.values())))
+    for file in files:
+        own = tuple(logs[file.team, file.round])
+        if own != phases:
+            allowed = f"{', '.join(phases)} as in {files[0].path}"
+            raise InputError(str(file.path), found=", ".join(own), allowed=allowed)
+    values: dict[str, dict[str, tuple[float, ...]]] = {phase: {} for phase in phases}
+    for phase, team in itertools.product(phases, by_team):
+        by_round = (logs[team, number][phase] for number in by_team[first])
+        values[phase][team] = tuple(log.throughput_ops_s for log in by_round)
+    return Scores(
+        _METRIC, Direction.MAXIMIZE, phases, tuple(by_team), tuple(by_team[first]), values
+    )
+
+
+def warnings_of_logs(files: Sequence[LogFile]) -> list[str]:
+    """A line for each phase of which some logs have another number of operations than the first.
+
+    It may be a run of another size, or one that ended by the clock. Raises as `scores_of_logs`.
+    """
+    logs = [(file.path, _phases(file.path)) for file in files]
+    lines = []
+    for name, first in logs[0][1].items():
+        for path, phases in logs[1:]:
+            operations = phases[name].operations
+            if abs(operations - first.operations) > _OPERATIONS_TOLERANCE * first.operations:
+                lines.append(
+                    f"{name}: {operations:,} operations in {path} and {first.operations:,} in "
+                    f"{logs[0][0]}: rates of runs of different sizes are not of one contest"
+                )
+                break
+    return lines
 
 
 def _phases(path: Path) -> Mapping[str, YcsbPhase]:
     """What was printed of each phase, in order, by its name."""
-    found: dict[str, YcsbPhase] = {}
+    by_name: dict[str, YcsbPhase] = {}
     for phase in parse_ycsb_log(read_text(path), str(path)).phases:
-        name = _phase_name(phase)
-        same = sum(other == name or other.startswith(f"{name}#") for other in found)
+        name = phase.kind
+        if phase.workload is not None:
+            short = phase.workload.removeprefix("workload").strip("-_")
+            name = f"{phase.kind}-{short or phase.workload}"
         if phase.throughput_ops_s <= 0:
-            place = f"line {phase.line}"
-            raise InputError(str(path), place, found=phase.throughput_ops_s, allowed="above 0")
-        found[f"{name}#{same + 1}" if same else name] = phase
-    return found
-
-
-def _phase_name(phase: YcsbPhase) -> str:
-    if phase.workload is None:
-        return phase.kind
-    return f"{phase.kind}-{phase.workload.removeprefix('workload').strip('-_') or phase.workload}"
+            line = f"line {phase.line}"
+            raise InputError(str(path), line, found=phase.throughput_ops_s, allowed="above 0")
+        same = sum(before == name or before.startswith(f"{name}#") for before in by_name)
+        by_name[f"{name}#{same + 1}" if same else name] = phase
+    return by_name

@@ -10,25 +10,14 @@ import os
 import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
-from lsmtune.driver.native_run import DATABASE
-from lsmtune.engines.library import ENGINE_KINDS
-from lsmtune.experiment.database_key import (
-    Digest,
-    GoldenKey,
-    LoadPlan,
-    golden_key,
-    load_plan,
-    load_seed_of,
-    split,
-)
+from lsmtune.driver.runner import DATABASE
+from lsmtune.experiment.database_key import LEDGER
 from lsmtune.experiment.files import is_owned, remove_owned
 from lsmtune.model.codec import decode
-from lsmtune.model.config import Config
 from lsmtune.model.measurement import PhaseMeasurement
-from lsmtune.model.request import Prepared, RunRequest
 
 
 def sync(path: Path) -> None:
@@ -79,14 +68,11 @@ def database_files(database: Path) -> list[Path]:
 
 def take_fingerprint(database: Path, settled: PhaseMeasurement | None) -> Fingerprint:
     """The fingerprint of `database`; `settled` is what was measured last. Raises OSError."""
-    return Fingerprint(
-        tuple(
-            FileFact(file.name, file.stat().st_size, _blake2b(file))
-            for file in database_files(database)
-        ),
-        settled.files_per_level if settled else None,
-        settled.bytes_per_level if settled else None,
-    )
+    files = database_files(database)
+    facts = tuple(FileFact(file.name, file.stat().st_size, _blake2b(file)) for file in files)
+    if settled is None:
+        return Fingerprint(facts, None, None)
+    return Fingerprint(facts, settled.files_per_level, settled.bytes_per_level)
 
 
 def difference(database: Path, fingerprint: Fingerprint, *, checksums: bool) -> str:
@@ -95,16 +81,16 @@ def difference(database: Path, fingerprint: Fingerprint, *, checksums: bool) -> 
     Names and sizes are compared, and every byte with `checksums`. Raises OSError.
     """
     noted = {fact.name: fact for fact in fingerprint.files}
-    found = {file.name: file for file in database_files(database)}
-    for name in sorted(noted.keys() | found.keys()):
-        if name not in found:
+    files = {file.name: file for file in database_files(database)}
+    for name in sorted(noted.keys() | files.keys()):
+        if name not in files:
             return f"{name} is missing"
         if name not in noted:
             return f"{name} was added"
-        size = found[name].stat().st_size
+        size = files[name].stat().st_size
         if size != noted[name].bytes:
             return f"{name} has {size} bytes instead of {noted[name].bytes}"
-        if checksums and _blake2b(found[name]) != noted[name].blake2b:
+        if checksums and _blake2b(files[name]) != noted[name].blake2b:
             return f"the content of {name} was changed"
     return ""
 
@@ -148,31 +134,15 @@ def clone(database: Path, to: Path) -> str:
     for file in database_files(database):
         target = to / file.name
         if file.suffix in TABLE_SUFFIXES and not why:
-            why = _link(file, target)
-            if not why:
+            try:
+                target.hardlink_to(file)
                 continue
+            except OSError as error:
+                if error.errno not in _NO_LINK:
+                    raise
+                why = f"tables were copied, not linked: {error.strerror}"
         shutil.copyfile(file, target)
     return why
-
-
-def _link(file: Path, target: Path) -> str:
-    try:
-        target.hardlink_to(file)
-    except OSError as error:
-        if error.errno not in _NO_LINK:
-            raise
-        return f"tables were copied, not linked: {error.strerror}"
-    return ""
-
-
-# --- the lock of a golden database: a file beside it
-
-LOCK_SUFFIX = ".lock"
-
-
-def lock_path(golden: Path) -> Path:
-    """The lock file of the golden database at `golden`, which need not exist."""
-    return golden.with_name(golden.name + LOCK_SUFFIX)
 
 
 # --- Golden databases on the disk: where they are, what they hold, how one is removed.
@@ -191,10 +161,10 @@ def lock_path(golden: Path) -> Path:
 # made under another name, synced, and renamed; it is unmade by deleting `ready` before all else.
 
 
-LEDGER = "ledger"
 FACTS = "golden.json"
 READY = "ready"
 BUILDING = ".building"
+LOCK_SUFFIX = ".lock"
 _NAME = re.compile(rf"([0-9a-f]{{64}})(\.\w+{re.escape(BUILDING)}|{re.escape(LOCK_SUFFIX)})?")
 
 
@@ -246,9 +216,9 @@ class Golden:
             return f"cannot be read: {error.strerror}"
 
 
-def golden_path(directory: Path, key: GoldenKey) -> Path:
-    """Where the golden database of `key` belongs in the cache `directory`."""
-    return directory / key.digest
+def lock_path(golden: Path) -> Path:
+    """The lock file of the golden database at `golden`, beside it; neither need exist."""
+    return golden.with_name(golden.name + LOCK_SUFFIX)
 
 
 def building_paths(golden: Path) -> list[Path]:
@@ -307,65 +277,3 @@ def goldens_in(directory: Path) -> Iterator[Golden]:
         golden = find_golden(path)
         if golden is not None:
             yield golden
-
-
-@dataclass(frozen=True)
-class Order:
-    """A request that can start from a copy of the golden database of `key`.
-
-    `layout` has the options that this is loaded with.
-    """
-
-    request: RunRequest
-    plan: LoadPlan
-    layout: Config
-    load_seed: int
-    key: GoldenKey
-
-    def load_request(self, directory: Path) -> RunRequest:
-        """The run that loads the golden database, in the folder `directory`."""
-        return replace(
-            self.request,
-            config=self.layout,
-            workload=self.plan.load,
-            seed=self.load_seed,
-            directory=directory,
-            trial=None,
-            cpus=(),
-            slices=0,
-            load_seed=self.load_seed,
-            prepared=None,
-            save_ledger=directory / LEDGER,
-        )
-
-    def run_request(self) -> RunRequest:
-        """The run on a copy, which lies in the folder of the request with the ledger beside it."""
-        return replace(
-            self.request,
-            workload=self.plan.run,
-            load_seed=self.load_seed,
-            prepared=Prepared(self.request.directory / LEDGER, self.plan.phases),
-        )
-
-
-def order_of(request: RunRequest, library: Digest) -> Order | None:
-    """What `request` needs of a golden database; None when there can be none for it.
-
-    That is so when the workload does not begin with a load, or is nothing else, or has several
-    databases; when the engine keeps no files, or cannot be told from another build; and when the
-    request has a database or leaves a ledger itself. `library` gives the digest of a library file.
-    """
-    engine, plan = request.engine, load_plan(request.workload)
-    if plan is None or request.prepared is not None or request.save_ledger is not None:
-        return None
-    if request.workload.databases > 1:
-        return None  # each has a folder of its own; a copy is of one database
-    if engine.name not in ENGINE_KINDS or (engine.library is None and engine.version is None):
-        return None
-    layout = split(request.config, engine.name).layout
-    load_seed = load_seed_of(request, plan.load)
-    try:
-        key = golden_key(request, layout, plan.load, load_seed, library)
-    except OSError:
-        return None  # no such library: the run itself says so
-    return Order(request, plan, layout, load_seed, key)

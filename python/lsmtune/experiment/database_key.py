@@ -1,11 +1,12 @@
-"""Which options of a Config a loaded database depends on.
+"""The loaded database that a request needs: its options, phases and seed, and a key of all these.
 
-An option is of the *layout* when the files of a loaded and settled database depend on it, and of
-the *runtime* otherwise; the catalogues (`engines/options/*.yaml`) say which, with the reason where
-it is not plain. Two configurations with the same layout can start from copies of one database.
+An option is a *layout* option if the files of a loaded and settled database depend on it; all
+others are *runtime* options. The catalogues (`engines/options/*.yaml`) say which, with the reason
+where it is not obvious. Two configurations with the same layout can start from copies of one
+database.
 
-An option that no catalogue knows counts as layout: taking a runtime option for a layout one costs
-a load, the other way round it makes the measurement wrong.
+An option that is in no catalogue counts as layout. To treat a runtime option as layout costs a
+load; to treat a layout option as runtime makes the measurement wrong.
 """
 
 from __future__ import annotations
@@ -21,31 +22,24 @@ from pathlib import Path
 import lsmtune
 from lsmtune.driver.messages import PROTOCOL_VERSION
 from lsmtune.engines.catalogue import option_catalogue
-from lsmtune.engines.library import file_sha256
+from lsmtune.engines.library import ENGINE_KINDS, file_sha256
 from lsmtune.model.codec import encode
-from lsmtune.model.config import Config, EngineIdentity
-from lsmtune.model.request import RunRequest
+from lsmtune.model.config import Config
+from lsmtune.model.request import Prepared, RunRequest
 from lsmtune.model.workload import Durability, PageCache, Phase, PhaseKind, Workload
 from lsmtune.space.expression import make_expression
 
 LAYOUT_LABEL = "layout"
-RUNTIME_LABEL = "runtime"
+LEDGER = "ledger"  # what a load noted of the keys it wrote, beside the database
 
 
-@dataclass(frozen=True)
-class Split:
-    """The options of a Config: those that its database is loaded with, and the others."""
+def layout_of(config: Config, engine: str) -> Config:
+    """The options of `config` that its database is loaded with.
 
-    layout: Config
-    runtime: Config
-
-
-def split(config: Config, engine: str) -> Split:
-    """`config` of an engine that has a catalogue, split. Raises InputError for another engine.
-
-    With the layout go those runtime options without which the engine would refuse or change it:
-    the ones that a constraint of the catalogue ties to options of the layout, directly or through
-    others (RocksDB's vector memtable needs `allow_concurrent_memtable_write` off).
+    Some runtime options go with the layout, because the engine would refuse or change the layout
+    without them: those that a constraint of the catalogue ties to layout options, directly or
+    through others. For example, RocksDB's vector memtable needs `allow_concurrent_memtable_write`
+    off. Raises InputError for an engine without a catalogue.
     """
     catalogue = option_catalogue(engine)
     given = config.options.keys()
@@ -53,10 +47,7 @@ def split(config: Config, engine: str) -> Split:
     wider = layout | _tied(layout, engine) & given
     while wider != layout:
         layout, wider = wider, wider | _tied(wider, engine) & given
-    return Split(
-        Config({name: config.options[name] for name in layout}, LAYOUT_LABEL),
-        Config({name: config.options[name] for name in given - layout}, RUNTIME_LABEL),
-    )
+    return Config({name: config.options[name] for name in layout}, LAYOUT_LABEL)
 
 
 def _tied(names: Set[str], engine: str) -> set[str]:
@@ -65,7 +56,7 @@ def _tied(names: Set[str], engine: str) -> set[str]:
 
 @functools.cache
 def _ties(engine: str) -> tuple[frozenset[str], ...]:
-    """The option names of each constraint of the catalogue, of whatever version of the engine."""
+    """The option names of each constraint of the catalogue, for all versions of the engine."""
     ties = set()
     for info in option_catalogue(engine).values():
         older = chain.from_iterable(texts for _, texts in info.older_constraint)
@@ -80,34 +71,20 @@ _PREPARING = (PhaseKind.LOAD, PhaseKind.SETTLE)
 _SETTLE = Phase("settle", PhaseKind.SETTLE)
 
 
-@dataclass(frozen=True)
-class LoadPlan:
-    """A workload cut in two.
+def load_and_run(workload: Workload) -> tuple[Workload, Workload] | None:
+    """`workload` cut in two; None if it does not begin with a load, or consists of nothing else.
 
-    `load` is the workload that makes the golden database: the leading load and settle phases, of
-    which the last is a settle phase. `run` is the workload of a run on a copy of it: it begins
-    with the phases of `load`, so that phases keep their places, and has the rest behind them.
-    """
+    The first workload makes the golden database. It has the leading load and settle phases, and
+    ends with a settle phase. The second is the workload of a run on a copy. It begins with the
+    phases of the first, so that phases keep their positions, and continues with the rest.
 
-    load: Workload
-    run: Workload
+    Also None if a trace loads the database: the driver then leaves no ledger for the copies.
 
-    @property
-    def phases(self) -> int:
-        """How many phases of `run` the golden database stands for."""
-        return len(self.load.phases)
+    A load that does not end with a settle phase gets one. Otherwise compactions would still be
+    pending, and each copy would perform different ones.
 
-
-def load_plan(workload: Workload) -> LoadPlan | None:
-    """How `workload` is cut; None when it does not begin with a load, or is nothing else.
-
-    None as well where a trace loads it: the driver then has no ledger to leave for the copies.
-
-    A load that is not settled at its end gets a settle phase there: a database with compactions
-    to do would do other ones in each copy.
-
-    Nothing of the load is measured, so `sync` is left out of it: the files are synced as a whole
-    before the first copy, and `wal` makes the same ones without waiting for each write.
+    The load is not measured, so it runs with `wal` in place of `sync`. This makes the same files
+    without waiting for each write, and they are synced as a whole before the first copy.
     """
     leading = tuple(takewhile(lambda phase: phase.kind in _PREPARING, workload.phases))
     rest = workload.phases[len(leading) :]
@@ -124,31 +101,22 @@ def load_plan(workload: Workload) -> LoadPlan | None:
         durability=Durability.WAL if sync else workload.durability,
         page_cache=PageCache.WARM,
     )
-    return LoadPlan(load, replace(workload, phases=(*leading, *rest)))
+    return load, replace(workload, phases=(*leading, *rest))
 
 
 # --- The key of a golden database: everything that its files depend on, and a digest of that.
 #
-# Not part of it are the name of the workload, what is measured, and every option that is not of the
-# layout.
+# The name of the workload, what is measured, and runtime options are not part of it.
 
-# Raised when golden databases of older lsmtunes can no longer be used.
+# Increase it when golden databases of older versions of lsmtune can no longer be used.
 FORMAT_VERSION = 1
 _SEED_BITS = 53  # the largest whole number that every JSON reader keeps exactly
 
 Digest = Callable[[Path], str]
 
 
-@dataclass(frozen=True)
-class GoldenKey:
-    """`document` says what the golden database was made from, `digest` names it."""
-
-    document: dict[str, object]
-    digest: str
-
-
 class LibraryDigests:
-    """The SHA-256 of library files, read again only when size or time of a file changed."""
+    """The SHA-256 of library files; a file is read again only if its size or time changed."""
 
     def __init__(self, digest: Digest = file_sha256) -> None:
         self._digest = digest
@@ -163,54 +131,96 @@ class LibraryDigests:
         return self._known[identity]
 
 
-def golden_key(
-    request: RunRequest, layout: Config, load: Workload, load_seed: int, library: Digest
-) -> GoldenKey:
-    """The key of the database that `load` makes with the options of `layout`.
+@dataclass(frozen=True)
+class Order:
+    """A request that can start from a copy of a golden database.
 
-    `library` gives the digest of a library file. `verify_keys` counts, because it decides how many
-    written keys are noted for the read-back. Raises OSError when the library cannot be read.
+    `load` is the workload that makes the golden database, with the options of `layout`. `run` is
+    the workload of a run on a copy. `key` says everything that the golden database is made from,
+    and `digest` is its name.
     """
-    document: dict[str, object] = {
+
+    request: RunRequest
+    load: Workload
+    run: Workload
+    layout: Config
+    load_seed: int
+    key: dict[str, object]
+    digest: str
+
+    def load_request(self, directory: Path) -> RunRequest:
+        """The run that loads the golden database, in the folder `directory`."""
+        return replace(
+            self.request,
+            config=self.layout,
+            workload=self.load,
+            seed=self.load_seed,
+            directory=directory,
+            trial=None,
+            cpus=(),
+            slices=0,
+            load_seed=self.load_seed,
+            prepared=None,
+            save_ledger=directory / LEDGER,
+        )
+
+    def run_request(self) -> RunRequest:
+        """The run on a copy, which lies in the folder of the request with the ledger beside it."""
+        return replace(
+            self.request,
+            workload=self.run,
+            load_seed=self.load_seed,
+            prepared=Prepared(self.request.directory / LEDGER, len(self.load.phases)),
+        )
+
+
+def order_of(request: RunRequest, library: Digest) -> Order | None:
+    """What `request` needs of a golden database; None when there can be none for it.
+
+    There can be none if the workload does not begin with a load, consists of nothing else, or has
+    several databases; if the engine keeps no files, or cannot be told from another build; and if
+    the request has a database or leaves a ledger itself. `library` gives the digest of a library
+    file.
+
+    The load seed is the request's own `load_seed`, else a constant of the workload. The runs of a
+    search set none, so they share one database per layout. A proof sets a few of its own, so that
+    its verdict does not depend on one arrangement of keys and values. `verify_keys` is part of the
+    key, because it decides how many written keys are noted for the read-back.
+    """
+    engine, workloads = request.engine, load_and_run(request.workload)
+    if workloads is None or request.prepared is not None or request.save_ledger is not None:
+        return None
+    if request.workload.databases > 1:
+        return None  # each has a folder of its own; a copy is of one database
+    if engine.name not in ENGINE_KINDS or (engine.library is None and engine.version is None):
+        return None
+    load, run = workloads
+    layout = layout_of(request.config, engine.name)
+    contents: dict[str, object] = encode(load)
+    del contents["name"], contents["page_cache"]
+    load_seed = request.load_seed
+    if load_seed is None:
+        load_seed = int.from_bytes(_sha256(contents)) >> (256 - _SEED_BITS)
+    # The bytes of a library identify it, wherever it lies; a built-in engine has its version.
+    build = {"name": engine.name, "version": engine.version}
+    if engine.library is not None:
+        try:
+            build = {"name": engine.name, "library_sha256": library(Path(engine.library))}
+        except OSError:
+            return None  # no such library: the run itself says so
+    key: dict[str, object] = {
         "format_version": FORMAT_VERSION,
         "lsmtune_version": lsmtune.__version__,
         "protocol_version": PROTOCOL_VERSION,
-        "engine": _engine(request.engine, library),
+        "engine": build,
         "options": layout.engine_options(),
-        "load": _contents(load),
+        "load": contents,
         "load_seed": load_seed,
         "verify_keys": request.verify_keys,
     }
-    return GoldenKey(document, _sha256(document).hex())
-
-
-def load_seed_of(request: RunRequest, load: Workload) -> int:
-    """The seed to load with: the request's own `load_seed`, else a constant of the workload.
-
-    So the runs of a search, which leave it open, share one database per layout. A proof, whose
-    verdict should not hang on one arrangement of keys and values, sets a few of its own.
-    """
-    if request.load_seed is not None:
-        return request.load_seed
-    return int.from_bytes(_sha256(_contents(load))) >> (256 - _SEED_BITS)
-
-
-def _engine(engine: EngineIdentity, library: Digest) -> dict[str, object]:
-    """A library is what its bytes are, wherever it lies; one built in, what its version is."""
-    if engine.library is None:
-        return {"name": engine.name, "version": engine.version}
-    return {"name": engine.name, "library_sha256": library(Path(engine.library))}
-
-
-def _contents(load: Workload) -> dict[str, object]:
-    contents: dict[str, object] = encode(load)
-    del contents["name"], contents["page_cache"]
-    return contents
+    return Order(request, load, run, layout, load_seed, key, _sha256(key).hex())
 
 
 def _sha256(document: object) -> bytes:
     text = json.dumps(document, sort_keys=True, separators=(",", ":"))
     return hashlib.sha256(text.encode()).digest()
-
-
-# --- An Order: what a request needs of a golden database, and the requests that it becomes.

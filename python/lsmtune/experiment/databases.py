@@ -8,43 +8,38 @@ import shutil
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Set
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import KW_ONLY, dataclass, field, fields, replace
 from pathlib import Path
 
-from lsmtune.driver.native_run import DATABASE
-from lsmtune.driver.runner import Runner
+from lsmtune.driver.runner import DATABASE, Runner
 from lsmtune.errors import InputError
 from lsmtune.experiment.database_files import (
     BUILDING,
     FACTS,
-    LEDGER,
     READY,
     TABLE_SUFFIXES,
     Facts,
     Golden,
-    Order,
     building_paths,
     clone,
     database_files,
     find_golden,
-    golden_path,
     goldens_in,
     is_strange,
     lock_path,
     names_in,
-    order_of,
     remove_golden,
     remove_remains,
     sync,
     take_fingerprint,
 )
-from lsmtune.experiment.database_key import GoldenKey, LibraryDigests
+from lsmtune.experiment.database_key import LEDGER, LibraryDigests, Order, order_of
 from lsmtune.experiment.files import MARKER, claim, explained, is_owned, not_ours
 from lsmtune.experiment.observer import Observer, Preparation
 from lsmtune.machine.files import Clock, try_lock, wait_for_lock, write_whole
 from lsmtune.model.codec import encode
-from lsmtune.model.config import Config, OptionValue
+from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.units import format_bytes
@@ -66,13 +61,10 @@ def age_max_s(config: Config, engine: str) -> float:
     """The greatest age, in seconds, of a golden database for runs with `config`."""
     if engine != "rocksdb":
         return math.inf
-    ages_s = [_seconds(config.options.get(name, 0)) for name in _AGE_OPTIONS]
-    return _SHARE * min([age_s for age_s in ages_s if age_s > 0] + [_TTL_DEFAULT_S])
-
-
-def _seconds(value: OptionValue) -> float:
-    """The value of an option in seconds; 0 when it is off, or no number, which the engine says."""
-    return float(value) if isinstance(value, int | float) else 0.0
+    # Another value is off, or no number, which the engine says.
+    values = [config.options.get(name) for name in _AGE_OPTIONS]
+    ages_s = [float(value) for value in values if isinstance(value, int | float) and value > 0]
+    return _SHARE * min([*ages_s, _TTL_DEFAULT_S])
 
 
 # --- Making a golden database: a folder of its own, everything in it synced, then its name.
@@ -97,25 +89,28 @@ def tidy_building(building: Path) -> int:
     Returns the space that it takes on the disk, in bytes. Raises OSError.
     """
     database, ledger = building / DATABASE, building / LEDGER
-    _drop_others(building, {MARKER, DATABASE, LEDGER})
     files = database_files(database)
-    _drop_others(database, {file.name for file in files})
+    kept = {building: {MARKER, DATABASE, LEDGER}, database: {file.name for file in files}}
+    for folder, names in kept.items():
+        for entry in folder.iterdir():
+            if entry.name not in names and not entry.is_dir():
+                entry.unlink()
     for file in files:
         if file.suffix in TABLE_SUFFIXES:
             file.chmod(_TABLE_MODE)
     for path in (*files, ledger, database):
         sync(path)
-    # Only now: a file takes its space on the disk when it is synced.
-    return sum(_disk_bytes(path) for path in (*files, ledger))
+    # Only now: a file takes its space on the disk when it is synced. st_blocks counts units of 512
+    # bytes, whatever the file system's own are (stat(2)).
+    return sum(path.stat().st_blocks * 512 for path in (*files, ledger))
 
 
-def publish(building: Path, golden: Path, key: GoldenKey, facts: Facts) -> Golden:
+def publish(building: Path, golden: Path, key: Mapping[str, object], facts: Facts) -> Golden:
     """Make the tidy database in `building`, of `key`, the golden one at `golden`.
 
     Nothing is in use before. Raises OSError.
     """
-    document = {"key": key.document, **encode(facts)}
-    write_whole(building / FACTS, json.dumps(document, indent=1) + "\n")
+    write_whole(building / FACTS, json.dumps({"key": key, **encode(facts)}, indent=1) + "\n")
     sync(building)
     write_whole(building / READY, "")
     sync(building)
@@ -124,25 +119,11 @@ def publish(building: Path, golden: Path, key: GoldenKey, facts: Facts) -> Golde
     return Golden(golden, facts)
 
 
-def _drop_others(folder: Path, kept: Set[str]) -> None:
-    """Delete the files in `folder` other than `kept`."""
-    for entry in folder.iterdir():
-        if entry.name not in kept and not entry.is_dir():
-            entry.unlink()
-
-
-def _disk_bytes(path: Path) -> int:
-    # st_blocks counts units of 512 bytes, whatever the file system's own are (stat(2)).
-    return path.stat().st_blocks * 512
-
-
 # --- Keeping the golden databases within their space, and the cache free of what kills left.
 
 # A run on a copy may write the whole database again before it deletes the old tables, and the load
 # of the next one may be as large: a cache must not be why either of them finds the disk full.
 _FREE_FACTOR = 2
-
-FreeBytes = Callable[[Path], int]
 
 
 def disk_free_bytes(path: Path) -> int:
@@ -151,7 +132,7 @@ def disk_free_bytes(path: Path) -> int:
 
 
 def make_room(
-    directory: Path, new_bytes: int, size_bytes: int, free: FreeBytes = disk_free_bytes
+    directory: Path, new_bytes: int, size_bytes: int, free: Callable[[Path], int] = disk_free_bytes
 ) -> str:
     """Make `new_bytes`, on the disk already, fit into the cache `directory` of `size_bytes`.
 
@@ -163,7 +144,14 @@ def make_room(
     room = f"the {format_bytes(size_bytes)} for loaded databases"
     if new_bytes > size_bytes:
         return f"{format_bytes(new_bytes)} do not fit into {room}"
-    goldens = sorted(goldens_in(directory), key=_used_unix_ns)
+
+    def used_unix_ns(golden: Golden) -> int:
+        try:
+            return golden.used_unix_ns()
+        except FileNotFoundError:  # another tuner has removed it meanwhile
+            return 0
+
+    goldens = sorted(goldens_in(directory), key=used_unix_ns)
     taken_bytes = sum(golden.facts.disk_bytes for golden in goldens)
 
     def lacking() -> str:
@@ -198,52 +186,28 @@ def sweep(directory: Path) -> list[Path]:
         if lock is None:
             continue
         with lock:
-            for building in building_paths(path):
-                swept += _removed(building)
-            if find_golden(path) is None:
-                swept += _removed(path)
+            remains = building_paths(path)
+            is_whole = find_golden(path) is not None
+            if not is_whole:
+                remains.append(path)
+            for each in remains:
+                if each.exists() and not is_strange(each):
+                    remove_golden(each)
+                    swept.append(each)
+            if not is_whole:
                 lock.forget()
     return swept
 
 
-def _removed(path: Path) -> list[Path]:
-    if not path.exists() or is_strange(path):
-        return []
-    remove_golden(path)
-    return [path]
-
-
-def _used_unix_ns(golden: Golden) -> int:
-    try:
-        return golden.used_unix_ns()
-    except FileNotFoundError:  # another tuner has removed it meanwhile
-        return 0
-
-
 # --- The cache: load a database once, then start every run that can from a copy of it.
 #
-# What a golden database is loaded with: the options that it depends on (`layout.py`), and the
-# engine's defaults for all others. So it is the same one for every configuration of that layout,
-# whichever comes first; the load is not measured, and the run itself opens its copy with the whole
-# configuration. It is loaded on all cores, within the limits of the run that asked for it.
+# What a golden database is loaded with: the options of its layout (`database_key.layout_of`), and
+# the engine's defaults for all others. So it is the same one for every configuration of that
+# layout, whichever comes first; the load is not measured, and the run itself opens its copy with
+# the whole configuration. It is loaded on all cores, within the limits of the run that asked.
 
 
-@dataclass(frozen=True)
-class _Failure:
-    """A load that did not end well, and the limits that it had."""
-
-    why: str
-    limits: Limits
-
-    def would_repeat(self, limits: Limits) -> bool:
-        """Whether another try would have no more to spend."""
-        return (
-            limits.deadline_s <= self.limits.deadline_s
-            and limits.memory_bytes <= self.limits.memory_bytes
-            and limits.disk_bytes <= self.limits.disk_bytes
-        )
-
-
+@dataclass(eq=False)
 class DatabaseCache:
     """Golden databases in `directory`, of `size_bytes` on the disk at most, loaded by `runner`.
 
@@ -253,27 +217,19 @@ class DatabaseCache:
     names and sizes. `wall_clock` gives seconds since the epoch, `clock` those of a monotonic clock.
     """
 
-    def __init__(
-        self,
-        directory: Path,
-        runner: Runner,
-        size_bytes: int,
-        *,
-        observer: Observer | None = None,
-        verify: bool = False,
-        clock: Clock = time.monotonic,
-        wall_clock: Clock = time.time,
-    ) -> None:
-        self.directory = directory
-        self._runner = runner
-        self._size_bytes = size_bytes
-        self._observer = observer or Observer()
+    directory: Path
+    runner: Runner
+    size_bytes: int
+    _: KW_ONLY
+    observer: Observer = field(default_factory=Observer)
+    verify: bool = False
+    clock: Clock = time.monotonic
+    wall_clock: Clock = time.time
+
+    def __post_init__(self) -> None:
         self._warned: set[str] = set()
-        self._verify = verify
-        self._clock = clock
-        self._wall_clock = wall_clock
         self._libraries = LibraryDigests()
-        self._failures: dict[str, _Failure] = {}
+        self._failures: dict[str, tuple[str, Limits]] = {}  # of loads: why, and the limits they had
         self._swept = False
 
     def prepare(self, request: RunRequest, cancel: threading.Event | None = None) -> RunRequest:
@@ -297,82 +253,79 @@ class DatabaseCache:
 
     def report(self, preparation: Preparation) -> None:
         """Tell the observer; of what is out of the ordinary once, as each trial may have it."""
-        self._observer.run_prepared(preparation)
+        self.observer.run_prepared(preparation)
         what = preparation.note.partition(":")[0]
         if what and what not in self._warned:
             self._warned.add(what)
-            self._observer.warning(preparation.note)
+            self.observer.warning(preparation.note)
 
     def same(self, first: RunRequest, second: RunRequest) -> bool:
         """Whether `prepare` would start both from copies of one golden database, or neither."""
         orders = (order_of(request, self._libraries) for request in (first, second))
-        one, other = (None if order is None else order.key.digest for order in orders)
+        one, other = (None if order is None else order.digest for order in orders)
         return one == other
 
     def _prepare(self, order: Order, cancel: threading.Event | None) -> Preparation:
         if not self._swept:
-            _claim(self.directory)
+            try:
+                claim(self.directory, "golden databases")
+            except (FileExistsError, InputError):
+                if not is_owned(self.directory):  # else another tuner claimed it at this moment
+                    raise
             sweep(self.directory)
             self._swept = True
-        path = golden_path(self.directory, order.key)
-        lock = wait_for_lock(lock_path(path), cancel, order.request.limits.deadline_s, self._clock)
+        path = self.directory / order.digest
+        lock = wait_for_lock(lock_path(path), cancel, order.request.limits.deadline_s, self.clock)
         if lock is None:
             return Preparation(False, note="another tuner was still loading the same database")
         with lock:
             if is_strange(path):
                 raise not_ours(path)
-            golden, why = self._usable(order, path)
-            if golden is not None:
-                return self._copied(order, golden, None)
+            golden = find_golden(path)
+            damage = "" if golden is None else golden.damage(checksums=self.verify)
+            if golden is not None and not damage:
+                age_s = self.wall_clock() - golden.facts.built_unix_s
+                if age_s <= age_max_s(order.layout, order.request.engine.name):
+                    return self._copied(order, golden, None)
+                damage = "compaction by age would rewrite it"
+            remove_golden(path)
             preparation = self._loaded(order, path, cancel)
             if find_golden(path) is None:
                 lock.forget()
+        why = f"loaded again: {damage}" if damage else ""
         note = "; ".join(part for part in (why, preparation.note) if part)
         return replace(preparation, note=note)
 
-    def _usable(self, order: Order, path: Path) -> tuple[Golden | None, str]:
-        """The golden database at `path`, if it is one for `order`, or why it was removed."""
-        golden = find_golden(path)
-        why = "" if golden is None else golden.damage(checksums=self._verify)
-        if golden is not None and not why:
-            age_s = self._wall_clock() - golden.facts.built_unix_s
-            if age_s <= age_max_s(order.layout, order.request.engine.name):
-                return golden, ""
-            why = "compaction by age would rewrite it"
-        remove_golden(path)
-        return None, f"loaded again: {why}" if why else ""
-
     def _copied(self, order: Order, golden: Golden, loaded_s: float | None) -> Preparation:
-        started = self._clock()
+        started = self.clock()
         note = clone(golden.database, order.request.directory / DATABASE)
         shutil.copyfile(golden.ledger, order.request.directory / LEDGER)
-        golden.note_use(self._wall_clock())
-        return Preparation(True, loaded_s, self._clock() - started, note)
+        golden.note_use(self.wall_clock())
+        return Preparation(True, loaded_s, self.clock() - started, note)
 
     def _loaded(self, order: Order, path: Path, cancel: threading.Event | None) -> Preparation:
         """Load the golden database at `path` and copy it; its lock is held."""
-        failure = self._failures.get(order.key.digest)
-        if failure is not None and failure.would_repeat(order.request.limits):
-            return Preparation(False, note=failure.why)
-        self._observer.database_loading(order.plan.load, order.layout)
+        limits = order.request.limits
+        why, before = self._failures.get(order.digest, ("", limits))
+        # Another try would have no more to spend.
+        if why and all(getattr(limits, f.name) <= getattr(before, f.name) for f in fields(limits)):
+            return Preparation(False, note=why)
+        self.observer.database_loading(order.load, order.layout)
         for left in building_paths(path):
             remove_remains(left)
         building = begin_building(path)
         try:
-            measurement = self._runner.run(
-                order.load_request(building), self._observer.run_message, cancel
+            measurement = self.runner.run(
+                order.load_request(building), self.observer.run_message, cancel
             )
-            if measurement.outcome is not Outcome.OK:
-                return self._failed(order, measurement)
-            return self._kept(order, path, building, measurement)
+            if measurement.outcome is Outcome.OK:
+                return self._kept(order, path, building, measurement)
         finally:
             remove_remains(building)
-
-    def _failed(self, order: Order, measurement: Measurement) -> Preparation:
-        said = f": {measurement.error.message}" if measurement.error else ""
-        why = f"loading the database ended {measurement.outcome.value}{said}"
+        message = f": {measurement.error.message}" if measurement.error else ""
+        why = f"loading the database ended {measurement.outcome.value}{message}"
         if measurement.outcome is not Outcome.CANCELLED:
-            self._failures[order.key.digest] = _Failure(why, order.request.limits)
+            self._failures[order.digest] = why, limits
         return Preparation(False, measurement.elapsed_s, note=why)
 
     def _kept(
@@ -381,21 +334,12 @@ class DatabaseCache:
         """Keep what was loaded in `building` and copy it; without room for it, give it away."""
         disk_bytes = tidy_building(building)
         loaded_s = measurement.elapsed_s
-        why = make_room(self.directory, disk_bytes, self._size_bytes)
+        why = make_room(self.directory, disk_bytes, self.size_bytes)
         if why:
             shutil.move(building / DATABASE, order.request.directory / DATABASE)
             shutil.move(building / LEDGER, order.request.directory / LEDGER)
             return Preparation(True, loaded_s, note=f"the loaded database was not kept: {why}")
         settled = measurement.phases[-1] if measurement.phases else None
         fingerprint = take_fingerprint(building / DATABASE, settled)
-        facts = Facts(fingerprint, disk_bytes, loaded_s, self._wall_clock())
+        facts = Facts(fingerprint, disk_bytes, loaded_s, self.wall_clock())
         return self._copied(order, publish(building, path, order.key, facts), loaded_s)
-
-
-def _claim(directory: Path) -> None:
-    """Make `directory` ours, also when another tuner does so at the same moment."""
-    try:
-        claim(directory, "golden databases")
-    except (FileExistsError, InputError):
-        if not is_owned(directory):
-            raise

@@ -40,14 +40,20 @@ def explained(path: Path) -> Iterator[None]:
         raise disk_trouble(error, path) from error
     except sqlite3.IntegrityError:
         raise
-    except (sqlite3.Error, sqlalchemy.exc.SQLAlchemyError) as error:
-        raise _explained_sqlite(path, error) from error
-    except optuna.exceptions.StorageInternalError as error:
+    except (
+        sqlite3.Error,
+        sqlalchemy.exc.SQLAlchemyError,
+        optuna.exceptions.StorageInternalError,
+    ) as error:
         raise _explained_sqlite(path, error) from error
 
 
 def _explained_sqlite(path: Path, error: BaseException) -> Exception:
-    cause = _sqlite_cause(error)
+    # The SQLite error is under the layers that Optuna and SQLAlchemy put around it.
+    cause: BaseException | None = error
+    while cause is not None and not isinstance(cause, sqlite3.Error):
+        cause = getattr(cause, "orig", None) or cause.__cause__ or cause.__context__
+    cause = cause or error
     code = getattr(cause, "sqlite_errorcode", 0) & _PRIMARY_CODE
     if code == sqlite3.SQLITE_FULL:
         return disk_full(path)
@@ -56,16 +62,6 @@ def _explained_sqlite(path: Path, error: BaseException) -> Exception:
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return LsmtuneError(f"{path}: damaged database ({cause}); use another folder (--dir DIR)")
     return LsmtuneError(f"{path}: the database failed: {cause}")
-
-
-def _sqlite_cause(error: BaseException) -> BaseException:
-    """The SQLite error under the layers that Optuna and SQLAlchemy put around it."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, sqlite3.Error):
-            return seen
-        seen = getattr(seen, "orig", None) or seen.__cause__ or seen.__context__
-    return error
 
 
 # --- How a SQLite file of a study is opened.
@@ -133,37 +129,6 @@ def claim(directory: Path, purpose: str) -> None:
         return
     if directory.is_symlink() or any(directory.iterdir()):
         raise not_ours(directory)
-    _write_marker(directory, purpose)
-
-
-def _marker(directory: Path) -> dict[str, object]:
-    try:
-        written = json.loads((directory / MARKER).read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # a kill may leave the marker empty
-        return {}
-    return written if isinstance(written, dict) else {}
-
-
-def purpose_of(directory: Path) -> str:
-    """What an owned directory was made for; empty where its marker does not say."""
-    return str(_marker(directory).get("purpose", ""))
-
-
-def maker_of(directory: Path) -> str:
-    """The version of the lsmtune that made an owned directory; empty where it is not known."""
-    return str(_marker(directory).get("version", ""))
-
-
-def not_ours(directory: Path) -> InputError:
-    """The error for a folder that lsmtune did not make."""
-    return InputError(
-        str(directory),
-        why=f"this folder is not ours: it has content but no {MARKER} file; nothing was changed",
-        allowed="a new or empty folder, or one that lsmtune made (--dir DIR)",
-    )
-
-
-def _write_marker(directory: Path, purpose: str) -> None:
     content = {
         "tool": "lsmtune",
         "version": lsmtune.__version__,
@@ -178,6 +143,24 @@ def _write_marker(directory: Path, purpose: str) -> None:
         os.fsync(file.fileno())
 
 
+def marker_of(directory: Path) -> dict[str, object]:
+    """What the marker of an owned directory says; empty where it is damaged."""
+    try:
+        written = json.loads((directory / MARKER).read_text(encoding="utf-8"))
+    except (OSError, ValueError):  # a kill may leave the marker empty
+        return {}
+    return written if isinstance(written, dict) else {}
+
+
+def not_ours(directory: Path) -> InputError:
+    """The error for a folder that lsmtune did not make."""
+    return InputError(
+        str(directory),
+        why=f"this folder is not ours: it has content but no {MARKER} file; nothing was changed",
+        allowed="a new or empty folder, or one that lsmtune made (--dir DIR)",
+    )
+
+
 # --- Scratch directories of runs: fresh, marked, removed afterwards, swept after a kill.
 
 PREFIX = "run-"
@@ -185,8 +168,6 @@ PREFIX = "run-"
 # a directory that is being emptied. Two orders of magnitude above the 0.1 s this should take.
 REMOVAL_PATIENCE_S = 10.0
 _RETRY_S = 0.05
-
-Sleep = Callable[[float], None]
 
 
 @contextmanager
@@ -210,15 +191,17 @@ def sweep_leftovers(parent: Path) -> list[Path]:
     """
     removed = []
     for entry in sorted(parent.iterdir()):
-        empty_run = _is_empty_run(entry)
-        if is_owned(entry) or empty_run:
+        if is_owned(entry) or _is_empty_run(entry):
             remove_owned(entry)
             removed.append(entry)
     return removed
 
 
 def remove_owned(
-    directory: Path, *, patience_s: float = REMOVAL_PATIENCE_S, sleep: Sleep = time.sleep
+    directory: Path,
+    *,
+    patience_s: float = REMOVAL_PATIENCE_S,
+    sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Delete a marked directory, its marker last; no error when it is gone already.
 
@@ -242,7 +225,13 @@ def _removed(directory: Path) -> bool:
     """Delete `directory` and everything in it; False when it changed meanwhile."""
     with explained(directory):
         try:
-            _empty(directory)
+            for entry in directory.iterdir():
+                if entry.name == MARKER:
+                    continue
+                if entry.is_dir() and not entry.is_symlink():
+                    shutil.rmtree(entry)
+                else:
+                    entry.unlink()
             (directory / MARKER).unlink(missing_ok=True)
             directory.rmdir()
         except FileNotFoundError:
@@ -252,16 +241,6 @@ def _removed(directory: Path) -> bool:
                 raise
             return False
     return True
-
-
-def _empty(directory: Path) -> None:
-    for entry in directory.iterdir():
-        if entry.name == MARKER:
-            continue
-        if entry.is_dir() and not entry.is_symlink():
-            shutil.rmtree(entry)
-        else:
-            entry.unlink()
 
 
 def _is_empty_run(entry: Path) -> bool:

@@ -18,9 +18,9 @@ import hashlib
 import json
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import optuna
 from optuna.samplers import BaseSampler
@@ -35,8 +35,8 @@ from lsmtune.experiment.files import (
     explained,
     is_owned,
     lock_folder,
+    marker_of,
     not_ours,
-    purpose_of,
     sqlite_uri,
 )
 from lsmtune.experiment.schedule import Cell
@@ -87,13 +87,6 @@ def create_study(storage: RDBStorage, path: Path, directions: Sequence[Direction
         )
 
 
-def delete_study(storage: RDBStorage, path: Path) -> None:
-    """Remove the study from `storage`, if it is there."""
-    with explained(path):
-        if STUDY_NAME in optuna.get_all_study_names(storage):
-            optuna.delete_study(study_name=STUDY_NAME, storage=storage)
-
-
 # --- what makes the runs of a folder comparable
 
 
@@ -110,6 +103,19 @@ class Description(Protocol):
 
     def comparable_parts(self) -> Mapping[str, object]:
         """All that makes two of its runs comparable, by name: records and JSON values."""
+
+
+@dataclass(frozen=True)
+class Unsearched:
+    """A `Description` of an experiment without a study file and a search."""
+
+    parts: Mapping[str, object] = field(default_factory=dict)
+    text: str = ""
+    directions: tuple[Direction, ...] = ()
+
+    def comparable_parts(self) -> Mapping[str, object]:
+        """What all runs share."""
+        return self.parts
 
 
 def comparable_digests(
@@ -137,18 +143,15 @@ def changes(stored: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """What of the digests differs, in words; empty where nothing does."""
     lines = [name for name, part in now["parts"].items() if stored["parts"].get(name) != part]
     before, after = stored["cells"], now["cells"]
-    lines += _named("cells that are new", [name for name in after if name not in before])
-    lines += _named("cells that are gone", [name for name in before if name not in after])
+    for what, has, lacks in (("new", after, before), ("gone", before, after)):
+        names = [name for name in has if name not in lacks]
+        rest = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+        lines += [f"cells that are {what} ({', '.join(names[:_SHOWN])}{rest})"] if names else []
     for name, parts in after.items():
         known = before.get(name, parts)
         lines += [f"{what} of {name}" for what in parts if known[what] != parts[what]]
     more = len(lines) - _SHOWN
     return lines if more <= 0 or not after else [*lines[:_SHOWN], f"{more} more"]
-
-
-def _named(what: str, names: Sequence[str]) -> list[str]:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return [f"{what} ({', '.join(names[:_SHOWN])}{more})"] if names else []
 
 
 def _digest(part: object) -> str:
@@ -183,7 +186,7 @@ class StudyFolder:
         *,
         cells: Sequence[Cell] = (),
         source: str = "",
-    ) -> StudyFolder:
+    ) -> Self:
         """The folder of an experiment at `path`, for the one tuner that works on it.
 
         `cells` are those of an experiment in rounds; `source` names what the user wrote it in.
@@ -197,7 +200,7 @@ class StudyFolder:
         with explained(path):
             refuse_older(path / measurements.FILE)
             claim(path, purpose)
-            made_for = purpose_of(path)
+            made_for = marker_of(path).get("purpose")
             if made_for in (_STUDY, _ROUNDS) and made_for != purpose:
                 why = f"holds something else: {made_for}"
                 raise InputError(str(path), why=why, allowed="another folder (--dir DIR)")
@@ -234,7 +237,10 @@ class StudyFolder:
                 raise self._incomparable(changed, description, source)
             # Its file was wrong, and was corrected.
             if description.directions:
-                delete_study(self._optuna_storage(), self.path)
+                storage = self._optuna_storage()
+                with explained(self.path):
+                    if STUDY_NAME in optuna.get_all_study_names(storage):
+                        optuna.delete_study(study_name=STUDY_NAME, storage=storage)
             self.measurements.clear()
         with explained(self.path):
             self.runs_path.mkdir(exist_ok=True)
@@ -248,15 +254,12 @@ class StudyFolder:
     def _incomparable(
         self, changed: list[str], description: Description, source: str
     ) -> InputError:
+        since = f"changed since: {', '.join(changed)}"
         allowed = "what it was begun with, or another folder (--dir DIR)"
         if not description.directions:
             where = f"{self.path} holds" if source else "holds"
-            return InputError(
-                source or str(self.path),
-                why=f"{where} runs of another plan, which cannot be compared: "
-                f"changed since: {', '.join(changed)}",
-                allowed=allowed,
-            )
+            why = f"{where} runs of another plan, which cannot be compared: {since}"
+            return InputError(source or str(self.path), why=why, allowed=allowed)
         written = self.path / "study.yaml"
         if written.is_file() and written.read_text() == description.text:
             # A newer lsmtune measures otherwise, or has another default.
@@ -264,12 +267,8 @@ class StudyFolder:
                 "another folder (--dir DIR), because the study file is as it was: a lsmtune of "
                 "another version began the study, or a file that it names has changed"
             )
-        return InputError(
-            str(self.path),
-            why="holds measurements that cannot be compared with those that are wanted now: "
-            f"changed since: {', '.join(changed)}",
-            allowed=allowed,
-        )
+        why = "holds measurements that cannot be compared with those that are wanted now"
+        return InputError(str(self.path), why=f"{why}: {since}", allowed=allowed)
 
     def note_origin(self, study_file: Path) -> None:
         """Keep where the study file lies: paths within it are relative to that place."""
@@ -413,10 +412,5 @@ class StudyFolder:
     def __enter__(self) -> StudyFolder:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_exception: object) -> None:
         self.close()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Protocol
@@ -59,6 +59,7 @@ def loaded_databases(
     return DatabaseCache(folder / DATABASES, runner, size_bytes, observer=observer)
 
 
+@dataclass(eq=False)
 class Measurer:
     """What stays the same from run to run: workloads, limits, runner and folder.
 
@@ -74,34 +75,25 @@ class Measurer:
     `clock` gives seconds of a monotonic clock.
     """
 
-    def __init__(
-        self,
-        folder: StudyFolder,
-        runner: Runner,
-        workloads: Sequence[Workload],
-        limits: Limits,
-        observer: Observer,
-        stop: threading.Event,
-        clock: Clock,
-        databases: Databases | None = None,
-    ) -> None:
-        self.folder = folder
-        self.runner = runner
-        self.workloads = tuple(workloads)
-        self.stop = stop
-        self._limits = limits
-        self._observer = observer
-        self._clock = clock
-        self._databases = databases
-        self._charged_until = clock()
+    folder: StudyFolder
+    runner: Runner
+    workloads: Sequence[Workload]
+    limits: Limits
+    observer: Observer
+    stop: threading.Event
+    clock: Clock
+    databases: Databases | None = None
+
+    def __post_init__(self) -> None:
+        self._charged_until = self.clock()
 
     def now_s(self) -> float:
         """Seconds on the clock of the measurer."""
-        return self._clock()
+        return self.clock()
 
     def since_charged_s(self) -> float:
         """Seconds since the last run was charged."""
-        return self._clock() - self._charged_until
+        return self.clock() - self._charged_until
 
     def spent_s(self) -> float:
         """Seconds that the experiment took so far, over all its sessions."""
@@ -140,13 +132,13 @@ class Measurer:
         cancel = _Cancel(self.stop)
 
         def on_message(message: Message) -> None:
-            self._observer.run_message(message)
+            self.observer.run_message(message)
             if prune is not None and not cancel.is_set() and prune(message):
                 cancel.set()
 
         workload = workload or self.workloads[slot.workload]
-        self._observer.run_started(slot, arm, workload)
-        limits = replace(self._limits, deadline_s=min(self._limits.deadline_s, deadline_s))
+        self.observer.run_started(slot, arm, workload)
+        limits = replace(self.limits, deadline_s=min(self.limits.deadline_s, deadline_s))
         measurement: Measurement | None = None
         try:
             with self.folder.run_directory() as directory:
@@ -186,19 +178,13 @@ class Measurer:
             prune: as in `measure`.
         """
         runs = list(stored)
-        for index, workload in enumerate(workloads or self.workloads):
-            if index < len(stored):
-                continue
-            run = None
-            if not self.stop.is_set():
-                run = self.measure(
-                    arm,
-                    seed,
-                    replace(slot, workload=index),
-                    deadline_s=deadline_s,
-                    workload=workload,
-                    prune=prune,
-                )
+        for index, workload in list(enumerate(workloads or self.workloads))[len(stored) :]:
+            if self.stop.is_set():
+                return None
+            here = replace(slot, workload=index)
+            run = self.measure(
+                arm, seed, here, deadline_s=deadline_s, workload=workload, prune=prune
+            )
             if run is None:
                 return None
             runs.append(run)
@@ -224,67 +210,41 @@ class Measurer:
         measure phase, where they take turns in slices; 0 leaves it to the runner. Raises ValueError
         for a method that the runner cannot do, and else as `measure` does.
         """
-        cancel = _Cancel(self.stop, lambda: self._clock() >= until_s)
-        runs, events = (first, second), _PairEvents(self._observer, self.workloads, (first, second))
+        cancel = _Cancel(self.stop, lambda: self.clock() >= until_s)
+        runs, events = (first, second), _PairEvents(self.observer, self.workloads, (first, second))
         measured: list[Measurement] = []
+
+        def asked(index: int, directory: Path) -> RunRequest:
+            request = self.request(runs[index], seed, directory)
+            if method is not PairMethod.WHOLE:
+                request = replace(request, slices=slices)
+            return self._prepared(request, runs[index][1], cancel, rival=runs[1 - index][0])
+
         try:
             if method is PairMethod.WHOLE:
-                self._run_in_turn(runs, seed, events, cancel, measured)
+                # The second begins when the database of the first is gone. Else the kernel would
+                # write the first one to the disk while the second is measured.
+                for index in range(len(runs)):
+                    if not cancel.is_set():
+                        with self.folder.run_directory() as directory:
+                            on_message = partial(events.message, index)
+                            request = asked(index, directory)
+                            measured.append(self.runner.run(request, on_message, cancel))
+            elif isinstance(self.runner, NativeRunner):
+                with self.folder.run_directory() as one, self.folder.run_directory() as other:
+                    both = asked(0, one), asked(1, other)
+                    measured += run_pair(
+                        self.runner, *both, method, on_message=events.message, cancel=cancel
+                    )
             else:
-                self._run_together(runs, seed, method, slices, events, cancel, measured)
+                why = f"only runs of lsmtune's own driver can be paired by {method.value}"
+                raise ValueError(why)
         finally:
             stored: Sequence[StoredMeasurement] = ()
             if len(measured) == len(runs):
                 events.over()
                 stored = self._store(runs, [replace(m, paired_by=method.value) for m in measured])
         return (stored[0], stored[1]) if stored else None
-
-    def _run_in_turn(
-        self,
-        runs: tuple[Run, Run],
-        seed: int,
-        events: _PairEvents,
-        cancel: threading.Event,
-        measured: list[Measurement],
-    ) -> None:
-        """Both to `measured`, the second when the database of the first is gone.
-
-        Else the kernel would write the first one to the disk while the second is measured.
-        """
-        for index, run in enumerate(runs):
-            if cancel.is_set():
-                return
-            with self.folder.run_directory() as directory:
-                request = self.request(run, seed, directory)
-                request = self._prepared(request, run[1], cancel, rival=runs[1 - index][0])
-                measured.append(self.runner.run(request, partial(events.message, index), cancel))
-
-    def _run_together(
-        self,
-        runs: tuple[Run, Run],
-        seed: int,
-        method: PairMethod,
-        slices: int,
-        events: _PairEvents,
-        cancel: threading.Event,
-        measured: list[Measurement],
-    ) -> None:
-        """Both to `measured`, performed by two drivers that are alive at the same time."""
-        if not isinstance(self.runner, NativeRunner):
-            raise ValueError(f"only runs of lsmtune's own driver can be paired by {method.value}")
-        with self.folder.run_directory() as one, self.folder.run_directory() as other:
-            first, second = (
-                self._prepared(
-                    replace(self.request(run, seed, directory), slices=slices),
-                    run[1],
-                    cancel,
-                    rival=rival[0],
-                )
-                for run, rival, directory in zip(runs, runs[::-1], (one, other), strict=True)
-            )
-            measured += run_pair(
-                self.runner, first, second, method, on_message=events.message, cancel=cancel
-            )
 
     def request(
         self, run: Run, seed: int, directory: Path, workload: Workload | None = None
@@ -297,7 +257,7 @@ class Measurer:
             workload=workload or self.workloads[slot.workload],
             seed=seed,
             directory=directory,
-            limits=self._limits,
+            limits=self.limits,
             trial=slot.trial,
         )
 
@@ -305,14 +265,14 @@ class Measurer:
         self, request: RunRequest, slot: Slot, cancel: threading.Event, rival: Arm | None = None
     ) -> RunRequest:
         """`request` on a copy of a loaded database; `rival` is the other side of its pair."""
-        if self._databases is None:
+        if self.databases is None:
             return request
         shared = False
         if rival is not None and slot.role is not Role.CALIBRATION:
             other = replace(request, engine=rival.engine, config=rival.config)
-            shared = self._databases.same(request, other)
+            shared = self.databases.same(request, other)
         load_seed = load_seed_of(slot, request.seed, shared=shared)
-        return self._databases.prepare(replace(request, load_seed=load_seed), cancel)
+        return self.databases.prepare(replace(request, load_seed=load_seed), cancel)
 
     def _store(
         self, runs: Sequence[Run], measurements: Sequence[Measurement]
@@ -342,7 +302,7 @@ class Measurer:
             stored.append(self.folder.measurements.insert(row))
         self._charged_until += wall_s
         for row in stored:
-            self._observer.run_finished(row)
+            self.observer.run_finished(row)
         return stored
 
     def refuse_other_build(

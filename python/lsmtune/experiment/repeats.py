@@ -4,36 +4,22 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
 from lsmtune.driver.runner import Runner
 from lsmtune.experiment.files import explained, run_directory
-from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.folder import StudyFolder, Unsearched
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm, Slot
 from lsmtune.experiment.store import Role
-from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.workload import Workload
 
 After = Callable[[Arm, RunRequest, Measurement], None]
-
-
-@dataclass(frozen=True)
-class _Description:
-    """Nothing is compared with what an earlier session measured."""
-
-    text: str = ""
-    directions: tuple[Direction, ...] = ()
-
-    def comparable_parts(self) -> Mapping[str, object]:
-        """None."""
-        return {}
 
 
 def measure_repeats(
@@ -56,21 +42,11 @@ def measure_repeats(
         parent.mkdir(parents=True, exist_ok=True)
         with (
             run_directory(parent) as path,
-            StudyFolder.create_or_resume(path, _Description()) as folder,
+            StudyFolder.create_or_resume(path, Unsearched()) as folder,
         ):
+            stop, clock = threading.Event(), time.monotonic
             sides = [
-                (
-                    arm,
-                    Measurer(
-                        folder,
-                        runner,
-                        (workload,),
-                        limits,
-                        observer,
-                        threading.Event(),
-                        time.monotonic,
-                    ),
-                )
+                (arm, Measurer(folder, runner, (workload,), limits, observer, stop, clock))
                 for runner, arm in arms
             ]
             for repeat, seed in enumerate(seeds):
@@ -78,12 +54,9 @@ def measure_repeats(
                     runs = measured[arm.label]
                     if runs and runs[-1].outcome is Outcome.INVALID:
                         continue
-                    run = measurer.measure(
-                        arm,
-                        seed,
-                        Slot(Role.BENCH, repeat, repeat=repeat),
-                        after=None if after is None else partial(after, arm),
-                    )
+                    slot = Slot(Role.BENCH, repeat, repeat=repeat)
+                    after_run = None if after is None else partial(after, arm)
+                    run = measurer.measure(arm, seed, slot, after=after_run)
                     if run is not None:
                         runs.append(run.measurement)
     return measured

@@ -10,32 +10,17 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from lsmtune.driver.runner import Runner
 from lsmtune.experiment.files import is_owned, not_ours
-from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.folder import StudyFolder, Unsearched
 from lsmtune.experiment.measurer import Databases, Measurer
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Cell, Slot, run_seed, shuffled
 from lsmtune.experiment.store import FILE, MeasurementStore, Role, StoredMeasurement
 from lsmtune.machine.files import Clock
-from lsmtune.model.goal import Direction
 from lsmtune.model.request import Limits
-
-
-@dataclass(frozen=True)
-class _Plan:
-    """Rounds as `experiment.folder.Description`."""
-
-    parts: Mapping[str, object]
-    text: str = ""
-    directions: tuple[Direction, ...] = ()
-
-    def comparable_parts(self) -> Mapping[str, object]:
-        """What all cells share."""
-        return self.parts
 
 
 def perform(
@@ -67,14 +52,19 @@ def perform(
     when the folder cannot be used for this plan, or another version of an engine answers than in
     the rounds before; ValueError when the cells have no names of their own.
     """
-    _check_names(cells)
+    if not cells:
+        raise ValueError("there are no cells to measure")
+    name, count = Counter(cell.name for cell in cells).most_common(1)[0]
+    if count > 1:
+        raise ValueError(f"two cells are named {name}")
     if rounds < 1:
         raise ValueError(f"rounds is {rounds}, and at least 1 is needed")
     run_seed(seed, rounds - 1)
     shared: dict[str, object] = {"seed": seed, "limits": limits}
     shared |= {"databases": databases is not None, **(parts or {})}
     workloads = list(dict.fromkeys(cell.workload for cell in cells))
-    with StudyFolder.create_or_resume(folder, _Plan(shared), cells=cells, source=source) as opened:
+    description = Unsearched(shared)
+    with StudyFolder.create_or_resume(folder, description, cells=cells, source=source) as opened:
         opened.sweep_leftovers()
         measurer = Measurer(opened, runner, workloads, limits, observer, cancel, clock, databases)
         for cell in cells:
@@ -108,12 +98,3 @@ def read_rounds(path: Path) -> tuple[StoredMeasurement, ...]:
 
 def _by_round(store: MeasurementStore) -> tuple[StoredMeasurement, ...]:
     return tuple(sorted(store.of(Role.ROUND), key=lambda run: run.round))
-
-
-def _check_names(cells: Sequence[Cell]) -> None:
-    """Raises ValueError when there are no cells, or two of one name."""
-    if not cells:
-        raise ValueError("there are no cells to measure")
-    name, count = Counter(cell.name for cell in cells).most_common(1)[0]
-    if count > 1:
-        raise ValueError(f"two cells are named {name}")

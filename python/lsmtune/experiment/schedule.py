@@ -144,9 +144,13 @@ def run_seed(seed: int, number: int) -> int:
 def load_seed_of(slot: Slot, seed: int, *, shared: bool = False) -> int | None:
     """The seed with which the database is loaded that the run of `slot` starts from a copy of.
 
-    `seed` is that of the run; `shared` says whether both sides of a pair start from one database.
     None leaves it to the cache: all such runs share one database for each layout. The search does,
     with the first run of a trial.
+
+    The databases of a proof are the same ones in every study, and none of them is the one on which
+    a search runs. Where both sides of a pair start from one database, three take turns, so that a
+    proof rests on more than one tree, and a lucky tree is nobody's gain. Else each pair has new
+    ones: a tree that served several pairs would be taken for what the configuration does.
 
     Args:
         slot: the run.
@@ -154,27 +158,11 @@ def load_seed_of(slot: Slot, seed: int, *, shared: bool = False) -> int | None:
         shared: whether the other side of its pair would start from the same database.
     """
     if slot.role in (Role.PROOF_BASELINE, Role.PROOF_CANDIDATE) and slot.pair is not None:
-        return pair_load_seed(slot.pair, shared=shared)
+        index = slot.pair % LOADS if shared else LOADS + slot.pair
+        return derive_seed(0, Stream.LOAD, index)
     if slot.role is Role.TRIAL and slot.repeat:
         # On the tree of its first run a trial would have the same luck once more.
         return derive_seed(0, Stream.LOAD_OF_REPEAT, slot.repeat)
     if slot.role is Role.ROUND:
-        return round_load_seed(seed - slot.round, slot.round)
+        return run_seed(seed - slot.round, slot.round % LOADS)
     return None
-
-
-def pair_load_seed(pair: int, *, shared: bool) -> int:
-    """The seed with which the databases of a proof's pair are loaded.
-
-    Where both sides start from one database, three take turns, so that a proof rests on more than
-    one tree, and a lucky tree is nobody's gain. Else each pair has new ones: a tree that served
-    several pairs would be taken for what the configuration does. They are the same ones in every
-    study, and none of them is the one on which a search runs.
-    """
-    index = pair % LOADS if shared else LOADS + pair
-    return derive_seed(0, Stream.LOAD, index)
-
-
-def round_load_seed(seed: int, number: int) -> int:
-    """The seed with which the loaded databases of round `number` are made."""
-    return run_seed(seed, number % LOADS)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from lsmtune.experiment.contest import Broken, Entry, Rules, broken_rules
+from lsmtune.experiment.contest import Disqualified, Entry, Rule, Rules
 from lsmtune.experiment.contest_scores import (
     Failed,
     LogFile,
@@ -18,7 +18,6 @@ from lsmtune.experiment.contest_scores import (
     scores_of_runs,
     warnings_of_logs,
 )
-from lsmtune.experiment.schedule import Cell
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.config import EngineIdentity, OptionValue
 from lsmtune.model.goal import Direction, default_direction
@@ -154,8 +153,6 @@ class Standings:
 
 CONFIDENCE = 0.95
 
-Values = Mapping[str, Mapping[str, Sequence[float]]]
-
 
 def standings_of(scores: Scores, confidence: float = CONFIDENCE) -> Standings:
     """The standings of `scores`, which have at least one round.
@@ -170,12 +167,16 @@ def standings_of(scores: Scores, confidence: float = CONFIDENCE) -> Standings:
     ]
     p_values = adjusted_p_values(tables, higher_is_better=higher)
     betters = [proved_better(each, confidence) for each in p_values]
-    by_mean, by_median = _Ranking(scores, scores.values), _Ranking(scores, scores.values, _median)
-    phases = []
-    for number, phase in enumerate(scores.phases):
-        rows = _rows(scores, phase, betters[number], by_mean, by_median, confidence)
-        found = _separations(scores, phase, betters[number], p_values[number])
-        phases.append(PhaseTable(phase, rows, found))
+    by_mean = _Ranking(scores, scores.values)
+    by_median = _Ranking(scores, scores.values, statistics.median)
+    phases = [
+        PhaseTable(
+            phase,
+            _rows(scores, phase, better, by_mean, by_median, confidence),
+            _separations(scores, phase, better, phase_p_values),
+        )
+        for phase, better, phase_p_values in zip(scores.phases, betters, p_values, strict=True)
+    ]
     return Standings(
         scores.metric,
         scores.direction,
@@ -187,26 +188,21 @@ def standings_of(scores: Scores, confidence: float = CONFIDENCE) -> Standings:
     )
 
 
-def _mean(values: Sequence[float]) -> float:
-    return statistics.fmean(values)
-
-
-def _median(values: Sequence[float]) -> float:
-    return statistics.median(values)
-
-
 class _Ranking:
     """Ranks of the teams in every phase, and in total by the sum of these, ties shown."""
 
     def __init__(
-        self, scores: Scores, values: Values, middle: Callable[[Sequence[float]], float] = _mean
+        self,
+        scores: Scores,
+        values: Mapping[str, Mapping[str, Sequence[float]]],
+        middle: Callable[[Sequence[float]], float] = statistics.fmean,
     ) -> None:
         higher = scores.direction is Direction.MAXIMIZE
         self.ranks: dict[str, dict[str, int]] = {}
         for phase in scores.phases:
             middles = [middle(values[phase][team]) for team in scores.teams]
-            found = ranks(middles, higher_is_better=higher)
-            self.ranks[phase] = dict(zip(scores.teams, found, strict=True))
+            of_phase = ranks(middles, higher_is_better=higher)
+            self.ranks[phase] = dict(zip(scores.teams, of_phase, strict=True))
         self.sums = {team: sum(each[team] for each in self.ranks.values()) for team in scores.teams}
         totals = ranks(list(self.sums.values()), higher_is_better=False)
         self.totals = dict(zip(scores.teams, totals, strict=True))
@@ -224,23 +220,12 @@ def _rows(
     confidence: float,
 ) -> tuple[TeamRow, ...]:
     rows = []
-    for team, ranked in zip(scores.teams, rank_intervals(better), strict=True):
+    for team, interval in zip(scores.teams, rank_intervals(better), strict=True):
         values = scores.values[phase][team]
-        around = mean_interval(values, confidence) if values else None
-        rows.append(
-            TeamRow(
-                team,
-                values,
-                _mean(values),
-                None if around is None else around.low,
-                None if around is None else around.high,
-                _median(values),
-                by_mean.ranks[phase][team],
-                by_median.ranks[phase][team],
-                ranked.low,
-                ranked.high,
-            )
-        )
+        mean = mean_interval(values, confidence)
+        means = (mean.mean, mean.low, mean.high, mean.median)
+        order = (by_mean.ranks[phase][team], by_median.ranks[phase][team])
+        rows.append(TeamRow(team, values, *means, *order, interval.low, interval.high))
     return tuple(sorted(rows, key=lambda row: row.rank_by_mean))
 
 
@@ -252,12 +237,12 @@ def _separations(
 ) -> tuple[Separation, ...]:
     logs = {team: _log_mean(scores.values[phase][team]) for team in scores.teams}
     sign = 1.0 if scores.direction is Direction.MAXIMIZE else -1.0
-    found = []
+    separations = []
     for i, j in np.argwhere(better):
         one, other = scores.teams[i], scores.teams[j]
         ratio = math.exp(sign * (logs[one] - logs[other]))
-        found.append(Separation(one, other, ratio, float(p_values[i, j])))
-    return tuple(found)
+        separations.append(Separation(one, other, ratio, float(p_values[i, j])))
+    return tuple(separations)
 
 
 def _log_mean(values: Sequence[float]) -> float:
@@ -268,21 +253,22 @@ def _totals(
     scores: Scores, betters: Sequence[Relation], by_mean: _Ranking, by_median: _Ranking
 ) -> tuple[TotalRow, ...]:
     """One row for each team, in the order of the leaderboard."""
-    each = [rank_intervals(better) for better in betters]
-    total = rank_intervals(better_in_total(betters))
+    by_phase = [rank_intervals(better) for better in betters]
     rows = [
         TotalRow(
             team,
-            total[number].low,
-            total[number].high,
-            sum(intervals[number].low for intervals in each),
-            sum(intervals[number].high for intervals in each),
+            total.low,
+            total.high,
+            sum(intervals[number].low for intervals in by_phase),
+            sum(intervals[number].high for intervals in by_phase),
             by_mean.totals[team],
             by_mean.sums[team],
             by_median.totals[team],
             by_median.sums[team],
         )
-        for number, team in enumerate(scores.teams)
+        for number, (team, total) in enumerate(
+            zip(scores.teams, rank_intervals(better_in_total(betters)), strict=True)
+        )
     ]
     return tuple(sorted(rows, key=lambda row: (row.rank_low, row.rank_by_mean, row.rank_high)))
 
@@ -290,26 +276,26 @@ def _totals(
 def _outliers(
     scores: Scores, by_mean: _Ranking, by_median: _Ranking, alpha: float
 ) -> list[OutlierRow]:
-    places = [(phase, team) for phase in scores.phases for team in scores.teams]
-    samples = [[math.log(x) for x in scores.values[phase][team]] for phase, team in places]
-    found = []
+    pairs = [(phase, team) for phase in scores.phases for team in scores.teams]
+    samples = [[math.log(value) for value in scores.values[phase][team]] for phase, team in pairs]
+    rows = []
     for outlier in outliers(samples, alpha):
-        phase, team = places[outlier.sample]
+        phase, team = pairs[outlier.sample]
         values = scores.values[phase][team]
-        others = [x for number, x in enumerate(values) if number != outlier.index]
-        by_team = {**scores.values[phase], team: others}
+        rest = [*values[: outlier.index], *values[outlier.index + 1 :]]
+        by_team = {**scores.values[phase], team: rest}
         without = _Ranking(scores, {**scores.values, phase: by_team})
-        found.append(
+        rows.append(
             OutlierRow(
                 phase=phase,
                 team=team,
                 round=scores.rounds[outlier.index],
                 value=values[outlier.index],
-                ratio=values[outlier.index] / math.exp(_log_mean(others)),
+                ratio=values[outlier.index] / math.exp(_log_mean(rest)),
                 deviations=outlier.deviations,
                 p_value=outlier.p_value,
-                mean=_mean(values),
-                mean_without=_mean(others),
+                mean=statistics.fmean(values),
+                mean_without=statistics.fmean(rest),
                 rank_by_mean=by_mean.ranks[phase][team],
                 rank_without=without.ranks[phase][team],
                 rank_by_median=by_median.ranks[phase][team],
@@ -321,27 +307,10 @@ def _outliers(
                 total_without=without.totals,
             )
         )
-    return found
+    return rows
 
 
 # --- The Leaderboard: standings, and what has to be known beside them.
-
-
-@dataclass(frozen=True)
-class RuleTold:
-    """A rule as the leaderboard shows it."""
-
-    name: str
-    text: str
-    about: str = ""
-
-
-@dataclass(frozen=True)
-class Disqualified:
-    """A team that was not run, and the rules that its entry breaks, at least one."""
-
-    team: str
-    broken: tuple[Broken, ...]
 
 
 @dataclass(frozen=True)
@@ -357,44 +326,17 @@ class Leaderboard:
     standings: Standings | None
     engine: EngineIdentity | None = None
     workload: str | None = None
-    rules: tuple[RuleTold, ...] = ()
+    rules: tuple[Rule, ...] = ()
     disqualified: tuple[Disqualified, ...] = ()
     failed: tuple[Failed, ...] = ()
     options: Mapping[str, Mapping[str, OptionValue]] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True)
-class Checked:
-    """The entries that may take part, and those that may not."""
-
-    allowed: tuple[Entry, ...]
-    disqualified: tuple[Disqualified, ...]
-
-
-def checked_entries(entries: Sequence[Entry], rules: Rules, engine: EngineIdentity) -> Checked:
-    """Which entries meet the rules. Raises InputError as `broken_rules` does."""
-    allowed, disqualified = [], []
-    for entry in entries:
-        broken = broken_rules(rules, entry.config, entry.source, engine.version)
-        if broken:
-            disqualified.append(Disqualified(entry.name, tuple(broken)))
-        else:
-            allowed.append(entry)
-    return Checked(tuple(allowed), tuple(disqualified))
-
-
-def cells_of(
-    entries: Sequence[Entry], engine: EngineIdentity, workload: Workload
-) -> tuple[Cell, ...]:
-    """What `experiment.rounds` measures for `entries`: one cell for each, by the team's name."""
-    return tuple(Cell(entry.name, engine, entry.config, workload) for entry in entries)
-
-
 def leaderboard_of_runs(
     runs: Sequence[StoredMeasurement],
     entries: Sequence[Entry],
-    checked: Checked,
+    disqualified: Sequence[Disqualified],
     rules: Rules,
     engine: EngineIdentity,
     workload: Workload,
@@ -405,7 +347,8 @@ def leaderboard_of_runs(
 ) -> Leaderboard:
     """The leaderboard of a contest's `runs`. Raises InputError as `scores_of_runs` does."""
     direction = default_direction(metric)
-    teams = [entry.name for entry in checked.allowed]
+    out = {each.team for each in disqualified}
+    teams = [entry.name for entry in entries if entry.name not in out]
     scores, failed = scores_of_runs(runs, teams, workload.measured_phases, metric, direction)
     can_rank = bool(scores.teams and scores.rounds)
     return Leaderboard(
@@ -414,8 +357,8 @@ def leaderboard_of_runs(
         standings_of(scores, confidence) if can_rank else None,
         engine=engine,
         workload=workload.name,
-        rules=tuple(RuleTold(rule.name, rule.text, rule.about) for rule in rules.rules),
-        disqualified=checked.disqualified,
+        rules=tuple(rules.constraints),
+        disqualified=tuple(disqualified),
         failed=failed,
         options={entry.name: entry.config.options for entry in entries},
         warnings=tuple(warnings),

@@ -19,7 +19,7 @@ from typing import Any
 
 import lsmtune
 from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.experiment.files import explained, maker_of, sqlite_uri
+from lsmtune.experiment.files import explained, marker_of, sqlite_uri
 from lsmtune.model.codec import decode, encode
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
@@ -135,7 +135,7 @@ class MeasurementStore:
             try:
                 self._prepare(read_only)
             except BaseException:
-                self._connection.close()
+                self.close()
                 raise
 
     def _prepare(self, read_only: bool) -> None:
@@ -165,18 +165,17 @@ class MeasurementStore:
         measurement: Measurement,
         *,
         config: Config,
+        wall_s: float | None = None,
         trial: int | None = None,
         pair: int | None = None,
-        wall_s: float | None = None,
-        workload: int = 0,
-        rung: int | None = None,
-        repeat: int = 0,
+        **place: Any,
     ) -> int:
-        """As `insert`, and returns the id; `wall_s` None is the time of the run itself."""
+        """As `insert`, and returns the id; `wall_s` None is the time of the run itself.
+
+        `place` has other fields of `StoredMeasurement`: `workload`, `rung`, `repeat`.
+        """
         wall_s = measurement.elapsed_s if wall_s is None else wall_s
-        run = StoredMeasurement(
-            0, role, trial, pair, config, measurement, wall_s, workload, rung, repeat
-        )
+        run = StoredMeasurement(0, role, trial, pair, config, measurement, wall_s, **place)
         return self.insert(run).id
 
     def insert(self, run: StoredMeasurement) -> StoredMeasurement:
@@ -214,12 +213,6 @@ class MeasurementStore:
             raise ValueError(f"{which} is measured already") from error
         return replace(run, id=int(cursor.lastrowid or 0), arm=str(row["arm"]))
 
-    def get(self, measurement_id: int) -> StoredMeasurement:
-        """The row with that id; raises KeyError when there is none."""
-        for stored in self._select("WHERE id = ?", (measurement_id,)):
-            return stored
-        raise KeyError(measurement_id)
-
     def all(self) -> list[StoredMeasurement]:
         """Every row, in the order in which they were stored."""
         return list(self._select("ORDER BY id"))
@@ -231,24 +224,20 @@ class MeasurementStore:
     def last_pair(self) -> int | None:
         """The largest number of a proof's pair, of which any run is stored; None without one."""
         roles = (Role.PROOF_BASELINE.value, Role.PROOF_CANDIDATE.value)
-        query = "SELECT max(pair) FROM runs WHERE role IN (?, ?)"
-        with explained(self._path):
-            row = self._connection.execute(query, roles).fetchone()
-        return None if row[0] is None else int(row[0])
+        row = self._first("SELECT max(pair) FROM runs WHERE role IN (?, ?)", *roles)
+        return None if row is None or row[0] is None else int(row[0])
 
     def spent_s(self) -> float:
         """Seconds that all stored runs cost together."""
-        with explained(self._path):
-            row = self._connection.execute("SELECT total(wall_s) FROM runs").fetchone()
-        return float(row[0])
+        (total,) = self._first("SELECT total(wall_s) FROM runs") or (0.0,)
+        return float(total)
 
     def any_ok(self) -> bool:
         """Whether some run ended `ok`, the baseline's aside, which alone says nothing."""
         marks = ", ".join("?" for _ in OF_BASELINE)
         query = f"SELECT 1 FROM runs WHERE outcome = ? AND role NOT IN ({marks}) LIMIT 1"
-        values = (Outcome.OK.value, *(role.value for role in OF_BASELINE))
-        with explained(self._path):
-            return self._connection.execute(query, values).fetchone() is not None
+        roles = (role.value for role in OF_BASELINE)
+        return self._first(query, Outcome.OK.value, *roles) is not None
 
     def clear(self) -> None:
         """Forget everything, in one transaction."""
@@ -266,10 +255,7 @@ class MeasurementStore:
 
     def fact(self, key: str) -> Any:
         """The JSON value under `key`, or None."""
-        with explained(self._path):
-            row = self._connection.execute(
-                "SELECT value FROM facts WHERE key = ?", (key,)
-            ).fetchone()
+        row = self._first("SELECT value FROM facts WHERE key = ?", key)
         with self._readable(f"the fact {key!r}"):
             return None if row is None else json.loads(row[0])
 
@@ -287,9 +273,17 @@ class MeasurementStore:
         query = f"SELECT {', '.join(_COLUMNS)} FROM runs {where}"
         with explained(self._path), closing(self._connection.execute(query, values)) as rows:
             for row in rows:
+                fields = dict(zip(_COLUMNS, row, strict=True))
                 with self._readable(f"measurement {row[0]}"):
-                    stored = _stored(row)
+                    for name, kind in (("config", Config), ("measurement", Measurement)):
+                        fields[name] = decode(kind, json.loads(fields[name]))
+                    stored = StoredMeasurement(**fields | {"role": Role(fields["role"])})
                 yield stored
+
+    def _first(self, query: str, *values: object) -> tuple[Any, ...] | None:
+        with explained(self._path):
+            row: tuple[Any, ...] | None = self._connection.execute(query, values).fetchone()
+        return row
 
     @contextmanager
     def _readable(self, what: str) -> Iterator[None]:
@@ -301,18 +295,6 @@ class MeasurementStore:
             raise LsmtuneError(
                 f"{self._path}: {what} cannot be read ({why}); use another folder (--dir DIR)"
             ) from error
-
-
-def _stored(row: tuple[Any, ...]) -> StoredMeasurement:
-    fields = dict(zip(_COLUMNS, row, strict=True))
-    return StoredMeasurement(
-        **fields
-        | {
-            "role": Role(fields["role"]),
-            "config": decode(Config, json.loads(fields["config"])),
-            "measurement": decode(Measurement, json.loads(fields["measurement"])),
-        }
-    )
 
 
 # --- files of before
@@ -330,7 +312,7 @@ def refuse_older(path: Path) -> None:
     version = _version_in(path)
     old = version if 0 < version < VERSION else _version_in(path.with_name(_ROUNDS_OF_BEFORE))
     if old:
-        maker = maker_of(path.parent)
+        maker = marker_of(path.parent).get("version")
         raise InputError(
             str(path.parent),
             why=f"was written by lsmtune {maker or 'of an older version'} in format {old}, which "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import statistics
 import threading
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,7 +16,7 @@ from lsmtune.experiment.files import explained, run_directory
 from lsmtune.experiment.run_length import factor_wanted, run_length, scaled_num
 from lsmtune.experiment.schedule import Cell
 from lsmtune.experiment.store import StoredMeasurement
-from lsmtune.experiment.sweep import CELLS_MAX, Axis, AxisKind, Sweep, SweepWorkload
+from lsmtune.experiment.sweep import CELLS_MAX, Axis, AxisKind, Sweep
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest
@@ -51,69 +51,73 @@ def grid(sweep: Sweep, engine: EngineIdentity) -> tuple[GridCell, ...]:
     """
     _check(sweep)
     cells: list[GridCell] = []
-    for index, workload in enumerate(sweep.workloads):
-        made = list(_cells_of(sweep, index, workload, engine))
-        _refuse_twins(sweep, made)
+    for index in range(len(sweep.workloads)):
+        points = itertools.product(*(range(len(axis.values)) for axis in sweep.axes))
+        made = [_cell(sweep, index, point, engine) for point in points]
+        distinct: dict[object, GridCell] = {}
+        for cell in made:
+            twin = distinct.setdefault((cell.cell.workload, _options(cell)), cell)
+            if twin is not cell:
+                raise _same_cell(sweep, twin, cell)
         cells += made
     return tuple(cells)
 
 
+def _options(cell: GridCell) -> tuple[tuple[str, str], ...]:
+    return tuple(cell.cell.config.engine_options().items())
+
+
 def _check(sweep: Sweep) -> None:
     if not sweep.workloads:
-        raise sweep.error("workloads", why="none given", allowed="the names of workloads")
+        allowed = "the names of workloads"
+        raise InputError(*sweep.place("workloads"), why="none given", allowed=allowed)
     if not sweep.axes:
-        raise sweep.error("axes", why="none given", allowed="at least one axis with its values")
-    told = [workload.told for workload in sweep.workloads]
-    for index, name in enumerate(told):
-        if name in told[:index]:
-            raise sweep.error(f"workloads[{index}]", found=name, why="given twice")
+        allowed = "at least one axis with its values"
+        raise InputError(*sweep.place("axes"), why="none given", allowed=allowed)
+    names = [workload.told for workload in sweep.workloads]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise InputError(*sweep.place(f"workloads[{index}]"), found=name, why="given twice")
+    fixed = {f"workload.{name}" for name in sweep.parameters}
+    fixed |= {f"workload.{name}" for workload in sweep.workloads for name in workload.parameters}
+    fixed |= {f"options.{name}" for name in sweep.options}
     for axis in sweep.axes:
-        _check_axis(sweep, axis)
+        place = sweep.place(axis.field)
+        if not axis.values:
+            raise InputError(*place, why="has no values", allowed="at least one value")
+        for index, text in enumerate(axis.texts):
+            if text in axis.texts[:index]:
+                raise InputError(*place, found=text, why="given twice")
+        if sum(other.field == axis.field for other in sweep.axes) > 1:
+            raise InputError(*place, why="given twice")
+        if axis.kind is AxisKind.OPTION and not is_option_name(axis.name):
+            raise InputError(*place, why="not an option's name", allowed=OPTION_NAME_ALLOWED)
+        if axis.field.removeprefix("axes.") in fixed:
+            raise InputError(*place, why="is an axis and has a fixed value too")
     cells = sweep.points * len(sweep.workloads)
     if cells > CELLS_MAX:
-        raise sweep.error("axes", why=f"{cells:,} cells", allowed=f"at most {CELLS_MAX:,}")
+        why = f"{cells:,} cells"
+        raise InputError(*sweep.place("axes"), why=why, allowed=f"at most {CELLS_MAX:,}")
 
 
-def _check_axis(sweep: Sweep, axis: Axis) -> None:
-    if not axis.values:
-        raise sweep.error(axis.field, why="has no values", allowed="at least one value")
-    for index, text in enumerate(axis.texts):
-        if text in axis.texts[:index]:
-            raise sweep.error(axis.field, found=text, why="given twice")
-    if any(other.field == axis.field for other in sweep.axes if other is not axis):
-        raise sweep.error(axis.field, why="given twice")
-    if axis.kind is AxisKind.OPTION:
-        if not is_option_name(axis.name):
-            raise sweep.error(axis.field, why="not an option's name", allowed=OPTION_NAME_ALLOWED)
-        fixed = axis.name in sweep.options
-    else:
-        own = any(axis.name in workload.parameters for workload in sweep.workloads)
-        fixed = own or axis.name in sweep.parameters
-    if fixed:
-        raise sweep.error(axis.field, why="is an axis and has a fixed value too")
+def _cell(sweep: Sweep, index: int, point: tuple[int, ...], engine: EngineIdentity) -> GridCell:
+    """The cell at `point` under the workload `index`."""
+    chosen = list(zip(sweep.axes, point, strict=True))
+    values = tuple(axis.texts[at] for axis, at in chosen)
+    told = sweep.workloads[index].told
+    name = ", ".join([told, *(f"{axis.name}={axis.texts[at]}" for axis, at in chosen)])
+    stated = _stated(sweep, index, chosen)
+    config = _config(sweep, index, chosen, stated.workload)
+    # Options come from the sweep alone.
+    why = "an engine's property has no effect in a sweep: state it under options"
+    notes = (f"{option.where}: {name}: {why}" for name, option in stated.engine.items())
+    cell = Cell(name, engine, config, stated.workload)
+    return GridCell(cell, told, point, values, (*stated.notes, *notes))
 
 
-def _cells_of(
-    sweep: Sweep, index: int, workload: SweepWorkload, engine: EngineIdentity
-) -> Iterator[GridCell]:
-    for point in itertools.product(*(range(len(axis.values)) for axis in sweep.axes)):
-        chosen = list(zip(sweep.axes, point, strict=True))
-        values = tuple(axis.texts[at] for axis, at in chosen)
-        told = [f"{axis.name}={text}" for axis, text in zip(sweep.axes, values, strict=True)]
-        stated = _stated(sweep, index, workload, chosen)
-        cell = Cell(
-            name=", ".join([workload.told, *told]),
-            engine=engine,
-            config=_config(sweep, index, chosen, stated.workload),
-            workload=stated.workload,
-        )
-        yield GridCell(cell, workload.told, point, values, _notes(stated))
-
-
-def _stated(
-    sweep: Sweep, index: int, workload: SweepWorkload, chosen: list[tuple[Axis, int]]
-) -> Stated:
+def _stated(sweep: Sweep, index: int, chosen: list[tuple[Axis, int]]) -> Stated:
     """The workload of one point, by name or from a file."""
+    workload = sweep.workloads[index]
     here = {axis.name: axis.values[at] for axis, at in chosen if axis.kind is AxisKind.WORKLOAD}
     given = {**sweep.parameters, **workload.parameters, **here}
     file = sweep.folder / workload.name
@@ -134,20 +138,6 @@ def _stated(
         raise _at(sweep, at, error) from None
 
 
-def _notes(stated: Stated) -> tuple[str, ...]:
-    """What of a workload has no effect; options come from the sweep alone."""
-    why = "an engine's property has no effect in a sweep: state it under options"
-    engine = (f"{found.where}: {name}: {why}" for name, found in stated.engine.items())
-    return (*stated.notes, *engine)
-
-
-def _at(sweep: Sweep, at: str, error: InputError) -> InputError:
-    """`error` at the place where the user wrote what is wrong."""
-    return sweep.error(
-        at, why=error.why, found=error.found, allowed=error.allowed, nearest=error.nearest
-    )
-
-
 def _config(sweep: Sweep, index: int, chosen: list[tuple[Axis, int]], workload: Workload) -> Config:
     options: dict[str, OptionValue] = dict(sweep.options)
     told = [f"{name}={value}" for name, value in options.items()]
@@ -155,35 +145,33 @@ def _config(sweep: Sweep, index: int, chosen: list[tuple[Axis, int]], workload: 
         if axis.kind is AxisKind.OPTION:
             options[axis.name] = axis.values[at]
             told.append(f"{axis.name}={axis.texts[at]}")
-    config = Config(options, ",".join(told) or "default")
+    config, engine = Config(options, ",".join(told) or "default"), sweep.engine.name
     try:
-        check_workload(workload, sweep.engine, _SOURCE)
-        config = with_merge_operator(config, sweep.engine, workload, _SOURCE)
-        return with_page_cache(config, sweep.engine, workload.page_cache, _SOURCE)
+        check_workload(workload, engine, _SOURCE)
+        config = with_merge_operator(config, engine, workload, _SOURCE)
+        return with_page_cache(config, engine, workload.page_cache, _SOURCE)
     except InputError as error:
-        fields = [*(axis.field for axis, _ in chosen), *_fixed(sweep)]
+        fields = [axis.field for axis, _ in chosen]
+        fields += [f"workload.{name}" for name in sweep.parameters]
+        fields += [f"options.{name}" for name in sweep.options]
         known = [field for field in fields if field.rpartition(".")[2] == error.field]
         raise _at(sweep, known[0] if known else f"workloads[{index}]", error) from None
 
 
-def _fixed(sweep: Sweep) -> list[str]:
-    """Where what holds in every cell stands, dotted."""
-    return [f"workload.{n}" for n in sweep.parameters] + [f"options.{n}" for n in sweep.options]
+def _at(sweep: Sweep, at: str, error: InputError) -> InputError:
+    """`error` at the place where the user wrote what is wrong."""
+    source, field = sweep.place(at)
+    return error.but(source=source, field=field)
 
 
-def _refuse_twins(sweep: Sweep, cells: list[GridCell]) -> None:
+def _same_cell(sweep: Sweep, twin: GridCell, cell: GridCell) -> InputError:
     """Values that are written in two ways (`1MiB`, `1048576`) make one cell twice."""
-    seen: dict[object, GridCell] = {}
-    for made in cells:
-        config = tuple(made.cell.config.engine_options().items())
-        twin = seen.setdefault((made.cell.workload, config), made)
-        if twin is not made:
-            differs = [a != b for a, b in zip(twin.point, made.point, strict=True)].index(True)
-            axis = sweep.axes[differs]
-            found = f"{twin.values[differs]} and {made.values[differs]}"
-            idle = [note for note in made.notes if f": {axis.name}: has no effect: " in note]
-            why = idle[0].split(": ", 2)[2] if idle else "the same value twice"
-            raise sweep.error(axis.field, why=why, found=found)
+    differs = [a != b for a, b in zip(twin.point, cell.point, strict=True)].index(True)
+    axis = sweep.axes[differs]
+    idle = [note for note in cell.notes if f": {axis.name}: has no effect: " in note]
+    why = idle[0].split(": ", 2)[2] if idle else "the same value twice"
+    found = f"{twin.values[differs]} and {cell.values[differs]}"
+    return InputError(*sweep.place(axis.field), why=why, found=found)
 
 
 # --- Whether the engine takes the options of every cell, found out before hours are spent on some.
@@ -207,33 +195,24 @@ def first_refused(
     those of the cells named in `known` have run already. The first is tried even where it has no
     options, because a driver of another version refuses every request.
     """
-    tried = {_options(cell) for cell in cells if cell.cell.name in known}
-    for cell in cells:
-        if _options(cell) in tried or cancel.is_set():
-            continue
-        tried.add(_options(cell))
-        measurement = _one_put(cell, runner, limits, parent, cancel)
-        if measurement.outcome is Outcome.INVALID:
-            return cell, measurement
-    return None
-
-
-def _options(cell: GridCell) -> tuple[tuple[str, str], ...]:
-    return tuple(cell.cell.config.engine_options().items())
-
-
-def _one_put(
-    cell: GridCell, runner: Runner, limits: Limits, parent: Path, cancel: threading.Event
-) -> Measurement:
     limits = replace(limits, deadline_s=min(limits.deadline_s, _DEADLINE_S))
-    one = replace(cell.cell.workload, phases=_ONE_PUT, num=1, page_cache=PageCache.WARM)
-    with explained(parent):
-        parent.mkdir(parents=True, exist_ok=True)
-        with run_directory(parent) as directory:
-            request = RunRequest(
-                cell.cell.engine, cell.cell.config, one, 0, directory, limits, verify_keys=0
-            )
-            return runner.run(request, None, cancel)
+    tried = {_options(grid_cell) for grid_cell in cells if grid_cell.cell.name in known}
+    for grid_cell in cells:
+        if _options(grid_cell) in tried or cancel.is_set():
+            continue
+        tried.add(_options(grid_cell))
+        cell = grid_cell.cell
+        one = replace(cell.workload, phases=_ONE_PUT, num=1, page_cache=PageCache.WARM)
+        with explained(parent):
+            parent.mkdir(parents=True, exist_ok=True)
+            with run_directory(parent) as directory:
+                request = RunRequest(
+                    cell.engine, cell.config, one, 0, directory, limits, verify_keys=0
+                )
+                measurement = runner.run(request, None, cancel)
+        if measurement.outcome is Outcome.INVALID:
+            return grid_cell, measurement
+    return None
 
 
 # --- How much is left of a sweep, from what its cells took so far: pure.
@@ -252,8 +231,7 @@ def left_s(names: Sequence[str], rounds: int, runs: Iterable[StoredMeasurement])
     if not means:
         return None
     usual = statistics.fmean(means.values())
-    each = [(means.get(name, usual), len(walls[name])) for name in names]
-    return sum(mean * max(0, rounds - count) for mean, count in each)
+    return sum(means.get(name, usual) * max(0, rounds - len(walls[name])) for name in names)
 
 
 def is_rough(names: Sequence[str], runs: Iterable[StoredMeasurement]) -> bool:
@@ -279,24 +257,17 @@ def too_short(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) -> l
     last = {run.arm: run.measurement for run in runs if run.measurement.outcome is Outcome.OK}
     lines = []
     for workload in dict.fromkeys(cell.workload for cell in cells):
-        known = [cell for cell in cells if cell.workload == workload and cell.cell.name in last]
-        short = [cell for cell in known if run_length(last[cell.cell.name])]
-        if short:
-            lines.append(_line(workload, short, len(known), last))
+        known = [c.cell for c in cells if c.workload == workload and c.cell.name in last]
+        short = [cell for cell in known if run_length(last[cell.name])]
+        if not short:
+            continue
+        factors = [factor_wanted(last[cell.name]) or 1.0 for cell in short]
+        worst = max(range(len(short)), key=factors.__getitem__)
+        name, num = short[worst].name, short[worst].workload.num
+        wanted = scaled_num(num, factors[worst])
+        advice = f"; num={wanted} may do" if wanted > num else ""
+        lines.append(
+            f"in {len(short)} of {len(known)} cells of {workload} the runs may be too short to "
+            f"say what is sustained ({name}: {run_length(last[name])[0]}{advice})"
+        )
     return lines
-
-
-def _line(
-    workload: str, short: Sequence[GridCell], known: int, last: dict[str, Measurement]
-) -> str:
-    factors = [factor_wanted(last[cell.cell.name]) or 1.0 for cell in short]
-    worst = max(range(len(short)), key=lambda index: factors[index])
-    cell = short[worst]
-    said = run_length(last[cell.cell.name])[0]
-    num = cell.cell.workload.num
-    wanted = scaled_num(num, factors[worst])
-    advice = f"; num={wanted} may do" if wanted > num else ""
-    return (
-        f"in {len(short)} of {known} cells of {workload} the runs may be too short to say what is "
-        f"sustained ({cell.cell.name}: {said}{advice})"
-    )

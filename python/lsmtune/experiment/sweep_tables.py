@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import Counter
+import math
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -49,16 +50,16 @@ def metrics_of(measurement: Measurement, phase: PhaseMeasurement) -> dict[str, f
     `sustained_throughput_mb_s` over that and the time to flush and drain. `phase_with_drain_s` is
     that time; `total_with_drain_s` the sum of it over all measure phases of the run.
     """
-    found: dict[str, float | None] = {name: getattr(phase, name) for name in _OBSERVED}
-    moved = (phase.user_bytes_written or 0) + (phase.user_bytes_read or 0)
-    if moved > 0 and phase.elapsed_s > 0:
-        found[RATE_MB] = moved / MB / phase.elapsed_s
+    values: dict[str, float | None] = {name: getattr(phase, name) for name in _OBSERVED}
+    values[TOTAL_WITH_DRAIN_S] = total_metric(measurement, TOTAL_WITH_DRAIN_S)
+    moved = ((phase.user_bytes_written or 0) + (phase.user_bytes_read or 0)) / MB
+    has_rate = moved > 0 and phase.elapsed_s > 0
+    values[RATE_MB] = moved / phase.elapsed_s if has_rate else None
     if phase.drain_s is not None:
-        found[PHASE_TOTAL_S] = phase.elapsed_s + phase.drain_s
-        if moved > 0 and phase.elapsed_s > 0:
-            found[SUSTAINED_MB] = moved / MB / (phase.elapsed_s + phase.drain_s)
-    found[TOTAL_WITH_DRAIN_S] = total_metric(measurement, TOTAL_WITH_DRAIN_S)
-    return {name: float(value) for name in METRICS if (value := found.get(name)) is not None}
+        whole_s = phase.elapsed_s + phase.drain_s
+        values[PHASE_TOTAL_S] = whole_s
+        values[SUSTAINED_MB] = moved / whole_s if has_rate else None
+    return {name: float(value) for name in METRICS if (value := values.get(name)) is not None}
 
 
 # --- What a sweep found: frozen tables, which reports render.
@@ -104,8 +105,7 @@ class CellSummary:
 
     def value(self, metric: str) -> float | None:
         """The mean of `metric`, None where no run observed it."""
-        found = self.metrics.get(metric)
-        return None if found is None else found.mean
+        return self.metrics[metric].mean if metric in self.metrics else None
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ _VALUES_WITH_A_MIDDLE = 3
 _SIGNIFICANT = 0.05
 
 
-def table_notes(
+def _notes(
     axes: Sequence[Axis],
     cells: Sequence[CellSummary],
     best: int | None,
@@ -197,91 +197,74 @@ def table_notes(
     """A line for each thing to know; `values` of `metric` are those of each cell, by round."""
     if best is None:
         return ["no run of this table ended well"]
-    lines = [_best(axes, cells[best], metric) + _as_good(values, best)]
-    lines += _edges(axes, cells[best])
-    lines += [line for line in (_interaction(axes, values),) if line]
-    return lines + list(_missing(cells))
-
-
-def _best(axes: Sequence[Axis], cell: CellSummary, metric: str) -> str:
-    told = ", ".join(f"{a.name}={text}" for a, text in zip(axes, cell.values, strict=True))
+    cell = cells[best]
+    chosen = ", ".join(f"{a.name}={text}" for a, text in zip(axes, cell.values, strict=True))
     kind = "sustained" if metric.startswith("sustained") else "without the drain"
-    return f"most operations per second, {kind}: {told}"
-
-
-def _as_good(values: Sequence[Mapping[int, float]], best: int) -> str:
-    """How many cells cannot be told from the best one by the rounds that both have."""
-    others = [found for index, found in enumerate(values) if index != best]
+    line = f"most operations per second, {kind}: {chosen}"
+    others = [rates for index, rates in enumerate(values) if index != best]
     alike = sum(not _told_apart(values[best], other) for other in others)
-    if not alike:
-        return ""
-    which = "all others" if alike == len(others) else f"{alike} of the {len(others)} others"
-    return f"; {which} cannot be told from it by these rounds"
+    if alike:
+        which = "all others" if alike == len(others) else f"{alike} of the {len(others)} others"
+        line += f"; {which} cannot be told from it by these rounds"
+    lines = [line]
+    for axis, index, text in zip(axes, cell.point, cell.values, strict=True):
+        last = len(axis.values) - 1
+        if len(axis.values) >= _VALUES_WITH_A_MIDDLE and index in (0, last):
+            end = "first" if index == 0 else "last"
+            lines.append(
+                f"edge: {axis.name}={text} is the {end} value of its axis; "
+                "what lies beyond it was not measured"
+            )
+    lines += _interaction(axes, values)
+    runs = sum(sum(cell.outcomes.values()) for cell in cells)
+    bad = runs - sum(cell.runs_ok for cell in cells)
+    if bad:
+        lines.append(f"{bad} of {runs} runs did not end well; their cells rest on the others")
+    return lines
 
 
 def _told_apart(best: Mapping[int, float], other: Mapping[int, float]) -> bool:
+    """Whether the rounds that both have tell the cells apart."""
     rounds = [n for n in sorted(set(best) & set(other)) if best[n] > 0.0 and other[n] > 0.0]
     if len(rounds) < MINIMUM_PAIRS:
         return False
     return paired_ratio([best[n] for n in rounds], [other[n] for n in rounds]).excludes_one()
 
 
-def _edges(axes: Sequence[Axis], cell: CellSummary) -> Iterator[str]:
-    """Where the best cell has an end of an axis, the best value may lie beyond it."""
-    for axis, index, text in zip(axes, cell.point, cell.values, strict=True):
-        last = len(axis.values) - 1
-        if len(axis.values) >= _VALUES_WITH_A_MIDDLE and index in (0, last):
-            end = "first" if index == 0 else "last"
-            yield (
-                f"edge: {axis.name}={text} is the {end} value of its axis; "
-                "what lies beyond it was not measured"
-            )
-
-
-def _interaction(axes: Sequence[Axis], values: Sequence[Mapping[int, float]]) -> str:
+def _interaction(axes: Sequence[Axis], values: Sequence[Mapping[int, float]]) -> list[str]:
     """Whether one axis acts the same at all values of the others; empty where that cannot be told.
 
     Only rounds count in which every cell has a value.
     """
-    rounds = set.intersection(*(set(found) for found in values)) if values else set()
-    table = [[found[number] for number in sorted(rounds)] for found in values]
-    grid = np.array(table, dtype=np.float64)
-    if not rounds or not (grid > 0.0).all():
-        return ""
-    found = interaction(grid.reshape(*(len(axis.values) for axis in axes), len(rounds)))
-    if found is None:
-        return ""
+    rounds = sorted(set.intersection(*map(set, values)))
+    table = np.array([[rates[number] for number in rounds] for rates in values])
+    if not rounds or not (table > 0.0).all():
+        return []
+    effect = interaction(table.reshape(*(len(axis.values) for axis in axes), len(rounds)))
+    if effect is None:
+        return []
     names = " and ".join(axis.name for axis in axes if len(axis.values) > 1)
     at = ", ".join(
-        f"{axis.name}={axis.texts[index]}" for axis, index in zip(axes, found.cell, strict=True)
+        f"{axis.name}={axis.texts[index]}" for axis, index in zip(axes, effect.cell, strict=True)
     )
-    away = f"up to {100 * (found.largest - 1):.1f} % (at {at})"
-    if found.p_value is None:
-        return f"a factor for each of {names} explains the cells to within {away}; one repeat " + (
+    away = f"up to {100 * (effect.largest - 1):.1f} % (at {at})"
+    if effect.p_value is None:
+        return [
+            f"a factor for each of {names} explains the cells to within {away}; one repeat "
             "does not tell how much of that is noise"
-        )
-    told = "p < 0.001" if found.p_value < 0.001 else f"p = {found.p_value:.2g}"
-    if found.p_value < _SIGNIFICANT:
-        return (
+        ]
+    p_value = "p < 0.001" if effect.p_value < 0.001 else f"p = {effect.p_value:.2g}"
+    if effect.p_value < _SIGNIFICANT:
+        return [
             f"interaction: {names} do not act independently: a factor for each leaves {away} "
-            f"unexplained ({told})"
-        )
-    return f"no interaction of {names} seen beyond the noise of the repeats ({told})"
-
-
-def _missing(cells: Sequence[CellSummary]) -> Iterator[str]:
-    bad = sum(sum(cell.outcomes.values()) - cell.runs_ok for cell in cells)
-    runs = sum(sum(cell.outcomes.values()) for cell in cells)
-    if bad:
-        yield f"{bad} of {runs} runs did not end well; their cells rest on the others"
+            f"unexplained ({p_value})"
+        ]
+    return [f"no interaction of {names} seen beyond the noise of the repeats ({p_value})"]
 
 
 # --- From the runs of a sweep to its tables: pure.
 
 CONFIDENCE = 0.95
-
-# Of one table: by cell, then by round, the metrics of a run that ended well.
-_Values = Mapping[str, Mapping[int, Mapping[str, float]]]
 
 
 def summarise(
@@ -293,56 +276,62 @@ def summarise(
     """The tables of `runs`, one per workload and measure phase, as far as they were performed."""
     done = sorted(runs, key=lambda run: run.round)
     rows = tuple(_rows(cells, done))
-    tables = [
-        _table(sweep, workload, phase, cells, done, rows)
-        for workload in dict.fromkeys(cell.workload for cell in cells)
-        for phase in next(c.cell for c in cells if c.workload == workload).workload.measured_phases
-    ]
-    rounds = max((run.round + 1 for run in done), default=0)
+    outcomes: dict[str, Counter[str]] = defaultdict(Counter)
+    lines = [*warnings, *too_short(cells, done)]
+    for run in done:
+        outcomes[run.arm][run.measurement.outcome.value] += 1
+        lines += run.measurement.warnings
+    for run in done:
+        lines += [
+            f"{option.name}={option.requested} did not take: it is "
+            f"{'not known' if option.effective is None else option.effective}"
+            for option in run.measurement.options_not_taken
+        ]
+    tables = []
+    for workload in dict.fromkeys(cell.workload for cell in cells):
+        ours = [cell for cell in cells if cell.workload == workload]
+        for phase in ours[0].cell.workload.measured_phases:
+            of_phase = [row for row in rows if (row.workload, row.phase) == (workload, phase)]
+            tables.append(_table(sweep.axes, workload, phase, ours, of_phase, outcomes))
+    # The engine in its own words, where it said any; how it was built only the request knows.
+    engine = cells[0].cell.engine
+    answers = [run.measurement.engine for run in done if run.measurement.engine.version]
+    if answers:
+        build = engine.build if answers[0].build is Build.UNKNOWN else answers[0].build
+        engine = EngineIdentity(answers[0].name, answers[0].version, engine.library, build)
+    repeats = max([sweep.repeats, *(run.round + 1 for run in done)])
+    failures = []
+    for run in done:
+        if run.measurement.outcome is not Outcome.OK:
+            why = run.measurement.error.message if run.measurement.error else ""
+            failures.append(Failure(run.arm, run.round, run.measurement.outcome.value, why))
     return SweepResult(
         name=sweep.name,
-        engine=_engine(cells[0].cell.engine, done),
+        engine=engine,
         axes=tuple(AxisRow(axis.kind.value, axis.name, axis.texts) for axis in sweep.axes),
-        repeats=max(sweep.repeats, rounds),
+        repeats=repeats,
         seed=sweep.seed,
         runs=len(done),
-        runs_wanted=len(cells) * max(sweep.repeats, rounds),
+        runs_wanted=len(cells) * repeats,
         runs_s=sum(run.wall_s for run in done),
         confidence=CONFIDENCE,
         tables=tuple(tables),
-        failures=tuple(_failure(run) for run in done if not _ended_well(run)),
-        warnings=tuple(dict.fromkeys((*warnings, *too_short(cells, done), *_warnings(done)))),
+        failures=tuple(failures),
+        warnings=tuple(dict.fromkeys(lines)),
         rows=rows,
     )
 
 
-def _engine(asked: EngineIdentity, runs: Sequence[StoredMeasurement]) -> EngineIdentity:
-    """The engine in its own words, where it said any; how it was built only the request knows."""
-    said = next((run.measurement.engine for run in runs if run.measurement.engine.version), None)
-    if said is None:
-        return asked
-    build = asked.build if said.build is Build.UNKNOWN else said.build
-    return EngineIdentity(said.name, said.version, asked.library, build)
-
-
-def _phase(measurement: Measurement, name: str) -> PhaseMeasurement | None:
-    measured = PhaseKind.MEASURE.value
-    found = (p for p in measurement.phases if p.kind == measured and p.name == name)
-    return next(found, None)
-
-
-def _ended_well(run: StoredMeasurement) -> bool:
-    return run.measurement.outcome is Outcome.OK
-
-
-def _rows(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) -> Iterable[RunRow]:
+def _rows(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) -> Iterator[RunRow]:
     by_name = {cell.cell.name: cell for cell in cells}
     for run in runs:
         cell = by_name.get(run.arm)
         if cell is None:
             continue
+        measurement = run.measurement
+        measured = [p for p in measurement.phases if p.kind == PhaseKind.MEASURE.value]
         for name in cell.cell.workload.measured_phases:
-            phase = _phase(run.measurement, name)
+            phase = next((phase for phase in measured if phase.name == name), None)
             yield RunRow(
                 workload=cell.workload,
                 phase=name,
@@ -350,76 +339,77 @@ def _rows(cells: Sequence[GridCell], runs: Sequence[StoredMeasurement]) -> Itera
                 values=cell.values,
                 round=run.round,
                 seed=run.seed,
-                outcome=run.measurement.outcome.value,
+                outcome=measurement.outcome.value,
                 wall_s=run.wall_s,
-                metrics={} if phase is None else metrics_of(run.measurement, phase),
+                metrics={} if phase is None else metrics_of(measurement, phase),
             )
 
 
 def _table(
-    sweep: Sweep,
+    axes: Sequence[Axis],
     workload: str,
     phase: str,
     cells: Sequence[GridCell],
-    runs: Sequence[StoredMeasurement],
     rows: Sequence[RunRow],
+    outcomes: Mapping[str, Mapping[str, int]],
 ) -> Table:
-    ours = [cell for cell in cells if cell.workload == workload]
-    values: dict[str, dict[int, Mapping[str, float]]] = {cell.cell.name: {} for cell in ours}
+    # By cell, then by round, the metrics of a run that ended well.
+    values: dict[str, dict[int, Mapping[str, float]]] = {cell.cell.name: {} for cell in cells}
     for row in rows:
-        if (row.workload, row.phase) == (workload, phase) and row.outcome == Outcome.OK.value:
+        if row.outcome == Outcome.OK.value:
             values[row.cell][row.round] = row.metrics
-    summaries = tuple(_summary(cell, ours[0], values, runs) for cell in ours)
+    first = values[cells[0].cell.name]
+    summaries = [
+        _summary(cell, values[cell.cell.name], None if cell is cells[0] else first, outcomes)
+        for cell in cells
+    ]
     metric = next((m for m in RATES if any(m in s.metrics for s in summaries)), RATES[0])
-    known = [(value, i) for i, s in enumerate(summaries) if (value := s.value(metric)) is not None]
+    means = [-math.inf if (mean := s.value(metric)) is None else mean for s in summaries]
     # Of equal values the first cell of the grid.
-    best = max(known, key=lambda pair: (pair[0], -pair[1]))[1] if known else None
-    rates = [_of_metric(values[cell.cell.name], metric) for cell in ours]
-    notes = table_notes(sweep.axes, summaries, best, rates, metric)
-    return Table(workload, phase, metric, summaries, best, tuple(notes))
-
-
-def _of_metric(found: Mapping[int, Mapping[str, float]], metric: str) -> dict[int, float]:
-    """The values of one metric by round, without those that were not observed."""
-    return {number: run[metric] for number, run in found.items() if metric in run}
+    best = means.index(max(means)) if max(means) > -math.inf else None
+    rates = [
+        {number: run[metric] for number, run in by_round.items() if metric in run}
+        for by_round in values.values()
+    ]
+    notes = _notes(axes, summaries, best, rates, metric)
+    return Table(workload, phase, metric, tuple(summaries), best, tuple(notes))
 
 
 def _summary(
-    cell: GridCell, first: GridCell, values: _Values, runs: Sequence[StoredMeasurement]
+    cell: GridCell,
+    values: Mapping[int, Mapping[str, float]],
+    first: Mapping[int, Mapping[str, float]] | None,
+    outcomes: Mapping[str, Mapping[str, int]],
 ) -> CellSummary:
-    name, workload = cell.cell.name, cell.cell.workload
-    ended = Counter(run.measurement.outcome.value for run in runs if run.arm == name)
-    by_metric = {
-        metric: [found[metric] for found in values[name].values() if metric in found]
-        for metric in METRICS
-    }
-    ratios = {} if cell is first else _ratios(values[first.cell.name], values[name])
+    """One cell by the metrics of its rounds, compared with those of the `first` cell, if any."""
+    metrics = {}
+    for metric in METRICS:
+        of_metric = [run[metric] for run in values.values() if metric in run]
+        if of_metric:
+            # Geometric for rates and times, so that means and ratios tell one tale.
+            is_ratio = metric in RATIOS and min(of_metric) > 0.0
+            mean = geometric_mean_interval if is_ratio else mean_interval
+            metrics[metric] = mean(of_metric, CONFIDENCE)
+    workload = cell.cell.workload
     return CellSummary(
-        cell=name,
+        cell=cell.cell.name,
         point=cell.point,
         values=cell.values,
         options=dict(cell.cell.config.options),
         key_bytes=workload.key_bytes,
         value_bytes=workload.value_bytes,
         num=workload.num,
-        outcomes=dict(ended),
-        metrics={name: _mean(name, found) for name, found in by_metric.items() if found},
-        ratios=ratios,
+        outcomes=dict(outcomes.get(cell.cell.name, {})),
+        metrics=metrics,
+        ratios={} if first is None else _ratios(first, values),
     )
-
-
-def _mean(metric: str, values: Sequence[float]) -> MeanInterval:
-    """Geometric for rates and times, so that means and ratios tell one tale; else arithmetic."""
-    if metric in RATIOS and min(values) > 0.0:
-        return geometric_mean_interval(values, CONFIDENCE)
-    return mean_interval(values, CONFIDENCE)
 
 
 def _ratios(
     first: Mapping[int, Mapping[str, float]], cell: Mapping[int, Mapping[str, float]]
 ) -> dict[str, RatioInterval]:
     """Ratios to the first cell, of rounds in which both ended well and have a value above zero."""
-    found = {}
+    ratios = {}
     for metric in RATIOS:
         pairs = [
             (first[number].get(metric, 0.0), cell[number].get(metric, 0.0))
@@ -428,26 +418,9 @@ def _ratios(
         above = [(one, other) for one, other in pairs if one > 0.0 and other > 0.0]
         if len(above) >= MINIMUM_PAIRS:
             before, after = zip(*above, strict=True)
-            found[metric] = paired_ratio(before, after, CONFIDENCE)
+            ratios[metric] = paired_ratio(before, after, CONFIDENCE)
         elif above:
             # One pair has a ratio, and nothing says how far it may be off.
             ratio = above[0][1] / above[0][0]
-            found[metric] = RatioInterval(ratio, 0.0, float("inf"), CONFIDENCE, 1)
-    return found
-
-
-def _failure(run: StoredMeasurement) -> Failure:
-    error = run.measurement.error
-    why = "" if error is None else error.message
-    return Failure(run.arm, run.round, run.measurement.outcome.value, why)
-
-
-def _warnings(runs: Sequence[StoredMeasurement]) -> list[str]:
-    lines = [line for run in runs for line in run.measurement.warnings]
-    for run in runs:
-        lines += [
-            f"{option.name}={option.requested} did not take: it is "
-            f"{'not known' if option.effective is None else option.effective}"
-            for option in run.measurement.options_not_taken
-        ]
-    return lines
+            ratios[metric] = RatioInterval(ratio, 0.0, float("inf"), CONFIDENCE, 1)
+    return ratios

@@ -21,48 +21,41 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from itertools import count
 from pathlib import Path
-from types import TracebackType
+from typing import NamedTuple
 
 from lsmtune.errors import LsmtuneError
-from lsmtune.machine.host import ROOT, field_of, number_of, text_of
+from lsmtune.machine.host import ROOT, field_of, number_of, reason, text_of
 
 _TOP = "sys/fs/cgroup"
 
 
 def groups_v1(controller: str, root: Path) -> list[Path]:
     """Folders of this process's groups of version 1, its own first, then those above it."""
-    for controllers, path in _lines(root):
-        if controller in controllers.split(","):
-            return _upwards(root / _TOP / controllers, path)
-    return []
+    return _groups(controller, root)
 
 
 def groups_v2(root: Path) -> list[Path]:
     """Folders of this process's groups of version 2, its own first, then those above it."""
-    for controllers, path in _lines(root):
-        if controllers == "":
-            return _upwards(root / _TOP, path)
-    return []
+    return _groups("", root)
 
 
-def _lines(root: Path) -> list[tuple[str, str]]:
-    """Controllers and path of each line `number:controllers:path` of cgroups(7)."""
-    lines = (text_of(root / "proc/self/cgroup") or "").splitlines()
-    parts = [line.split(":", 2) for line in lines]
-    return [(part[1], part[2]) for part in parts if len(part) == 3]
-
-
-def _upwards(top: Path, path: str) -> list[Path]:
-    """The group at `path` below `top` and all above it.
+def _groups(controller: str, root: Path) -> list[Path]:
+    """Those of the first line `number:controllers:path` of cgroups(7) that has the controller.
 
     Inside a container the path may be that of the host, which cannot be seen here, or lead above
     the top: the top folder is then the container's own group.
     """
-    group = Path(path).relative_to("/") if path.startswith("/") else Path(path)
-    if ".." in group.parts or not (top / group).is_dir():
-        return [top]
-    return [top / part for part in (group, *group.parents)]
+    for line in (text_of(root / "proc/self/cgroup") or "").splitlines():
+        _, _, rest = line.partition(":")
+        controllers, colon, path = rest.partition(":")
+        if colon and controller in controllers.split(","):
+            top, group = root / _TOP / controllers, Path(path.removeprefix("/"))
+            if ".." in group.parts or not (top / group).is_dir():
+                return [top]
+            return [top / part for part in (group, *group.parents)]
+    return []
 
 
 # --- what this process is allowed
@@ -118,8 +111,7 @@ _REMOVAL_TICKS = 500
 _PROBE_BYTES = 1 << 30
 
 
-@dataclass(frozen=True)
-class _Version:
+class _Version(NamedTuple):
     """The names of a version's files, and what is written into a new group: (file, text).
 
     A setting whose file a kernel has not got is left out, except for the limit itself. `{}` is
@@ -132,21 +124,18 @@ class _Version:
 
 
 # Swap is no way around the limit: version 1 limits memory and swap together, and where swap is not
-# accounted for the group is told not to swap.
+# accounted for the group is told not to swap. Killing may be off in the group above, and is
+# inherited.
 _V1 = _Version(
-    limit="memory.limit_in_bytes",
-    settings=(
+    "memory.limit_in_bytes",
+    (
         ("memory.memsw.limit_in_bytes", "{}"),
         ("memory.swappiness", "0"),
-        ("memory.oom_control", "0"),  # killing may be off in the group above, and is inherited
+        ("memory.oom_control", "0"),
     ),
-    kills="memory.oom_control",
+    "memory.oom_control",
 )
-_V2 = _Version(
-    limit="memory.max",
-    settings=(("memory.swap.max", "0"),),
-    kills="memory.events",
-)
+_V2 = _Version("memory.max", (("memory.swap.max", "0"),), "memory.events")
 
 
 class MemoryGroup:
@@ -163,12 +152,7 @@ class MemoryGroup:
     def __enter__(self) -> MemoryGroup:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.remove()
 
     def add(self, pid: int) -> None:
@@ -181,7 +165,7 @@ class MemoryGroup:
         except ProcessLookupError:
             raise
         except OSError as error:
-            raise LsmtuneError(f"{self.path}: {_reason(error)}") from error
+            raise LsmtuneError(f"{self.path}: {reason(error)}") from error
 
     def oom_kills(self) -> int:
         """How many processes of the group the kernel has killed for want of memory.
@@ -236,20 +220,32 @@ def _made(limit_bytes: int, root: Path) -> MemoryGroup | str:
     if isinstance(where, str):
         return where
     parent, version = where
-    _sweep(parent, root)
+    for folder in parent.glob(f"{PREFIX}*"):  # of tuners that were killed
+        name = _NAME.fullmatch(folder.name)
+        if name is not None and not (root / "proc" / name[1]).exists():
+            with suppress(PermissionError):  # of another user, whose tuner will do it
+                _removed(folder)
     # Beside our own group its limit would no longer bind the run: it is carried over.
     own = memory_limit(root)
     limit_bytes = limit_bytes if own is None else min(limit_bytes, own.limit_bytes)
-    try:
-        path = _new_folder(parent)
-    except OSError as error:
-        return f"no control group can be made in {parent}: {_reason(error)}"
+    for number in count():
+        path = parent / f"{PREFIX}{os.getpid()}-{number}"
+        try:
+            path.mkdir()
+            break
+        except FileExistsError:
+            continue
+        except OSError as error:
+            return f"no control group can be made in {parent}: {reason(error)}"
     group = MemoryGroup(path, limit_bytes, version.kills)
     try:
-        _limit(path, limit_bytes, version)
+        _write(path / version.limit, str(limit_bytes))
+        for setting, value in version.settings:
+            with suppress(FileNotFoundError):
+                _write(path / setting, value.format(limit_bytes))
     except OSError as error:
         group.remove()
-        return f"a control group in {parent} takes no memory limit: {_reason(error)}"
+        return f"a control group in {parent} takes no memory limit: {reason(error)}"
     if field_of(path / version.kills, "oom_kill") is None:
         group.remove()
         return "this kernel does not count what it kills for want of memory"
@@ -273,15 +269,6 @@ def _parent(root: Path) -> tuple[Path, _Version] | str:
     return f"no group above this process gives memory limits to its children ({groups[0]})"
 
 
-def _sweep(parent: Path, root: Path) -> None:
-    """Remove the groups of tuners that were killed; a group with processes in it stays."""
-    for folder in parent.glob(f"{PREFIX}*"):
-        name = _NAME.fullmatch(folder.name)
-        if name is not None and not (root / "proc" / name[1]).exists():
-            with suppress(PermissionError):  # of another user, whose tuner will do it
-                _removed(folder)
-
-
 def _removed(folder: Path) -> bool:
     """Remove an empty group; False while something is in it."""
     try:
@@ -295,25 +282,6 @@ def _removed(folder: Path) -> bool:
     return True
 
 
-def _new_folder(parent: Path) -> Path:
-    number = 0
-    while True:
-        folder = parent / f"{PREFIX}{os.getpid()}-{number}"
-        try:
-            folder.mkdir()
-        except FileExistsError:
-            number += 1
-        else:
-            return folder
-
-
-def _limit(folder: Path, limit_bytes: int, version: _Version) -> None:
-    _write(folder / version.limit, str(limit_bytes))
-    for name, value in version.settings:
-        with suppress(FileNotFoundError):
-            _write(folder / name, value.format(limit_bytes))
-
-
 def _write(file: Path, text: str) -> None:
     """Into a file that the kernel made; it is not created, and the kernel says what is wrong."""
     descriptor = os.open(file, os.O_WRONLY)
@@ -321,7 +289,3 @@ def _write(file: Path, text: str) -> None:
         os.write(descriptor, text.encode())
     finally:
         os.close(descriptor)
-
-
-def _reason(error: OSError) -> str:
-    return os.strerror(error.errno).lower() if error.errno else str(error)

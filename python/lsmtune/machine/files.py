@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 
 from filelock import FileLock, Timeout
 
@@ -17,19 +16,19 @@ _RETRY_S = 0.05
 Clock = Callable[[], float]  # gives seconds that never go back
 
 
-def write_whole(path: Path, text: str) -> None:
-    """Replace `path` by `text`: a reader, or a kill, sees the old content or the new.
+def write_whole(path: Path, text: str | Iterable[str]) -> None:
+    """Replace `path` by `text`, or by its parts: a reader, or a kill, sees the old or the new.
 
     The content is on the disk when this returns. Raises OSError; `path` is then as it was.
     """
     temporary = path.with_name(f"{path.name}.new")
     try:
         with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
+            file.writelines([text] if isinstance(text, str) else text)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)
-    except OSError:
+    except BaseException:
         with suppress(OSError):  # the caller is told why it could not be written
             temporary.unlink()
         raise
@@ -58,12 +57,7 @@ class Lock:
     def __enter__(self) -> Lock:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.release()
 
 

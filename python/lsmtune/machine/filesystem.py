@@ -11,7 +11,7 @@ import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
-from lsmtune.machine.host import ROOT, number_of, text_of
+from lsmtune.machine.host import ROOT, number_of, reason, text_of
 
 _MEMORY = ("tmpfs", "ramfs")
 _REMOTE = ("nfs", "nfs4", "cifs", "smb3", "9p", "virtiofs", "fuse.sshfs", "ceph")
@@ -133,7 +133,7 @@ def _cold_obstacle(descriptor: int) -> str:
     try:
         left = cached_share(descriptor, _FILE_BYTES)
     except OSError as error:
-        return f"what is cached cannot be asked ({_reason(error)})"
+        return f"what is cached cannot be asked ({reason(error)})"
     if left > 0:
         return f"{100 * left:.0f} % of a file stayed in the page cache after it was dropped"
     return ""
@@ -149,9 +149,5 @@ def _direct_obstacle(descriptor: int) -> str:
     except OSError as error:
         if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
             raise
-        return f"the filesystem refuses O_DIRECT ({_reason(error)})"
+        return f"the filesystem refuses O_DIRECT ({reason(error)})"
     return ""
-
-
-def _reason(error: OSError) -> str:
-    return os.strerror(error.errno).lower() if error.errno else str(error)

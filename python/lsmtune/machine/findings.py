@@ -68,10 +68,7 @@ def disk_findings(directory: Path, root: Path = ROOT) -> Iterator[Finding]:
     if free < _FREE_BYTES_NEEDED:
         yield Finding(Level.PROBLEM, subject, text, step)
         return
-    if free < _FREE_BYTES_WANTED:
-        yield Finding(Level.WARNING, subject, text, step)
-    else:
-        yield Finding(Level.OK, subject, text)
+    yield _unless(subject, text, step, bad=free < _FREE_BYTES_WANTED)
     yield page_cache_finding(directory)
 
 
@@ -107,9 +104,8 @@ def page_cache_finding(directory: Path) -> Finding:
     missing = [f"not {name}: {why}" for name, why in obstacles.items() if why]
     can = ["warm", *(_HOW[name] for name, why in obstacles.items() if not why)]
     text = "; ".join([", ".join(can), *missing])
-    if missing:
-        return Finding(Level.NOTE, subject, text, _OTHER_FOLDER)
-    return Finding(Level.OK, subject, text)
+    level, step = (Level.NOTE, _OTHER_FOLDER) if missing else (Level.OK, "")
+    return Finding(level, subject, text, step)
 
 
 def memory_findings(root: Path = ROOT) -> Iterator[Finding]:
@@ -142,20 +138,16 @@ def cpu_findings(root: Path = ROOT) -> Iterator[Finding]:
         usable, facts = quota, f"{facts}, limited to the time of {quota:.2g}"
     if host.cores_share_units(root):
         facts += ", two to a core"
-    if usable < 2:
-        why = f"{facts}: compaction competes with the workload"
-        yield Finding(Level.WARNING, "cpu", why, "use a machine with at least 2 processors")
-    else:
-        yield Finding(Level.OK, "cpu", facts)
+    facts += ": compaction competes with the workload" if usable < 2 else ""
+    yield _unless("cpu", facts, "use a machine with at least 2 processors", bad=usable < 2)
     governors = host.governors(root)
     if not governors:
         yield Finding(Level.NOTE, "governor", "not visible here (usual in a virtual machine)")
-    elif governors == ("performance",):
-        yield Finding(Level.OK, "governor", "performance")
     else:
+        varies = governors != ("performance",)
+        text = f"{', '.join(governors)}{': the clock rate will vary' if varies else ''}"
         step = "cpupower frequency-set --governor performance"
-        why = f"{', '.join(governors)}: the clock rate will vary"
-        yield Finding(Level.WARNING, "governor", why, step)
+        yield _unless("governor", text, step, bad=varies)
 
 
 def quiet_findings(root: Path = ROOT) -> Iterator[Finding]:
@@ -164,22 +156,21 @@ def quiet_findings(root: Path = ROOT) -> Iterator[Finding]:
     load, processors = os.getloadavg()[0], host.cores_usable()
     text = f"{load:.2f} over the last minute, on {processors} processors"
     step = "stop other programs, or expect wider intervals"
-    yield _unless("load", text, step, busy=load > processors / 2)
+    yield _unless("load", text, step, bad=load > processors / 2)
     waiting = host.waiting_share("io", root)
     if waiting is not None:
         text = f"some program waited for a disk in {100 * waiting:.0f} % of the last minute"
         step = "wait until the disks are idle, or expect wider intervals"
-        yield _unless("disk load", text, step, busy=waiting > _WAITING_SHARE_MAX)
+        yield _unless("disk load", text, step, bad=waiting > _WAITING_SHARE_MAX)
     text = f"{100 * stolen:.1f} % of processor time taken by the host"
     step = "use a machine that is not shared, or more pairs"
-    yield _unless("steal", text, step, busy=stolen > _STEAL_SHARE_MAX)
+    yield _unless("steal", text, step, bad=stolen > _STEAL_SHARE_MAX)
 
 
-def _unless(subject: str, text: str, next_step: str, *, busy: bool) -> Finding:
-    """A finding that is fine unless `busy`."""
-    if busy:
-        return Finding(Level.WARNING, subject, text, next_step)
-    return Finding(Level.OK, subject, text)
+def _unless(subject: str, text: str, next_step: str, *, bad: bool) -> Finding:
+    """A finding that is fine unless it is `bad`."""
+    level, step = (Level.WARNING, next_step) if bad else (Level.OK, "")
+    return Finding(level, subject, text, step)
 
 
 def clock_finding(root: Path = ROOT) -> Finding:
@@ -187,7 +178,6 @@ def clock_finding(root: Path = ROOT) -> Finding:
     clock = host.clock_source(root)
     if clock is None:
         return Finding(Level.NOTE, "clock", "source not visible here")
-    if clock in _SLOW_CLOCKS:
-        why = f"{clock} is slow to read, which every latency then contains"
-        return Finding(Level.WARNING, "clock", why, "boot with clocksource=tsc if it is stable")
-    return Finding(Level.OK, "clock", clock)
+    is_slow = clock in _SLOW_CLOCKS
+    text = f"{clock}{' is slow to read, which every latency then contains' if is_slow else ''}"
+    return _unless("clock", text, "boot with clocksource=tsc if it is stable", bad=is_slow)

@@ -39,6 +39,11 @@ def field_of(path: Path, name: str) -> int | None:
     return None
 
 
+def reason(error: OSError) -> str:
+    """What the kernel refused, in a clause."""
+    return os.strerror(error.errno).lower() if error.errno else str(error)
+
+
 def cores_usable() -> int:
     """Processors that this process may run on."""
     return len(os.sched_getaffinity(0))

@@ -18,12 +18,11 @@ Record = TypeVar("Record")
 
 def adapter(kind: Any) -> TypeAdapter[Any]:
     """What reads values of `kind`, writes them, and knows their JSON Schema."""
-    return _adapter(kind)
+    made: TypeAdapter[Any] = _adapter(kind)
+    return made
 
 
-@cache
-def _adapter(kind: Any) -> TypeAdapter[Any]:
-    return TypeAdapter(kind)
+_adapter = cache(TypeAdapter)
 
 
 def encode(value: object) -> Any:

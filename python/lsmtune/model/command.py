@@ -15,7 +15,7 @@ from typing import Annotated
 
 from jsonpointer import JsonPointer, JsonPointerException
 
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import FieldError, nearest_name
 from lsmtune.model.fields import STRICT, described
 
 
@@ -120,29 +120,32 @@ class CommandSpec:
     metrics: tuple[str, ...] = ()
 
 
-def check_command(
-    spec: CommandSpec, names: Collection[str], optional: Collection[str], source: str, field: str
-) -> None:
-    """Raises InputError for the first thing that is wrong with `spec`.
+def check_command(spec: CommandSpec, names: Collection[str], optional: Collection[str]) -> None:
+    """Raises FieldError, of the study file, for the first thing that is wrong with `spec`.
 
     `names` are the parameters, `optional` those of them that are not active in every
-    configuration. `source` is the study file and `field` where the runner stands in it.
+    configuration.
     """
     if not spec.command or not spec.command[0] or isinstance(spec.command[0], tuple):
-        raise InputError(source, f"{field}.command", why="begins with the program, a text")
+        raise FieldError("runner.command", why="begins with the program, a text")
     clash = sorted(set(names) & set(RUN_PLACEHOLDERS))
     if clash:
-        raise InputError(
-            source, f"space.{clash[0]}", why=f"{{{clash[0]}}} is lsmtune's own word in a command"
-        )
+        why = f"{{{clash[0]}}} is lsmtune's own word in a command"
+        raise FieldError(f"space.{clash[0]}", why=why)
     for place, text, may_be_left_out in _texts(spec):
-        where = f"{field}.{place}"
-        for name in _names_in(text, source, where):
-            _check_placeholder(name, names, optional, may_be_left_out, source, where)
-    _check_environment(spec.environment, source, f"{field}.environment")
-    _check_files(spec, source, field)
-    _check_results(spec.results, source, f"{field}.results")
-    _check_metrics(spec, source, f"{field}.results")
+        _check_placeholders(f"runner.{place}", text, names, () if may_be_left_out else optional)
+    for name in spec.environment:
+        if name.startswith(RESERVED_PREFIX):
+            why = f"{RESERVED_PREFIX}* is lsmtune's own"
+            raise FieldError(f"runner.environment.{name}", why=why)
+        if not _VARIABLE.fullmatch(name):
+            allowed = "letters, digits and _, no digit first"
+            raise FieldError("runner.environment", found=name, allowed=allowed)
+    if spec.parameters_file is not None:
+        _check_inside(spec.parameters_file.name, "runner.parameters_file")
+    if isinstance(spec.results, JsonPointers) and spec.results.file is not None:
+        _check_inside(spec.results.file, "runner.results.json_pointer.file")
+    _check_results(spec.results, spec.metrics)
 
 
 def _texts(spec: CommandSpec) -> Iterator[tuple[str, str, bool]]:
@@ -158,112 +161,66 @@ def _texts(spec: CommandSpec) -> Iterator[tuple[str, str, bool]]:
         yield "parameters_file.template", file.template, False
 
 
-def _names_in(text: str, source: str, where: str) -> tuple[str, ...]:
-    if "\0" in text:
-        raise InputError(source, where, found=text, why="a NUL character cannot be passed on")
-    try:
-        return placeholders(text)
-    except ValueError as error:
-        raise InputError(source, where, found=text, why=str(error)) from None
-
-
-def _check_placeholder(
-    name: str,
-    names: Collection[str],
-    optional: Collection[str],
-    may_be_left_out: bool,
-    source: str,
-    where: str,
+def _check_placeholders(
+    field: str, text: str, names: Collection[str], optional: Collection[str]
 ) -> None:
+    """Raises FieldError for a placeholder of `text` that is no name, or that is `optional`."""
+    if "\0" in text:
+        raise FieldError(field, found=text, why="a NUL character cannot be passed on")
+    try:
+        used = placeholders(text)
+    except ValueError as error:
+        raise FieldError(field, found=text, why=str(error)) from None
     known = [*names, *RUN_PLACEHOLDERS]
-    if name not in known:
-        raise InputError(
-            source,
-            where,
-            found=f"{{{name}}}",
-            why="unknown placeholder",
-            allowed=", ".join(known),
-            nearest=nearest_name(name, known),
-        )
-    if name in optional and not may_be_left_out:
-        raise InputError(
-            source,
-            where,
-            found=f"{{{name}}}",
-            why=f"{name} is not active in every configuration",
-            allowed=f'a list of arguments, which is left out then: ["--{name}", "{{{name}}}"]',
-        )
+    for name in used:
+        shown = f"{{{name}}}"
+        if name not in known:
+            allowed, nearest = ", ".join(known), nearest_name(name, known)
+            why = "unknown placeholder"
+            raise FieldError(field, found=shown, why=why, allowed=allowed, nearest=nearest)
+        if name in optional:
+            why = f"{name} is not active in every configuration"
+            allowed = f'a list of arguments, which is left out then: ["--{name}", "{shown}"]'
+            raise FieldError(field, found=shown, why=why, allowed=allowed)
 
 
-def _check_environment(environment: Mapping[str, str], source: str, field: str) -> None:
-    for name in environment:
-        if name.startswith(RESERVED_PREFIX):
-            raise InputError(source, f"{field}.{name}", why=f"{RESERVED_PREFIX}* is lsmtune's own")
-        if not _VARIABLE.fullmatch(name):
-            raise InputError(
-                source, field, found=name, allowed="letters, digits and _, no digit first"
-            )
-
-
-def _check_files(spec: CommandSpec, source: str, field: str) -> None:
-    if spec.parameters_file is not None:
-        _check_inside(spec.parameters_file.name, source, f"{field}.parameters_file")
-    if isinstance(spec.results, JsonPointers) and spec.results.file is not None:
-        _check_inside(spec.results.file, source, f"{field}.results.json_pointer.file")
-
-
-def _check_inside(name: str, source: str, field: str) -> None:
+def _check_inside(name: str, field: str) -> None:
     path = PurePosixPath(name)
     if path.is_absolute() or ".." in path.parts or not path.name or "\0" in name:
-        raise InputError(source, field, found=name, allowed="a name inside the run's directory")
+        raise FieldError(field, found=name, allowed="a name inside the run's directory")
 
 
-def _check_results(results: Results, source: str, field: str) -> None:
-    match results:
-        case RegularExpressions(patterns):
-            for metric, pattern in patterns.items():
-                _check_pattern(pattern, source, f"{field}.regex.{metric}")
-        case JsonPointers(pointers):
-            for metric, pointer in pointers.items():
-                _check_pointer(pointer, source, f"{field}.json_pointer.metrics.{metric}")
-        case JsonLines():
-            pass
-
-
-def _check_pattern(pattern: str, source: str, field: str) -> None:
-    allowed = "a regular expression with one group, which is the number"
-    try:
-        groups = re.compile(pattern, re.MULTILINE).groups
-    except re.error as error:
-        raise InputError(source, field, found=pattern, why=str(error), allowed=allowed) from None
-    if groups != 1:
-        raise InputError(source, field, found=pattern, why=f"{groups} groups", allowed=allowed)
-
-
-def _check_pointer(pointer: str, source: str, field: str) -> None:
-    try:
-        JsonPointer(pointer)
-    except JsonPointerException as error:
-        raise InputError(
-            source, field, found=pointer, why=str(error), allowed="a JSON pointer, as /latency/p99"
-        ) from None
-
-
-def _check_metrics(spec: CommandSpec, source: str, field: str) -> None:
+def _check_results(results: Results, metrics: Collection[str]) -> None:
     """Patterns and pointers name every metric that they give; JSON lines cannot be foreseen."""
-    match spec.results:
-        case RegularExpressions(found) | JsonPointers(found):
-            missing = [metric for metric in spec.metrics if metric not in found]
-            if missing:
-                raise InputError(
-                    source,
-                    field,
-                    why=f"nothing gives the metric {missing[0]}",
-                    found=", ".join(found) or "none",
-                    nearest=nearest_name(missing[0], found),
-                )
-        case JsonLines():
-            pass
+    given: Mapping[str, str] = {}
+    if isinstance(results, RegularExpressions):
+        given, allowed = (
+            results.patterns,
+            "a regular expression with one group, which is the number",
+        )
+        for metric, pattern in given.items():
+            place = f"runner.results.regex.{metric}"
+            try:
+                groups = re.compile(pattern, re.MULTILINE).groups
+            except re.error as error:
+                raise FieldError(place, found=pattern, why=str(error), allowed=allowed) from None
+            if groups != 1:
+                raise FieldError(place, found=pattern, why=f"{groups} groups", allowed=allowed)
+    elif isinstance(results, JsonPointers):
+        given, allowed = results.pointers, "a JSON pointer, as /latency/p99"
+        for metric, pointer in given.items():
+            place = f"runner.results.json_pointer.metrics.{metric}"
+            try:
+                JsonPointer(pointer)
+            except JsonPointerException as error:
+                raise FieldError(place, found=pointer, why=str(error), allowed=allowed) from None
+    else:
+        return
+    missing = [metric for metric in metrics if metric not in given]
+    if missing:
+        why, found = f"nothing gives the metric {missing[0]}", ", ".join(given) or "none"
+        nearest = nearest_name(missing[0], given)
+        raise FieldError("runner.results", why=why, found=found, nearest=nearest)
 
 
 @dataclass(frozen=True)

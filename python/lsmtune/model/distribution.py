@@ -6,13 +6,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, TypeAlias
 
 from pydantic import PlainSerializer, PlainValidator, SerializationInfo, WithJsonSchema
 
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import FieldError, nearest_name
 from lsmtune.model.fields import (
     COUNT_MAX,
     read_count,
@@ -62,44 +63,43 @@ class DistributionParameter:
     needed: bool = True
 
 
-def _not_one(value: object) -> float:
-    number = float(read_number(value))
-    if not 0 < number < 100 or number == 1:
-        raise ValueError(value)
-    return number
+def _real(holds: Callable[[float], bool]) -> Callable[[object], float]:
+    """A reader of the numbers for which `holds` is true, which raises ValueError."""
 
+    def read(value: object) -> float:
+        number = float(read_number(value))
+        if not holds(number):
+            raise ValueError(value)
+        return number
 
-def _above_zero(value: object) -> float:
-    number = float(read_number(value))
-    if number <= 0:
-        raise ValueError(value)
-    return number
-
-
-def _per_cent(value: object) -> float:
-    number = float(read_number(value))
-    if not 0 < number < 100:
-        raise ValueError(value)
-    return number
+    return read
 
 
 _NUMBER_SCHEMA = {"type": "number"}
 _ABOVE_ZERO_SCHEMA = {"type": "number", "exclusiveMinimum": 0}
 _SIZE_SCHEMA = {"type": ["integer", "string"]}
-_ABOVE_ZERO = DistributionParameter(_above_zero, "a number above 0", _ABOVE_ZERO_SCHEMA)
-_ANY = DistributionParameter(lambda value: float(read_number(value)), "a number", _NUMBER_SCHEMA)
-_OPTIONAL = DistributionParameter(_ANY.read, _ANY.allowed, _NUMBER_SCHEMA, needed=False)
+_ABOVE_ZERO = DistributionParameter(
+    _real(lambda number: number > 0), "a number above 0", _ABOVE_ZERO_SCHEMA
+)
+_ANY = DistributionParameter(_real(math.isfinite), "a number", _NUMBER_SCHEMA)
+_OPTIONAL = replace(_ANY, needed=False)
 _FRACTION = DistributionParameter(
     read_fraction, "a number from 0 to 1", {"type": "number", "minimum": 0, "maximum": 1}
 )
 _SIZE = DistributionParameter(read_size(0, SIZE_MAX), f"0 to {SIZE_MAX} bytes", _SIZE_SCHEMA)
-_THETA = DistributionParameter(_not_one, "a number above 0 that is not 1", _ABOVE_ZERO_SCHEMA)
+_THETA = DistributionParameter(
+    _real(lambda number: 0 < number < 100 and number != 1),
+    "a number above 0 that is not 1",
+    _ABOVE_ZERO_SCHEMA,
+)
 _COUNT = DistributionParameter(
     read_count(1, COUNT_MAX), "a whole number above 0", {"type": "integer", "minimum": 1}
 )
-_SOME = DistributionParameter(_COUNT.read, _COUNT.allowed, _COUNT.schema, needed=False)
+_SOME = replace(_COUNT, needed=False)
 _PER_CENT = DistributionParameter(
-    _per_cent, "a number above 0, below 100", {**_ABOVE_ZERO_SCHEMA, "exclusiveMaximum": 100}
+    _real(lambda number: 0 < number < 100),
+    "a number above 0, below 100",
+    {**_ABOVE_ZERO_SCHEMA, "exclusiveMaximum": 100},
 )
 KEY_DISTRIBUTIONS: Mapping[str, Mapping[str, DistributionParameter]] = {
     "uniform": {},
@@ -135,21 +135,17 @@ SIZE_DISTRIBUTIONS: Mapping[str, Mapping[str, DistributionParameter]] = {
 }
 
 
-def key_distribution(value: object, source: str = "", field: str = "") -> Distribution:
-    """How keys are chosen, as a file states it. Raises InputError naming `source` and `field`."""
-    return _distribution(value, KEY_DISTRIBUTIONS, source, field)
+def key_distribution(value: object, field: str = "") -> Distribution:
+    """How keys are chosen, as a file states it. Raises FieldError within `field`."""
+    return _distribution(value, KEY_DISTRIBUTIONS, field)
 
 
-def size_distribution(value: object, source: str = "", field: str = "") -> Distribution:
-    """How sizes are drawn, as a file states it. Raises InputError naming `source` and `field`."""
-    if (
-        isinstance(value, int | str)
-        and not isinstance(value, bool)
-        and value not in SIZE_DISTRIBUTIONS
-    ):
-        size = _read(_SIZE, value, source, field)
-        return Distribution.of("constant", size=size)
-    return _distribution(value, SIZE_DISTRIBUTIONS, source, field)
+def size_distribution(value: object, field: str = "") -> Distribution:
+    """How sizes are drawn, as a file states it. Raises FieldError within `field`."""
+    is_size = isinstance(value, int | str) and not isinstance(value, bool)
+    if is_size and value not in SIZE_DISTRIBUTIONS:
+        return Distribution.of("constant", size=_read(_SIZE, value, field))
+    return _distribution(value, SIZE_DISTRIBUTIONS, field)
 
 
 def distribution_document(distribution: Distribution) -> dict[str, Any]:
@@ -188,88 +184,79 @@ def distributions_schema(
 
 
 def _distribution(
-    value: object, known: Mapping[str, Mapping[str, DistributionParameter]], source: str, field: str
+    value: object, known: Mapping[str, Mapping[str, DistributionParameter]], field: str
 ) -> Distribution:
-    stated: Mapping[str, object] = {"distribution": value} if isinstance(value, str) else {}
-    if isinstance(value, dict):
-        stated = value
-    elif not isinstance(value, str):
+    stated = {"distribution": value} if isinstance(value, str) else value
+    if not isinstance(stated, dict):
         allowed = f"a mapping with distribution: {', '.join(known)}"
-        raise InputError(source, field, found=value, allowed=allowed)
+        raise FieldError(field, found=value, allowed=allowed)
     name = stated.get("distribution")
     if not isinstance(name, str) or name not in known:
         nearest = nearest_name(str(name), known)
         place = f"{field}.distribution"
-        raise InputError(source, place, found=str(name), allowed=", ".join(known), nearest=nearest)
+        raise FieldError(place, found=str(name), allowed=", ".join(known), nearest=nearest)
     parts = known[name]
     for part in stated:
         if part != "distribution" and part not in parts:
             allowed, nearest = ", ".join(parts) or "none", nearest_name(part, parts)
             why = f"unknown parameter of {name}"
-            raise InputError(source, f"{field}.{part}", why=why, allowed=allowed, nearest=nearest)
+            raise FieldError(f"{field}.{part}", why=why, allowed=allowed, nearest=nearest)
     given: dict[str, ParameterOf] = {}
     for part, what in parts.items():
         place = f"{field}.{part}"
         if part in stated:
-            given[part] = _parameter(part, what, stated[part], source, place)
+            value = stated[part]
+            if part == _LENGTH:
+                given[part] = size_distribution(value, place)
+            elif part == _SIZES:
+                given[part] = _table(value, place)
+            else:
+                given[part] = _read(what, value, place)
         elif what.needed:
-            raise InputError(source, place, why="missing", allowed=what.allowed)
-    _check(name, given, source, field)
+            raise FieldError(place, why="missing", allowed=what.allowed)
+    _check(name, given, field)
     return Distribution(name, tuple(given.items()))
 
 
-def _parameter(
-    part: str, what: DistributionParameter, value: object, source: str, place: str
-) -> ParameterOf:
-    if part == _LENGTH:
-        return size_distribution(value, source, place)
-    if part == _SIZES:
-        return _table(value, source, place)
-    return _read(what, value, source, place)
-
-
-def _read(what: DistributionParameter, value: object, source: str, place: str) -> Number:
+def _read(what: DistributionParameter, value: object, place: str) -> Number:
     try:
         return what.read(value)
-    except UnitError as error:
-        raise InputError(
-            source, place, found=value, allowed=what.allowed, nearest=error.nearest
-        ) from None
-    except ValueError:
-        raise InputError(source, place, found=value, allowed=what.allowed) from None
+    except ValueError as error:
+        nearest = error.nearest if isinstance(error, UnitError) else ""
+        raise FieldError(place, found=value, allowed=what.allowed, nearest=nearest) from None
 
 
-def _table(value: object, source: str, place: str) -> tuple[tuple[Number, Number], ...]:
+def _table(value: object, place: str) -> tuple[tuple[Number, Number], ...]:
     allowed = "a list of [size, weight], weights above 0"
     if not isinstance(value, list) or not value:
-        raise InputError(source, place, found=value, allowed=allowed)
+        raise FieldError(place, found=value, allowed=allowed)
     pairs: list[tuple[Number, Number]] = []
     for index, pair in enumerate(value):
         if not isinstance(pair, list) or len(pair) != 2:
-            raise InputError(source, f"{place}[{index}]", found=pair, allowed=allowed)
-        size = _read(_SIZE, pair[0], source, f"{place}[{index}][0]")
-        pairs.append((size, _read(_ABOVE_ZERO, pair[1], source, f"{place}[{index}][1]")))
+            raise FieldError(f"{place}[{index}]", found=pair, allowed=allowed)
+        size = _read(_SIZE, pair[0], f"{place}[{index}][0]")
+        pairs.append((size, _read(_ABOVE_ZERO, pair[1], f"{place}[{index}][1]")))
     return tuple(pairs)
 
 
-def _check(name: str, given: Mapping[str, ParameterOf], source: str, field: str) -> None:
+def _check(name: str, given: Mapping[str, ParameterOf], field: str) -> None:
     low, high = given.get("low"), given.get("high")
     if isinstance(low, int) and isinstance(high, int) and low > high:
-        raise InputError(source, f"{field}.high", found=high, allowed=f"at least low, {low}")
+        raise FieldError(f"{field}.high", found=high, allowed=f"at least low, {low}")
     mean, theta = given.get("mean"), given.get("theta")
     if name == "normal" and not low <= mean <= high:  # type: ignore[operator]
-        raise InputError(source, f"{field}.mean", found=mean, allowed="from low to high")
+        raise FieldError(f"{field}.mean", found=mean, allowed="from low to high")
     if name == "pareto" and not theta < high:  # type: ignore[operator]
-        raise InputError(source, f"{field}.theta", found=theta, allowed=f"below high, {high}")
+        raise FieldError(f"{field}.theta", found=theta, allowed=f"below high, {high}")
     if ("key_a" in given) != ("key_b" in given):
         missing = "key_b" if "key_a" in given else "key_a"
         why = "missing beside the other of key_a and key_b"
-        raise InputError(source, f"{field}.{missing}", why=why)
+        raise FieldError(f"{field}.{missing}", why=why)
     if "key_grains" in given and "key_a" not in given:
         why = "given without key_a and key_b"
-        raise InputError(source, f"{field}.key_grains", why=why)
+        raise FieldError(f"{field}.key_grains", why=why)
     if name == "ranges" and not any(given.get(part) for part in "ac"):
-        raise InputError(source, f"{field}.a", why="a and c are 0", allowed="one of them above 0")
+        raise FieldError(f"{field}.a", why="a and c are 0", allowed="one of them above 0")
 
 
 def _stated(distribution: Distribution, info: SerializationInfo) -> Any:

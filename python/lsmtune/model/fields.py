@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import (
@@ -66,14 +67,11 @@ _DURATION_SCHEMA = {
 _OPTION_SCHEMA = {"type": ["string", "number", "boolean"]}
 
 
-class _AsWritten:
+class _AsWritten(str):
     """A found value that is shown without quotes."""
 
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def __str__(self) -> str:
-        return self._text
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def found_text(value: object) -> object:
@@ -150,10 +148,6 @@ def _duration(value: object) -> float:
     return duration_s
 
 
-def _share(value: object) -> float:
-    return parse_share(value)
-
-
 def _option(value: object) -> OptionValue:
     if not isinstance(value, str | int | float | bool):
         raise refused(OPTION_ALLOWED)
@@ -178,19 +172,16 @@ def _config(value: object) -> object:
         return value
     if not isinstance(value, dict):
         raise refused(CONFIG_ALLOWED)
-    return {str(name): _named_option(str(name), item) for name, item in value.items()}
-
-
-def _named_option(name: str, value: object) -> OptionValue:
-    """As `_option`, its errors at the option within the mapping."""
-    shown = found_text(value)
-    try:
-        return _option(value)
-    except PydanticCustomError as error:
-        allowed = (error.context or {})["error"].allowed
-        raise refused(allowed, name, found=shown) from None
-    except UnitError as error:
-        raise refused(error.allowed, name, found=shown, nearest=error.nearest) from None
+    options = {}
+    for name, item in value.items():
+        try:
+            options[str(name)] = _option(item)
+        except (PydanticCustomError, UnitError) as error:
+            # The error is at the option within the mapping.
+            why = error if isinstance(error, UnitError) else (error.context or {})["error"]
+            shown = found_text(item)
+            raise refused(why.allowed, str(name), found=shown, nearest=why.nearest) from None
+    return options
 
 
 def _names(value: object) -> object:
@@ -225,7 +216,7 @@ Version = Annotated[Literal[1], BeforeValidator(_version)]
 Size = Annotated[int, BeforeValidator(_size), WithJsonSchema(_SIZE_SCHEMA)]
 Whole = Annotated[int, BeforeValidator(_whole), WithJsonSchema(WHOLE_SCHEMA)]
 Duration = Annotated[float, BeforeValidator(_duration), WithJsonSchema(_DURATION_SCHEMA)]
-Share = Annotated[float, BeforeValidator(_share), WithJsonSchema(_SHARE_SCHEMA)]
+Share = Annotated[float, BeforeValidator(parse_share), WithJsonSchema(_SHARE_SCHEMA)]
 Option = Annotated[Any, BeforeValidator(_option), WithJsonSchema(_OPTION_SCHEMA)]
 When = Annotated[
     Any,
@@ -260,6 +251,19 @@ def pairs_of(key: Any, value: Any) -> GetPydanticSchema:
         )
 
     return GetPydanticSchema(schema)
+
+
+@dataclass(frozen=True)
+class StatedAs:
+    """A document states a field as a `kind`; in memory it is what `convert` makes of that."""
+
+    kind: Any
+    convert: Callable[[Any], Any]
+
+    def __get_pydantic_core_schema__(
+        self, _source: Any, handler: GetCoreSchemaHandler
+    ) -> CoreSchema:
+        return core_schema.no_info_after_validator_function(self.convert, handler(self.kind))
 
 
 def described(description: str, *, omitted: object = ..., **bounds: Any) -> Any:

@@ -33,7 +33,7 @@ from pydantic_core import ErrorDetails
 
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.codec import adapter
-from lsmtune.model.fields import found_text
+from lsmtune.model.fields import StatedAs, found_text
 from lsmtune.units import UnitError
 
 Model = TypeVar("Model")
@@ -94,23 +94,20 @@ def read_text(path: Path, kind: FileKind = STUDY_FILE) -> str:
     source = str(path)
     try:
         status = path.stat()
-        if stat.S_ISDIR(status.st_mode):
-            raise InputError(source, why="is a directory", allowed=f"{kind.article} (YAML)")
         if not stat.S_ISREG(status.st_mode):
-            raise InputError(source, why="is not a regular file", allowed=f"{kind.article} (YAML)")
+            is_directory = stat.S_ISDIR(status.st_mode)
+            why = "is a directory" if is_directory else "is not a regular file"
+            raise InputError(source, why=why, allowed=f"{kind.article} (YAML)")
         if status.st_size > FILE_BYTES_MAX:
-            found = f"{status.st_size} bytes"
             allowed = f"{kind.article} of at most {FILE_BYTES_MAX} bytes"
-            raise InputError(source, why=f"is too large: {found}", allowed=allowed)
+            raise InputError(source, why=f"is too large: {status.st_size} bytes", allowed=allowed)
         return path.read_bytes().decode("utf-8-sig")
     except FileNotFoundError:
         allowed = "; ".join(part for part in (kind.article, kind.made_by) if part)
         raise InputError(source, why="no such file", allowed=allowed) from None
     except UnicodeDecodeError as error:
-        found = f"byte 0x{error.object[error.start]:02x} at offset {error.start}"
-        raise InputError(
-            source, why=f"is not text: {found}", allowed=f"{kind.article} in UTF-8"
-        ) from None
+        why = f"is not text: byte 0x{error.object[error.start]:02x} at offset {error.start}"
+        raise InputError(source, why=why, allowed=f"{kind.article} in UTF-8") from None
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
         raise InputError(source, why=f"cannot be read: {reason}") from None
@@ -122,29 +119,23 @@ def parse_document(text: str, source: str, kind: FileKind = STUDY_FILE) -> Docum
         node = yaml.compose(text, Loader=_StrictLoader)
     except yaml.MarkedYAMLError as error:
         line = "" if error.problem_mark is None else f":{error.problem_mark.line + 1}"
-        raise InputError(f"{source}{line}", why=_yaml_problem(error, kind)) from None
+        problems = (error.context, error.problem)
+        why = f"not YAML: {', '.join(problem for problem in problems if problem)}"
+        if isinstance(error, _RefusedError):
+            why = f"{error.problem} in {kind.article}"
+        raise InputError(f"{source}{line}", why=why) from None
     except yaml.reader.ReaderError as error:
         line_number = text.count("\n", 0, error.position) + 1
-        raise InputError(
-            f"{source}:{line_number}", why=f"not YAML: character U+{ord(text[error.position]):04X}"
-        ) from None
+        why = f"not YAML: character U+{ord(text[error.position]):04X}"
+        raise InputError(f"{source}:{line_number}", why=why) from None
     if node is None:
         raise InputError(source, why="is empty", allowed="a mapping of fields")
     if not isinstance(node, yaml.MappingNode):
-        line_number = node.start_mark.line + 1
-        raise InputError(
-            f"{source}:{line_number}", why=f"is not a {kind.noun}", allowed="a mapping of fields"
-        )
+        place = f"{source}:{node.start_mark.line + 1}"
+        raise InputError(place, why=f"is not a {kind.noun}", allowed="a mapping of fields")
     reader = _Reader(source)
     data = reader.mapping(node, "")
     return Document(source, data, reader.lines, reader.scalars)
-
-
-def _yaml_problem(error: yaml.MarkedYAMLError, kind: FileKind) -> str:
-    if isinstance(error, _RefusedError):
-        return f"{error.problem} in {kind.article}"
-    parts = (error.context, error.problem)
-    return f"not YAML: {', '.join(part for part in parts if part)}"
 
 
 class _RefusedError(yaml.MarkedYAMLError):
@@ -197,9 +188,8 @@ class _Reader:
             key = str(key_node.value)
             inner = f"{field}.{key}" if field else key
             if key in data:
-                raise InputError(
-                    place, inner, why=f"given twice, first on line {self.lines[inner]}"
-                )
+                why = f"given twice, first on line {self.lines[inner]}"
+                raise InputError(place, inner, why=why)
             self.lines[inner] = line
             data[key] = self._value(value_node, inner)
         return data
@@ -325,7 +315,8 @@ def _problem(detail: ErrorDetails, source: str, kind: type[Any]) -> InputError:
     if place and place[-1] == "[key]":  # pydantic's own word, where a mapping's key is wrong
         place = place[:-1]
     parts, owner, hint = _located(place, kind)
-    field, problem, found = _dotted(parts), detail["type"], detail["input"]
+    dotted = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts]
+    field, problem, found = "".join(dotted).removeprefix("."), detail["type"], detail["input"]
     if problem in ("union_tag_not_found", "union_tag_invalid"):
         return _tag_problem(field, found, source, hint, detail["ctx"]["discriminator"].strip("'"))
     known = fields_of(owner)
@@ -352,16 +343,11 @@ def _tag_problem(field: str, found: object, source: str, hint: Any, tag: str) ->
     if not isinstance(found, dict):
         return InputError(source, field, found=found_text(found), allowed="a mapping of fields")
     tags = [name for member in _members(hint) for name in _tags(member)]
-    allowed = ", ".join(tags)
+    allowed, field = ", ".join(tags), f"{field}.{tag}"
     if tag not in found:
-        return InputError(source, f"{field}.{tag}", why="missing", allowed=allowed)
-    return InputError(
-        source,
-        f"{field}.{tag}",
-        found=found_text(found[tag]),
-        allowed=allowed,
-        nearest=nearest_name(str(found[tag]), tags),
-    )
+        return InputError(source, field, why="missing", allowed=allowed)
+    shown, nearest = found_text(found[tag]), nearest_name(str(found[tag]), tags)
+    return InputError(source, field, found=shown, allowed=allowed, nearest=nearest)
 
 
 def _allowed(detail: ErrorDetails, description: str) -> tuple[str, str]:
@@ -414,7 +400,8 @@ def _located(place: tuple[int | str, ...], kind: Any) -> tuple[list[int | str], 
 def _members(hint: Any) -> list[Any]:
     """The types that `hint` allows, without None."""
     if get_origin(hint) is Annotated:
-        return _members(get_args(hint)[0])
+        kind, *about = get_args(hint)
+        return _members(next((each.kind for each in about if isinstance(each, StatedAs)), kind))
     if get_origin(hint) in (Union, types.UnionType):
         return [m for arm in get_args(hint) if arm is not type(None) for m in _members(arm)]
     return [hint]
@@ -426,8 +413,3 @@ def _tags(kind: Any) -> tuple[str, ...]:
     plain = [get_args(hint)[0] if get_origin(hint) is Annotated else hint for hint in hints]
     literals = [get_args(hint) for hint in plain if get_origin(hint) is Literal]
     return tuple(words[0] for words in literals if len(words) == 1)
-
-
-def _dotted(parts: list[int | str] | list[str]) -> str:
-    dotted = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts]
-    return "".join(dotted).removeprefix(".")

@@ -15,7 +15,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Annotated
 
+from lsmtune.model.fields import STRICT, described
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement, total_metric
 from lsmtune.model.metrics import (
     DEFAULT_METRIC,
@@ -33,6 +35,10 @@ class Direction(StrEnum):
     MAXIMIZE = "maximize"
     MINIMIZE = "minimize"
 
+    def better(self, value: float, other: float) -> bool:
+        """Whether `value` is better than `other`; equal values are not."""
+        return value > other if self is Direction.MAXIMIZE else value < other
+
 
 def default_direction(metric: str) -> Direction:
     """The direction in which `metric` is better unless the user says otherwise."""
@@ -43,9 +49,17 @@ def default_direction(metric: str) -> Direction:
 class Objective:
     """`metric` of the measure phase named `phase`; without a name, of the only or last one."""
 
-    metric: str = DEFAULT_METRIC
-    direction: Direction = Direction.MAXIMIZE
-    phase: str | None = None
+    __pydantic_config__ = STRICT
+
+    metric: Annotated[str, described("a metric of the measure phase", min_length=1)] = (
+        DEFAULT_METRIC
+    )
+    direction: Annotated[
+        Direction, described("maximize or minimize; follows from the metric when not given")
+    ] = Direction.MAXIMIZE
+    phase: Annotated[
+        str | None, described("name of the measure phase; the last one when not given")
+    ] = None
 
     def value(self, measurement: Measurement) -> float | None:
         """The metric's value, or None when the run did not end `ok` or did not observe it."""
@@ -55,7 +69,7 @@ class Objective:
 
     def better(self, value: float, other: float) -> bool:
         """Whether `value` is better than `other`; equal values are not."""
-        return value > other if self.direction is Direction.MAXIMIZE else value < other
+        return self.direction.better(value, other)
 
     def phase_of(self, measurement: Measurement) -> PhaseMeasurement | None:
         """The phase that this objective looks at."""
@@ -70,18 +84,27 @@ class Objective:
         return self.metric if self.phase is None else f"{self.phase}.{self.metric}"
 
 
+def with_direction(stated: object) -> object:
+    """An objective as a file states it: where it gives no direction, that of its metric."""
+    if not isinstance(stated, dict) or stated.get("direction") is not None:
+        return stated
+    metric = stated.get("metric", DEFAULT_METRIC)
+    direction = default_direction(metric if isinstance(metric, str) else "")
+    return {**stated, "direction": direction.value}
+
+
 def metric_value(
     measurement: Measurement, metric: str, phase: PhaseMeasurement | None
 ) -> float | None:
     """`metric` of the phase or of the whole run, or as a program reported it; None: not known."""
     metric = SHORT_NAMES.get(metric, metric)
     if metric in TOTAL_METRICS:
-        found = total_metric(measurement, metric)
+        value = total_metric(measurement, metric)
     else:
-        found = getattr(phase, metric) if phase is not None and metric in PHASE_METRICS else None
-    if found is None:
-        found = measurement.reported.get(metric)
-    return None if found is None else float(found)
+        value = getattr(phase, metric) if phase is not None and metric in PHASE_METRICS else None
+    if value is None:
+        value = measurement.reported.get(metric)
+    return None if value is None else float(value)
 
 
 @dataclass(frozen=True)
@@ -98,10 +121,22 @@ class WeightedWorkload:
 class Pick:
     """How one configuration is chosen from a front: `weights` by the objectives' labels.
 
-    An objective of weight 0 plays no part beyond the front itself.
+    An objective of weight 0 plays no part beyond the front itself. `best` alone counts where it is
+    given, and all alike where there are no weights either. `where` are constraints on metrics.
     """
 
-    weights: Mapping[str, float]
+    __pydantic_config__ = STRICT
+
+    weights: Annotated[
+        dict[str, float],
+        described("a number above 0 for each objective that counts, by its metric"),
+    ] = field(default_factory=dict)
+    best: Annotated[
+        str | None, described("the objective that counts alone; in place of weights")
+    ] = None
+    where: Annotated[
+        tuple[str, ...], described("what must hold of its metrics, such as latency_us_p99 <= 2000")
+    ] = ()
 
 
 @dataclass(frozen=True)
@@ -123,14 +158,26 @@ class Goal:
         return tuple(objective.direction for objective in self.objectives)
 
     @property
-    def chosen(self) -> tuple[Objective, ...]:
-        """The objectives that the pick gives a weight."""
-        return tuple(o for o in self.objectives if self._weight(o) > 0)
+    def weights(self) -> tuple[float, ...]:
+        """The weight of each objective, of 1 in all; without a pick all are the same."""
+        stated = {} if self.pick is None else self.pick.weights
+        if self.pick is not None and self.pick.best is not None:
+            stated = {self.pick.best: 1.0}
+        if not stated:
+            return (1.0 / len(self.objectives),) * len(self.objectives)
+        total = sum(stated.values())
+        return tuple(stated.get(objective.label, 0.0) / total for objective in self.objectives)
 
     @property
-    def weights(self) -> tuple[float, ...]:
-        """The weight of each objective, of 1 in all."""
-        return tuple(self._weight(objective) for objective in self.objectives)
+    def powers(self) -> dict[Objective, float]:
+        """The objectives that the pick gives a weight, and that: below 0 where less is better."""
+        weighted = zip(self.objectives, self.weights, strict=True)
+        return {o: w if o.direction is Direction.MAXIMIZE else -w for o, w in weighted if w > 0}
+
+    @property
+    def chosen(self) -> tuple[Objective, ...]:
+        """The objectives that the pick gives a weight."""
+        return tuple(self.powers)
 
     @property
     def metric(self) -> str:
@@ -139,8 +186,7 @@ class Goal:
             return self.objectives[0].metric
         if len(self.chosen) == 1:
             return self.chosen[0].label
-        powers = (f"{o.label}^{self._power(o):g}" for o in self.chosen)
-        return " * ".join(powers)
+        return " * ".join(f"{o.label}^{power:g}" for o, power in self.powers.items())
 
     @property
     def direction(self) -> Direction:
@@ -149,15 +195,15 @@ class Goal:
 
     def better(self, value: float, other: float) -> bool:
         """Whether `value` is better than `other`; equal values are not."""
-        return value > other if self.direction is Direction.MAXIMIZE else value < other
+        return self.direction.better(value, other)
 
     def values(self, runs: Sequence[Measurement]) -> tuple[float, ...] | None:
         """The value of each objective over `runs`, one per workload; None when one is unknown.
 
         Over several workloads, values that are not above zero have no geometric mean: None.
         """
-        found = tuple(self._mean(objective, runs) for objective in self.objectives)
-        return None if None in found else found  # type: ignore[return-value]
+        values = tuple(self._mean(objective, runs) for objective in self.objectives)
+        return None if None in values else values  # type: ignore[return-value]
 
     def value(self, runs: Sequence[Measurement]) -> float | None:
         """The one number: an objective's value, or the picked product of several."""
@@ -172,35 +218,22 @@ class Goal:
         known = dict(zip(self.objectives, values, strict=True))
         if len(self.chosen) == 1:
             return known[self.chosen[0]]
-        if any(known[objective] <= 0 for objective in self.chosen):
+        powers = self.powers
+        if any(known[objective] <= 0 for objective in powers):
             return None
-        return math.exp(sum(self._power(o) * math.log(known[o]) for o in self.chosen))
+        return math.exp(sum(power * math.log(known[o]) for o, power in powers.items()))
 
     def _mean(self, objective: Objective, runs: Sequence[Measurement]) -> float | None:
-        values = [objective.value(run) for run in runs]
-        if len(values) != len(self.shares) or any(value is None for value in values):
+        values = [value for run in runs if (value := objective.value(run)) is not None]
+        if not len(values) == len(runs) == len(self.shares):
             return None
         if len(values) == 1:
             return values[0]
-        if any(value is None or value <= 0 for value in values):
+        if any(value <= 0 for value in values):
             return None
-        logs = (
-            share * math.log(value)
-            for share, value in zip(self.shares, values, strict=True)
-            if value is not None
+        return math.exp(
+            sum(share * math.log(value) for share, value in zip(self.shares, values, strict=True))
         )
-        return math.exp(sum(logs))
-
-    def _power(self, objective: Objective) -> float:
-        weight = self._weight(objective)
-        return weight if objective.direction is Direction.MAXIMIZE else -weight
-
-    def _weight(self, objective: Objective) -> float:
-        """The weight of `objective`, of all weights; without a pick all are the same."""
-        if self.pick is None:
-            return 1.0 / len(self.objectives)
-        total = sum(self.pick.weights.values())
-        return self.pick.weights.get(objective.label, 0.0) / total
 
 
 def outcome_of(runs: Sequence[Measurement]) -> Outcome:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal
+from typing import Any, Literal
 
 SUSTAINED = "sustained_throughput_ops_s"
 BURST = "throughput_ops_s"
@@ -50,7 +50,7 @@ class Metric:
     Attributes:
         label: in sentences, without its unit; made from the name where it is empty.
         short: beside other figures of the same phase; the label where it is empty.
-        bench: what its line in the table of `bench` begins with, where it has one.
+        heading: what its line in the table of `bench` begins with, where that is not the label.
         higher_is_better: what an objective of this metric does unless the user says otherwise.
         judged: whether a verdict gives it an interval, and counts it in Bonferroni's correction.
         programs: whether other programs can tell it; else only lsmtune's driver can.
@@ -63,7 +63,7 @@ class Metric:
     level: Level = Level.PHASE
     label: str = ""
     short: str = ""
-    bench: str = ""
+    heading: str = ""
     higher_is_better: bool = False
     judged: bool = False
     programs: bool = True
@@ -71,9 +71,27 @@ class Metric:
     shown: Mapping[Place, int] = field(default_factory=dict)
 
     @property
+    def bench(self) -> str:
+        """What its line in the table of `bench` begins with; empty where it has none."""
+        return (self.heading or label_of(self.name)) if "bench" in self.shown else ""
+
+    @property
     def unit(self) -> str:
         """As `unit_of` its name."""
         return unit_of(self.name)
+
+
+def _of_driver(name: str, says: str, **more: Any) -> Metric:
+    """A metric that only lsmtune's driver can tell."""
+    return Metric(name, says, programs=False, **more)
+
+
+def _count(name: str, says: str, **more: Any) -> Metric:
+    return Metric(name, says, Level.COUNT, **more)
+
+
+def _computed(name: str, says: str, **more: Any) -> Metric:
+    return Metric(name, says, Level.COMPUTED, **more)
 
 
 def _percentile(
@@ -84,7 +102,7 @@ def _percentile(
         f"{percentile:g} % of the operations took at most so long.",
         level=Level.LATENCY,
         label=f"{label} latency",
-        bench=f"latency p{percentile:g}",
+        heading=f"latency p{percentile:g}",
         judged=judged,
         percentile=percentile,
         shown={"bench": 6, **shown},
@@ -92,26 +110,17 @@ def _percentile(
 
 
 REGISTRY = (
-    Metric(
-        "operations",
-        "Operations of all threads.",
-        level=Level.COUNT,
-        bench="operations",
-        shown={"bench": 1},
-    ),
+    _count("operations", "Operations of all threads.", shown={"bench": 1}),
     Metric(
         "elapsed_s",
         "From the first operation to the end of the last one.",
         short="time until the last call",
-        bench="elapsed",
         shown={"bench": 2, "sustained": 4, "sweep": 3, "runners": 3},
     ),
-    Metric(
+    _of_driver(
         "drain_s",
         "Time to flush and compact what the phase left.",
-        bench="drain",
         judged=True,
-        programs=False,
         shown={"bench": 5, "verdict": 3, "sustained": 3, "sweep": 4},
     ),
     Metric(
@@ -119,7 +128,7 @@ REGISTRY = (
         "Operations per second until the last call returns.",
         label="throughput",
         short="burst",
-        bench="burst",
+        heading="burst",
         higher_is_better=True,
         judged=True,
         shown={
@@ -127,27 +136,26 @@ REGISTRY = (
             **{"contest": 2, "runners": 1, "noise": 2},
         },
     ),
-    Metric(
+    _of_driver(
         SUSTAINED,
         "Operations per second, the time to flush and drain included.",
         label="sustained throughput",
         short="sustained",
-        bench="sustained",
+        heading="sustained",
         higher_is_better=True,
         judged=True,
-        programs=False,
         shown={
             **{"bench": 4, "verdict": 1, "sustained": 2, "sweep": 2, "sweep_ratio": 1},
             **{"contest": 1, "runners": 2, "noise": 1},
         },
     ),
-    Metric("user_bytes_written", "Key and value bytes handed to the engine.", programs=False),
-    Metric("user_bytes_read", "Key and value bytes handed out by the engine.", programs=False),
+    _of_driver("user_bytes_written", "Key and value bytes handed to the engine."),
+    _of_driver("user_bytes_read", "Key and value bytes handed out by the engine."),
     Metric(
         "rss_bytes_max",
         "Peak resident memory of the process in this phase.",
         label="peak resident memory",
-        bench="peak memory",
+        heading="peak memory",
         judged=True,
         shown={"bench": 18, "verdict": 10, "runners": 8},
     ),
@@ -155,7 +163,7 @@ REGISTRY = (
         "database_bytes",
         "Bytes of all files of the database at the end of the phase.",
         label="database size",
-        bench="database",
+        heading="database",
         judged=True,
         shown={"bench": 19, "verdict": 11, "sweep": 14, "runners": 9},
     ),
@@ -181,105 +189,74 @@ REGISTRY = (
         "latency_us_max",
         "The slowest operation.",
         level=Level.LATENCY,
-        bench="latency max",
+        heading="latency max",
         shown={"bench": 7, "runners": 6},
     ),
-    Metric(
+    _of_driver(
         "write_amplification",
         "Bytes that flushes and compactions wrote per byte of the user.",
-        bench="write amplification",
         judged=True,
-        programs=False,
         shown={"bench": 8, "verdict": 6, "sustained": 10, "sweep": 12},
     ),
-    Metric(
+    _of_driver(
         "read_amplification",
         "Bytes read by system calls per byte that the user read, in phases that only read.",
-        bench="read amplification",
         judged=True,
-        programs=False,
         shown={"bench": 9, "verdict": 7},
     ),
-    Metric(
+    _of_driver(
         "space_amplification",
         "Bytes on disk per byte of live user data, the number of live keys being estimated.",
-        bench="space amplification",
         judged=True,
-        programs=False,
         shown={"bench": 10, "verdict": 8, "sweep": 13},
     ),
     Metric(
         "cpu_us_per_operation",
         "Processor time of the process per operation, the drain included.",
         label="CPU time per operation",
-        bench="CPU per operation",
+        heading="CPU per operation",
         judged=True,
         shown={"bench": 17, "verdict": 9, "sweep": 15, "runners": 7, "noise": 4},
     ),
-    Metric(
+    _of_driver(
         "stall_s",
         "Time for which the engine held writers back.",
-        bench="stall",
-        programs=False,
         shown={"bench": 16, "sustained": 11, "sweep": 16},
     ),
-    Metric(
-        "flushes",
-        "Memtables written to level 0.",
-        bench="flushes",
-        programs=False,
-        shown={"bench": 11, "sustained": 5, "sweep": 10},
+    _of_driver(
+        "flushes", "Memtables written to level 0.", shown={"bench": 11, "sustained": 5, "sweep": 10}
     ),
-    Metric(
+    _of_driver(
         "flush_bytes",
         "Bytes that flushes wrote.",
         short="written by flushes",
-        bench="flush bytes",
-        programs=False,
+        heading="flush bytes",
         shown={"bench": 12, "sustained": 6, "sweep": 11},
     ),
-    Metric(
+    _of_driver(
         "compactions",
         "Compactions that ended in this phase.",
-        bench="compactions",
-        programs=False,
         shown={"bench": 13, "sustained": 7, "sweep": 7},
     ),
-    Metric(
+    _of_driver(
         "compaction_read_bytes",
         "Bytes that compactions read.",
         short="read by compactions",
-        bench="compaction read",
-        programs=False,
         shown={"bench": 14, "sustained": 8, "sweep": 8},
     ),
-    Metric(
+    _of_driver(
         "compaction_write_bytes",
         "Bytes that compactions wrote.",
         short="written by compactions",
-        bench="compaction write",
-        programs=False,
         shown={"bench": 15, "sustained": 9, "sweep": 9},
     ),
-    Metric(
-        "block_cache_hits",
-        "Blocks that the phase's own reads had from the engine's block cache.",
-        programs=False,
+    _of_driver(
+        "block_cache_hits", "Blocks that the phase's own reads had from the engine's block cache."
     ),
-    Metric("block_cache_misses", "Blocks that those reads had to fetch.", programs=False),
-    Metric(
-        "keys_found",
-        "Lookups that found their key.",
-        level=Level.COUNT,
-        bench="keys found",
-        shown={"bench": 20, "runners": 10},
-    ),
-    Metric(
-        "keys_missing",
-        "Lookups that did not find their key.",
-        level=Level.COUNT,
-        bench="keys missing",
-        shown={"bench": 21, "runners": 11},
+    _of_driver("block_cache_misses", "Blocks that those reads had to fetch."),
+    _count("keys_found", "Lookups that found their key.", shown={"bench": 20, "runners": 10}),
+    _count(
+        "keys_missing", "Lookups that did not find their key.", shown={"bench": 21, "runners": 11}
     ),
     Metric(
         TOTAL_ELAPSED_S,
@@ -287,32 +264,28 @@ REGISTRY = (
         level=Level.RUN,
         judged=True,
     ),
-    Metric(
+    _of_driver(
         TOTAL_WITH_DRAIN_S,
         "That, and the time to flush and compact what each of them left.",
         level=Level.RUN,
         judged=True,
-        programs=False,
         shown={"sweep": 20},
     ),
-    Metric(
+    _computed(
         RATE_MB,
         "Keys and values that users wrote and read, over the time of the operations.",
-        level=Level.COMPUTED,
         higher_is_better=True,
         shown={"sweep": 17, "sweep_ratio": 4},
     ),
-    Metric(
+    _computed(
         SUSTAINED_MB,
         "That, over the time to flush and drain as well.",
-        level=Level.COMPUTED,
         higher_is_better=True,
         shown={"sweep": 18, "sweep_ratio": 2},
     ),
-    Metric(
+    _computed(
         PHASE_TOTAL_S,
         "The time of the operations, and the time to flush and drain.",
-        level=Level.COMPUTED,
         shown={"sweep": 19, "sweep_ratio": 6},
     ),
 )

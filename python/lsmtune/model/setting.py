@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import InputError, check_names
 
 # The samplers that a study file may name, as they are listed. What each is stands in `search/`.
 SAMPLER_NAMES = (
@@ -24,7 +24,7 @@ SAMPLER_NAMES = (
     "manual",
 )
 
-Reader = Callable[[object], object]
+AUTO = "auto"  # the word for a value that follows from something else
 
 
 @dataclass(frozen=True)
@@ -39,13 +39,22 @@ class Setting:
     default: object
     description: str
     allowed: str
-    read: Reader
+    read: Callable[[object], object]
 
 
-def whole_setting(name: str, default: int, description: str, low: int, high: int) -> Setting:
-    """A setting of the whole numbers from `low` to `high`."""
-    allowed = f"a whole number from {low} to {high}"
-    return Setting(name, default, description, allowed, whole_number(low, high))
+def whole_setting(
+    name: str, default: int | str, description: str, low: int, high: int, *, auto: bool = False
+) -> Setting:
+    """A setting of the whole numbers from `low` to `high`; with `auto`, of that word as well."""
+
+    def read(value: object) -> object:
+        is_whole = isinstance(value, int) and not isinstance(value, bool) and low <= value <= high
+        if not is_whole and not (auto and value == AUTO):
+            raise ValueError
+        return value
+
+    allowed = f"{'auto, or ' if auto else ''}a whole number from {low} to {high}"
+    return Setting(name, default, description, allowed, read)
 
 
 def real_setting(
@@ -58,10 +67,28 @@ def real_setting(
     low_excluded: bool = False,
 ) -> Setting:
     """A setting of the finite numbers from `low` to `high`; with `low_excluded`, above `low`."""
+
+    def read(value: object) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise ValueError
+        if not math.isfinite(value) or not low <= value <= high or (low_excluded and value == low):
+            raise ValueError
+        return float(value)
+
     end = "" if high == math.inf else f", at most {high:g}" if low_excluded else f" to {high:g}"
     allowed = f"a number {'above' if low_excluded else 'from'} {low:g}{end}"
-    reader = real_number(low, high, low_excluded=low_excluded)
-    return Setting(name, default, description, allowed, reader)
+    return Setting(name, default, description, allowed, read)
+
+
+def word_setting(name: str, default: str, description: str, words: Sequence[str]) -> Setting:
+    """A setting of one of `words`."""
+
+    def read(value: object) -> object:
+        if value not in words:
+            raise ValueError
+        return value
+
+    return Setting(name, default, description, ", ".join(words), read)
 
 
 @dataclass(frozen=True)
@@ -88,20 +115,6 @@ class Settings:
             raise TypeError(f"{name} is not a number: {value!r}")
         return float(value)
 
-    def text(self, name: str) -> str:
-        """The text `name`."""
-        value = self.values[name]
-        if not isinstance(value, str):
-            raise TypeError(f"{name} is not a text: {value!r}")
-        return value
-
-    def flag(self, name: str) -> bool:
-        """The boolean `name`."""
-        value = self.values[name]
-        if not isinstance(value, bool):
-            raise TypeError(f"{name} is not a boolean: {value!r}")
-        return value
-
 
 def read_settings(
     settings: Sequence[Setting], given: Mapping[str, object], source: str, field: str
@@ -111,76 +124,13 @@ def read_settings(
     Raises `InputError` for a setting that does not exist, or whose value is not allowed.
     """
     known = {setting.name: setting for setting in settings}
-    for name in given:
-        if name not in known:
-            raise InputError(
-                source,
-                f"{field}.{name}",
-                why="no such setting",
-                allowed=", ".join(known) or "none",
-                nearest=nearest_name(str(name), known),
-            )
-    return MappingProxyType(
-        {
-            name: _read(setting, given[name], source, f"{field}.{name}")
-            if name in given
-            else setting.default
-            for name, setting in known.items()
-        }
-    )
-
-
-def _read(setting: Setting, value: object, source: str, field: str) -> object:
-    try:
-        return setting.read(value)
-    except ValueError as error:
-        found = "null" if value is None else value
-        raise InputError(
-            source, field, why=str(error), found=found, allowed=setting.allowed
-        ) from error
-
-
-def whole_number(low: int, high: int | None = None) -> Reader:
-    """A reader of integers from `low` to `high`; neither `true` nor `2.0` is one."""
-
-    def read(value: object) -> int:
-        if isinstance(value, bool) or not isinstance(value, int):
-            raise ValueError
-        if value < low or (high is not None and value > high):
-            raise ValueError
-        return value
-
-    return read
-
-
-def real_number(low: float, high: float = math.inf, *, low_excluded: bool = False) -> Reader:
-    """A reader of finite numbers from `low` to `high`."""
-
-    def read(value: object) -> float:
-        if isinstance(value, bool) or not isinstance(value, int | float):
-            raise ValueError
-        if not math.isfinite(value) or not low <= value <= high or (low_excluded and value == low):
-            raise ValueError
-        return float(value)
-
-    return read
-
-
-def one_of(*words: str) -> Reader:
-    """A reader of one of `words`."""
-
-    def read(value: object) -> str:
-        if not isinstance(value, str) or value not in words:
-            raise ValueError
-        return value
-
-    return read
-
-
-def word_or(word: str, reader: Reader) -> Reader:
-    """A reader of `word`, or else of what `reader` reads."""
-
-    def read(value: object) -> object:
-        return value if value == word else reader(value)
-
-    return read
+    check_names(given, known, source, field, why="no such setting")
+    values = {name: setting.default for name, setting in known.items()}
+    for name in (name for name in known if name in given):
+        try:
+            values[name] = known[name].read(given[name])
+        except ValueError as error:
+            found, allowed = "null" if given[name] is None else given[name], known[name].allowed
+            place = f"{field}.{name}"
+            raise InputError(source, place, why=str(error), found=found, allowed=allowed) from error
+    return MappingProxyType(values)

@@ -31,7 +31,6 @@ from lsmtune.model.command import (
     CommandSpec,
     JsonLines,
     JsonPointers,
-    ParametersFile,
     RegularExpressions,
     Results,
     filled,
@@ -56,23 +55,23 @@ class ResultError(LsmtuneError):
     """A program reported something that cannot be used; `str()` says what and where."""
 
 
-def read_line(line: bytes, place: str) -> Reported | dict[str, float]:
+def read_line(line: bytes, where: str) -> Reported | dict[str, float]:
     """One line of results: intermediate where it has a step, else final metrics.
 
-    Raises ResultError that begins with `place` and names the field.
+    Raises ResultError that begins with `where` and names the field.
     """
-    data = _parsed(line, place)
+    data = _parsed(line, where)
     if not isinstance(data, dict):
-        raise ResultError(f"{place}: found {_shown(data)}; allowed: an object, metric to number")
+        raise ResultError(f"{where}: found {_shown(data)}; allowed: an object, metric to number")
     step = data.pop(STEP, None)
-    metrics = {name: _number(value, f"{place}: {name}") for name, value in data.items()}
+    metrics = {name: _number(value, f"{where}: {name}") for name, value in data.items()}
     if not metrics:
-        raise ResultError(f"{place}: names no metric")
+        raise ResultError(f"{where}: names no metric")
     if step is None:
         return metrics
     if not isinstance(step, int) or isinstance(step, bool) or step < 0:
         raise ResultError(
-            f"{place}: {STEP}: found {_shown(step)}; allowed: a whole number, at least 0"
+            f"{where}: {STEP}: found {_shown(step)}; allowed: a whole number, at least 0"
         )
     return Reported(step, metrics)
 
@@ -88,24 +87,34 @@ def final_results(results: Results, directory: Path, stdout: Path) -> Mapping[st
             return {metric: _matched(metric, p, text) for metric, p in patterns.items()}
         case JsonPointers(pointers, file):
             path = stdout if file is None else directory / file
-            place = "standard output" if file is None else str(path)
-            document = _parsed(_text(path, place), place)
-            return {metric: _pointed(metric, p, document, place) for metric, p in pointers.items()}
+            source = "standard output" if file is None else str(path)
+            document = _parsed(_text(path, source), source)
+            numbers = {}
+            for metric, pointer in pointers.items():
+                where = f"{metric}: {source}: {pointer}"
+                try:
+                    value = JsonPointer(pointer).resolve(document)
+                    if isinstance(value, EndOfList):  # "/-": after the last element (RFC 6901)
+                        raise JsonPointerException("points behind the end of a list")
+                except JsonPointerException as error:
+                    raise ResultError(f"{where}: {error}") from None
+                numbers[metric] = _number(value, where)
+            return numbers
         case _:
             return {}
 
 
-def check_complete(found: Mapping[str, float], metrics: tuple[str, ...]) -> None:
+def check_complete(results: Mapping[str, float], metrics: tuple[str, ...]) -> None:
     """Raises ResultError when a needed metric is missing, or when there is no result at all."""
-    reported = ", ".join(found) or "nothing"
+    reported = ", ".join(results) or "nothing"
     for metric in metrics:
-        if metric not in found:
-            near = nearest_name(metric, found)
+        if metric not in results:
+            near = nearest_name(metric, results)
             hint = f"; did you mean {metric} where you say {near}?" if near else ""
             raise ResultError(
                 f"the program ended without reporting {metric}; reported: {reported}{hint}"
             )
-    if not found:
+    if not results:
         raise ResultError("the program ended without reporting any result")
 
 
@@ -113,69 +122,59 @@ def _matched(metric: str, pattern: str, text: str) -> float:
     last = deque(re.finditer(pattern, text, re.MULTILINE), maxlen=1)
     if not last:
         raise ResultError(f"{metric}: no match of {pattern!r} in standard output")
-    found = last[0].group(1) or ""
+    group = last[0].group(1) or ""
     try:
-        number = float(found)
+        number = float(group)
     except ValueError:
-        raise ResultError(f"{metric}: {pattern!r} found {found!r}; allowed: a number") from None
+        raise ResultError(f"{metric}: {pattern!r} found {group!r}; allowed: a number") from None
     return _finite(number, metric)
 
 
-def _pointed(metric: str, pointer: str, document: object, place: str) -> float:
-    try:
-        found = JsonPointer(pointer).resolve(document)
-        if isinstance(found, EndOfList):  # "/-", the place after the last element (RFC 6901)
-            raise JsonPointerException("points behind the end of a list")
-    except JsonPointerException as error:
-        raise ResultError(f"{metric}: {place}: {pointer}: {error}") from None
-    return _number(found, f"{metric}: {place}: {pointer}")
-
-
-def _text(path: Path, place: str) -> str:
+def _text(path: Path, where: str) -> str:
     try:
         with open_plain(path) as file:
             # No more than that, whatever size it claims to have: files of /proc claim none.
             text = file.read(_TEXT_BYTES_MAX + 1)
     except NotPlainError as error:
-        raise ResultError(f"{place}: {error}") from None
+        raise ResultError(f"{where}: {error}") from None
     except OSError as error:
-        raise ResultError(f"{place}: cannot be read: {error.strerror}") from None
+        raise ResultError(f"{where}: cannot be read: {error.strerror}") from None
     if len(text) > _TEXT_BYTES_MAX:
-        raise ResultError(f"{place}: more than {_TEXT_BYTES_MAX} bytes")
+        raise ResultError(f"{where}: more than {_TEXT_BYTES_MAX} bytes")
     return text.decode(errors="replace")
 
 
-def _parsed(text: bytes | str, place: str) -> object:
+def _parsed(text: bytes | str, where: str) -> object:
     try:
         return json.loads(text, parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as error:
-        raise ResultError(f"{place}: not JSON ({error}): {_shown(text)}") from None
+        raise ResultError(f"{where}: not JSON ({error}): {_shown(text)}") from None
 
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number to judge by")
 
 
-def _number(value: object, place: str) -> float:
+def _number(value: object, where: str) -> float:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ResultError(f"{place}: found {_shown(value)}; allowed: a number")
+        raise ResultError(f"{where}: found {_shown(value)}; allowed: a number")
     try:
-        return _finite(float(value), place)
+        return _finite(float(value), where)
     except OverflowError:
-        raise ResultError(f"{place}: found a number too large to compare") from None
+        raise ResultError(f"{where}: found a number too large to compare") from None
 
 
-def _finite(number: float, place: str) -> float:
+def _finite(number: float, where: str) -> float:
     if not math.isfinite(number):
-        raise ResultError(f"{place}: found {number}; allowed: a finite number")
+        raise ResultError(f"{where}: found {number}; allowed: a finite number")
     return number
 
 
-def _shown(found: object) -> str:
-    if isinstance(found, bytes):
-        found = found.decode(errors="replace")
-    text = found if isinstance(found, str) else json.dumps(found)
-    return repr(text[:80]) if isinstance(found, str) else text[:80]
+def _shown(value: object) -> str:
+    if isinstance(value, bytes):
+        value = value.decode(errors="replace")
+    text = value if isinstance(value, str) else json.dumps(value)
+    return repr(text[:80]) if isinstance(value, str) else text[:80]
 
 
 # --- the surroundings of one run of a program: its arguments, environment and files
@@ -209,86 +208,62 @@ def make_setting(spec: CommandSpec, request: RunRequest, environment: Mapping[st
     not in the configuration where the command cannot do without it.
     """
     directory = request.directory / WORK
-    values = _values(request, directory)
-    arguments = _arguments(spec, values)
-    added = _added_variables(spec, values)
-    if spec.parameters_file is not None:
-        text = _parameters_text(spec.parameters_file, request, values)
+    run_values = {
+        "seed": str(request.seed),
+        "directory": str(directory),
+        "trial": _NO_TRIAL if request.trial is None else str(request.trial),
+        "num": str(request.workload.num),
+    }
+    values = request.config.engine_options() | run_values
+    arguments: list[str] = []
+    for index, element in enumerate(spec.command):
+        if isinstance(element, str):
+            arguments.append(_filled(element, values, f"command[{index}]"))
+        elif all(_has_all(text, values) for text in element):
+            arguments += [filled(text, values) for text in element]
+    texts = spec.environment.items()
+    added = {name: filled(text, values) for name, text in texts if _has_all(text, values)}
+    file, parameters = spec.parameters_file, dict(request.config.options)
+    if file is not None:
+        text = json.dumps(parameters, indent=2) + "\n"
+        if file.template is not None:
+            text = _filled(file.template, values, f"the template of {file.name}")
     directory.mkdir()
-    if spec.parameters_file is not None:
-        path = directory / spec.parameters_file.name
+    if file is not None:
+        path = directory / file.name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
     results = request.directory / RESULTS
     results.touch()
-    (request.directory / PARAMETERS).write_text(_trial_text(spec, request, directory))
-    own = {f"LSMTUNE_{name.upper()}": value for name, value in _run_values(request, directory)}
-    own["LSMTUNE_PARAMETERS"] = str(request.directory / PARAMETERS)
-    own["LSMTUNE_RESULTS"] = str(results)
-    listens = isinstance(spec.results, JsonLines) and spec.results.stdout
-    followed = (results, request.directory / STDOUT) if listens else (results,)
-    return Setting(arguments, {**environment, **added, **own}, directory, followed)
-
-
-def _run_values(request: RunRequest, directory: Path) -> tuple[tuple[str, str], ...]:
-    trial = _NO_TRIAL if request.trial is None else str(request.trial)
-    return (
-        ("seed", str(request.seed)),
-        ("directory", str(directory)),
-        ("trial", trial),
-        ("num", str(request.workload.num)),
-    )
-
-
-def _values(request: RunRequest, directory: Path) -> dict[str, str]:
-    return request.config.engine_options() | dict(_run_values(request, directory))
-
-
-def _arguments(spec: CommandSpec, values: Mapping[str, str]) -> tuple[str, ...]:
-    found: list[str] = []
-    for index, element in enumerate(spec.command):
-        if isinstance(element, str):
-            found.append(_filled(element, values, f"command[{index}]"))
-        elif all(_has_all(text, values) for text in element):
-            found += [filled(text, values) for text in element]
-    return tuple(found)
-
-
-def _added_variables(spec: CommandSpec, values: Mapping[str, str]) -> dict[str, str]:
-    texts = spec.environment.items()
-    return {name: filled(text, values) for name, text in texts if _has_all(text, values)}
-
-
-def _has_all(text: str, values: Mapping[str, str]) -> bool:
-    return all(name in values for name in placeholders(text))
-
-
-def _filled(text: str, values: Mapping[str, str], place: str) -> str:
-    try:
-        return filled(text, values)
-    except KeyError as error:
-        raise MissingValueError(
-            f"{place}: {{{error.args[0]}}} has no value in this configuration"
-        ) from None
-
-
-def _parameters_text(file: ParametersFile, request: RunRequest, values: Mapping[str, str]) -> str:
-    if file.template is None:
-        return json.dumps(dict(request.config.options), indent=2) + "\n"
-    return _filled(file.template, values, f"the template of {file.name}")
-
-
-def _trial_text(spec: CommandSpec, request: RunRequest, directory: Path) -> str:
-    """What `lsmtune.trial` reads: only ever added to, as the program may have an older one."""
-    document = {
-        "parameters": dict(request.config.options),
+    # What `lsmtune.trial` reads: only ever added to, as the program may have an older one.
+    trial = {
+        "parameters": parameters,
         "seed": request.seed,
         "trial": request.trial,
         "num": request.workload.num,
         "directory": os.fspath(directory),
         "metrics": list(spec.metrics),
     }
-    return json.dumps(document, indent=2) + "\n"
+    (request.directory / PARAMETERS).write_text(json.dumps(trial, indent=2) + "\n")
+    own = {f"LSMTUNE_{name.upper()}": value for name, value in run_values.items()}
+    own["LSMTUNE_PARAMETERS"] = str(request.directory / PARAMETERS)
+    own["LSMTUNE_RESULTS"] = str(results)
+    listens = isinstance(spec.results, JsonLines) and spec.results.stdout
+    followed = (results, request.directory / STDOUT) if listens else (results,)
+    return Setting(tuple(arguments), {**environment, **added, **own}, directory, followed)
+
+
+def _has_all(text: str, values: Mapping[str, str]) -> bool:
+    return all(name in values for name in placeholders(text))
+
+
+def _filled(text: str, values: Mapping[str, str], where: str) -> str:
+    try:
+        return filled(text, values)
+    except KeyError as error:
+        raise MissingValueError(
+            f"{where}: {{{error.args[0]}}} has no value in this configuration"
+        ) from None
 
 
 # --- the command runner: a program of the user's own performs the run and says what it measured
@@ -297,7 +272,7 @@ _PLACES = ("LSMTUNE_RESULTS", "standard output")
 
 
 class CommandRunner:
-    """Performs runs by starting the program of `spec`; see `base.Runner` for its obligations.
+    """Performs runs by starting the program of `spec`; see `Runner` for its obligations.
 
     `environment` is what the program inherits. A run's directory holds `work`, which is the
     program's own, `stdout.log` and, as for every engine, `engine.log`: what it printed to stderr.
@@ -332,15 +307,13 @@ class CommandRunner:
         check_free_space(request.directory)
         # The program starts in the folder of its study file: a path from here means nothing there.
         request = replace(request, directory=request.directory.absolute())
-        heard = _Heard(self._spec, on_message)
+        reports = _Reports(on_message)
         started, started_unix_s = self._clock(), self._wall_clock()
-        usage = Usage(0.0, 0)
         try:
             setting = make_setting(self._spec, request, self._environment)
-        except MissingValueError as error:
-            judgement = _invalid(str(error))
-        else:
-            judgement, usage = self._perform(request, setting, heard, cancel)
+            judgement = self._perform(request, setting, reports, cancel)
+        except (MissingValueError, ResultError, UnreadableError) as error:
+            judgement = Judgement(Outcome.INVALID, RunError("result", str(error)))
         return Measurement(
             outcome=judgement.outcome,
             engine=request.engine,
@@ -349,21 +322,22 @@ class CommandRunner:
             seed=request.seed,
             started_unix_s=started_unix_s,
             elapsed_s=self._clock() - started,
-            cpu_s=usage.cpu_s,
-            rss_bytes_max=usage.rss_bytes_max or None,
+            cpu_s=reports.usage.cpu_s,
+            rss_bytes_max=reports.usage.rss_bytes_max or None,
             error=judgement.error,
             warnings=judgement.warnings,
-            reported=heard.metrics,
-            intermediate=tuple(heard.intermediate),
+            reported=reports.metrics,
+            intermediate=tuple(reports.intermediate),
         )
 
     def _perform(
         self,
         request: RunRequest,
         setting: Setting,
-        heard: _Heard,
+        reports: _Reports,
         cancel: threading.Event | None,
-    ) -> tuple[Judgement, Usage]:
+    ) -> Judgement:
+        """Raises ResultError and UnreadableError for what the program reported that is useless."""
         stdout, stderr = request.directory / STDOUT, request.directory / ENGINE_LOG
         process = CommandProcess(
             setting.arguments,
@@ -373,56 +347,46 @@ class CommandRunner:
             stderr,
             setting.followed,
         )
-        ending = None
-        with process:
-            try:
+        try:
+            with process:
                 ending = watch(
-                    process, request.directory, request.limits, heard.take, cancel, self._clock
+                    process, request.directory, request.limits, reports.take, cancel, self._clock
                 )
-            except (ResultError, UnreadableError) as error:
-                judgement = _invalid(str(error))
-        if ending is not None:
-            log_tail = tail_of(stderr) or tail_of(stdout)
-            judgement = judge_program(ending, setting.arguments[0], log_tail)
+        finally:
+            reports.usage = process.usage
+        log_tail = tail_of(stderr) or tail_of(stdout)
+        judgement = judge_program(ending, setting.arguments[0], log_tail)
         if judgement.outcome is Outcome.OK:
-            judgement = heard.finish(setting, request)
-        return judgement, process.usage
+            results = final_results(self._spec.results, setting.directory, stdout)
+            reports.metrics.update(results)
+            check_complete(reports.metrics, self._spec.metrics)
+        return judgement
 
 
 @dataclass
-class _Heard:
+class _Reports:
     """What a program has said so far."""
 
-    spec: CommandSpec
     on_message: OnMessage | None
+    usage: Usage = field(default_factory=Usage)
     metrics: dict[str, float] = field(default_factory=dict)
     intermediate: list[IntermediateReport] = field(default_factory=list)
     lines: list[int] = field(default_factory=lambda: [0] * len(_PLACES))
 
     def take(self, line: tuple[int, bytes]) -> bool:
         """Takes a line of one of the followed files; none of them is ever known to be the last."""
-        place, text = line
-        self.lines[place] += 1
-        if place == 1 and not text.lstrip().startswith(b"{"):
+        source, text = line
+        self.lines[source] += 1
+        if source == 1 and not text.lstrip().startswith(b"{"):
             return False  # standard output is free for other text
-        said = read_line(text, f"{_PLACES[place]}, line {self.lines[place]}")
-        if not isinstance(said, Reported):
-            self.metrics.update(said)
+        report = read_line(text, f"{_PLACES[source]}, line {self.lines[source]}")
+        if not isinstance(report, Reported):
+            self.metrics.update(report)
             return False
-        self.intermediate.append(IntermediateReport(said.step, dict(said.metrics)))
+        self.intermediate.append(IntermediateReport(report.step, dict(report.metrics)))
         if self.on_message is not None:
-            self.on_message(said)
+            self.on_message(report)
         return False
-
-    def finish(self, setting: Setting, request: RunRequest) -> Judgement:
-        """What the program reported at its end, now that it has exited well."""
-        try:
-            stdout = request.directory / STDOUT
-            self.metrics.update(final_results(self.spec.results, setting.directory, stdout))
-            check_complete(self.metrics, self.spec.metrics)
-        except ResultError as error:
-            return _invalid(str(error))
-        return Judgement(Outcome.OK)
 
 
 def judge_program(ending: Ending, program: str, log_tail: str) -> Judgement:
@@ -435,7 +399,3 @@ def judge_program(ending: Ending, program: str, log_tail: str) -> Judgement:
     if ending.exit_status > 0:
         return died(Outcome.CRASHED, f"{program} exited with status {ending.exit_status}", log_tail)
     return judge_death(ending.exit_status, f"in {program}", log_tail)
-
-
-def _invalid(why: str) -> Judgement:
-    return Judgement(Outcome.INVALID, RunError("result", why))

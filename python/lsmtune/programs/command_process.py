@@ -6,18 +6,16 @@ import os
 import resource
 import signal
 import stat
-import subprocess
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import BinaryIO
 
 import psutil
 
-from lsmtune.driver.process import has_ended, not_started, resident_bytes_of_all
+from lsmtune.driver.process import ProcessGroup, resident_bytes_of_all, start_group
 from lsmtune.errors import LsmtuneError
 
 
@@ -66,20 +64,6 @@ class FollowedFile:
         A file that became shorter was begun anew and is read from its start. Raises
         LineTooLongError, and UnreadableError for what a program put in the file's place.
         """
-        chunk = self._new_bytes()
-        *whole, self._unfinished = (self._unfinished + chunk).split(b"\n")
-        if len(self._unfinished) > _LINE_BYTES_MAX:
-            raise LineTooLongError(
-                f"{self._path.name}: a line of more than {_LINE_BYTES_MAX} bytes"
-            )
-        return [line for line in whole if line.strip()], len(chunk) == _BYTES_PER_READ
-
-    def last(self) -> list[bytes]:
-        """The last line, if it has no line end: for when nothing can follow any more."""
-        line, self._unfinished = self._unfinished, b""
-        return [line] if line.strip() else []
-
-    def _new_bytes(self) -> bytes:
         try:
             with open_plain(self._path) as file:
                 if os.fstat(file.fileno()).st_size < self._offset:
@@ -87,13 +71,23 @@ class FollowedFile:
                 file.seek(self._offset)
                 chunk = file.read(_BYTES_PER_READ)
         except FileNotFoundError:
-            return b""
+            return [], False
         except NotPlainError as error:
             raise UnreadableError(f"{self._path.name}: {error}") from None
         except OSError as error:
             raise UnreadableError(f"{self._path.name}: cannot be read: {error.strerror}") from None
         self._offset += len(chunk)
-        return chunk
+        *whole, self._unfinished = (self._unfinished + chunk).split(b"\n")
+        if len(self._unfinished) > _LINE_BYTES_MAX:
+            raise LineTooLongError(
+                f"{self._path.name}: a line of more than {_LINE_BYTES_MAX} bytes"
+            )
+        return [line for line in whole if line.strip()], len(chunk) == _BYTES_PER_READ
+
+    def last(self) -> bytes:
+        """The last line, if it has no line end, or nothing: for when no more can follow."""
+        line, self._unfinished = self._unfinished, b""
+        return line if line.strip() else b""
 
 
 # --- what ends a run when the tuner is killed: a program knows nothing of the tuner's death
@@ -102,7 +96,7 @@ class FollowedFile:
 _SCRIPT = 'read -r _; kill -KILL "-$1"'
 
 
-class OrphanGuard:
+class OrphanGuard(ProcessGroup):
     """A small process that kills the process group `group` when this process dies.
 
     A context manager: on the way out the guard is ended, and nobody is killed. It has to be left
@@ -111,29 +105,12 @@ class OrphanGuard:
 
     def __init__(self, group: int) -> None:
         # No descriptor but these three is handed on, so that only this process holds the pipe open.
-        self._popen = subprocess.Popen(
-            ["/bin/sh", "-c", _SCRIPT, "sh", str(group)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-            start_new_session=True,
-        )
-
-    def __enter__(self) -> OrphanGuard:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
+        nothing = Path(os.devnull)
+        super().__init__(start_group(["/bin/sh", "-c", _SCRIPT, "sh", str(group)], nothing))
 
     def close(self) -> None:
         """Ends the guard."""
-        self._popen.kill()
-        self._popen.wait()
+        self.reap()
         if self._popen.stdin is not None:
             self._popen.stdin.close()
 
@@ -153,16 +130,14 @@ _KIB = 1024
 class Usage:
     """What the tree of processes took, as far as it was waited for by its parents."""
 
-    cpu_s: float
-    rss_bytes_max: int
+    cpu_s: float = 0.0
+    rss_bytes_max: int = 0
 
 
-class CommandProcess:
+class CommandProcess(ProcessGroup):
     """A started program. `followed` are the files whose lines are read while it runs; each line
-    comes with the index of its file.
-
-    A context manager: on the way out the process group and every other process of the tree that
-    was seen are killed, and the program is reaped. Not thread-safe; each run has its own.
+    comes with the index of its file. On the way out every other process of the tree that was seen
+    is killed too.
     """
 
     def __init__(
@@ -180,60 +155,41 @@ class CommandProcess:
         Raises InputError if it cannot be started.
         """
         self._files = [FollowedFile(path) for path in followed]
-        self._popen = _spawn(arguments, environment, folder, (stdin, stdout, stderr))
+        given = stdin or Path(os.devnull)
+        super().__init__(
+            start_group(arguments, stdout, stderr=stderr, stdin=given, cwd=folder, env=environment)
+        )
         self._seen: dict[int, psutil.Process] = {}
         self._tree_bytes = 0
         self._next_look = time.monotonic()
-        self.usage = Usage(0.0, 0)
+        self.usage = Usage()
         try:
             self._guard = OrphanGuard(self._popen.pid)
         except BaseException:
             self._end()
             raise
 
-    def __enter__(self) -> CommandProcess:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.reap()
-
     def lines(self, timeout_s: float) -> tuple[list[tuple[int, bytes]], bool]:
         """Lines that were added within `timeout_s`, and whether more is there already."""
         end = time.monotonic() + timeout_s
         while True:
             exited = self.exited()  # asked before reading: then nothing can come after what is read
-            lines, more = self._read()
+            lines: list[tuple[int, bytes]] = []
+            more = False
+            for index, file in enumerate(self._files):
+                added, remains = file.read()
+                lines += [(index, line) for line in added]
+                more |= remains
             if exited and not lines and not more:
-                return self._last(), False
+                last = [(index, file.last()) for index, file in enumerate(self._files)]
+                return [(index, line) for index, line in last if line], False
             if lines or more or time.monotonic() >= end:
                 return lines, more
             time.sleep(_POLL_S)
 
-    def _read(self) -> tuple[list[tuple[int, bytes]], bool]:
-        found: list[tuple[int, bytes]] = []
-        more = False
-        for index, file in enumerate(self._files):
-            lines, remains = file.read()
-            found += [(index, line) for line in lines]
-            more |= remains
-        return found, more
-
-    def _last(self) -> list[tuple[int, bytes]]:
-        return [(index, line) for index, file in enumerate(self._files) for line in file.last()]
-
-    def exited(self) -> bool:
-        """Whether the program has ended. It stays a zombie until it is reaped."""
-        return self._popen.returncode is not None or has_ended(self._popen.pid)
-
     def ask_to_stop(self) -> None:
         """SIGTERM to the whole process group."""
-        with suppress(ProcessLookupError):
-            os.killpg(self._popen.pid, signal.SIGTERM)
+        self.signal(signal.SIGTERM)
 
     def resident_bytes(self, limit: int) -> int:
         """Resident memory of the whole tree, looked at anew every 100 ms."""
@@ -264,8 +220,7 @@ class CommandProcess:
 
     def _end(self) -> None:
         self._look()
-        with suppress(ProcessLookupError):
-            os.killpg(self._popen.pid, signal.SIGKILL)
+        self.signal(signal.SIGKILL)
         for process in self._seen.values():
             with suppress(psutil.NoSuchProcess, psutil.AccessDenied):
                 process.kill()
@@ -284,29 +239,3 @@ def peak_of_child_bytes(maxrss_kib: int) -> int:
     """
     own_kib = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return maxrss_kib * _KIB if maxrss_kib > own_kib else 0
-
-
-def _spawn(
-    arguments: Sequence[str],
-    environment: Mapping[str, str],
-    folder: Path,
-    streams: tuple[Path | None, Path, Path],
-) -> subprocess.Popen[bytes]:
-    stdin, stdout, stderr = streams
-    try:
-        with (
-            (stdin or Path(os.devnull)).open("rb") as given,
-            stdout.open("wb") as output,
-            stderr.open("wb") as errors,
-        ):
-            return subprocess.Popen(
-                arguments,
-                cwd=folder,
-                env=environment,
-                stdin=given,
-                stdout=output,
-                stderr=errors,
-                start_new_session=True,
-            )
-    except OSError as error:
-        raise not_started(arguments[0], error) from error

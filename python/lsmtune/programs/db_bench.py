@@ -1,39 +1,59 @@
-"""What RocksDB's and LevelDB's db_bench have in common: benchmarks, and the lines that both print.
-
-LevelDB's db_bench is where RocksDB's began, so the two still share these rules. A line that belongs
-to no rule of either is a note: it is kept, with its text.
-"""
+"""How RocksDB's and LevelDB's db_bench are called, and what a phase of theirs came to."""
 
 from __future__ import annotations
 
-import re
+import random
+import shlex
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from functools import partial
 
+from lsmtune.driver.runner import DATABASE
 from lsmtune.errors import InputError, nearest_name
-from lsmtune.model.workload import Phase
-from lsmtune.programs.output import LineReader, cannot
+from lsmtune.model.measurement import PhaseMeasurement
+from lsmtune.model.metrics import LATENCIES
+from lsmtune.model.request import RunRequest
+from lsmtune.model.workload import Durability, PageCache, Phase, Workload
+from lsmtune.programs.db_bench_output import (
+    LEVELDB,
+    ROCKSDB,
+    BenchmarkResult,
+    Dialect,
+    follow_report,
+    parse_db_bench,
+)
+from lsmtune.programs.mixgraph import mixgraph_differences, mixgraph_flags
+from lsmtune.programs.output import (
+    cannot,
+    check_performable,
+    leading_settle,
+    performing,
+    settled_after,
+)
+from lsmtune.programs.program import (
+    FoundProgram,
+    Introduction,
+    Observed,
+    Plan,
+    Program,
+    Step,
+    StepOutput,
+    exported,
+    phase_measurement,
+    unsettled,
+)
 
 # The operation type, in lsmtune's words, that a benchmark's latencies are those of.
 TIMED_TYPE: Mapping[str, str] = {
-    "fillseq": "put",
-    "fillrandom": "put",
-    "filluniquerandom": "put",
-    "overwrite": "put",
-    "deleterandom": "delete",
-    "readrandom": "get",
-    "readmissing": "get",
-    "readhot": "get",
-    "readwhilewriting": "get",
-    "readseq": "next",
-    "seekrandom": "seek",
+    **dict.fromkeys(("fillseq", "fillrandom", "filluniquerandom", "overwrite"), "put"),
+    **dict.fromkeys(("readrandom", "readmissing", "readhot", "readwhilewriting"), "get"),
+    **{"deleterandom": "delete", "readseq": "next", "seekrandom": "seek"},
 }
-WRITES = frozenset({"fillseq", "fillrandom", "filluniquerandom", "overwrite"})
-# Benchmarks that begin with an empty database.
-FRESH = frozenset({"fillseq", "fillrandom", "filluniquerandom"})
+_WRITES = frozenset(name for name, timed in TIMED_TYPE.items() if timed == "put")
+_FRESH = _WRITES - {"overwrite"}  # benchmarks that begin with an empty database
+_INTRODUCTION = ("--benchmarks=", "--num=1", "--db={database}")
 
 
-def benchmark_of(program: str, phase: Phase, known: tuple[str, ...], *, first: bool) -> str:
+def _benchmark_of(program: str, phase: Phase, known: tuple[str, ...], *, first: bool) -> str:
     """The benchmark that performs `phase`, one of `known`.
 
     On a database that is there already (not `first`), random keys are written by `overwrite`.
@@ -50,189 +70,417 @@ def benchmark_of(program: str, phase: Phase, known: tuple[str, ...], *, first: b
         nearest = nearest_name(operation, known)
         hint = f"; the nearest is {nearest}" if nearest else ""
         raise cannot(program, field, found=operation, allowed=f"{', '.join(known)}{hint}")
-    if operation in FRESH and not first:
+    if operation in _FRESH and not first:
         raise cannot(program, field, found=operation, why="it fills only an empty database")
     return operation
 
 
-# --- the lines that both db_benches print alike: headers, warnings, benchmarks skipped, and notes
+def _read(
+    program: str,
+    dialect: Dialect,
+    index: int,
+    benchmark: str,
+    measured: Callable[[BenchmarkResult, StepOutput], PhaseMeasurement],
+    output: StepOutput,
+) -> Observed:
+    """Reads the last result of `benchmark`, which performed phase `index`."""
+    printed = parse_db_bench(output.errors() + "\n" + output.text(), program, dialect)
+    result = printed.result_of(benchmark)
+    if result is None:
+        why = printed.skipped.get(benchmark, "printed no result")
+        raise InputError(program, benchmark, why=why, found="; ".join(printed.notes) or None)
+    phases = {index: measured(result, output)}
+    return Observed(phases, printed.warnings, printed.version, printed.build)
+
+
+def _introduced(program: str, dialect: Dialect, text: str) -> Observed:
+    printed = parse_db_bench(text, program, dialect)
+    return Observed({}, printed.warnings, printed.version, printed.build)
+
+
+# --- RocksDB's db_bench
 #
-# LevelDB's db_bench is where RocksDB's began, so the two still share these rules. What belongs to
-# no rule of either is a note: kept, with its text.
-
-NUMBER = r"-?[0-9]+(?:\.[0-9]+)?"
-# The name of a benchmark and the time of one of its operations; nothing done divides by zero.
-NAME_AND_MICROS = rf"(?P<name>\S+) +: +(?P<micros>{NUMBER}|-?nan|inf) micros/op"
-RATE_AND_MESSAGE = rf"(?: +(?P<mb>{NUMBER}|-?nan|inf) MB/s)?(?: (?P<message>.*))?"
-DASHES = re.compile(r"-{3,}")
-_WARNING = re.compile(r"WARNING: (?P<text>.*)")
-_SKIPPED = re.compile(r"(?P<name>\S+) +: skipped \((?P<why>.*)\)")
-
-
-class CommonLines:
-    """What was read so far by the rules that both have; `header` is the rule of a header line."""
-
-    def __init__(self, lines: LineReader, header: re.Pattern[str]) -> None:
-        self._lines = lines
-        self._header = header
-        self.headers: dict[str, str] = {}
-        self.warnings: list[str] = []
-        self.skipped: dict[str, str] = {}
-        self.notes: list[str] = []
-
-    def take(self) -> bool:
-        """Reads a warning, a header, or that a benchmark was skipped; False where none is next."""
-        take = self._lines.take_if
-        if (match := take(_WARNING)) is not None:
-            self.warnings.append(match["text"])
-        elif (match := take(self._header)) is not None:
-            self.headers[match["name"]] = match["value"]
-        elif (match := take(_SKIPPED)) is not None:
-            self.skipped[match["name"]] = match["why"]
-        else:
-            return False
-        return True
-
-    def take_note(self) -> None:
-        """Reads a line that belongs to no rule; a blank one says nothing."""
-        text = self._lines.take().text.strip()
-        if text:
-            self.notes.append(text)
-
-
-def read_all(take_one: Callable[[], bool]) -> None:
-    """Reads one rule after another, until `take_one` finds none."""
-    while take_one():
-        pass
-
-
-def engine_version(headers: Mapping[str, str], engine: str) -> str | None:
-    """What the header of `engine` says; None where stderr, on which it is printed, was not read."""
-    text = headers.get(engine)
-    return None if text is None else text.removeprefix("version").strip()
-
-
-def another_program(text: str, source: str, allowed: str) -> InputError:
-    """The error for `text` in which there is neither a header nor a result."""
-    return InputError(source, found=text[:80], allowed=f"output of {allowed}")
-
-
-# --- the histogram that RocksDB's and LevelDB's db_bench print, and percentiles from it
+# Facts from `tools/db_bench_tool.cc`, 7.8 to 11: `--num` is the number of keys, `--reads`,
+# `--writes` and `--deletes` are operations of each thread, `--duration` whole seconds in place of
+# them; seed 0 stands for the time of day; keys are a number of 8 bytes, big-endian, and zeros;
+# benchmarks that fill want a database of their own; `filluniquerandom` runs in one thread. A mix of
+# gets, puts and scans is `mixgraph`, which inserts nothing: `fillseq` loads for it.
 #
-#     histogram = title body
-#     title     = "Microseconds per" what ":" | "** Level" n "read latency histogram (micros):"
-#     body      = "Count:" n "Average:" x "StdDev:" x
-#                 "Min:" x "Median:" x "Max:" x
-#                 [ "Percentiles:" { "P" p ":" x } ]
-#                 dashes { bucket } blank
-#
-# Both are printed by `HistogramStat::ToString` (RocksDB `monitoring/histogram.cc`) and
-# `Histogram::ToString` (LevelDB `util/histogram.cc`); only RocksDB has the line of percentiles.
+# Options go by an OPTIONS file and not by flags, because db_bench has defaults of its own for what
+# no flag says, and an OPTIONS file takes RocksDB's; only the size of the block cache has to be a
+# flag as well, which outweighs the file (`InitializeOptionsGeneral`).
 
-_N = r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"
-_N_OR_NONE = rf"(?:{_N}|-?nan)"  # the mean of nothing
-TITLE = re.compile(
-    r"Microseconds per (?P<what>\w+):"
-    r"|\*\* Level (?P<level>\d+) read latency histogram \(micros\):"
+ROCKSDB_NAME = "rocksdb-db_bench"
+_ROCKSDB_BENCHMARKS = (
+    *("fillseq", "fillrandom", "filluniquerandom", "overwrite", "deleterandom"),
+    *("readseq", "readrandom", "readmissing", "readwhilewriting", "seekrandom"),
 )
-_COUNT = re.compile(
-    rf"Count: (?P<count>\d+)\s+Average: (?P<mean>{_N_OR_NONE})\s+StdDev: (?P<sd>{_N_OR_NONE})"
-)
-_MIN = re.compile(rf"Min: (?P<min>{_N})\s+Median: (?P<median>{_N_OR_NONE})\s+Max: (?P<max>{_N})")
-_PERCENTILES = re.compile(rf"Percentiles:(?P<all>(?: P[0-9.]+: {_N})+)")
-_PERCENTILE = re.compile(rf" P(?P<p>[0-9.]+): (?P<value>{_N})")
-_DASHES = re.compile(r"-+")
-_BUCKET = re.compile(
-    rf"[\[(]\s*(?P<low>{_N}),\s*(?P<high>{_N})\s*[\])]\s+(?P<count>\d+)\s+{_N}%\s+{_N}%\s*#*\s*"
-)
-_BLANK = re.compile(r"\s*")
+_MIXGRAPH = "mixgraph"
+_LOAD = "fillseq"
+_WITHOUT_DURATION = frozenset({"fillseq", "filluniquerandom", "readseq"})
+_OPTIONS = "OPTIONS"
+_REPORT = "report.csv"
+_CACHE = "block_based_table_factory.block_cache"
+# What mixgraph calls the types of a mix; a seek goes on through its entries.
+_MIX_TYPES = {"read": "get", "write": "put", "seek": "scan"}
 
 
-@dataclass(frozen=True)
-class Bucket:
-    """How many operations took `low_us` to `high_us`."""
+def check_rocksdb(workload: Workload, _engine_name: str) -> None:
+    """Raises InputError for the first thing in `workload` that db_bench cannot perform."""
+    check_performable(ROCKSDB_NAME, workload, tuple(Durability), waves=True)
+    if leading_settle(workload):
+        raise cannot(ROCKSDB_NAME, "settle", why="nothing was written yet")
+    for index, _ in performing(workload):
+        _rocksdb_phase_flags(workload, index)
 
-    low_us: float
-    high_us: float
-    count: int
+
+def rocksdb_benchmark(workload: Workload, index: int) -> str:
+    """The benchmark that performs phase `index`. Raises InputError where there is none."""
+    phase = workload.phases[index]
+    if phase.mix is None:
+        return _benchmark_of(ROCKSDB_NAME, phase, _ROCKSDB_BENCHMARKS, first=index == 0)
+    mix = phase.mix
+    if mix.records != 0 or {name for name, _ in mix.operations} != {"insert"}:
+        return _MIXGRAPH
+    if index != 0 or mix.first != 0 or mix.insert_from not in (None, 0):
+        why = "mixgraph inserts nothing, and fillseq fills only an empty database, from 0 on"
+        raise cannot(ROCKSDB_NAME, f"{phase.name}: operations", found="insert", why=why)
+    if phase.is_open_loop:
+        raise cannot(ROCKSDB_NAME, f"{phase.name}: rate", why="fillseq holds no rate")
+    return _LOAD
 
 
-@dataclass(frozen=True)
-class HistogramText:
-    """One printed histogram, in microseconds.
+def rocksdb_arguments(
+    workload: Workload, index: int, *, database: str, seed: int, settle: bool, report: str = ""
+) -> tuple[str, ...]:
+    """The arguments that perform phase `index` of `workload`, without those of a Config.
 
-    `what` is the operation type, `op` for LevelDB, `level 0` for reads of the files of a level. The
-    mean, deviation and median of no operation at all are None.
-
-    `percentiles` are those printed, by their number ("99.9").
+    `seed` is that of the run, of which each phase gets its own. `settle` adds a settle phase behind
+    it: memtables to the disk, then waiting for compactions. `report` is the file for the interval
+    series, empty for none. Raises what `check_rocksdb` raises.
     """
-
-    what: str
-    count: int
-    mean_us: float | None
-    sd_us: float | None
-    min_us: float
-    median_us: float | None
-    max_us: float
-    percentiles: Mapping[str, float]
-    buckets: tuple[Bucket, ...]
-
-    def percentile_us(self, percent: float) -> float | None:
-        """The percentile `percent`, 0 to 100, from the buckets; None for an empty histogram.
-
-        Both programs' own formula (`HistogramStat::Percentile`, `Histogram::Percentile`): linear
-        within the bucket that holds the rank, then limited to the smallest and largest value. It
-        gives back what they print themselves.
-        """
-        threshold = self.count * (percent / 100.0)  # in their order, for the last digit
-        below = 0
-        for bucket in self.buckets:
-            if below + bucket.count >= threshold:
-                share = (threshold - below) / bucket.count
-                value = bucket.low_us + share * (bucket.high_us - bucket.low_us)
-                return min(max(value, self.min_us), self.max_us)
-            below += bucket.count
-        return self.max_us if self.buckets else None
+    settling = ("flush", "waitforcompaction") if settle else ()
+    flags = {
+        "benchmarks": ",".join((rocksdb_benchmark(workload, index), *settling)),
+        "db": database,
+        "use_existing_db": "false" if index == 0 else "true",
+        "num": str(workload.num),
+        "key_size": str(workload.key_bytes),
+        "value_size": str(workload.value_bytes),
+        "compression_ratio": repr(workload.compression_ratio),
+        "seed": str(phase_seed(seed, index)),
+        "histogram": "true",
+        "progress_reports": "false",
+        **_rocksdb_phase_flags(workload, index),
+    }
+    if workload.durability is Durability.SYNC:
+        flags["sync"] = "true"
+    elif workload.durability is Durability.NONE:
+        flags["disable_wal"] = "true"
+    if report:
+        flags |= {"report_interval_seconds": "1", "report_file": report}
+    return tuple(f"--{name}={value}" for name, value in flags.items())
 
 
-def read_histogram(lines: LineReader) -> HistogramText:
-    """The histogram that begins at the next line.
+def phase_seed(seed: int, index: int) -> int:
+    """The seed of phase `index` in a run with `seed`.
 
-    Raises InputError with the line where it is not one, and where its buckets do not add up.
+    Of one seed, every process of db_bench draws the same keys: reads would follow the order in
+    which another phase wrote. Thread n has the seed plus n, so that neighbours will not do either.
     """
-    at = lines.peek()
-    title = lines.expect(TITLE, "`Microseconds per write:`")
-    count = lines.expect(_COUNT, "`Count: N Average: X StdDev: X`")
-    least = lines.expect(_MIN, "`Min: X Median: X Max: X`")
-    named = lines.take_if(_PERCENTILES)
-    lines.expect(_DASHES, "a line of dashes")
-    buckets: list[Bucket] = []
-    while (found := lines.take_if(_BUCKET)) is not None:
-        buckets.append(Bucket(float(found["low"]), float(found["high"]), int(found["count"])))
-    lines.take_if(_BLANK)
-    total = sum(bucket.count for bucket in buckets)
-    if total != int(count["count"]):
-        place = f"line {at.number if at is not None else 0}"
-        why = "the buckets of this histogram do not add up to its count"
-        raise InputError(lines.source, place, why=why, found=total, allowed=count["count"])
-    return HistogramText(
-        what=title["what"] or f"level {title['level']}",
-        count=total,
-        mean_us=_known(count["mean"]),
-        sd_us=_known(count["sd"]),
-        min_us=float(least["min"]),
-        median_us=_known(least["median"]),
-        max_us=float(least["max"]),
-        percentiles=_percentiles(named),
-        buckets=tuple(buckets),
+    return random.Random(f"{seed} {index}").randrange(1, 2**62)
+
+
+def _rocksdb_phase_flags(workload: Workload, index: int) -> dict[str, str]:
+    """What phase `index` has of its own."""
+    phase, benchmark = workload.phases[index], rocksdb_benchmark(workload, index)
+    threads = 1 if phase.mix is not None and benchmark == _LOAD else phase.threads
+    flags = {"threads": str(threads), **_size_flags(phase, benchmark, threads)}
+    if phase.mix is not None and benchmark == _MIXGRAPH:
+        flags |= mixgraph_flags(ROCKSDB_NAME, workload, phase, phase.mix)
+    if benchmark == "seekrandom":
+        flags["seek_nexts"] = str(phase.seek_nexts)
+    return flags
+
+
+def _size_flags(phase: Phase, benchmark: str, threads: int) -> dict[str, str]:
+    """How long the phase lasts: whole seconds, or operations of each of `threads` threads."""
+    count = phase.operations_per_thread
+    if (duration_s := phase.duration_s) is not None:
+        field = f"{phase.name}: duration_s"
+        if benchmark in _WITHOUT_DURATION:
+            raise cannot(ROCKSDB_NAME, field, why=f"{benchmark} ends by its operations")
+        if duration_s != int(duration_s):
+            allowed = "a whole number of seconds"
+            raise cannot(ROCKSDB_NAME, field, found=duration_s, allowed=allowed)
+        if phase.operations_whole is not None:
+            why = "beside a number of operations: it takes one of the two"
+            raise cannot(ROCKSDB_NAME, field, why=why)
+        return {"duration": str(int(duration_s))}
+    if count is None and phase.operations is not None:
+        count, rest = divmod(phase.operations, threads)
+        if rest:
+            field, allowed = f"{phase.name}: operations", f"a multiple of its {threads} threads"
+            raise cannot(ROCKSDB_NAME, field, found=phase.operations, allowed=allowed)
+    if benchmark == "filluniquerandom" and threads != 1:
+        raise cannot(ROCKSDB_NAME, f"{phase.name}: threads", found=threads, allowed="1")
+    flag = "writes" if benchmark in _WRITES else "reads"
+    flag = "deletes" if benchmark == "deleterandom" else flag
+    return {} if count is None else {flag: str(count)}
+
+
+def rocksdb_differences(workload: Workload) -> tuple[str, ...]:
+    """What db_bench does otherwise than `workload`, which it can perform, says: a line each."""
+    lines: list[str] = []
+    for index, phase in performing(workload):
+        if phase.mix is None:
+            continue
+        sizes = phase.mix.value_sizes
+        if rocksdb_benchmark(workload, index) == _MIXGRAPH:
+            lines += mixgraph_differences(workload, phase, phase.mix)
+        elif phase.threads > 1 or (sizes is not None and sizes.name != "constant"):
+            size = f"values of {workload.value_bytes} bytes each"
+            lines.append(f"db_bench loads by fillseq ({phase.name}): one thread, {size}")
+    return tuple(lines)
+
+
+def _plan_rocksdb(request: RunRequest, executable: FoundProgram) -> Plan:
+    """One process for each phase and the settle phase behind it."""
+    workload = request.workload
+    text = exported(
+        ROCKSDB_NAME, "rocksdb-options", "rocksdb", request.config.options, executable.version
+    )
+    cache = request.config.engine_options().get(_CACHE)
+    options = (f"--options_file={_OPTIONS}", *(() if cache is None else (f"--cache_size={cache}",)))
+    load_seed = request.seed if request.load_seed is None else request.load_seed
+    steps = []
+    for index, phase in performing(workload):
+        settle = settled_after(workload, index)
+        called = rocksdb_arguments(
+            workload,
+            index,
+            database=str(request.directory / DATABASE),
+            seed=load_seed if phase.kind.value == "load" else request.seed,
+            settle=settle is not None,
+            report=_REPORT if settle is None else "",
+        )
+        benchmark = rocksdb_benchmark(workload, index)
+        measured = partial(_rocksdb_phase, phase, settle is None)
+        step = Step(
+            arguments=(*called, *options),
+            phases=(index,) if settle is None else (index, settle),
+            read=partial(_read, ROCKSDB_NAME, ROCKSDB, index, benchmark, measured),
+            files={_OPTIONS: lambda: iter((text,)), _REPORT: lambda: iter(())},
+            followed=_REPORT if settle is None else None,
+            follow=follow_report if settle is None else None,
+        )
+        steps.append(step)
+    return Plan(tuple(steps), rocksdb_differences(workload))
+
+
+def _rocksdb_phase(
+    phase: Phase, alone: bool, result: BenchmarkResult, output: StepOutput
+) -> PhaseMeasurement:
+    if result.operations is None or result.elapsed_s is None:
+        # Before RocksDB 7.0: seconds of all threads together by their operations, and their rate.
+        allowed = "RocksDB 7.0 or newer, which prints seconds and operations"
+        raise InputError(ROCKSDB_NAME, result.name, why="printed neither", allowed=allowed)
+    if phase.mix is None:
+        timed = TIMED_TYPE[result.name]
+        printed = {timed: result.histograms[0]} if result.histograms else {}
+    else:  # mixgraph prints a histogram of each type that it performed
+        types = _MIX_TYPES if result.name == _MIXGRAPH else {"write": "insert"}
+        printed = {types[h.what]: h for h in result.histograms if h.what in types}
+    known = {name: histogram.latency() for name, histogram in printed.items()}
+    latencies = {name: latency for name, latency in known.items() if latency is not None}
+    counts = {name: latency.count for name, latency in latencies.items()}
+    keys_found = result.keys_found if phase.threads == 1 else None
+    tried = result.keys_tried
+    return phase_measurement(
+        phase,
+        output,
+        alone=alone,
+        operations=result.operations,
+        elapsed_s=result.elapsed_s,
+        throughput_ops_s=float(result.throughput_ops_s or 0),
+        latencies=latencies,
+        own_type=next(iter(latencies)) if len(latencies) == 1 else None,
+        keys_found=keys_found,
+        keys_missing=None if keys_found is None or tried is None else tried - keys_found,
+        operations_by_type=counts if phase.mix is not None else {timed: result.operations},
     )
 
 
-def _known(text: str) -> float | None:
-    return None if text.endswith("nan") else float(text)
+def _rocksdb_blind_to(phase: Phase) -> frozenset[str]:
+    """Of a mix of several types, any latency of all of them together."""
+    return LATENCIES if phase.mix is not None and len(phase.mix.operations) > 1 else frozenset()
 
 
-def _percentiles(line: re.Match[str] | None) -> dict[str, float]:
-    if line is None:
-        return {}
-    return {one["p"]: float(one["value"]) for one in _PERCENTILE.finditer(line["all"])}
+ROCKSDB_PROGRAM = Program(
+    name=ROCKSDB_NAME,
+    engines=("rocksdb",),
+    executables=("db_bench", "rocksdb_db_bench", "db_bench.rocksdb"),
+    check=check_rocksdb,
+    blind_to=_rocksdb_blind_to,
+    note="each phase is a process of its own, which opens the database again",
+    plan=_plan_rocksdb,
+    introduction=Introduction(_INTRODUCTION, partial(_introduced, ROCKSDB_NAME, ROCKSDB)),
+)
+
+
+# --- LevelDB's db_bench
+#
+# Facts from `benchmarks/db_bench.cc` (`db/db_bench.cc` up to 1.22): it has no seed: thread n draws
+# the same numbers in every process, and up to 1.22 in every benchmark of one, so that reads would
+# follow the order in which keys were written; `--num` is the number of keys and of writes of each
+# thread, `--reads` of reads; keys are 16 decimal digits, with `--key_prefix` (from 1.23) more; it
+# waits for no compactions and can leave out no log. Options go by flags.
+
+LEVELDB_NAME = "leveldb-db_bench"
+_LEVELDB_BENCHMARKS = (
+    *("fillseq", "fillrandom", "overwrite", "deleterandom", "readseq", "readrandom"),
+    *("readmissing", "readhot", "readwhilewriting", "seekrandom"),
+)
+# Every flag that `main` of db_bench.cc reads; the last three came with 1.23.
+LEVELDB_FLAGS = (
+    *("benchmarks", "compression_ratio", "histogram", "use_existing_db", "reuse_logs", "num"),
+    *("reads", "threads", "value_size", "write_buffer_size", "max_file_size", "block_size"),
+    *("cache_size", "bloom_bits", "open_files", "db", "comparisons", "compression", "key_prefix"),
+)
+_COUNTED_BY_NUM = _WRITES | {"deleterandom"}
+_IN_ORDER = frozenset({"fillseq", "readseq"})
+_KEY_DIGITS = 16
+_INT_MAX = 2**31 - 1
+_NO_SEED = "LevelDB's db_bench has no seed: it draws the same keys in every run"
+_NO_SETTLE = "LevelDB's db_bench cannot wait for compactions: reads start from a tree that is busy"
+
+
+def check_leveldb(workload: Workload, _engine_name: str) -> None:
+    """Raises InputError for the first thing in `workload` that db_bench cannot perform."""
+    check_performable(LEVELDB_NAME, workload, (Durability.WAL,))
+    if workload.page_cache is PageCache.DIRECT:
+        raise cannot(LEVELDB_NAME, "page_cache", found="direct", allowed="warm")
+    if workload.key_bytes < _KEY_DIGITS:
+        allowed = f"{_KEY_DIGITS} or more"
+        raise cannot(LEVELDB_NAME, "key_bytes", found=workload.key_bytes, allowed=allowed)
+    if workload.num > _INT_MAX:
+        raise cannot(LEVELDB_NAME, "num", found=workload.num, allowed=f"at most {_INT_MAX}")
+    if leading_settle(workload):
+        raise cannot(LEVELDB_NAME, "settle", why="nothing was written yet")
+    for index, phase in performing(workload):
+        _check_leveldb_phase(workload, index, phase)
+    drawing = [phase for _, phase in performing(workload) if phase.operation not in _IN_ORDER]
+    if len(drawing) > 1:
+        first, last = drawing[0], drawing[-1]
+        why = f"it has no seed, so that this would draw the keys of {first.name} in their order"
+        allowed = "load=fillseq, or no other phase that draws keys"
+        field = f"{last.name}: operation"
+        raise cannot(LEVELDB_NAME, field, found=last.operation, why=why, allowed=allowed)
+
+
+def _check_leveldb_phase(workload: Workload, index: int, phase: Phase) -> None:
+    benchmark = _benchmark_of(LEVELDB_NAME, phase, _LEVELDB_BENCHMARKS, first=index == 0)
+    if phase.duration_s is not None:
+        field, why = f"{phase.name}: duration_s", "it ends by its operations alone"
+        raise cannot(LEVELDB_NAME, field, why=why)
+    if phase.seek_nexts:
+        field = f"{phase.name}: seek_nexts"
+        raise cannot(LEVELDB_NAME, field, found=phase.seek_nexts, allowed="0")
+    field = f"{phase.name}: operations"
+    each, rest = divmod(_leveldb_operations(workload, phase), phase.threads)
+    if rest:
+        allowed = f"a multiple of its {phase.threads} threads"
+        raise cannot(LEVELDB_NAME, field, found=phase.operations, allowed=allowed)
+    if benchmark in _COUNTED_BY_NUM and each != workload.num:
+        allowed = f"num, {workload.num}, of each thread"
+        raise cannot(LEVELDB_NAME, field, found=each, allowed=allowed)
+
+
+def _leveldb_operations(workload: Workload, phase: Phase) -> int:
+    """Operations of all threads together; of `readseq` where the database has so many keys."""
+    whole = phase.operations_whole
+    return workload.num * phase.threads if whole is None else whole
+
+
+def leveldb_arguments(workload: Workload, index: int, *, database: str) -> tuple[str, ...]:
+    """The arguments that perform phase `index` of `workload`, without those of a Config.
+
+    Raises what `check_leveldb` raises.
+    """
+    phase = workload.phases[index]
+    flags = {
+        "benchmarks": _benchmark_of(LEVELDB_NAME, phase, _LEVELDB_BENCHMARKS, first=index == 0),
+        "db": database,
+        "use_existing_db": "0" if index == 0 else "1",
+        "num": str(workload.num),
+        "value_size": str(workload.value_bytes),
+        "compression_ratio": repr(workload.compression_ratio),
+        "threads": str(phase.threads),
+        "histogram": "1",
+    }
+    if phase.operation not in _COUNTED_BY_NUM:
+        flags["reads"] = str(_leveldb_operations(workload, phase) // phase.threads)
+    if workload.key_bytes > _KEY_DIGITS:
+        flags["key_prefix"] = str(workload.key_bytes - _KEY_DIGITS)
+    return tuple(f"--{name}={value}" for name, value in flags.items())
+
+
+def _plan_leveldb(request: RunRequest, _found: FoundProgram) -> Plan:
+    """One process for each phase."""
+    workload, database = request.workload, str(request.directory / DATABASE)
+    options = shlex.split(exported(LEVELDB_NAME, "db_bench", "leveldb", request.config.options))
+    steps = []
+    for index, phase in performing(workload):
+        benchmark = _benchmark_of(LEVELDB_NAME, phase, _LEVELDB_BENCHMARKS, first=index == 0)
+        measured = partial(_leveldb_phase, workload, phase)
+        read = partial(_read, LEVELDB_NAME, LEVELDB, index, benchmark, measured)
+        called = leveldb_arguments(workload, index, database=database)
+        steps.append(Step((*called, *options), (index,), read))
+    return Plan(tuple(steps), unsettled(workload, _NO_SEED, _NO_SETTLE))
+
+
+def _leveldb_phase(
+    workload: Workload, phase: Phase, result: BenchmarkResult, output: StepOutput
+) -> PhaseMeasurement:
+    timed = TIMED_TYPE[result.name]
+    latency = result.histograms[0].latency() if result.histograms else None
+    # A histogram counts what was done, which is less where a scan came to the end of the keys.
+    operations = _leveldb_operations(workload, phase) if latency is None else latency.count
+    pace = leveldb_pace(result.micros_per_operation, operations, phase.threads)
+    keys_found = result.keys_found if phase.threads == 1 else None
+    return phase_measurement(
+        phase,
+        output,
+        alone=True,
+        operations=operations,
+        elapsed_s=pace[0],
+        throughput_ops_s=pace[1],
+        latencies={} if latency is None else {timed: latency},
+        own_type=timed,
+        keys_found=keys_found,
+        keys_missing=None if keys_found is None else operations - keys_found,
+        operations_by_type={timed: operations},
+    )
+
+
+def leveldb_pace(micros_per_operation: float, operations: int, threads: int) -> tuple[float, float]:
+    """Seconds that `operations` took on `threads` threads, and operations per second of all.
+
+    `Stats::Report` divides the seconds of all threads together by their operations, so that one
+    thread performs 10^6 / micros per second, and all of them `threads` times that: exact for one
+    thread, and otherwise as good as the threads took equally long.
+    """
+    elapsed_s = micros_per_operation * operations / threads / 1e6
+    return elapsed_s, threads * 1e6 / micros_per_operation
+
+
+LEVELDB_PROGRAM = Program(
+    name=LEVELDB_NAME,
+    engines=("leveldb",),
+    executables=("db_bench", "leveldb_db_bench", "db_bench.leveldb"),
+    check=check_leveldb,
+    known_flags=LEVELDB_FLAGS,
+    note="operations per second follow from its micros/op; each phase is a process of its own",
+    plan=_plan_leveldb,
+    introduction=Introduction(_INTRODUCTION, partial(_introduced, LEVELDB_NAME, LEVELDB)),
+)

@@ -6,24 +6,22 @@ held in memory whole; it is performed in order in one thread; values are random 
 
 from __future__ import annotations
 
+import itertools
 import json
 import random
-from collections.abc import Callable, Iterator, Mapping
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
-from lsmtune.driver.native_run import DATABASE
+from lsmtune.driver.runner import DATABASE
 from lsmtune.errors import InputError
 from lsmtune.model.measurement import Latency, PhaseMeasurement
 from lsmtune.model.metrics import PERCENTILES
 from lsmtune.model.request import RunRequest
-from lsmtune.model.workload import Durability, PageCache, Phase, PhaseKind, Workload
-from lsmtune.programs.ekvsb_output import EkvsbRecord, EkvsbSummary, Summing, read_records
-from lsmtune.programs.output import (
-    cannot,
-    check_closed_loop,
-    check_durability,
-    check_number_keys,
-    performing,
-)
+from lsmtune.model.workload import Durability, PageCache, Phase, Workload
+from lsmtune.programs.output import cannot, check_performable, performing
 from lsmtune.programs.program import (
     FoundProgram,
     Observed,
@@ -31,8 +29,8 @@ from lsmtune.programs.program import (
     Program,
     Step,
     StepOutput,
-    Told,
     phase_measurement,
+    unsettled,
 )
 
 NAME = "ekvsb"
@@ -51,27 +49,27 @@ _EACH_ONCE = frozenset({"fillseq", "filluniquerandom", "readuniquerandom", "dele
 # The JSON of a task is some 60 bytes and becomes a string of Rust: 2^24 of them are 2 GiB.
 OPERATIONS_MAX = 2**24
 
-# RocksDB's option to ekvsb's flag; a flag of `_SWITCHES` stands alone and says what is in it.
-FLAGS: Mapping[str, str] = {
-    "compaction_readahead_size": "compaction-readahead-size",
-    "bytes_per_sync": "bytes-per-sync",
+# RocksDB's option to ekvsb's flag: most are named alike.
+_FLAGS: Mapping[str, str] = {
+    **{
+        name: name.replace("_", "-")
+        for name in (
+            *("compaction_readahead_size", "bytes_per_sync", "max_write_buffer_number"),
+            *("write_buffer_size", "max_bytes_for_level_base", "max_bytes_for_level_multiplier"),
+            *("max_manifest_file_size", "target_file_size_base", "num_levels"),
+            "min_write_buffer_number_to_merge",
+        )
+    },
     "table_cache_numshardbits": "table-cache-num-shard-bits",
-    "max_write_buffer_number": "max-write-buffer-number",
-    "write_buffer_size": "write-buffer-size",
-    "max_bytes_for_level_base": "max-bytes-for-level-base",
-    "max_bytes_for_level_multiplier": "max-bytes-for-level-multiplier",
-    "max_manifest_file_size": "max-manifest-file-size",
-    "target_file_size_base": "target-file-size-base",
-    "min_write_buffer_number_to_merge": "min-write-buffer-number-to-merge",
     "level0_file_num_compaction_trigger": "level-zero-file-num-compaction-trigger",
     "level0_slowdown_writes_trigger": "level-zero-slowdown-writes-trigger",
     "level0_stop_writes_trigger": "level-zero-stop-writes-trigger",
-    "num_levels": "num-levels",
     "memtable_prefix_bloom_size_ratio": "memtable-prefix-bloom-ratio",
     "block_based_table_factory.block_size": "block-opt-block-size",
     "block_based_table_factory.block_cache": "block-opt-lru-cache",
 }
-SWITCHES: Mapping[str, tuple[str, str]] = {
+# A flag that stands alone, and the value that it says.
+_SWITCHES: Mapping[str, tuple[str, str]] = {
     "use_fsync": ("use-fsync", "true"),
     "use_direct_reads": ("use-direct-reads", "true"),
     "use_direct_io_for_flush_and_compaction": ("use-direct-io-for-flush-and-compaction", "true"),
@@ -103,8 +101,8 @@ _WORDS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     ),
 }
 ALL_FLAGS = (
-    *FLAGS.values(),
-    *(flag for flag, _ in SWITCHES.values()),
+    *_FLAGS.values(),
+    *(flag for flag, _ in _SWITCHES.values()),
     *(flag for flag, _ in _WORDS.values()),
     *("force-default", "parallelism", "optimize-level-style-compaction"),
     *("optimize-for-point-lookup", "min-write-buffer-number", "memtable-factory-vector"),
@@ -119,17 +117,13 @@ _BLOOM = "bloomfilter:"
 
 def check(workload: Workload, _engine_name: str) -> None:
     """Raises InputError for the first thing in `workload` that ekvsb cannot perform."""
-    check_number_keys(NAME, workload)
-    check_closed_loop(NAME, workload)
-    check_durability(NAME, workload, (Durability.WAL,))
+    check_performable(NAME, workload, (Durability.WAL,))
     if workload.page_cache is not PageCache.WARM:
         raise cannot(NAME, "page_cache", found=workload.page_cache.value, allowed="warm")
     if workload.key_bytes < len(str(workload.num - 1)):
         allowed = f"{len(str(workload.num - 1))} or more: its keys are text, decimal digits"
         raise cannot(NAME, "key_bytes", found=workload.key_bytes, allowed=allowed)
-    total = 0
-    for _, phase in performing(workload):
-        total += operations_of(workload, phase)
+    total = sum(operations_of(workload, phase) for _, phase in performing(workload))
     if total > OPERATIONS_MAX:
         allowed = f"at most {OPERATIONS_MAX} in all phases: it holds its workload in memory"
         raise cannot(NAME, "num", found=total, allowed=allowed)
@@ -139,8 +133,8 @@ def operations_of(workload: Workload, phase: Phase) -> int:
     """How many tasks `phase` is. Raises InputError for what ekvsb cannot perform of it."""
     field = f"{phase.name}: operation"
     if phase.operation not in METHOD:
-        found = phase.operation or ("a mix of operations" if phase.mix is not None else "nothing")
-        raise cannot(NAME, field, found=found, allowed=", ".join(METHOD))
+        doing = phase.operation or ("a mix of operations" if phase.mix is not None else "nothing")
+        raise cannot(NAME, field, found=doing, allowed=", ".join(METHOD))
     if phase.threads != 1:
         raise cannot(NAME, f"{phase.name}: threads", found=phase.threads, allowed="1")
     if phase.duration_s is not None:
@@ -158,28 +152,20 @@ def tasks_json(workload: Workload, seed: int) -> Iterator[str]:
     yield "["
     lead = ""
     for index, phase in performing(workload):
-        method = METHOD[str(phase.operation)]
-        for number in _numbers(workload, phase, random.Random(f"{seed} {index}")):
-            yield lead + _task(method, str(number).zfill(workload.key_bytes), workload.value_bytes)
+        method, count = METHOD[str(phase.operation)], operations_of(workload, phase)
+        generator = random.Random(f"{seed} {index}")
+        numbers: Iterable[int] = (generator.randrange(workload.num) for _ in range(count))
+        if phase.operation in _IN_ORDER:
+            numbers = range(count)
+        elif phase.operation in _EACH_ONCE:
+            numbers = generator.sample(range(workload.num), count)
+        for number in numbers:
+            task: dict[str, object] = {"key": str(number).zfill(workload.key_bytes)}
+            if method == "PUT":
+                task["value"] = {"size": workload.value_bytes}
+            yield lead + json.dumps({method: task})
             lead = ",\n"
     yield "]\n"
-
-
-def _numbers(workload: Workload, phase: Phase, generator: random.Random) -> Iterator[int]:
-    count = operations_of(workload, phase)
-    if phase.operation in _IN_ORDER:
-        yield from range(count)
-    elif phase.operation in _EACH_ONCE:
-        yield from generator.sample(range(workload.num), count)
-    else:
-        for _ in range(count):
-            yield generator.randrange(workload.num)
-
-
-def _task(method: str, key: str, value_bytes: int) -> str:
-    if method == "PUT":
-        return json.dumps({method: {"key": key, "value": {"size": value_bytes}}})
-    return json.dumps({method: {"key": key}})
 
 
 def option_arguments(options: Mapping[str, str]) -> tuple[str, ...]:
@@ -187,36 +173,32 @@ def option_arguments(options: Mapping[str, str]) -> tuple[str, ...]:
 
     Raises InputError for an option or a value that ekvsb has no flag of.
     """
-    found: list[str] = []
+    arguments: list[str] = []
     for name, value in options.items():
-        if name in FLAGS:
-            found += [f"--{FLAGS[name]}", value]
-        elif name in SWITCHES:
-            found += _switch(name, value)
+        if name in _FLAGS:
+            arguments += [f"--{_FLAGS[name]}", value]
+        elif name in _SWITCHES:
+            flag, when = _SWITCHES[name]
+            if value not in ("true", "false"):
+                raise cannot(NAME, f"options.{name}", found=value, allowed="true, false")
+            arguments += [f"--{flag}"] if value == when else []
         elif name in _WORDS:
             flag, words = _WORDS[name]
             if value not in words:
                 raise cannot(NAME, f"options.{name}", found=value, allowed=", ".join(words))
-            found += [f"--{flag}", words[value]]
+            arguments += [f"--{flag}", words[value]]
         elif name == _FILTER and value.startswith(_BLOOM):
             bits = value.removeprefix(_BLOOM).partition(":")[0]
-            found += ["--block-opt-bloom-filter-bits-per-key", bits]
+            arguments += ["--block-opt-bloom-filter-bits-per-key", bits]
         else:
-            known = ", ".join(sorted({*FLAGS, *SWITCHES, *_WORDS, _FILTER}))
+            known = ", ".join(sorted({*_FLAGS, *_SWITCHES, *_WORDS, _FILTER}))
             raise cannot(NAME, f"options.{name}", why="it has no flag for this", allowed=known)
-    return tuple(found)
-
-
-def _switch(name: str, value: str) -> list[str]:
-    flag, when = SWITCHES[name]
-    if value not in ("true", "false"):
-        raise cannot(NAME, f"options.{name}", found=value, allowed="true, false")
-    return [f"--{flag}"] if value == when else []
+    return tuple(arguments)
 
 
 def _blind_to(_phase: Phase) -> frozenset[str]:
-    told = {"latency_us_p50", "latency_us_p95", "latency_us_p99"}
-    return frozenset(PERCENTILES) - told | {"cpu_us_per_operation"}
+    percentiles = {"latency_us_p50", "latency_us_p95", "latency_us_p99"}
+    return frozenset(PERCENTILES) - percentiles | {"cpu_us_per_operation"}
 
 
 WITHIN = "ekvsb counts only the time within operations; what lies between them is left out"
@@ -233,76 +215,66 @@ _US_PER_S = 1e6
 def _plan(request: RunRequest, _found: FoundProgram) -> Plan:
     workload = request.workload
     options = option_arguments(request.config.engine_options())
-    phases = performing(workload)
     step = Step(
         arguments=("run", "rocksdb", str(request.directory / DATABASE), *options),
-        phases=tuple(index for index, _ in phases),
-        read=_reader(workload),
-        files={WORKLOAD: _tasks(workload, request.seed)},
+        phases=tuple(index for index, _ in performing(workload)),
+        read=partial(_read, workload),
+        files={WORKLOAD: partial(tasks_json, workload, request.seed)},
         stdin=WORKLOAD,
     )
-    settles = any(phase.kind is PhaseKind.SETTLE for phase in workload.phases)
-    return Plan((step,), (WITHIN, NO_SETTLE) if settles else (WITHIN,))
+    return Plan((step,), unsettled(workload, WITHIN, NO_SETTLE))
 
 
-def _tasks(workload: Workload, seed: int) -> Callable[[], Iterator[str]]:
-    return lambda: tasks_json(workload, seed)
-
-
-def _reader(workload: Workload) -> Callable[[StepOutput], Observed]:
-    def read(output: StepOutput) -> Observed:
-        with output.stdout.open(encoding="utf-8", errors="replace") as lines:
-            records = read_records(lines, NAME)
-            return Observed(_phases(workload, records, output))
-
-    return read
-
-
-def _phases(
-    workload: Workload, records: Iterator[EkvsbRecord], output: StepOutput
-) -> Mapping[int, PhaseMeasurement]:
+def _read(workload: Workload, output: StepOutput) -> Observed:
     """Each phase's records, in the order in which they were asked for."""
-    found: dict[int, PhaseMeasurement] = {}
     phases = performing(workload)
-    for index, phase in phases:
-        wanted, summing, method = operations_of(workload, phase), Summing(), ""
-        for _ in range(wanted):
-            record = next(records, None)
-            if record is None:
-                why = f"ended after {summing.count} of {wanted} operations of {phase.name}"
-                raise InputError(NAME, why=why)
-            method = record.method
-            summing.add(record)
-        summary = summing.summary()
-        if summary.errors:
-            why = f"{summary.errors} of {wanted} operations of {phase.name} failed"
-            raise InputError(NAME, why=why)
-        told = _told(summary, _TYPE[method])
-        found[index] = phase_measurement(phase, told, output, alone=len(phases) == 1)
-    return found
+    with output.stdout.open(encoding="utf-8", errors="replace") as lines:
+        records = read_records(lines, NAME)
+        return Observed(
+            {
+                index: _measured(
+                    phase, operations_of(workload, phase), records, output, alone=len(phases) == 1
+                )
+                for index, phase in phases
+            }
+        )
 
 
-def _told(summary: EkvsbSummary, timed: str) -> Told:
-    count = summary.oks + summary.errors
-    latency, reads = summary.latency, timed == "get"
-    return Told(
-        operations=count,
+def _measured(
+    phase: Phase, wanted: int, records: Iterator[EkvsbRecord], output: StepOutput, *, alone: bool
+) -> PhaseMeasurement:
+    summary, method = Summary(), ""
+    for record in itertools.islice(records, wanted):
+        method = record.method
+        summary.add(record)
+    if summary.count < wanted:
+        why = f"ended after {summary.count} of {wanted} operations of {phase.name}"
+        raise InputError(NAME, why=why)
+    if summary.errors:
+        why = f"{summary.errors} of {wanted} operations of {phase.name} failed"
+        raise InputError(NAME, why=why)
+    timed, reads = _TYPE[method], method == "GET"
+    latency_us = {name: seconds * _US_PER_S for name, seconds in summary.latency_s().items()}
+    latency = Latency(
+        count=wanted,
+        latency_us_mean=summary.elapsed_s / wanted * _US_PER_S,
+        latency_us_p50=latency_us["median"],
+        latency_us_p95=latency_us["p95"],
+        latency_us_p99=latency_us["p99"],
+        latency_us_max=latency_us["max"],
+    )
+    return phase_measurement(
+        phase,
+        output,
+        alone=alone,
+        operations=wanted,
         elapsed_s=summary.elapsed_s,
         throughput_ops_s=summary.ops or 0.0,
-        latencies={
-            timed: Latency(
-                count=count,
-                latency_us_mean=summary.elapsed_s / count * _US_PER_S,
-                latency_us_p50=latency.median_s * _US_PER_S,
-                latency_us_p95=latency.p95_s * _US_PER_S,
-                latency_us_p99=latency.p99_s * _US_PER_S,
-                latency_us_max=latency.max_s * _US_PER_S,
-            )
-        },
+        latencies={timed: latency},
         own_type=timed,
         keys_found=summary.exists if reads else None,
         keys_missing=summary.absents if reads else None,
-        operations_by_type={timed: count},
+        operations_by_type={timed: wanted},
     )
 
 
@@ -316,3 +288,191 @@ PROGRAM = Program(
     note=WITHIN,
     plan=_plan,
 )
+
+
+# --- what ekvsb prints: the records of a run, streamed, and the summary of one
+#
+#     run     = "[" record { "," record } "]"
+#     record  = { seqno, key, method, start_time, elapsed, exists, error }
+#     summary = { oks, errors, existence: { exists, absents, unknowns }, elapsed, ops,
+#                 latency: { min, median, p95, p99, max } }
+#
+# Times are seconds. A run prints one record a line (`execute` in ekvsb's `src/main.rs`), so that
+# one of any length is read in little memory.
+
+
+@dataclass(frozen=True)
+class EkvsbRecord:
+    """One operation. `exists` is None where the store does not say; `failed`: it says an error."""
+
+    method: str
+    elapsed_s: float
+    exists: bool | None
+    failed: bool
+
+
+def read_records(lines: Iterable[str], source: str) -> Iterator[EkvsbRecord]:
+    """The records of a run, as they come; `lines` are those that ekvsb printed.
+
+    A run that was cut off is no error until its end is needed: the last record may lack its comma,
+    and the closing bracket may be missing. Raises InputError with the line for anything else.
+    """
+    opened = closed = False
+    for number, line in enumerate(lines, start=1):
+        text = line.strip()
+        if not text:
+            continue
+        if not opened:
+            opened = True
+            if not text.startswith("["):
+                raise InputError(source, f"line {number}", found=text, allowed="[")
+            text = text[1:].strip()
+        if closed:
+            raise InputError(source, f"line {number}", found=text, allowed="nothing after ]")
+        if text.endswith("]"):
+            closed = True
+            text = text[:-1].strip()
+        text = text.removesuffix(",")
+        if text:
+            yield _record(text, f"line {number}", source)
+    if not opened:
+        raise InputError(source, found="nothing", allowed="the JSON array that `ekvsb run` prints")
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_seconds(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+
+
+def _is_truth(value: object) -> bool:
+    return value is None or isinstance(value, bool)
+
+
+_FIELDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
+    "method": (_TYPE.__contains__, ", ".join(_TYPE)),
+    "seqno": (_is_whole, "a whole number from 0"),
+    "start_time": (_is_seconds, "seconds, from 0"),
+    "elapsed": (_is_seconds, "seconds, from 0"),
+    "exists": (_is_truth, "true, false or null"),
+}
+
+
+def _record(text: str, line: str, source: str) -> EkvsbRecord:
+    try:
+        data: Any = json.loads(text)
+    except ValueError:
+        data = None
+    if not isinstance(data, dict):
+        raise InputError(source, line, found=text, allowed="a record of ekvsb, one a line")
+    for name, (is_right, allowed) in _FIELDS.items():
+        if not is_right(data.get(name)):
+            raise InputError(source, f"{line}: {name}", found=data.get(name), allowed=allowed)
+    failed = data.get("error") is not None
+    return EkvsbRecord(data["method"], float(data["elapsed"]), data.get("exists"), failed)
+
+
+class Summary:
+    """Sums records up as they come, in eight bytes a record, as `ekvsb summary` does.
+
+    `exists` and `absents` count what the records say. `elapsed_s` is the sum of the operations' own
+    times, without what lies between them.
+    """
+
+    def __init__(self) -> None:
+        self._times = array("d")
+        self.elapsed_s = 0.0
+        self.errors = self.exists = self.absents = 0
+
+    @property
+    def count(self) -> int:
+        """Records so far."""
+        return len(self._times)
+
+    @property
+    def ops(self) -> float | None:
+        """Operations per second of `elapsed_s`; None for none at all."""
+        return self.count / self.elapsed_s if self.elapsed_s > 0 else None
+
+    def add(self, record: EkvsbRecord) -> None:
+        """Takes the next record."""
+        self._times.append(record.elapsed_s)
+        self.elapsed_s += record.elapsed_s  # in ekvsb's order, so that the last digit agrees
+        self.errors += record.failed
+        self.exists += record.exists is True
+        self.absents += record.exists is False
+
+    def latency_s(self) -> dict[str, float]:
+        """Latency in seconds, by ekvsb's names; all zero for a run without operations.
+
+        A percentile is the element number `n * p / 100`, rounded down, of all times in order.
+        """
+        times = sorted(self._times) or [0.0]
+        last = len(times) - 1
+        ranks = {name: len(times) * p // 100 for name, p in _PERCENTS.items()}
+        return {name: times[rank] for name, rank in {**ranks, "max": last}.items()}
+
+    def document(self) -> dict[str, object]:
+        """The JSON that `ekvsb summary` prints of the records so far."""
+        unknowns = self.count - self.exists - self.absents
+        existence = {"exists": self.exists, "absents": self.absents, "unknowns": unknowns}
+        return {
+            "oks": self.count - self.errors,
+            "errors": self.errors,
+            "existence": existence,
+            "elapsed": self.elapsed_s,
+            "ops": self.ops,
+            "latency": self.latency_s(),
+        }
+
+
+_PERCENTS = {"min": 0, "median": 50, "p95": 95, "p99": 99}
+
+
+def summarise(records: Iterable[EkvsbRecord]) -> dict[str, object]:
+    """What `ekvsb summary` prints of `records`."""
+    summary = Summary()
+    for record in records:
+        summary.add(record)
+    return summary.document()
+
+
+def summary_of_phase(phase: PhaseMeasurement) -> dict[str, object]:
+    """The same of a phase that lsmtune's driver, or another program, performed; untold is None.
+
+    Operations that failed end a run, so that there are no errors. `min` is in no measurement.
+    Writes, and reads of which it is not told whether they found their keys, are unknowns; the
+    lookups of updates count as reads. A phase tells the mean of the operations' own times, so that
+    their sum is known where it is told of all of them, and percentiles from a histogram.
+    """
+    exists, absents = phase.keys_found or 0, phase.keys_missing or 0
+    by_type = phase.latencies.values()
+    elapsed_s = None
+    if phase.latency_us_mean is not None:
+        elapsed_s = phase.latency_us_mean * phase.operations / _US_PER_S
+    elif sum(latency.count for latency in by_type) >= phase.operations:
+        elapsed_s = sum(each.latency_us_mean * each.count for each in by_type) / _US_PER_S
+    latencies_us = {
+        "min": None,
+        "median": phase.latency_us_p50,
+        "p95": phase.latency_us_p95,
+        "p99": phase.latency_us_p99,
+        "max": phase.latency_us_max,
+    }
+    return {
+        "oks": phase.operations,
+        "errors": 0,
+        "existence": {
+            "exists": exists,
+            "absents": absents,
+            "unknowns": max(0, phase.operations - exists - absents),
+        },
+        "elapsed": elapsed_s,
+        "ops": phase.operations / elapsed_s if elapsed_s else None,
+        "latency": {
+            name: None if latency_us is None else latency_us / _US_PER_S
+            for name, latency_us in latencies_us.items()
+        },
+    }

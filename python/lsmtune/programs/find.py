@@ -26,18 +26,19 @@ LEVELDB_DB_BENCH = "leveldb-db_bench"
 YCSB_CPP = "ycsb-cpp"
 EKVSB = "ekvsb"
 
-_ANSWERS = (
-    (ROCKSDB_DB_BENCH, re.compile(r"^ +-benchmarks \(", re.MULTILINE)),
-    (LEVELDB_DB_BENCH, re.compile(r"^Invalid flag '--help'", re.MULTILINE)),
-    (YCSB_CPP, re.compile(r"^ *-load: run the loading phase of the workload", re.MULTILINE)),
-    (EKVSB, re.compile(r"^ +summary +Shows summary of a benchmark result", re.MULTILINE)),
-)
+_ANSWERS = {
+    ROCKSDB_DB_BENCH: r"^ +-benchmarks \(",
+    LEVELDB_DB_BENCH: r"^Invalid flag '--help'",
+    YCSB_CPP: r"^ *-load: run the loading phase of the workload",
+    EKVSB: r"^ +summary +Shows summary of a benchmark result",
+}
 _VERSION = re.compile(r"db_bench version (?P<version>[0-9.]+)")
 
 
 def recognised(answer: str) -> str | None:
     """The program that says `answer`, stdout and stderr, when asked for `--help`; None: another."""
-    return next((name for name, pattern in _ANSWERS if pattern.search(answer)), None)
+    answers = _ANSWERS.items()
+    return next((name for name, line in answers if re.search(line, answer, re.MULTILINE)), None)
 
 
 def stated_version(answer: str) -> str | None:
@@ -72,47 +73,37 @@ def find_program(
     """
     program.check_engine(engine_name)
     if path is not None:
-        found = identify(path)
-        if found is None or found.name != program.name:
-            what = "no program that lsmtune knows" if found is None else found.name
+        executable = identify(path)
+        if executable is None or executable.name != program.name:
+            what = "no program that lsmtune knows" if executable is None else executable.name
             raise InputError(
                 source, field, found=str(path), why=f"is {what}", allowed=f"a {program.name}"
             )
-        if not serves(found, engine_name):
+        if not serves(executable, engine_name):
             why = f"was built without {engine_name}"
             raise InputError(source, field, found=str(path), why=why, allowed="a build with it")
-        return found
-    seen: list[str] = []
-    for candidate in _candidates(program, engine_name, environment):
-        found = identify(candidate)
-        if found is not None and found.name == program.name and serves(found, engine_name):
-            return found
-        seen.append(f"{candidate} is {_strange(found, engine_name, program)}")
-    names = ", ".join(_names(program, engine_name))
-    why = f"not on PATH: looked for {names}" + "".join(f"; {line}" for line in seen)
+        return executable
+    names = [name.format(engine=engine_name) for name in program.executables]
+    others: list[str] = []
+    for candidate in _candidates(names, environment):
+        executable = identify(candidate)
+        is_it = executable is not None and executable.name == program.name
+        if executable is not None and is_it and serves(executable, engine_name):
+            return executable
+        what = "another program" if executable is None else executable.name
+        others.append(f"{candidate} is {f'built without {engine_name}' if is_it else what}")
+    why = f"not on PATH: looked for {', '.join(names)}" + "".join(f"; {line}" for line in others)
     raise InputError(f"--runner {program.name}", why=why, allowed="--program PATH of one")
 
 
-def _strange(found: FoundProgram | None, engine_name: str, program: Program) -> str:
-    if found is None:
-        return "another program"
-    return f"built without {engine_name}" if found.name == program.name else found.name
-
-
-def _names(program: Program, engine_name: str) -> list[str]:
-    return [name.format(engine=engine_name) for name in program.executables]
-
-
-def _candidates(
-    program: Program, engine_name: str, environment: Mapping[str, str]
-) -> Iterator[Path]:
+def _candidates(names: Sequence[str], environment: Mapping[str, str]) -> Iterator[Path]:
     """Executables of the right names, in the order of PATH, each file once."""
-    seen: set[Path] = set()
+    files: set[Path] = set()
     for folder in environment.get("PATH", os.defpath).split(os.pathsep):
-        for name in _names(program, engine_name):
+        for name in names:
             path = Path(folder or ".") / name
-            if path.is_file() and os.access(path, os.X_OK) and path.resolve() not in seen:
-                seen.add(path.resolve())
+            if path.is_file() and os.access(path, os.X_OK) and path.resolve() not in files:
+                files.add(path.resolve())
                 yield path
 
 
@@ -126,24 +117,22 @@ def identify(path: Path) -> FoundProgram | None:
     name = recognised(answer)
     if name is None:
         return None
-    found = FoundProgram(name, path)
+    executable = FoundProgram(name, path)
     if name == ROCKSDB_DB_BENCH:
         version = stated_version(_answer(path, ["--version"]))
-        return replace(found, version=version, flags=gflags_known(answer))
-    return found
+        return replace(executable, version=version, flags=gflags_known(answer))
+    return executable
 
 
-def serves(found: FoundProgram, engine_name: str) -> bool:
+def serves(executable: FoundProgram, engine_name: str) -> bool:
     """Whether the program works on `engine_name`: YCSB-cpp has the bindings it was built with.
 
     It holds the names of their properties, such as `rocksdb.dbname`; asking would need a database.
     """
-    return found.name != YCSB_CPP or _holds(found.path, f"{engine_name}.dbname".encode())
-
-
-def _holds(path: Path, wanted: bytes) -> bool:
-    before = b""
-    with path.open("rb") as file:
+    if executable.name != YCSB_CPP:
+        return True
+    wanted, before = f"{engine_name}.dbname".encode(), b""
+    with executable.path.open("rb") as file:
         while chunk := file.read(_BINDING_CHUNK_BYTES):
             if wanted in before + chunk:
                 return True
@@ -151,23 +140,27 @@ def _holds(path: Path, wanted: bytes) -> bool:
     return False
 
 
-def introduced(program: Program, found: FoundProgram) -> Observed:
+def introduced(program: Program, executable: FoundProgram) -> Observed:
     """Version, build and warnings as the program states them; nothing where it states none."""
     introduction = program.introduction
     if introduction is None:
-        return Observed({}, version=found.version)
+        return Observed({}, version=executable.version)
     with tempfile.TemporaryDirectory(prefix="lsmtune-program-") as folder:
         arguments = [text.format(database=f"{folder}/db") for text in introduction.arguments]
-        text = _answer(found.path, arguments)
-    said = introduction.read(text)
-    return replace(said, version=said.version or found.version)
+        text = _answer(executable.path, arguments)
+    observed = introduction.read(text)
+    return replace(observed, version=observed.version or executable.version)
 
 
 def check_arguments(
-    program: Program, found: FoundProgram, arguments: Sequence[str], source: str, field: str = ""
+    program: Program,
+    executable: FoundProgram,
+    arguments: Sequence[str],
+    source: str,
+    field: str = "",
 ) -> None:
     """Raises InputError for an argument with a flag that the program is known not to have."""
-    known = found.flags or program.known_flags
+    known = executable.flags or program.known_flags
     for argument in arguments:
         name = argument.lstrip("-").partition("=")[0]
         if argument.startswith("--") and known and name not in known:

@@ -18,12 +18,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import Mix, Phase, SineRate, StepRate, Workload
 from lsmtune.programs.output import cannot
 
-BENCHMARK = "mixgraph"
 RATIOS: Mapping[str, str] = {
     "get": "mix_get_ratio",
     "put": "mix_put_ratio",
@@ -50,16 +50,30 @@ def mixgraph_flags(program: str, workload: Workload, phase: Phase, mix: Mix) -> 
         field = f"{phase.name}: operations"
         raise cannot(program, field, found=strange[0], allowed=", ".join(RATIOS))
     if mix.first != 0 or mix.records != workload.num:
-        found = f"{mix.first} to {mix.first + mix.records - 1}"
+        stated = f"{mix.first} to {mix.first + mix.records - 1}"
         allowed = f"all keys, 0 to {workload.num - 1}"
-        raise cannot(program, f"{phase.name}: records", found=found, allowed=allowed)
+        raise cannot(program, f"{phase.name}: records", found=stated, allowed=allowed)
     shares = _shares(mix)
     flags = {flag: repr(shares.get(name, 0.0)) for name, flag in RATIOS.items()}
     flags |= _key_flags(program, workload, phase, mix.keys)
     if "put" in shares:
-        flags |= _value_flags(program, workload, phase, mix.value_sizes)
+        sizes = mix.value_sizes or Distribution.of("constant", size=workload.value_bytes)
+        field = f"{phase.name}: value_sizes"
+        pareto, (low, high) = _pareto(program, field, "value", sizes)
+        raised = sizes.name == "pareto" and low > _LEAST_VALUE
+        if low < _LEAST_VALUE or high > _MOST_VALUE or raised:
+            allowed = f"low {_LEAST_VALUE}, high at most {_MOST_VALUE}"
+            raise cannot(program, field, found=f"{low} to {high} bytes", allowed=allowed)
+        flags |= {**pareto, "mix_max_value_size": str(high)}
     if "scan" in shares:
-        flags |= _scan_flags(program, phase, mix.scan_lengths)
+        lengths = mix.scan_lengths or Distribution.of("constant", size=1)
+        field = f"{phase.name}: scan_lengths"
+        pareto, (low, high) = _pareto(program, field, "iter", lengths)
+        if lengths.name == "pareto" and low != 1:
+            raise cannot(program, field, found=f"from {low}", allowed="low 1")
+        # Lengths are taken modulo the maximum.
+        most = high + 1 if lengths.name == "constant" else high
+        flags |= {**pareto, "mix_max_scan_len": str(most)}
     return flags | _rate_flags(program, phase)
 
 
@@ -71,8 +85,8 @@ def mixgraph_differences(workload: Workload, phase: Phase, mix: Mix) -> Iterator
     whole = sum(thousandths.values())
     performed = {name: count / whole for name, count in thousandths.items()}
     if any(abs(performed[name] / share - 1) > _SHARE_TOLERANCE for name, share in shares.items()):
-        said = ", ".join(f"{name} {share:.3g}" for name, share in performed.items())
-        yield f"{lead} rounds shares up to thousandths: {said}"
+        listed = ", ".join(f"{name} {share:.3g}" for name, share in performed.items())
+        yield f"{lead} rounds shares up to thousandths: {listed}"
     sizes = {"put": "value size", "scan": "scan length"}
     drawn = [sizes[name] for name in sizes if name in shares]
     if len(shares) > 1 and mix.operation_by_key != 1:
@@ -92,18 +106,14 @@ def mixgraph_differences(workload: Workload, phase: Phase, mix: Mix) -> Iterator
             f"{lead} limits the rate, after {after_s:g} s and 100000 reads or writes: an operation "
             "that waits is late without being slow"
         )
-        yield from _limit_difference(lead, shares, phase.rate)
-
-
-def _limit_difference(lead: str, shares: Mapping[str, float], wave: SineRate) -> Iterator[str]:
-    least_ops_s = wave.mean_ops_s - wave.amplitude_ops_s
-    writes = shares.get("put", 0.0)
-    limits = [share * least_ops_s for share in (writes, 1.0 - writes) if share > 0]
-    if min(limits) < _LIMIT_LEAST_OPS_S:
-        yield (
-            f"{lead} with assertions enabled aborts at a limit below {_LIMIT_LEAST_OPS_S} a "
-            f"second; one goes down to {min(limits):.0f}"
-        )
+        least_ops_s = phase.rate.mean_ops_s - phase.rate.amplitude_ops_s
+        writes = shares.get("put", 0.0)
+        limit = min(share * least_ops_s for share in (writes, 1.0 - writes) if share > 0)
+        if limit < _LIMIT_LEAST_OPS_S:
+            yield (
+                f"{lead} with assertions enabled aborts at a limit below {_LIMIT_LEAST_OPS_S} a "
+                f"second; one goes down to {limit:.0f}"
+            )
 
 
 def _shares(mix: Mix) -> dict[str, float]:
@@ -130,10 +140,10 @@ def _key_flags(
     if keys.name == "zipfian" and 0 < theta < 1:
         # The sum of k^-theta up to x is about x^(1 - theta) / (1 - theta).
         return _power(workload.num ** (theta - 1.0), 1.0 - theta)
-    found = f"{keys.name} with theta {theta:g}" if keys.name == "zipfian" else keys.name
-    found = "ranges without key_a and key_b" if keys.name == "ranges" else found
+    stated = f"{keys.name} with theta {theta:g}" if keys.name == "zipfian" else keys.name
+    stated = "ranges without key_a and key_b" if keys.name == "ranges" else stated
     why = "it would draw uniform keys" if keys.name == "ranges" else ""
-    raise cannot(program, f"{phase.name}: keys", found=found, why=why, allowed=_KEYS)
+    raise cannot(program, f"{phase.name}: keys", found=stated, why=why, allowed=_KEYS)
 
 
 def _power(a: float, b: float) -> dict[str, str]:
@@ -143,68 +153,37 @@ def _power(a: float, b: float) -> dict[str, str]:
 def _key_differences(lead: str, workload: Workload, keys: Distribution) -> Iterator[str]:
     if keys.name == "uniform":
         return
-    ranges = int(_number(keys, "ranges")) if keys.name == "ranges" else 1
+    given: dict[str, Any] = dict(keys.parameters)
+    ranges = int(given["ranges"]) if keys.name == "ranges" else 1
     if keys.name == "ranges":
         yield f"{lead} shuffles key ranges; hot keys have the same offsets in each"
         if workload.num % ranges:
             rest = workload.num % ranges
             yield f"{lead} never touches the last {rest} keys, which fill no range"
     if keys.name == "zipfian":
-        first = workload.num ** (_number(keys, "theta") - 1.0)
+        first = workload.num ** (given["theta"] - 1.0)
         yield f"{lead} scatters hot keys over all others: they are no neighbours"
         yield f"{lead} has a power law for the zipfian: the hottest key has a share of {first:.2g}"
     grains = workload.num // ranges
-    if keys.get("key_grains" if keys.name == "ranges" else "grains") != grains:
+    if given.get("key_grains" if keys.name == "ranges" else "grains") != grains:
         where = "in a range " if keys.name == "ranges" else ""
         yield f"{lead} has {grains} random numbers for keys {where}and never asks for some"
 
 
-def _value_flags(
-    program: str, workload: Workload, phase: Phase, sizes: Distribution | None
-) -> dict[str, str]:
-    sizes = sizes or Distribution.of("constant", size=workload.value_bytes)
-    field = f"{phase.name}: value_sizes"
-    low, high = _bounds(program, field, sizes)
-    if low < _LEAST_VALUE or high > _MOST_VALUE or (sizes.name == "pareto" and low > _LEAST_VALUE):
-        allowed = f"low {_LEAST_VALUE}, high at most {_MOST_VALUE}"
-        raise cannot(program, field, found=f"{low} to {high} bytes", allowed=allowed)
-    return {**_pareto("value", sizes), "mix_max_value_size": str(high)}
-
-
-def _scan_flags(program: str, phase: Phase, lengths: Distribution | None) -> dict[str, str]:
-    lengths = lengths or Distribution.of("constant", size=1)
-    field = f"{phase.name}: scan_lengths"
-    low, high = _bounds(program, field, lengths)
-    if lengths.name == "pareto" and low != 1:
-        raise cannot(program, field, found=f"from {low}", allowed="low 1")
-    # Lengths are taken modulo the maximum.
-    most = high + 1 if lengths.name == "constant" else high
-    return {**_pareto("iter", lengths), "mix_max_scan_len": str(most)}
-
-
-def _bounds(program: str, field: str, sizes: Distribution) -> tuple[int, int]:
+def _pareto(
+    program: str, field: str, prefix: str, sizes: Distribution
+) -> tuple[dict[str, str], tuple[int, int]]:
+    """The flags of a Pareto distribution and its bounds; a constant is one without a scale."""
+    given: dict[str, Any] = dict(sizes.parameters)
     if sizes.name == "constant":
-        size = int(_number(sizes, "size"))
-        return size, size
-    if sizes.name != "pareto":
-        raise cannot(program, field, found=sizes.name, allowed="pareto, constant")
-    return int(_number(sizes, "low")), int(_number(sizes, "high"))
-
-
-def _pareto(prefix: str, sizes: Distribution) -> dict[str, str]:
-    """A constant is the location of a distribution without a scale."""
-    if sizes.name == "constant":
-        given = {"theta": _number(sizes, "size"), "k": 1.0, "sigma": 0.0}
+        low = high = given["size"]
+        given = {"theta": low, "k": 1.0, "sigma": 0.0}
+    elif sizes.name == "pareto":
+        low, high = given["low"], given["high"]
     else:
-        given = {name: _number(sizes, name) for name in ("theta", "k", "sigma")}
-    return {f"{prefix}_{name}": repr(float(value)) for name, value in given.items()}
-
-
-def _number(of: Distribution, name: str) -> float:
-    value = of.get(name)
-    if not isinstance(value, int | float):
-        raise TypeError(f"{of.name}: {name} is {value!r}, no number")
-    return value
+        raise cannot(program, field, found=sizes.name, allowed="pareto, constant")
+    flags = {f"{prefix}_{name}": repr(float(given[name])) for name in ("theta", "k", "sigma")}
+    return flags, (int(low), int(high))
 
 
 def _rate_flags(program: str, phase: Phase) -> dict[str, str]:

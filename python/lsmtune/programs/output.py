@@ -60,9 +60,9 @@ class LineReader:
         line = self.peek()
         match = self.take_if(pattern)
         if match is None:
-            found = line.text if line is not None else "the end"
+            text = line.text if line is not None else "the end"
             number = line.number if line is not None else len(self._lines) + 1
-            raise InputError(self.source, f"line {number}", found=found, allowed=allowed)
+            raise InputError(self.source, f"line {number}", found=text, allowed=allowed)
         return match
 
     def refuse(self, line: Line, allowed: str) -> InputError:
@@ -126,9 +126,7 @@ def gflags_known(help_text: str) -> tuple[str, ...]:
     return tuple(match["flag"] for match in _HELP_FLAG.finditer(help_text))
 
 
-# --- what programs can perform of a Workload: the checks that several of them share
-#
-# Each raises one InputError whose source is the program and whose field is the workload's.
+# --- what programs can perform of a Workload
 
 NATIVE = "native"
 
@@ -137,53 +135,45 @@ def cannot(
     program: str, field: str, *, found: object = None, why: str = "", allowed: str = ""
 ) -> InputError:
     """The error for something that `program` cannot perform, and lsmtune's own driver can."""
-    said = why or "it cannot perform this"
-    return InputError(f"--runner {program}", field, found=found, why=said, allowed=allowed)
+    why = why or "it cannot perform this"
+    return InputError(f"--runner {program}", field, found=found, why=why, allowed=allowed)
 
 
-def check_number_keys(program: str, workload: Workload) -> None:
-    """Refuses what db_bench and its like have no words for: keys of YCSB, several databases."""
-    if workload.keys is not None:
+def check_performable(
+    program: str,
+    workload: Workload,
+    durabilities: Collection[Durability],
+    *,
+    ycsb: bool = False,
+    waves: bool = False,
+) -> None:
+    """Raises InputError for the first thing in `workload` that `program` has no words for.
+
+    `durabilities` are those that it can do. `ycsb`: it takes keys of YCSB, which the caller checks.
+    With `waves` it leaves the rate of a mix that is a sine to the caller.
+    """
+    if workload.keys is not None and not ycsb:
         raise cannot(program, "keys", why="it has no keys of YCSB")
-    if workload.key_sizes is not None:
+    if workload.key_sizes is not None and not ycsb:
         raise cannot(program, "key_sizes", why="its keys all have one size")
-    check_one_database(program, workload)
-
-
-def check_one_database(program: str, workload: Workload) -> None:
-    """Refuses several databases or column families, and a page cache emptied before measuring."""
     if workload.databases != 1:
         raise cannot(program, "databases", found=workload.databases, allowed="1")
     if workload.column_families != 1:
         raise cannot(program, "column_families", found=workload.column_families, allowed="1")
     if workload.page_cache is PageCache.COLD:
         raise cannot(program, "page_cache", found="cold", allowed="warm, direct")
-
-
-def check_durability(program: str, workload: Workload, can: Collection[Durability]) -> None:
-    """Refuses a durability that is not among those that the program `can` do."""
-    if workload.durability not in can:
-        allowed = ", ".join(durability.value for durability in Durability if durability in can)
-        raise cannot(program, "durability", found=workload.durability.value, allowed=allowed)
-
-
-def check_closed_loop(program: str, workload: Workload, *, waves: bool = False) -> None:
-    """Refuses rates, replays and companions in every phase.
-
-    With `waves` it leaves the rate of a mix that is a sine to the caller.
-    """
     for phase in workload.phases:
         wave = waves and phase.mix is not None and isinstance(phase.rate, SineRate)
         if phase.is_open_loop and not wave:
-            raise cannot(
-                program,
-                f"{phase.name}: rate",
-                why="it holds no rate by the intended start of each operation",
-            )
+            why = "it holds no rate by the intended start of each operation"
+            raise cannot(program, f"{phase.name}: rate", why=why)
         if phase.replay is not None:
             raise cannot(program, f"{phase.name}: replay", why="it replays no trace of lsmtune's")
         if phase.companions:
             raise cannot(program, f"{phase.name}: companions", why="its threads all do the same")
+    if workload.durability not in durabilities:
+        allowed = ", ".join(each.value for each in Durability if each in durabilities)
+        raise cannot(program, "durability", found=workload.durability.value, allowed=allowed)
 
 
 def performing(workload: Workload) -> list[tuple[int, Phase]]:

@@ -6,61 +6,53 @@ spelling, by the exporters; their errors are put in the words of a run.
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from lsmtune.engines.exporters import export
+from lsmtune.engines.formats import export
 from lsmtune.errors import InputError
-from lsmtune.model.config import Build, Config, OptionValue
+from lsmtune.model.config import Build, OptionValue
 from lsmtune.model.measurement import Interval, Latency, PhaseMeasurement
-from lsmtune.model.metrics import LATENCIES, METRICS, PERCENTILES, REGISTRY
+from lsmtune.model.metrics import LATENCIES, METRICS, REGISTRY
 from lsmtune.model.request import RunRequest
 from lsmtune.model.workload import Phase, PhaseKind, Workload
-from lsmtune.programs.db_bench import HistogramText
 
 # What no program tells of a phase, because none waits for what it left to flush and compact, and
 # none counts what the engine did behind it.
 NEVER_TOLD = frozenset(metric.name for metric in REGISTRY if not metric.programs)
 
 
-_ASSERTIONS = "Assertions are enabled"
-
-
-@dataclass(frozen=True)
-class Told:
-    """What a program says of one phase. `own_type` is the type whose latency is the phase's."""
-
-    operations: int
-    elapsed_s: float
-    throughput_ops_s: float
-    latencies: Mapping[str, Latency] = field(default_factory=dict)
-    own_type: str | None = None
-    keys_found: int | None = None
-    keys_missing: int | None = None
-    operations_by_type: Mapping[str, int] | None = None
-
-
 def phase_measurement(
-    phase: Phase, told: Told, output: StepOutput, *, alone: bool
+    phase: Phase,
+    output: StepOutput,
+    *,
+    alone: bool,
+    operations: int,
+    elapsed_s: float,
+    throughput_ops_s: float,
+    latencies: Mapping[str, Latency],
+    own_type: str | None,
+    keys_found: int | None,
+    keys_missing: int | None,
+    operations_by_type: Mapping[str, int] | None,
 ) -> PhaseMeasurement:
-    """The measurement of `phase`.
+    """The measurement of `phase` by what a program says of it.
 
     `alone`: the process did nothing else, so that its processor time is that of the phase, with
-    what opening and closing the database take. Elapsed time is the program's own figure.
+    what opening and closing the database take. Elapsed time is the program's own figure. The
+    latency of `own_type` is the phase's.
     """
-    own = told.latencies.get(told.own_type) if told.own_type is not None else None
-    cpu_us = output.cpu_s * 1e6 / told.operations if alone and told.operations else None
+    own = latencies.get(own_type) if own_type is not None else None
     return PhaseMeasurement(
         name=phase.name,
         kind=phase.kind.value,
         operation=phase.operation or ("mix" if phase.mix is not None else None),
         threads=phase.threads,
-        operations=told.operations,
-        elapsed_s=told.elapsed_s,
+        operations=operations,
+        elapsed_s=elapsed_s,
         drain_s=None,
-        throughput_ops_s=told.throughput_ops_s,
+        throughput_ops_s=throughput_ops_s,
         sustained_throughput_ops_s=None,
         cut_short=False,
         user_bytes_written=None,
@@ -69,69 +61,36 @@ def phase_measurement(
         database_bytes=output.database_bytes,
         started_unix_us=output.started_unix_us,
         finished_unix_us=output.finished_unix_us,
-        latencies=told.latencies,
+        latencies=latencies,
         intervals=output.intervals,
-        keys_found=told.keys_found,
-        keys_missing=told.keys_missing,
-        cpu_us_per_operation=cpu_us,
-        operations_by_type=told.operations_by_type,
+        keys_found=keys_found,
+        keys_missing=keys_missing,
+        cpu_us_per_operation=output.cpu_s * 1e6 / operations if alone and operations else None,
+        operations_by_type=operations_by_type,
         **({} if own is None else {name: getattr(own, name) for name in LATENCIES}),
     )
 
 
-def build_told(warnings: Iterable[str]) -> Build:
-    """The build of either db_bench, by the warnings that it printed."""
-    on = any(warning.startswith(_ASSERTIONS) for warning in warnings)
-    return Build.ASSERTIONS_ON if on else Build.RELEASE
-
-
-def latency_of(histogram: HistogramText) -> Latency | None:
-    """The latency that a printed histogram tells; percentiles by the program's own formula."""
-    if not histogram.count or histogram.mean_us is None:
-        return None
-    return Latency(
-        count=histogram.count,
-        latency_us_mean=histogram.mean_us,
-        latency_us_max=histogram.max_us,
-        histogram_ns_base64="",
-        **{name: histogram.percentile_us(p) for name, p in PERCENTILES.items()},
-    )
-
-
 def exported(
-    program: str, format_name: str, engine_name: str, config: Config, version: str | None = None
-) -> str:
-    """`config` in the exporter's format. Raises InputError, naming `program` and the option."""
-    return exported_options(program, format_name, engine_name, config.options, version)
-
-
-def exported_options(
     program: str,
     format_name: str,
     engine_name: str,
     options: Mapping[str, OptionValue],
     version: str | None = None,
 ) -> str:
-    """The same of bare options."""
+    """`options` in the exporter's format. Raises InputError, naming `program` and the option."""
     try:
         return export(format_name, engine_name, options, version=version, label="of a run")
     except InputError as error:
-        field = "options" if error.field == "--format" else f"options.{error.field}"
-        found = None if error.field == "--format" else error.found
-        why = error.why.partition("; next step")[0]
+        whole = error.field == "--format"
         raise InputError(
             f"--runner {program}",
-            field,
-            found=found,
-            why=why,
+            "options" if whole else f"options.{error.field}",
+            found=None if whole else error.found,
+            why=error.why.partition("; next step")[0],
             allowed=error.allowed,
             nearest=error.nearest,
         ) from None
-
-
-def exported_flags(program: str, engine_name: str, config: Config) -> tuple[str, ...]:
-    """`config` as flags of db_bench."""
-    return tuple(shlex.split(exported(program, "db_bench", engine_name, config)))
 
 
 @dataclass(frozen=True)
@@ -221,6 +180,12 @@ class Plan:
     warnings: tuple[str, ...] = ()
 
 
+def unsettled(workload: Workload, always: str, no_settle: str) -> tuple[str, ...]:
+    """The warnings of a program that settles nothing: `no_settle` where it is asked for."""
+    settles = any(phase.kind is PhaseKind.SETTLE for phase in workload.phases)
+    return (always, no_settle) if settles else (always,)
+
+
 @dataclass(frozen=True)
 class Program:
     """A program that people trust: what is known of it, and how it is called.
@@ -272,6 +237,6 @@ class Program:
         ]
         if not measured or metric not in (untold := self.untold(measured[-1])):
             return
-        told = ", ".join(each for each in METRICS if each not in untold)
+        tellable = ", ".join(each for each in METRICS if each not in untold)
         why = f"{self.name} cannot tell it"
-        raise InputError(source, field, found=metric, why=why, allowed=told)
+        raise InputError(source, field, found=metric, why=why, allowed=tellable)

@@ -11,25 +11,26 @@ from lsmtune.errors import InputError, nearest_name
 if TYPE_CHECKING:
     from lsmtune.programs.program import Program
 
-# The module of each; it is loaded when the program is used, because it takes the option catalogue.
-_MODULES = {
-    "rocksdb-db_bench": "rocksdb_db_bench",
-    "leveldb-db_bench": "leveldb_db_bench",
-    "ycsb-cpp": "ycsb_cpp",
-    "ekvsb": "ekvsb",
+# Where each one is; loaded when the program is used, because it takes the option catalogue.
+_PLACES = {
+    "rocksdb-db_bench": ("db_bench", "ROCKSDB_PROGRAM"),
+    "leveldb-db_bench": ("db_bench", "LEVELDB_PROGRAM"),
+    "ycsb-cpp": ("ycsb_cpp", "PROGRAM"),
+    "ekvsb": ("ekvsb", "PROGRAM"),
 }
 
 
 class _Programs(Mapping[str, "Program"]):
     def __getitem__(self, name: str) -> Program:
-        program: Program = importlib.import_module(f"lsmtune.programs.{_MODULES[name]}").PROGRAM
+        module, attribute = _PLACES[name]
+        program: Program = getattr(importlib.import_module(f"lsmtune.programs.{module}"), attribute)
         return program
 
     def __iter__(self) -> Iterator[str]:
-        return iter(_MODULES)
+        return iter(_PLACES)
 
     def __len__(self) -> int:
-        return len(_MODULES)
+        return len(_PLACES)
 
 
 PROGRAMS: Mapping[str, Program] = _Programs()
@@ -42,8 +43,8 @@ def program_named(
 
     Raises InputError, naming `source` and `field`; `also` are names that are allowed there too.
     """
-    if name not in _MODULES:
-        known = (*also, *_MODULES)
+    if name not in _PLACES:
+        known = (*also, *_PLACES)
         nearest = nearest_name(name, known)
         raise InputError(source, field, found=name, allowed=", ".join(known), nearest=nearest)
     return PROGRAMS[name]

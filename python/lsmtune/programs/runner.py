@@ -12,9 +12,8 @@ from pathlib import Path
 from lsmtune.driver.collect import Judgement
 from lsmtune.driver.conversation import OnMessage
 from lsmtune.driver.messages import IntervalPassed, PhaseFinished, PhaseStarted
-from lsmtune.driver.native_run import DATABASE
 from lsmtune.driver.process import tail_of
-from lsmtune.driver.runner import check_directory, check_free_space
+from lsmtune.driver.runner import DATABASE, Runner, check_directory, check_free_space
 from lsmtune.driver.watch import Clock, Ending, watch
 from lsmtune.errors import InputError
 from lsmtune.model.config import Build, EngineIdentity
@@ -22,14 +21,51 @@ from lsmtune.model.measurement import Interval, Measurement, Outcome, PhaseMeasu
 from lsmtune.model.request import RunRequest
 from lsmtune.programs.command import judge_program
 from lsmtune.programs.command_process import CommandProcess
+from lsmtune.programs.find import PROGRAM_FLAG, check_arguments, find_program, introduced
 from lsmtune.programs.output import refused_flag
-from lsmtune.programs.program import Follow, FoundProgram, Observed, Program, Step, StepOutput
+from lsmtune.programs.program import FoundProgram, Observed, Plan, Program, Step, StepOutput
 
 _PER_S = 1_000_000
+ARGUMENT_FLAG = "--program-argument"
+
+
+@dataclass(frozen=True)
+class RunnerChoice:
+    """One way to perform runs; `warnings` are what to know of it, `note` of its figures."""
+
+    name: str
+    runner: Runner
+    engine: EngineIdentity
+    warnings: tuple[str, ...] = ()
+    note: str = ""
+
+
+def chosen_program(
+    program: Program,
+    engine_name: str,
+    path: Path | None,
+    arguments: tuple[str, ...],
+    *,
+    path_place: tuple[str, str] = (PROGRAM_FLAG, ""),
+    arguments_place: tuple[str, str] = (ARGUMENT_FLAG, ""),
+) -> RunnerChoice:
+    """`program` at `path`, or on PATH, asked what it is; the places are those that errors name.
+
+    Raises InputError where it is not found, is for another engine, or does not know an argument.
+    """
+    source, field_ = path_place
+    executable = find_program(program, engine_name, path, source=source, field=field_)
+    check_arguments(program, executable, arguments, *arguments_place)
+    observed = introduced(program, executable)
+    build = observed.build or Build.UNKNOWN
+    engine = EngineIdentity(engine_name, observed.version, str(executable.path), build)
+    warnings = tuple(f"{program.name}: {line}" for line in observed.warnings)
+    runner = ProgramRunner(program, executable, arguments)
+    return RunnerChoice(program.name, runner, engine, warnings, program.note)
 
 
 class ProgramRunner:
-    """Performs runs with `program`, found at `found`; see `base.Runner` for its obligations.
+    """Performs runs with `program`, found at `executable`; see `Runner` for its obligations.
 
     `arguments` are added to every call. A run's directory holds `db`, the database, and a
     folder for each process, with what it was given and printed.
@@ -38,7 +74,7 @@ class ProgramRunner:
     def __init__(
         self,
         program: Program,
-        found: FoundProgram,
+        executable: FoundProgram,
         arguments: tuple[str, ...] = (),
         *,
         environment: Mapping[str, str] = os.environ,
@@ -46,7 +82,7 @@ class ProgramRunner:
         wall_clock: Clock = time.time,
     ) -> None:
         self.program = program
-        self.found = found
+        self.executable = executable
         self._arguments = arguments
         self._environment = environment
         self._clock = clock
@@ -74,53 +110,79 @@ class ProgramRunner:
         request = replace(request, directory=request.directory.absolute())
         state = _State(request, on_message, self._clock())
         started_unix_s = self._wall_clock()
-        judgement = self._perform(state, cancel)
-        return state.measurement(
-            judgement, self.program, self.found, started_unix_s, self._clock() - state.started_s
-        )
-
-    def _perform(self, state: _State, cancel: threading.Event | None) -> Judgement:
-        request = state.request
+        judgement = Judgement(Outcome.OK)
         try:
-            plan = self.program.plan(request, self.found)
+            plan = self.program.plan(request, self.executable)
         except InputError as error:
-            return _invalid(error, "options")
+            plan, judgement = Plan(()), _invalid(error, "options")
         state.warnings += plan.warnings
         for number, step in enumerate(plan.steps, start=1):
             folder = request.directory / f"step-{number}"
             folder.mkdir()
             judgement = self._step(state, step, folder, cancel)
             if judgement.outcome is not Outcome.OK:
-                return judgement
-        return Judgement(Outcome.OK)
+                break
+        # The engine is the one that the program carries, as far as it says which.
+        engine = EngineIdentity(
+            name=request.engine.name,
+            version=state.version or self.executable.version,
+            library=str(self.executable.path),
+            build=state.build or Build.UNKNOWN,
+        )
+        warnings = (*dict.fromkeys(_worded(self.program, state.warnings)), *judgement.warnings)
+        return Measurement(
+            outcome=judgement.outcome,
+            engine=engine,
+            options=request.config.engine_options(),
+            workload=request.workload.name,
+            seed=request.seed,
+            started_unix_s=started_unix_s,
+            elapsed_s=self._clock() - state.started_s,
+            phases=tuple(state.phases),
+            cpu_s=state.cpu_s,
+            rss_bytes_max=state.rss_bytes_max or None,
+            database_bytes=state.phases[-1].database_bytes if state.phases else None,
+            intervals_unfinished=tuple(state.intervals),
+            error=judgement.error,
+            warnings=warnings,
+            memory_limited_by="watch",
+            runner=self.program.name,
+        )
 
     def _step(
         self, state: _State, step: Step, folder: Path, cancel: threading.Event | None
     ) -> Judgement:
-        request, main = state.request, step.phases[0]
+        request = state.request
         for name, pieces in step.files.items():
             with (folder / name).open("w", encoding="utf-8") as file:
                 file.writelines(pieces())
         state.begin(step.phases)
         stdout, stderr = folder / "stdout.log", folder / "stderr.log"
-        arguments = [str(self.found.path), *step.arguments, *self._arguments]
-        heard = _Heard(state, main, step.follow() if step.follow is not None else None)
-        followed = () if step.followed is None else (folder / (step.followed or stdout.name),)
+        follow = step.follow() if step.follow is not None else None
         left_s = request.limits.deadline_s - (self._clock() - state.started_s)
         limits = replace(request.limits, deadline_s=max(left_s, 0.0))
         started_us = round(self._wall_clock() * _PER_S)
         process = CommandProcess(
-            arguments,
+            [str(self.executable.path), *step.arguments, *self._arguments],
             self._environment,
             folder,
             stdout,
             stderr,
-            followed,
+            () if step.followed is None else (folder / (step.followed or stdout.name),),
             folder / step.stdin if step.stdin is not None else None,
         )
-        heard.process = process
+
+        def take(line: tuple[int, bytes]) -> bool:
+            """Takes a line of the followed file; none of them is ever known to be the last."""
+            text = line[1].decode(errors="replace").strip()
+            interval = follow(text) if follow is not None else None
+            if interval is not None:
+                rss_bytes = process.resident_bytes(limits.memory_bytes) or None
+                state.passed(step.phases[0], replace(interval, rss_bytes=rss_bytes))
+            return False
+
         with process:
-            ending = watch(process, request.directory, limits, heard.take, cancel, self._clock)
+            ending = watch(process, request.directory, limits, take, cancel, self._clock)
         state.cpu_s += process.usage.cpu_s
         state.rss_bytes_max = max(state.rss_bytes_max, process.usage.rss_bytes_max)
         output = StepOutput(
@@ -137,14 +199,14 @@ class ProgramRunner:
 
     def _judge(self, state: _State, step: Step, output: StepOutput, ending: Ending) -> Judgement:
         errors = output.errors()
-        known = self.found.flags or self.program.known_flags
-        refused = refused_flag(errors, known)
-        if refused is not None and ending.outcome is None:
-            why = f"{self.program.name} refused its command line: {refused.line}"
-            nearest = (refused.nearest,) if refused.nearest else ()
-            return Judgement(Outcome.INVALID, RunError("flag", why, refused.flag, nearest=nearest))
+        known = self.executable.flags or self.program.known_flags
+        refusal = refused_flag(errors, known)
+        if refusal is not None and ending.outcome is None:
+            why = f"{self.program.name} refused its command line: {refusal.line}"
+            nearest = (refusal.nearest,) if refusal.nearest else ()
+            return Judgement(Outcome.INVALID, RunError("flag", why, refusal.flag, nearest=nearest))
         tail = tail_of(output.stderr) or tail_of(output.stdout)
-        judgement = judge_program(ending, str(self.found.path), tail)
+        judgement = judge_program(ending, str(self.executable.path), tail)
         if judgement.outcome is not Outcome.OK:
             return judgement
         try:
@@ -177,8 +239,7 @@ class _State:
 
     def passed(self, index: int, interval: Interval) -> None:
         self.intervals.append(interval)
-        fields = vars(interval)
-        self._say(IntervalPassed(**fields, index=index))
+        self._say(IntervalPassed(**vars(interval), index=index))
 
     def finish(self, phases: tuple[int, ...], observed: Observed) -> None:
         self.warnings += observed.warnings
@@ -195,61 +256,6 @@ class _State:
         if self.on_message is not None:
             self.on_message(message)
 
-    def measurement(
-        self,
-        judgement: Judgement,
-        program: Program,
-        found: FoundProgram,
-        started_unix_s: float,
-        elapsed_s: float,
-    ) -> Measurement:
-        """The run, on the engine that the program carries, as far as it says which."""
-        request = self.request
-        return Measurement(
-            outcome=judgement.outcome,
-            engine=EngineIdentity(
-                name=request.engine.name,
-                version=self.version or found.version,
-                library=str(found.path),
-                build=self.build or Build.UNKNOWN,
-            ),
-            options=request.config.engine_options(),
-            workload=request.workload.name,
-            seed=request.seed,
-            started_unix_s=started_unix_s,
-            elapsed_s=elapsed_s,
-            phases=tuple(self.phases),
-            cpu_s=self.cpu_s,
-            rss_bytes_max=self.rss_bytes_max or None,
-            database_bytes=self.phases[-1].database_bytes if self.phases else None,
-            intervals_unfinished=tuple(self.intervals),
-            error=judgement.error,
-            warnings=(*dict.fromkeys(_worded(program, self.warnings)), *judgement.warnings),
-            memory_limited_by="watch",
-            runner=program.name,
-        )
-
-
-@dataclass
-class _Heard:
-    """Lines of a followed file, as they come, to intervals of phase `index`."""
-
-    state: _State
-    index: int
-    follow: Follow | None
-    process: CommandProcess | None = None
-
-    def take(self, line: tuple[int, bytes]) -> bool:
-        """Takes a line; none of them is ever known to be the last."""
-        if self.follow is None:
-            return False
-        interval = self.follow(line[1].decode(errors="replace").strip())
-        if interval is not None:
-            limit = self.state.request.limits.memory_bytes
-            rss_bytes = self.process.resident_bytes(limit) if self.process is not None else 0
-            self.state.passed(self.index, replace(interval, rss_bytes=rss_bytes or None))
-        return False
-
 
 def _worded(program: Program, warnings: tuple[str, ...]) -> list[str]:
     """Warnings with the program that gives them, unless they name it themselves."""
@@ -262,14 +268,13 @@ def _worded(program: Program, warnings: tuple[str, ...]) -> list[str]:
 
 
 def _invalid(error: InputError, kind: str, tail: str = "") -> Judgement:
-    found = None if error.found is None else str(error.found)
+    shown = None if error.found is None else str(error.found)
     message = str(error)
     if tail and kind == "output":
         message = f"{message}; its last output: {' | '.join(tail.splitlines()[-3:])[-400:]}"
     field = error.field or None
     return Judgement(
-        Outcome.INVALID,
-        RunError(kind, message, field, found=found, allowed=error.allowed or None),
+        Outcome.INVALID, RunError(kind, message, field, found=shown, allowed=error.allowed or None)
     )
 
 

@@ -10,23 +10,17 @@ seed (`utils::ThreadLocalRandomInt`), and nothing ends it by time.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 
-from lsmtune.driver.native_run import DATABASE
+from lsmtune.driver.runner import DATABASE
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.model.distribution import Distribution
-from lsmtune.model.measurement import Interval, Latency
+from lsmtune.model.measurement import Interval, PhaseMeasurement
 from lsmtune.model.metrics import LATENCIES, PERCENTILES
 from lsmtune.model.request import RunRequest
-from lsmtune.model.workload import Durability, Mix, Phase, PhaseKind, Workload, YcsbKeys
-from lsmtune.programs.output import (
-    cannot,
-    check_closed_loop,
-    check_durability,
-    check_one_database,
-    performing,
-)
+from lsmtune.model.workload import Durability, Mix, Phase, Workload, YcsbKeys
+from lsmtune.programs.output import cannot, check_performable, performing
 from lsmtune.programs.program import (
     Follow,
     FoundProgram,
@@ -35,12 +29,11 @@ from lsmtune.programs.program import (
     Program,
     Step,
     StepOutput,
-    Told,
     exported,
-    exported_options,
     phase_measurement,
+    unsettled,
 )
-from lsmtune.programs.ycsb_cpp_output import YcsbLatency, YcsbPhase, parse_status, parse_ycsb_log
+from lsmtune.programs.ycsb_cpp_output import YcsbPhase, parse_status, parse_ycsb_log
 
 NAME = "ycsb-cpp"
 LOAD_MIX = (("insert", 1.0),)
@@ -63,12 +56,8 @@ _LEAST_LENGTH = 1  # core_workload.cc, GetFieldLenGenerator
 
 def check(workload: Workload, engine_name: str) -> None:
     """Raises InputError for the first thing in `workload` that YCSB-cpp cannot perform."""
-    check_one_database(NAME, workload)
-    check_closed_loop(NAME, workload)
-    logged = {Durability.WAL}
-    check_durability(
-        NAME, workload, logged if engine_name == "leveldb" else logged | {Durability.SYNC}
-    )
+    can_sync = (Durability.SYNC,) if engine_name != "leveldb" else ()
+    check_performable(NAME, workload, (Durability.WAL, *can_sync), ycsb=True)
     if workload.keys is None or workload.keys.prefix != _PREFIX:
         raise cannot(NAME, "keys", why="its keys are YCSB's, `user` and a number", allowed="ycsb-a")
     for _, phase in performing(workload):
@@ -93,24 +82,22 @@ def properties(workload: Workload, phase: Phase) -> dict[str, str]:
     if phase.operations is None:
         raise _cannot(phase, "operations", None, "a number of operations over all threads")
     keys = workload.keys or YcsbKeys()
-    found = {
+    return {
         "threadcount": str(phase.threads),
         "zeropadding": str(keys.zero_padding),
         "insertorder": keys.order.value,
         **_row(phase, mix, workload),
+        **_operations(phase, mix),
     }
-    return found | (_load(phase, mix) if is_load(phase) else _run(phase, mix))
 
 
-def _cannot(phase: Phase, field: str, found: object, allowed: str) -> Exception:
-    return cannot(NAME, f"{phase.name}: {field}", found=found, allowed=allowed)
+def _cannot(phase: Phase, field: str, stated: object, allowed: str) -> Exception:
+    return cannot(NAME, f"{phase.name}: {field}", found=stated, allowed=allowed)
 
 
-def _load(phase: Phase, mix: Mix) -> dict[str, str]:
-    return {"recordcount": str(phase.operations), "insertstart": str(mix.first)}
-
-
-def _run(phase: Phase, mix: Mix) -> dict[str, str]:
+def _operations(phase: Phase, mix: Mix) -> dict[str, str]:
+    if is_load(phase):
+        return {"recordcount": str(phase.operations), "insertstart": str(mix.first)}
     if mix.first != 0:
         raise _cannot(phase, "insertstart", mix.first, "0: it chooses among records from 0 on")
     if mix.insert_from not in (None, mix.records):
@@ -123,12 +110,22 @@ def _run(phase: Phase, mix: Mix) -> dict[str, str]:
     unknown = [name for name in shares if name not in _PROPORTIONS]
     if unknown:
         raise _cannot(phase, "operations", unknown[0], ", ".join(_PROPORTIONS))
+    scans: dict[str, str] = {}
+    if (lengths := mix.scan_lengths) is not None:
+        bounds = dict(lengths.parameters)
+        if lengths.name not in ("uniform", "zipfian") or bounds.get("theta", _THETA) != _THETA:
+            raise _cannot(phase, "scanlengthdistribution", lengths.name, "uniform, zipfian")
+        scans = {
+            "minscanlength": str(bounds["low"]),
+            "maxscanlength": str(bounds["high"]),
+            "scanlengthdistribution": lengths.name,
+        }
     return {
         "recordcount": str(mix.records),
         "operationcount": str(phase.operations),
-        **{said: repr(shares.get(name, 0.0)) for name, said in _PROPORTIONS.items()},
+        **{proportion: repr(shares.get(name, 0.0)) for name, proportion in _PROPORTIONS.items()},
         **_requests(phase, mix, shares.get("insert", 0.0)),
-        **_scans(phase, mix.scan_lengths),
+        **scans,
     }
 
 
@@ -140,8 +137,8 @@ def _requests(phase: Phase, mix: Mix, inserts: float) -> dict[str, str]:
     if name == "latest" and theta == _THETA:
         return {"requestdistribution": "latest"}
     if name != "scrambled_zipfian":
-        found = f"{name} with theta {theta}" if name == "latest" else name
-        raise _cannot(phase, "requestdistribution", found, "uniform, zipfian, latest")
+        stated = f"{name} with theta {theta}" if name == "latest" else name
+        raise _cannot(phase, "requestdistribution", stated, "uniform, zipfian, latest")
     expected = mix.records + int((phase.operations or 0) * inserts * 2)
     items = given.get("items", mix.records)
     if items != expected:
@@ -150,29 +147,16 @@ def _requests(phase: Phase, mix: Mix, inserts: float) -> dict[str, str]:
     return {"requestdistribution": "zipfian", **constant}
 
 
-def _scans(phase: Phase, lengths: Distribution | None) -> dict[str, str]:
-    if lengths is None:
-        return {}
-    given = dict(lengths.parameters)
-    if lengths.name not in ("uniform", "zipfian") or given.get("theta", _THETA) != _THETA:
-        raise _cannot(phase, "scanlengthdistribution", lengths.name, "uniform, zipfian")
-    return {
-        "minscanlength": str(given["low"]),
-        "maxscanlength": str(given["high"]),
-        "scanlengthdistribution": lengths.name,
-    }
-
-
 def _row(phase: Phase, mix: Mix, workload: Workload) -> dict[str, str]:
     """Fields, their names and lengths; a mix that writes nothing says nothing of them."""
     row = mix.value_sizes
-    if row is None and not {name for name, _ in mix.operations} - {"get", "scan"}:
+    if row is None and not mix.names - {"get", "scan"}:
         row = next(
             (p.mix.value_sizes for p in workload.phases if p.mix and p.mix.value_sizes), None
         )
     if row is None or row.name != "row":
-        found = "none" if row is None else row.name
-        raise _cannot(phase, "value_sizes", found, "rows of fields, as in ycsb-a")
+        stated = "none" if row is None else row.name
+        raise _cannot(phase, "value_sizes", stated, "rows of fields, as in ycsb-a")
     given = dict(row.parameters)
     fields, names_bytes, length = (given[name] for name in ("fields", "names_bytes", "length"))
     if not isinstance(fields, int) or not isinstance(length, Distribution):
@@ -221,108 +205,107 @@ _FAILED = "-FAILED"
 _OWN = ("dbname", "destroy", "format")
 
 
-def _plan(request: RunRequest, found: FoundProgram) -> Plan:
-    workload = request.workload
-    files = _engine_files(request, found)
-    steps = tuple(_step(request, index, phase, files) for index, phase in performing(workload))
-    settles = any(phase.kind is PhaseKind.SETTLE for phase in workload.phases)
-    return Plan(steps, (NO_SEED, NO_SETTLE) if settles else (NO_SEED,))
+def _plan(request: RunRequest, executable: FoundProgram) -> Plan:
+    """One process for each phase."""
+    workload, engine = request.workload, request.engine.name
+    engine_files = _engine_files(request, executable)
+    workload_file = "workload.properties"
+    steps = []
+    for index, phase in performing(workload):
+        own = {
+            f"{engine}.dbname": str(request.directory / DATABASE),
+            f"{engine}.format": "single",
+            f"{engine}.destroy": "false",
+            "status.interval": "1",
+            **properties(workload, phase),
+        }
+        if workload.durability is Durability.SYNC:
+            own[f"{engine}.sync"] = "true"
+        text = "".join(f"{name}={value}\n" for name, value in own.items())
+        texts = {**engine_files, workload_file: text}
+        # A read-modify-write counts twice in a status, as a read and an update.
+        rewrites = phase.mix is not None and "read_modify_write" in phase.mix.names
+        what = "-load" if is_load(phase) else "-run"
+        step = Step(
+            arguments=(what, "-db", engine, "-P", ENGINE_FILE, "-P", workload_file, "-s"),
+            phases=(index,),
+            read=partial(_read, index, phase),
+            files={name: partial(iter, (text,)) for name, text in texts.items()},
+            followed=None if rewrites else "",
+            follow=None if rewrites else _follow,
+        )
+        steps.append(step)
+    return Plan(tuple(steps), unsettled(workload, NO_SEED, NO_SETTLE))
 
 
-def _engine_files(request: RunRequest, found: FoundProgram) -> dict[str, str]:
+def _engine_files(request: RunRequest, executable: FoundProgram) -> dict[str, str]:
     """The properties of the engine; an OPTIONS file for options that have no property."""
     engine, config = request.engine.name, request.config
     try:
-        text = exported(NAME, "properties", engine, config)
+        text = exported(NAME, "properties", engine, config.options)
     except InputError:
-        if engine != "rocksdb":
+        # With an options file YCSB-cpp does not look at `rocksdb.sync`.
+        if engine != "rocksdb" or request.workload.durability is Durability.SYNC:
             raise
-        if request.workload.durability is Durability.SYNC:
-            raise  # with an options file YCSB-cpp does not look at `rocksdb.sync`
         # The file's value of this counts, and its default is no.
         options: dict[str, OptionValue] = {**config.options, "create_if_missing": True}
-        version = found.version
-        file = exported_options(NAME, "rocksdb-options", engine, options, version)
+        file = exported(NAME, "rocksdb-options", engine, options, executable.version)
         return {OPTIONS: file, ENGINE_FILE: f"rocksdb.optionsfile={OPTIONS}\n"}
     own = tuple(f"{engine}.{name}=" for name in _OWN)
     kept = [line for line in text.splitlines() if not line.startswith(own)]
     return {ENGINE_FILE: "\n".join(kept) + "\n"}
 
 
-def _step(request: RunRequest, index: int, phase: Phase, files: Mapping[str, str]) -> Step:
-    workload, engine = request.workload, request.engine.name
-    own = {
-        f"{engine}.dbname": str(request.directory / DATABASE),
-        f"{engine}.format": "single",
-        f"{engine}.destroy": "false",
-        "status.interval": "1",
-        **properties(workload, phase),
-    }
-    if workload.durability is Durability.SYNC:
-        own[f"{engine}.sync"] = "true"
-    workload_file = "workload.properties"
-    texts = {**files, workload_file: "".join(f"{name}={value}\n" for name, value in own.items())}
-    rewrites = "read_modify_write" in dict(phase.mix.operations if phase.mix is not None else ())
-    what = "-load" if is_load(phase) else "-run"
-    return Step(
-        arguments=(what, "-db", engine, "-P", ENGINE_FILE, "-P", workload_file, "-s"),
-        phases=(index,),
-        read=_reader(index, phase),
-        files={name: _pieces(text) for name, text in texts.items()},
-        # A read-modify-write counts twice in a status, as a read and an update.
-        followed=None if rewrites else "",
-        follow=None if rewrites else _follow,
+def _read(index: int, phase: Phase, output: StepOutput) -> Observed:
+    log = parse_ycsb_log(output.text(), NAME)
+    printed = log.phases[-1]
+    # A read or update that fails is of a record that is not there.
+    failures = tuple(
+        f"{latency.count} operations were {name}"
+        for name, latency in printed.by_type.items()
+        if name.endswith(_FAILED) and name.removesuffix(_FAILED) not in ("READ", "UPDATE")
     )
+    return Observed({index: _measured(printed, phase, output)}, (*log.notes, *failures))
 
 
-def _pieces(text: str) -> Callable[[], Iterator[str]]:
-    return lambda: iter((text,))
-
-
-def _reader(index: int, phase: Phase) -> Callable[[StepOutput], Observed]:
-    def read(output: StepOutput) -> Observed:
-        log = parse_ycsb_log(output.text(), NAME)
-        measured = phase_measurement(phase, _told(log.phases[-1], phase), output, alone=True)
-        return Observed({index: measured}, (*log.notes, *_failures(log.phases[-1])))
-
-    return read
-
-
-def _told(said: YcsbPhase, phase: Phase) -> Told:
+def _measured(printed: YcsbPhase, phase: Phase, output: StepOutput) -> PhaseMeasurement:
     """What found nothing is `READ-FAILED` or `UPDATE-FAILED`."""
-    latencies = {
-        _TYPE[name]: _latency(latency) for name, latency in said.by_type.items() if name in _TYPE
-    }
+    latencies = {_TYPE[name]: each for name, each in printed.by_type.items() if name in _TYPE}
     counts: dict[str, int] = {}
-    for name, latency in said.by_type.items():
+    for name, latency in printed.by_type.items():
         kind = _TYPE.get(name.removesuffix(_FAILED))
         if kind is not None:
             counts[kind] = counts.get(kind, 0) + latency.count
-    found, missing = _lookups(said, phase)
-    return Told(
-        operations=said.operations,
-        elapsed_s=said.elapsed_s,
-        throughput_ops_s=said.throughput_ops_s,
+    if phase.mix is not None and "read_modify_write" in phase.mix.names:
+        counts = _rewritten(counts, phase.mix)
+    keys_found, keys_missing = _lookups(printed, phase)
+    return phase_measurement(
+        phase,
+        output,
+        alone=True,
+        operations=printed.operations,
+        elapsed_s=printed.elapsed_s,
+        throughput_ops_s=printed.throughput_ops_s,
         latencies=latencies,
         own_type=next(iter(latencies)) if len(latencies) == 1 else None,
-        keys_found=found,
-        keys_missing=missing,
-        operations_by_type=_by_type(counts, phase) or None,
+        keys_found=keys_found,
+        keys_missing=keys_missing,
+        operations_by_type=counts or None,
     )
 
 
-def _lookups(said: YcsbPhase, phase: Phase) -> tuple[int | None, int | None]:
+def _lookups(printed: YcsbPhase, phase: Phase) -> tuple[int | None, int | None]:
     """Keys found and missing as lsmtune's driver counts them.
 
     An update begins with a lookup, which counts. A read-modify-write counts once, and is a READ and
     an UPDATE here, so that only reads are counted; beside updates of their own neither is known.
     Nor is it where there are scans, which never fail, whatever they find.
     """
-    named = {name for name, _ in phase.mix.operations} if phase.mix is not None else set()
+    named = phase.mix.names if phase.mix is not None else frozenset()
     if "scan" in named or {"update", "read_modify_write"} <= named:
         return None, None
     types = {"READ"} if "read_modify_write" in named else {"READ", "UPDATE"}
-    counts = {name: latency.count for name, latency in said.by_type.items()}
+    counts = {name: latency.count for name, latency in printed.by_type.items()}
     tried = [name for name in counts if name.removesuffix(_FAILED) in types]
     if not tried:
         return None, None
@@ -330,38 +313,16 @@ def _lookups(said: YcsbPhase, phase: Phase) -> tuple[int | None, int | None]:
     return sum(counts[name] for name in tried) - missing, missing
 
 
-def _by_type(counts: dict[str, int], phase: Phase) -> dict[str, int]:
+def _rewritten(counts: dict[str, int], mix: Mix) -> dict[str, int]:
     """Operations in the words of the mix: a read-modify-write was a read and an update.
 
     How many of each there were cannot be told where both stand in the mix; then nothing is.
     """
-    named = dict(phase.mix.operations) if phase.mix is not None else {}
-    if "read_modify_write" not in named:
-        return counts
-    if "update" in named:
+    if "update" in mix.names:
         return {}
     rewrites = counts.pop("update", 0)
     reads = counts.pop("get", 0) - rewrites
     return {**({"get": reads} if reads else {}), "read_modify_write": rewrites, **counts}
-
-
-def _failures(said: YcsbPhase) -> tuple[str, ...]:
-    """Writes and scans that failed; a read or update that does is of a record that is not there."""
-    return tuple(
-        f"{latency.count} operations were {name}"
-        for name, latency in said.by_type.items()
-        if name.endswith(_FAILED) and name.removesuffix(_FAILED) not in ("READ", "UPDATE")
-    )
-
-
-def _latency(said: YcsbLatency) -> Latency:
-    return Latency(
-        count=said.count,
-        latency_us_mean=said.latency_us_mean,
-        latency_us_p99=said.latency_us_p99,
-        latency_us_p999=said.latency_us_p999,
-        latency_us_max=said.latency_us_max,
-    )
 
 
 def _follow() -> Follow:

@@ -17,16 +17,17 @@ import itertools
 import math
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import PurePosixPath
 
 from lsmtune.errors import InputError
+from lsmtune.model.measurement import Latency
 from lsmtune.programs.output import Line, LineReader
 
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"
 _STATUS = re.compile(
-    r"(?P<clock>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d) (?P<elapsed>\d+) sec: "
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (?P<elapsed>\d+) sec: "
     r"(?P<operations>\d+) operations;(?P<types>(?: \[[^\[\]]*\])*) *"
 )
 _TYPE = re.compile(r" \[(?P<type>[A-Z-]+):(?P<figures>(?: [A-Za-z0-9.]+=[^ \]]+)+)\]")
@@ -34,24 +35,9 @@ _SUMMARY = {
     name: re.compile(rf"(?P<kind>Load|Run) {re.escape(name)}: (?P<value>{_NUMBER})")
     for name in ("runtime(sec)", "operations(ops)", "throughput(ops/sec)")
 }
-_COMMENT = re.compile(r"#.*")
 _COMMAND_COMMENT = "# cmd:"
 # `std::cout` shows six digits, of three figures that are compared.
 _DIGITS_TOLERANCE = 1e-4
-
-
-@dataclass(frozen=True)
-class YcsbLatency:
-    """Latency of one operation type, in microseconds; percentiles None in a build without them."""
-
-    count: int
-    latency_us_mean: float
-    latency_us_min: float
-    latency_us_max: float
-    latency_us_p90: float | None = None
-    latency_us_p99: float | None = None
-    latency_us_p999: float | None = None
-    latency_us_p9999: float | None = None
 
 
 @dataclass(frozen=True)
@@ -59,24 +45,12 @@ class YcsbStatus:
     """One status line; everything in it counts from the phase's beginning.
 
     `operations` is the sum over the types, in which a read-modify-write is a read and an update.
+    Percentiles are None in a build without them.
     """
 
-    clock: str
     elapsed_s: int
     operations: int
-    by_type: Mapping[str, YcsbLatency]
-
-
-@dataclass(frozen=True)
-class YcsbCommand:
-    """A command line of YCSB-cpp. `workload` is the first property file not named *.properties."""
-
-    words: tuple[str, ...]
-    database: str | None
-    threads: int | None
-    property_files: tuple[str, ...]
-    properties: Mapping[str, str]
-    workload: str | None
+    by_type: Mapping[str, Latency]
 
 
 @dataclass(frozen=True)
@@ -92,19 +66,16 @@ class YcsbPhase:
     operations: int
     elapsed_s: float
     throughput_ops_s: float
-    by_type: Mapping[str, YcsbLatency]
-    statuses: tuple[YcsbStatus, ...] = ()
-    command: YcsbCommand | None = None
-    line: int = 0
+    by_type: Mapping[str, Latency]
+    line: int
 
 
 @dataclass(frozen=True)
 class YcsbLog:
-    """What was read: at least one phase; comments without their `#`; notes as they stand."""
+    """What was read: at least one phase; notes as they stand."""
 
     phases: tuple[YcsbPhase, ...]
-    comments: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...]
 
 
 def parse_ycsb_log(text: str, source: str) -> YcsbLog:
@@ -115,18 +86,19 @@ def parse_ycsb_log(text: str, source: str) -> YcsbLog:
     """
     lines = LineReader(text, source)
     phases: list[YcsbPhase] = []
-    comments: list[str] = []
     notes: list[str] = []
-    command: YcsbCommand | None = None
+    workload: str | None = None
     while (line := lines.peek()) is not None:
-        if (found := ycsb_command(line.text)) is not None:
-            command = found
+        if (words := _command(line.text)) is not None:
             lines.take()
-        elif _begins_phase(line):
-            phases.append(_phase(lines, command))
-        elif _COMMENT.fullmatch(line.text):
-            comments.append(lines.take().text.lstrip("#").strip())
-        elif lines.take().text.strip():
+            # The first property file that is not named *.properties.
+            files = [file for file in _given(words, "-P") if not file.endswith(".properties")]
+            workload = PurePosixPath(files[0]).name if files else None
+        elif _STATUS.fullmatch(line.text) or line.text.startswith(
+            ("Load runtime(sec)", "Run runtime(sec)")
+        ):
+            phases.append(_phase(lines, line, workload))
+        elif lines.take().text.strip() and not line.text.startswith("#"):
             notes.append(line.text)
     if not phases:
         raise InputError(
@@ -134,17 +106,16 @@ def parse_ycsb_log(text: str, source: str) -> YcsbLog:
             found=notes[0] if notes else text[:80],
             allowed="output of YCSB-cpp, with `Load runtime(sec): ...` or `Run runtime(sec): ...`",
         )
-    return YcsbLog(tuple(phases), tuple(comments), tuple(notes))
+    return YcsbLog(tuple(phases), tuple(notes))
 
 
 def parse_status(line: str) -> YcsbStatus | None:
-    """`line` as a status; None where it is none."""
-    match = _STATUS.fullmatch(line)
-    return None if match is None else _status(LineReader(line, ""), Line(1, line), match)
+    """`line` as a status; None where it is none. Raises InputError for a figure that is none."""
+    return _status(LineReader(line, ""), Line(1, line))
 
 
-def ycsb_command(text: str) -> YcsbCommand | None:
-    """`text` as a command line of YCSB-cpp; None where it is none.
+def _command(text: str) -> list[str] | None:
+    """The words of `text`, a command line of YCSB-cpp; None where it is none.
 
     It is one where it says `-load`, `-run` or `-t`, and `-db` or `-P`; `# cmd:` or a shell's prompt
     may stand before it.
@@ -155,103 +126,72 @@ def ycsb_command(text: str) -> YcsbCommand | None:
         words = shlex.split(text.removeprefix(_COMMAND_COMMENT))
     except ValueError:
         return None  # a quotation mark without its other half: prose
-    if not {"-load", "-run", "-t"} & set(words) or not {"-db", "-P"} & set(words):
-        return None
-    given = {flag: _after(words, flag) for flag in ("-db", "-threads", "-P", "-p")}
-    files = tuple(given["-P"])
-    workloads = [file for file in files if not file.endswith(".properties")]
-    threads = given["-threads"][-1] if given["-threads"] else ""
-    return YcsbCommand(
-        words=tuple(words),
-        database=given["-db"][-1] if given["-db"] else None,
-        threads=int(threads) if threads.isdecimal() else None,
-        property_files=files,
-        properties=dict(_assignment(word) for word in given["-p"] if "=" in word),
-        workload=PurePosixPath(workloads[0]).name if workloads else None,
-    )
+    is_command = {"-load", "-run", "-t"} & set(words) and {"-db", "-P"} & set(words)
+    return words if is_command else None
 
 
-def _after(words: list[str], flag: str) -> list[str]:
+def _given(words: Sequence[str], flag: str) -> list[str]:
     return [value for word, value in itertools.pairwise(words) if word == flag]
 
 
-def _assignment(word: str) -> tuple[str, str]:
-    name, _, value = word.partition("=")
-    return name.strip(), value.strip()
-
-
-def _begins_phase(line: Line) -> bool:
-    return bool(
-        _STATUS.fullmatch(line.text)
-        or line.text.startswith(("Load runtime(sec)", "Run runtime(sec)"))
-    )
-
-
-def _phase(lines: LineReader, command: YcsbCommand | None) -> YcsbPhase:
-    first = lines.peek()
-    statuses: list[YcsbStatus] = []
-    while (status := lines.peek()) is not None and (match := lines.take_if(_STATUS)) is not None:
-        statuses.append(_status(lines, status, match))
+def _phase(lines: LineReader, first: Line, workload: str | None) -> YcsbPhase:
+    by_type: Mapping[str, Latency] = {}
+    while (line := lines.peek()) is not None and (status := _status(lines, line)) is not None:
+        by_type = status.by_type
+        lines.take()
     runtime = lines.expect(_SUMMARY["runtime(sec)"], "a status or `Run runtime(sec): SECONDS`")
-    kind = runtime["kind"]
-    elapsed_s = float(runtime["value"])
-    operations_at = lines.peek()
+    kind, elapsed_s = runtime["kind"], float(runtime["value"])
     operations = int(_figure(lines, kind, "operations(ops)"))
+    throughput_at = lines.peek()
     throughput = _figure(lines, kind, "throughput(ops/sec)")
     if elapsed_s > 0 and not math.isclose(
         throughput, operations / elapsed_s, rel_tol=_DIGITS_TOLERANCE
     ):
-        place = f"line {operations_at.number + 1 if operations_at else 0}"
+        field = f"line {throughput_at.number if throughput_at is not None else 0}"
         expected = f"operations by runtime, {operations / elapsed_s:.6g}"
-        raise InputError(lines.source, place, found=throughput, allowed=expected)
+        raise InputError(lines.source, field, found=throughput, allowed=expected)
     return YcsbPhase(
-        kind=kind.lower(),
-        workload=command.workload if command is not None else None,
-        operations=operations,
-        elapsed_s=elapsed_s,
-        throughput_ops_s=throughput,
-        by_type=statuses[-1].by_type if statuses else {},
-        statuses=tuple(statuses),
-        command=command,
-        line=first.number if first is not None else 0,
+        kind.lower(), workload, operations, elapsed_s, throughput, by_type, first.number
     )
 
 
 def _figure(lines: LineReader, kind: str, name: str) -> float:
     expected = f"`{kind} {name}: NUMBER`"
-    at = lines.peek()
+    line = lines.peek()
     match = lines.expect(_SUMMARY[name], expected)
     if match["kind"] != kind:
-        raise lines.refuse(at or Line(0, ""), expected)
+        raise lines.refuse(line or Line(0, ""), expected)
     return float(match["value"])
 
 
-def _status(lines: LineReader, line: Line, match: re.Match[str]) -> YcsbStatus:
-    by_type: dict[str, YcsbLatency] = {}
+def _status(lines: LineReader, line: Line) -> YcsbStatus | None:
+    match = _STATUS.fullmatch(line.text)
+    if match is None:
+        return None
+    by_type: dict[str, Latency] = {}
     position = 0
     types = match["types"]
     while position < len(types):
-        part = _TYPE.match(types, position)
-        latency = _latency(part["figures"]) if part is not None else None
-        if part is None or latency is None:
+        one = _TYPE.match(types, position)
+        latency = _latency(one["figures"]) if one is not None else None
+        if one is None or latency is None:
             raise lines.refuse(line, "[TYPE: Count=N Max=N Min=N Avg=N 90=N 99=N 99.9=N 99.99=N]")
-        by_type[part["type"]] = latency
-        position = part.end()
-    return YcsbStatus(match["clock"], int(match["elapsed"]), int(match["operations"]), by_type)
+        by_type[one["type"]] = latency
+        position = one.end()
+    return YcsbStatus(int(match["elapsed"]), int(match["operations"]), by_type)
 
 
-def _latency(figures: str) -> YcsbLatency | None:
+def _latency(figures: str) -> Latency | None:
+    """The latency of one type; None where a figure is missing or is none."""
+    pairs = (figure.partition("=") for figure in figures.split())
     try:
-        given = {name: float(value) for name, value in map(_assignment, figures.split())}
-        return YcsbLatency(
+        given = {name: float(value) for name, _, value in pairs}
+        return Latency(
             count=int(given["Count"]),
             latency_us_mean=given["Avg"],
-            latency_us_min=given["Min"],
-            latency_us_max=given["Max"],
-            latency_us_p90=given.get("90"),
             latency_us_p99=given.get("99"),
             latency_us_p999=given.get("99.9"),
-            latency_us_p9999=given.get("99.99"),
+            latency_us_max=given["Max"],
         )
     except (KeyError, ValueError):
         return None

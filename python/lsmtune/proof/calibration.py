@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 
 from lsmtune.experiment.measurer import Measurer
@@ -18,10 +18,9 @@ from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config
 from lsmtune.model.goal import Goal, Objective, default_direction
-from lsmtune.model.measurement import Measurement
 from lsmtune.model.metrics import shown_in
 from lsmtune.model.request import PairMethod
-from lsmtune.proof.pairs import Choice, Pair, choose, failed, measurements, slices_of
+from lsmtune.proof.pairs import Pair, PairSeries, failed, measurements, seconds_each, sides_of
 from lsmtune.stats.noise import detectable_effect, noise_of, pairs_needed
 from lsmtune.stats.sequential import pairs_at_least
 
@@ -92,12 +91,26 @@ def calibrate(
     failed, which `observer` is warned of. Raises what `Measurer.measure_pair` raises.
     """
     until_s = math.inf if deadline_s is None else measurer.now_s() + deadline_s
-    calibrator = _Calibrator(baseline, measurer, study_seed, method)
-    calibrator.run(pairs, until_s)
-    found = calibrator.calibration(goal)
-    if found.pairs_failed > FAILURES_TOLERATED:
-        observer.warning(f"calibration ended early: {found.pairs_failed} pairs of runs failed")
-    return found
+    rows = measurer.folder.measurements.of(Role.CALIBRATION)
+    stored = calibration_pairs(rows, baseline.config, len(measurer.workloads))
+    last = max((run.pair for run in rows if run.pair is not None), default=-1)
+    series = PairSeries(measurer, stored, last + 1, method)
+    while True:
+        choice = series.choice()
+        by_method = series.by(choice.method)
+        bad = sum(failed(pair.runs) for pair in by_method)
+        in_time = measurer.now_s() + seconds_each(by_method) <= until_s
+        if len(by_method) - bad >= pairs or bad > FAILURES_TOLERATED or not in_time:
+            break
+        number = series.number
+        seed = derive_seed(study_seed, Stream.CALIBRATION, number)
+        slot = Slot(Role.CALIBRATION, number, pair=number)
+        sides = (baseline, slot), (baseline, replace(slot, repeat=1))
+        if not series.run_next(seed, *sides, choice.method, until_s):
+            break
+    if bad > FAILURES_TOLERATED:
+        observer.warning(f"calibration ended early: {bad} pairs of runs failed")
+    return calibration_of(by_method, goal, choice.method, choice.why)
 
 
 def calibration_of(
@@ -126,103 +139,27 @@ def calibration_pairs(
 
     Those that were cut off are left out. The side that went first is the `baseline` of each.
     """
-    options, sides = dict(baseline.options), dict[tuple[int, int], list[StoredMeasurement]]()
-    for run in rows:
-        of_baseline = run.role is Role.CALIBRATION and dict(run.config.options) == options
-        if of_baseline and run.pair is not None:
-            sides.setdefault((run.pair, run.repeat), []).append(run)
-    for side in sides.values():
-        side.sort(key=lambda run: run.workload)
+    options = dict(baseline.options)
+    calibrations = (run for run in rows if run.role is Role.CALIBRATION)
+    sides = sides_of(run for run in calibrations if dict(run.config.options) == options)
     numbers = sorted({number for number, _ in sides})
     pairs = [Pair(n, sides.get((n, 0), []), sides.get((n, 1), [])) for n in numbers]
     return [pair for pair in pairs if pair.is_over(workloads)]
 
 
-class _Calibrator:
-    def __init__(
-        self, baseline: Arm, measurer: Measurer, study_seed: int, asked: PairMethod | None
-    ) -> None:
-        self._baseline = baseline
-        self._measurer = measurer
-        self._study_seed = study_seed
-        self._asked = asked
-        rows = measurer.folder.measurements.of(Role.CALIBRATION)
-        self._pairs = calibration_pairs(rows, baseline.config, len(measurer.workloads))
-        numbers = (run.pair for run in rows if run.pair is not None)
-        self._next = 1 + max(numbers, default=-1)
-
-    def run(self, pairs: int, until_s: float) -> None:
-        """Run until there are `pairs` that ended well, or no more can be had."""
-        while True:
-            by_method = self._by_method()
-            bad = sum(failed(pair.runs) for pair in by_method)
-            enough = len(by_method) - bad >= pairs
-            if enough or bad > FAILURES_TOLERATED or self._measurer.stop.is_set():
-                return
-            next_s = statistics.median([pair.wall_s for pair in by_method]) if by_method else 0.0
-            if self._measurer.now_s() + next_s > until_s:
-                return
-            pair = self._run_pair(until_s)
-            if pair is None:
-                return
-            self._pairs.append(pair)
-
-    def calibration(self, goal: Goal) -> Calibration:
-        """What the pairs by the chosen method show."""
-        choice = self._choice()
-        return calibration_of(self._by_method(), goal, choice.method, choice.why)
-
-    def _choice(self) -> Choice:
-        scout = next((pair.runs for pair in self._pairs if pair.is_of(PairMethod.SLICES)), ())
-        runs = measurements(scout)
-        return choose(
-            self._asked, self._measurer.workloads, native=self._measurer.native, scout=runs
-        )
-
-    def _by_method(self) -> list[Pair]:
-        method = self._choice().method
-        return [pair for pair in self._pairs if pair.is_of(method)]
-
-    def _run_pair(self, until_s: float) -> Pair | None:
-        """A pair under every workload, up to one that fails; None when it was interrupted."""
-        number, method = self._next, self._choice().method
-        self._next += 1
-        seed = derive_seed(self._study_seed, Stream.CALIBRATION, number)
-        slices = slices_of(measurements(self._pairs[0].runs)) if self._pairs else 0
-        first, second = list[StoredMeasurement](), list[StoredMeasurement]()
-        for workload in range(len(self._measurer.workloads)):
-            one, other = (
-                Slot(Role.CALIBRATION, number, pair=number, workload=workload, repeat=repeat)
-                for repeat in (0, 1)
-            )
-            runs = (self._baseline, one), (self._baseline, other)
-            both = self._measurer.measure_pair(*runs, seed, method, until_s=until_s, slices=slices)
-            if both is None:
-                return None
-            first.append(both[0])
-            second.append(both[1])
-            if failed(both):
-                break
-        return Pair(number, first, second)
-
-
 def _noises(pairs: Sequence[Pair], goal: Goal) -> Iterator[tuple[str, MetricNoise]]:
+    """What decides first, then what a verdict reports: each metric as a Goal of its own."""
     sides = [(measurements(pair.baseline), measurements(pair.candidate)) for pair in pairs]
-    for name, of in _metrics(goal, sides[0][0]).items():
-        values = [(of.value(first), of.value(second)) for first, second in sides]
-        known = [(a, b) for a, b in values if a is not None and b is not None and min(a, b) > 0]
-        if len(known) == len(values):
-            yield name, metric_noise(known)
-
-
-def _metrics(goal: Goal, runs: Sequence[Measurement]) -> dict[str, Goal]:
-    """Each metric as a Goal of its own: what decides first, then what a verdict reports."""
     phase = goal.objectives[0].phase
-    programs = dict.fromkeys(name for run in runs for name in run.reported)
+    programs = dict.fromkeys(name for run in sides[0][0] for name in run.reported)
     objectives = [Objective(name, default_direction(name), phase) for name in shown_in("verdict")]
     objectives += [Objective(name) for name in programs]
     alone = {o.label: Goal((o,), goal.shares) for o in (*goal.objectives, *objectives)}
-    return {goal.metric: goal} | alone
+    for name, metric in ({goal.metric: goal} | alone).items():
+        values = [(metric.value(first), metric.value(second)) for first, second in sides]
+        known = [(a, b) for a, b in values if a is not None and b is not None and min(a, b) > 0]
+        if len(known) == len(values):
+            yield name, metric_noise(known)
 
 
 def metric_noise(values: Sequence[tuple[float, float]]) -> MetricNoise:

@@ -119,13 +119,13 @@ def survived(
     """
     if verdict.outcome is not VerdictOutcome.BETTER:
         return Survived(verdict)
-    found = crash_test(candidate, measurer, observer, study_seed=study_seed)
-    if found is None:
+    test = crash_test(candidate, measurer, observer, study_seed=study_seed)
+    if test is None:
         return None
-    if found.outcome is CrashOutcome.FAILED:
-        why = "; ".join(filter(None, [f"{found.why} ({WHAT_IT_IS})", verdict.why]))
+    if test.outcome is CrashOutcome.FAILED:
+        why = "; ".join(filter(None, [f"{test.why} ({WHAT_IT_IS})", verdict.why]))
         verdict = replace(verdict, outcome=VerdictOutcome.WORSE, why=why)
-    return Survived(verdict, found)
+    return Survived(verdict, test)
 
 
 def crash_test(
@@ -148,9 +148,16 @@ def crash_test(
     """
     workload = min(measurer.workloads, key=lambda each: _STRONGEST_FIRST.index(each.durability))
     runner, store = measurer.runner, measurer.folder.measurements
-    stored = _stored(store, arm, workload)
-    if stored is not None:
-        return stored
+    of = {
+        "library": arm.engine.library,
+        "options": arm.config.engine_options(),
+        "key_bytes": workload.key_bytes,
+        "value_bytes": workload.value_bytes,
+        "durability": workload.durability.value,
+    }
+    stored = [row for row in store.fact(_FACT) or [] if row["of"] == of]
+    if stored:
+        return decode(CrashTest, stored[-1]["found"])
     if not isinstance(runner, Killer):
         why = "a program that is not lsmtune's own driver is not killed in a load"
         return CrashTest(CrashOutcome.NOT_DONE, workload.durability, why=why)
@@ -162,10 +169,11 @@ def crash_test(
         request = measurer.request((arm, slot), seed, directory)
         request = replace(request, workload=load_of(workload, request.limits, load_bytes))
         observer.run_started(slot, arm, request.workload)
-        found = _killed(runner, request, measurer.stop)
-    if found is not None and found.outcome is not CrashOutcome.NOT_DONE:
-        _keep(store, arm, workload, found)
-    return found
+        test = _killed(runner, request, measurer.stop)
+    if test is not None and test.outcome is not CrashOutcome.NOT_DONE:
+        rows = store.fact(_FACT) or []
+        store.set_fact(_FACT, [*rows, {"of": of, "found": encode(test)}])
+    return test
 
 
 def load_of(workload: Workload, limits: Limits, load_bytes: int = LOAD_BYTES) -> Workload:
@@ -194,14 +202,14 @@ def load_of(workload: Workload, limits: Limits, load_bytes: int = LOAD_BYTES) ->
     )
 
 
-def crash_line(found: CrashTest) -> str:
+def crash_line(test: CrashTest) -> str:
     """The result in one line, as in `passed (12,345 acknowledged writes; process crash; ...)`."""
-    if found.outcome is CrashOutcome.NOT_DONE:
-        return f"not done: {found.why}"
-    why = f": {found.why}" if found.why else ""
+    if test.outcome is CrashOutcome.NOT_DONE:
+        return f"not done: {test.why}"
+    why = f": {test.why}" if test.why else ""
     return (
-        f"{found.outcome.value}{why} ({found.acknowledged:,} acknowledged writes under durability "
-        f"{found.durability.value}; {WHAT_IT_IS})"
+        f"{test.outcome.value}{why} ({test.acknowledged:,} acknowledged writes under durability "
+        f"{test.durability.value}; {WHAT_IT_IS})"
     )
 
 
@@ -209,30 +217,24 @@ def judged_crash(durability: Durability, acknowledged: int, check: CrashCheck) -
     """What `check` means under `durability`; None when it was cancelled."""
     if check.outcome is Outcome.CANCELLED:
         return None
-    seen = CrashTest(
-        CrashOutcome.PASSED,
-        durability,
-        acknowledged,
-        check.keys_checked,
-        check.keys_lost,
-        check.keys_wrong,
-    )
-    lost = f"lost {check.keys_lost:,} of {acknowledged:,} acknowledged writes after a crash"
+    outcome, why = CrashOutcome.PASSED, ""
     if check.outcome is Outcome.CRASHED:
+        outcome = CrashOutcome.FAILED
         why = f"the database cannot be opened and read after a crash: {check.message}"
-        return replace(seen, outcome=CrashOutcome.FAILED, why=why)
-    if not check.opened:
+    elif not check.opened:
+        outcome = CrashOutcome.NOT_DONE
         why = f"looking at what was left ended {check.outcome.value}: {check.message}"
-        return replace(seen, outcome=CrashOutcome.NOT_DONE, why=why)
-    if check.keys_wrong:
+    elif check.keys_wrong:
+        outcome = CrashOutcome.FAILED
         why = f"{check.keys_wrong:,} of {acknowledged:,} keys have wrong values after a crash"
-        return replace(seen, outcome=CrashOutcome.FAILED, why=why)
-    if check.keys_lost and durability is not Durability.NONE:
-        return replace(seen, outcome=CrashOutcome.FAILED, why=lost)
-    if check.keys_lost:
-        share = 100 * check.keys_lost / acknowledged
-        return replace(seen, why=f"{lost} ({share:.3g} %), which durability none allows")
-    return seen
+    elif check.keys_lost:
+        why = f"lost {check.keys_lost:,} of {acknowledged:,} acknowledged writes after a crash"
+        if durability is Durability.NONE:
+            why += f" ({100 * check.keys_lost / acknowledged:.3g} %), which durability none allows"
+        else:
+            outcome = CrashOutcome.FAILED
+    keys = (check.keys_checked, check.keys_lost, check.keys_wrong)
+    return CrashTest(outcome, durability, acknowledged, *keys, why)
 
 
 def _killed(runner: Killer, request: RunRequest, stop: threading.Event) -> CrashTest | None:
@@ -252,28 +254,6 @@ def _killed(runner: Killer, request: RunRequest, stop: threading.Event) -> Crash
     except InputError as error:  # an engine that keeps nothing on the disk
         return replace(not_done, why=str(error))
     return judged_crash(durability, killed.acknowledged, check)
-
-
-def _key(arm: Arm, workload: Workload) -> dict[str, object]:
-    """What a result holds for."""
-    return {
-        "library": arm.engine.library,
-        "options": arm.config.engine_options(),
-        "key_bytes": workload.key_bytes,
-        "value_bytes": workload.value_bytes,
-        "durability": workload.durability.value,
-    }
-
-
-def _stored(store: MeasurementStore, arm: Arm, workload: Workload) -> CrashTest | None:
-    key = _key(arm, workload)
-    rows = [row for row in store.fact(_FACT) or [] if row["of"] == key]
-    return decode(CrashTest, rows[-1]["found"]) if rows else None
-
-
-def _keep(store: MeasurementStore, arm: Arm, workload: Workload, found: CrashTest) -> None:
-    row = {"of": _key(arm, workload), "found": encode(found)}
-    store.set_fact(_FACT, [*(store.fact(_FACT) or []), row])
 
 
 def kept_crash_tests(store: MeasurementStore) -> list[tuple[dict[str, str], CrashTest]]:

@@ -9,19 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Protocol
 
 from lsmtune.model.config import Config, OptionValue, option_text
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.stats.sequential import pairs_at_least
-
-
-class Prove(Protocol):
-    """Carries out one proof of a minimisation."""
-
-    def __call__(self, baseline: Config, candidate: Config, step: Step) -> Comparison | None:
-        """`candidate` against `baseline`; None when it was interrupted."""
-        ...
 
 
 class Kind(StrEnum):
@@ -54,6 +45,10 @@ class Comparison:
     verdict: Verdict
     baseline_failure: str = ""
     candidate_failure: str = ""
+
+
+# Carries out one proof, of a candidate against a baseline; None when it was interrupted.
+Prove = Callable[[Config, Config, Step], Comparison | None]
 
 
 @dataclass(frozen=True)
@@ -115,8 +110,13 @@ class _InterruptedError(Exception):
 
 def differing_options(baseline: Config, candidate: Config) -> tuple[str, ...]:
     """Options that the two set to different values, in the order of their names."""
+
+    def text(config: Config, option: str) -> str | None:
+        value = config.options.get(option)
+        return None if value is None else option_text(value)
+
     names = sorted({*baseline.options, *candidate.options})
-    return tuple(n for n in names if _text(baseline, n) != _text(candidate, n))
+    return tuple(name for name in names if text(baseline, name) != text(candidate, name))
 
 
 def without(config: Config, option: str, baseline: Config) -> Config:
@@ -159,133 +159,108 @@ def minimise(
     options = sorted(
         differing_options(baseline, candidate), key=lambda name: (-riskiest_first(name), name)
     )
-    return _Elimination(baseline, candidate, options, prove, confidence).run()
+    each = confidence_each(confidence, len(options))
+    return _Elimination(baseline, candidate, options, prove, each).run()
 
 
+@dataclass(eq=False)
 class _Elimination:
-    def __init__(
-        self,
-        baseline: Config,
-        candidate: Config,
-        options: Sequence[str],
-        prove: Prove,
-        confidence: float,
-    ) -> None:
-        self._baseline = baseline
-        self._candidate = candidate
-        self._options = options
-        self._prove = prove
-        self._confidence = confidence_each(confidence, len(options))
-        self._steps = steps_of(len(options))
-        self._current = candidate
+    baseline: Config
+    candidate: Config
+    options: Sequence[str]
+    prove: Prove
+    confidence: float  # of each step
+
+    def __post_init__(self) -> None:
+        self._steps = steps_of(len(self.options))
+        self._current = self.candidate
         self._effects: dict[str, OptionEffect] = {}
-        self._first: Verdict | None = None
 
     def run(self) -> Minimisation:
-        if not self._options:
+        if not self.options:
             return self._result(why="the two configurations do not differ")
+        first = None
         try:
-            self._first = self._ask(self._baseline, self._candidate, Kind.WHOLE, 0).verdict
-            if self._first.outcome is not VerdictOutcome.BETTER:
-                return self._result(why="there is no proven gain to keep")
-            for done, option in enumerate(self._options):
+            first = self._ask(self.baseline, self.candidate, Kind.WHOLE, 0).verdict
+            if first.outcome is not VerdictOutcome.BETTER:
+                return self._result(first, why="there is no proven gain to keep")
+            for done, option in enumerate(self.options):
                 self._try_without(option, done + 1)
             loss = self._restore_what_is_missed()
-            gain = self._ask(self._baseline, self._current, Kind.GAIN, self._steps).verdict
+            gain = self._ask(self.baseline, self._current, Kind.GAIN, self._steps).verdict
         except _InterruptedError:
-            return self._result(complete=False)
-        return self._result(gain=gain, loss=loss)
+            return self._result(first, complete=False)
+        is_gain = gain.outcome is VerdictOutcome.BETTER
+        why = "" if is_gain else "the gain of what is left is not proven"
+        return self._result(first, gain=gain, loss=loss, why=why)
 
     def _ask(
         self, baseline: Config, candidate: Config, kind: Kind, done: int, option: str = ""
     ) -> Comparison:
-        step = Step(kind, self._confidence, max(0, self._steps - done - 1), option)
-        found = self._prove(baseline, candidate, step)
-        if found is None:
+        step = Step(kind, self.confidence, max(0, self._steps - done - 1), option)
+        comparison = self.prove(baseline, candidate, step)
+        if comparison is None:
             raise _InterruptedError
-        return found
+        return comparison
 
     def _try_without(self, option: str, done: int) -> None:
-        reduced = without(self._current, option, self._baseline)
-        found = self._ask(reduced, self._current, Kind.OPTION, done, option)
-        why = _why_it_stays(found)
-        kept = found.verdict.outcome is VerdictOutcome.BETTER or bool(why)
-        self._effects[option] = OptionEffect(
-            option,
-            self._candidate.options.get(option),
-            self._baseline.options.get(option),
-            found.verdict,
-            kept,
-            why=why,
-        )
+        reduced = without(self._current, option, self.baseline)
+        comparison = self._ask(reduced, self._current, Kind.OPTION, done, option)
+        verdict, why = comparison.verdict, ""
+        is_gain = verdict.outcome is VerdictOutcome.BETTER
+        if not is_gain and comparison.baseline_failure:
+            why = f"without it {comparison.baseline_failure}"
+        elif verdict.outcome is VerdictOutcome.NOT_PROVEN and not comparison.candidate_failure:
+            least = pairs_at_least(verdict.confidence)
+            few = f"not known: {verdict.pairs} pairs, and a proof takes at least {least}"
+            why = few if verdict.pairs < least else ""
+        kept = is_gain or bool(why)
+        value = self.candidate.options.get(option)
+        before = self.baseline.options.get(option)
+        self._effects[option] = OptionEffect(option, value, before, verdict, kept, why=why)
         if not kept:
             self._current = reduced
 
     def _restore_what_is_missed(self) -> Verdict | None:
         """Put options back while the result is worse than the full candidate, or fails."""
-        dropped = [e for e in self._effects.values() if not e.kept]
-        dropped.sort(key=lambda effect: _gain_of(effect.verdict))
+
+        def gain(effect: OptionEffect) -> float:
+            """How much better with the option, as a ratio; 1 where nothing is known."""
+            ratio = effect.verdict.ratio
+            if ratio is None or ratio <= 0:
+                return 1.0
+            return ratio if effect.verdict.direction == "maximize" else 1.0 / ratio
+
+        dropped = sorted((e for e in self._effects.values() if not e.kept), key=gain)
         while dropped:
-            found = self._ask(self._candidate, self._current, Kind.LOSS, self._steps - 2)
-            if found.verdict.outcome is not VerdictOutcome.WORSE and not found.candidate_failure:
-                return found.verdict
-            what = found.candidate_failure or "the result was worse than the full candidate"
-            missed, why = dropped.pop(), f"without it {what}"
+            comparison = self._ask(self.candidate, self._current, Kind.LOSS, self._steps - 2)
+            failure = comparison.candidate_failure
+            if comparison.verdict.outcome is not VerdictOutcome.WORSE and not failure:
+                return comparison.verdict
+            why = f"without it {failure or 'the result was worse than the full candidate'}"
+            missed = dropped.pop()
             self._current = _with_value(self._current, missed.option, missed.value)
             self._effects[missed.option] = replace(missed, kept=True, restored=True, why=why)
         return None
 
     def _result(
         self,
+        first: Verdict | None = None,
         *,
         gain: Verdict | None = None,
         loss: Verdict | None = None,
         why: str = "",
         complete: bool = True,
     ) -> Minimisation:
-        kept = [option for option, effect in self._effects.items() if effect.kept]
-        label = f"{self._candidate.label}, {len(kept)} of {len(self._options)} options kept"
-        if gain is not None and gain.outcome is not VerdictOutcome.BETTER:
-            why = "the gain of what is left is not proven"
-        return Minimisation(
-            Config(self._current.options, label if self._effects else self._candidate.label),
-            tuple(self._effects.values()),
-            self._first,
-            gain,
-            loss,
-            why,
-            complete,
-        )
-
-
-def _why_it_stays(found: Comparison) -> str:
-    """Why an option without a proven effect is kept; empty where it need not be."""
-    verdict = found.verdict
-    if verdict.outcome is VerdictOutcome.BETTER:
-        return ""
-    if found.baseline_failure:
-        return f"without it {found.baseline_failure}"
-    if verdict.outcome is not VerdictOutcome.NOT_PROVEN or found.candidate_failure:
-        return ""
-    least = pairs_at_least(verdict.confidence)
-    if verdict.pairs >= least:
-        return ""
-    return f"not known: {verdict.pairs} pairs, and a proof takes at least {least}"
-
-
-def _gain_of(verdict: Verdict) -> float:
-    """How much better with the option than without it, as a ratio; 1 where nothing is known."""
-    if verdict.ratio is None or verdict.ratio <= 0:
-        return 1.0
-    return verdict.ratio if verdict.direction == "maximize" else 1.0 / verdict.ratio
+        label, effects = self.candidate.label, tuple(self._effects.values())
+        if effects:
+            kept = sum(effect.kept for effect in effects)
+            label = f"{label}, {kept} of {len(self.options)} options kept"
+        config = Config(self._current.options, label)
+        return Minimisation(config, effects, first, gain, loss, why, complete)
 
 
 def _with_value(config: Config, option: str, value: OptionValue | None) -> Config:
     """`config` with `value` of `option`; None leaves it to the engine."""
     options = {name: old for name, old in config.options.items() if name != option}
     return Config(options if value is None else options | {option: value}, config.label)
-
-
-def _text(config: Config, option: str) -> str | None:
-    value = config.options.get(option)
-    return None if value is None else option_text(value)

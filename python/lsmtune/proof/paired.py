@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -17,15 +16,12 @@ from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.proof.pairs import (
     Choice,
     Pair,
-    Side,
-    choose,
+    PairSeries,
     complete_pairs,
-    failed,
     measurements,
-    next_number,
     notes_on,
     pair_values,
-    slices_of,
+    seconds_each,
     stored_pairs,
 )
 from lsmtune.proof.verdict import (
@@ -100,73 +96,65 @@ def prove(
     for arm in (baseline, candidate):
         measurer.refuse_other_build(arm.engine)
     observer.proof_started(plan.pairs)
-    return _Proof(baseline, candidate, goal, measurer, observer, study_seed, plan).run()
+    store = measurer.folder.measurements
+    last = store.last_pair()
+    series = PairSeries(
+        measurer,
+        stored_pairs(store, baseline, candidate, len(measurer.workloads)),
+        0 if last is None else last + 1,  # no pair of the folder has its seed
+        plan.method,
+    )
+    return _Proof(baseline, candidate, goal, measurer, observer, study_seed, plan, series).run()
 
 
+@dataclass(eq=False)
 class _Proof:
-    def __init__(
-        self,
-        baseline: Arm,
-        candidate: Arm,
-        goal: Goal,
-        measurer: Measurer,
-        observer: Observer,
-        study_seed: int,
-        plan: ProofPlan,
-    ) -> None:
-        self._arms = {Role.PROOF_BASELINE: baseline, Role.PROOF_CANDIDATE: candidate}
-        self._goal = goal
-        self._measurer = measurer
-        self._observer = observer
-        self._study_seed = study_seed
-        self._plan = plan
-        store = measurer.folder.measurements
-        self._stored = stored_pairs(store, baseline, candidate, len(measurer.workloads))
-        self._next = next_number(store)
-        self._method_note = ""
+    baseline: Arm
+    candidate: Arm
+    goal: Goal
+    measurer: Measurer
+    observer: Observer
+    study_seed: int
+    plan: ProofPlan
+    series: PairSeries
+    method_note: str = ""
 
     def run(self) -> Verdict | None:
         """Pairs until the verdict is clear, or there is no time for another."""
-        deadline_s = math.inf if self._plan.deadline_s is None else self._plan.deadline_s
-        until_s = self._measurer.now_s() + deadline_s
+        deadline_s = math.inf if self.plan.deadline_s is None else self.plan.deadline_s
+        until_s = self.measurer.now_s() + deadline_s
         while True:
-            choice = self._choice()
-            pairs = [pair for pair in self._stored if pair.is_of(choice.method)]
-            values = pair_values(pairs, self._goal)
+            choice = self.series.choice()
+            if choice.why and self.series.scout is not None and choice.why != self.method_note:
+                # What keeps it from being the usual method is told once a pair is lost by it.
+                self.method_note = choice.why
+                self.observer.warning(choice.why)
+            pairs = self.series.by(choice.method)
+            values = pair_values(pairs, self.goal)
             verdict = self._judged(values)
             if pairs:
-                self._observer.pair_judged(verdict)
+                self.observer.pair_judged(verdict)
             if self._is_over(verdict, values, pairs):
                 return self._finished(verdict, values, pairs, choice)
-            late_s = math.inf if verdict.pairs < self._plan.pairs_least else until_s
-            in_time = self._measurer.now_s() + self._pair_s(pairs) < late_s
+            late_s = math.inf if verdict.pairs < self.plan.pairs_least else until_s
+            next_s = seconds_each(pairs or self.series.stored)
+            in_time = self.measurer.now_s() + next_s < late_s
             if in_time and self._run_pair(choice.method, late_s):
                 continue
             if verdict.outcome is not VerdictOutcome.NOT_PROVEN:
                 return self._finished(verdict, values, pairs, choice)
-            if self._measurer.stop.is_set():
+            if self.measurer.stop.is_set():
                 return None
-            note = f"the time budget allowed {verdict.pairs} of {self._plan.pairs} pairs"
+            note = f"the time budget allowed {verdict.pairs} of {self.plan.pairs} pairs"
             values = replace(values, note=note)
             return self._finished(self._judged(values), values, pairs, choice)
 
-    def _choice(self) -> Choice:
-        """The method; what keeps it from being the usual one is told once a pair is lost by it."""
-        scout = next((p for p in self._stored if p.is_of(PairMethod.SLICES)), None)
-        runs = [] if scout is None else [run.measurement for run in scout.runs]
-        workloads, native = self._measurer.workloads, self._measurer.native
-        choice = choose(self._plan.method, workloads, native=native, scout=runs)
-        if choice.why and scout is not None and choice.why != self._method_note:
-            self._method_note = choice.why
-            self._observer.warning(choice.why)
-        return choice
-
     def _judged(self, values: PairValues) -> Verdict:
-        plan = self._plan
-        return judge(values, self._goal, plan.confidence, smallest_effect=plan.smallest_effect)
+        plan = self.plan
+        return judge(values, self.goal, plan.confidence, smallest_effect=plan.smallest_effect)
 
     def _is_over(self, verdict: Verdict, values: PairValues, pairs: Sequence[Pair]) -> bool:
-        if values.disqualified or verdict.pairs >= self._plan.pairs:
+        if values.disqualified or verdict.pairs >= self.plan.pairs:
             return True
         if verdict.outcome is VerdictOutcome.BETTER:
             # What is deployed has a price, and a user wants to know it. The verdict allows for any
@@ -177,49 +165,24 @@ class _Proof:
 
     def _run_pair(self, method: PairMethod, until_s: float) -> bool:
         """Both sides of the next pair; False when they were cut off."""
-        number = self._next
-        seed = derive_seed(self._study_seed, Stream.PROOF, number)
-        roles = [Role.PROOF_BASELINE, Role.PROOF_CANDIDATE]
-        if candidate_first(self._study_seed, number):
-            roles.reverse()
-        sides: dict[Role, Side] = dict.fromkeys(roles, ())
-        for workload in range(len(self._measurer.workloads)):
-            first, second = (
-                (self._arms[role], Slot(role, number, pair=number, workload=workload))
-                for role in roles
-            )
-            if self._measurer.stop.is_set():
-                return False
-            runs = self._measurer.measure_pair(
-                first, second, seed, method, until_s=until_s, slices=self._slices()
-            )
-            if runs is None:
-                return False
-            for role, run in zip(roles, runs, strict=True):
-                sides[role] = (*sides[role], run)
-            if failed(runs):
-                break
-        self._next += 1
-        pair = Pair(number, sides[Role.PROOF_BASELINE], sides[Role.PROOF_CANDIDATE])
-        self._stored.append(pair)
-        return True
-
-    def _slices(self) -> int:
-        """As many as suit the length of the phases; 0 before anything is known of that."""
-        return slices_of(measurements(self._stored[0].runs)) if self._stored else 0
-
-    def _pair_s(self, pairs: Sequence[Pair]) -> float:
-        """Seconds that the next pair will take: the median of those before it, 0 when none was."""
-        return statistics.median([pair.wall_s for pair in pairs or self._stored] or [0.0])
+        number = self.series.number
+        return self.series.run_next(
+            derive_seed(self.study_seed, Stream.PROOF, number),
+            (self.baseline, Slot(Role.PROOF_BASELINE, number, pair=number)),
+            (self.candidate, Slot(Role.PROOF_CANDIDATE, number, pair=number)),
+            method,
+            until_s,
+            candidate_first=candidate_first(self.study_seed, number),
+        )
 
     def _secondary(self, pairs: Sequence[Pair]) -> SecondaryRatios:
         """All metrics but the one that decides."""
-        complete = complete_pairs(pairs, self._goal)
+        complete = complete_pairs(pairs, self.goal)
         return secondary_ratios(
-            self._goal,
+            self.goal,
             [measurements(pair.baseline) for pair in complete],
             [measurements(pair.candidate) for pair in complete],
-            self._plan.confidence,
+            self.plan.confidence,
         )
 
     def _finished(
@@ -229,9 +192,8 @@ class _Proof:
         secondary = self._secondary(pairs)
         wanted = SampleSize()
         if verdict.outcome is VerdictOutcome.NOT_PROVEN and not values.disqualified:
-            wanted = sample_size_wanted(
-                verdict, self._plan.smallest_effect, self._pair_s(pairs) or None
-            )
+            pair_s = seconds_each(pairs or self.series.stored) or None
+            wanted = sample_size_wanted(verdict, self.plan.smallest_effect, pair_s)
         return replace(
             verdict,
             method=choice.method.value,
@@ -239,5 +201,5 @@ class _Proof:
             confidence_each=secondary.each,
             pairs_wanted=wanted.pairs,
             what_it_takes=wanted.text,
-            notes=(*filter(None, [self._method_note]), *notes_on(pairs)),
+            notes=(*filter(None, [self.method_note]), *notes_on(pairs)),
         )

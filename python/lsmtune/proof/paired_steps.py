@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import statistics
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -17,7 +16,7 @@ from lsmtune.experiment.schedule import Arm
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.goal import Goal
 from lsmtune.model.measurement import Outcome
-from lsmtune.model.verdict import Verdict, VerdictOutcome
+from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.crash_test import CrashTest
 from lsmtune.proof.minimise import (
     Comparison,
@@ -29,7 +28,7 @@ from lsmtune.proof.minimise import (
     without,
 )
 from lsmtune.proof.paired import prove
-from lsmtune.proof.pairs import Pair, Side, measurements, stored_pairs
+from lsmtune.proof.pairs import Pair, Side, ended, measurements, seconds_each, stored_pairs
 from lsmtune.proof.standalone import Verification, crash_tested, measuring
 from lsmtune.proof.verdict import not_proven
 from lsmtune.space.parameter import same_value
@@ -72,7 +71,8 @@ def minimised(
     `refusal` says why an arm may not be recommended; empty where it may. The time budget of
     `verification` begins now.
     """
-    catalogue = option_catalogue(verification.engine.name) if _has_catalogue(verification) else {}
+    engine = verification.engine.name
+    catalogue = option_catalogue(engine) if engine in ENGINE_KINDS else {}
 
     def riskiest_first(option: str) -> float:
         return 1.0 if option in catalogue and catalogue[option].risk else 0.0
@@ -94,10 +94,6 @@ def minimised(
     if tested.verdict.outcome is not result.gain.outcome:
         result = replace(result, gain=tested.verdict, why=tested.verdict.why)
     return Minimised(result, tested.crash)
-
-
-def _has_catalogue(verification: Verification) -> bool:
-    return verification.engine.name in ENGINE_KINDS
 
 
 def told_apart(
@@ -122,6 +118,7 @@ def told_apart(
     return candidate, tuple(same)
 
 
+@dataclass(eq=False)
 class PairedSteps:
     """A `Prove` whose steps are paired proofs, each within its share of the time that is left.
 
@@ -130,68 +127,59 @@ class PairedSteps:
     pairs it has. `refusal` says why a configuration may not be recommended; empty where it may.
     """
 
-    def __init__(
-        self,
-        verification: Verification,
-        measurer: Measurer,
-        observer: StepObserver,
-        refusal: Callable[[Arm], str] = lambda _arm: "",
-    ) -> None:
-        self._verification = verification
-        self._refusal = refusal
-        self._measurer = measurer
-        self._observer = observer
-        self._goal = Goal((verification.objective,))
+    verification: Verification
+    measurer: Measurer
+    observer: StepObserver
+    refusal: Callable[[Arm], str] = lambda _arm: ""
+
+    def __post_init__(self) -> None:
         self._steps = 0
         self._gain_s = 0.0
-        time_s = verification.plan.deadline_s
-        self._until_s = None if time_s is None else measurer.now_s() + time_s
+        time_s = self.verification.plan.deadline_s
+        self._until_s = None if time_s is None else self.measurer.now_s() + time_s
 
     def __call__(self, baseline: Config, candidate: Config, step: Step) -> Comparison | None:
         """As `Prove` says. Raises InputError in the first step for what the engine refuses."""
         self._steps = max(self._steps, step.to_come + 1)
-        self._observer.step_begins(step, self._steps)
-        arms = self._arm(baseline), self._arm(candidate)
+        self.observer.step_begins(step, self._steps)
+        asked, store = self.verification, self.measurer.folder.measurements
+        goal = Goal((asked.objective,))
+        before, after = (Arm(asked.engine, config) for config in (baseline, candidate))
+
+        def pairs() -> list[Pair]:
+            return stored_pairs(store, before, after, len(self.measurer.workloads))
+
+        def without_option(failure: str) -> Comparison:
+            """What a step found that ended at a configuration that is none without its option."""
+            verdict = not_proven(goal, step.confidence, failure)
+            return Comparison(verdict, baseline_failure=failure)
+
         if step.kind is Kind.OPTION:
-            failure = self._refusal(arms[0]) or _failure(p.baseline for p in self._pairs(*arms))
+            failure = self.refusal(before) or _failure(pair.baseline for pair in pairs())
             if failure:
-                return self._without(step, failure)
+                return without_option(failure)
+        plan = replace(asked.plan, confidence=step.confidence, deadline_s=self._share_s(step))
         try:
-            verdict = self._proved(*arms, step)
+            verdict = prove(
+                before,
+                after,
+                goal,
+                self.measurer,
+                self.observer,
+                study_seed=asked.seed,
+                plan=plan,
+            )
         except StepOverError:
-            return self._without(step, _failure(p.baseline for p in self._pairs(*arms)))
+            return without_option(_failure(pair.baseline for pair in pairs()))
         if verdict is None:
             return None
-        pairs = self._pairs(*arms)
+        done = pairs()
         if step.kind is Kind.WHOLE and verdict.outcome is VerdictOutcome.BETTER:
             # The same gain, or most of it, is proved once more at the end.
-            self._gain_s = sum(pair.wall_s for pair in pairs)
-            self._warn_of_time(step, pairs)
-        return Comparison(
-            verdict,
-            _failure(pair.baseline for pair in pairs),
-            _failure(pair.candidate for pair in pairs),
-        )
-
-    def _arm(self, config: Config) -> Arm:
-        return Arm(self._verification.engine, config)
-
-    def _without(self, step: Step, failure: str) -> Comparison:
-        """What a step found that ended at a configuration that is none without its option."""
-        verdict = not_proven(self._goal, step.confidence, failure)
-        return Comparison(verdict, baseline_failure=failure)
-
-    def _proved(self, baseline: Arm, candidate: Arm, step: Step) -> Verdict | None:
-        asked = self._verification
-        return prove(
-            baseline,
-            candidate,
-            self._goal,
-            self._measurer,
-            self._observer,
-            study_seed=asked.seed,
-            plan=replace(asked.plan, confidence=step.confidence, deadline_s=self._share_s(step)),
-        )
+            self._gain_s = sum(pair.wall_s for pair in done)
+            self._warn_of_time(step, done)
+        failures = _failure(pair.baseline for pair in done), _failure(p.candidate for p in done)
+        return Comparison(verdict, *failures)
 
     def _share_s(self, step: Step) -> float | None:
         """Seconds for `step`: as many for each that is to come before the last.
@@ -201,25 +189,20 @@ class PairedSteps:
         """
         if self._until_s is None:
             return None
-        left_s = self._until_s - self._measurer.now_s()
+        left_s = self._until_s - self.measurer.now_s()
         if step.kind in (Kind.WHOLE, Kind.GAIN):
             return left_s
         return (left_s - self._gain_s) / step.to_come
-
-    def _pairs(self, baseline: Arm, candidate: Arm) -> list[Pair]:
-        store = self._measurer.folder.measurements
-        return stored_pairs(store, baseline, candidate, len(self._measurer.workloads))
 
     def _warn_of_time(self, step: Step, pairs: Sequence[Pair]) -> None:
         """Say so where what is left of the budget does not suffice for the steps to come."""
         if self._until_s is None or not pairs:
             return
         least = pairs_at_least(step.confidence)
-        pair_s = statistics.median([pair.wall_s for pair in pairs])
-        needed_s = (step.to_come - 1) * least * pair_s + self._gain_s
-        left_s = max(0.0, self._until_s - self._measurer.now_s())
+        needed_s = (step.to_come - 1) * least * seconds_each(pairs) + self._gain_s
+        left_s = max(0.0, self._until_s - self.measurer.now_s())
         if needed_s > left_s:
-            self._observer.warning(
+            self.observer.warning(
                 f"{format_duration(round(left_s))} are left for {step.to_come} steps, which take "
                 f"at least {least} pairs each to prove anything, about "
                 f"{format_duration(round(needed_s))} in all: an option of which nothing is known "
@@ -229,9 +212,5 @@ class PairedSteps:
 
 def _failure(sides: Iterable[Side]) -> str:
     """How the first run that failed ended, in words; empty when all went well."""
-    runs = [run for side in sides for run in measurements(side)]
-    for run in runs:
-        if run.outcome is not Outcome.OK:
-            detail = f" ({run.error.message})" if run.error else ""
-            return f"a run ended {run.outcome.value}{detail}"
-    return ""
+    failed = [m for side in sides for m in measurements(side) if m.outcome is not Outcome.OK]
+    return f"a run ended {ended(failed[0])}" if failed else ""

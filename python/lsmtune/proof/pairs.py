@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 from lsmtune.driver.pair import cold_obstacle, slices_obstacle
+from lsmtune.experiment.measurer import Measurer, Run
 from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
 from lsmtune.model.goal import Goal, outcome_of
@@ -65,23 +67,23 @@ def stored_pairs(
 
 def stored_sides(store: MeasurementStore, role: Role, arm: Arm) -> dict[int, Side]:
     """The runs of `arm` in the proof by pair, each side in the order of the workloads."""
-    sides: dict[int, list[StoredMeasurement]] = {}
-    for run in store.of(role):
-        if run.pair is not None and is_of(run, arm):
-            sides.setdefault(run.pair, []).append(run)
-    return {pair: sorted(side, key=lambda run: run.workload) for pair, side in sides.items()}
+    sides = sides_of(run for run in store.of(role) if is_of(run, arm))
+    return {pair: side for (pair, _), side in sides.items()}
+
+
+def sides_of(rows: Iterable[StoredMeasurement]) -> dict[tuple[int, int], Side]:
+    """The sides that `rows` make, by pair and repeat, each in the order of the workloads."""
+    sides: dict[tuple[int, int], list[StoredMeasurement]] = {}
+    for run in sorted(rows, key=lambda run: run.workload):
+        if run.pair is not None:
+            sides.setdefault((run.pair, run.repeat), []).append(run)
+    return dict(sides)
 
 
 def is_of(run: StoredMeasurement, arm: Arm) -> bool:
     """Whether `run` is of the options and the engine library of `arm`."""
     same_options = dict(run.config.options) == dict(arm.config.options)
     return same_options and run.library == arm.engine.library
-
-
-def next_number(store: MeasurementStore) -> int:
-    """The first number that no pair of the folder has, so that its seed is fresh."""
-    last = store.last_pair()
-    return 0 if last is None else last + 1
 
 
 def measurements(side: Side) -> list[Measurement]:
@@ -115,12 +117,10 @@ def pair_values(pairs: Sequence[Pair], goal: Goal) -> PairValues:
     complete = complete_pairs(pairs, goal)
     values = [(_value(goal, pair.baseline), _value(goal, pair.candidate)) for pair in complete]
     failures = len(pairs) - len(complete)
-    failure = next((pair for pair in pairs if _candidate_failed(pair, goal)), None)
-    disqualified = "" if failure is None else _failure_text(failure, goal)
+    disqualified = next(filter(None, (_disqualified(pair, goal) for pair in pairs)), "")
     if failures > FAILURES_TOLERATED and not disqualified:
-        last = next(
-            (_ended(pair.baseline) for pair in reversed(pairs) if failed(pair.baseline)), ""
-        )
+        ends = [_ended(pair.baseline) for pair in pairs if failed(pair.baseline)]
+        last = ends[-1] if ends else ""
         disqualified = f"the baseline failed in {failures} pairs: a run of it ended {last}"
     runs = [run.measurement for pair in pairs for run in pair.candidate]
     return PairValues(
@@ -135,14 +135,21 @@ def pair_values(pairs: Sequence[Pair], goal: Goal) -> PairValues:
 def notes_on(pairs: Sequence[Pair]) -> list[str]:
     """What a reader of the verdict must know of the runs it stands on, a line each."""
     lines = []
-    stalled = sum(any(_stalled(run.measurement) for run in pair.runs) for pair in pairs)
+    sliced = [[m for m in measurements(p.runs) if m.paired_by == PairMethod.SLICES] for p in pairs]
+    shares = [[stalled_share(run) or 0.0 for run in runs] for runs in sliced]
+    stalled = sum(max(of_pair, default=0.0) > STALL_TOLERATED for of_pair in shares)
     if stalled:
         lines.append(
             f"a run stalled in {stalled} of {len(pairs)} pairs, and in slices a stall costs less "
             "than it should: prove it again with whole runs (method whole)"
         )
     runs = [run.measurement for pair in pairs for run in pair.runs]
-    unverified = sum(_wrote(run) and _unverified(run) for run in runs)
+    wrote = [
+        run
+        for run in runs
+        if run.outcome is Outcome.OK and any(phase.user_bytes_written for phase in run.phases)
+    ]
+    unverified = sum(not (run.verification and run.verification.keys_checked) for run in wrote)
     if unverified:
         lines.append(
             f"{unverified} of {len(runs)} runs wrote keys of which none was read back: nothing "
@@ -155,24 +162,15 @@ def _value(goal: Goal, side: Side) -> float | None:
     return goal.value(measurements(side))
 
 
-def _candidate_failed(pair: Pair, goal: Goal) -> bool:
-    """Whether a run of the candidate failed, or did not observe what it is judged by.
-
-    Where the baseline failed, the candidate may not have run all workloads.
-    """
-    if failed(pair.candidate):
-        return True
-    return not failed(pair.baseline) and _value(goal, pair.candidate) is None
-
-
-def _failure_text(pair: Pair, goal: Goal) -> str:
-    """How the candidate of `pair` failed, and whether the baseline did no better."""
+def _disqualified(pair: Pair, goal: Goal) -> str:
+    """How the candidate of `pair` failed, or did not observe what it is judged by; else empty."""
     alike = _value(goal, pair.baseline) is None
     if failed(pair.candidate):
-        whose = (
-            "a run of the baseline and one of the candidate" if alike else "a run of the candidate"
-        )
-        return f"{whose} ended {_ended(pair.candidate)}"
+        both = "a run of the baseline and one of the candidate"
+        return f"{both if alike else 'a run of the candidate'} ended {_ended(pair.candidate)}"
+    # Where the baseline failed, the candidate may not have run all workloads.
+    if failed(pair.baseline) or _value(goal, pair.candidate) is not None:
+        return ""
     if alike:
         return f"no run of either configuration observed {goal.metric}"
     return f"a run of the candidate did not observe {goal.metric}"
@@ -180,21 +178,12 @@ def _failure_text(pair: Pair, goal: Goal) -> str:
 
 def _ended(side: Side) -> str:
     """How the run of `side` ended that failed."""
-    run = next(run for run in measurements(side) if run.outcome is not Outcome.OK)
+    return ended(next(run for run in measurements(side) if run.outcome is not Outcome.OK))
+
+
+def ended(run: Measurement) -> str:
+    """How `run` ended, and what it said of that."""
     return run.outcome.value + (f" ({run.error.message})" if run.error else "")
-
-
-def _stalled(run: Measurement) -> bool:
-    in_slices = run.paired_by == PairMethod.SLICES.value
-    return in_slices and (stalled_share(run) or 0.0) > STALL_TOLERATED
-
-
-def _wrote(run: Measurement) -> bool:
-    return run.outcome is Outcome.OK and any(phase.user_bytes_written for phase in run.phases)
-
-
-def _unverified(run: Measurement) -> bool:
-    return run.verification is None or run.verification.keys_checked == 0
 
 
 # --- How the two runs of a pair share the machine: chosen in one place, for reasons that are told.
@@ -295,3 +284,84 @@ def stalled_share(run: Measurement) -> float | None:
     if run.outcome is not Outcome.OK or not stalls_s or elapsed_s <= 0:
         return None
     return sum(stalls_s) / elapsed_s
+
+
+# --- Pairs that are run: of a proof, of a step of a minimisation, of a calibration.
+
+
+class PairSeries:
+    """The pairs of two arms: those that the folder holds already, and those that are run next.
+
+    `stored` has them in the order of their numbers, and `number` is that of the next one. `asked`
+    is the method that the user wants, None to leave it to `choose`.
+    """
+
+    def __init__(
+        self, measurer: Measurer, stored: Sequence[Pair], number: int, asked: PairMethod | None
+    ) -> None:
+        self.stored = list(stored)
+        self.number = number
+        self._measurer = measurer
+        self._asked = asked
+
+    @property
+    def scout(self) -> Pair | None:
+        """The first pair that was run in slices."""
+        return next((pair for pair in self.stored if pair.is_of(PairMethod.SLICES)), None)
+
+    def choice(self) -> Choice:
+        """The method of the next pair; what was run by another one does not count."""
+        scout = [] if self.scout is None else measurements(self.scout.runs)
+        workloads, native = self._measurer.workloads, self._measurer.native
+        return choose(self._asked, workloads, native=native, scout=scout)
+
+    def by(self, method: PairMethod) -> list[Pair]:
+        """The pairs by `method`."""
+        return [pair for pair in self.stored if pair.is_of(method)]
+
+    def run_next(
+        self,
+        seed: int,
+        baseline: Run,
+        candidate: Run,
+        method: PairMethod,
+        until_s: float,
+        *,
+        candidate_first: bool = False,
+    ) -> bool:
+        """Run the next pair under every workload, up to one that fails; False when cut off.
+
+        Args:
+            seed: of both runs.
+            baseline: an arm, and its slot under the first workload.
+            candidate: the other one.
+            method: how both share the machine.
+            until_s: when the pair is ended, on the clock of the measurer.
+            candidate_first: whether the candidate goes first.
+        """
+        # As many slices as suit the length of the phases, of which the first pair tells.
+        slices = slices_of([m for pair in self.stored[:1] for m in measurements(pair.runs)])
+        order = (1, 0) if candidate_first else (0, 1)
+        sides: tuple[list[StoredMeasurement], list[StoredMeasurement]] = ([], [])
+        for workload in range(len(self._measurer.workloads)):
+            if self._measurer.stop.is_set():
+                return False
+            both = [(arm, replace(slot, workload=workload)) for arm, slot in (baseline, candidate)]
+            first, second = (both[side] for side in order)
+            runs = self._measurer.measure_pair(
+                first, second, seed, method, until_s=until_s, slices=slices
+            )
+            if runs is None:
+                return False
+            for side, run in zip(order, runs, strict=True):
+                sides[side].append(run)
+            if failed(runs):
+                break
+        self.stored.append(Pair(self.number, *sides))
+        self.number += 1
+        return True
+
+
+def seconds_each(pairs: Sequence[Pair]) -> float:
+    """Seconds that another pair will take: the median of those before it, 0 when none was."""
+    return statistics.median([pair.wall_s for pair in pairs] or [0.0])

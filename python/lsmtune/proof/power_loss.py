@@ -26,7 +26,7 @@ from itertools import islice
 from pathlib import Path
 
 from lsmtune.driver.native import CrashCheck, NativeRunner
-from lsmtune.driver.native_run import DATABASE
+from lsmtune.driver.runner import DATABASE
 from lsmtune.errors import InputError
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.observer import Observer
@@ -178,15 +178,15 @@ def power_test(
     if isinstance(load, str):
         return replace(not_done, why=load)
     try:
-        found = _Tester(NativeRunner(driver), measurer, request, load).test(tries)
+        test = _Tester(NativeRunner(driver), measurer, request, load).test(tries)
     except _Stopped:
         return None
     except (_NotDone, InputError) as error:  # InputError: an engine that keeps nothing on disk
         return replace(not_done, why=str(error))
-    found = replace(found, elapsed_s=time.monotonic() - started_s)
-    if found.outcome is not CrashOutcome.NOT_DONE:
-        _keep(store, key, found)
-    return found
+    test = replace(test, elapsed_s=time.monotonic() - started_s)
+    if test.outcome is not CrashOutcome.NOT_DONE:
+        _keep(store, key, test)
+    return test
 
 
 @dataclass(frozen=True)
@@ -371,92 +371,92 @@ def _said(message: str, directory: Path) -> str:
 # --- the result
 
 
-def judged(found: PowerTest) -> PowerTest:
-    """`found` with its outcome.
+def judged(test: PowerTest) -> PowerTest:
+    """`test` with its outcome.
 
     It fails where a state such as ext4 leaves breaks a promise. What only POSIX allows is told, and
     so is a database that was not yet made when the power failed.
     """
-    if not found.states:
-        return replace(found, outcome=CrashOutcome.NOT_DONE, why="the log has no state to look at")
-    usual = [each for each in found.violations if each.model is Model.ORDERED]
+    if not test.states:
+        return replace(test, outcome=CrashOutcome.NOT_DONE, why="the log has no state to look at")
+    usual = [each for each in test.violations if each.model is Model.ORDERED]
     ordered = [each for each in usual if each.breach is not Breach.HALF_MADE]
     if ordered:
-        why = f"{_what(ordered[0], found)} in {len(ordered):,} of {found.states:,} states"
-        return replace(found, outcome=CrashOutcome.FAILED, why=why)
-    if found.violations:
+        why = f"{_what(ordered[0], test)} in {len(ordered):,} of {test.states:,} states"
+        return replace(test, outcome=CrashOutcome.FAILED, why=why)
+    if test.violations:
         where = "" if usual else ", none of them such as ext4 (data=ordered) leaves"
-        first, count = (usual or found.violations)[0], len(usual or found.violations)
-        why = f"{_what(first, found)} in {count:,} of {found.states:,} states{where}"
-        return replace(found, why=why)
-    return found
+        first, count = (usual or test.violations)[0], len(usual or test.violations)
+        why = f"{_what(first, test)} in {count:,} of {test.states:,} states{where}"
+        return replace(test, why=why)
+    return test
 
 
-def loses_synced(found: PowerTest) -> bool:
+def loses_synced(test: PowerTest) -> bool:
     """Whether a state such as ext4 leaves has lost what was synced, or has what nobody wrote.
 
     Such a configuration cannot be recommended. From the classes `wal` and `none` a power loss may
     take everything, so that a database which does not open has broken less there; and engines have
     faults of that sort which no configuration mends, the default one included.
     """
-    synced = found.durability is Durability.SYNC
+    synced = test.durability is Durability.SYNC
     lost = {Breach.WRONG, *([Breach.LOST, Breach.UNOPENABLE] if synced else [])}
-    return any(each.model is Model.ORDERED and each.breach in lost for each in found.violations)
+    return any(each.model is Model.ORDERED and each.breach in lost for each in test.violations)
 
 
-def after_power_loss(verdict: Verdict, found: PowerTest) -> Verdict:
+def after_power_loss(verdict: Verdict, test: PowerTest) -> Verdict:
     """`verdict` in the light of the power test: `worse` for one that loses what was synced."""
-    if verdict.outcome is not VerdictOutcome.BETTER or not loses_synced(found):
+    if verdict.outcome is not VerdictOutcome.BETTER or not loses_synced(test):
         return verdict
-    why = "; ".join(filter(None, [f"{found.why} (power loss)", verdict.why]))
+    why = "; ".join(filter(None, [f"{test.why} (power loss)", verdict.why]))
     return replace(verdict, outcome=VerdictOutcome.WORSE, why=why)
 
 
-def power_line(found: PowerTest) -> str:
+def power_line(test: PowerTest) -> str:
     """The result in one line, as in `passed (60 states after a power loss, ...)`."""
-    if found.outcome is CrashOutcome.NOT_DONE:
-        return f"not done: {found.why}"
-    why = f": {found.why}" if found.why else ""
+    if test.outcome is CrashOutcome.NOT_DONE:
+        return f"not done: {test.why}"
+    why = f": {test.why}" if test.why else ""
     return (
-        f"{found.outcome.value}{why} ({found.states:,} computed states after a power loss, "
-        f"{found.states_ordered:,} of them such as ext4 leaves; durability "
-        f"{found.durability.value})"
+        f"{test.outcome.value}{why} ({test.states:,} computed states after a power loss, "
+        f"{test.states_ordered:,} of them such as ext4 leaves; durability "
+        f"{test.durability.value})"
     )
 
 
-def power_sentences(found: PowerTest) -> list[str]:
+def power_sentences(test: PowerTest) -> list[str]:
     """What a report says: the line, what was lost and is allowed to be, and each violation."""
-    sentences = [f"Power loss: {power_line(found)}."]
-    if found.outcome is CrashOutcome.NOT_DONE:
+    sentences = [f"Power loss: {power_line(test)}."]
+    if test.outcome is CrashOutcome.NOT_DONE:
         return sentences
-    if found.lost_share_max and found.durability is not Durability.SYNC:
+    if test.lost_share_max and test.durability is not Durability.SYNC:
         sentences.append(
-            f"Up to {100 * found.lost_share_max:.3g} % of the acknowledged writes were lost, which "
-            f"durability {found.durability.value} allows."
+            f"Up to {100 * test.lost_share_max:.3g} % of the acknowledged writes were lost, which "
+            f"durability {test.durability.value} allows."
         )
     # One of each sort, with what it takes: the first of them is the one that was reduced.
     sorts: dict[tuple[Breach, Model], list[PowerViolation]] = {}
-    for each in found.violations:
+    for each in test.violations:
         sorts.setdefault((each.breach, each.model), []).append(each)
     for (_, model), alike in sorts.items():
         first = next((each for each in alike if each.reduced), alike[0])
         where = "on ext4 and others" if model is Model.ORDERED else "where only POSIX holds"
         missing = "; ".join(first.missing) or "nothing"
         sentences.append(
-            f"{_what(first, found)}, {where}, {first.cut}: missing is {missing} "
+            f"{_what(first, test)}, {where}, {first.cut}: missing is {missing} "
             f"({len(alike):,} such states)."
         )
-    if found.refused:
-        sentences.append(f"Refused, because it cannot be followed: {', '.join(found.refused)}.")
+    if test.refused:
+        sentences.append(f"Refused, because it cannot be followed: {', '.join(test.refused)}.")
     return sentences
 
 
-def _what(violation: PowerViolation, found: PowerTest) -> str:
+def _what(violation: PowerViolation, test: PowerTest) -> str:
     match violation.breach:
         case Breach.LOST:
             return (
                 f"{violation.keys_lost:,} of {violation.acknowledged:,} acknowledged writes lost "
-                f"under durability {found.durability.value}"
+                f"under durability {test.durability.value}"
             )
         case Breach.GAP:
             return f"{violation.keys_after_gap:,} writes kept after one that was lost"
@@ -479,8 +479,8 @@ def _key(arm: Arm, workload: Workload) -> dict[str, object]:
     }
 
 
-def _keep(store: MeasurementStore, key: Mapping[str, object], found: PowerTest) -> None:
-    row = {"of": key, "found": encode(found)}
+def _keep(store: MeasurementStore, key: Mapping[str, object], test: PowerTest) -> None:
+    row = {"of": key, "found": encode(test)}
     store.set_fact(_FACT, [*(store.fact(_FACT) or []), row])
 
 

@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
-from lsmtune.driver.collect import Collector, Judgement, judge, misspoke
+from lsmtune.driver.collect import Collector, Judgement, died, judge
 from lsmtune.driver.conversation import ENGINE_LOG, check_library
 from lsmtune.driver.messages import (
     Failed,
@@ -26,9 +26,9 @@ from lsmtune.driver.messages import (
     PhaseFinished,
     parse_message,
 )
-from lsmtune.driver.native_run import DATABASE
 from lsmtune.driver.process import ChildProcess
 from lsmtune.driver.requests import run_request
+from lsmtune.driver.runner import DATABASE
 from lsmtune.driver.watch import watch
 from lsmtune.errors import LsmtuneError
 from lsmtune.model.config import Config
@@ -139,8 +139,9 @@ def _performed(
         try:
             ending = watch(child, directory, request.limits, take, stop, time.monotonic)
         except ProtocolError as error:
-            return misspoke(str(error), collector.place, child.log_tail())
-        return judge(collector.last, ending, collector.place, child.log_tail())
+            why = f"the driver broke the protocol {collector.where}: {error}"
+            return died(Outcome.CRASHED, why, child.log_tail())
+        return judge(collector.last, ending, collector.where, child.log_tail())
 
 
 def _different(history: History, directory: Path) -> list[str]:

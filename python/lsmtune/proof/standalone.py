@@ -14,7 +14,7 @@ from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.runner import Runner
 from lsmtune.errors import InputError
 from lsmtune.experiment.files import explained, run_directory
-from lsmtune.experiment.folder import StudyFolder
+from lsmtune.experiment.folder import StudyFolder, Unsearched
 from lsmtune.experiment.measurer import Measurer, loaded_databases
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm
@@ -159,7 +159,7 @@ def crash_tested(
 
 @dataclass(frozen=True)
 class CalibrationRequest:
-    """What is run against itself, and for how long; an `experiment.folder.Description`."""
+    """What is run against itself, and for how long."""
 
     engine: EngineIdentity
     workload: Workload
@@ -174,21 +174,6 @@ class CalibrationRequest:
     def goal(self) -> Goal:
         """What is judged of it: what a study judges unless told otherwise."""
         return Goal((Objective(),))
-
-    @property
-    def text(self) -> str:
-        """The description as JSON, which is YAML too."""
-        return json.dumps({"calibrate": encode(self.comparable_parts())}, indent=2) + "\n"
-
-    @property
-    def directions(self) -> tuple[Direction, ...]:
-        """Of what is judged."""
-        return self.goal.directions
-
-    def comparable_parts(self) -> dict[str, object]:
-        """What its runs have in common."""
-        engine = [self.engine.name, self.engine.library or ""]
-        return {"engine": engine, "workload": self.workload, "limits": self.limits}
 
 
 def calibrated(
@@ -206,17 +191,10 @@ def calibrated(
     with (
         explained(directory),
         run_directory(directory) as path,
-        StudyFolder.create_or_resume(path / "calibration", asked) as folder,
+        StudyFolder.create_or_resume(path / "calibration", Unsearched()) as folder,
     ):
-        measurer = Measurer(
-            folder,
-            NativeRunner(asked.driver),
-            (asked.workload,),
-            asked.limits,
-            observer,
-            stop,
-            time.monotonic,
-        )
+        runner, workloads = NativeRunner(asked.driver), (asked.workload,)
+        measurer = Measurer(folder, runner, workloads, asked.limits, observer, stop, time.monotonic)
         until_s = measurer.now_s() + asked.time_s
 
         def by(method: PairMethod | None, deadline_s: float) -> Calibration:
@@ -237,17 +215,17 @@ def calibrated(
     alike = chosen.method is PairMethod.WHOLE
     calibrations = [replace(whole, why=chosen.why)] if alike else [chosen, whole]
     if not stop.is_set() and all(each.pairs < PAIRS_LEAST for each in calibrations):
-        raise _too_short(asked, calibrations)
+        longer = "a longer time"
+        timed = (each.seconds_per_pair for each in calibrations)
+        pairs_s = [pair_s for pair_s in timed if pair_s is not None]
+        if pairs_s:
+            least_s = (PAIRS_LEAST + 1) * len(calibrations) * max(pairs_s)
+            longer = f"about {format_duration(round(least_s))} or more"
+        size = next(iter(sizes_for(asked.workload, 1)))
+        raise InputError(
+            "--calibrate",
+            found=format_duration(asked.time_s),
+            allowed=f"{longer}, or a smaller workload (-w {size}=N)",
+            why=f"too short for {PAIRS_LEAST} pairs of runs",
+        )
     return calibrations
-
-
-def _too_short(asked: CalibrationRequest, calibrations: list[Calibration]) -> InputError:
-    pairs_s = [each.seconds_per_pair for each in calibrations if each.seconds_per_pair is not None]
-    shorter = f"or a smaller workload (-w {next(iter(sizes_for(asked.workload, 1)))}=N)"
-    wanted = "a longer time"
-    if pairs_s:
-        least_s = (PAIRS_LEAST + 1) * len(calibrations) * max(pairs_s)
-        wanted = f"about {format_duration(round(least_s))} or more"
-    why = f"too short for {PAIRS_LEAST} pairs of runs"
-    time_text = format_duration(asked.time_s)
-    return InputError("--calibrate", found=time_text, allowed=f"{wanted}, {shorter}", why=why)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 from lsmtune.model.goal import Direction, Goal, Objective, default_direction
 from lsmtune.model.measurement import Measurement
@@ -16,20 +15,7 @@ from lsmtune.stats.noise import detectable_effect, noise_of, pairs_needed
 from lsmtune.stats.sequential import pairs_at_least, sequential_ratio
 from lsmtune.units import format_duration
 
-
-class Judged(Protocol):
-    """What a verdict has to know of an Objective or a Goal."""
-
-    @property
-    def metric(self) -> str:
-        """What the values are."""
-
-    @property
-    def direction(self) -> Direction:
-        """Which way they are better."""
-
-    def better(self, value: float, other: float) -> bool:
-        """Whether `value` is better than `other`."""
+Judged = Objective | Goal
 
 
 @dataclass(frozen=True)
@@ -66,12 +52,25 @@ def judge(
     candidate of which a run failed is never `better` or `equivalent`; one that lost data is
     `worse`.
     """
-    interval, trouble = _interval(values, confidence)
+    pairs, needed, trouble, interval = len(values.baseline), pairs_at_least(confidence), "", None
+    if pairs < needed:
+        trouble = f"only {pairs} complete pairs; an interval at {confidence:.4g} needs {needed}"
+    if pairs >= MINIMUM_PAIRS:
+        try:
+            interval = sequential_ratio(values.baseline, values.candidate, confidence)
+        except ValueError as error:
+            # A metric that can be zero, such as the stall time, has no ratio.
+            trouble = str(error)
     outcome = VerdictOutcome.NOT_PROVEN
     if values.data_lost:
         outcome = VerdictOutcome.WORSE
     elif interval is not None:
-        outcome = _outcome(interval, goal, smallest_effect)
+        limit = 1.0 + (smallest_effect or 0.0)
+        if smallest_effect is not None and 1.0 / limit <= interval.low <= interval.high <= limit:
+            outcome = VerdictOutcome.EQUIVALENT
+        elif interval.excludes_one():
+            better = goal.better(interval.ratio, 1.0)
+            outcome = VerdictOutcome.BETTER if better else VerdictOutcome.WORSE
     if values.disqualified and outcome is not VerdictOutcome.WORSE:
         outcome = VerdictOutcome.NOT_PROVEN
     reasons = [values.disqualified, values.note]
@@ -106,34 +105,6 @@ def bounds_of(interval: RatioInterval) -> tuple[float | None, float | None]:
     return low, interval.high if math.isfinite(interval.high) else None
 
 
-def _interval(values: PairValues, confidence: float) -> tuple[RatioInterval | None, str]:
-    """The interval, and why there is none or why it proves nothing."""
-    pairs, needed = len(values.baseline), pairs_at_least(confidence)
-    few = ""
-    if pairs < needed:
-        few = f"only {pairs} complete pairs; an interval at {confidence:.4g} needs {needed}"
-    if pairs < MINIMUM_PAIRS:
-        return None, few
-    try:
-        return sequential_ratio(values.baseline, values.candidate, confidence), few
-    except ValueError as error:
-        # A metric that can be zero, such as the stall time, has no ratio.
-        return None, str(error)
-
-
-def _outcome(
-    interval: RatioInterval, goal: Judged, smallest_effect: float | None
-) -> VerdictOutcome:
-    if smallest_effect is not None:
-        limit = 1.0 + smallest_effect
-        if interval.low >= 1.0 / limit and interval.high <= limit:
-            return VerdictOutcome.EQUIVALENT
-    if not interval.excludes_one():
-        return VerdictOutcome.NOT_PROVEN
-    better = goal.better(interval.ratio, 1.0)
-    return VerdictOutcome.BETTER if better else VerdictOutcome.WORSE
-
-
 # --- secondary metrics: their ratios, with intervals that hold together
 
 Runs = Sequence[Measurement]  # of one side of one pair: one per workload
@@ -160,61 +131,58 @@ def secondary_ratios(
     Several workloads have the weighted geometric mean of their values.
     """
     runs = [run for side in (*baselines, *candidates) for run in side]
-    objectives = _objectives(goal, runs)
-    sides = {o: (_values(goal, o, baselines), _values(goal, o, candidates)) for o in objectives}
-    observed = [o for o, both in sides.items() if any(v is not None for s in both for v in s)]
-    if not observed:
-        return SecondaryRatios()
     own = goal.objectives if goal.several else ()
-    judged = {
-        o for o in observed if o in own or o.metric not in BY_NAME or BY_NAME[o.metric].judged
-    }
-    each = 1.0 - (1.0 - confidence) / max(len(judged), 1)
-    # Which way a number is better that a program made up, nobody said.
-    directions = [o.direction.value if o in own or o.metric in METRICS else "" for o in observed]
-    ratios = [_ratio(o, d, *sides[o], each) for o, d in zip(observed, directions, strict=True)]
-    ratios = [
-        r if o in judged else replace(r, ratio_low=None, ratio_high=None)
-        for o, r in zip(observed, ratios, strict=True)
-    ]
-    kept = [r for o, r in zip(observed, ratios, strict=True) if o in own or r.ratio is not None]
-    return SecondaryRatios(tuple(kept), each)
+    compared: dict[Objective, tuple[list[float | None], list[float | None]]] = {}
+    for objective in (*own, *_shown_objectives(goal, runs)):
+        alone = Goal((objective,), goal.shares)
+        values = [alone.value(side) for side in baselines], [alone.value(s) for s in candidates]
+        if any(value is not None for side in values for value in side):
+            compared[objective] = values
+    if not compared:
+        return SecondaryRatios()
+    unjudged = {o for o in compared if o.metric in BY_NAME and not BY_NAME[o.metric].judged}
+    unjudged -= set(own)
+    each = 1.0 - (1.0 - confidence) / max(len(compared) - len(unjudged), 1)
+    ratios = []
+    for objective, (baseline, candidate) in compared.items():
+        # Which way a number is better that a program made up, nobody said.
+        is_known = objective in own or objective.metric in METRICS
+        direction = objective.direction.value if is_known else ""
+        ratio = _ratio(objective.label, direction, baseline, candidate, each)
+        if objective in unjudged:
+            ratio = replace(ratio, ratio_low=None, ratio_high=None)
+        if objective in own or ratio.ratio is not None:
+            ratios.append(ratio)
+    return SecondaryRatios(tuple(ratios), each)
 
 
-def _objectives(goal: Goal, runs: Runs) -> list[Objective]:
-    """What may be shown: objectives of several, then metrics of the phase that is judged."""
+def _shown_objectives(goal: Goal, runs: Runs) -> list[Objective]:
+    """The metrics of the phase that is judged that may be shown, without those of the goal."""
     phase = goal.objectives[0].phase
-    several_phases = any(sum(p.kind == "measure" for p in run.phases) > 1 for run in runs)
-    own = list(goal.objectives) if goal.several else []
     known = [Objective(name, default_direction(name), phase) for name in shown_in("verdict")]
-    if several_phases:
+    if any(sum(phase.kind == "measure" for phase in run.phases) > 1 for run in runs):
         known += [Objective(name, Direction.MINIMIZE) for name in TOTAL_METRICS]
     programs = dict.fromkeys(name for run in runs for name in run.reported)
     known += [Objective(name, Direction.MINIMIZE) for name in programs]
     shown = {objective.label for objective in goal.objectives}
-    return own + [objective for objective in known if objective.label not in shown]
-
-
-def _values(goal: Goal, objective: Objective, sides: Sequence[Runs]) -> list[float | None]:
-    alone = Goal((objective,), goal.shares)
-    return [alone.value(side) for side in sides]
+    return [objective for objective in known if objective.label not in shown]
 
 
 def _ratio(
-    objective: Objective,
+    label: str,
     direction: str,
     baseline: Sequence[float | None],
     candidate: Sequence[float | None],
     confidence: float,
 ) -> MetricRatio:
-    found = MetricRatio(objective.label, direction)
+    """The ratio of the metric `label`; without one where a pair has no value above zero."""
     base = [value for value in baseline if value is not None and value > 0]
     other = [value for value in candidate if value is not None and value > 0]
     if len(base) < max(len(baseline), MINIMUM_PAIRS) or len(other) < len(candidate):
-        return found
+        return MetricRatio(label, direction)
     interval = sequential_ratio(base, other, confidence)
     low, high = bounds_of(interval)
-    return replace(found, ratio=interval.ratio, ratio_low=low, ratio_high=high)
+    return MetricRatio(label, direction, interval.ratio, low, high)
 
 
 # --- What it would take to prove what was not proven: pairs and time, from what the pairs showed.
@@ -242,8 +210,16 @@ def sample_size_wanted(
     is a lower estimate. `pair_s` seconds go into a pair.
     """
     least = pairs_at_least(verdict.confidence)
+
+    def more_than_now(pairs: int) -> str:
+        more = pairs - verdict.pairs
+        return f"{more} more" + (
+            "" if pair_s is None else f" (about {format_duration(round(more * pair_s))})"
+        )
+
+    at_least = SampleSize(least, f"at least {least} pairs, {more_than_now(least)}")
     if verdict.pairs < MINIMUM_PAIRS:
-        return SampleSize(least, _least(verdict, least, pair_s))
+        return at_least
     if verdict.ratio is None:
         return SampleSize()
     both = zip(verdict.candidate_values, verdict.baseline_values, strict=True)
@@ -254,39 +230,18 @@ def sample_size_wanted(
         return SampleSize()
     pairs = max(pairs_needed(wanted, log_sd, verdict.confidence), least, verdict.pairs + 1)
     if pairs == least:
-        return SampleSize(pairs, _least(verdict, least, pair_s))
-    shown = ""
+        return at_least
+    text = f"at this noise a difference of {_percent(wanted)} takes about {pairs:,} pairs"
     if verdict.pairs >= least:
         detectable = detectable_effect(verdict.pairs, log_sd, verdict.confidence)
-        shown = f"{verdict.pairs} pairs show a difference of {_percent(detectable)}; "
-    return SampleSize(pairs, shown + _wanted(wanted, pairs, verdict, pair_s, smallest_effect))
-
-
-def _least(verdict: Verdict, least: int, pair_s: float | None) -> str:
-    more = least - verdict.pairs
-    return f"at least {least} pairs, {more} more{_time(more, pair_s)}"
-
-
-def _wanted(
-    wanted: float,
-    pairs: int,
-    verdict: Verdict,
-    pair_s: float | None,
-    smallest_effect: float | None,
-) -> str:
-    many = f"at this noise a difference of {_percent(wanted)} takes about {pairs:,} pairs"
+        text = f"{verdict.pairs} pairs show a difference of {_percent(detectable)}; {text}"
     if pairs <= PAIRS_MAX:
-        more = pairs - verdict.pairs
-        return f"{many}, {more} more{_time(more, pair_s)}"
+        return SampleSize(pairs, f"{text}, {more_than_now(pairs)}")
     advice = "make the runs longer, or the machine quieter"
     if smallest_effect is None:
         advice = f"say what is too small to matter (smallest effect), {advice}"
-    return f"{many}: {advice}"
+    return SampleSize(pairs, f"{text}: {advice}")
 
 
 def _percent(share: float) -> str:
     return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
-
-
-def _time(pairs: int, pair_s: float | None) -> str:
-    return "" if pair_s is None else f" (about {format_duration(round(pairs * pair_s))})"

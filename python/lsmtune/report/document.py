@@ -33,9 +33,6 @@ class Cell:
     below: tuple[str, ...] = ()
 
 
-Value = Cell | str | int | float | bool | None
-
-
 def _plain(value: Any) -> str:
     return "" if value is None else str(value)
 
@@ -45,28 +42,39 @@ class Column:
     """One column: its heading, and how a value of it is written.
 
     Attributes:
+        told: a value as text, or as a Cell that is more than its text.
+        key: which field of a record it shows, as JSON names it, or what takes it from a record; the
+            whole record where it is empty.
         number: whether its cells are numbers, which stand to the right.
         style: `mono`, `clip` (long text) or `name` (of an option).
         terminal: whether a terminal, which is narrow, shows it.
     """
 
     label: str
-    told: Callable[[Any], str] = _plain
+    told: Callable[[Any], str | Cell] = _plain
+    key: str | Callable[[Any], Any] = ""
     number: bool = True
     style: str = ""
     terminal: bool = True
 
-    def cell(self, value: Value) -> Cell:
+    def cell(self, value: Any) -> Cell:
         """`value` as this column writes it."""
-        if isinstance(value, Cell):
-            return value
+        told = value if isinstance(value, Cell) else self.told(value)
+        if isinstance(told, Cell):
+            return told
         key = value if isinstance(value, int | float) and not isinstance(value, bool) else None
-        return Cell(self.told(value), key)
+        return Cell(told, key)
+
+    def value(self, record: Any) -> Any:
+        """What this column shows of `record`, which is a mapping or has attributes."""
+        if callable(self.key) or not self.key:
+            return self.key(record) if callable(self.key) else record
+        return record[self.key] if isinstance(record, Mapping) else getattr(record, self.key)
 
 
-def words(*labels: str, style: str = "") -> tuple[Column, ...]:
+def words(*labels: str) -> tuple[Column, ...]:
     """Columns of text."""
-    return tuple(Column(label, number=False, style=style) for label in labels)
+    return tuple(Column(label, number=False) for label in labels)
 
 
 def numbers(*labels: str) -> tuple[Column, ...]:
@@ -88,7 +96,7 @@ class Table:
     """
 
     columns: Sequence[Column]
-    rows: Sequence[Sequence[Value]]
+    rows: Sequence[Sequence[Any]]
     label: str = ""
     marks: Mapping[int, str] = field(default_factory=dict)
     fold: str = ""
@@ -104,19 +112,13 @@ class Table:
             for row in self.rows
         ]
 
-    def known(self) -> Table:
-        """The table without columns of which nothing is known."""
-        cells = self.cells()
-        kept = [
-            at
-            for at in range(len(self.columns))
-            if any(row[at][1].text not in ("", NOT_KNOWN) for row in cells)
-        ]
-        return Table(
-            [self.columns[at] for at in kept],
-            [[row[at] for at in kept] for row in self.rows],
-            *(self.label, self.marks, self.fold, self.header, self.sortable, self.style),
-        )
+    @classmethod
+    def of(
+        cls, columns: Sequence[Column], records: Sequence[Any], label: str = "", **more: Any
+    ) -> Table:
+        """The table of `records`; `more` are its other attributes."""
+        rows = [[column.value(record) for column in columns] for record in records]
+        return cls(columns, rows, label, **more)
 
 
 @dataclass(frozen=True)
@@ -311,18 +313,18 @@ def plot_blocks(
     return [] if figure is None else [Plot(name, label, figure, small)]
 
 
-def headed(title: str, columns: Sequence[Column], rows: Sequence[Sequence[Value]]) -> list[Block]:
-    """A table below a heading; nothing without rows."""
-    return [Heading(title), Table(columns, rows, title)] if rows else []
+def headed(table: Table) -> list[Block]:
+    """A table below a heading, its label; nothing without rows."""
+    return [Heading(table.label), table] if table.rows else []
 
 
 def flat(blocks: Sequence[Block]) -> list[Block]:
     """`blocks`, with those that stand side by side one after the other."""
-    found: list[Block] = []
+    one_by_one: list[Block] = []
     for block in blocks:
         if isinstance(block, Beside):
             for group in block.groups:
-                found += flat(group)
+                one_by_one += flat(group)
         else:
-            found.append(block)
-    return found
+            one_by_one.append(block)
+    return one_by_one

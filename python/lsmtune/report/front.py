@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
-from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.config import OptionValue
-from lsmtune.model.goal import Direction, Objective
+from lsmtune.model.goal import Direction
 from lsmtune.report.history import ratio
 from lsmtune.report.source import (
     StudyRecords,
-    Trial,
     arms,
     best_trial,
     chosen,
@@ -21,20 +19,10 @@ from lsmtune.report.source import (
     metric_of,
     value_of,
 )
-from lsmtune.report.tables import GAIN, Arm, Front, FrontRow, WorkloadRow
+from lsmtune.report.tables import GAIN, Arm, Front, FrontRow, Row
 from lsmtune.space.parameter import Parameter
 from lsmtune.space.range import Range
 from lsmtune.stats.pareto import front as front_of
-
-Sides = Mapping[Arm, Sequence[StoredMeasurement]]
-
-
-@dataclass(frozen=True)
-class _Marks:
-    """The trials that a table marks."""
-
-    tuned: int | None
-    picked: int | None
 
 
 def front(records: StudyRecords) -> Front | None:
@@ -42,98 +30,74 @@ def front(records: StudyRecords) -> Front | None:
 
     A trial that broke a constraint is not on the front, and keeps no other off it.
     """
-    goal = records.goal
+    goal, rounds = records.spec.goal, records.baseline_values
     if not goal.several:
         return None
-    valued = [t for t in records.trials if t.values and all(map(math.isfinite, t.values))]
-    allowed = [trial for trial in valued if not trial.broken]
+    ended = [(trial, trial.values) for trial in records.trials if trial.values]
+    valued = [(trial, values) for trial, values in ended if all(map(math.isfinite, values))]
+    allowed = [(trial, values) for trial, values in valued if not trial.broken]
     maximize = [direction is Direction.MAXIMIZE for direction in goal.directions]
-    numbers = [_values(trial) for trial in allowed]
-    on = [allowed[k] for k in front_of(numbers, maximize)]
-    on.sort(key=lambda trial: _values(trial)[0], reverse=maximize[0])
-    kept = {trial.number for trial in on}
-    baseline = _medians(records.baseline_values)
+    on = [allowed[k] for k in front_of([values for _, values in allowed], maximize)]
+    on.sort(key=lambda entry: entry[1][0], reverse=maximize[0])
+    kept = {trial.number for trial, _ in on}
+    baseline = tuple(median(column) for column in zip(*rounds, strict=True)) if rounds else None
+    known = baseline or (None,) * len(goal.objectives)
     tuned, picked = chosen(records), best_trial(records)
-    marks = _Marks(tuned.trial if tuned else None, picked.number if picked else None)
     return Front(
         objectives=tuple(objective.label for objective in goal.objectives),
         metrics=tuple(objective.metric for objective in goal.objectives),
         directions=tuple(direction.value for direction in goal.directions),
         weights=goal.weights,
         baseline=baseline,
-        rows=tuple(_row(records, trial, baseline, marks) for trial in on),
-        others=tuple((t.number, _values(t)) for t in valued if t.number not in kept),
+        rows=tuple(
+            FrontRow(
+                trial=trial.number,
+                values=values,
+                ratios=tuple(map(ratio, values, known)),
+                gain=value_of(records, values) if metric_of(records) == GAIN else None,
+                is_picked=picked is not None and trial.number == picked.number,
+                is_tuned=tuned is not None and trial.number == tuned.trial,
+                options=dict(trial.config.options),
+            )
+            for trial, values in on
+        ),
+        others=tuple((t.number, values) for t, values in valued if t.number not in kept),
     )
 
 
-def _values(trial: Trial) -> tuple[float, ...]:
-    return trial.values or ()
-
-
-def _medians(rounds: Sequence[tuple[float, ...]]) -> tuple[float, ...] | None:
-    return tuple(median(column) for column in zip(*rounds, strict=True)) if rounds else None
-
-
-def _row(
-    records: StudyRecords, trial: Trial, baseline: tuple[float, ...] | None, marks: _Marks
-) -> FrontRow:
-    values = _values(trial)
-    known = baseline or (None,) * len(values)
-    return FrontRow(
-        trial=trial.number,
-        values=values,
-        ratios=tuple(ratio(value, base) for value, base in zip(values, known, strict=True)),
-        gain=value_of(records, values) if metric_of(records) == GAIN else None,
-        is_picked=trial.number == marks.picked,
-        is_tuned=trial.number == marks.tuned,
-        options=dict(trial.config.options),
-    )
-
-
-def workload_rows(records: StudyRecords) -> tuple[WorkloadRow, ...]:
+def workload_rows(records: StudyRecords) -> list[Row]:
     """Each objective under each workload, on both arms; empty for a single workload.
 
     Medians over the pairs of the proof that are whole on both sides; before any proof, over the
     runs of the search. The ratio is of these medians.
     """
-    if len(records.workloads) == 1:
-        return ()
-    sides = _whole_sides(records)
-    return tuple(
-        _workload_row(records, index, objective, sides)
-        for index in range(len(records.workloads))
-        for objective in records.goal.objectives
-    )
-
-
-def _workload_row(
-    records: StudyRecords, index: int, objective: Objective, sides: Sides
-) -> WorkloadRow:
-    baseline, tuned = (_median_of(sides[arm], index, objective) for arm in Arm)
-    return WorkloadRow(
-        workload=records.workloads[index].label,
-        share=records.goal.shares[index],
-        objective=objective.label,
-        metric=objective.metric,
-        baseline=baseline,
-        tuned=tuned,
-        ratio=ratio(tuned, baseline),
-    )
-
-
-def _median_of(
-    runs: Sequence[StoredMeasurement], workload: int, objective: Objective
-) -> float | None:
-    values = [objective.value(s.measurement) for s in runs if s.workload == workload]
-    known = [value for value in values if value is not None]
-    return median(known) if known else None
-
-
-def _whole_sides(records: StudyRecords) -> Sides:
+    goal, workloads = records.spec.goal, records.spec.workloads
+    if len(workloads) == 1:
+        return []
     pairs = [pair for pair in counted_pairs(records) if len(pair) == len(Arm)]
-    if not pairs:
-        return arms(records)
-    return {arm: [run for pair in pairs for run in pair[arm]] for arm in Arm}
+    sides = {arm: [run for pair in pairs for run in pair[arm]] for arm in Arm}
+    sides = sides if pairs else arms(records)
+    rows = []
+    for index, workload in enumerate(workloads):
+        for objective in goal.objectives:
+            medians: list[float | None] = []
+            for arm in Arm:
+                runs = [run.measurement for run in sides[arm] if run.workload == index]
+                values = [v for v in map(objective.value, runs) if v is not None]
+                medians.append(median(values) if values else None)
+            baseline, tuned = medians
+            rows.append(
+                {
+                    "workload": workload.label,
+                    "share": goal.shares[index],
+                    "objective": objective.label,
+                    "metric": objective.metric,
+                    "baseline": baseline,
+                    "tuned": tuned,
+                    "ratio": ratio(tuned, baseline),
+                }
+            )
+    return rows
 
 
 # --- Best values on the edge of a range, and a wider range to try: the optimum may lie beyond
@@ -179,7 +143,7 @@ def edges(parameters: tuple[Parameter, ...], options: Mapping[str, OptionValue])
 
     A special value is on no edge: it lies outside the range.
     """
-    found = []
+    on_edge = []
     for parameter in parameters:
         value, numbers = options.get(parameter.name), parameter.numbers
         if numbers is None or isinstance(value, str | bool) or value is None:
@@ -188,8 +152,8 @@ def edges(parameters: tuple[Parameter, ...], options: Mapping[str, OptionValue])
         if side is not None:
             specials = [special.value for special in parameter.specials]
             proposed = proposed_range(numbers, side, specials)
-            found.append(Edge(parameter, side, value, proposed))
-    return found
+            on_edge.append(Edge(parameter, side, value, proposed))
+    return on_edge
 
 
 def side_of(numbers: Range, value: float) -> str | None:
@@ -215,7 +179,9 @@ def proposed_range(
     A wider range stops before the next of the `specials`, which mean something else.
     """
     if side == "high":
-        beyond = _beyond_high(numbers)
+        step = numbers.step or (1 if numbers.integer else 0)
+        beyond = numbers.high + max(step, (numbers.high - numbers.low) * _SHARE)
+        beyond = numbers.high * _FACTOR if numbers.log else beyond
         first = min((special for special in specials if special > numbers.high), default=None)
         if first is not None and beyond >= first:
             beyond = first - _gap(numbers)
@@ -223,7 +189,9 @@ def proposed_range(
         return (numbers.low, high) if high > numbers.high else None
     if numbers.low == 0:
         return None
-    beyond = _below_low(numbers)
+    # Sizes and counts stay above zero: beyond it lies another meaning, not a smaller one.
+    wider = numbers.low - (numbers.high - numbers.low) * _SHARE
+    beyond = numbers.low / _FACTOR if numbers.low > 0 else wider
     last = max((special for special in specials if special < numbers.low), default=None)
     if last is not None and beyond <= last:
         beyond = last + _gap(numbers)
@@ -237,20 +205,6 @@ def proposed_range(
 def _gap(numbers: Range) -> float:
     """How far from a special value a range keeps: one step, or a hundredth of its width."""
     return numbers.step or (1 if numbers.integer else _NEAR * (numbers.high - numbers.low))
-
-
-def _beyond_high(numbers: Range) -> float:
-    if numbers.log:
-        return numbers.high * _FACTOR
-    step = numbers.step or (1 if numbers.integer else 0)
-    return numbers.high + max(step, (numbers.high - numbers.low) * _SHARE)
-
-
-def _below_low(numbers: Range) -> float:
-    """Sizes and counts stay above zero: beyond it lies another meaning, not a smaller one."""
-    if numbers.low > 0:
-        return numbers.low / _FACTOR
-    return numbers.low - (numbers.high - numbers.low) * _SHARE
 
 
 def _on_grid(numbers: Range, bound: float) -> float:

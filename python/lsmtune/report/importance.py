@@ -28,7 +28,6 @@ from lsmtune.model.goal import Direction
 from lsmtune.model.measurement import Outcome
 from lsmtune.report.importance_methods import (
     DECOY,
-    Encoding,
     ScoredTrial,
     Variables,
     encoded,
@@ -36,7 +35,7 @@ from lsmtune.report.importance_methods import (
     evaluate_fanova,
     evaluate_ped_anova,
 )
-from lsmtune.report.source import StudyRecords, Trial
+from lsmtune.report.source import StudyRecords
 from lsmtune.report.tables import Importance, ImportanceRow
 from lsmtune.space.parameter import Parameter
 
@@ -101,20 +100,26 @@ def importance(
     `why` says so.
     """
     sample = _sample(parameters, trials, maximize)
-    valued = int(np.isfinite(sample.losses).sum())
-    why = _why_not(sample, valued, method, len(parameters))
+    valued, why = int(np.isfinite(sample.losses).sum()), ""
+    needed = _TRIALS_MIN
+    if method is Method.FANOVA:
+        needed = max(needed, _TRIALS_PER_PARAMETER * len(parameters))
+    if valued < needed:
+        why = f"needs at least {needed} trials with a value, and there are {valued}"
+    elif np.nanmin(sample.losses) == np.nanmax(sample.losses):
+        why = f"all {valued} trials gave the same value"
     if why:
         return Importance(metric, method.value, INTERVAL, valued, 0, 0, why=why)
     if method is Method.FANOVA:
-        sample = _with_values(sample)
+        kept = np.flatnonzero(np.isfinite(sample.losses))
+        sample = _Sample(tuple(sample.variables[k] for k in kept), sample.losses[kept])
     resamples, constant = resamples or RESAMPLES[method], sample.constant()
-    found: list[tuple[Array, float]] = []
+    shares, decoys = np.zeros((resamples, len(parameters))), np.zeros(resamples)
     for number in range(resamples):
         random = np.random.default_rng([seed, number])
-        found.append(_of_resample(parameters, sample, constant, method, random))
+        shares[number], decoys[number] = _of_resample(parameters, sample, constant, method, random)
         if on_progress is not None:
             on_progress(number + 1, resamples)
-    shares, decoys = np.array([row for row, _ in found]), np.array([decoy for _, decoy in found])
     return Importance(
         metric=metric,
         method=method.value,
@@ -142,23 +147,6 @@ def _sample(
     return _Sample(tuple(variables), np.where(np.isfinite(array), array, np.nan))
 
 
-def _with_values(sample: _Sample) -> _Sample:
-    kept = np.flatnonzero(np.isfinite(sample.losses))
-    return _Sample(tuple(sample.variables[k] for k in kept), sample.losses[kept])
-
-
-def _why_not(sample: _Sample, valued: int, method: Method, parameters: int) -> str:
-    needed = _TRIALS_MIN
-    if method is Method.FANOVA:
-        needed = max(needed, _TRIALS_PER_PARAMETER * parameters)
-    if valued < needed:
-        return f"needs at least {needed} trials with a value, and there are {valued}"
-    values = sample.losses[np.isfinite(sample.losses)]
-    if values.min() == values.max():
-        return f"all {valued} trials gave the same value"
-    return ""
-
-
 def _of_resample(
     parameters: Sequence[Parameter],
     sample: _Sample,
@@ -170,20 +158,18 @@ def _of_resample(
     encoding = encoding_of(parameters)
     drawn = _drawn(sample.losses, random)
     evaluate = evaluate_fanova if method is Method.FANOVA else evaluate_ped_anova
-    found = evaluate(encoding, sample.variables, sample.losses, drawn, random)
-    by_variable = {name: value for name, value in found.items() if name not in constant}
+    of_variables = evaluate(encoding, sample.variables, sample.losses, drawn, random)
+    by_variable = {name: 0.0 if name in constant else value for name, value in of_variables.items()}
     # For PED-ANOVA the sum is exact: its divergence of a choice and of what follows it is the sum
     # of both. For fANOVA it leaves out what only both together explain.
-    shares = np.array([_folded(encoding, by_variable, p.name) for p in parameters])
+    shares = np.array(
+        [sum(by_variable.get(v, 0.0) for v in encoding.variables(p.name)) for p in parameters]
+    )
     decoy = by_variable.get(DECOY, 0.0)
     total = float(shares.sum())
     if method is Method.PED_ANOVA and total > 0:
         return shares / total, decoy / total
     return shares, decoy
-
-
-def _folded(encoding: Encoding, by_variable: dict[str, float], parameter: str) -> float:
-    return sum(by_variable.get(variable, 0.0) for variable in encoding.variables(parameter))
 
 
 def _drawn(losses: Array, random: np.random.Generator) -> NDArray[np.int64]:
@@ -244,28 +230,27 @@ def importances(
     on_progress: Callable[[int, int], None] | None = None,
 ) -> tuple[Importance, ...]:
     """One table per objective; the draws follow from the study's seed."""
-    several = len(records.goal.objectives)
-    found = []
-    for index, objective in enumerate(records.goal.objectives):
+    several = len(records.spec.goal.objectives)
+    trials = [trial for trial in records.trials if trial.outcome not in _NO_OBSERVATION]
+    tables = []
+    for index, objective in enumerate(records.spec.goal.objectives):
 
         def told(done: int, of: int, before: int = index * RESAMPLES[method]) -> None:
             if on_progress is not None:
                 on_progress(before + done, several * of)
 
-        found.append(
+        tables.append(
             importance(
-                records.parameters,
-                [_scored(t, index) for t in records.trials if t.outcome not in _NO_OBSERVATION],
+                records.spec.space.parameters,
+                [
+                    ScoredTrial(t.config.options, None if t.values is None else t.values[index])
+                    for t in trials
+                ],
                 metric=objective.label,
                 maximize=objective.direction is Direction.MAXIMIZE,
                 method=method,
-                seed=records.seed,
+                seed=records.spec.seed,
                 on_progress=told,
             )
         )
-    return tuple(found)
-
-
-def _scored(trial: Trial, objective: int) -> ScoredTrial:
-    value = None if trial.values is None else trial.values[objective]
-    return ScoredTrial(trial.config.options, value)
+    return tuple(tables)

@@ -10,8 +10,7 @@ from __future__ import annotations
 
 import math
 import warnings
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -67,11 +66,11 @@ def encoding_of(parameters: Iterable[Parameter]) -> Encoding:
     for parameter in parameters:
         for variable, distribution in parameter.distributions().items():
             owner[variable] = parameter.name
+            is_log = _log_bounds(distribution) is not None
+            distributions[variable] = UNIT if is_log else distribution
             if variable == parameter.selector:
                 choices = [_RANGE, *(option_text(special.value) for special in parameter.specials)]
                 distributions[variable] = CategoricalDistribution(choices)
-            else:
-                distributions[variable] = UNIT if _is_log(distribution) else distribution
     return Encoding(distributions, owner)
 
 
@@ -89,33 +88,27 @@ def encoded(
             continue
         if not parameter.contains(value):
             return None
-        variables |= _of_parameter(parameter, value)
+        searched, distributions = parameter.variables_of(value), parameter.distributions()
+        for variable, x in searched.items():
+            bounds = _log_bounds(distributions[variable])
+            if variable == parameter.selector:
+                within = parameter.variable in searched
+                variables[variable] = _RANGE if within else option_text(value)
+            elif bounds is None:
+                variables[variable] = x
+            else:
+                # Its place on the log scale; only the rounding of logarithms leaves the range.
+                low, high = bounds
+                place = math.log(float(x) / low) / math.log(high / low) if high > low else 0.0
+                variables[variable] = min(1.0, max(0.0, place))
     return variables
 
 
-def _of_parameter(parameter: Parameter, value: OptionValue) -> dict[str, OptionValue]:
-    searched, distributions = parameter.variables_of(value), parameter.distributions()
-    found: dict[str, OptionValue] = {}
-    for variable, x in searched.items():
-        if variable == parameter.selector:
-            found[variable] = _RANGE if parameter.variable in searched else option_text(value)
-        else:
-            found[variable] = _place(distributions[variable], x)
-    return found
-
-
-def _is_log(distribution: BaseDistribution) -> bool:
-    return isinstance(distribution, IntDistribution | FloatDistribution) and distribution.log
-
-
-def _place(distribution: BaseDistribution, x: OptionValue) -> OptionValue:
-    """`x`, or its place on the log scale of `distribution`, from 0 to 1."""
-    if not isinstance(distribution, IntDistribution | FloatDistribution) or not distribution.log:
-        return x
-    if distribution.high <= distribution.low:
-        return 0.0
-    place = math.log(float(x) / distribution.low) / math.log(distribution.high / distribution.low)
-    return min(1.0, max(0.0, place))  # only the rounding of the logarithms leaves the range
+def _log_bounds(distribution: BaseDistribution) -> tuple[float, float] | None:
+    """The bounds of a number on a log scale, None of anything else."""
+    if isinstance(distribution, IntDistribution | FloatDistribution) and distribution.log:
+        return distribution.low, distribution.high
+    return None
 
 
 # --- Optuna's importance evaluators on encoded trials: PED-ANOVA and fANOVA
@@ -172,10 +165,8 @@ def evaluate_ped_anova(
     valued = int(np.isfinite(losses[drawn]).sum())
     quantile = max(_TARGET_QUANTILE, _TARGET_TRIALS / len(drawn))
     quantile = min(quantile, _TARGET_SHARE_OF_VALUED * valued / len(drawn))
-    given = _with_decoy(variables, random)
-    distributions = {**encoding.distributions, DECOY: UNIT}
-    trials = [_trial(k, given[k], distributions, ranks[k]) for k in range(len(given))]
-    return _evaluate(PedAnovaImportanceEvaluator(target_quantile=quantile), trials, drawn)
+    evaluator = PedAnovaImportanceEvaluator(target_quantile=quantile)
+    return _evaluate(evaluator, encoding, _with_decoy(variables, random), ranks, drawn)
 
 
 def evaluate_fanova(
@@ -194,32 +185,49 @@ def evaluate_fanova(
     values = losses / scale
     if np.ptp(values[drawn]) == 0:
         return {}
-    given = [_filled(v, encoding.distributions, random) for v in _with_decoy(variables, random)]
-    distributions = {**encoding.distributions, DECOY: UNIT}
-    trials = [_trial(k, given[k], distributions, values[k]) for k in range(len(given))]
+    given = []
+    for of_trial in _with_decoy(variables, random):
+        absent = {n: d for n, d in encoding.distributions.items() if n not in of_trial}
+        drawn_values = {name: _random(of_name, random) for name, of_name in absent.items()}
+        given.append({**drawn_values, **of_trial})
     seed = int(random.integers(2**32))
     evaluator = FanovaImportanceEvaluator(n_trees=_TREES, max_depth=_DEPTH, seed=seed)
-    return _evaluate(evaluator, trials, drawn)
+    return _evaluate(evaluator, encoding, given, values, drawn)
 
 
 def _evaluate(
-    evaluator: BaseImportanceEvaluator, trials: Sequence[FrozenTrial], drawn: Places
+    evaluator: BaseImportanceEvaluator,
+    encoding: Encoding,
+    variables: Sequence[Variables],
+    values: Losses,
+    drawn: Places,
 ) -> dict[str, float]:
-    storage = _Given([trials[k] for k in drawn])
-    with _quiet():
-        study = optuna.create_study(storage=storage, direction="minimize")
-        return {name: float(value) for name, value in evaluator.evaluate(study).items()}
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without Optuna's warnings of few trials, which the table says in its own words."""
-    level = optuna.logging.get_verbosity()
+    """What `evaluator` says of the trials `drawn`, each with its variables and its value."""
+    distributions = {**encoding.distributions, DECOY: UNIT}
+    trials = [
+        FrozenTrial(
+            number=number,
+            trial_id=number,
+            state=TrialState.COMPLETE,
+            value=float(value),
+            datetime_start=None,
+            datetime_complete=None,
+            params=dict(of_trial),
+            distributions={name: distributions[name] for name in of_trial},
+            user_attrs={},
+            system_attrs={},
+            intermediate_values={},
+        )
+        for number, (of_trial, value) in enumerate(zip(variables, values, strict=True))
+    ]
+    storage, level = _Given([trials[k] for k in drawn]), optuna.logging.get_verbosity()
+    # Without Optuna's warnings of few trials, which the table says in its own words.
     optuna.logging.set_verbosity(optuna.logging.WARNING)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", UserWarning)
-            yield
+            study = optuna.create_study(storage=storage, direction="minimize")
+            return {name: float(value) for name, value in evaluator.evaluate(study).items()}
     finally:
         optuna.logging.set_verbosity(level)
 
@@ -231,17 +239,6 @@ def _with_decoy(
     return [{**v, DECOY: float(x)} for v, x in zip(variables, decoys, strict=True)]
 
 
-def _filled(
-    variables: Variables,
-    distributions: Mapping[str, BaseDistribution],
-    random: np.random.Generator,
-) -> dict[str, OptionValue]:
-    return {
-        **{n: _random(d, random) for n, d in distributions.items() if n not in variables},
-        **variables,
-    }
-
-
 def _random(distribution: BaseDistribution, random: np.random.Generator) -> OptionValue:
     """A uniform draw; encoded variables have no log scale."""
     if isinstance(distribution, CategoricalDistribution):
@@ -251,24 +248,3 @@ def _random(distribution: BaseDistribution, random: np.random.Generator) -> Opti
         return float(random.uniform(distribution.low, distribution.high))
     low, high, step = (getattr(distribution, name) for name in ("low", "high", "step"))
     return int(low + step * random.integers((high - low) // step + 1))
-
-
-def _trial(
-    number: int,
-    variables: Mapping[str, OptionValue],
-    distributions: Mapping[str, BaseDistribution],
-    value: float,
-) -> FrozenTrial:
-    return FrozenTrial(
-        number=number,
-        trial_id=number,
-        state=TrialState.COMPLETE,
-        value=float(value),
-        datetime_start=None,
-        datetime_complete=None,
-        params=dict(variables),
-        distributions={name: distributions[name] for name in variables},
-        user_attrs={},
-        system_attrs={},
-        intermediate_values={},
-    )

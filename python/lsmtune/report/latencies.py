@@ -18,12 +18,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.goal import Objective
 from lsmtune.model.measurement import Latency, Measurement, Outcome, PhaseMeasurement
 from lsmtune.model.metrics import PERCENTILES, TOTAL_METRICS
-from lsmtune.report.source import StudyRecords, arms, workload_label
-from lsmtune.report.tables import Arm, LatencyCurve, LatencyPoint
+from lsmtune.report.source import StudyRecords, arms, measured, workload_label
+from lsmtune.report.tables import Arm, LatencyCurve
 
 _COOKIE_MASK = 0xFFFFFF0F
 _COOKIE_DEFLATED = 0x1C849304
@@ -73,27 +72,13 @@ def merged(histograms: Iterable[Histogram]) -> Histogram:
 def decode(text: str) -> Histogram:
     """The histogram in `text`; raises ValueError that says what is wrong with it."""
     try:
-        return _from_plain(_inflated(base64.b64decode(text, validate=True)))
+        data = base64.b64decode(text, validate=True)
+        cookie, length = struct.unpack_from(">ii", data)
+        if cookie & _COOKIE_MASK == _COOKIE_DEFLATED:
+            data = _inflated(data[8 : 8 + length], length)
+        cookie, length, offset, digits, lowest, _, _ = _HEADER.unpack_from(data)
     except (binascii.Error, struct.error, zlib.error) as error:
         raise ValueError(f"not an HDR histogram: {error}") from error
-
-
-def _inflated(data: bytes) -> bytes:
-    cookie, length = struct.unpack_from(">ii", data)
-    if cookie & _COOKIE_MASK != _COOKIE_DEFLATED:
-        return data
-    stream = data[8 : 8 + length]
-    if len(stream) != length:
-        raise ValueError(f"not an HDR histogram: {len(stream)} bytes of {length}")
-    inflater = zlib.decompressobj()
-    plain = inflater.decompress(stream, _BYTES_LIMIT)
-    if not inflater.eof:
-        raise ValueError("not an HDR histogram: its zlib stream does not end")
-    return plain
-
-
-def _from_plain(data: bytes) -> Histogram:
-    cookie, length, offset, digits, lowest, _, _ = _HEADER.unpack_from(data)
     if cookie & _COOKIE_MASK != _COOKIE_PLAIN:
         raise ValueError(f"not an HDR histogram: cookie {cookie & 0xFFFFFFFF:#010x}")
     if offset or not 0 <= digits <= 5 or lowest < 1:
@@ -101,23 +86,26 @@ def _from_plain(data: bytes) -> Histogram:
     payload = data[_HEADER.size : _HEADER.size + length]
     if len(payload) != length:
         raise ValueError(f"not an HDR histogram: {len(payload)} bytes of counts of {length}")
-    indices, counts = _counts(payload)
-    return Histogram(_highest_equivalent(indices, digits, lowest), counts)
-
-
-def _counts(payload: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Index and count of every bucket that is not empty."""
+    # Index and count of every bucket that is not empty; a negative number skips empty ones.
     indices, counts, index, position = [], [], 0, 0
     while position < len(payload):
         number, position = _zigzag(payload, position)
-        if number < 0:
-            index -= number
-            continue
-        if number:
+        if number > 0:
             indices.append(index)
             counts.append(number)
-        index += 1
-    return np.array(indices, np.int64), np.array(counts, np.int64)
+        index += -number if number < 0 else 1
+    values = _highest_equivalent(np.array(indices, np.int64), digits, lowest)
+    return Histogram(values, np.array(counts, np.int64))
+
+
+def _inflated(stream: bytes, length: int) -> bytes:
+    if len(stream) != length:
+        raise ValueError(f"not an HDR histogram: {len(stream)} bytes of {length}")
+    inflater = zlib.decompressobj()
+    plain = inflater.decompress(stream, _BYTES_LIMIT)
+    if not inflater.eof:
+        raise ValueError("not an HDR histogram: its zlib stream does not end")
+    return plain
 
 
 def _zigzag(payload: bytes, position: int) -> tuple[int, int]:
@@ -172,7 +160,15 @@ def latency_curves(records: StudyRecords) -> tuple[tuple[LatencyCurve, ...], tup
     """
     curves, problems = [], []
     for arm, runs in arms(records).items():
-        for operation, latencies in sorted(_by_operation(records, runs).items()):
+        by_operation: dict[str, list[tuple[int, Latency]]] = {}
+        for stored in runs:
+            label = workload_label(records, stored)
+            for phase in _judged_phases(records.spec.objective, stored.measurement):
+                for operation, latency in phase.latencies.items():
+                    if latency.histogram_ns_base64:
+                        name = f"{label}: {operation}" if label else operation
+                        by_operation.setdefault(name, []).append((stored.id, latency))
+        for operation, latencies in sorted(by_operation.items()):
             histograms = []
             for run, latency in latencies:
                 try:
@@ -187,27 +183,13 @@ def latency_curves(records: StudyRecords) -> tuple[tuple[LatencyCurve, ...], tup
     return tuple(curves), tuple(problems)
 
 
-def _by_operation(
-    records: StudyRecords, runs: list[StoredMeasurement]
-) -> dict[str, list[tuple[int, Latency]]]:
-    found: dict[str, list[tuple[int, Latency]]] = {}
-    for stored in runs:
-        if stored.measurement.outcome is not Outcome.OK:
-            continue
-        label = workload_label(records, stored)
-        for phase in _judged_phases(records.objective, stored.measurement):
-            for operation, latency in phase.latencies.items():
-                if latency.histogram_ns_base64:
-                    name = f"{label}: {operation}" if label else operation
-                    found.setdefault(name, []).append((stored.id, latency))
-    return found
-
-
-def _judged_phases(objective: Objective, measurement: Measurement) -> list[PhaseMeasurement]:
+def _judged_phases(objective: Objective, run: Measurement) -> list[PhaseMeasurement]:
     """The phases that the objective looks at: all measure phases for a total over them."""
+    if run.outcome is not Outcome.OK:
+        return []
     if objective.metric in TOTAL_METRICS:
-        return [phase for phase in measurement.phases if phase.kind == "measure"]
-    phase = objective.phase_of(measurement)
+        return measured(run)
+    phase = objective.phase_of(run)
     return [] if phase is None else [phase]
 
 
@@ -219,10 +201,10 @@ def _curve(arm: Arm, operation: str, whole: Histogram, runs: int, most_us: float
         operation=operation,
         runs=runs,
         count=whole.total,
-        points=tuple(
-            LatencyPoint(percentile, ns / _NS_PER_US)
+        points=[
+            {"percentile": percentile, "latency_us": ns / _NS_PER_US}
             for percentile, ns in zip(grid, whole.at_percentiles(grid), strict=True)
-        ),
+        ],
         latency_us_max=most_us,
         **{name: ns / _NS_PER_US for name, ns in zip(PERCENTILES, named_ns, strict=True)},
     )

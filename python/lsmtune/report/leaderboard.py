@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 import lsmtune
 from lsmtune.errors import InputError, nearest_name
-from lsmtune.experiment.contest import Broken
+from lsmtune.experiment.contest import Broken, Disqualified
 from lsmtune.experiment.standings import (
-    Disqualified,
     Leaderboard,
     OutlierRow,
     PhaseTable,
@@ -23,7 +23,9 @@ from lsmtune.model.codec import encode
 from lsmtune.model.goal import Direction
 from lsmtune.report import words as text
 from lsmtune.report.document import (
+    NOT_KNOWN,
     Block,
+    Column,
     Document,
     Mark,
     Notice,
@@ -52,33 +54,36 @@ _DOTS = "Dots are rounds, the line is the mean, the bar its interval."
 
 def board_document(board: Leaderboard) -> Document:
     """Everything that the page, Markdown and the terminal say."""
-    standings = board.standings
-    sections = [] if standings is None else _ranked_sections(board, standings)
+    sections = [] if board.standings is None else _ranked_sections(board, board.standings)
+
+    def add(name: str, title: str, block: Block, short: str = "", *, terminal: bool = True) -> None:
+        omit = () if terminal else ("terminal",)
+        sections.append(Section(name, title, [block], short, omit=omit))
+
     if board.disqualified:
         lines = [
             Notice(f"{team.team}: {disqualified_line(team)}", grade="danger", label="disqualified")
             for team in board.disqualified
         ]
-        title = "Disqualified, not run"
-        sections.append(Section("disqualified", title, [Notices(lines)], "Disqualified"))
+        add("disqualified", "Disqualified, not run", Notices(lines), "Disqualified")
     if board.failed:
         title = "Failed, not ranked"
         lines = [
             Notice(f"{f.team}: round {f.round}: {f.why}", grade="danger", label=title.lower())
             for f in board.failed
         ]
-        sections.append(Section("failed", title, [Notices(lines)], "Failed"))
+        add("failed", title, Notices(lines), "Failed")
     if board.rules:
         rules = [(rule.name, rule.text, rule.about) for rule in board.rules]
         table = Table(words("rule", "expression", "about"), rules, "Rules")
-        sections.append(Section("rules", "Rules", [table], omit=("terminal",)))
+        add("rules", "Rules", table, terminal=False)
     if board.options:
-        entries = [(team, text.options_line(dict(o))) for team, o in board.options.items()]
+        entries = [(team, text.options_line(o)) for team, o in board.options.items()]
         table = Table(words("team", "options"), entries, "Entries", style="options")
-        sections.append(Section("entries", "Entries", [table], omit=("terminal",)))
+        add("entries", "Entries", table, terminal=False)
     if board.warnings:
-        lines = [Notice(line) for line in board.warnings]
-        sections.append(Section("warnings", "Warnings", [Notices(lines)], omit=("terminal",)))
+        warnings = Notices([Notice(line) for line in board.warnings])
+        add("warnings", "Warnings", warnings, terminal=False)
     return Document(
         title=headline(board),
         subtitle=subtitle(board),
@@ -90,21 +95,32 @@ def board_document(board: Leaderboard) -> Document:
 
 
 def _ranked_sections(board: Leaderboard, standings: Standings) -> list[Section]:
-    total: list[Block] = [Paragraph(claim(standings), "note"), total_table(standings)]
-    by_mean = "Teams in the order of their mean, ranks added up: what chance adds is not seen."
+    several, level = len(standings.rounds) > 1, text.percent(standings.confidence)
+    claim = "One round proves nothing: every team may have any rank."
+    if several:
+        claim = (
+            f"1 to 3 is first, second or third: {len(standings.rounds)} rounds do not tell. Teams "
+            f"that begin with the same rank are not told apart. With {level} confidence no "
+            "separation here is wrong, in any phase or in total."
+        )
+    total, by_mean = _total_tables(standings)
+    about = "Teams in the order of their mean, ranks added up: what chance adds is not seen."
+    ranked: list[Block] = [Paragraph(claim, "note"), total, Paragraph(_METHOD, "detail")]
     sections = [
-        Section("leaderboard", "Leaderboard", [*total, Paragraph(_METHOD, "detail")]),
-        Section("by-mean", "By mean", [Paragraph(by_mean, "note"), mean_table(standings)]),
+        Section("leaderboard", "Leaderboard", ranked),
+        Section("by-mean", "By mean", [Paragraph(about, "note"), by_mean]),
     ]
     if standings.outliers:
         lines = [Notice(outlier_line(board, row), label="outlier") for row in standings.outliers]
         sections.append(Section("outliers", "Outliers", [Notices(lines)]))
     for number, phase in enumerate(standings.phases, 1):
         far = frozenset((o.team, o.round) for o in standings.outliers if o.phase == phase.phase)
+        pairs = text.count(len(phase.rows) * (len(phase.rows) - 1) // 2, "pair")
+        told_apart = f"{len(phase.separations)} of {pairs} of teams told apart."
         blocks: list[Block] = [
-            Paragraph(separations(phase), "note"),
+            Paragraph(told_apart, "note"),
             Strips(strips(phase, standings.rounds, far), _DOTS),
-            phase_table(board, phase, standings.confidence),
+            _phase_table(board.metric, phase, level),
         ]
         sections.append(Section(f"phase-{number}", phase.phase, blocks))
     return sections
@@ -116,9 +132,7 @@ def headline(board: Leaderboard) -> str:
     if standings is None:
         return "No team could be ranked"
     first = [row.team for row in standings.totals if row.rank_low == 1]
-    if len(first) == 1:
-        return f"{first[0]} is first"
-    return f"{_listed(first)} share the first rank"
+    return f"{_listed(first)} {'is first' if len(first) == 1 else 'share the first rank'}"
 
 
 def subtitle(board: Leaderboard) -> str:
@@ -134,85 +148,61 @@ def subtitle(board: Leaderboard) -> str:
     return " · ".join(parts)
 
 
-def claim(standings: Standings) -> str:
-    """What the ranks with ties promise."""
-    if len(standings.rounds) < 2:
-        return "One round proves nothing: every team may have any rank."
+def _total_tables(standings: Standings) -> tuple[Table, Table]:
+    """The leaderboard with ties; and the ranking that contests publish: by mean."""
+    phases = [phase.phase for phase in standings.phases]
+    of_phases = [{row.team: row for row in phase.rows} for phase in standings.phases]
+    with_ties, by_mean = [], []
+    for row in standings.totals:
+        rows = [by_team[row.team] for by_team in of_phases]
+        total = (_rank(row), row.team, rank(row.sum_low, row.sum_high))
+        with_ties.append((*total, *map(_rank, rows)))
+    for row in sorted(standings.totals, key=lambda row: row.rank_by_mean):
+        ranks = [str(by_team[row.team].rank_by_mean) for by_team in of_phases]
+        median = f"{row.rank_by_median} ({row.sum_by_median})"
+        by_mean.append((str(row.rank_by_mean), row.team, str(row.sum_by_mean), *ranks, median))
+    columns = (*words("rank", "team"), *numbers("sum of ranks", *phases))
     return (
-        f"1 to 3 is first, second or third: {len(standings.rounds)} rounds do not tell. Teams that "
-        f"begin with the same rank are not told apart. With {text.percent(standings.confidence)} "
-        "confidence no separation here is wrong, in any phase or in total."
+        Table(columns, with_ties, "Leaderboard", header=False),
+        Table((*columns, *numbers("by median (sum)")), by_mean, "By mean", header=False),
     )
 
 
-def total_table(standings: Standings) -> Table:
-    """The leaderboard with ties, the total by mean beside it."""
-    phases = [phase.phase for phase in standings.phases]
-    by_phase = [{row.team: row for row in phase.rows} for phase in standings.phases]
-    rows = [
-        (
-            rank(row.rank_low, row.rank_high),
-            row.team,
-            rank(row.sum_low, row.sum_high),
-            *(rank(each[row.team].rank_low, each[row.team].rank_high) for each in by_phase),
-        )
-        for row in standings.totals
-    ]
-    columns = (*words("rank", "team"), *numbers("sum of ranks", *phases))
-    return Table(columns, rows, "Leaderboard", header=False)
+def _rank(row: TeamRow | TotalRow) -> str:
+    return rank(row.rank_low, row.rank_high)
 
 
-def mean_table(standings: Standings) -> Table:
-    """The ranking that contests publish: by mean, and by the sum of ranks."""
-    phases = [phase.phase for phase in standings.phases]
-    by_phase = [{row.team: row for row in phase.rows} for phase in standings.phases]
-
-    def cells(row: TotalRow) -> tuple[str, ...]:
-        ranks = [str(each[row.team].rank_by_mean) for each in by_phase]
-        median = f"{row.rank_by_median} ({row.sum_by_median})"
-        return (str(row.rank_by_mean), row.team, str(row.sum_by_mean), *ranks, median)
-
-    ordered = sorted(standings.totals, key=lambda row: row.rank_by_mean)
-    columns = (*words("rank", "team"), *numbers("sum of ranks", *phases, "by median (sum)"))
-    return Table(columns, [cells(row) for row in ordered], "By mean", header=False)
-
-
-def phase_table(board: Leaderboard, phase: PhaseTable, confidence: float) -> Table:
+def _phase_table(metric: str, phase: PhaseTable, level: str) -> Table:
     """Mean with its interval, median and all rounds of every team in one phase."""
-    metric = board.metric
-    unit = text.metric_unit(metric)
-    values = f"rounds ({unit})" if unit and unit != "µs" else "rounds"
-    rows = [
-        (
-            rank(row.rank_low, row.rank_high),
-            row.team,
-            str(row.rank_by_mean),
-            text.quantity(metric, row.mean),
-            _bounds(metric, row.mean_low, row.mean_high),
-            text.quantity(metric, row.median),
-            ", ".join(_plain(metric, value) for value in row.values),
-        )
-        for row in phase.rows
-    ]
-    interval = f"interval of the mean, {text.percent(confidence)}"
-    columns = (*words("rank", "team"), *numbers("by mean", "mean", interval, "median", values))
-    return Table(columns, rows, phase.phase, header=False)
+    unit, quantity = text.metric_unit(metric), partial(text.quantity, metric)
+    # Without the unit, which the column says, where all values have the same one.
+    plain = text.duration_us if unit == "µs" else text.number
 
+    def bounds(row: TeamRow) -> str:
+        if row.mean_low is None or row.mean_high is None:
+            return NOT_KNOWN
+        return f"{quantity(row.mean_low)} to {quantity(row.mean_high)}"
 
-def separations(phase: PhaseTable) -> str:
-    """How many pairs of teams are told apart."""
-    teams = len(phase.rows)
-    pairs = teams * (teams - 1) // 2
-    return f"{len(phase.separations)} of {text.count(pairs, 'pair')} of teams told apart."
+    columns = (
+        *(Column("rank", _rank, number=False), Column("team", key="team", number=False)),
+        *(Column("by mean", key="rank_by_mean"), Column("mean", quantity, "mean")),
+        *(Column(f"interval of the mean, {level}", bounds), Column("median", quantity, "median")),
+        Column(
+            f"rounds ({unit})" if unit and unit != "µs" else "rounds",
+            lambda values: ", ".join(map(plain, values)),
+            "values",
+        ),
+    )
+    return Table.of(columns, phase.rows, phase.phase, header=False)
 
 
 def outlier_line(board: Leaderboard, row: OutlierRow) -> str:
     """Which run is an outlier, and what the ranking is without it."""
     value = text.quantity(board.metric, row.value)
+    p_value = "< 0.0001" if row.p_value < 1e-4 else f"{row.p_value:.2g}"
     said = (
         f"{row.phase}: round {row.round} of {row.team}, {value}, is {text.ratio(row.ratio)} the "
-        f"team's other rounds (Grubbs's test, p = {_p_value(row.p_value)} for all teams and phases "
-        "together)."
+        f"team's other rounds (Grubbs's test, p = {p_value} for all teams and phases together)."
     )
     if row.decides_first:
         said += (
@@ -245,21 +235,6 @@ def broken_line(broken: Broken) -> str:
 def disqualified_line(team: Disqualified) -> str:
     """Why a team was not run."""
     return "; ".join(broken_line(broken) for broken in team.broken)
-
-
-def _p_value(value: float) -> str:
-    return "< 0.0001" if value < 1e-4 else f"{value:.2g}"
-
-
-def _bounds(metric: str, low: float | None, high: float | None) -> str:
-    if low is None or high is None:
-        return text.quantity(metric, None)
-    return f"{text.quantity(metric, low)} to {text.quantity(metric, high)}"
-
-
-def _plain(metric: str, value: float) -> str:
-    """Without the unit, which the column says, where all values have the same one."""
-    return text.duration_us(value) if text.metric_unit(metric) == "µs" else text.number(value)
 
 
 def _listed(names: Sequence[str]) -> str:
@@ -320,41 +295,21 @@ def _csv(board: Leaderboard) -> str:
     for team in board.disqualified:
         why = disqualified_line(team)
         rows.append({"status": "disqualified", "team": team.team, "why": why})
-    for failed in board.failed:
-        rows.append(
-            {"status": "failed", "team": failed.team, "round": failed.round, "why": failed.why}
-        )
+    rows += [{"status": "failed", **encode(failed)} for failed in board.failed]
     return to_csv(_COLUMNS, ([row.get(name) for name in _COLUMNS] for row in rows))
 
 
 def _ranked(standings: Standings) -> Iterator[dict[str, object]]:
-    totals = {row.team: row for row in standings.totals}
+    totals = {row.team: encode(row) for row in standings.totals}
     far = {(row.phase, row.team, row.round) for row in standings.outliers}
     for phase in standings.phases:
         for row in phase.rows:
-            total = totals[row.team]
+            total = {f"total_{name}": value for name, value in totals[row.team].items()}
             for number, value in zip(standings.rounds, row.values, strict=True):
-                yield {
-                    "status": "ranked",
-                    "team": row.team,
-                    "phase": phase.phase,
-                    "round": number,
-                    "metric": standings.metric,
-                    "value": value,
-                    "outlier": str((phase.phase, row.team, number) in far).lower(),
-                    "mean": row.mean,
-                    "mean_low": row.mean_low,
-                    "mean_high": row.mean_high,
-                    "median": row.median,
-                    "rank_by_mean": row.rank_by_mean,
-                    "rank_by_median": row.rank_by_median,
-                    "rank_low": row.rank_low,
-                    "rank_high": row.rank_high,
-                    "total_rank_low": total.rank_low,
-                    "total_rank_high": total.rank_high,
-                    "total_rank_by_mean": total.rank_by_mean,
-                    "total_sum_by_mean": total.sum_by_mean,
-                }
+                outlier = str((phase.phase, row.team, number) in far).lower()
+                run = {"phase": phase.phase, "round": number, "value": value, "outlier": outlier}
+                kind = {"status": "ranked", "metric": standings.metric}
+                yield {**encode(row), **total, **kind, **run}
 
 
 # --- The forms, by the suffix of the file that is written

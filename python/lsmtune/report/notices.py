@@ -1,8 +1,10 @@
-"""What the reader must know before trusting or deploying: one function per kind of notice."""
+"""What the reader must know before trusting or deploying: of the runs, the options, the proof."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from functools import partial
 
 from lsmtune.engines.safety import flattened, unsafe_option
 from lsmtune.experiment.run_length import factor_wanted, run_length, scaled_num
@@ -10,26 +12,106 @@ from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.config import Build, option_text
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.workload import Durability
+from lsmtune.report import words
 from lsmtune.report.front import Edge, edges
 from lsmtune.report.source import StudyRecords, arms, chosen, workload_label
-from lsmtune.report.tables import Arm, Notice, Severity
+from lsmtune.report.tables import Arm, Conditions, Notice, Severity
 from lsmtune.report.trust import CACHED_SHARE_MAX, STEAL_SHARE_MAX, conditions
-from lsmtune.report.trust_tables import Conditions
 from lsmtune.units import format_bytes
 from lsmtune.workloads.stated import sizes_for
 
-
-def run_notices(records: StudyRecords) -> list[Notice]:
-    """All of them."""
-    return [*_length(records), *condition_notices(conditions(records))]
-
-
-def condition_notices(found: Conditions) -> list[Notice]:
-    """What of the conditions of the runs must be known."""
-    return [*_cold(found), *_steal(found)]
+_danger = partial(Notice, Severity.DANGER)
+_warning = partial(Notice, Severity.WARNING)
+_info = partial(Notice, Severity.INFO)
+_ORDER = (Severity.DANGER, Severity.WARNING, Severity.INFO)
 
 
-def _length(records: StudyRecords) -> list[Notice]:
+def notices(records: StudyRecords, histogram_problems: Iterable[str] = ()) -> tuple[Notice, ...]:
+    """All notices of the study, the gravest first."""
+    of_study = [
+        *_of_safety(records),
+        *_of_engine(records),
+        *_length(records),
+        *condition_notices(conditions(records)),
+        *_edges(records),
+        *_of_failures(records),
+        *(
+            _warning("histogram", "A latency histogram cannot be read", problem)
+            for problem in histogram_problems
+        ),
+    ]
+    return tuple(sorted(of_study, key=lambda notice: _ORDER.index(notice.severity)))
+
+
+def _of_safety(records: StudyRecords) -> Iterator[Notice]:
+    """Data that was lost, or may be: by what the runs did, the options, the workload."""
+    runs, tuned = records.measurements, chosen(records)
+    durability = records.spec.workload.durability
+    lost = [stored for stored in runs if stored.measurement.outcome is Outcome.DATA_LOSS]
+    if lost:
+        numbers = sorted({stored.trial for stored in lost if stored.trial is not None})
+        those = f"trial {', '.join(map(str, numbers))}" if numbers else "those runs"
+        yield _danger(
+            "data_loss",
+            f"{_runs(len(lost))} lost data",
+            "Keys that were written could not be read back. Do not deploy the options of "
+            f"{those}; report it to the engine's authors.",
+        )
+    options = {} if tuned is None else {**records.spec.fixed, **tuned.config.options}
+    for engine in sorted({stored.measurement.engine.name for stored in runs}):
+        for name, value in flattened(options):
+            unsafe = unsafe_option(engine, name, durability)
+            if unsafe is not None and unsafe.unsafe_values([value]):
+                title = f"{name}={option_text(value)} trades data for speed"
+                text = f"{unsafe.reason}. Deploy it only where that is acceptable."
+                yield _danger("unsafe_option", title, words.sentence(text))
+    for name, reason in sorted(records.spec.unsafe_options.items()):
+        title = f"The study allowed itself {name}, which is unsafe"
+        yield _info("unsafe_allowed", title, words.sentence(f"{reason}."))
+    if durability is Durability.NONE:
+        yield _warning(
+            "durability",
+            "Measured with the write-ahead log off",
+            "Writes since the last flush are lost when the process dies. The figures hold only "
+            "for a deployment that runs without the log too.",
+        )
+
+
+def _of_engine(records: StudyRecords) -> Iterator[Notice]:
+    """Builds with assertions, versions that changed, and options that did not take."""
+    runs = [stored.measurement for stored in records.measurements]
+    slow = (run.engine for run in runs if run.engine.build is Build.ASSERTIONS_ON)
+    for library in sorted({engine.library or engine.name for engine in slow}):
+        yield _warning(
+            "assertions_on",
+            "The engine library was built with assertions on",
+            f"{library} is slower than a release build, and not evenly so. Tune again "
+            "with a release build: `lsmtune engines` lists those at hand.",
+        )
+    good = (run.engine for run in runs if run.outcome is Outcome.OK)
+    versions = sorted({f"{e.name} {e.version or '(version not known)'}" for e in good})
+    if len(versions) > 1:
+        yield _warning(
+            "engine_changed",
+            "More than one engine version in one study",
+            f"Runs were made on {', '.join(versions)}: their figures do not compare.",
+        )
+    options = (option for run in runs for option in run.options_not_taken)
+    not_taken = Counter((option.name, option.requested, option.effective) for option in options)
+    for (name, requested, effective), count in not_taken.items():
+        if effective is not None:
+            yield _warning(
+                "option_not_taken",
+                f"The engine did not take {name}={requested}",
+                f"It ran with {effective} instead, in {_runs(count)}. "
+                "Its slice shows what was asked for, not what ran.",
+            )
+
+
+# --- Under what the runs were made
+
+
+def _length(records: StudyRecords) -> Iterator[Notice]:
     """By the last run of each arm under each workload: most runs of an arm say much the same."""
     last: dict[tuple[Arm, int], StoredMeasurement] = {}
     for arm, runs in arms(records).items():
@@ -37,262 +119,87 @@ def _length(records: StudyRecords) -> list[Notice]:
             if stored.measurement.outcome is Outcome.OK:
                 last[arm, stored.workload] = stored
     said: dict[str, list[str]] = {}
-    for (arm, _), stored in last.items():
-        for line in run_length(stored.measurement):
-            said.setdefault(f"{_under(records, stored)}{line}", []).append(arm.value)
-    if not said:
-        return []
-    lines = (f"{line} ({' and '.join(of)})" for line, of in said.items())
-    return [
-        Notice(
-            Severity.WARNING,
-            "run_length",
-            "Runs may be too short to say what is sustained",
-            f"By the last run of each: {'; '.join(lines)}. {_advice(records, list(last.values()))}",
-        )
-    ]
-
-
-def _under(records: StudyRecords, stored: StoredMeasurement) -> str:
-    label = workload_label(records, stored)
-    return f"under {label} " if label else ""
-
-
-def _advice(records: StudyRecords, runs: list[StoredMeasurement]) -> str:
-    """How many keys would do for each workload, where that can be told."""
     wanted: dict[int, int] = {}
-    for stored in runs:
+    for (arm, index), stored in last.items():
+        label = workload_label(records, stored)
+        for line in run_length(stored.measurement):
+            said.setdefault(f"under {label} {line}" if label else line, []).append(arm.value)
         factor = factor_wanted(stored.measurement)
-        num = records.workloads[stored.workload].workload.num
         if factor is not None and factor > 1.0:
-            most = max(wanted.get(stored.workload, 0), scaled_num(num, factor))
-            wanted[stored.workload] = most
-    if not wanted:
-        return "Longer runs say more."
-    several = len(records.workloads) > 1
-    sizes = (
-        _sizes(records, index, num) + (f" for {records.workloads[index].label}" if several else "")
-        for index, num in sorted(wanted.items())
+            num = scaled_num(records.spec.workloads[index].workload.num, factor)
+            wanted[index] = max(wanted.get(index, 0), num)
+    if not said:
+        return
+    # How many keys would do for each workload, where that can be told.
+    several, sizes = len(records.spec.workloads) > 1, []
+    for index, num in sorted(wanted.items()):
+        weighted = records.spec.workloads[index]
+        stated = sizes_for(weighted.workload, num).items()
+        size = ", ".join(f"{name}: {value}" for name, value in stated)
+        sizes.append(f"{size} for {weighted.label}" if several else size)
+    advice = f"Tune again with longer runs, at least {', '.join(sizes)}."
+    lines = "; ".join(f"{line} ({' and '.join(of)})" for line, of in said.items())
+    yield _warning(
+        "run_length",
+        "Runs may be too short to say what is sustained",
+        f"By the last run of each: {lines}. {advice if sizes else 'Longer runs say more.'}",
     )
-    return f"Tune again with longer runs, at least {', '.join(sizes)}."
 
 
-def _sizes(records: StudyRecords, index: int, num: int) -> str:
-    stated = sizes_for(records.workloads[index].workload, num)
-    return ", ".join(f"{name}: {value}" for name, value in stated.items())
-
-
-def _cold(found: Conditions) -> list[Notice]:
-    share = found.cached_share_max
-    if not found.cold_runs or (share is not None and share <= CACHED_SHARE_MAX):
-        return []
-    if share is None:
-        title, text = (
+def condition_notices(under: Conditions) -> Iterator[Notice]:
+    """What of the conditions of the runs must be known."""
+    cached = under.cached_share_max
+    if under.cold_runs and cached is None:
+        yield _info(
+            "page_cache",
             "Nothing shows that the cold runs began cold",
-            (
-                "The driver could not find out how much of the database the kernel still held in "
-                "memory, here or for this engine."
-            ),
+            "The driver could not find out how much of the database the kernel still held in "
+            "memory, here or for this engine.",
         )
-        return [Notice(Severity.INFO, "page_cache", title, text)]
-    return [
-        Notice(
-            Severity.WARNING,
+    elif under.cold_runs and cached is not None and cached > CACHED_SHARE_MAX:
+        yield _warning(
             "page_cache",
             "Cold runs did not begin cold",
-            f"In one of them {100 * share:.0f} % of the database was still in the page cache when "
+            f"In one of them {100 * cached:.0f} % of the database was still in the page cache when "
             "its measure phase began: the kernel did not drop it. Reads look faster than from the "
             "device; use `page_cache: direct`, or a filesystem that is not in memory.",
         )
-    ]
-
-
-def _steal(found: Conditions) -> list[Notice]:
-    if not found.steal_runs_disturbed or found.steal_share_max is None:
-        return []
-    usual = (found.steal_share_median or 0.0) > STEAL_SHARE_MAX
-    return [
-        Notice(
+    if under.steal_runs_disturbed and under.steal_share_max is not None:
+        usual = (under.steal_share_median or 0.0) > STEAL_SHARE_MAX
+        yield Notice(
             Severity.WARNING if usual else Severity.INFO,
             "steal",
             "The host took processor time from runs",
-            f"More than {100 * STEAL_SHARE_MAX:.0f} % in {found.steal_runs_disturbed} of "
-            f"{found.steal_runs} runs, at most {100 * found.steal_share_max:.0f} %. Single runs "
+            f"More than {100 * STEAL_SHARE_MAX:.0f} % in {under.steal_runs_disturbed} of "
+            f"{under.steal_runs} runs, at most {100 * under.steal_share_max:.0f} %. Single runs "
             "say less for it; pairs, as in a proof, stand it best.",
         )
-    ]
 
 
-# --- What the reader must know before trusting or deploying: one function per kind of notice
-
-_ORDER = (Severity.DANGER, Severity.WARNING, Severity.INFO)
+# --- Values on the edge of a range, and what failed
 
 
-def notices(records: StudyRecords, histogram_problems: Iterable[str] = ()) -> tuple[Notice, ...]:
-    """All notices of the study, the gravest first."""
-    found = [
-        *_data_loss(records),
-        *_unsafe(records),
-        *_unsafe_allowed(records),
-        *_durability(records),
-        *_assertions(records),
-        *_engines(records),
-        *_not_taken(records),
-        *run_notices(records),
-        *_edges(records),
-        *_failed_pairs(records),
-        *_failed_runs(records),
-        *_driver_warnings(records),
-        *(
-            Notice(Severity.WARNING, "histogram", "A latency histogram cannot be read", problem)
-            for problem in histogram_problems
-        ),
-    ]
-    return tuple(sorted(found, key=lambda notice: _ORDER.index(notice.severity)))
-
-
-def _data_loss(records: StudyRecords) -> list[Notice]:
-    lost = [s for s in records.measurements if s.measurement.outcome is Outcome.DATA_LOSS]
-    if not lost:
-        return []
-    return [
-        Notice(
-            Severity.DANGER,
-            "data_loss",
-            f"{_runs(len(lost))} lost data",
-            "Keys that were written could not be read back. Do not deploy the options of "
-            f"{_places(s.trial for s in lost)}; report it to the engine's authors.",
-        )
-    ]
-
-
-def _unsafe(records: StudyRecords) -> list[Notice]:
-    tuned, engines = chosen(records), {s.measurement.engine.name for s in records.measurements}
-    if tuned is None:
-        return []
-    options = {**records.fixed, **tuned.config.options}
-    found = []
-    for engine in sorted(engines):
-        for name, value in flattened(options):
-            unsafe = unsafe_option(engine, name, records.workload.durability)
-            if unsafe is not None and unsafe.unsafe_values([value]):
-                title = f"{name}={option_text(value)} trades data for speed"
-                text = f"{unsafe.reason}. Deploy it only where that is acceptable."
-                found.append(Notice(Severity.DANGER, "unsafe_option", title, _sentence(text)))
-    return found
-
-
-def _unsafe_allowed(records: StudyRecords) -> list[Notice]:
-    return [
-        Notice(
-            Severity.INFO,
-            "unsafe_allowed",
-            f"The study allowed itself {name}, which is unsafe",
-            _sentence(f"{reason}."),
-        )
-        for name, reason in sorted(records.unsafe_allowed.items())
-    ]
-
-
-def _durability(records: StudyRecords) -> list[Notice]:
-    if records.workload.durability is not Durability.NONE:
-        return []
-    return [
-        Notice(
-            Severity.WARNING,
-            "durability",
-            "Measured with the write-ahead log off",
-            "Writes since the last flush are lost when the process dies. The figures hold only "
-            "for a deployment that runs without the log too.",
-        )
-    ]
-
-
-def _assertions(records: StudyRecords) -> list[Notice]:
-    return [
-        Notice(
-            Severity.WARNING,
-            "assertions_on",
-            "The engine library was built with assertions on",
-            f"{library} is slower than a release build, and not evenly so. Tune again "
-            "with a release build: `lsmtune engines` lists those at hand.",
-        )
-        for library in sorted(
-            {
-                s.measurement.engine.library or s.measurement.engine.name
-                for s in records.measurements
-                if s.measurement.engine.build is Build.ASSERTIONS_ON
-            }
-        )
-    ]
-
-
-def _engines(records: StudyRecords) -> list[Notice]:
-    versions = sorted(
-        {
-            f"{s.measurement.engine.name} {s.measurement.engine.version or '(version not known)'}"
-            for s in records.measurements
-            if s.measurement.outcome is Outcome.OK
-        }
-    )
-    if len(versions) < 2:
-        return []
-    return [
-        Notice(
-            Severity.WARNING,
-            "engine_changed",
-            "More than one engine version in one study",
-            f"Runs were made on {', '.join(versions)}: their figures do not compare.",
-        )
-    ]
-
-
-def _not_taken(records: StudyRecords) -> list[Notice]:
-    found: dict[tuple[str, str, str], int] = {}
-    for stored in records.measurements:
-        for option in stored.measurement.options_not_taken:
-            if option.effective is not None:
-                key = (option.name, option.requested, option.effective)
-                found[key] = found.get(key, 0) + 1
-    return [
-        Notice(
-            Severity.WARNING,
-            "option_not_taken",
-            f"The engine did not take {name}={requested}",
-            f"It ran with {effective} instead, in {_runs(count)}. "
-            "Its slice shows what was asked for, not what ran.",
-        )
-        for (name, requested, effective), count in found.items()
-    ]
-
-
-def _edges(records: StudyRecords) -> list[Notice]:
+def _edges(records: StudyRecords) -> Iterator[Notice]:
     tuned = chosen(records)
-    found = [] if tuned is None else edges(records.parameters, tuned.config.options)
-    return [_edge(edge) for edge in found]
-
-
-def _edge(edge: Edge) -> Notice:
-    word = {"low": "lower", "high": "upper"}[edge.side]
-    title = f"The best {edge.parameter.name} lies on the {word} edge of its range"
-    text = f"{_shown(edge, edge.value)} is the {edge.side}est value that was allowed"
-    if edge.value != edge.bound():
-        nearest = f"the {edge.side}est value that was allowed, {_shown(edge, edge.bound())}"
-        text = f"{_shown(edge, edge.value)} is next to {nearest}"
-    if edge.proposed is None:
-        return Notice(
-            Severity.INFO, "edge_of_range", title, f"{text}, and nothing sensible lies beyond it."
-        )
-    low, high = (_shown(edge, bound) for bound in edge.proposed)
-    also = [*(["a finer step"] if edge.needs_finer_step() else []), *_moved_prior(edge)]
-    also_text = f", and {' and '.join(also)}" if also else ""
-    text += f"; a better one may lie beyond. Tune again with low: {low}, high: {high}{also_text}."
-    return Notice(Severity.WARNING, "edge_of_range", title, text)
-
-
-def _moved_prior(edge: Edge) -> list[str]:
-    """A prior keeps the search where it expects the best, wherever the bounds are."""
-    return ["a prior that reaches there"] if edge.parameter.prior is not None else []
+    options = {} if tuned is None else tuned.config.options
+    for edge in edges(records.spec.space.parameters, options):
+        word = {"low": "lower", "high": "upper"}[edge.side]
+        title = f"The best {edge.parameter.name} lies on the {word} edge of its range"
+        text = f"{_shown(edge, edge.value)} is the {edge.side}est value that was allowed"
+        if edge.value != edge.bound():
+            nearest = f"the {edge.side}est value that was allowed, {_shown(edge, edge.bound())}"
+            text = f"{_shown(edge, edge.value)} is next to {nearest}"
+        if edge.proposed is None:
+            yield _info("edge_of_range", title, f"{text}, and nothing sensible lies beyond it.")
+            continue
+        low, high = (_shown(edge, bound) for bound in edge.proposed)
+        also = ["a finer step"] if edge.needs_finer_step() else []
+        if edge.parameter.prior is not None:
+            # It keeps the search where it expects the best, wherever the bounds are.
+            also.append("a prior that reaches there")
+        with_also = f", and {' and '.join(also)}" if also else ""
+        again = f"Tune again with low: {low}, high: {high}{with_also}."
+        yield _warning("edge_of_range", title, f"{text}; a better one may lie beyond. {again}")
 
 
 def _shown(edge: Edge, value: object) -> str:
@@ -301,59 +208,28 @@ def _shown(edge: Edge, value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _failed_pairs(records: StudyRecords) -> list[Notice]:
-    verdict = records.verdict
-    if verdict is None or not verdict.pairs_failed:
-        return []
-    return [
-        Notice(
-            Severity.DANGER,
+def _of_failures(records: StudyRecords) -> Iterator[Notice]:
+    """Pairs and runs that failed, and what runs warned of."""
+    verdict, runs = records.verdict, [stored.measurement for stored in records.measurements]
+    if verdict is not None and verdict.pairs_failed:
+        yield _danger(
             "pairs_failed",
             f"{verdict.pairs_failed} of {verdict.pairs + verdict.pairs_failed} pairs failed",
             "A run of the proof did not end well, so the verdict stands on the other pairs alone. "
             "Look at the failures before deploying.",
         )
-    ]
-
-
-def _failed_runs(records: StudyRecords) -> list[Notice]:
-    failed: dict[Outcome, int] = {}
-    for stored in records.measurements:
-        outcome = stored.measurement.outcome
-        if outcome not in (Outcome.OK, Outcome.PRUNED, Outcome.DATA_LOSS):
-            failed[outcome] = failed.get(outcome, 0) + 1
-    if not failed:
-        return []
-    kinds = ", ".join(f"{count} {kind.value.replace('_', ' ')}" for kind, count in failed.items())
-    return [
-        Notice(
-            Severity.INFO,
+    no_failure = (Outcome.OK, Outcome.PRUNED, Outcome.DATA_LOSS)
+    failed = Counter(run.outcome for run in runs if run.outcome not in no_failure)
+    if failed:
+        kinds = ", ".join(f"{n} {words.outcome(outcome)}" for outcome, n in failed.items())
+        yield _info(
             "failed_runs",
-            f"{sum(failed.values())} of {_runs(len(records.measurements))} failed",
+            f"{failed.total()} of {_runs(len(runs))} failed",
             f"By kind: {kinds}. They count against their options and are listed under Failures.",
         )
-    ]
-
-
-def _driver_warnings(records: StudyRecords) -> list[Notice]:
-    found: dict[str, int] = {}
-    for stored in records.measurements:
-        for warning in stored.measurement.warnings:
-            found[warning] = found.get(warning, 0) + 1
-    return [
-        Notice(Severity.INFO, "run_warning", "A run warned", f"{text} ({_runs(count)})")
-        for text, count in found.items()
-    ]
-
-
-def _places(trials: Iterable[int | None]) -> str:
-    numbers = sorted({trial for trial in trials if trial is not None})
-    return f"trial {', '.join(map(str, numbers))}" if numbers else "those runs"
+    for text, count in Counter(warning for run in runs for warning in run.warnings).items():
+        yield _info("run_warning", "A run warned", f"{text} ({_runs(count)})")
 
 
 def _runs(count: int) -> str:
     return f"{count} run" if count == 1 else f"{count} runs"
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from statistics import median
 
 from lsmtune.model.goal import outcome_of
 from lsmtune.model.measurement import Outcome, PhaseMeasurement
 from lsmtune.model.metrics import shown_in
-from lsmtune.model.verdict import Verdict, VerdictOutcome
+from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.crash_test import CrashTest
 from lsmtune.report.history import ratio
 from lsmtune.report.source import (
-    Side,
     StudyRecords,
     arms,
     chosen,
@@ -24,8 +22,7 @@ from lsmtune.report.source import (
     value_of,
     workload_label,
 )
-from lsmtune.report.tables import Arm, PairRow, Series, SeriesPoint
-from lsmtune.report.trust_tables import Ended, LevelRow, PerformanceRow, ProofFacts
+from lsmtune.report.tables import Arm, Ended, PairRow, ProofFacts, Row
 from lsmtune.stats.sequential import pairs_at_least
 
 # The burst, what was sustained, and what lies between: time to flush and compact what was left.
@@ -35,29 +32,69 @@ SHOWN = shown_in("sustained")
 _Phases = dict[tuple[str, str], dict[Arm, list[PhaseMeasurement]]]
 
 
-def performance_rows(records: StudyRecords) -> tuple[PerformanceRow, ...]:
-    """Each figure of `SHOWN` for each measure phase, where some run observed it."""
-    rows = (
-        _row(workload, phase, metric, sides)
-        for (workload, phase), sides in _phases(records).items()
-        for metric in SHOWN
-    )
-    return tuple(row for row in rows if row.baseline is not None or row.tuned is not None)
+def _phases(records: StudyRecords) -> _Phases:
+    phases: _Phases = {}
+    for arm, runs in arms(records).items():
+        for stored in runs:
+            if stored.measurement.outcome is not Outcome.OK:
+                continue
+            for phase in measured(stored.measurement):
+                key = workload_label(records, stored), phase.name
+                phases.setdefault(key, {each: [] for each in Arm})[arm].append(phase)
+    return phases
 
 
-def level_rows(records: StudyRecords) -> tuple[LevelRow, ...]:
-    """Each level down to the deepest that either arm used, for each measure phase that tells."""
-    return tuple(
-        row
-        for (workload, phase), sides in _phases(records).items()
-        for arm, runs in sides.items()
-        for row in _levels(workload, phase, arm, runs)
-    )
+def performance_rows(records: StudyRecords) -> list[Row]:
+    """Each figure of `SHOWN` for each measure phase, where some run observed it: medians."""
+    rows = []
+    for (workload, phase), sides in _phases(records).items():
+        for metric in SHOWN:
+            baseline, tuned = (middle(getattr(run, metric) for run in sides[arm]) for arm in Arm)
+            if baseline is not None or tuned is not None:
+                row = {"workload": workload, "phase": phase, "metric": metric}
+                figures = {"baseline": baseline, "tuned": tuned, "ratio": ratio(tuned, baseline)}
+                rows.append(row | figures)
+    return rows
+
+
+def level_rows(records: StudyRecords) -> list[Row]:
+    """Each level down to the deepest that either arm used, for each measure phase that tells.
+
+    Medians over the runs of the arm. `files` and `bytes` are those at the end of the phase;
+    `compactions` those into this level during the phase, `flushes` for level 0.
+    """
+    rows = []
+    for (workload, phase), sides in _phases(records).items():
+        for arm, runs in sides.items():
+            for level in range(tree_depth(runs)):
+                columns = zip(*(level_numbers(run, level) for run in runs), strict=True)
+                files, size, compactions, written = (middle(column) for column in columns)
+                top = runs if level == 0 else []
+                rows.append(
+                    {
+                        "workload": workload,
+                        "phase": phase,
+                        "arm": arm,
+                        "level": level,
+                        "files": files,
+                        "bytes": size,
+                        "flushes": middle(run.flushes for run in top),
+                        "flush_bytes": middle(run.flush_bytes for run in top),
+                        "compactions": compactions,
+                        "compaction_write_bytes": written,
+                    }
+                )
+    return rows
 
 
 def tree_depth(phases: Iterable[PhaseMeasurement]) -> int:
     """How many levels of the tree were used, or written to, in some of these phases."""
-    return max((_depth(phase) for phase in phases), default=0)
+    used = [-1]
+    for phase in phases:
+        used += [level for level, files in enumerate(phase.files_per_level or ()) if files]
+        used += [level for level, size in enumerate(phase.bytes_per_level or ()) if size]
+        used += [work.level for work in phase.levels or () if work.compactions]
+    return 1 + max(used)
 
 
 def level_numbers(phase: PhaseMeasurement, level: int) -> tuple[float | None, ...]:
@@ -66,7 +103,11 @@ def level_numbers(phase: PhaseMeasurement, level: int) -> tuple[float | None, ..
     done = (0, 0) if phase.levels is not None else (None, None)
     if work is not None:
         done = (work.compactions, work.compaction_write_bytes)
-    return (_at(phase.files_per_level, level), _at(phase.bytes_per_level, level), *done)
+    held = (
+        values[level] if values is not None and level < len(values) else None
+        for values in (phase.files_per_level, phase.bytes_per_level)
+    )
+    return (*held, *done)
 
 
 def middle(values: Iterable[float | None]) -> float | None:
@@ -75,97 +116,35 @@ def middle(values: Iterable[float | None]) -> float | None:
     return median(known) if known else None
 
 
-def _phases(records: StudyRecords) -> _Phases:
-    found: _Phases = {}
-    for arm, runs in arms(records).items():
-        for stored in runs:
-            if stored.measurement.outcome is not Outcome.OK:
-                continue
-            for phase in measured(stored.measurement):
-                key = workload_label(records, stored), phase.name
-                found.setdefault(key, {each: [] for each in Arm})[arm].append(phase)
-    return found
-
-
-def _row(
-    workload: str, phase: str, metric: str, sides: dict[Arm, list[PhaseMeasurement]]
-) -> PerformanceRow:
-    baseline, tuned = (middle(getattr(run, metric) for run in sides[arm]) for arm in Arm)
-    return PerformanceRow(workload, phase, metric, baseline, tuned, ratio(tuned, baseline))
-
-
-def _levels(
-    workload: str, phase: str, arm: Arm, runs: Sequence[PhaseMeasurement]
-) -> Iterator[LevelRow]:
-    for level in range(tree_depth(runs)):
-        columns = zip(*(level_numbers(run, level) for run in runs), strict=True)
-        files, size, compactions, written = (middle(column) for column in columns)
-        flushes = middle(run.flushes for run in runs) if level == 0 else None
-        flush_bytes = middle(run.flush_bytes for run in runs) if level == 0 else None
-        yield LevelRow(
-            workload, phase, arm, level, files, size, flushes, flush_bytes, compactions, written
-        )
-
-
-def _depth(phase: PhaseMeasurement) -> int:
-    held = [level for level, files in enumerate(phase.files_per_level or ()) if files]
-    held += [level for level, size in enumerate(phase.bytes_per_level or ()) if size]
-    held += [work.level for work in phase.levels or () if work.compactions]
-    return 1 + max(held, default=-1)
-
-
-def _at(values: Sequence[int] | None, level: int) -> float | None:
-    return values[level] if values is not None and level < len(values) else None
-
-
 # --- The proof run by run: the tuned Config beside the baseline, pair by pair
 
 
 def pairs(records: StudyRecords) -> tuple[PairRow, ...]:
     """Every pair of the latest proof, those with a failed or missing run included."""
-    return tuple(
-        replace(
-            _pairs_row(records, number, runs.get(Arm.BASELINE), runs.get(Arm.TUNED)),
-            method=method_of(runs),
-            counts=counts(records, runs),
-        )
-        for number, runs in proof_runs(records).items()
-    )
+    rows = []
+    for number, sides in proof_runs(records).items():
+        values: list[float | None] = []
+        outcomes: list[Outcome | None] = []
+        for arm in Arm:
+            # A side has a run under each workload.
+            runs = [run.measurement for run in sides.get(arm, ())]
+            values.append(value_of(records, records.spec.goal.values(runs)) if runs else None)
+            outcomes.append(outcome_of(runs) if runs else None)
+        baseline, tuned = values
+        quotient, method, counted = ratio(tuned, baseline), method_of(sides), counts(records, sides)
+        ended = outcomes[0], outcomes[1]
+        rows.append(PairRow(number, baseline, tuned, quotient, *ended, method, counted))
+    return tuple(rows)
 
 
-def medians(rows: tuple[PairRow, ...]) -> dict[Arm, float]:
+def medians(rows: Sequence[PairRow]) -> dict[Arm, float]:
     """The median value of each arm over the pairs that count and have a ratio, if there are any."""
     whole = [row for row in rows if row.counts and row.ratio is not None]
     sides = {
-        Arm.BASELINE: [row.baseline_value for row in whole if row.baseline_value is not None],
-        Arm.TUNED: [row.tuned_value for row in whole if row.tuned_value is not None],
+        Arm.BASELINE: middle(row.baseline_value for row in whole),
+        Arm.TUNED: middle(row.tuned_value for row in whole),
     }
-    return {arm: median(values) for arm, values in sides.items() if values}
-
-
-def _pairs_row(
-    records: StudyRecords, number: int, baseline: Side | None, tuned: Side | None
-) -> PairRow:
-    baseline_value, tuned_value = _value(records, baseline), _value(records, tuned)
-    return PairRow(
-        pair=number,
-        baseline_value=baseline_value,
-        tuned_value=tuned_value,
-        ratio=ratio(tuned_value, baseline_value),
-        baseline_outcome=_outcome(baseline),
-        tuned_outcome=_outcome(tuned),
-    )
-
-
-def _value(records: StudyRecords, side: Side | None) -> float | None:
-    """The value of one side, which has a run under each workload."""
-    if side is None:
-        return None
-    return value_of(records, records.goal.values([run.measurement for run in side]))
-
-
-def _outcome(side: Side | None) -> Outcome | None:
-    return None if side is None else outcome_of([run.measurement for run in side])
+    return {arm: value for arm, value in sides.items() if value is not None}
 
 
 # --- How the proof was made, beside what its verdict says
@@ -173,33 +152,21 @@ def _outcome(side: Side | None) -> Outcome | None:
 
 def proof_facts(records: StudyRecords) -> ProofFacts | None:
     """None without a verdict."""
-    verdict = records.verdict
+    verdict, plan = records.verdict, records.spec.proof
     if verdict is None:
         return None
-    each = verdict.confidence_each
-    return ProofFacts(
-        ended=_ended(verdict, records.pairs_max) if verdict.method else None,
-        pairs_max=records.pairs_max,
-        smallest_effect=records.smallest_effect,
-        pairs_least_each=None if each is None else pairs_at_least(each),
-    )
-
-
-def _ended(verdict: Verdict, pairs_max: int) -> Ended:
-    if verdict.outcome is VerdictOutcome.EQUIVALENT:
-        return Ended.EQUIVALENT
-    if _excludes_one(verdict):
-        return Ended.DECIDED
-    return Ended.PAIRS if verdict.pairs >= pairs_max else Ended.OTHER
-
-
-def _excludes_one(verdict: Verdict) -> bool:
-    """Whether the interval says that the sides differ; a bound that is None lies far off."""
     low, high = verdict.ratio_low, verdict.ratio_high
-    return (low is not None and low > 1.0) or (high is not None and high < 1.0)
-
-
-# --- What became of the tuned configuration's database when its process was killed
+    ended = None
+    if verdict.method:
+        ended = Ended.PAIRS if verdict.pairs >= plan.pairs else Ended.OTHER
+        # A bound that is None lies far off.
+        if (low is not None and low > 1.0) or (high is not None and high < 1.0):
+            ended = Ended.DECIDED
+        if verdict.outcome is VerdictOutcome.EQUIVALENT:
+            ended = Ended.EQUIVALENT
+    each = verdict.confidence_each
+    least = None if each is None else pairs_at_least(each)
+    return ProofFacts(ended, plan.pairs, plan.smallest_effect, least)
 
 
 def crash_test(records: StudyRecords) -> CrashTest | None:
@@ -214,14 +181,18 @@ def crash_test(records: StudyRecords) -> CrashTest | None:
 # --- Throughput over time: the interval series of both arms' runs
 
 
-def interval_series(records: StudyRecords) -> tuple[Series, ...]:
+def interval_series(records: StudyRecords) -> list[Row]:
     """The objective's phase of every run that stands for an arm, where it has intervals."""
-    found = []
+    rows = []
     for arm, runs in arms(records).items():
         for stored in runs:
-            phase = records.objective.phase_of(stored.measurement)
+            phase = records.spec.objective.phase_of(stored.measurement)
             if phase is None or not phase.intervals:
                 continue
-            points = tuple(SeriesPoint(i.elapsed_s, i.throughput_ops_s) for i in phase.intervals)
-            found.append(Series(arm, stored.id, points, workload_label(records, stored)))
-    return tuple(found)
+            points = [
+                {"elapsed_s": each.elapsed_s, "throughput_ops_s": each.throughput_ops_s}
+                for each in phase.intervals
+            ]
+            label = workload_label(records, stored)
+            rows.append({"arm": arm, "measurement": stored.id, "points": points, "workload": label})
+    return rows

@@ -124,8 +124,8 @@ def _markdown(block: Block) -> str:
             [f"{row[0]} (best)", *row[1:]] if block.marks.get(number) == "best" else row
             for number, row in enumerate(rows)
         )
-        found = _markdown_table([column.label for column in block.columns], marked)
-        return f"{safe(block.fold)}:\n\n{found}" if block.fold else found
+        table = _markdown_table([column.label for column in block.columns], marked)
+        return f"{safe(block.fold)}:\n\n{table}" if block.fold else table
     return ""
 
 

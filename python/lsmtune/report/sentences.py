@@ -12,15 +12,19 @@ from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.proof.crash_test import WHAT_IT_IS, CrashOutcome, CrashTest
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
-from lsmtune.report.tables import Censored, Importance, PairRow, RungRow, Statistics, TrialRow
-from lsmtune.report.trust_tables import (
+from lsmtune.report.tables import (
     AnchorSeries,
+    Censored,
     Conditions,
     Ended,
+    Importance,
     MachineChange,
     NoiseRow,
     NoiseSource,
+    PairRow,
     ProofFacts,
+    Row,
+    TrialRow,
 )
 
 
@@ -37,23 +41,35 @@ class Headline:
 
 def headline(analysis: StudyAnalysis) -> Headline:
     """What to say first."""
-    verdict = analysis.verdict
+    verdict, history = analysis.verdict, analysis.history
     if verdict is None:
-        return _unfinished(analysis)
+        trials, best = text.count(len(history.trials), "trial"), history.best_ratio
+        detail = f"{trials} so far, and none gave a value that can be compared."
+        if best is not None:
+            detail = (
+                f"After {trials} the best is trial {history.best_trial}, {text.ratio(best)} "
+                "the baseline by the runs of the search: a promise, not a proof."
+            )
+        lead = "The proof has not been made yet. Run lsmtune tune on the study again to go on."
+        return Headline("open", "Unfinished", "No verdict yet", lead, detail)
     metric = text.metric_label(verdict.metric)
-    interval = _interval(verdict)
+    interval, measured = _interval(verdict), ""
+    if verdict.ratio is not None:
+        measured = f"Measured {text.ratio(verdict.ratio)}. {interval}"
+    why = f"{text.sentence(verdict.why)}." if verdict.why else ""
+    with_why = f"{why} {measured}".strip()
     if verdict.outcome is VerdictOutcome.BETTER:
         lead = f"the baseline's {metric}"
         return Headline("good", "Proven gain", text.ratio(verdict.ratio), lead, interval)
     if verdict.outcome is VerdictOutcome.WORSE:
         lead = f"the baseline's {metric}: do not deploy the candidate"
         figure = text.ratio(verdict.ratio) if verdict.ratio is not None else "Worse"
-        return Headline("bad", "Worse than the baseline", figure, lead, _with_why(verdict))
+        return Headline("bad", "Worse than the baseline", figure, lead, with_why)
     if verdict.outcome is VerdictOutcome.EQUIVALENT:
         lead = f"{metric} does not differ enough to matter"
         return Headline("neutral", "Equivalent", text.ratio(verdict.ratio), lead, interval)
     lead = "Keep the baseline, or search longer."
-    return Headline("neutral", "Not proven", "No proven gain", lead, _with_why(verdict))
+    return Headline("neutral", "Not proven", "No proven gain", lead, with_why)
 
 
 def direction_words(direction: str) -> str:
@@ -77,28 +93,6 @@ def _interval(verdict: Verdict) -> str:
     )
 
 
-def _with_why(verdict: Verdict) -> str:
-    measured = ""
-    if verdict.ratio is not None:
-        measured = f"Measured {text.ratio(verdict.ratio)}. {_interval(verdict)}"
-    why = f"{verdict.why[:1].upper()}{verdict.why[1:]}." if verdict.why else ""
-    return " ".join(part for part in (why, measured) if part)
-
-
-def _unfinished(analysis: StudyAnalysis) -> Headline:
-    best = analysis.history.best_ratio
-    trials = text.count(len(analysis.history.trials), "trial")
-    if best is None:
-        detail = f"{trials} so far, and none gave a value that can be compared."
-    else:
-        detail = (
-            f"After {trials} the best is trial {analysis.history.best_trial}, "
-            f"{text.ratio(best)} the baseline by the runs of the search: a promise, not a proof."
-        )
-    lead = "The proof has not been made yet. Run lsmtune tune on the study again to go on."
-    return Headline("open", "Unfinished", "No verdict yet", lead, detail)
-
-
 # --- Sentences that the page and the Markdown report share
 
 _QUESTIONS = {
@@ -108,29 +102,22 @@ _QUESTIONS = {
 _METHODS = {"ped-anova": "PED-ANOVA", "fanova": "fANOVA"}
 
 
-def method_name(found: Importance) -> str:
-    """`PED-ANOVA` or `fANOVA`."""
-    return _METHODS.get(found.method, found.method)
-
-
-def importance_note(found: Importance) -> str:
+def importance_note(table: Importance) -> str:
     """What the table of importance says, and what it does not."""
-    head = f"{method_name(found)}: {_QUESTIONS.get(found.method, 'importance')}"
-    if found.why:
-        return f"{head}. No figures: it {_needs(found.why)}."
-    counted = text.count(found.trials, "trial")
-    if found.trials_without_value:
-        counted += f" and {found.trials_without_value:,} without a value, as worse than those"
+    name = _METHODS.get(table.method, table.method)
+    head = f"{name}: {_QUESTIONS.get(table.method, 'importance')}"
+    if table.why:
+        needs = table.why if table.why.startswith("needs") else f"cannot be had, as {table.why}"
+        return f"{head}. No figures: it {needs}."
+    counted = text.count(table.trials, "trial")
+    if table.trials_without_value:
+        counted += f" and {table.trials_without_value:,} without a value, as worse than those"
     return (
-        f"{head}, over {counted}. The interval holds the middle {text.percent(found.interval)} of "
-        f"{found.resamples} resamples of the trials. A variable of random numbers came to "
-        f"{text.share(found.chance)}: what is not above that in nearly every resample is not "
+        f"{head}, over {counted}. The interval holds the middle {text.percent(table.interval)} of "
+        f"{table.resamples} resamples of the trials. A variable of random numbers came to "
+        f"{text.share(table.chance)}: what is not above that in nearly every resample is not "
         "told from chance."
     )
-
-
-def _needs(why: str) -> str:
-    return why if why.startswith("needs") else f"cannot be had, as {why}"
 
 
 def rank(low: int, high: int) -> str:
@@ -138,40 +125,33 @@ def rank(low: int, high: int) -> str:
     return str(low) if low == high else f"{low} to {high}"
 
 
-def statistics_facts(found: Statistics) -> list[tuple[str, str]]:
+_COUNTS = {"without_pruning": "finished without pruning", "put_back": "put back"}
+
+
+def statistics_facts(study: Row) -> list[tuple[str, str]]:
     """The counts and the budget, as name and value."""
-    facts = [
-        ("finished", f"{found.finished:,}"),
-        ("complete", f"{found.complete:,}"),
-        ("pruned", f"{found.pruned:,}"),
-        ("failed", f"{found.failed:,}"),
-        ("finished without pruning", f"{found.without_pruning:,}"),
-        ("put back", f"{found.put_back:,}"),
-    ]
-    facts.append(("refused before a run", f"{sum(found.refused.values()):,}"))
-    facts += [(f"refused: {reason}", f"{count:,}") for reason, count in found.refused.items()]
-    facts += [(f"broke {broken}", f"{count:,}") for broken, count in found.broken.items()]
-    facts.append(("time", _of_budget(text.seconds(found.spent_s), found)))
-    if found.budget_trials is not None:
-        facts.append(("trials of the budget", f"{found.finished:,} of {found.budget_trials:,}"))
+    counts = ("finished", "complete", "pruned", "failed", *_COUNTS)
+    facts = [(_COUNTS.get(name, name), f"{study[name]:,}") for name in counts]
+    facts.append(("refused before a run", f"{sum(study['refused'].values()):,}"))
+    facts += [(f"refused: {reason}", f"{count:,}") for reason, count in study["refused"].items()]
+    facts += [(f"broke {broken}", f"{count:,}") for broken, count in study["broken"].items()]
+    spent, budget_s = text.seconds(study["spent_s"]), study["budget_s"]
+    if budget_s is not None:
+        used = text.share(study["spent_s"] / budget_s) if budget_s > 0 else ""
+        spent = f"{spent} of {text.seconds(budget_s)} ({used})"
+    facts.append(("time", spent))
+    if study["budget_trials"] is not None:
+        of_budget = f"{study['finished']:,} of {study['budget_trials']:,}"
+        facts.append(("trials of the budget", of_budget))
     return facts
 
 
-def _of_budget(spent: str, found: Statistics) -> str:
-    if found.budget_s is None:
-        return spent
-    used = text.share(found.spent_s / found.budget_s) if found.budget_s > 0 else ""
-    return f"{spent} of {text.seconds(found.budget_s)} ({used})"
-
-
-def rung_name(row: RungRow) -> str:
+def rung_name(row: Row) -> str:
     """`rung 1, after 2s`, `rung 0, at 5,000 keys`, `step 3`."""
-    if row.at_s is None and row.at_keys is None:
-        return f"step {row.rung:,}"
-    return f"rung {row.rung}, {text.reached(Censored(row.rung, row.at_s, row.at_keys))}"
-
-
-# --- Burst, sustained and drain as tables: grouped by phase, in words
+    rung, at_s, at_keys = row["rung"], row["at_s"], row["at_keys"]
+    if at_s is None and at_keys is None:
+        return f"step {rung:,}"
+    return f"rung {rung}, {text.reached(Censored(rung, at_s, at_keys))}"
 
 
 def performance_label(metric: str) -> str:
@@ -184,7 +164,7 @@ def performance_label(metric: str) -> str:
 
 _SEARCHED = "from the search; the gain is in the verdict"
 _NOT_PROVED = "from the search; only a proof tells the gain"
-_TRUST_WORDS_METHODS = {
+_PAIR_METHODS = {
     PairMethod.WHOLE: "one whole run follows the other",
     PairMethod.SLICES: "both take turns in short slices, while the other one is frozen",
     PairMethod.DUET: "both run at the same time, each on its own half of the cores",
@@ -217,28 +197,22 @@ def drift_line(series: AnchorSeries) -> str:
         few = len(series.points) < series.anchors_least
         return f"{line} (fewer than {series.anchors_least} cannot show one)" if few else line
     times = "once" if len(series.changes) == 1 else f"{len(series.changes)} times"
-    told = ", ".join(_change(change) for change in series.changes)
-    return f"the machine changed {times}: {told}; {_again(series.changes)}"
+    changes = ", ".join(_change(change) for change in series.changes)
+    again = [number for change in series.changes for number in change.run_again]
+    left = sum(len(change.left) for change in series.changes)
+    told = f"{text.count(len(again), 'trial') if again else 'no trial'} "
+    told += f"{'were' if len(again) > 1 else 'was'} run again"
+    told += f" ({', '.join(map(str, again))})" if again else ""
+    return f"the machine changed {times}: {changes}; {told}{f', {left:,} not yet' if left else ''}"
 
 
 def _change(change: MachineChange) -> str:
+    where = "ahead of the first trial"
     if change.first_trial is not None:
         where = f"from trial {change.first_trial} on"
     elif change.last_trial is not None:
         where = f"after trial {change.last_trial}"
-    else:
-        where = "ahead of the first trial"
     return f"{text.plain_ratio(change.ratio)} of before {where}"
-
-
-def _again(changes: Sequence[MachineChange]) -> str:
-    numbers = [number for change in changes for number in change.run_again]
-    left = sum(len(change.left) for change in changes)
-    were = "were" if len(numbers) > 1 else "was"
-    told = f"{text.count(len(numbers), 'trial') if numbers else 'no trial'} {were} run again"
-    if numbers:
-        told += f" ({', '.join(map(str, numbers))})"
-    return f"{told}, {left:,} not yet" if left else told
 
 
 def noise_source(row: NoiseRow) -> str:
@@ -271,17 +245,9 @@ def proof_lines(verdict: Verdict | None, proof: ProofFacts | None) -> list[str]:
     if verdict is None or proof is None:
         return []
     lines = []
-    if verdict.method in _TRUST_WORDS_METHODS:
-        method = _TRUST_WORDS_METHODS[PairMethod(verdict.method)]
+    if verdict.method in _PAIR_METHODS:
+        method = _PAIR_METHODS[PairMethod(verdict.method)]
         lines.append(f"{text.count(verdict.pairs, 'pair')} by {verdict.method}: {method}.")
-    if proof.ended is not None:
-        lines.append(_stopped(verdict, proof))
-    if verdict.what_it_takes:
-        lines.append(f"What it takes: {verdict.what_it_takes}.")
-    return lines + [f"{text.sentence(note)}." for note in verdict.notes]
-
-
-def _stopped(verdict: Verdict, proof: ProofFacts) -> str:
     limit = f" ({text.deviation(proof.smallest_effect)})" if proof.smallest_effect else ""
     whys = {
         Ended.DECIDED: "as soon as the interval excluded no difference",
@@ -289,7 +255,11 @@ def _stopped(verdict: Verdict, proof: ProofFacts) -> str:
         Ended.PAIRS: f"after all {text.count(proof.pairs_max, 'pair')} that were planned",
         Ended.OTHER: f"because {verdict.why}" if verdict.why else "before anything was clear",
     }
-    return f"It stopped {whys[proof.ended or Ended.OTHER]}."
+    if proof.ended is not None:
+        lines.append(f"It stopped {whys[proof.ended]}.")
+    if verdict.what_it_takes:
+        lines.append(f"What it takes: {verdict.what_it_takes}.")
+    return lines + [f"{text.sentence(note)}." for note in verdict.notes]
 
 
 def correction_line(verdict: Verdict, proof: ProofFacts | None) -> str:
@@ -314,9 +284,9 @@ def pairs_note(pairs: Sequence[PairRow], workloads: int) -> str:
     method = next(iter(methods)) if len(methods) == 1 else ""
     alone = "two fresh runs" if workloads == 1 else "a fresh run per workload and configuration,"
     each = "one per configuration, " if workloads == 1 else ""
-    if method not in _TRUST_WORDS_METHODS:
+    if method not in _PAIR_METHODS:
         return f"Each pair is {alone} on the same new seed, {each}in alternating order."
-    how = _TRUST_WORDS_METHODS[PairMethod(method)]
+    how = _PAIR_METHODS[PairMethod(method)]
     left = sum(not row.counts for row in pairs)
     out = f" {text.count(left, 'pair')} by another method does not count." if left else ""
     return f"Each pair is {alone} on the same new seed, {each}the first drawn by lot: {how}.{out}"
@@ -349,40 +319,36 @@ def told_words(row: TrialRow, metric: str) -> str:
     return f"{value} {noise}".strip() or "the value"
 
 
-def condition_facts(found: Conditions) -> list[tuple[str, str]]:
+def condition_facts(under: Conditions) -> list[tuple[str, str]]:
     """Page cache, memory and stolen time, as name and value."""
-    facts = [("page cache", text_) for text_ in _page_cache(found)]
-    if found.cached_share_max is not None:
-        told = f"at most {text.share(found.cached_share_max)} of the database"
+    kinds = {label: _PAGE_CACHE.get(kind, kind) for label, kind in under.page_cache.items()}
+    each = [f"{label}: {kind}" for label, kind in kinds.items()]
+    alike = list(kinds.values())[:1] if len(set(under.page_cache.values())) == 1 else each
+    facts = [("page cache", kind) for kind in alike]
+    if under.cached_share_max is not None:
+        told = f"at most {text.share(under.cached_share_max)} of the database"
         facts.append(("still cached at a cold start", told))
     limited = [
         f"{_LIMITED.get(how, how)} ({text.count(runs, 'run')})"
-        for how, runs in found.memory_limited_by.items()
+        for how, runs in under.memory_limited_by.items()
     ]
     if limited:
         facts.append(("memory limited", ", ".join(limited)))
-    if found.steal_share_median is not None and found.steal_share_max is not None:
-        median, most = text.share(found.steal_share_median), text.share(found.steal_share_max)
-        told = f"{median} of a run, at most {most}" if found.steal_share_max else "none"
+    if under.steal_share_median is not None and under.steal_share_max is not None:
+        median, most = text.share(under.steal_share_median), text.share(under.steal_share_max)
+        told = f"{median} of a run, at most {most}" if under.steal_share_max else "none"
         facts.append(("processor time taken by the host", told))
     return facts
 
 
-def _page_cache(found: Conditions) -> list[str]:
-    kinds = set(found.page_cache.values())
-    if len(kinds) == 1:
-        return [_PAGE_CACHE.get(kind, kind) for kind in kinds]
-    return [f"{label}: {_PAGE_CACHE.get(kind, kind)}" for label, kind in found.page_cache.items()]
-
-
-def crash_words(found: CrashTest) -> str:
+def crash_words(test: CrashTest) -> str:
     """How the tuned configuration's database stood a crash."""
-    if found.outcome is CrashOutcome.NOT_DONE:
-        return f"Crash test not done: {found.why}."
-    why = f" {text.sentence(found.why)}." if found.why else ""
+    if test.outcome is CrashOutcome.NOT_DONE:
+        return f"Crash test not done: {test.why}."
+    why = f" {text.sentence(test.why)}." if test.why else ""
     return (
-        f"Crash test {found.outcome.value}: a load was killed after {found.acknowledged:,} "
-        f"acknowledged writes under durability {found.durability.value}, and "
-        f"{found.keys_checked:,} keys were looked up; {found.keys_lost:,} were lost and "
-        f"{found.keys_wrong:,} wrong.{why} ({text.sentence(WHAT_IT_IS)}.)"
+        f"Crash test {test.outcome.value}: a load was killed after {test.acknowledged:,} "
+        f"acknowledged writes under durability {test.durability.value}, and "
+        f"{test.keys_checked:,} keys were looked up; {test.keys_lost:,} were lost and "
+        f"{test.keys_wrong:,} wrong.{why} ({text.sentence(WHAT_IT_IS)}.)"
     )

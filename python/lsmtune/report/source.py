@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
@@ -12,35 +12,27 @@ from optuna.trial import FrozenTrial
 
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role, StoredMeasurement
-from lsmtune.model.config import Config, OptionValue
+from lsmtune.model.config import Config
 from lsmtune.model.files import read_text
-from lsmtune.model.goal import Goal, Objective, WeightedWorkload, metric_value
+from lsmtune.model.goal import metric_value
 from lsmtune.model.measurement import Measurement, Outcome, PhaseMeasurement
 from lsmtune.model.metrics import METRICS
 from lsmtune.model.request import PairMethod
 from lsmtune.model.verdict import Verdict
-from lsmtune.model.workload import PhaseKind, Workload
+from lsmtune.model.workload import PhaseKind
 from lsmtune.proof.calibration import Calibration, calibration_of, calibration_pairs
 from lsmtune.proof.crash_test import CrashTest, kept_crash_tests
-from lsmtune.report.tables import GAIN, Arm, RunRow
+from lsmtune.report.tables import GAIN, Arm, Row
 from lsmtune.search.in_memory_study import TrialJudgement
 from lsmtune.search.searcher import OUTCOME, PUT_BACK
-from lsmtune.space.parameter import Parameter
 from lsmtune.study.build import parse_stored_spec
 from lsmtune.study.drift import Drift
 from lsmtune.study.feasible import Feasibility
-from lsmtune.study.judging import JudgedTrial, Judgement, judge
+from lsmtune.study.judging import judge
 from lsmtune.study.loop import REFUSED
-from lsmtune.study.spec import DataRungs, Spec, TimeRungs
+from lsmtune.study.spec import Spec
 from lsmtune.study.start import baseline_config
-from lsmtune.study.stored import (
-    Round,
-    TrialRounds,
-    TrialRuns,
-    anchor_rounds,
-    trial_rounds,
-    trial_runs,
-)
+from lsmtune.study.stored import Round, TrialRounds, anchor_rounds, trial_rounds, trial_runs
 
 MACHINE_FACT = "machine"
 _NOT_DEPLOYABLE = ("report.", "result.json")
@@ -90,11 +82,6 @@ class Trial:
         return (*(run for runs in self.rungs.values() for run in runs), *self.runs, *self.repeats)
 
     @property
-    def elapsed_s(self) -> float:
-        """Seconds that its runs took."""
-        return sum(run.measurement.elapsed_s for run in self.all)
-
-    @property
     def wall_s(self) -> float:
         """Seconds that it cost, preparation and clean-up included."""
         return sum(run.wall_s for run in self.all)
@@ -102,7 +89,7 @@ class Trial:
 
 @dataclass(frozen=True)
 class StudyRecords:
-    """A study as stored; everything else in analysis is a pure function of it.
+    """A study as stored; everything else in a report is a pure function of it.
 
     `measurements` are in the order in which they were stored, `trials` in that of their numbers.
     `best` is the number of the trial that is best by all that is known (`study.judging`).
@@ -110,20 +97,14 @@ class StudyRecords:
     what they say, and `run_log_sd` what the search takes the noise of a run for: the standard
     deviation of the logarithm. `calibration` is None where there are no pairs of it.
     `crash_tests` are options of configurations and how these stood a crash.
-    `rungs` says where a pruner looked. `put_back` counts the trials that an interruption cut off,
-    `refused` the configurations that were refused before they cost a run, by reason.
-    `result_files` are those of the study's `result/` folder that an engine or a program
-    reads. `unsafe_allowed` maps the unsafe options that the study file allows to the reason why
-    they are unsafe. `machine` is what the tuner noted of the machine it ran on, if it did.
+    `put_back` counts the trials that an interruption cut off, `refused` the configurations that
+    were refused before they cost a run, by reason. `result_files` are those of the study's
+    `result/` folder that an engine or a program reads. `machine` is what the tuner noted of the
+    machine it ran on, if it did.
     """
 
-    name: str
+    spec: Spec
     path: Path
-    goal: Goal
-    workloads: tuple[WeightedWorkload, ...]
-    baseline: Config
-    fixed: Mapping[str, OptionValue]
-    parameters: tuple[Parameter, ...]
     measurements: tuple[StoredMeasurement, ...]
     trials: tuple[Trial, ...] = ()
     best: int | None = None
@@ -131,30 +112,12 @@ class StudyRecords:
     drift: Drift = field(default_factory=Drift)
     run_log_sd: float | None = None
     calibration: Calibration | None = None
-    pairs_max: int = 0
-    smallest_effect: float | None = None
-    confidence: float = 0.95
-    seed: int = 0
-    budget_trials: int | None = None
-    budget_s: float | None = None
-    rungs: TimeRungs | DataRungs | None = None
     put_back: int = 0
     refused: Mapping[str, int] = field(default_factory=dict)
     verdict: Verdict | None = None
     result_files: tuple[Path, ...] = ()
-    unsafe_allowed: Mapping[str, str] = field(default_factory=dict)
     machine: Mapping[str, str] = field(default_factory=dict)
     crash_tests: tuple[tuple[Mapping[str, str], CrashTest], ...] = ()
-
-    @property
-    def objective(self) -> Objective:
-        """The first objective, which most studies have alone: its phase stands for a run."""
-        return self.goal.objectives[0]
-
-    @property
-    def workload(self) -> Workload:
-        """The first workload, which most studies have alone."""
-        return self.workloads[0].workload
 
     @cached_property
     def baseline_values(self) -> tuple[tuple[float, ...], ...]:
@@ -165,26 +128,32 @@ class StudyRecords:
     @cached_property
     def baseline_number(self) -> float | None:
         """The median of `Goal.number` over the anchors."""
-        numbers = [self.goal.number(values) for values in self.baseline_values]
+        numbers = [self.spec.goal.number(values) for values in self.baseline_values]
         known = [number for number in numbers if number is not None]
         return median(known) if known else None
 
 
 def read_study(folder: StudyFolder) -> StudyRecords:
     """Everything that `folder` holds; raises InputError when its files cannot be read."""
-    store = folder.measurements
+    store, results = folder.measurements, folder.result_path.absolute()
     records = study_records(
         parse_stored_spec(read_text(folder.path / "study.yaml"), folder.origin),
         folder.path.absolute(),
         tuple(store.all()),
         folder.trials(),
     )
+    refused, machine = store.fact(REFUSED), store.fact(MACHINE_FACT)
+    counts = refused.items() if isinstance(refused, Mapping) else ()
+    noted = machine.items() if isinstance(machine, Mapping) else ()
+    files = [path for path in results.iterdir() if path.is_file()] if results.is_dir() else []
     return replace(
         records,
-        refused=_counts(store.fact(REFUSED)),
+        refused={str(reason): count for reason, count in counts if isinstance(count, int)},
         verdict=store.verdict(),
-        result_files=_result_files(folder.result_path.absolute()),
-        machine=_machine(folder),
+        result_files=tuple(
+            sorted(path for path in files if not path.name.startswith((".", *_NOT_DEPLOYABLE)))
+        ),
+        machine={str(name): str(value) for name, value in noted if value is not None},
         crash_tests=tuple(kept_crash_tests(store)),
     )
 
@@ -197,119 +166,62 @@ def study_records(
 ) -> StudyRecords:
     """The records of a study from its spec and its runs; `kept` are Optuna's trials."""
     outcomes = {trial.number: trial.user_attrs.get(OUTCOME) for trial in kept}
-    rounds = _rounds(spec, measurements, outcomes)
-    anchors = anchor_rounds(measurements, spec.goal)
-    judgement = judge(rounds.values(), anchors, spec.goal)
-    return StudyRecords(
-        name=spec.name,
-        path=path,
-        goal=spec.goal,
-        workloads=spec.workloads,
-        baseline=spec.baseline,
-        fixed=dict(spec.fixed),
-        parameters=spec.space.parameters,
-        measurements=measurements,
-        trials=_trials(trial_runs(measurements), rounds, judgement),
-        best=judgement.best,
-        anchors=tuple(anchors),
-        drift=judgement.drift,
-        run_log_sd=judgement.log_sd,
-        calibration=_calibration(spec, measurements),
-        pairs_max=spec.proof.pairs,
-        smallest_effect=spec.proof.smallest_effect,
-        confidence=spec.proof.confidence,
-        seed=spec.seed,
-        budget_trials=spec.budget.trials,
-        budget_s=spec.budget.time_s,
-        rungs=None if spec.pruner is None else spec.pruner.rungs,
-        put_back=sum(outcome == PUT_BACK for outcome in outcomes.values()),
-        unsafe_allowed=dict(spec.unsafe_options),
-    )
-
-
-def _rounds(
-    spec: Spec, measurements: tuple[StoredMeasurement, ...], outcomes: Mapping[int, object]
-) -> dict[int, TrialRounds]:
-    """The trials that ended, by number; those that still run, or were cut off, are left out."""
-    feasibility, found = Feasibility(spec), {}
-    for number, runs in trial_runs(measurements).items():
+    feasibility, runs = Feasibility(spec), trial_runs(measurements)
+    # The trials that ended: those that still run, or were cut off, are left out.
+    ended: dict[int, TrialRounds] = {}
+    for number, of_trial in runs.items():
         # Pruned between two sizes of its data: its smaller runs all ended well.
         pruned = outcomes.get(number) == Outcome.PRUNED.value
-        rounds = trial_rounds(runs, spec, feasibility, pruned=pruned)
+        rounds = trial_rounds(of_trial, spec, feasibility, pruned=pruned)
         if rounds is not None:
-            found[number] = rounds
-    return found
+            ended[number] = rounds
+    anchors = anchor_rounds(measurements, spec.goal)
+    judgement = judge(ended.values(), anchors, spec.goal)
+    told, drift = judgement.for_searcher(), judgement.drift
 
+    def trial_round(each: Round, unplaced: bool, has_value: bool) -> TrialRound:
+        if each.values is None:
+            return TrialRound(None, None, False)
+        counts = has_value and (unplaced or drift.segment_of(each.first) is not None)
+        return TrialRound(each.values, drift.judged(each.values, each.first), counts)
 
-def _trials(
-    runs: Mapping[int, TrialRuns], rounds: Mapping[int, TrialRounds], judgement: Judgement
-) -> tuple[Trial, ...]:
-    told = judgement.for_searcher()
-    return tuple(
-        replace(
-            _trial(runs[number], judged),
-            rounds=tuple(_round(each, judged, judgement.drift) for each in rounds[number].rounds),
-            moved=judgement.drift.segment_of(judged.first) is None,
+    trials = tuple(
+        Trial(
+            number=number,
+            config=runs[number].config,
+            outcome=judged.end.outcome,
+            runs=tuple(runs[number].runs),
+            rungs={rung: tuple(smaller) for rung, smaller in runs[number].rungs.items()},
+            repeats=tuple(run for _, more in sorted(runs[number].repeats.items()) for run in more),
+            values=judged.end.values,
+            broken=tuple(text for text, over in judged.end.violations.items() if over > 0),
+            eligible=judged.end.eligible,
+            rounds=tuple(
+                trial_round(each, judged.unplaced, judged.end.values is not None)
+                for each in ended[number].rounds
+            ),
+            first=judged.first,
+            moved=drift.segment_of(judged.first) is None,
             told=told[number],
         )
         for number, judged in judgement.trials.items()
     )
-
-
-def _trial(runs: TrialRuns, judged: JudgedTrial) -> Trial:
-    end = judged.end
-    return Trial(
-        number=runs.number,
-        config=runs.config,
-        outcome=end.outcome,
-        runs=tuple(runs.runs),
-        rungs={rung: tuple(smaller) for rung, smaller in runs.rungs.items()},
-        repeats=tuple(run for _, again in sorted(runs.repeats.items()) for run in again),
-        values=end.values,
-        broken=tuple(text for text, violation in end.violations.items() if violation > 0),
-        eligible=end.eligible,
-        first=judged.first,
-    )
-
-
-def _round(found: Round, judged: JudgedTrial, drift: Drift) -> TrialRound:
-    if found.values is None:
-        return TrialRound(None, None, False)
-    placed = judged.unplaced or drift.segment_of(found.first) is not None
-    counts = judged.end.values is not None and placed
-    return TrialRound(found.values, drift.judged(found.values, found.first), counts)
-
-
-def _calibration(spec: Spec, measurements: Sequence[StoredMeasurement]) -> Calibration | None:
-    """What the calibration's pairs by the method that it ended with say."""
+    # Of the calibration, what its pairs by the method that it ended with say.
     pairs = calibration_pairs(measurements, baseline_config(spec), len(spec.workloads))
-    methods = [method for method in PairMethod if pairs and pairs[-1].is_of(method)]
-    if not methods:
-        return None
-    return calibration_of([p for p in pairs if p.is_of(methods[0])], spec.goal, methods[0])
-
-
-def _counts(fact: object) -> dict[str, int]:
-    """A stored fact that maps names to numbers."""
-    counts = fact if isinstance(fact, Mapping) else {}
-    return {str(name): count for name, count in counts.items() if isinstance(count, int)}
-
-
-def _result_files(directory: Path) -> tuple[Path, ...]:
-    if not directory.is_dir():
-        return ()
-    files = (path for path in directory.iterdir() if path.is_file())
-    return tuple(
-        sorted(path for path in files if not path.name.startswith((".", *_NOT_DEPLOYABLE)))
+    method = next((each for each in PairMethod if pairs and pairs[-1].is_of(each)), None)
+    by_method = [pair for pair in pairs if method is not None and pair.is_of(method)]
+    return StudyRecords(
+        spec=spec,
+        path=path,
+        measurements=measurements,
+        trials=trials,
+        best=judgement.best,
+        anchors=tuple(anchors),
+        drift=drift,
+        run_log_sd=judgement.log_sd,
+        calibration=None if method is None else calibration_of(by_method, spec.goal, method),
+        put_back=sum(outcome == PUT_BACK for outcome in outcomes.values()),
     )
-
-
-def _machine(folder: StudyFolder) -> dict[str, str]:
-    """The store's fact `machine`: an object of names and values."""
-    noted = folder.measurements.fact(MACHINE_FACT)
-    if not isinstance(noted, Mapping):
-        return {}
-    return {str(name): str(value) for name, value in noted.items() if value is not None}
 
 
 # --- Which stored runs a table looks at: the trials, the baseline, and the two arms of the proof
@@ -325,7 +237,7 @@ class Chosen:
 
 def metric_of(records: StudyRecords) -> str:
     """What the values of trials and pairs are: an objective's metric, or a gain over several."""
-    chosen_ones = records.goal.chosen
+    chosen_ones = records.spec.goal.chosen
     return chosen_ones[0].metric if len(chosen_ones) == 1 else GAIN
 
 
@@ -336,8 +248,8 @@ def value_of(records: StudyRecords, values: Sequence[float] | None) -> float | N
     turned over where less is better, with the weights of the study's `pick`: what `Goal.number`
     gives, over that of the baseline. None where that is not known.
     """
-    number = None if values is None else records.goal.number(values)
-    if number is None or len(records.goal.chosen) == 1:
+    number = None if values is None else records.spec.goal.number(values)
+    if number is None or len(records.spec.goal.chosen) == 1:
         return number
     return number / records.baseline_number if records.baseline_number else None
 
@@ -351,20 +263,17 @@ def chosen(records: StudyRecords) -> Chosen | None:
     """The Config of the latest proof; before any proof, that of the best trial."""
     proven = [s for s in records.measurements if s.role is Role.PROOF_CANDIDATE]
     if proven:
-        config = proven[-1].config
-        return Chosen(config, _trial_with(records, config, proven[-1].trial))
+        config, trial = proven[-1].config, proven[-1].trial
+        if trial is None:
+            same = (t.number for t in records.trials if t.config.options == config.options)
+            trial = next(same, None)
+        return Chosen(config, trial)
     best = best_trial(records)
     return None if best is None else Chosen(best.config, best.number)
 
 
-def _trial_with(records: StudyRecords, config: Config, known: int | None) -> int | None:
-    if known is not None:
-        return known
-    same = [t.number for t in records.trials if t.config.options == config.options]
-    return same[0] if same else None
-
-
 Side = tuple[StoredMeasurement, ...]
+_SIDES = {Role.PROOF_BASELINE: Arm.BASELINE, Role.PROOF_CANDIDATE: Arm.TUNED}
 
 
 def proof_runs(records: StudyRecords) -> dict[int, dict[Arm, Side]]:
@@ -373,22 +282,17 @@ def proof_runs(records: StudyRecords) -> dict[int, dict[Arm, Side]]:
     A pair of which only the baseline was run counts too, unless it belongs to an earlier proof.
     """
     tuned = chosen(records)
-    pairs: dict[int, dict[Arm, list[StoredMeasurement]]] = {}
+    pairs: dict[int, dict[Arm, Side]] = {}
     earlier: set[int] = set()
     for stored in sorted(records.measurements, key=lambda stored: stored.workload):
-        if stored.pair is None or tuned is None:
+        arm = _SIDES.get(stored.role)
+        if stored.pair is None or tuned is None or arm is None:
             continue
-        if stored.role is Role.PROOF_BASELINE:
-            pairs.setdefault(stored.pair, {}).setdefault(Arm.BASELINE, []).append(stored)
-        elif stored.role is Role.PROOF_CANDIDATE:
-            pairs.setdefault(stored.pair, {}).setdefault(Arm.TUNED, []).append(stored)
-            if stored.config.options != tuned.config.options:
-                earlier.add(stored.pair)
-    return {
-        number: {arm: tuple(side) for arm, side in pairs[number].items()}
-        for number in sorted(pairs)
-        if number not in earlier
-    }
+        sides = pairs.setdefault(stored.pair, {})
+        sides[arm] = (*sides.get(arm, ()), stored)
+        if arm is Arm.TUNED and stored.config.options != tuned.config.options:
+            earlier.add(stored.pair)
+    return {number: pairs[number] for number in sorted(pairs) if number not in earlier}
 
 
 def method_of(pair: Mapping[Arm, Side]) -> str:
@@ -422,43 +326,45 @@ def arms(records: StudyRecords) -> dict[Arm, list[StoredMeasurement]]:
 
 def workload_label(records: StudyRecords, stored: StoredMeasurement) -> str:
     """The label of the workload of a run, empty where the study has one alone."""
-    several = len(records.workloads) > 1
-    return records.workloads[stored.workload].label if several else ""
+    several = len(records.spec.workloads) > 1
+    return records.spec.workloads[stored.workload].label if several else ""
 
 
-def run_rows(records: StudyRecords) -> tuple[RunRow, ...]:
-    """Every stored run as one flat row."""
-    return tuple(_row(records, stored) for stored in records.measurements)
+def run_row(records: StudyRecords, stored: StoredMeasurement) -> Row:
+    """A stored run with the figures of the objective's phase, for tables and spreadsheets.
 
-
-def _row(records: StudyRecords, stored: StoredMeasurement) -> RunRow:
-    measurement = stored.measurement
-    return RunRow(
-        measurement=stored.id,
-        role=stored.role.value,
-        trial=stored.trial,
-        pair=stored.pair,
-        outcome=measurement.outcome,
-        value=records.objective.value(measurement),
-        seed=measurement.seed,
-        started_unix_s=measurement.started_unix_s,
-        elapsed_s=measurement.elapsed_s,
-        wall_s=stored.wall_s,
-        workload=workload_label(records, stored),
-        rung=stored.rung,
-        engine=measurement.engine.name,
-        engine_version=measurement.engine.version,
-        build=measurement.engine.build.value,
-        options=dict(stored.config.options),
-        metrics=_metrics(records, measurement),
-        reported=dict(measurement.reported),
-        error=measurement.error.message if measurement.error else "",
-        repeat=stored.repeat,
-        paired_by=measurement.paired_by,
-        memory_limited_by=measurement.memory_limited_by,
-        steal_s=_total(phase.steal_s for phase in measured(measurement)),
-        page_cache_cached_share=max(cached_shares(measurement), default=None),
-    )
+    `steal_s` are processor seconds that the host took during its measure phases, all processors
+    together; `page_cache_cached_share` is the largest of a phase that was to begin cold.
+    """
+    run, objective = stored.measurement, records.spec.objective
+    phase = objective.phase_of(run)
+    stolen = [each.steal_s for each in measured(run) if each.steal_s is not None]
+    return {
+        "measurement": stored.id,
+        "role": stored.role.value,
+        "trial": stored.trial,
+        "pair": stored.pair,
+        "outcome": run.outcome,
+        "value": objective.value(run),
+        "seed": run.seed,
+        "started_unix_s": run.started_unix_s,
+        "elapsed_s": run.elapsed_s,
+        "wall_s": stored.wall_s,
+        "workload": workload_label(records, stored),
+        "rung": stored.rung,
+        "engine": run.engine.name,
+        "engine_version": run.engine.version,
+        "build": run.engine.build.value,
+        "options": dict(stored.config.options),
+        "metrics": {name: metric_value(run, name, phase) for name in METRICS},
+        "reported": dict(run.reported),
+        "error": run.error.message if run.error else "",
+        "repeat": stored.repeat,
+        "paired_by": run.paired_by,
+        "memory_limited_by": run.memory_limited_by,
+        "steal_s": sum(stolen) if stolen else None,
+        "page_cache_cached_share": max(cached_shares(run), default=None),
+    }
 
 
 def measured(measurement: Measurement) -> list[PhaseMeasurement]:
@@ -470,14 +376,3 @@ def cached_shares(measurement: Measurement) -> list[float]:
     """What was still cached of the database at the start of each phase that was to begin cold."""
     shares = (phase.page_cache_cached_share for phase in measured(measurement))
     return [share for share in shares if share is not None]
-
-
-def _total(values: Iterable[float | None]) -> float | None:
-    """The sum of what is known; None where nothing is."""
-    known = [value for value in values if value is not None]
-    return sum(known) if known else None
-
-
-def _metrics(records: StudyRecords, measurement: Measurement) -> Mapping[str, float | None]:
-    phase = records.objective.phase_of(measurement)
-    return {name: metric_value(measurement, name, phase) for name in METRICS}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -12,39 +11,20 @@ import lsmtune
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.model.config import option_text
 from lsmtune.model.metrics import METRICS
-from lsmtune.report import sentences
+from lsmtune.report import sentences, study_proof, study_search
 from lsmtune.report import words as text
-from lsmtune.report.analysis import StudyAnalysis, analyse
+from lsmtune.report.analysis import StudyAnalysis
 from lsmtune.report.document import Document
 from lsmtune.report.importance import Method
 from lsmtune.report.render import to_csv, to_html, to_json, to_markdown, write_text
 from lsmtune.report.source import read_study
-from lsmtune.report.study_proof import (
-    deploy_section,
-    latency_section,
-    machine_section,
-    pairs_section,
-    sustained_section,
-    verdict_section,
-    warnings_section,
-)
-from lsmtune.report.study_search import (
-    failures_section,
-    front_section,
-    history_section,
-    importance_section,
-    noise_section,
-    slices_section,
-    statistics_section,
-    trials_section,
-)
 
 FORMAT_VERSION = 1
 
 
 def study_document(analysis: StudyAnalysis) -> Document:
     """Everything that the page and Markdown say."""
-    head = sentences.headline(analysis)
+    head, front = sentences.headline(analysis), analysis.front
     engines = [f"{e.name} {e.version or ''}".strip() for e in analysis.engines[:1]]
     labels = ", ".join(weighted.label for weighted in analysis.workloads)
     goals = "; ".join(
@@ -56,21 +36,21 @@ def study_document(analysis: StudyAnalysis) -> Document:
         title=analysis.name,
         subtitle=" · ".join([*engines, labels, goals]),
         sections=[
-            verdict_section(analysis, head),
-            deploy_section(analysis, head.tone == "good"),
-            warnings_section(analysis),
-            machine_section(analysis),
-            pairs_section(analysis),
-            sustained_section(analysis),
-            latency_section(analysis),
-            noise_section(analysis),
-            history_section(analysis),
-            *([] if analysis.front is None else [front_section(analysis, analysis.front)]),
-            importance_section(analysis),
-            slices_section(analysis),
-            statistics_section(analysis),
-            trials_section(analysis),
-            failures_section(analysis),
+            study_proof.verdict_section(analysis, head),
+            study_proof.deploy_section(analysis, head.tone == "good"),
+            study_proof.warnings_section(analysis),
+            study_proof.machine_section(analysis),
+            study_proof.pairs_section(analysis),
+            study_proof.sustained_section(analysis),
+            study_proof.latency_section(analysis),
+            study_search.noise_section(analysis),
+            study_search.history_section(analysis),
+            *([] if front is None else [study_search.front_section(analysis, front)]),
+            study_search.importance_section(analysis),
+            study_search.slices_section(analysis),
+            study_search.statistics_section(analysis),
+            study_search.trials_section(analysis),
+            study_search.failures_section(analysis),
         ],
         page_title=f"{head.figure} · {analysis.name} · lsmtune",
         footer=f"Written by lsmtune {lsmtune.__version__} from stored measurements alone."
@@ -94,9 +74,9 @@ def runs_csv(analysis: StudyAnalysis) -> str:
     `metric.*` columns are those of the objective's phase, `reported.*` what a program of the user's
     own measured, `option.*` what was set.
     """
-    options = sorted({name for run in analysis.runs for name in run.options})
+    options = sorted({name for run in analysis.runs for name in run["options"]})
     metrics = [name for name in METRICS if name != "elapsed_s"]
-    reported = sorted({name for run in analysis.runs for name in run.reported})
+    reported = sorted({name for run in analysis.runs for name in run["reported"]})
     columns = [
         *_RUN_COLUMNS,
         *(f"metric.{name}" for name in metrics),
@@ -105,10 +85,10 @@ def runs_csv(analysis: StudyAnalysis) -> str:
     ]
     rows = (
         [
-            *(getattr(run, column) for column in _RUN_COLUMNS),
-            *(run.metrics.get(name) for name in metrics),
-            *(run.reported.get(name) for name in reported),
-            *(option_text(run.options[name]) if name in run.options else "" for name in options),
+            *(run[column] for column in _RUN_COLUMNS),
+            *(run["metrics"].get(name) for name in metrics),
+            *(run["reported"].get(name) for name in reported),
+            *(option_text(run["options"][n]) if n in run["options"] else "" for n in options),
         ]
         for run in analysis.runs
     )
@@ -117,39 +97,18 @@ def runs_csv(analysis: StudyAnalysis) -> str:
 
 def study_values(analysis: StudyAnalysis) -> dict[str, Any]:
     """Every table of the analysis with stable keys, for JSON."""
-    tables: Mapping[str, object] = vars(analysis)
-    return {
-        "format_version": FORMAT_VERSION,
-        "headline": sentences.headline(analysis),
-        **tables,
-    }
+    head = sentences.headline(analysis)
+    return {"format_version": FORMAT_VERSION, "headline": head, **vars(analysis)}
 
 
-@dataclass(frozen=True)
-class ReportFormat:
-    """`render` turns an analysis into text; `file_name` is used unless the user gives a path."""
-
-    render: Callable[[StudyAnalysis], str]
-    file_name: str
-
-
-FORMATS: Mapping[str, ReportFormat] = MappingProxyType(
+FORMATS: Mapping[str, Callable[[StudyAnalysis], str]] = MappingProxyType(
     {
-        "html": ReportFormat(lambda found: to_html(study_document(found)), "report.html"),
-        "md": ReportFormat(lambda found: to_markdown(study_document(found)), "report.md"),
-        "json": ReportFormat(lambda found: to_json(study_values(found)), "report.json"),
-        "csv": ReportFormat(runs_csv, "report.csv"),
+        "html": lambda analysis: to_html(study_document(analysis)),
+        "md": lambda analysis: to_markdown(study_document(analysis)),
+        "json": lambda analysis: to_json(study_values(analysis)),
+        "csv": runs_csv,
     }
 )
-
-
-@dataclass(frozen=True)
-class WrittenReport:
-    """A report on the disk, and what it was made from."""
-
-    path: Path
-    format_name: str
-    analysis: StudyAnalysis
 
 
 def write_as(
@@ -158,21 +117,21 @@ def write_as(
     output: Path | None = None,
     method: Method | None = Method.PED_ANOVA,
     on_progress: Callable[[int, int], None] | None = None,
-) -> WrittenReport:
+) -> tuple[Path, StudyAnalysis]:
     """Write the report of `folder`, by default into its `result/` folder, whole or not at all.
 
     `method` is that of the parameters' importance, None for none of it; `on_progress` is told how
-    many of how many of its resamples are done.
+    many of how many of its resamples are done. Returns where it is, and what it was made from.
 
     Raises InputError when the study cannot be read or the file cannot be written, and KeyError
     for an unknown format.
     """
-    chosen = FORMATS[format_name]
-    analysis = analyse(read_study(folder), method, on_progress)
-    path = output if output is not None else folder.result_path / chosen.file_name
-    return WrittenReport(write_text(path, chosen.render(analysis)), format_name, analysis)
+    render = FORMATS[format_name]
+    analysis = StudyAnalysis(read_study(folder), method, on_progress)
+    path = folder.result_path / f"report.{format_name}" if output is None else output
+    return write_text(path, render(analysis)), analysis
 
 
 def write_report(folder: StudyFolder, output: Path) -> Path:
     """The page of `folder` in `output`, as `write_as` writes it; returns `output`."""
-    return write_as(folder, "html", output).path
+    return write_as(folder, "html", output)[0]

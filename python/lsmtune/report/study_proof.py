@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from functools import partial
 from itertools import groupby
 
-from lsmtune.model.config import OptionValue
-from lsmtune.model.measurement import Outcome
 from lsmtune.model.metrics import PERCENTILES
 from lsmtune.model.verdict import Verdict
 from lsmtune.model.workload import Durability
@@ -29,22 +27,12 @@ from lsmtune.report.document import (
     Paragraph,
     Section,
     Table,
-    Value,
     headed,
     numbers,
     plot_blocks,
     words,
 )
-from lsmtune.report.study_search import (
-    quantity_column,
-)
-from lsmtune.report.tables import (
-    Arm,
-    LatencyCurve,
-    OptionRow,
-    PairRow,
-)
-from lsmtune.report.trust_tables import LevelRow
+from lsmtune.report.tables import Arm, LatencyCurve, PairRow, Row
 from lsmtune.workloads.describe import mixed_phases
 
 _DURABILITY = {
@@ -52,16 +40,15 @@ _DURABILITY = {
     Durability.WAL: "write-ahead log",
     Durability.NONE: "no write-ahead log",
 }
-_RATIO = Column("ratio", text.ratio)
-_BASELINE_AND_TUNED = numbers("baseline", "tuned")
+_RATIO = Column("ratio", text.ratio, "ratio")
 
 
 # --- The verdict, and what to deploy
 
 
 def verdict_section(analysis: StudyAnalysis, head: sentences.Headline) -> Section:
-    """What was proved, and how."""
-    crash = analysis.crash_test
+    """What was proved, and how; figures of both arms: the objective, then latencies."""
+    crash, metric, medians = analysis.crash_test, analysis.metric, analysis.medians
     details = [head.detail, *sentences.proof_lines(analysis.verdict, analysis.proof)]
     blocks: list[Block] = [
         Answer(head.label, head.figure, head.lead, interval_bar(analysis.verdict)),
@@ -70,9 +57,17 @@ def verdict_section(analysis: StudyAnalysis, head: sentences.Headline) -> Sectio
     if crash is not None:
         bad = crash.outcome is CrashOutcome.FAILED
         blocks.append(Paragraph(sentences.crash_words(crash), "detail fail" if bad else "detail"))
-    rows = _compared(analysis)
+    rows = []
+    if len(medians) == len(Arm):
+        both = (text.quantity(metric, medians[arm]) for arm in Arm)
+        rows.append((text.metric_label(metric), *both))
+    for operation, curves in _latency_rows(analysis):
+        if analysis.arms_from_proof and len(curves) == len(Arm):
+            for name in ("latency_us_p50", "latency_us_p99"):
+                both = (text.quantity(name, getattr(curves[arm], name)) for arm in Arm)
+                rows.append((f"{operation} latency, {_statistic(name)}", *both))
     if rows:
-        columns = (*words(""), *_BASELINE_AND_TUNED)
+        columns = (*words(""), *numbers("baseline", "tuned"))
         blocks.append(Table(columns, rows, "Both configurations", style="compared"))
     return Section("verdict", head.label, blocks, "Verdict", head.tone, top=True)
 
@@ -93,74 +88,48 @@ def interval_bar(verdict: Verdict | None) -> IntervalBar | None:
     start = min(logs) - _MARGIN * span
     whole = max(logs) - min(logs) + 2 * _MARGIN * span
     one, low, high, ratio = (round(100 * (place - start) / whole, 2) for place in logs)
-    ends = f"{text.ratio(verdict.ratio_low)} to {text.ratio(verdict.ratio_high)}"
+    ends = text.interval(verdict)
     label = f"Ratio to the baseline {text.ratio(verdict.ratio)}, interval {ends}"
     return IntervalBar(one, low, high, ratio, label, ends)
 
 
-def _compared(analysis: StudyAnalysis) -> list[tuple[str, str, str]]:
-    """Figures of both arms that go with the verdict: the objective, then latencies."""
-    metric, medians = analysis.metric, analysis.medians
-    rows = []
-    if len(medians) == len(Arm):
-        baseline, tuned = (text.quantity(metric, medians[arm]) for arm in Arm)
-        rows.append((text.metric_label(metric), baseline, tuned))
-    for operation, curves in _latency_rows(analysis):
-        if analysis.arms_from_proof and len(curves) == len(Arm):
-            for name in ("latency_us_p50", "latency_us_p99"):
-                before, after = (text.quantity(name, getattr(curves[arm], name)) for arm in Arm)
-                rows.append((f"{operation} latency, {_statistic(name)}", before, after))
-    return rows
-
-
 def deploy_section(analysis: StudyAnalysis, proven: bool) -> Section:
     """The options beside the baseline's, and the files that hold them."""
-    title = "The candidate" if analysis.options and not proven else "Deploy"
-    if not analysis.options:
+    options, number = analysis.options, analysis.tuned_trial
+    title = "The candidate" if options and not proven else "Deploy"
+    files: list[Block] = []
+    if analysis.result_files:
+        files = [Files([str(path) for path in analysis.result_files], "Files to deploy")]
+    if not options:
         why = "No trial has given a value yet, so there is nothing to deploy."
-        return Section("deploy", title, [Paragraph(why, "quiet"), *_files(analysis)], top=True)
-    number = analysis.tuned_trial
+        return Section("deploy", title, [Paragraph(why, "quiet"), *files], top=True)
     of = "Options of the candidate" if number is None else f"Options of trial {number}"
     end = "." if proven else "; not proven to be better."
-    tuned = [row for row in analysis.options if row.tuned_by_study]
-    fixed = [row for row in analysis.options if not row.tuned_by_study]
-    fold = f"{text.count(len(fixed), 'option')} outside the space"
-    blocks = [
-        Paragraph(f"{of}, beside the baseline's{end}", "note"),
-        _options_table(tuned),
-        *([_options_table(fixed, fold)] if fixed else []),
-        *_files(analysis),
-    ]
-    return Section("deploy", title, blocks, "Deploy", top=True)
+    blocks: list[Block] = [Paragraph(f"{of}, beside the baseline's{end}", "note")]
+    fixed = sum(not row["tuned_by_study"] for row in options)
+    for in_space, fold in ((True, ""), (False, f"{text.count(fixed, 'option')} outside the space")):
+        rows = [row for row in options if row["tuned_by_study"] is in_space]
+        same = {n: "same" for n, row in enumerate(rows) if row["baseline"] == row["tuned"]}
+        more = {"marks": same, "fold": fold, "style": "options"}
+        if rows or in_space:
+            blocks.append(Table.of(_OPTIONS, rows, "Tuned options", **more))
+    export = Paragraph("Write it as a file:", "quiet", f"lsmtune export {analysis.path}")
+    return Section("deploy", title, [*blocks, *(files or [export])], "Deploy", top=True)
 
 
-def _options_table(rows: Sequence[OptionRow], fold: str = "") -> Table:
-    cells = [
-        (
-            row.name,
-            _option_cell(row.baseline, row.unit, row.engine_default),
-            _option_cell(row.tuned, row.unit),
-        )
-        for row in rows
-    ]
-    same = {number: "same" for number, row in enumerate(rows) if not row.changed}
-    columns = (*words("option", "baseline"), Column("tuned", number=False, style="to"))
-    return Table(columns, cells, "Tuned options", same, fold, style="options")
-
-
-def _option_cell(value: OptionValue | None, unit: str, default: OptionValue | None = None) -> Cell:
+def _option_cell(side: str, row: Row) -> Cell:
+    value, default = row[side], row["engine_default"] if side == "baseline" else None
     if value is not None:
-        return Cell(text.option_told(value, unit))
-    known = "" if default is None else f" {text.option_told(default, unit)}"
+        return Cell(text.option_told(value, row["unit"]))
+    known = "" if default is None else f" {text.option_told(default, row['unit'])}"
     return Cell(f"default{known}", tone="sys")
 
 
-def _files(analysis: StudyAnalysis) -> list[Block]:
-    if analysis.result_files:
-        return [Files([str(path) for path in analysis.result_files], "Files to deploy")]
-    if not analysis.options:
-        return []
-    return [Paragraph("Write it as a file:", "quiet", f"lsmtune export {analysis.path}")]
+_OPTIONS = (
+    Column("option", key="name", number=False),
+    Column("baseline", partial(_option_cell, "baseline"), number=False),
+    Column("tuned", partial(_option_cell, "tuned"), number=False, style="to"),
+)
 
 
 def warnings_section(analysis: StudyAnalysis) -> Section:
@@ -204,16 +173,30 @@ def machine_section(analysis: StudyAnalysis) -> Section:
 
 def pairs_section(analysis: StudyAnalysis) -> Section:
     """The pairs of the proof, and every metric beside the one that decides."""
-    return Section(
-        "pairs",
-        "Tuned against default",
-        [
-            *_pair_blocks(analysis),
-            *_by_workload(analysis),
-            *_other_metrics(analysis),
-            *_series(analysis),
-        ],
+    verdict, blocks = analysis.verdict, _pair_blocks(analysis)
+    both = [Column(arm, partial(_arm_quantity, arm)) for arm in Arm]
+    by_workload = (
+        *(Column("workload", key="workload", number=False), Column("weight", text.share, "share")),
+        Column("objective", text.metric_label, "objective", number=False),
+        *(*both, _RATIO),
     )
+    blocks += headed(Table.of(by_workload, analysis.by_workload, "By workload"))
+    if verdict is not None and verdict.others:
+        better = {"maximize": "higher", "minimize": "lower"}
+        columns = (
+            Column("metric", text.metric_label, "metric", number=False),
+            Column("better is", lambda way: better.get(way, ""), "direction", number=False),
+            *(_RATIO, Column("interval", text.interval)),
+        )
+        heading, *table = headed(Table.of(columns, verdict.others, "Each metric by itself"))
+        note = Paragraph(sentences.correction_line(verdict, analysis.proof), "quiet")
+        blocks += [heading, note, *table]
+    label = "Throughput over time of both configurations"
+    plot = plot_blocks("series", label, figures.series_figure(analysis))
+    if plot:
+        note = Paragraph(f"One line per run, from the {_source(analysis)}.", "quiet")
+        blocks += [Heading("Throughput over time"), note, *plot]
+    return Section("pairs", "Tuned against default", blocks)
 
 
 def _pair_blocks(analysis: StudyAnalysis) -> list[Block]:
@@ -221,77 +204,29 @@ def _pair_blocks(analysis: StudyAnalysis) -> list[Block]:
     if not analysis.pairs:
         end = ": the proof comes after the search." if analysis.verdict is None else "."
         return [Paragraph(f"No pair has been run{end}", "quiet")]
+
+    def side(arm: Arm, row: PairRow) -> Cell:
+        value = row.baseline_value if arm is Arm.BASELINE else row.tuned_value
+        outcome = row.baseline_outcome if arm is Arm.BASELINE else row.tuned_outcome
+        if value is None:
+            return Cell(text.outcome(outcome.value) if outcome else "not run", tone="fail")
+        return Cell(text.quantity(metric, value), value)
+
     note = sentences.pairs_note(analysis.pairs, len(analysis.workloads))
-    shown = (
-        f"Shown is {text.metric_label(metric)}: {sentences.direction_words(analysis.direction)}."
-    )
-    rows = [_pair_cells(number, row) for number, row in enumerate(analysis.pairs, 1)]
-    columns = (
-        *words("pair"),
-        quantity_column("baseline", metric),
-        quantity_column("tuned", metric),
-        _RATIO,
-    )
+    shown = f"{text.metric_label(metric)}: {sentences.direction_words(analysis.direction)}."
     plot = plot_blocks("pairs", "Both configurations in each pair", figures.pairs_figure(analysis))
-    return [
-        Paragraph(f"{note} {shown}", "note"),
-        *plot,
-        Table(columns, rows, "Pairs", fold="Figures" if plot else ""),
-    ]
-
-
-def _pair_cells(number: int, row: PairRow) -> tuple[Value, ...]:
-    def side(value: float | None, outcome: Outcome | None) -> Value:
-        if value is not None:
-            return value
-        return Cell(text.outcome(outcome.value) if outcome else "not run", tone="fail")
-
-    name = f"{number}{'' if row.counts else ' (does not count)'}"
-    baseline = side(row.baseline_value, row.baseline_outcome)
-    return (name, baseline, side(row.tuned_value, row.tuned_outcome), row.ratio)
-
-
-def _by_workload(analysis: StudyAnalysis) -> list[Block]:
+    columns = (*words("pair"), *(Column(arm, partial(side, arm)) for arm in Arm), _RATIO)
     rows = [
-        (
-            row.workload,
-            text.share(row.share),
-            Cell(text.metric_label(row.objective)),
-            text.quantity(row.metric, row.baseline),
-            text.quantity(row.metric, row.tuned),
-            row.ratio,
-        )
-        for row in analysis.by_workload
+        (f"{number}{'' if row.counts else ' (does not count)'}", row, row, row.ratio)
+        for number, row in enumerate(analysis.pairs, 1)
     ]
-    columns = (*words("workload"), *numbers("weight"), *words("objective"), *_BASELINE_AND_TUNED)
-    return headed("By workload", (*columns, _RATIO), rows)
+    table = Table(columns, rows, "Pairs", fold="Figures" if plot else "")
+    return [Paragraph(f"{note} Shown is {shown}", "note"), *plot, table]
 
 
-def _other_metrics(analysis: StudyAnalysis) -> list[Block]:
-    verdict = analysis.verdict
-    if verdict is None or not verdict.others:
-        return []
-    better = {"maximize": "higher", "minimize": "lower"}
-    rows = [
-        (
-            text.metric_label(other.metric),
-            better.get(other.direction, ""),
-            other.ratio,
-            f"{text.ratio(other.ratio_low)} to {text.ratio(other.ratio_high)}",
-        )
-        for other in verdict.others
-    ]
-    title = "Each metric by itself"
-    columns = (*words("metric", "better is"), _RATIO, *numbers("interval"))
-    note = Paragraph(sentences.correction_line(verdict, analysis.proof), "quiet")
-    return [Heading(title), note, Table(columns, rows, title)]
-
-
-def _series(analysis: StudyAnalysis) -> list[Block]:
-    label = "Throughput over time of both configurations"
-    plot = plot_blocks("series", label, figures.series_figure(analysis))
-    note = f"One line per run, from the {_source(analysis)}."
-    return [Heading("Throughput over time"), Paragraph(note, "quiet"), *plot] if plot else []
+def _arm_quantity(arm: Arm, row: Row) -> str:
+    """The figure of an arm in a row that names its metric."""
+    return text.quantity(row["metric"], row[arm])
 
 
 # --- Burst and sustained, latency
@@ -308,52 +243,33 @@ def sustained_section(analysis: StudyAnalysis) -> Section:
         "the drain, in which what was left is flushed and compacted."
     )
     blocks: list[Block] = [Paragraph(note, "note")]
-    columns = (*words("figure"), *_BASELINE_AND_TUNED, _RATIO)
-    for (workload, phase), rows in groupby(analysis.performance, lambda r: (r.workload, r.phase)):
-        of = f"{phase}{f' under {workload}' if workload else ''}"
-        figures_of_phase = [
-            (
-                sentences.performance_label(row.metric),
-                text.quantity(row.metric, row.baseline),
-                text.quantity(row.metric, row.tuned),
-                row.ratio,
-            )
-            for row in rows
-        ]
-        table = Table(columns, figures_of_phase, f"Burst and sustained of {phase}")
-        blocks += [Heading(of), table]
+    columns = (
+        Column("figure", sentences.performance_label, "metric", number=False),
+        *(Column(arm, partial(_arm_quantity, arm)) for arm in Arm),
+        _RATIO,
+    )
+    by_phase = groupby(analysis.performance, lambda row: (row["workload"], row["phase"]))
+    for (workload, phase), rows in by_phase:
+        table = Table.of(columns, list(rows), f"Burst and sustained of {phase}")
+        blocks += [Heading(f"{phase}{f' under {workload}' if workload else ''}"), table]
         for arm in Arm:
-            levels = [
-                row
-                for row in analysis.levels
-                if (row.workload, row.phase, row.arm) == (workload, phase, arm)
-            ]
-            blocks += [_levels_table(phase, arm, levels)] if levels else []
+            of = {"workload": workload, "phase": phase, "arm": arm}
+            levels = [row for row in analysis.levels if of.items() <= row.items()]
+            fold = f"The tree at its end, and what was written into each level: {arm.value}"
+            label = f"Levels of {phase}, {arm.value}"
+            blocks += [Table.of(_LEVELS, levels, label, fold=fold)] if levels else []
     return Section("sustained", title, blocks)
 
 
-def _levels_table(phase: str, arm: Arm, rows: Sequence[LevelRow]) -> Table:
-    cells = [
-        (
-            row.level,
-            row.files,
-            row.bytes,
-            text.number(row.flushes) if row.level == 0 else "",
-            row.compactions,
-            row.compaction_write_bytes,
-        )
-        for row in rows
-    ]
-    columns = (
-        *numbers("level"),
-        Column("files", text.number),
-        quantity_column("size", "database_bytes"),
-        *numbers("flushes"),
-        Column("compactions", text.number),
-        quantity_column("written by them", "database_bytes"),
-    )
-    fold = f"The tree at its end, and what was written into each level: {arm.value}"
-    return Table(columns, cells, f"Levels of {phase}, {arm.value}", fold=fold)
+_size = partial(text.quantity, "database_bytes")
+_LEVELS = (
+    Column("level", key="level"),
+    Column("files", text.number, "files"),
+    Column("size", _size, "bytes"),
+    Column("flushes", lambda row: text.number(row["flushes"]) if row["level"] == 0 else ""),
+    Column("compactions", text.number, "compactions"),
+    Column("written by them", _size, "compaction_write_bytes"),
+)
 
 
 def _statistic(metric: str) -> str:
@@ -383,18 +299,14 @@ def latency_section(analysis: StudyAnalysis) -> Section:
     shown = (*PERCENTILES, "latency_us_max")
     for number, (operation, curves) in enumerate(all_rows):
         columns = (
-            *words(operation),
-            Column("operations", text.number),
-            *(Column(_statistic(metric), text.duration_us) for metric in shown),
+            Column(operation, key="arm", number=False),
+            Column("operations", text.number, "count"),
+            *(Column(_statistic(metric), text.duration_us, metric) for metric in shown),
         )
-        rows = [
-            (arm.value, curve.count, *(getattr(curve, metric) for metric in shown))
-            for arm, curve in curves.items()
-        ]
         blocks += [Heading(operation)] if len(all_rows) > 1 else []
         figure = figures.latency_figure(analysis, operation)
         blocks += plot_blocks(f"latency-{number}", f"Latency percentiles of {operation}", figure)
-        blocks.append(Table(columns, rows, f"Latency of {operation}"))
+        blocks.append(Table.of(columns, list(curves.values()), f"Latency of {operation}"))
     return Section("latency", title, blocks, "Latency")
 
 

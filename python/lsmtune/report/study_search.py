@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
+from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Outcome
 from lsmtune.report import figures, sentences
 from lsmtune.report import words as text
@@ -20,11 +20,8 @@ from lsmtune.report.document import (
     Paragraph,
     Section,
     Table,
-    Value,
     headed,
-    numbers,
     plot_blocks,
-    words,
 )
 from lsmtune.report.insight_figures import (
     anchor_figure,
@@ -32,20 +29,7 @@ from lsmtune.report.insight_figures import (
     importance_figure,
     slice_figure,
 )
-from lsmtune.report.tables import (
-    Front,
-    Importance,
-    TrialRow,
-)
-from lsmtune.report.trust_tables import AnchorSeries
-
-# --- What every section uses
-
-
-def quantity_column(label: str, metric: str) -> Column:
-    """A column of values of `metric`, with their unit."""
-    return Column(label, partial(text.quantity, metric))
-
+from lsmtune.report.tables import Front, FrontRow, ImportanceRow, NoiseRow, TrialRow
 
 # --- Noise and drift
 
@@ -60,10 +44,21 @@ def noise_section(analysis: StudyAnalysis) -> Section:
             "own time."
         )
         blocks = [Paragraph(note, "note")]
-        for number, series in enumerate(analysis.anchors):
-            several = len(analysis.anchors) > 1
-            blocks += [Heading(text.metric_label(series.objective))] if several else []
-            blocks += _anchors(number, series)
+    for number, series in enumerate(analysis.anchors):
+        several = len(analysis.anchors) > 1
+        blocks += [Heading(text.metric_label(series.objective))] if several else []
+        label = "The anchors over the time of the study"
+        plot = plot_blocks(f"anchors-{number}", label, anchor_figure(series))
+        columns = (
+            Column("run", key="role", number=False),
+            Column("at", text.seconds, "at_s"),
+            Column("after", partial(text.count, noun="trial"), "trials_before"),
+            Column("value", partial(text.quantity, series.metric), "value"),
+            Column("segment", lambda n: text.number(None if n is None else n + 1), "segment"),
+        )
+        line = f"{text.sentence(sentences.drift_line(series))}."
+        table = Table.of(columns, series.points, "Anchors", fold="Figures" if plot else "")
+        blocks += [Paragraph(line, "finding"), *plot, table]
     if not analysis.noise:
         why = "There was no calibration, so that it is not known how much runs scatter."
         return Section("noise", "Noise and drift", [*blocks, Paragraph(why, "quiet")])
@@ -71,49 +66,25 @@ def noise_section(analysis: StudyAnalysis) -> Section:
         "Standard deviations of the logarithm, with intervals at 95 %. Provable is the smallest "
         "difference that so many pairs show with a probability of 80 %."
     )
-    rows = [
-        (
-            sentences.noise_source(row),
-            "pair" if row.of_pairs else "run",
-            sentences.noise_figure(row),
-            "" if row.autocorrelation is None else f"{row.autocorrelation:+.2f}",
-            sentences.provable(row),
-        )
-        for row in analysis.noise
-    ]
-    columns = (*words("from", "of a"), *numbers("noise", "autocorrelation", "provable"))
     blocks += [
         Heading("How much runs scatter"),
         Paragraph(scatter, "quiet"),
-        Table(columns, rows, "Noise"),
+        Table.of(_NOISE, analysis.noise, "Noise"),
     ]
     return Section("noise", "Noise and drift", blocks)
 
 
-def _anchors(number: int, series: AnchorSeries) -> list[Block]:
-    line = f"{text.sentence(sentences.drift_line(series))}."
-    plot = plot_blocks(
-        f"anchors-{number}", "The anchors over the time of the study", anchor_figure(series)
-    )
-    rows = [
-        (
-            point.role,
-            point.at_s,
-            text.count(point.trials_before, "trial"),
-            point.value,
-            None if point.segment is None else point.segment + 1,
-        )
-        for point in series.points
-    ]
-    columns = (
-        *words("run"),
-        Column("at", text.seconds),
-        *numbers("after"),
-        quantity_column("value", series.metric),
-        Column("segment", text.number),
-    )
-    table = Table(columns, rows, "Anchors", fold="Figures" if plot else "")
-    return [Paragraph(line, "finding"), *plot, table]
+def _autocorrelation(row: NoiseRow) -> str:
+    return "" if row.autocorrelation is None else f"{row.autocorrelation:+.2f}"
+
+
+_NOISE = (
+    Column("from", sentences.noise_source, number=False),
+    Column("of a", lambda of_pairs: "pair" if of_pairs else "run", "of_pairs", number=False),
+    Column("noise", sentences.noise_figure),
+    Column("autocorrelation", _autocorrelation),
+    Column("provable", sentences.provable),
+)
 
 
 # --- The search
@@ -156,77 +127,66 @@ def front_section(analysis: StudyAnalysis, front: Front) -> Section:
         f"ratios to the baseline, turned over where lower is better; the weights are {weights}. "
         "From the search; the proof decides."
     )
-    columns = [Column("trial")]
-    for name, metric in zip(front.objectives, front.metrics, strict=True):
-        columns += [
-            quantity_column(text.metric_label(name), metric),
-            Column("to baseline", text.ratio),
-        ]
-    columns.append(Column("gain", text.ratio))
-    columns.append(Column("options", text.options_line, number=False, style="mono clip"))
-    rows: list[list[Value]] = []
-    for row in front.rows:
-        picked = " (picked)" if row.is_picked else ""
-        values: list[Value] = [Cell(f"{row.trial}{picked}", row.trial)]
-        for value, ratio in zip(row.values, row.ratios, strict=True):
-            values += [value, ratio]
-        rows.append([*values, row.gain, Cell(text.options_line(dict(row.options)))])
+
+    def number(row: FrontRow) -> Cell:
+        return Cell(f"{row.trial}{' (picked)' if row.is_picked else ''}", row.trial)
+
+    columns = [Column("trial", number)]
+    for at, (name, metric) in enumerate(zip(front.objectives, front.metrics, strict=True)):
+        told, label = partial(text.quantity, metric), text.metric_label(name)
+        columns.append(Column(label, told, partial(_of_objective, "values", at)))
+        columns.append(Column("to baseline", text.ratio, partial(_of_objective, "ratios", at)))
+    columns.append(Column("gain", text.ratio, "gain"))
+    columns.append(Column("options", text.options_line, "options", number=False, style="mono clip"))
     marks = {number: "tuned" for number, row in enumerate(front.rows) if row.is_picked}
-    return Section(
-        "front",
-        "Front",
-        [
-            Paragraph(note, "note"),
-            *plot_blocks("front", "The front of the first two objectives", front_figure(analysis)),
-            Table(columns, rows, "Front", marks, header=False, sortable=True),
-        ],
-    )
+    blocks = [
+        Paragraph(note, "note"),
+        *plot_blocks("front", "The front of the first two objectives", front_figure(analysis)),
+        Table.of(columns, front.rows, "Front", marks=marks, header=False, sortable=True),
+    ]
+    return Section("front", "Front", blocks)
+
+
+def _of_objective(field: str, at: int, row: FrontRow) -> float | None:
+    value: float | None = getattr(row, field)[at]
+    return value
 
 
 def importance_section(analysis: StudyAnalysis) -> Section:
     """How much each parameter mattered."""
     blocks: list[Block] = []
-    for number, found in enumerate(analysis.importances):
-        label = text.metric_label(found.metric)
+    for number, of_objective in enumerate(analysis.importances):
         blocks += [
-            Heading(f"Parameter importance for {label}"),
-            Paragraph(sentences.importance_note(found), "note"),
-            *(_importance_blocks(number, found) if found.rows else []),
+            Heading(f"Parameter importance for {text.metric_label(of_objective.metric)}"),
+            Paragraph(sentences.importance_note(of_objective), "note"),
         ]
+        if of_objective.rows:
+            figure, label = importance_figure(of_objective), "Parameter importance"
+            plotted = f"importance-{number}", "Importance of each parameter", figure
+            plot = plot_blocks(*plotted, small=True)
+            fold = "Figures" if plot else ""
+            table = Table.of(_IMPORTANCE, of_objective.rows, label, fold=fold, sortable=True)
+            blocks += [*plot, table]
     if not blocks:
         blocks = [Paragraph("Not assessed: the report was asked for without it.", "quiet")]
     return Section("importance", "Parameter importance", blocks, "Importance")
 
 
-def _importance_blocks(number: int, found: Importance) -> list[Block]:
-    figure = importance_figure(found)
-    plot = plot_blocks(f"importance-{number}", "Importance of each parameter", figure, small=True)
-    rows = [
-        (
-            row.parameter,
-            row.importance,
-            Cell(
-                f"{text.share(row.importance_low)} to {text.share(row.importance_high)}",
-                row.importance_high,
-            ),
-            Cell(sentences.rank(row.rank_low, row.rank_high), row.rank),
-            row.rank_share,
-            "yes" if row.above_chance else "no",
-            Cell(text.count(row.trials, "trial"), row.trials),
-            row.values_tried,
-        )
-        for row in found.rows
-    ]
-    columns = (
-        *words("parameter"),
-        Column("importance", text.share),
-        *numbers("interval", "rank"),
-        Column("same rank in", text.share),
-        *words("above chance"),
-        *numbers("active in", "values tried"),
-    )
-    fold = "Figures" if plot else ""
-    return [*plot, Table(columns, rows, "Parameter importance", fold=fold, sortable=True)]
+def _importance_interval(row: ImportanceRow) -> Cell:
+    low, high = text.share(row.importance_low), text.share(row.importance_high)
+    return Cell(f"{low} to {high}", row.importance_high)
+
+
+_IMPORTANCE = (
+    Column("parameter", key="parameter", number=False),
+    Column("importance", text.share, "importance"),
+    Column("interval", _importance_interval),
+    Column("rank", lambda row: Cell(sentences.rank(row.rank_low, row.rank_high), row.rank)),
+    Column("same rank in", text.share, "rank_share"),
+    Column("above chance", lambda above: "yes" if above else "no", "above_chance", number=False),
+    Column("active in", partial(text.count, noun="trial"), "trials"),
+    Column("values tried", key="values_tried"),
+)
 
 
 def slices_section(analysis: StudyAnalysis) -> Section:
@@ -247,40 +207,32 @@ def slices_section(analysis: StudyAnalysis) -> Section:
     return Section("slices", "Parameter slices", blocks, "Parameters", omit=("markdown",))
 
 
+_TIME = (Column("time", text.seconds, "total_s"), Column("median", text.seconds, "median_s"))
+_SHARE = Column("of all time", text.share, "share")
+_TRIALS = Column("trials", key="trials")
+_KINDS = (Column("outcome", text.outcome, "outcome", number=False), _TRIALS, *_TIME, _SHARE)
+_RUNGS = (Column("rung", sentences.rung_name, number=False), _TRIALS, *_TIME)
+_ROLES = (
+    *(Column("runs for", text.outcome, "role", number=False), Column("runs", key="runs")),
+    *(*_TIME, _SHARE),
+)
+
+
 def statistics_section(analysis: StudyAnalysis) -> Section:
     """How the trials ended, and where the time went."""
-    found = analysis.statistics
-    time = (Column("time", text.seconds), Column("median", text.seconds))
-    share = Column("of all time", text.share)
-    kinds = [
-        (text.outcome(row.outcome.value), row.trials, row.total_s, row.median_s, row.share)
-        for row in found.kinds
+    counts = analysis.statistics
+    blocks = [
+        Facts(sentences.statistics_facts(counts)),
+        *headed(Table.of(_KINDS, counts["kinds"], "How the trials ended")),
+        *headed(Table.of(_RUNGS, counts["rungs"], "Where trials were pruned")),
+        *headed(Table.of(_ROLES, counts["roles"], "Where the time went")),
     ]
-    rungs = [
-        (sentences.rung_name(row), row.trials, row.total_s, row.median_s) for row in found.rungs
-    ]
-    roles = [
-        (text.outcome(row.role), row.runs, row.total_s, row.median_s, row.share)
-        for row in found.roles
-    ]
-    ended = (*words("outcome"), *numbers("trials"), *time, share)
-    pruned = (*words("rung"), *numbers("trials"), *time)
-    ran = (*words("runs for"), *numbers("runs"), *time, share)
-    return Section(
-        "statistics",
-        "Statistics",
-        [
-            Facts(sentences.statistics_facts(found)),
-            *headed("How the trials ended", ended, kinds),
-            *headed("Where trials were pruned", pruned, rungs),
-            *headed("Where the time went", ran, roles),
-        ],
-    )
+    return Section("statistics", "Statistics", blocks)
 
 
 def trials_section(analysis: StudyAnalysis) -> Section:
-    """Every trial."""
-    rows = analysis.history.trials
+    """Every trial; the columns on repeats only where some were repeated."""
+    rows, metric = analysis.history.trials, analysis.metric
     if not rows:
         return Section("trials", "Trials", [Paragraph("No trial has been run yet.", "quiet")])
     note = (
@@ -288,54 +240,37 @@ def trials_section(analysis: StudyAnalysis) -> Section:
         "the spread is half of their range. Runs in brackets do not count, as the machine changed "
         f"meanwhile. The value of the best trial is {sentences.searched(analysis.verdict)}."
     )
-    columns: list[tuple[Column, Callable[[TrialRow], Value]]] = _trial_columns(analysis)
-    table = Table(
-        [column for column, _ in columns],
-        [[value(row) for _, value in columns] for row in rows],
-        "Trials",
-        {number: "tuned" for number, row in enumerate(rows) if row.is_tuned},
-        header=False,
-        sortable=True,
-    )
+
+    def as_measured(row: TrialRow) -> Cell:
+        return Cell(sentences.runs_told(row, metric), len(row.runs))
+
+    def told(row: TrialRow) -> Cell:
+        return Cell(sentences.told_words(row, metric), row.told.sd if row.told else "")
+
+    repeated = any(as_measured(row).text for row in rows)
+    of_options = []
+    for parameter in (plotted.parameter for plotted in analysis.slices):
+        told_option = partial(text.option, unit=parameter.unit)
+        value = partial(_option, parameter.name)
+        of_options.append(Column(parameter.name, told_option, value, style="name mono"))
+    columns = [
+        Column("trial", key="trial"),
+        Column("outcome", _outcome_cell, number=False),
+        Column("value", partial(text.quantity, metric), "value"),
+        Column("to baseline", text.ratio, "ratio_to_baseline"),
+        Column("runs", key=lambda row: len(row.runs)),
+        *([Column("spread", text.spread, "spread")] if repeated else []),
+        Column("took", text.seconds, "elapsed_s"),
+        *of_options,
+        Column("sampler was told", told),
+        *([Column("as measured", as_measured)] if repeated else []),
+    ]
+    marks = {number: "tuned" for number, row in enumerate(rows) if row.is_tuned}
+    table = Table.of(columns, rows, "Trials", marks=marks, header=False, sortable=True)
     return Section("trials", "Trials", [Paragraph(note, "note"), table])
 
 
-def _trial_columns(
-    analysis: StudyAnalysis,
-) -> list[tuple[Column, Callable[[TrialRow], Value]]]:
-    """Each column with what it shows of a trial; those on repeats only where some were repeated."""
-    metric = analysis.metric
-    repeated = any(sentences.runs_told(row, metric) for row in analysis.history.trials)
-    parameters: list[tuple[Column, Callable[[TrialRow], Value]]] = [
-        (
-            Column(parameter.name, partial(text.option, unit=parameter.unit), style="name mono"),
-            partial(_option_of, parameter.name),
-        )
-        for parameter in (plotted.parameter for plotted in analysis.slices)
-    ]
-    spread = (Column("spread", text.spread), lambda row: row.spread)
-    measured = (
-        Column("as measured"),
-        lambda row: Cell(sentences.runs_told(row, metric), len(row.runs)),
-    )
-    return [
-        (Column("trial"), lambda row: row.trial),
-        (Column("outcome", number=False), _outcome_cell),
-        (quantity_column("value", metric), lambda row: row.value),
-        (Column("to baseline", text.ratio), lambda row: row.ratio_to_baseline),
-        (Column("runs"), lambda row: len(row.runs)),
-        *([spread] if repeated else []),
-        (Column("took", text.seconds), lambda row: row.elapsed_s),
-        *parameters,
-        (
-            Column("sampler was told"),
-            lambda row: Cell(sentences.told_words(row, metric), row.told.sd if row.told else ""),
-        ),
-        *([measured] if repeated else []),
-    ]
-
-
-def _option_of(name: str, row: TrialRow) -> Value:
+def _option(name: str, row: TrialRow) -> OptionValue | None:
     return row.options.get(name)
 
 
@@ -349,26 +284,27 @@ def _outcome_cell(row: TrialRow) -> Cell:
     return Cell(ended, tone="fail" if bad else "", below=(*again, *broken))
 
 
+def _failed(outcome: Outcome) -> Cell:
+    return Cell(text.outcome(outcome), tone="fail")
+
+
 def failures_section(analysis: StudyAnalysis) -> Section:
     """How the runs ended, and what failed ones said."""
     counts = "; ".join(
-        f"{text.outcome(row.role)}: {row.count} {text.outcome(row.outcome.value)}"
+        f"{text.outcome(row['role'])}: {row['count']} {text.outcome(row['outcome'])}"
         for row in analysis.outcomes
     )
     blocks: list[Block] = [Paragraph(f"{counts}." if counts else "No run yet.", "note")]
-    rows = [
-        (
-            Cell(text.outcome(row.outcome.value), tone="fail"),
-            row.count,
-            row.message,
-            ", ".join(map(str, row.trials)) or NOT_KNOWN,
-        )
-        for row in analysis.failures
-    ]
-    message = Column("what the run said", number=False, style="clip")
-    columns = (*words("outcome"), *numbers("runs"), message, *words("trials"))
-    if rows:
-        blocks.append(Table(columns, rows, "Failures", header=False))
+    columns = (
+        Column(
+            "outcome", lambda end: Cell(text.outcome(end), tone="fail"), "outcome", number=False
+        ),
+        Column("runs", key="count"),
+        Column("what the run said", key="message", number=False, style="clip"),
+        Column("trials", lambda t: ", ".join(map(str, t)) or NOT_KNOWN, "trials", number=False),
+    )
+    if analysis.failures:
+        blocks.append(Table.of(columns, analysis.failures, "Failures", header=False))
     elif analysis.runs:
         blocks.append(Paragraph("Every run ended well.", "quiet"))
     return Section("failures", "Failures", blocks)

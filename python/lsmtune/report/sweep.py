@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
+from functools import partial
 from html import escape
+from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from lsmtune.experiment.sweep_tables import (
     SweepResult,
     Table,
 )
+from lsmtune.model.codec import encode
 from lsmtune.model.metrics import BURST, PHASE_TOTAL_S, RATE_MB, SUSTAINED, SUSTAINED_MB
 from lsmtune.report import words as text
 from lsmtune.report.document import (
@@ -35,7 +38,7 @@ from lsmtune.report.document import (
     words,
 )
 from lsmtune.report.document import Table as ReportTable
-from lsmtune.report.figures import finite
+from lsmtune.report.figures import axis, bars, finite, scatter
 from lsmtune.report.render import to_csv, to_html, to_json, to_markdown, write_text
 from lsmtune.stats.intervals import MeanInterval, RatioInterval
 
@@ -67,9 +70,8 @@ def sweep_document(result: SweepResult) -> Document:
         *([Notices(warnings)] if warnings else []),
     ]
     sections = [Section("reading", "How to read this", reading)]
-    drawn = figures_of(result)
     for number, table in enumerate(result.tables):
-        blocks = _table_blocks(result, table, number, drawn)
+        blocks = _table_blocks(result, table, number)
         sections.append(Section(f"table-{number}", table.title, blocks))
     if result.failures:
         columns = (*words("cell"), Column("round"), *words("outcome", "what the run said"))
@@ -86,57 +88,48 @@ def sweep_document(result: SweepResult) -> Document:
     )
 
 
-def _table_blocks(
-    result: SweepResult, table: Table, number: int, drawn: Mapping[str, Figure]
-) -> list[Block]:
+def _table_blocks(result: SweepResult, table: Table, number: int) -> list[Block]:
     """The cells of one table, their plots, and their ratios to the first one."""
+    units = {"ops": "Operations", "mb": "MB"}
     plots = [
-        [Plot(name, f"{unit} per second of {table.title}", drawn[name])]
-        for name, unit in ((f"ops-{number}", "Operations"), (f"mb-{number}", "MB"))
-        if name in drawn
+        [Plot(f"{name}-{number}", f"{units[name]} per second of {table.title}", figure)]
+        for name, figure in _figures(result, table).items()
     ]
     best = {} if table.best is None else {table.best: "best"}
+    axes = [
+        Column(axis_row.name, key=partial(_axis_value, at))
+        for at, axis_row in enumerate(result.axes)
+    ]
     blocks: list[Block] = [Paragraph(note, "finding") for note in table.notes]
     blocks += [Beside(plots, "pair")] if plots else []
-    blocks.append(_cells_table(result, columns_of(table), table.cells, table.title, best))
+    columns = [*axes, *columns_of(table)]
+    blocks.append(ReportTable.of(columns, table.cells, table.title, marks=best))
     ratios = ratio_columns_of(table)
     if ratios:
         first = zip(result.axes, table.cells[0].values, strict=True)
-        point = ", ".join(f"{axis.name}={value}" for axis, value in first)
+        point = ", ".join(f"{axis_row.name}={value}" for axis_row, value in first)
         later = {at - 1: mark for at, mark in best.items()}
-        label = f"Ratios of {table.title}"
+        label, columns = f"Ratios of {table.title}", [*axes, *ratios]
         blocks += [
             Heading(f"Ratios to the first cell, {point}"),
-            _cells_table(result, ratios, table.cells[1:], label, later),
+            ReportTable.of(columns, table.cells[1:], label, marks=later),
         ]
     return blocks
 
 
-def _cells_table(
-    result: SweepResult,
-    columns: list[Column],
-    cells: tuple[CellSummary, ...],
-    label: str,
-    best: Mapping[int, str],
-) -> ReportTable:
-    axes = [Column(axis.name) for axis in result.axes]
-    rows = [(*cell.values, *(column.told(cell) for column in columns)) for cell in cells]
-    told = [Column(column.label, terminal=column.terminal) for column in columns]
-    return ReportTable([*axes, *told], rows, label, best)
+def _axis_value(at: int, cell: CellSummary) -> str:
+    return cell.values[at]
 
 
 def headline(result: SweepResult) -> str:
     """What was measured, in one line."""
     engine = result.engine
     version = f" {engine.version}" if engine.version else ""
-    cells = text.count(sum(len(table.cells) for table in _first_phases(result)), "cell")
+    # One table per workload, so that its cells are counted once.
+    first_phases = {table.workload: table for table in reversed(result.tables)}
+    cells = text.count(sum(len(table.cells) for table in first_phases.values()), "cell")
     done = f"{result.runs:,} of {result.runs_wanted:,} runs"
     return f"{engine.name}{version}: {cells}, {text.count(result.repeats, 'round')}, {done}"
-
-
-def _first_phases(result: SweepResult) -> list[Table]:
-    """One table per workload, so that its cells are counted once."""
-    return list({table.workload: table for table in reversed(result.tables)}.values())
 
 
 def how_to_read(result: SweepResult) -> list[str]:
@@ -166,74 +159,83 @@ def how_to_read(result: SweepResult) -> list[str]:
 
 def columns_of(table: Table) -> list[Column]:
     """What is shown of each cell, without columns of which nothing is known."""
-    wanted = [
-        *_rate_columns(table, _rate),
-        Column("p99", _mean("latency_us_p99", text.duration_us)),
-        Column("time with drain", _mean(PHASE_TOTAL_S, _time)),
-        Column("compactions", _mean("compactions", text.number)),
-        Column("compacted (read)", _mean("compaction_read_bytes", _size), terminal=False),
-        Column("compacted (written)", _mean("compaction_write_bytes", _size)),
-        Column("write amplification", _mean("write_amplification", _factor)),
-        Column("database", _mean("database_bytes", _size), terminal=False),
+
+    def mean(label: str, metric: str, told: Callable[[Any], str], *, wide: bool = False) -> Column:
+        return Column(label, told, methodcaller("value", metric), terminal=not wide)
+
+    sustained, *rates = _rate_columns(table, "metrics", interval)
+    columns = [
+        sustained,
+        Column("median", _median, partial(_figure, "metrics", table.metric)),
+        *rates,
+        mean("p99", "latency_us_p99", text.duration_us),
+        mean("time with drain", PHASE_TOTAL_S, _time),
+        mean("compactions", "compactions", text.number),
+        mean("compacted (read)", "compaction_read_bytes", _size, wide=True),
+        mean("compacted (written)", "compaction_write_bytes", _size),
+        mean("write amplification", "write_amplification", _factor),
+        mean("database", "database_bytes", _size, wide=True),
         Column("runs", _runs),
     ]
-    wanted.insert(1, Column("median", _median(table.metric)))
-    return _known(wanted, table.cells)
+    return _known(columns, table.cells)
 
 
 def ratio_columns_of(table: Table) -> list[Column]:
     """Ratios to the first cell of `table`, without columns of which nothing is known."""
-    wanted = [
-        *_rate_columns(table, _ratio),
-        Column("p99", _ratio("latency_us_p99")),
-        Column("time with drain", _ratio(PHASE_TOTAL_S)),
+    columns = [
+        *_rate_columns(table, "ratios", ratio_interval),
+        Column("p99", ratio_interval, partial(_figure, "ratios", "latency_us_p99")),
+        Column("time with drain", ratio_interval, partial(_figure, "ratios", PHASE_TOTAL_S)),
     ]
-    return _known(wanted, table.cells[1:])
+    return _known(columns, table.cells[1:])
 
 
-def _rate_columns(table: Table, of: Callable[[str], Callable[[CellSummary], str]]) -> list[Column]:
+def _figure(kind: str, metric: str, cell: CellSummary) -> Any:
+    """One of the `metrics` or `ratios` of a cell, None where there is none."""
+    return getattr(cell, kind).get(metric)
+
+
+def _rate_columns(table: Table, kind: str, told: Callable[[Any], str]) -> list[Column]:
     """Rates of both kinds; of one where nothing was left to drain, so that both are the same."""
-    burst = [
-        Column("ops/s, burst", of(BURST), terminal=False),
-        Column("MB/s, burst", of(RATE_MB), terminal=False),
+    burst = {"ops/s": BURST, "MB/s": RATE_MB}
+    sustained = {"ops/s": SUSTAINED, "MB/s": SUSTAINED_MB}
+    drained = ((cell.value("drain_s"), cell.value("elapsed_s")) for cell in table.cells)
+    if not any(drain_s and run_s and drain_s > _DRAIN_SHOWN * run_s for drain_s, run_s in drained):
+        return [Column(label, told, partial(_figure, kind, of)) for label, of in burst.items()]
+    groups = (("sustained", sustained), ("burst", burst))
+    return [
+        Column(f"{unit}, {name}", told, partial(_figure, kind, of), terminal=name == "sustained")
+        for name, rates in groups
+        for unit, of in rates.items()
     ]
-    sustained = [
-        Column("ops/s, sustained", of(SUSTAINED)),
-        Column("MB/s, sustained", of(SUSTAINED_MB)),
+
+
+def _known(columns: list[Column], cells: tuple[CellSummary, ...]) -> list[Column]:
+    return [
+        column
+        for column in columns
+        if any(column.cell(column.value(cell)).text != NOT_KNOWN for cell in cells)
     ]
-    if any(_drains(cell) for cell in table.cells):
-        return [*sustained, *burst]
-    ops, mb = burst
-    return [Column("ops/s", ops.told), Column("MB/s", mb.told)]
 
 
-def _drains(cell: CellSummary) -> bool:
-    drain_s, elapsed_s = cell.value("drain_s"), cell.value("elapsed_s")
-    return bool(drain_s and elapsed_s and drain_s > _DRAIN_SHOWN * elapsed_s)
-
-
-def _known(columns: Sequence[Column], cells: Sequence[CellSummary]) -> list[Column]:
-    return [column for column in columns if any(column.told(c) != NOT_KNOWN for c in cells)]
-
-
-def interval(found: MeanInterval | None) -> str:
+def interval(mean: MeanInterval | None) -> str:
     """A mean with its interval: `81,200 (79,800 to 82,600)`."""
-    if found is None:
+    if mean is None:
         return NOT_KNOWN
-    if found.low is None or found.high is None:
-        return text.number(_rounded(found.mean))
-    low, high = (text.number(_rounded(end)) for end in (found.low, found.high))
-    return f"{text.number(_rounded(found.mean))} ({low} to {high})"
+    if mean.low is None or mean.high is None:
+        return text.number(_rounded(mean.mean))
+    low, high = (text.number(_rounded(end)) for end in (mean.low, mean.high))
+    return f"{text.number(_rounded(mean.mean))} ({low} to {high})"
 
 
-def ratio_interval(found: RatioInterval | None) -> str:
+def ratio_interval(ratio: RatioInterval | None) -> str:
     """A ratio with its interval: `0.81 (0.78 to 0.84)`."""
-    if found is None:
+    if ratio is None:
         return NOT_KNOWN
-    told = text.plain_ratio(found.ratio)
-    if found.pairs < 2:
+    told = text.plain_ratio(ratio.ratio)
+    if ratio.pairs < 2:
         return told
-    return f"{told} ({text.plain_ratio(found.low)} to {text.plain_ratio(found.high)})"
+    return f"{told} ({text.plain_ratio(ratio.low)} to {text.plain_ratio(ratio.high)})"
 
 
 def _rounded(value: float) -> float:
@@ -241,43 +243,24 @@ def _rounded(value: float) -> float:
     return float(round(value)) if abs(value) >= 1000 else value
 
 
-def _rate(metric: str) -> Callable[[CellSummary], str]:
-    return lambda cell: interval(cell.metrics.get(metric))
-
-
-def _ratio(metric: str) -> Callable[[CellSummary], str]:
-    return lambda cell: ratio_interval(cell.ratios.get(metric))
-
-
-def _mean(metric: str, told: Callable[[float], str]) -> Callable[[CellSummary], str]:
-    def tell(cell: CellSummary) -> str:
-        value = cell.value(metric)
-        return NOT_KNOWN if value is None else told(value)
-
-    return tell
-
-
-def _median(metric: str) -> Callable[[CellSummary], str]:
+def _median(mean: MeanInterval | None) -> str:
     """Of two values it is their mean, and says nothing more."""
-
-    def tell(cell: CellSummary) -> str:
-        found = cell.metrics.get(metric)
-        few = found is None or found.runs < _RUNS_WITH_A_MEDIAN
-        return NOT_KNOWN if few or found is None else text.number(_rounded(found.median))
-
-    return tell
+    few = mean is None or mean.runs < _RUNS_WITH_A_MEDIAN
+    return NOT_KNOWN if few or mean is None else text.number(_rounded(mean.median))
 
 
-def _time(seconds: float) -> str:
-    return text.seconds(round(seconds)) if seconds >= 60 else f"{seconds:.3g} s"
+def _time(seconds: float | None) -> str:
+    if seconds is None or seconds >= 60:
+        return text.seconds(None if seconds is None else round(seconds))
+    return f"{seconds:.3g} s"
 
 
-def _size(value: float) -> str:
-    return text.size(round(value))
+def _size(value: float | None) -> str:
+    return NOT_KNOWN if value is None else text.size(round(value))
 
 
-def _factor(value: float) -> str:
-    return f"{value:.2f}"
+def _factor(value: float | None) -> str:
+    return NOT_KNOWN if value is None else f"{value:.2f}"
 
 
 def _runs(cell: CellSummary) -> str:
@@ -290,32 +273,26 @@ def _runs(cell: CellSummary) -> str:
 
 def cells_csv(result: SweepResult) -> str:
     """One line per cell and measure phase: means, medians, intervals, ratios. RFC 4180."""
-    columns = ["workload", "phase", *(axis.name for axis in result.axes), "runs", "runs_failed"]
-    for metric in METRICS:
-        columns += [f"{metric}.{part}" for part in ("mean", "median", "low", "high")]
-    for metric in RATIOS:
-        columns += [f"{metric}.{part}" for part in ("ratio", "ratio_low", "ratio_high")]
-    rows = (
-        [table.workload, table.phase, *cell.values, *_cell_figures(cell)]
-        for table in result.tables
-        for cell in table.cells
-    )
+    columns = ["workload", "phase", *(axis_row.name for axis_row in result.axes)]
+    columns += ["runs", "runs_failed"]
+    columns += [f"{metric}.{part}" for metric in METRICS for part in _mean_parts(None)]
+    columns += [f"{metric}.{part}" for metric in RATIOS for part in _ratio_parts(None)]
+    rows = []
+    for table in result.tables:
+        for cell in table.cells:
+            bad = sum(cell.outcomes.values()) - cell.runs_ok
+            row: list[object] = [table.workload, table.phase, *cell.values, cell.runs_ok, bad]
+            for metric in METRICS:
+                row += _mean_parts(cell.metrics.get(metric)).values()
+            for metric in RATIOS:
+                row += _ratio_parts(cell.ratios.get(metric)).values()
+            rows.append(row)
     return to_csv(columns, rows)
-
-
-def _cell_figures(cell: CellSummary) -> list[object]:
-    figures: list[object] = [cell.runs_ok, sum(cell.outcomes.values()) - cell.runs_ok]
-    for metric in METRICS:
-        mean = cell.metrics.get(metric)
-        figures += _mean_parts(mean).values()
-    for metric in RATIOS:
-        figures += _ratio_parts(cell.ratios.get(metric)).values()
-    return figures
 
 
 def runs_csv(result: SweepResult) -> str:
     """One line per run and measure phase, with everything that it observed of METRICS."""
-    axes = [axis.name for axis in result.axes]
+    axes = [axis_row.name for axis_row in result.axes]
     rows = (
         [
             *(row.workload, row.phase, *row.values),
@@ -330,16 +307,13 @@ def runs_csv(result: SweepResult) -> str:
 
 def document(result: SweepResult) -> dict[str, Any]:
     """The whole result in terms of JSON, with stable keys."""
-    engine = result.engine
+    engine, names = result.engine, [axis_row.name for axis_row in result.axes]
     return {
         "format_version": FORMAT_VERSION,
         "name": result.name,
         "headline": headline(result),
         "engine": {"name": engine.name, "version": engine.version, "build": engine.build.value},
-        "axes": [
-            {"kind": axis.kind, "name": axis.name, "values": list(axis.values)}
-            for axis in result.axes
-        ],
+        "axes": encode(result.axes),
         "repeats": result.repeats,
         "seed": result.seed,
         "runs": result.runs,
@@ -347,31 +321,26 @@ def document(result: SweepResult) -> dict[str, Any]:
         "runs_s": result.runs_s,
         "confidence": result.confidence,
         "how_to_read": how_to_read(result),
-        "tables": [_table_document(result, found) for found in result.tables],
-        "failures": [
-            {"cell": f.cell, "round": f.round, "outcome": f.outcome, "why": f.why}
-            for f in result.failures
+        "tables": [
+            {
+                "workload": table.workload,
+                "phase": table.phase,
+                "metric": table.metric,
+                "best": None if table.best is None else table.cells[table.best].cell,
+                "notes": list(table.notes),
+                "cells": [_cell_document(names, cell) for cell in table.cells],
+            }
+            for table in result.tables
         ],
+        "failures": encode(result.failures),
         "warnings": list(result.warnings),
     }
 
 
-def _table_document(result: SweepResult, found: Table) -> dict[str, Any]:
-    return {
-        "workload": found.workload,
-        "phase": found.phase,
-        "metric": found.metric,
-        "best": None if found.best is None else found.cells[found.best].cell,
-        "notes": list(found.notes),
-        "cells": [_cell_document(result, cell) for cell in found.cells],
-    }
-
-
-def _cell_document(result: SweepResult, cell: CellSummary) -> dict[str, Any]:
-    names = (axis.name for axis in result.axes)
+def _cell_document(axes: list[str], cell: CellSummary) -> dict[str, Any]:
     return {
         "cell": cell.cell,
-        "values": dict(zip(names, cell.values, strict=True)),
+        "values": dict(zip(axes, cell.values, strict=True)),
         "options": dict(cell.options),
         "num": cell.num,
         "key_bytes": cell.key_bytes,
@@ -388,13 +357,13 @@ def _mean_parts(mean: MeanInterval | None) -> dict[str, float | None]:
     return {"mean": mean.mean, "median": mean.median, "low": mean.low, "high": mean.high}
 
 
-def _ratio_parts(found: RatioInterval | None) -> dict[str, float | None]:
+def _ratio_parts(ratio: RatioInterval | None) -> dict[str, float | None]:
     """The bounds are None where there is one pair only, or none."""
-    if found is None:
+    if ratio is None:
         return dict.fromkeys(("ratio", "ratio_low", "ratio_high"))
-    low = found.low if found.low > 0.0 else None
-    high = found.high if math.isfinite(found.high) else None
-    return {"ratio": found.ratio, "ratio_low": low, "ratio_high": high}
+    low = ratio.low if ratio.low > 0.0 else None
+    high = ratio.high if math.isfinite(ratio.high) else None
+    return {"ratio": ratio.ratio, "ratio_low": low, "ratio_high": high}
 
 
 def write_sweep(result: SweepResult, folder: Path) -> tuple[Path, ...]:
@@ -422,17 +391,15 @@ LINES_MAX = len(_COLORS) * len(_DASHES)
 _IN_MB = {SUSTAINED: SUSTAINED_MB, BURST: RATE_MB}
 
 
-def figures_of(result: SweepResult) -> dict[str, Figure]:
-    """Two figures for each table, side by side: operations per second, and MB/s."""
-    drawn: dict[str, Figure] = {}
-    for number, table in enumerate(result.tables):
-        if table.best is None:
-            continue
-        kind = "sustained" if table.metric.startswith("sustained") else "burst"
-        for name, metric in (("ops", table.metric), ("mb", _IN_MB[table.metric])):
-            unit = "ops/s" if name == "ops" else "MB/s"
-            drawn[f"{name}-{number}"] = _figure(result, table, metric, f"{unit}, {kind}")
-    return drawn
+def _figures(result: SweepResult, table: Table) -> dict[str, Figure]:
+    """Two figures that stand side by side: operations per second, and MB/s."""
+    if table.best is None:
+        return {}
+    kind = "sustained" if table.metric.startswith("sustained") else "burst"
+    return {
+        "ops": _plot(result, table, table.metric, f"ops/s, {kind}"),
+        "mb": _plot(result, table, _IN_MB[table.metric], f"MB/s, {kind}"),
+    }
 
 
 def x_axis(axes: tuple[AxisRow, ...]) -> int:
@@ -440,57 +407,35 @@ def x_axis(axes: tuple[AxisRow, ...]) -> int:
     return max(range(len(axes)), key=lambda index: (len(axes[index].values), index))
 
 
-def _figure(result: SweepResult, table: Table, metric: str, title: str) -> Figure:
+def _plot(result: SweepResult, table: Table, metric: str, title: str) -> Figure:
     along = x_axis(result.axes)
-    lines: dict[tuple[str, ...], list[CellSummary]] = {}
+    lines: dict[str, list[CellSummary]] = {}
     for cell in table.cells:
-        rest = tuple(text for index, text in enumerate(cell.values) if index != along)
-        lines.setdefault(rest, []).append(cell)
-    names = [axis.name for index, axis in enumerate(result.axes) if index != along]
-    shown = list(lines.items())[:LINES_MAX]
+        values = zip(result.axes, cell.values, strict=True)
+        point = [f"{axis_row.name}={value}" for axis_row, value in values]
+        lines.setdefault(", ".join(point[:along] + point[along + 1 :]), []).append(cell)
+    traces = []
+    for number, (name, cells) in enumerate(list(lines.items())[:LINES_MAX]):
+        color, dash = _COLORS[number % len(_COLORS)], _DASHES[number // len(_COLORS)]
+        means = [cell.metrics.get(metric) for cell in cells]
+        # A mean without an interval has no bar.
+        below = [m.mean - m.low if m and m.low is not None else 0.0 for m in means]
+        above = [m.high - m.mean if m and m.high is not None else 0.0 for m in means]
+        trace = scatter(
+            "lines+markers",
+            escape(name, quote=False),
+            [cell.values[along] for cell in cells],
+            [None if mean is None else finite(mean.mean) for mean in means],
+            error_y=bars(below, above, thickness=1, color=color),
+            line={"width": 2, "color": color, "dash": dash},
+            marker={"size": 7, "color": color},
+        )
+        traces.append(trace)
     return {
-        "data": [
-            _line(number, names, rest, cells, along, metric)
-            for number, (rest, cells) in enumerate(shown)
-        ],
+        "data": traces,
         "layout": {
-            "xaxis": {"title": {"text": escape(result.axes[along].name)}, "type": "category"},
-            "yaxis": {"title": {"text": title}, "tickformat": "~s", "rangemode": "tozero"},
-            "showlegend": bool(names),
+            "xaxis": axis(escape(result.axes[along].name), type="category"),
+            "yaxis": axis(title, tickformat="~s", rangemode="tozero"),
+            "showlegend": len(result.axes) > 1,
         },
-    }
-
-
-def _line(
-    number: int,
-    names: list[str],
-    rest: tuple[str, ...],
-    cells: list[CellSummary],
-    along: int,
-    metric: str,
-) -> dict[str, Any]:
-    color = _COLORS[number % len(_COLORS)]
-    name = ", ".join(f"{axis}={text}" for axis, text in zip(names, rest, strict=True))
-    found = [cell.metrics.get(metric) for cell in cells]
-    return {
-        "type": "scatter",
-        "mode": "lines+markers",
-        "name": escape(name, quote=False),
-        "x": [cell.values[along] for cell in cells],
-        "y": [None if mean is None else finite(mean.mean) for mean in found],
-        "error_y": {
-            "type": "data",
-            "symmetric": False,
-            # A mean without an interval has no bar.
-            "array": [m.high - m.mean if m and m.high is not None else 0.0 for m in found],
-            "arrayminus": [m.mean - m.low if m and m.low is not None else 0.0 for m in found],
-            "thickness": 1,
-            "color": color,
-        },
-        "line": {
-            "width": 2,
-            "color": color,
-            "dash": _DASHES[number // len(_COLORS) % len(_DASHES)],
-        },
-        "marker": {"size": 7, "color": color},
     }

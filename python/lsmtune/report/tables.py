@@ -6,8 +6,9 @@ A report renders these and computes nothing. None means not known, never zero.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
+from typing import Any
 
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Outcome, Percentiles
@@ -16,6 +17,9 @@ from lsmtune.space.parameter import Parameter
 # The metric of a study with several objectives: the weighted geometric mean of their ratios to the
 # baseline, each turned over where less is better; more is better.
 GAIN = "gain"
+
+# A row that tables and JSON alone read: its keys are those of the JSON, and what columns ask for.
+Row = dict[str, Any]
 
 
 class Arm(StrEnum):
@@ -148,14 +152,6 @@ class PairRow:
 
 
 @dataclass(frozen=True)
-class LatencyPoint:
-    """`percentile` (0 to 100) of the operations took at most `latency_us`."""
-
-    percentile: float
-    latency_us: float
-
-
-@dataclass(frozen=True)
 class LatencyCurve(Percentiles):
     """Latency of one operation type on one arm, merged over `runs` runs."""
 
@@ -163,7 +159,7 @@ class LatencyCurve(Percentiles):
     operation: str
     runs: int
     count: int
-    points: tuple[LatencyPoint, ...]
+    points: list[Row]
     latency_us_max: float
 
 
@@ -201,65 +197,6 @@ class Slice:
 
 
 @dataclass(frozen=True)
-class OutcomeCount:
-    """How many runs in one role ended in one way."""
-
-    role: str
-    outcome: Outcome
-    count: int
-
-
-@dataclass(frozen=True)
-class FailureRow:
-    """Runs that failed alike; `trials` are the trials among them."""
-
-    outcome: Outcome
-    kind: str
-    message: str
-    count: int
-    trials: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class SeriesPoint:
-    """Throughput of the interval that ended `elapsed_s` after the phase began."""
-
-    elapsed_s: float
-    throughput_ops_s: float
-
-
-@dataclass(frozen=True)
-class Series:
-    """The interval series of the objective's phase in one run."""
-
-    arm: Arm
-    measurement: int
-    points: tuple[SeriesPoint, ...]
-    workload: str = ""
-
-
-@dataclass(frozen=True)
-class OptionRow:
-    """One option of the tuned Config beside the baseline's; None: the engine's default holds.
-
-    `tuned_by_study` tells an option of the space from one that the study fixed; `engine_default` is
-    known where the study file states it.
-    """
-
-    name: str
-    baseline: OptionValue | None
-    tuned: OptionValue | None
-    tuned_by_study: bool
-    unit: str = ""
-    engine_default: OptionValue | None = None
-
-    @property
-    def changed(self) -> bool:
-        """Whether the two arms differ in it."""
-        return self.baseline != self.tuned
-
-
-@dataclass(frozen=True)
 class Notice:
     """Something the reader must know before trusting or deploying, with the next step in `text`."""
 
@@ -267,40 +204,6 @@ class Notice:
     kind: str
     title: str
     text: str
-
-
-@dataclass(frozen=True)
-class RunRow:
-    """One stored run with the figures of the objective's phase, for tables and spreadsheets.
-
-    `steal_s` are processor seconds that the host took during its measure phases, all processors
-    together; `page_cache_cached_share` is the largest of a phase that was to begin cold.
-    """
-
-    measurement: int
-    role: str
-    trial: int | None
-    pair: int | None
-    outcome: Outcome
-    value: float | None
-    seed: int
-    started_unix_s: float
-    elapsed_s: float
-    wall_s: float
-    workload: str
-    rung: int | None
-    engine: str
-    engine_version: str | None
-    build: str
-    options: Mapping[str, OptionValue]
-    metrics: Mapping[str, float | None] = field(default_factory=dict)
-    reported: Mapping[str, float] = field(default_factory=dict)
-    error: str = ""
-    repeat: int = 0
-    paired_by: str = ""
-    memory_limited_by: str = ""
-    steal_s: float | None = None
-    page_cache_cached_share: float | None = None
 
 
 # --- What mattered, fronts and workloads, and where the time of a study went
@@ -384,75 +287,139 @@ class Front:
     others: tuple[tuple[int, tuple[float, ...]], ...]
 
 
-@dataclass(frozen=True)
-class WorkloadRow:
-    """One objective under one workload of several: medians of both arms, and their ratio."""
-
-    workload: str
-    share: float
-    objective: str
-    metric: str
-    baseline: float | None
-    tuned: float | None
-    ratio: float | None
+# --- Whether figures can be trusted: anchors, noise, how the proof went, conditions
 
 
 @dataclass(frozen=True)
-class KindRow:
-    """The trials that ended in one way, and what they cost."""
+class AnchorPoint:
+    """One run of the baseline in the series: `value` as measured.
 
-    outcome: Outcome
-    trials: int
-    total_s: float
-    median_s: float
-    share: float
-
-
-@dataclass(frozen=True)
-class RungRow:
-    """The trials that were pruned at one rung: a time (`at_s`), a size (`at_keys`), or a step."""
-
-    rung: int
-    at_s: float | None
-    at_keys: int | None
-    trials: int
-    total_s: float
-    median_s: float
-
-
-@dataclass(frozen=True)
-class RoleRow:
-    """What the runs of one role cost; `share` is of all that the study took."""
-
-    role: str
-    runs: int
-    total_s: float
-    median_s: float
-    share: float
-
-
-@dataclass(frozen=True)
-class Statistics:
-    """How the trials of a study ended and where its time went. All shares are of `spent_s`.
-
-    `finished` counts every trial that ended, `complete` those with a value, `failed` those that
-    neither have one nor were pruned; `without_pruning` is `finished` less `pruned`. `put_back`
-    were cut off by an interruption and tried again; `refused` counts, by reason, the configurations
-    that were refused before they cost a run; `broken` the trials that broke each constraint on
-    outcomes. A budget that is None is open.
+    `at_s` is how long the study had worked when it ended, over all sessions, `trials_before` how
+    many trials had been begun. `segment` counts from 0 within its AnchorSeries.
     """
 
-    finished: int
-    complete: int
-    pruned: int
-    failed: int
-    without_pruning: int
-    put_back: int
-    refused: Mapping[str, int]
-    broken: Mapping[str, int]
-    kinds: tuple[KindRow, ...]
-    rungs: tuple[RungRow, ...]
-    roles: tuple[RoleRow, ...]
-    spent_s: float
-    budget_s: float | None
-    budget_trials: int | None
+    role: str
+    at_s: float
+    trials_before: int
+    value: float
+    segment: int | None
+
+
+@dataclass(frozen=True)
+class AnchorSegment:
+    """Anchors between which the machine was the same; `level` is their median, of logarithms."""
+
+    from_s: float
+    to_s: float
+    level: float
+    anchors: int
+
+
+@dataclass(frozen=True)
+class MachineChange:
+    """The machine changed between `from_s` and `to_s`; `ratio` is the level after over before.
+
+    `first_trial` is the first that was begun after it, None where there was none; `last_trial` the
+    last before it. `run_again` are the trials that ran meanwhile and have been run again since,
+    `left` those that have not been.
+    """
+
+    from_s: float
+    to_s: float
+    ratio: float
+    last_trial: int | None
+    first_trial: int | None
+    run_again: tuple[int, ...] = ()
+    left: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class AnchorSeries:
+    """The baseline's runs through the study in one objective, in the order of time.
+
+    `anchors_least` is the length of the shortest series in which a change can be seen.
+    """
+
+    objective: str
+    metric: str
+    anchors_least: int
+    points: tuple[AnchorPoint, ...]
+    segments: tuple[AnchorSegment, ...]
+    changes: tuple[MachineChange, ...]
+
+
+class NoiseSource(StrEnum):
+    """Which runs tell of the noise."""
+
+    CALIBRATION = "calibration"  # the baseline against itself, before the search
+    SEARCH = (
+        "search"  # the anchors, and trials that were run again; with a guess while they are few
+    )
+    PROOF = "proof"  # the pairs of the verdict
+
+
+@dataclass(frozen=True)
+class NoiseRow:
+    """How much `metric` scatters from run to run, or from pair to pair (`of_pairs`).
+
+    `log_sd` is the standard deviation of the logarithm of a run's value, or of a pair's ratio, with
+    an interval at 95 % where one can be had; `count` says of how many runs or pairs. In `pairs`
+    pairs of this noise a proof shows a difference of `smallest_effect` (0.05 is 5 %) with a
+    probability of 80 %; None where it is not known, or nothing can be proved with so few.
+    """
+
+    source: NoiseSource
+    of_pairs: bool
+    metric: str
+    count: int | None
+    log_sd: float
+    log_sd_low: float | None = None
+    log_sd_high: float | None = None
+    autocorrelation: float | None = None
+    pairs: int | None = None
+    smallest_effect: float | None = None
+
+
+class Ended(StrEnum):
+    """What ended a proof."""
+
+    DECIDED = "decided"  # the interval excludes no difference
+    EQUIVALENT = "equivalent"  # it lies within what is too small to matter
+    PAIRS = "pairs"  # all pairs that were planned were run
+    OTHER = "other"  # what the verdict's `why` says
+
+
+@dataclass(frozen=True)
+class ProofFacts:
+    """How the proof was made, beside what its Verdict says.
+
+    `pairs_max` and `smallest_effect` are those of the study file. `pairs_least_each` is how many
+    pairs the intervals of the other metrics need at the least, None where these were not corrected.
+    `ended` is None for a verdict of a lsmtune that planned a fixed number of pairs.
+    """
+
+    ended: Ended | None
+    pairs_max: int
+    smallest_effect: float | None
+    pairs_least_each: int | None
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Under what the runs were made.
+
+    `page_cache` maps workloads to what was declared for them. Of the runs that were to begin cold,
+    `cold_runs`, the largest share of the database that was still cached is `cached_share_max`, None
+    where no run could find out. `memory_limited_by` counts the runs by what held their memory. The
+    host took `steal_share_median` and at most `steal_share_max` of the processors' time from a run;
+    `steal_runs` tell of it, and from `steal_runs_disturbed` it took more than `STEAL_SHARE_MAX`.
+    """
+
+    page_cache: Mapping[str, str]
+    cold_runs: int
+    cached_share_max: float | None
+    memory_limited_by: Mapping[str, int]
+    steal_runs: int
+    steal_runs_disturbed: int
+    steal_share_median: float | None
+    steal_share_max: float | None

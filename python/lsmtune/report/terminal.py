@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from rich.console import Group, RenderableType
 from rich.table import Table as RichTable
@@ -21,20 +21,23 @@ from lsmtune.report.document import (
     flat,
 )
 
-_STYLES = {"note": "dim", "quiet": "dim", "detail": "dim", "fail": "red"}
+_STYLES = {"title": "bold", "note": "dim", "quiet": "dim", "detail": "dim", "fail": "red"}
 _MARKS = {"best": "green", "tuned": "green", "same": "dim"}
 
 
 def to_terminal(document: Document) -> RenderableType:
     """The same for a terminal: without figures, and without columns that are too much for it."""
-    parts: list[RenderableType] = [Text(document.title, style="bold")]
+    blocks: list[Block] = [Paragraph(document.title, "title")]
     if document.subtitle:
-        parts.append(Text(document.subtitle))
+        blocks.append(Paragraph(document.subtitle))
     for section in (each for each in document.sections if "terminal" not in each.omit):
-        parts += [Text(""), Text(section.title, style="bold")]
-        for block in flat(section.blocks):
-            parts += _terminal(block)
-    return Group(*parts)
+        blocks += [Paragraph(""), Paragraph(section.title, "title"), *section.blocks]
+    return blocks_view(blocks)
+
+
+def blocks_view(blocks: Sequence[Block]) -> RenderableType:
+    """What a command prints at its end: sentences, tables, warnings."""
+    return Group(*(part for block in flat(blocks) for part in _terminal(block)))
 
 
 def _terminal(block: Block) -> Iterator[RenderableType]:
@@ -59,10 +62,10 @@ def _terminal(block: Block) -> Iterator[RenderableType]:
         yield terminal_table(block)
 
 
-def terminal_table(found: Table) -> RenderableType:
+def terminal_table(table: Table) -> RenderableType:
     """One table for a terminal."""
     drawn = RichTable(box=None, pad_edge=False)
-    for at, column in enumerate(found.columns):
+    for at, column in enumerate(table.columns):
         if column.terminal:
             drawn.add_column(
                 Text(column.label),
@@ -70,7 +73,7 @@ def terminal_table(found: Table) -> RenderableType:
                 overflow="fold",
                 no_wrap=at == 0,  # a name is there to be copied
             )
-    for number, row in enumerate(found.cells()):
+    for number, row in enumerate(table.cells()):
         shown = ("; ".join((cell.text, *cell.below)) for column, cell in row if column.terminal)
-        drawn.add_row(*map(Text, shown), style=_MARKS.get(found.marks.get(number, ""), ""))
+        drawn.add_row(*map(Text, shown), style=_MARKS.get(table.marks.get(number, ""), ""))
     return drawn

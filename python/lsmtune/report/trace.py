@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from html import escape
+from itertools import accumulate
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import lsmtune
@@ -20,6 +22,7 @@ from lsmtune.report.document import (
     numbers,
     words,
 )
+from lsmtune.report.figures import Trace, axis, scatter
 from lsmtune.report.render import to_html, write_text
 from lsmtune.traces.fit import TraceFit
 from lsmtune.traces.sizes import FittedPart
@@ -57,16 +60,22 @@ def trace_document(summary: TraceSummary, fit: TraceFit | None = None) -> Docume
     """Everything that the page shows."""
     figures = trace_figures(summary, () if fit is None else fit.parts)
     file, counted = Path(summary.path).name, text.count(summary.records, "record")
-    sections = [
-        *_damaged(summary),
-        *([] if fit is None else [_fitted(fit)]),
-        _mix(summary),
-        *(
-            Section(name, title, [Plot(name, title, figures[name])])
-            for name, title in _TITLES.items()
-            if name in figures
-        ),
-    ]
+    sections, damage = [], summary.damage
+    if damage is not None:
+        told = (
+            f"At offset {damage.offset_bytes}, in record {damage.record}: {damage.reason}. "
+            "All figures are of what comes before."
+        )
+        sections.append(Section("damage", "Damaged", [Paragraph(told)]))
+    if fit is not None:
+        warnings = [Paragraph(line, "detail") for line in fit.warnings]
+        parts = [part for part in fit.parts if part.distances]
+        table = Table.of(_FITTED, parts, "The fitted workload")
+        sections.append(Section("fit", "The fitted workload", [table, *warnings]))
+    sections.append(_mix(summary))
+    for name, title in _TITLES.items():
+        if name in figures:
+            sections.append(Section(name, title, [Plot(name, title, figures[name])]))
     return Document(
         title=file,
         subtitle=f"a trace of RocksDB {summary.rocksdb_version} · {counted} · "
@@ -77,33 +86,12 @@ def trace_document(summary: TraceSummary, fit: TraceFit | None = None) -> Docume
     )
 
 
-def _damaged(summary: TraceSummary) -> list[Section]:
-    damage = summary.damage
-    if damage is None:
-        return []
-    told = (
-        f"At offset {damage.offset_bytes}, in record {damage.record}: {damage.reason}. "
-        "All figures are of what comes before."
-    )
-    return [Section("damage", "Damaged", [Paragraph(told)])]
-
-
-def _fitted(fit: TraceFit) -> Section:
-    rows = [
-        (
-            part.name,
-            part.model,
-            part.distances[0][0],
-            f"{part.distances[0][1]:.4f}{'' if part.fits else ' (does not fit)'}",
-            part.limit,
-        )
-        for part in fit.parts
-        if part.distances
-    ]
-    columns = (*words("part", "model", "distance"), *numbers("found", "limit"))
-    warnings = [Paragraph(line, "detail") for line in fit.warnings]
-    table = Table(columns, rows, "The fitted workload")
-    return Section("fit", "The fitted workload", [table, *warnings])
+_FITTED = (
+    *(Column("part", key="name", number=False), Column("model", key="model", number=False)),
+    Column("distance", key=lambda part: part.distances[0][0], number=False),
+    Column("found", lambda p: f"{p.distances[0][1]:.4f}{'' if p.fits else ' (does not fit)'}"),
+    Column("limit", key="limit"),
+)
 
 
 def _mix(summary: TraceSummary) -> Section:
@@ -127,87 +115,92 @@ def _mix(summary: TraceSummary) -> Section:
     )
     groups = (("key", summary.key_sizes), ("value", summary.value_sizes))
     sizes = [
-        (f"{what}, {name}", found.mean, found.min, found.p50, found.p99, found.max)
+        (f"{what}, {name}", each.mean, each.min, each.p50, each.p99, each.max)
         for what, histograms in groups
-        for name, found in histograms.items()
+        for name, each in histograms.items()
     ]
     keys = f"{summary.keys.distinct:.0f} distinct keys. {summary.sampling.text}."
-    return Section(
-        "mix",
-        "Operations and sizes",
-        [
-            Table(operations, mix, "Operations"),
-            Table(histogram, sizes, "Sizes"),
-            Paragraph(keys, "detail"),
-        ],
-    )
+    tables = [Table(operations, mix, "Operations"), Table(histogram, sizes, "Sizes")]
+    return Section("mix", "Operations and sizes", [*tables, Paragraph(keys, "detail")])
 
 
 # --- The figures
+
+_STEPS = {"line": {"shape": "hv"}}
+_MODEL_LINE = {"line": {"color": _OF_MODEL, "dash": "dash"}}
+_MODEL_MARKS = {"mode": "markers", "marker": {"color": _OF_MODEL, "size": 8}}
+_LOG = {"type": "log"}
 
 
 def trace_figures(summary: TraceSummary, parts: Sequence[FittedPart] = ()) -> dict[str, Figure]:
     """Every figure there is something to draw for, by name; with the models of `parts`."""
     fitted = {part.name: part for part in parts if part.curve}
-    found: dict[str, Figure] = {
-        "rate": _rate(summary),
-        "working-set": _working_set(summary),
+    operations = ("gets", "writes", "seeks")
+    window_s, steps = summary.windows.window_s, summary.windows.steps
+    times = [round(number * window_s, 6) for number in range(len(steps))]
+    ranges, top = summary.ranges_by_number, summary.prefixes.top[:_PREFIXES]
+    columns = {name: [step[at] for step in steps] for at, name in enumerate(operations)}
+    rates = [
+        _line(name, times, [count / window_s for count in counts])
+        for name, counts in columns.items()
+        if any(counts)
+    ]
+    seen = [
+        _line("in the window", times, [step[3] for step in steps]),
+        _line("since the beginning", times, [step[4] for step in steps]),
+    ]
+    by_range = {name: [getattr(each, name) for each in ranges] for name in operations}
+    by_prefix = {name: [getattr(each, name) for each in top] for name in operations}
+    # A logarithm has no place for 0.
+    in_ranges = [
+        _line(name, range(len(ranges)), [n if n > 0 else None for n in counts], **_STEPS)
+        for name, counts in by_range.items()
+        if any(counts)
+    ]
+    prefixes = [
+        {"type": "bar", "name": name, "x": [prefix.hex for prefix in top], "y": counts}
+        for name, counts in by_prefix.items()
+        if any(counts)
+    ]
+    first_bytes = {"type": "category"}
+    stacked = _figure(prefixes, "first bytes of the key, hexadecimal", "operations", x=first_bytes)
+    stacked["layout"]["barmode"] = "stack"
+    drawn = {
+        "rate": _figure(rates, "seconds", "operations per second"),
+        "working-set": _figure(seen if steps else [], "seconds", "distinct keys"),
         "hotness": _hotness(summary, fitted.get("hotness")),
-        "ranges": _ranges(summary),
-        "prefixes": _prefixes(summary),
+        "ranges": _figure(in_ranges, "part of the key space", "operations", y=_LOG),
+        "prefixes": stacked,
         "miss-ratio": _miss_ratio(summary, fitted.get("hit_rate")),
         "value-sizes": _sizes(summary.value_sizes, "bytes of a value", fitted.get("value_sizes")),
-        "key-sizes": _sizes(summary.key_sizes, "bytes of a key", None),
+        "key-sizes": _sizes(summary.key_sizes, "bytes of a key"),
     }
     if summary.inter_arrival_us is not None:
         arrivals = {"records": summary.inter_arrival_us}
-        found["inter-arrival"] = _sizes(arrivals, "microseconds to the next record", None, log=True)
+        drawn["inter-arrival"] = _sizes(arrivals, "microseconds to the next record", x=_LOG)
     if "rate" in fitted:
-        found["rate-fit"] = _compared(fitted["rate"], "seconds", "operations per second")
+        drawn["rate-fit"] = _compared(fitted["rate"], "seconds", "operations per second")
     if "ranges" in fitted:
-        ranges = _compared(fitted["ranges"], "range, the hottest first", "share of accesses")
-        found["ranges-fit"] = _with_axes(ranges, y={"type": "log"})
-    return {name: figure for name, figure in found.items() if figure["data"]}
+        hottest = "range, the hottest first"
+        drawn["ranges-fit"] = _compared(fitted["ranges"], hottest, "share of accesses", y=_LOG)
+    return {name: figure for name, figure in drawn.items() if figure["data"]}
 
 
-def _line(name: str, x: Sequence[float], y: Sequence[float], **more: Any) -> dict[str, Any]:
-    return {"type": "scatter", "mode": "lines", "name": escape(name), "x": x, "y": y, **more}
+def _line(name: str, x: Sequence[float], y: Sequence[float | None], **more: Any) -> Trace:
+    return scatter("lines", escape(name), list(x), y) | more
 
 
-def _axes(x: str, y: str, **more: Any) -> dict[str, Any]:
-    return {
-        "xaxis": {"title": {"text": x}, **more.get("xaxis", {})},
-        "yaxis": {"title": {"text": y}, "rangemode": "tozero", **more.get("yaxis", {})},
-    }
-
-
-def _with_axes(figure: Figure, y: Mapping[str, Any]) -> Figure:
-    layout = figure["layout"]
-    return {**figure, "layout": {**layout, "yaxis": {**layout["yaxis"], **y}}}
-
-
-def _times(summary: TraceSummary) -> list[float]:
-    window_s = summary.windows.window_s
-    return [round(number * window_s, 6) for number in range(len(summary.windows.steps))]
-
-
-def _rate(summary: TraceSummary) -> Figure:
-    window_s, steps = summary.windows.window_s, summary.windows.steps
-    data = [
-        _line(name, _times(summary), [step[column] / window_s for step in steps])
-        for column, name in enumerate(("gets", "writes", "seeks"))
-        if any(step[column] for step in steps)
-    ]
-    return {"data": data, "layout": _axes("seconds", "operations per second")}
-
-
-def _working_set(summary: TraceSummary) -> Figure:
-    steps = summary.windows.steps
-    data = [
-        _line("in the window", _times(summary), [step[3] for step in steps]),
-        _line("since the beginning", _times(summary), [step[4] for step in steps]),
-    ]
-    return {"data": data if steps else [], "layout": _axes("seconds", "distinct keys")}
+def _figure(
+    data: list[Trace],
+    x_title: str,
+    y_title: str,
+    *,
+    x: Mapping[str, Any] = MappingProxyType({}),
+    y: Mapping[str, Any] = MappingProxyType({}),
+) -> Figure:
+    """A figure; `x` and `y` are more of its axes."""
+    y_axis = {"rangemode": "tozero", **y}
+    return {"data": data, "layout": {"xaxis": axis(x_title, **x), "yaxis": axis(y_title, **y_axis)}}
 
 
 def _hotness(summary: TraceSummary, fitted: FittedPart | None) -> Figure:
@@ -217,53 +210,8 @@ def _hotness(summary: TraceSummary, fitted: FittedPart | None) -> Figure:
     ]
     if fitted is not None:
         rows = fitted.curve
-        model = {"line": {"color": _OF_MODEL, "dash": "dash"}}
-        data.append(_line("model, all", [r[0] for r in rows], [r[2] for r in rows], **model))
-    axes = _axes("hottest keys", "share of accesses", xaxis={"type": "log"})
-    return {"data": data, "layout": axes}
-
-
-def _ranges(summary: TraceSummary) -> Figure:
-    parts = summary.ranges_by_number
-    axes = _axes("part of the key space", "operations", yaxis={"type": "log"})
-    data = [
-        {
-            "type": "scatter",
-            "mode": "lines",
-            "line": {"shape": "hv"},
-            "name": name,
-            "x": list(range(len(parts))),
-            # A logarithm has no place for 0.
-            "y": [value if value > 0 else None for value in values],
-        }
-        for name, values in (
-            ("gets", [part.gets for part in parts]),
-            ("writes", [part.writes for part in parts]),
-            ("seeks", [part.seeks for part in parts]),
-        )
-        if any(values)
-    ]
-    return {"data": data, "layout": axes}
-
-
-def _prefixes(summary: TraceSummary) -> Figure:
-    top = summary.prefixes.top[:_PREFIXES]
-    data = [
-        {
-            "type": "bar",
-            "name": name,
-            "x": [prefix.hex for prefix in top],
-            "y": values,
-        }
-        for name, values in (
-            ("gets", [prefix.gets for prefix in top]),
-            ("writes", [prefix.writes for prefix in top]),
-            ("seeks", [prefix.seeks for prefix in top]),
-        )
-        if any(values)
-    ]
-    axes = _axes("first bytes of the key, hexadecimal", "operations", xaxis={"type": "category"})
-    return {"data": data, "layout": {"barmode": "stack", **axes}}
+        data.append(_line("model, all", [r[0] for r in rows], [r[2] for r in rows], **_MODEL_LINE))
+    return _figure(data, "hottest keys", "share of accesses", x=_LOG)
 
 
 def _miss_ratio(summary: TraceSummary, fitted: FittedPart | None) -> Figure:
@@ -272,39 +220,34 @@ def _miss_ratio(summary: TraceSummary, fitted: FittedPart | None) -> Figure:
         for name, reuse in sorted(summary.reuse.items())
     ]
     if fitted is not None:
-        rows = fitted.curve
-        model = {"mode": "markers", "marker": {"color": _OF_MODEL, "size": 8}}
-        data.append(_line("model, all", [r[0] for r in rows], [1 - r[2] for r in rows], **model))
-    axes = _axes("keys that a cache holds", "share of misses", xaxis={"type": "log"})
-    return {"data": data, "layout": axes}
+        held, misses = [r[0] for r in fitted.curve], [1 - r[2] for r in fitted.curve]
+        data.append(_line("model, all", held, misses, **_MODEL_MARKS))
+    return _figure(data, "keys that a cache holds", "share of misses", x=_LOG)
 
 
 def _sizes(
-    groups: Mapping[str, Histogram], title: str, fitted: FittedPart | None, *, log: bool = False
+    groups: Mapping[str, Histogram],
+    title: str,
+    fitted: FittedPart | None = None,
+    x: Mapping[str, Any] = MappingProxyType({}),
 ) -> Figure:
     """The share of sizes of at most x, for each group."""
     data = []
     for name, histogram in groups.items():
-        so_far, y = 0.0, []
-        for count in histogram.counts:
-            so_far += count
-            y.append(so_far / histogram.count)
-        line = {"line": {"shape": "hv"}}
-        data.append(_line(name, [high for _, high, _ in histogram.buckets], y, **line))
+        shares = [so_far / histogram.count for so_far in accumulate(histogram.counts)]
+        data.append(_line(name, [high for _, high, _ in histogram.buckets], shares, **_STEPS))
     if fitted is not None:
         rows = fitted.curve
-        model = {"mode": "markers", "marker": {"color": _OF_MODEL, "size": 8}}
-        data.append(_line("model", [r[2] for r in rows], [r[0] for r in rows], **model))
-    axes = _axes(title, "share of at most", xaxis={"type": "log"} if log else {})
-    return {"data": data, "layout": axes}
+        data.append(_line("model", [r[2] for r in rows], [r[0] for r in rows], **_MODEL_MARKS))
+    return _figure(data, title, "share of at most", x=x)
 
 
-def _compared(part: FittedPart, x: str, y: str) -> Figure:
+def _compared(
+    part: FittedPart, x_title: str, y_title: str, y: Mapping[str, Any] = MappingProxyType({})
+) -> Figure:
     at = [row[0] for row in part.curve]
-    trace = {"line": {"color": _OF_TRACE}}
-    model = {"line": {"color": _OF_MODEL, "dash": "dash"}}
     data = [
-        _line("trace", at, [row[1] for row in part.curve], **trace),
-        _line("model", at, [row[2] for row in part.curve], **model),
+        _line("trace", at, [row[1] for row in part.curve], line={"color": _OF_TRACE}),
+        _line("model", at, [row[2] for row in part.curve], **_MODEL_LINE),
     ]
-    return {"data": data, "layout": _axes(x, y)}
+    return _figure(data, x_title, y_title, y=y)

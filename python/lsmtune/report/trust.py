@@ -14,10 +14,11 @@ from itertools import accumulate, pairwise
 from statistics import median
 
 from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.verdict import Verdict
 from lsmtune.model.workload import PageCache
 from lsmtune.proof.calibration import smallest_effect
-from lsmtune.report.source import StudyRecords, Trial, cached_shares, measured
-from lsmtune.report.trust_tables import (
+from lsmtune.report.source import StudyRecords, cached_shares, measured
+from lsmtune.report.tables import (
     AnchorPoint,
     AnchorSegment,
     AnchorSeries,
@@ -38,28 +39,42 @@ def anchor_series(records: StudyRecords) -> tuple[AnchorSeries, ...]:
     """One series for each objective; empty where the baseline has not been run."""
     if not records.anchors:
         return ()
-    return tuple(_series(records, index) for index in range(len(records.goal.objectives)))
-
-
-def _series(records: StudyRecords, index: int) -> AnchorSeries:
-    objective, clock = records.goal.objectives[index], _Clock(records)
-    # A series in which nothing can be judged has no segments.
-    segments = records.drift.series[index].segments if records.drift.series else ()
-    points = [
-        _point(clock, anchor, anchor.values[index], _segment_of(anchor, segments))
-        for anchor in records.anchors
-        if anchor.values is not None
-    ]
-    return AnchorSeries(
-        objective=objective.label,
-        metric=objective.metric,
-        anchors_least=VALUES_LEAST,
-        points=tuple(points),
-        segments=tuple(_segment(clock, records.anchors, each) for each in segments),
-        changes=tuple(
-            _change(records, clock, before, after) for before, after in pairwise(segments)
-        ),
-    )
+    clock, series = _Clock(records), []
+    for index, objective in enumerate(records.spec.goal.objectives):
+        # A series in which nothing can be judged has no segments.
+        segments = records.drift.series[index].segments if records.drift.series else ()
+        points = [
+            AnchorPoint(
+                role=clock.roles[anchor.first],
+                at_s=clock.end_s(anchor.last),
+                trials_before=clock.trials_before(anchor.first),
+                value=anchor.values[index],
+                segment=_segment_of(anchor, segments),
+            )
+            for anchor in records.anchors
+            if anchor.values is not None
+        ]
+        shown = [
+            AnchorSegment(
+                from_s=clock.begin_s(segment.first),
+                to_s=clock.end_s(segment.last),
+                level=math.exp(segment.log_level),
+                anchors=sum(_segment_of(each, [segment]) is not None for each in records.anchors),
+            )
+            for segment in segments
+        ]
+        changes = [_change(records, clock, *both) for both in pairwise(segments)]
+        series.append(
+            AnchorSeries(
+                objective=objective.label,
+                metric=objective.metric,
+                anchors_least=VALUES_LEAST,
+                points=tuple(points),
+                segments=tuple(shown),
+                changes=tuple(changes),
+            )
+        )
+    return tuple(series)
 
 
 class _Clock:
@@ -82,34 +97,17 @@ class _Clock:
         return bisect_left(self._firsts, row)
 
 
-def _point(clock: _Clock, anchor: Round, value: float, segment: int | None) -> AnchorPoint:
-    return AnchorPoint(
-        role=clock.roles[anchor.first],
-        at_s=clock.end_s(anchor.last),
-        trials_before=clock.trials_before(anchor.first),
-        value=value,
-        segment=segment,
-    )
-
-
 def _segment_of(anchor: Round, segments: Sequence[Segment]) -> int | None:
     inside = (n for n, each in enumerate(segments) if each.first <= anchor.first <= each.last)
     return next(inside, None)
-
-
-def _segment(clock: _Clock, anchors: Sequence[Round], segment: Segment) -> AnchorSegment:
-    return AnchorSegment(
-        from_s=clock.begin_s(segment.first),
-        to_s=clock.end_s(segment.last),
-        level=math.exp(segment.log_level),
-        anchors=sum(_segment_of(anchor, [segment]) is not None for anchor in anchors),
-    )
 
 
 def _change(records: StudyRecords, clock: _Clock, before: Segment, after: Segment) -> MachineChange:
     meanwhile = [trial for trial in records.trials if before.last < trial.first < after.first]
     earlier = [trial.number for trial in records.trials if trial.first < before.last]
     later = [trial.number for trial in records.trials if trial.first > after.first]
+    # Those with a value of which nobody knows how fast the machine was.
+    left = (t.number for t in meanwhile if len(t.rounds) == 1 and t.values is not None)
     return MachineChange(
         from_s=clock.end_s(before.last),
         to_s=clock.begin_s(after.first),
@@ -117,91 +115,54 @@ def _change(records: StudyRecords, clock: _Clock, before: Segment, after: Segmen
         last_trial=max(earlier, default=None),
         first_trial=min(later, default=None),
         run_again=tuple(trial.number for trial in meanwhile if len(trial.rounds) > 1),
-        left=tuple(trial.number for trial in meanwhile if _to_be_run_again(trial)),
+        left=tuple(left),
     )
-
-
-def _to_be_run_again(trial: Trial) -> bool:
-    """Whether a trial has a value of which nobody knows how fast the machine was."""
-    return len(trial.rounds) == 1 and trial.values is not None
 
 
 # --- How much runs and pairs scatter, and what could be proved therefore
 # All figures are `proof.calibration`'s, `study.judging`'s and `stats.noise`'s.
 
 
-def noise_rows(records: StudyRecords) -> tuple[NoiseRow, ...]:
+def noise_rows(records: StudyRecords) -> list[NoiseRow]:
     """What the calibration, the search and the proof say of the noise of the goal's metric."""
-    return (*_calibration(records), *_search(records), *_proof(records))
-
-
-def _calibration(records: StudyRecords) -> list[NoiseRow]:
-    found, metric = records.calibration, records.goal.metric
-    noise = None if found is None else found.metrics.get(metric)
-    if found is None or noise is None:
-        return []
-    # Half a pair more, so that no rounding makes it one pair less.
-    budget_s = (records.pairs_max + 0.5) * (found.seconds_per_pair or 0.0)
-    return [
-        NoiseRow(
-            NoiseSource.CALIBRATION,
-            False,
-            metric,
-            2 * found.pairs,
-            noise.run_log_sd,
-            noise.run_log_sd_low,
-            noise.run_log_sd_high,
-            noise.autocorrelation,
-        ),
-        NoiseRow(
-            NoiseSource.CALIBRATION,
-            True,
-            metric,
-            found.pairs,
-            noise.pair_log_sd,
-            noise.pair_log_sd_low,
-            noise.pair_log_sd_high,
-            pairs=records.pairs_max,
-            smallest_effect=smallest_effect(found, metric, budget_s, records.confidence),
-        ),
-    ]
-
-
-def _search(records: StudyRecords) -> list[NoiseRow]:
-    """What the search takes the noise for, where more than one run of anything tells of it."""
+    rows, metric, proof = [], records.spec.goal.metric, records.spec.proof
+    calibration = records.calibration
+    noise = None if calibration is None else calibration.metrics.get(metric)
+    if calibration is not None and noise is not None:
+        # Half a pair more, so that no rounding makes it one pair less.
+        budget_s = (proof.pairs + 0.5) * (calibration.seconds_per_pair or 0.0)
+        effect = smallest_effect(calibration, metric, budget_s, proof.confidence)
+        run = (noise.run_log_sd, noise.run_log_sd_low, noise.run_log_sd_high)
+        pair = (noise.pair_log_sd, noise.pair_log_sd_low, noise.pair_log_sd_high)
+        source, pairs = NoiseSource.CALIBRATION, calibration.pairs
+        rows = [
+            NoiseRow(source, False, metric, 2 * pairs, *run, noise.autocorrelation),
+            NoiseRow(
+                *(source, True, metric, pairs, *pair), pairs=proof.pairs, smallest_effect=effect
+            ),
+        ]
+    # What the search takes the noise for, where more than one run of anything tells of it.
     again = any(len(trial.rounds) > 1 for trial in records.trials)
-    if records.run_log_sd is None or not (again or len(records.anchors) > 1):
-        return []
-    return [NoiseRow(NoiseSource.SEARCH, False, records.goal.metric, None, records.run_log_sd)]
+    if records.run_log_sd is not None and (again or len(records.anchors) > 1):
+        rows.append(NoiseRow(NoiseSource.SEARCH, False, metric, None, records.run_log_sd))
+    return rows + _proof_noise(records.verdict)
 
 
-def _proof(records: StudyRecords) -> list[NoiseRow]:
+def _proof_noise(verdict: Verdict | None) -> list[NoiseRow]:
     """The scatter of the verdict's own pairs."""
-    verdict = records.verdict
     if verdict is None or len(verdict.baseline_values) < MINIMUM_PAIRS:
         return []
     both = zip(verdict.candidate_values, verdict.baseline_values, strict=True)
     ratios = [candidate / baseline for candidate, baseline in both if baseline]
     if len(ratios) < verdict.pairs or not all(r > 0 and math.isfinite(r) for r in ratios):
         return []
-    noise, enough = noise_of(ratios), verdict.pairs >= pairs_at_least(verdict.confidence)
+    noise, pairs, effect = noise_of(ratios), verdict.pairs, None
     # In the pairs of old, the order was not drawn by lot, and another test judged them.
-    judged_so = enough and verdict.method != ""
+    if verdict.method and pairs >= pairs_at_least(verdict.confidence):
+        effect = detectable_effect(pairs, noise.log_sd, verdict.confidence)
+    scatter = (noise.log_sd, noise.log_sd_low, noise.log_sd_high, noise.autocorrelation)
     return [
-        NoiseRow(
-            NoiseSource.PROOF,
-            True,
-            verdict.metric,
-            verdict.pairs,
-            noise.log_sd,
-            noise.log_sd_low,
-            noise.log_sd_high,
-            noise.autocorrelation,
-            pairs=verdict.pairs,
-            smallest_effect=detectable_effect(verdict.pairs, noise.log_sd, verdict.confidence)
-            if judged_so
-            else None,
-        )
+        NoiseRow(NoiseSource.PROOF, True, verdict.metric, pairs, *scatter, pairs, effect),
     ]
 
 
@@ -215,11 +176,12 @@ CACHED_SHARE_MAX = 0.05
 
 def conditions(records: StudyRecords) -> Conditions:
     """The conditions of all runs of a study that ended well."""
-    declared = [weighted.workload.page_cache for weighted in records.workloads]
+    declared = [weighted.workload.page_cache for weighted in records.spec.workloads]
+    processors = records.machine.get("processors", "")
     return conditions_of(
         [(stored.measurement, declared[stored.workload]) for stored in records.measurements],
-        {each.label: each.workload.page_cache for each in records.workloads},
-        _processors(records),
+        {each.label: each.workload.page_cache for each in records.spec.workloads},
+        int(processors) if processors.isdecimal() else None,
     )
 
 
@@ -259,9 +221,3 @@ def steal_share(run: Measurement, processors: int | None) -> float | None:
     if not processors or not time_s > 0:
         return None
     return sum(phase.steal_s or 0.0 for phase in phases) / (time_s * processors)
-
-
-def _processors(records: StudyRecords) -> int | None:
-    """As the tuner noted them."""
-    noted = records.machine.get("processors", "")
-    return int(noted) if noted.isdecimal() else None

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from datetime import UTC, datetime
 
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.metrics import METRICS, label_of, unit_of
+from lsmtune.model.verdict import MetricRatio, Verdict
 from lsmtune.report.tables import GAIN, Censored
 from lsmtune.units import UnitError, format_bytes, format_duration, parse_bytes
 
@@ -22,21 +24,16 @@ def metric_label(metric: str) -> str:
     """
     if _PRODUCT in metric:
         return "weighted objectives"
-    phase, name = _phase_and_metric(metric)
-    if phase:
+    phase, _, name = metric.rpartition(".")
+    if phase and name in METRICS:
         return f"{metric_label(name)} of {phase}"
     return "gain over the baseline" if metric == GAIN else label_of(metric)
 
 
-def _phase_and_metric(label: str) -> tuple[str, str]:
-    """The phase that an objective's label begins with, if any, and the metric."""
-    phase, _, metric = label.rpartition(".")
-    return (phase, metric) if metric in METRICS else ("", label)
-
-
 def metric_unit(metric: str) -> str:
     """The unit in which `quantity` and the axes show `metric`; empty for plain numbers."""
-    return unit_of(_phase_and_metric(metric)[1])
+    name = metric.rpartition(".")[2]
+    return unit_of(name if name in METRICS else metric)
 
 
 def quantity(metric: str, value: float | None) -> str:
@@ -70,6 +67,11 @@ def ratio(value: float | None) -> str:
         return f"{value:,.0f}{_TIMES}"
     digits = 3 if 0.95 < value < 1.05 else 2
     return f"{value:.{digits}f}{_TIMES}"
+
+
+def interval(measured: Verdict | MetricRatio) -> str:
+    """The interval of a ratio: both ends with their sign."""
+    return f"{ratio(measured.ratio_low)} to {ratio(measured.ratio_high)}"
 
 
 def plain_ratio(value: float | None) -> str:
@@ -134,7 +136,10 @@ def option(value: OptionValue | None, unit: str = "") -> str:
         return _NOT_KNOWN
     if unit == "bytes" and isinstance(value, int) and not isinstance(value, bool) and value >= 0:
         short = format_bytes(value)
-        return short if _loses_nothing(short, value) else option_text(value)
+        try:
+            return short if parse_bytes(short) == value else option_text(value)
+        except UnitError:  # rounded: `7.18MiB` is no whole number of bytes
+            pass
     return option_text(value)
 
 
@@ -145,14 +150,7 @@ def option_told(value: OptionValue | None, unit: str = "") -> str:
     return f"{told} (~{format_bytes(value)})" if odd and isinstance(value, int) else told
 
 
-def _loses_nothing(short: str, value: int) -> bool:
-    try:
-        return parse_bytes(short) == value
-    except UnitError:  # rounded: `7.18MiB` is no whole number of bytes
-        return False
-
-
-def options_line(options: dict[str, OptionValue]) -> str:
+def options_line(options: Mapping[str, OptionValue]) -> str:
     """`name=value, name=value`; `default` when there are none."""
     return ", ".join(f"{name}={option_text(value)}" for name, value in options.items()) or "default"
 

@@ -24,14 +24,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial
 
-from lsmtune.model.setting import Setting, real_setting, whole_number, word_or
+from lsmtune.model.setting import AUTO, real_setting, whole_setting
 from lsmtune.search.model_based import JUDGED, UnitSpaceSampler, targets_of
 from lsmtune.search.sampler import SamplerContext, SamplerKind
 from lsmtune.search.unit_space import Dimension, FloatArray, Shares, UnitSpace
@@ -40,20 +39,27 @@ if TYPE_CHECKING:
     from cmaes import CatCMAwM
 
 ATTRIBUTE = "lsmtune:cmaes"
-AUTO = "auto"
 GRID_MAX = 64
 # How much of a categorical's first distribution lies on the choice of the start.
 START_SHARE = 0.5
 
 
-@dataclass(frozen=True)
 class CmaLayout:
-    """Indices of the space's dimensions, by what they are to CatCMAwM."""
+    """Indices of the dimensions of `unit_space`, by what they are to CatCMAwM."""
 
-    unit_space: UnitSpace
-    continuous: tuple[int, ...]
-    discrete: tuple[int, ...]
-    categorical: tuple[int, ...]
+    def __init__(self, unit_space: UnitSpace) -> None:
+        self.unit_space = unit_space
+        self.continuous: list[int] = []
+        self.discrete: list[int] = []
+        self.categorical: list[int] = []
+        for index, dimension in enumerate(unit_space.dimensions):
+            cells = dimension.scale.cells
+            if cells == 0 or (dimension.ordered and cells > GRID_MAX):
+                self.continuous.append(index)
+            elif dimension.ordered and cells > 2:
+                self.discrete.append(index)
+            elif cells > 1:
+                self.categorical.append(index)
 
     def make(self, start: FloatArray, sigma: float, population: int | None) -> CatCMAwM:
         """A distribution around `start` (dimensions,), where NaN stands for the middle.
@@ -83,8 +89,9 @@ class CmaLayout:
         dimensions = [self._dimension(index) for index in self.categorical]
         shares = np.zeros((len(dimensions), max(dimension.scale.cells for dimension in dimensions)))
         for row, (index, dimension) in enumerate(zip(self.categorical, dimensions, strict=True)):
-            prior = _prior(dimension)
-            shares[row, : len(prior)] = prior
+            scale = dimension.scale
+            prior = np.diff((0.0, *scale.ends)) if isinstance(scale, Shares) else 1 / scale.cells
+            shares[row, : scale.cells] = prior
             if not np.isnan(start[index]):
                 shares[row] *= 1 - START_SHARE
                 shares[row, _nearest(dimension.coordinates(), start[index])] += START_SHARE
@@ -126,26 +133,8 @@ class CmaLayout:
         return self.unit_space.dimensions[index]
 
 
-def _prior(dimension: Dimension) -> FloatArray:
-    if isinstance(dimension.scale, Shares):
-        return np.diff((0.0, *dimension.scale.ends))
-    return np.full(dimension.scale.cells, 1 / dimension.scale.cells)
-
-
 def _nearest(coordinates: FloatArray, wanted: float) -> int:
     return int(np.argmin(np.abs(coordinates - wanted)))
-
-
-def make_layout(unit_space: UnitSpace) -> CmaLayout:
-    """The layout of `unit_space`."""
-    cells = [dimension.scale.cells for dimension in unit_space.dimensions]
-    ordered = [dimension.ordered for dimension in unit_space.dimensions]
-    return CmaLayout(
-        unit_space,
-        continuous=tuple(i for i, n in enumerate(cells) if n == 0 or (ordered[i] and n > GRID_MAX)),
-        discrete=tuple(i for i, n in enumerate(cells) if ordered[i] and 2 < n <= GRID_MAX),
-        categorical=tuple(i for i, n in enumerate(cells) if n == 2 or (n > 2 and not ordered[i])),
-    )
 
 
 # --- the sampler
@@ -156,10 +145,10 @@ class CmaesSampler(UnitSpaceSampler):
 
     def __init__(self, context: SamplerContext) -> None:
         super().__init__(context)
-        self._layout: CmaLayout = make_layout(self.unit_space)
+        self._layout = CmaLayout(self.unit_space)
         self._sigma = context.get.real("sigma")
-        population = context.settings["population"]
-        self._population = None if population == AUTO else context.get.whole("population")
+        is_auto = context.settings["population"] == AUTO
+        self._population = None if is_auto else context.get.whole("population")
         self._drawn: dict[int, bool] = {}
         self._begin(np.full(self.unit_space.dimension_count, np.nan))
 
@@ -198,7 +187,7 @@ class CmaesSampler(UnitSpaceSampler):
             # Ranks within the generation depend on nothing that comes later.
             order = np.argsort(targets_of(members, study.direction), kind="stable")
             solutions = [
-                (self._layout.solution(_record(members[index])), float(rank))
+                (self._layout.solution(members[index].system_attrs[ATTRIBUTE]), float(rank))
                 for rank, index in enumerate(order)
             ]
             self._optimizer.tell(solutions)
@@ -231,14 +220,9 @@ def _generations(drawn: Sequence[FrozenTrial], size: int) -> list[list[FrozenTri
     members: dict[int, list[FrozenTrial]] = {}
     for trial in drawn:
         if trial.state in JUDGED:
-            members.setdefault(_record(trial)["generation"], []).append(trial)
+            members.setdefault(trial.system_attrs[ATTRIBUTE]["generation"], []).append(trial)
     complete = itertools.takewhile(lambda g: len(members.get(g, ())) >= size, itertools.count())
     return [members[generation][:size] for generation in complete]
-
-
-def _record(trial: FrozenTrial) -> Mapping[str, Any]:
-    record: Mapping[str, Any] = trial.system_attrs[ATTRIBUTE]
-    return record
 
 
 KIND = SamplerKind(
@@ -253,12 +237,13 @@ KIND = SamplerKind(
             1,
             low_excluded=True,
         ),
-        Setting(
+        whole_setting(
             "population",
             AUTO,
             "trials per generation; auto is 4 + 3 log(variables)",
-            "auto, or a whole number from 4 to 1000",
-            word_or(AUTO, whole_number(4, 1_000)),
+            4,
+            1_000,
+            auto=True,
         ),
     ),
     several_objectives=False,

@@ -32,7 +32,14 @@ import numpy as np
 import scipy
 
 from lsmtune.model.setting import real_setting, whole_setting
-from lsmtune.search.model_based import History, ModelSampler, ranked
+from lsmtune.search.model_based import (
+    CANDIDATES,
+    History,
+    ModelSampler,
+    random_share_setting,
+    ranked,
+    startup_setting,
+)
 from lsmtune.search.sampler import SamplerContext, SamplerKind
 from lsmtune.search.unit_space import FloatArray
 
@@ -44,30 +51,20 @@ SMALLEST_VARIANCE = 1e-7
 
 
 @dataclass(frozen=True)
-class _Tree:
-    """A fitted tree and, per node, mean, variance of the mean and number of observations."""
-
-    regressor: DecisionTreeRegressor
-    mean: FloatArray
-    variance: FloatArray
-    count: FloatArray
-
-
-@dataclass(frozen=True)
 class Forest:
-    """Fitted trees."""
+    """Fitted trees, each with mean, variance of the mean and number of observations per node."""
 
-    trees: Sequence[_Tree]
+    trees: Sequence[tuple[DecisionTreeRegressor, FloatArray, FloatArray, FloatArray]]
 
     def predict(self, features: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Mean, variance of the mean and degrees of freedom, each (n,), of `features` (n, d)."""
         rows = features.astype(np.float32)
         means, variances, counts = [], [], []
-        for tree in self.trees:
-            leaves = tree.regressor.tree_.apply(rows)
-            means.append(tree.mean[leaves])
-            variances.append(tree.variance[leaves])
-            counts.append(tree.count[leaves])
+        for regressor, mean_of, variance_of, count_of in self.trees:
+            leaves = regressor.tree_.apply(rows)
+            means.append(mean_of[leaves])
+            variances.append(variance_of[leaves])
+            counts.append(count_of[leaves])
         mean = np.mean(means, axis=0)
         pooled = np.mean(variances, axis=0) + np.var(means, axis=0) + SMALLEST_VARIANCE
         return mean, pooled, np.sum(counts, axis=0) - len(self.trees)
@@ -91,34 +88,29 @@ def fit_forest(
     Beyond `rows_max` rows no tree takes longer to fit, and the trees together still see most of
     them; Breiman's bagging works with fewer draws than rows (Bickel, Goetze and van Zwet 1997).
     """
+    # The library is loaded when it is used: commands that search nothing do not wait for it.
+    from sklearn.tree import DecisionTreeRegressor
+
     rows = features.astype(np.float32)
     drawn = min(len(rows), rows_max)
     chances = None if runs is None or (runs == runs[0]).all() else runs / runs.sum()
     fitted = []
     for seed in rng.integers(2**31 - 1, size=trees):
-        sample = (
-            rng.integers(len(rows), size=drawn)
-            if chances is None
-            else rng.choice(len(rows), size=drawn, p=chances)
-        )
-        fitted.append(_fit_tree(rows[sample], targets[sample], int(seed), min_leaf))
+        if chances is None:
+            sample = rng.integers(len(rows), size=drawn)
+        else:
+            sample = rng.choice(len(rows), size=drawn, p=chances)
+        # A random threshold per feature, the best of those taken (Geurts, Ernst and Wehenkel 2006):
+        # four times faster than every threshold at 1,000 rows of 30 features, and smoother.
+        regressor = DecisionTreeRegressor(
+            splitter="random", min_samples_leaf=min_leaf, random_state=int(seed)
+        ).fit(rows[sample], targets[sample])
+        nodes = regressor.tree_
+        count = nodes.n_node_samples.astype(np.float64)
+        # `impurity` is the variance over the number; a sample variance is over the number less one.
+        sample_variance = nodes.impurity * count / np.maximum(count - 1, 1)
+        fitted.append((regressor, nodes.value[:, 0, 0], sample_variance / count, count))
     return Forest(fitted)
-
-
-def _fit_tree(rows: np.ndarray, targets: FloatArray, seed: int, min_leaf: int) -> _Tree:
-    # The library is loaded when it is used: commands that search nothing do not wait for it.
-    from sklearn.tree import DecisionTreeRegressor
-
-    # A random threshold per feature, the best of those taken (Geurts, Ernst and Wehenkel 2006):
-    # four times faster than every threshold at 1,000 rows of 30 features, and smoother.
-    regressor = DecisionTreeRegressor(
-        splitter="random", min_samples_leaf=min_leaf, random_state=seed
-    ).fit(rows, targets)
-    nodes = regressor.tree_
-    count = nodes.n_node_samples.astype(np.float64)
-    # `impurity` is the variance over the number; a sample variance is over the number less one.
-    sample_variance = nodes.impurity * count / np.maximum(count - 1, 1)
-    return _Tree(regressor, nodes.value[:, 0, 0], sample_variance / count, count)
 
 
 # --- the sampler
@@ -138,7 +130,6 @@ class ForestSampler(ModelSampler):
         self._alpha = context.get.real("alpha")
         self._min_leaf = context.get.whole("min_leaf")
         self._rows_max = context.get.whole("rows_max")
-        self._candidates = context.get.whole("candidates")
 
     def rank(self, history: History, rng: np.random.Generator) -> FloatArray:
         """New points, the highest confidence bound on the improvement first."""
@@ -187,17 +178,13 @@ KIND = SamplerKind(
             1,
             low_excluded=True,
         ),
-        real_setting("random_share", 0.1, "share of later trials that are drawn at random", 0, 1),
-        whole_setting(
-            "startup_trials", 10, "trials drawn at random before the forest guides", 1, 100_000
-        ),
+        random_share_setting(0.1),
+        startup_setting("forest"),
         whole_setting("min_leaf", 3, "trials in the smallest leaf", 1, 32),
         whole_setting(
             "rows_max", 1000, "trials that one tree is fitted on, drawn anew for each", 10, 100_000
         ),
-        whole_setting(
-            "candidates", 1000, "random configurations compared for each trial", 1, 100_000
-        ),
+        CANDIDATES,
     ),
     several_objectives=False,
     make=ForestSampler,

@@ -32,8 +32,15 @@ import numpy.typing as npt
 import scipy
 from threadpoolctl import threadpool_limits
 
-from lsmtune.model.setting import real_setting, whole_setting
-from lsmtune.search.model_based import History, ModelSampler, ranked
+from lsmtune.model.setting import whole_setting
+from lsmtune.search.model_based import (
+    CANDIDATES,
+    History,
+    ModelSampler,
+    random_share_setting,
+    ranked,
+    startup_setting,
+)
 from lsmtune.search.sampler import SamplerContext, SamplerKind
 from lsmtune.search.unit_space import FloatArray
 
@@ -65,39 +72,34 @@ class GaussianProcessSampler(ModelSampler):
     def __init__(self, context: SamplerContext) -> None:
         super().__init__(context)
         self._points_max = context.get.whole("points_max")
-        self._candidates = context.get.whole("candidates")
 
     def rank(self, history: History, rng: np.random.Generator) -> FloatArray:
         """New points, the highest expected improvement first."""
-        # One thread: sums come out the same in every session, and the threads of linear algebra,
-        # which gain nothing on matrices of this size, do not wait for each other on a busy machine.
-        with threadpool_limits(1):
-            return self._rank(history, rng)
-
-    def _rank(self, history: History, rng: np.random.Generator) -> FloatArray:
         points, targets = history.with_running()
         kept = best_and_latest(targets, self._points_max)
         features = self.unit_space.distance_features(points[kept])
         variances = history.noise_with_running()[0][kept] / spread_of(targets[kept]) ** 2
-        process = fit_process(features, standardised(targets[kept]), FITTED_ON_MAX, variances)
-        mean, _ = process.predict(features)
-        order = np.argsort(mean, kind="stable")
+        # One thread: sums come out the same in every session, and the threads of linear algebra,
+        # which gain nothing on matrices of this size, do not wait for each other on a busy machine.
+        with threadpool_limits(1):
+            process = fit_process(features, standardised(targets[kept]), FITTED_ON_MAX, variances)
+            mean, _ = process.predict(features)
+            order = np.argsort(mean, kind="stable")
 
-        def score(new: FloatArray) -> FloatArray:
-            return log_expected_improvement(
-                *process.predict(self.unit_space.distance_features(new)), float(mean[order[0]])
+            def score(new: FloatArray) -> FloatArray:
+                predicted = process.predict(self.unit_space.distance_features(new))
+                return log_expected_improvement(*predicted, float(mean[order[0]]))
+
+            return ranked(
+                self.unit_space,
+                rng,
+                score,
+                points[kept][order[:STARTS]],
+                history.known(),
+                drawn=self._candidates,
+                near=NEIGHBOURS,
+                rounds=ROUNDS,
             )
-
-        return ranked(
-            self.unit_space,
-            rng,
-            score,
-            points[kept][order[:STARTS]],
-            history.known(),
-            drawn=self._candidates,
-            near=NEIGHBOURS,
-            rounds=ROUNDS,
-        )
 
 
 def best_and_latest(targets: FloatArray, count: int) -> npt.NDArray[np.intp]:
@@ -160,59 +162,44 @@ def fit_process(
     from sklearn.gaussian_process.kernels import ConstantKernel, Matern, WhiteKernel
 
     alpha = JITTER + (np.zeros(len(targets)) if variances is None else variances)
-    modes, variances = _priors(features.shape[1])
+    dimensions = features.shape[1]
+    # The logarithms of signal variance, length scales and noise variance, as in `theta` below.
+    length_scale = math.sqrt(2) + math.log(dimensions) / 2
+    means = np.array([0.0, *[length_scale] * dimensions, -4.0])
+    spreads = np.array([1.0, *[3.0] * dimensions, 1.0])
+    # In terms of its logarithm t, the density of lognormal(m, s) over the value is
+    # exp(-(t - m)^2 / 2 s^2 - t), a normal around m - s^2.
+    modes = means - spreads
+
+    def maximum_a_posteriori(
+        objective: Objective, start: FloatArray, bounds: FloatArray
+    ) -> tuple[FloatArray, float]:
+        """An optimizer for scikit-learn: its `objective`, minus the log likelihood, plus priors."""
+
+        def posterior(theta: FloatArray) -> tuple[float, FloatArray]:
+            value, gradient = objective(theta)
+            off = theta - modes
+            return value + float(np.sum(off**2 / spreads)) / 2, gradient + off / spreads
+
+        options = {"maxiter": STEPS_MAX}
+        result = scipy.optimize.minimize(
+            posterior, start, jac=True, bounds=bounds, method="L-BFGS-B", options=options
+        )
+        return result.x, float(result.fun)
+
     start = np.exp(modes)
     kernel = ConstantKernel(start[0], SIGNAL_BOUNDS) * Matern(
         start[1:-1], LENGTH_SCALE_BOUNDS, nu=2.5
     ) + WhiteKernel(start[-1], NOISE_BOUNDS)
-    optimizer = _posterior_mode(modes, variances)
-    fitted = GaussianProcessRegressor(kernel, alpha=alpha[:fitted_on], optimizer=optimizer)
+    fitted = GaussianProcessRegressor(
+        kernel, alpha=alpha[:fitted_on], optimizer=maximum_a_posteriori
+    )
     with warnings.catch_warnings():
         # A scale at its bound is a variable without effect, not trouble.
         warnings.simplefilter("ignore", ConvergenceWarning)
         fitted.fit(features[:fitted_on], targets[:fitted_on])
         fixed = GaussianProcessRegressor(fitted.kernel_, alpha=alpha, optimizer=None)
         return GaussianProcess(fixed.fit(features, targets))
-
-
-def _priors(dimensions: int) -> tuple[FloatArray, FloatArray]:
-    """Modes and variances of the logarithms of signal variance, length scales, noise variance."""
-    length_scale = math.sqrt(2) + math.log(dimensions) / 2
-    means = np.array([0.0, *[length_scale] * dimensions, -4.0])
-    variances = np.array([1.0, *[3.0] * dimensions, 1.0])
-    # In terms of its logarithm t, the density of lognormal(m, s) over the value is
-    # exp(-(t - m)^2 / 2 s^2 - t), a normal around m - s^2.
-    return means - variances, variances
-
-
-def _posterior_mode(
-    modes: FloatArray, variances: FloatArray
-) -> Callable[[Objective, FloatArray, FloatArray], tuple[FloatArray, float]]:
-    """An optimizer for scikit-learn: its objective (minus the log likelihood) plus the priors.
-
-    Its `theta` is the logarithm of signal variance, length scales and noise variance, in this
-    order, as are `modes` and `variances`.
-    """
-
-    def optimizer(
-        objective: Objective, start: FloatArray, bounds: FloatArray
-    ) -> tuple[FloatArray, float]:
-        def posterior(theta: FloatArray) -> tuple[float, FloatArray]:
-            value, gradient = objective(theta)
-            off = theta - modes
-            return value + float(np.sum(off**2 / variances)) / 2, gradient + off / variances
-
-        result = scipy.optimize.minimize(
-            posterior,
-            start,
-            jac=True,
-            bounds=bounds,
-            method="L-BFGS-B",
-            options={"maxiter": STEPS_MAX},
-        )
-        return result.x, float(result.fun)
-
-    return optimizer
 
 
 def log_expected_improvement(mean: FloatArray, deviation: FloatArray, best: float) -> FloatArray:
@@ -239,10 +226,8 @@ KIND = SamplerKind(
     name="gp",
     summary="Gaussian process with expected improvement; for few, expensive trials",
     settings=(
-        whole_setting(
-            "startup_trials", 10, "trials drawn at random before the process guides", 1, 100_000
-        ),
-        real_setting("random_share", 0.0, "share of later trials that are drawn at random", 0, 1),
+        startup_setting("process"),
+        random_share_setting(0.0),
         whole_setting(
             "points_max",
             300,
@@ -250,9 +235,7 @@ KIND = SamplerKind(
             10,
             5_000,
         ),
-        whole_setting(
-            "candidates", 1000, "random configurations compared for each trial", 1, 100_000
-        ),
+        CANDIDATES,
     ),
     several_objectives=False,
     make=GaussianProcessSampler,

@@ -20,20 +20,21 @@ from hashlib import blake2b
 from typing import Any, cast
 
 import numpy as np
-from optuna.distributions import BaseDistribution, FloatDistribution, IntDistribution
+from optuna.distributions import FloatDistribution, IntDistribution
 
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import InputError, check_names
 from lsmtune.model.config import OptionValue, option_text
-from lsmtune.model.setting import Setting, whole_number
-from lsmtune.search.plans import PlanSampler
+from lsmtune.model.setting import Setting, whole_setting
+from lsmtune.search.plans import NO_SUCH_PARAMETER, PlanSampler
 from lsmtune.search.sampler import SamplerContext, SamplerKind, SpaceExhaustedError
 from lsmtune.search.suggestion import AskingTrial
-from lsmtune.space.parameter import Condition, Parameter
+from lsmtune.space.parameter import Parameter
 from lsmtune.space.space import Space
 from lsmtune.units import option_value
 
 _Off = frozenset[str]  # later parameters that are known to be inactive
 _Entry = int | tuple[OptionValue, ...]
+_Entries = Mapping[str, _Entry]
 _POINTS_MAX = 10_000
 _ENTRY_ALLOWED = f"for a parameter, a whole number from 1 to {_POINTS_MAX} or a list of its values"
 _FEISTEL_ROUNDS = 6
@@ -98,12 +99,13 @@ class ConfigTable:
     def _branches_of(
         self, parameter: Parameter, values: Sequence[OptionValue]
     ) -> tuple[_Branch, ...]:
+        groups: dict[_Off, list[OptionValue]] = {}
         dependents = self._dependents[parameter.name]
         if not dependents:
             return (_Branch(values, frozenset()),)
-        groups: dict[_Off, list[OptionValue]] = {}
         for value in values:
-            off = frozenset(n for n, condition in dependents if not _allows(condition, value))
+            known = {parameter.name: value}
+            off = frozenset(name for name, condition in dependents if not condition.holds(known))
             groups.setdefault(off, []).append(value)
         return tuple(_Branch(group, off) for off, group in groups.items())
 
@@ -114,24 +116,18 @@ class ConfigTable:
         """Configurations of the parameters from `position` on; those in `off` are inactive."""
         if position == len(self._order):
             return 1
-        later = frozenset(p.name for p in self._order[position:])
-        key = (position, off & later)
-        if key not in self._counts:
-            self._counts[key] = self._count_anew(position, key[1])
-        return self._counts[key]
-
-    def _count_anew(self, position: int, off: _Off) -> int:
-        parameter = self._order[position]
-        if parameter.name in off:
-            return self._count(position + 1, self._after_inactive(parameter, off))
-        return sum(
-            len(branch.values) * self._count(position + 1, off | branch.off)
-            for branch in self._branches[parameter.name]
-        )
-
-
-def _allows(condition: Condition, value: OptionValue) -> bool:
-    return condition.holds({condition.name: value})
+        off &= frozenset(parameter.name for parameter in self._order[position:])
+        if (position, off) not in self._counts:
+            parameter = self._order[position]
+            if parameter.name in off:
+                count = self._count(position + 1, self._after_inactive(parameter, off))
+            else:
+                count = sum(
+                    len(branch.values) * self._count(position + 1, off | branch.off)
+                    for branch in self._branches[parameter.name]
+                )
+            self._counts[position, off] = count
+        return self._counts[position, off]
 
 
 def every_value(parameter: Parameter, limit: int) -> Sequence[OptionValue] | None:
@@ -189,26 +185,28 @@ class Permutation:
     def _once(self, value: int) -> int:
         left, right = value >> self._half_bits, value & self._mask
         for number in range(_FEISTEL_ROUNDS):
-            left, right = right, left ^ (self._hash(number, right) & self._mask)
+            digest = blake2b(b"%s:%d:%d" % (self._seed, number, right), digest_size=32).digest()
+            left, right = right, left ^ (int.from_bytes(digest, "big") & self._mask)
         return left << self._half_bits | right
-
-    def _hash(self, number: int, half: int) -> int:
-        text = b"%s:%d:%d" % (self._seed, number, half)
-        return int.from_bytes(blake2b(text, digest_size=32).digest(), "big")
 
 
 # --- the sampler
 
-_read_points = whole_number(1, _POINTS_MAX)
+_POINTS = whole_setting(
+    "points",
+    5,
+    "values of each numeric parameter, both ends included; special values come on top",
+    1,
+    _POINTS_MAX,
+)
 
 
 class GridSampler(PlanSampler):
     """The configurations of a `ConfigTable` in the order of a `Permutation`."""
 
     def __init__(self, context: SamplerContext) -> None:
-        super().__init__(context.space)
-        self._space = context.space
-        entries = _entries(context)
+        super().__init__(context)
+        entries = cast(_Entries, context.settings["parameters"])
         default = context.get.whole("points")
         self._table = ConfigTable(
             context.space,
@@ -223,48 +221,38 @@ class GridSampler(PlanSampler):
         """The variables of the grid's configuration `index` of the shuffled order."""
         if index >= self._table.size:
             raise SpaceExhaustedError(f"each of the {self._table.size} configurations of the grid")
-        return self._space.variables_of(self._table.at(self._order.at(index)))
+        return self.space.variables_of(self._table.at(self._order.at(index)))
 
 
 def _grid_values(parameter: Parameter, entry: _Entry) -> Sequence[OptionValue]:
+    """The values of `entry`, or so many different ones of the range; a single one is its middle."""
     if not isinstance(entry, int):
         return entry
     if parameter.numbers is None:
         return parameter.choices
-    specials = [special.value for special in parameter.specials]
-    return [*specials, *_range_values(parameter, entry)]
-
-
-def _range_values(parameter: Parameter, points: int) -> list[OptionValue]:
-    """Up to `points` different values of the range; from a single one, its middle."""
     distributions = parameter.distributions()
-    variables = _spread(distributions[parameter.variable], points)
-    values = [_range_value(parameter, distributions, variable) for variable in variables]
-    return list({option_text(value): value for value in values}.values())
-
-
-def _spread(distribution: BaseDistribution, points: int) -> list[float]:
-    """Variables from low to high, evenly on the variable's scale, each on its steps."""
+    distribution = distributions[parameter.variable]
     if not isinstance(distribution, IntDistribution | FloatDistribution):
         raise TypeError(f"not a range: {distribution}")
+    # From low to high, evenly on the variable's scale, each on its steps.
     low, high, step = distribution.low, distribution.high, distribution.step
-    shares = np.linspace(0.0, 1.0, points) if points > 1 else np.array([0.5])
+    shares = np.linspace(0.0, 1.0, entry) if entry > 1 else np.array([0.5])
     spread = low * (high / low) ** shares if distribution.log else low + shares * (high - low)
     if step is not None:
         spread = low + np.rint((spread - low) / step) * step
-    return [min(max(float(variable), low), high) for variable in spread]  # rounding errors only
+
+    def value_at(variable: float) -> OptionValue:
+        # The selector, at 1, picks the range.
+        variables = {parameter.variable: variable, parameter.selector: 1.0}
+        trial = AskingTrial(distributions, lambda name, _: variables[name])
+        return parameter.suggest(trial.as_trial())
+
+    values = map(value_at, np.clip(spread, low, high).tolist())  # clips rounding errors only
+    different = {option_text(value): value for value in values}
+    return [*(special.value for special in parameter.specials), *different.values()]
 
 
-def _range_value(
-    parameter: Parameter, distributions: Mapping[str, BaseDistribution], variable: object
-) -> OptionValue:
-    """What the parameter's own variable stands for, when its selector (at 1) picks the range."""
-    variables = {parameter.variable: variable, parameter.selector: 1.0}
-    trial = AskingTrial(distributions, lambda name, _: variables[name])
-    return parameter.suggest(trial.as_trial())
-
-
-def _read_entries(value: object) -> Mapping[str, _Entry]:
+def _read_entries(value: object) -> _Entries:
     if not isinstance(value, Mapping):
         raise ValueError
     return {str(name): _read_entry(str(name), entry) for name, entry in value.items()}
@@ -279,52 +267,33 @@ def _read_entry(name: str, entry: object) -> _Entry:
             raise ValueError(f"{name} has the same value twice")
         return tuple(values)
     try:
-        return cast(int, _read_points(entry))
+        return cast(int, _POINTS.read(entry))
     except ValueError as error:
         raise ValueError(f"{name} is neither a number of points nor a list of values") from error
 
 
-def _entries(context: SamplerContext) -> Mapping[str, _Entry]:
-    return cast(Mapping[str, _Entry], context.settings["parameters"])
-
-
 def _check(context: SamplerContext, source: str, field: str) -> None:
     by_name = {parameter.name: parameter for parameter in context.space.parameters}
-    for name, entry in _entries(context).items():
-        entry_field = f"{field}.parameters.{name}"
-        if name not in by_name:
-            raise InputError(
-                source,
-                entry_field,
-                why="no such parameter in space",
-                allowed=", ".join(by_name),
-                nearest=nearest_name(name, by_name),
-            )
-        parameter = by_name[name]
+    entries = cast(_Entries, context.settings["parameters"])
+    check_names(entries, by_name, source, f"{field}.parameters", why=NO_SUCH_PARAMETER)
+    for name, entry in entries.items():
+        place, parameter = f"{field}.parameters.{name}", by_name[name]
         if isinstance(entry, int):
             if parameter.numbers is None:
-                why = "is a choice: all its values are on the grid"
-                raise InputError(
-                    source, entry_field, why=why, found=entry, allowed="a list of choices"
-                )
+                why, allowed = "is a choice: all its values are on the grid", "a list of choices"
+                raise InputError(source, place, why=why, found=entry, allowed=allowed)
             continue
         for index, value in enumerate(entry):
             if not parameter.contains(value):
                 allowed = parameter.describe()
-                raise InputError(source, f"{entry_field}[{index}]", found=value, allowed=allowed)
+                raise InputError(source, f"{place}[{index}]", found=value, allowed=allowed)
 
 
 KIND = SamplerKind(
     name="grid",
     summary="every combination of a few values for each parameter, in shuffled order",
     settings=(
-        Setting(
-            "points",
-            5,
-            "values of each numeric parameter, both ends included; special values come on top",
-            f"a whole number from 1 to {_POINTS_MAX}",
-            _read_points,
-        ),
+        _POINTS,
         Setting(
             "parameters",
             {},

@@ -129,10 +129,23 @@ class InMemoryStudy:
         is_different = False
         for number, judgement in judgements.items():
             trial = self.trial(number)
-            rejudged, differs = _rejudged(trial, judgement)
-            is_different |= differs
-            if rejudged is not trial:
-                self._storage.rejudged[number] = rejudged
+            attributes = with_violations(without_noise(trial.system_attrs), judgement.violations)
+            reports = {step: float(value) for step, value in judgement.reports.items()}
+            values = _final_values(judgement.state, judgement.values, reports)
+            before = (trial.state, trial.values, trial.intermediate_values)
+            ended_otherwise = (
+                before != (judgement.state, values, reports)
+                or without_noise(trial.system_attrs) != attributes
+            )
+            is_different |= ended_otherwise
+            if not ended_otherwise and noise_of(trial) == judgement.noise:
+                continue
+            noise = {} if judgement.noise is None else {_NOISE: judgement.noise}
+            rejudged = copy.copy(trial)
+            rejudged.state, rejudged.values = judgement.state, values
+            rejudged.intermediate_values = reports
+            rejudged.system_attrs = attributes | noise
+            self._storage.rejudged[number] = rejudged
         return is_different
 
     def use(self, sampler: BaseSampler) -> None:
@@ -211,21 +224,3 @@ def _final_values(
         last = reports[max(reports)] if reports else math.nan
         return None if math.isnan(last) else [float(last)]
     return None if values is None else [float(value) for value in values]
-
-
-def _rejudged(trial: FrozenTrial, judgement: TrialJudgement) -> tuple[FrozenTrial, bool]:
-    """`trial` as judged, itself where that changes nothing; and whether it ended otherwise."""
-    attributes = with_violations(without_noise(trial.system_attrs), judgement.violations)
-    reports = {step: float(value) for step, value in judgement.reports.items()}
-    values = _final_values(judgement.state, judgement.values, reports)
-    before = (trial.state, trial.values, trial.intermediate_values)
-    is_different = before != (judgement.state, values, reports)
-    is_different |= without_noise(trial.system_attrs) != attributes
-    if not is_different and noise_of(trial) == judgement.noise:
-        return trial, False
-    noise = {} if judgement.noise is None else {_NOISE: judgement.noise}
-    rejudged = copy.copy(trial)
-    rejudged.state, rejudged.values = judgement.state, values
-    rejudged.intermediate_values = reports
-    rejudged.system_attrs = attributes | noise
-    return rejudged, is_different

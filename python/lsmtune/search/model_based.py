@@ -30,60 +30,35 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from optuna.distributions import BaseDistribution
-from optuna.samplers import BaseSampler
 from optuna.study import Study, StudyDirection
 from optuna.trial import FrozenTrial, TrialState
 
+from lsmtune.model.setting import Setting, real_setting, whole_setting
 from lsmtune.search.in_memory_study import ValueNoise, noise_of
-from lsmtune.search.sampler import SamplerContext, generator_of_trial
+from lsmtune.search.sampler import ProposingSampler, SamplerContext
 from lsmtune.search.unit_space import FloatArray, UnitSpace, make_dimension, make_unit_space
 
 
-class UnitSpaceSampler(BaseSampler):
+class UnitSpaceSampler(ProposingSampler):
     """Asks `propose` for points, trial by trial; random ones when that has no more."""
 
     def __init__(self, context: SamplerContext) -> None:
+        super().__init__(context)
         self.unit_space: UnitSpace = make_unit_space(context.space)
         self.reader = HistoryReader(self.unit_space)
-        self.seed = context.seed
-        self._number = -1
-        self._rng = generator_of_trial(context.seed, 0)
-        self._proposals: Iterator[FloatArray] = iter(())
 
     @abstractmethod
     def propose(
         self, study: Study, trial: FrozenTrial, rng: np.random.Generator
     ) -> Iterator[FloatArray]:
-        """Points (dimensions,) for `trial`, each to be tried when those before it were refused.
+        """Points (dimensions,) for `trial`; `rng` is the random stream of the trial."""
 
-        `rng` is the random stream of the trial. What is expensive is best done once, before the
-        first point is yielded.
-        """
-
-    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Begin the random stream of the trial."""
-        self._number = trial.number
-        self._rng = generator_of_trial(self.seed, trial.number)
-        self._proposals = self._without_end(study, trial)
-
-    def infer_relative_search_space(
-        self,
-        study: Study,  # noqa: ARG002
-        trial: FrozenTrial,  # noqa: ARG002
-    ) -> dict[str, BaseDistribution]:
-        """Every variable of the space."""
-        return {d.name: d.distribution for d in self.unit_space.dimensions}
-
-    def sample_relative(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        search_space: dict[str, BaseDistribution],  # noqa: ARG002
-    ) -> dict[str, Any]:
-        """The active variables of the next proposal for the trial."""
-        if trial.number != self._number:
-            self.before_trial(study, trial)
-        return self.unit_space.decode(next(self._proposals))
+    def proposals(self, study: Study, trial: FrozenTrial) -> Iterator[dict[str, Any]]:
+        """See `ProposingSampler`."""
+        for point in self.propose(study, trial, self.rng):
+            yield self.unit_space.decode(point)
+        while True:
+            yield self.unit_space.decode(self.unit_space.sample(self.rng, 1)[0])
 
     def sample_independent(
         self,
@@ -93,12 +68,7 @@ class UnitSpaceSampler(BaseSampler):
         param_distribution: BaseDistribution,
     ) -> Any:
         """A random value, for a variable that the proposal did not know to be active."""
-        return make_dimension(param_name, param_distribution).value_at(self._rng.random())
-
-    def _without_end(self, study: Study, trial: FrozenTrial) -> Iterator[FloatArray]:
-        yield from self.propose(study, trial, self._rng)
-        while True:
-            yield self.unit_space.sample(self._rng, 1)[0]
+        return make_dimension(param_name, param_distribution).value_at(self.rng.random())
 
 
 # --- the history
@@ -147,59 +117,41 @@ class History:
         return {row.tobytes() for row in np.vstack([self.points, self.running])}
 
 
-@dataclass(frozen=True)
-class _Entry:
-    """One judged trial: its point and its value, NaN where it has none; `censored` if pruned."""
-
-    trial: FrozenTrial
-    point: FloatArray
-    value: float
-    censored: bool
-    noise: ValueNoise | None
-
-
 class HistoryReader:
     """Reads the history for one trial after another, and encodes each trial once.
 
-    A judged trial never changes: its entry is kept as long as the study shows the same object.
+    A judged trial never changes: its point and its value are kept as long as the study shows the
+    same object.
     """
 
     def __init__(self, unit_space: UnitSpace) -> None:
         self._unit_space = unit_space
-        self._entries: dict[int, _Entry] = {}
+        self._known: dict[int, tuple[FrozenTrial, FloatArray, float]] = {}
 
     def read(
         self, trials: Sequence[FrozenTrial], number: int, direction: StudyDirection
     ) -> History:
         """The history for trial `number`, which is not part of it."""
         finished = [trial for trial in trials if trial.state in JUDGED]
-        self._encode_new(finished)
-        entries = [self._entries[trial.number] for trial in finished]
+        known = self._known
+        new = [t for t in finished if t.number not in known or known[t.number][0] is not t]
+        for trial, point in zip(new, self._unit_space.encode([t.params for t in new]), strict=True):
+            known[trial.number] = (trial, point, _value(trial))
         running = [
             trial.params
             for trial in trials
             if trial.state == TrialState.RUNNING and trial.number != number
         ]
-        shape = (len(entries), self._unit_space.dimension_count)
-        values = np.array([entry.value for entry in entries])
-        censored = np.array([entry.censored for entry in entries], dtype=np.bool_)
+        shape = (len(finished), self._unit_space.dimension_count)
+        values = np.array([known[trial.number][2] for trial in finished])
+        noises = [noise_of(t) if t.state == TrialState.COMPLETE else None for t in finished]
         return History(
-            points=np.array([entry.point for entry in entries]).reshape(shape),
-            targets=make_targets(values, censored, maximize=direction == StudyDirection.MAXIMIZE),
+            points=np.array([known[trial.number][1] for trial in finished]).reshape(shape),
+            targets=_targets(values, finished, direction),
             running=self._unit_space.encode(running),
-            variances=_variances(values, [entry.noise for entry in entries]),
-            runs=np.array(
-                [entry.noise.runs if entry.noise else 1 for entry in entries], np.float64
-            ),
+            variances=_variances(values, noises),
+            runs=np.array([noise.runs if noise else 1 for noise in noises], np.float64),
         )
-
-    def _encode_new(self, finished: Sequence[FrozenTrial]) -> None:
-        known = self._entries
-        new = [t for t in finished if t.number not in known or known[t.number].trial is not t]
-        for trial, point in zip(new, self._unit_space.encode([t.params for t in new]), strict=True):
-            censored = trial.state == TrialState.PRUNED
-            noise = noise_of(trial) if trial.state == TrialState.COMPLETE else None
-            known[trial.number] = _Entry(trial, point, _value(trial), censored, noise)
 
 
 def _value(trial: FrozenTrial) -> float:
@@ -215,11 +167,14 @@ def _value(trial: FrozenTrial) -> float:
 
 def targets_of(trials: Sequence[FrozenTrial], direction: StudyDirection) -> FloatArray:
     """The targets of judged trials, seen by themselves; shape (len(trials),)."""
-    return make_targets(
-        np.array([_value(trial) for trial in trials]),
-        np.array([trial.state == TrialState.PRUNED for trial in trials], dtype=np.bool_),
-        maximize=direction == StudyDirection.MAXIMIZE,
-    )
+    return _targets(np.array([_value(trial) for trial in trials]), trials, direction)
+
+
+def _targets(
+    values: FloatArray, trials: Sequence[FrozenTrial], direction: StudyDirection
+) -> FloatArray:
+    pruned = np.array([trial.state == TrialState.PRUNED for trial in trials], dtype=np.bool_)
+    return make_targets(values, pruned, maximize=direction == StudyDirection.MAXIMIZE)
 
 
 def _in_logs(values: FloatArray) -> bool:
@@ -288,27 +243,19 @@ def neighbours(
     origin = np.repeat(full, count_each, axis=0)
     total, count = origin.shape
     changes = rng.random(origin.shape) < FURTHER_CHANGES / count
-    changes[np.arange(total), _active_dimension(rng, np.repeat(points, count_each, axis=0))] = True
+    # One active coordinate of each point, each equally likely.
+    is_inactive = np.isnan(np.repeat(points, count_each, axis=0))
+    chances = np.where(is_inactive, -1.0, rng.random(origin.shape))
+    changes[np.arange(total), np.argmax(chances, axis=1)] = True
     sizes = rng.choice(STEP_SIZES, size=(total, 1))
     # A step smaller than a cell would leave the value as it is.
     widths = np.array([1 / c.scale.cells if c.scale.cells else 0.0 for c in unit_space.dimensions])
-    stepped = _reflected(origin + rng.normal(size=origin.shape) * np.maximum(sizes, widths))
+    # Reflected at the bounds, as often as it takes.
+    folded = np.mod(origin + rng.normal(size=origin.shape) * np.maximum(sizes, widths), 2.0)
+    stepped = np.minimum(folded, 2.0 - folded)
     ordered = np.array([dimension.ordered for dimension in unit_space.dimensions])
     moved = np.where(ordered, stepped, rng.random(origin.shape))
     return unit_space.complete(np.where(changes, moved, origin))
-
-
-def _active_dimension(rng: np.random.Generator, points: FloatArray) -> npt.NDArray[np.intp]:
-    """One active coordinate of each point, each equally likely; shape (len(points),)."""
-    chances = np.where(np.isnan(points), -1.0, rng.random(points.shape))
-    chosen: npt.NDArray[np.intp] = np.argmax(chances, axis=1)
-    return chosen
-
-
-def _reflected(coordinates: FloatArray) -> FloatArray:
-    """Coordinates folded back into [0, 1], as often as it takes."""
-    folded = np.mod(coordinates, 2.0)
-    return np.minimum(folded, 2.0 - folded)
 
 
 def ranked(
@@ -338,10 +285,7 @@ def ranked(
         best = points[np.argsort(-scores, kind="stable")[:beam]]
         more = neighbours(unit_space, rng, best, max(1, near // len(best)))
         points, scores = np.vstack([points, more]), np.concatenate([scores, score(more)])
-    return _new_points(points[np.argsort(-scores, kind="stable")], known)
-
-
-def _new_points(points: FloatArray, known: Set[bytes]) -> FloatArray:
+    points = points[np.argsort(-scores, kind="stable")]
     first: dict[bytes, int] = {}
     for index, row in enumerate(points):
         first.setdefault(row.tobytes(), index)
@@ -351,18 +295,36 @@ def _new_points(points: FloatArray, known: Set[bytes]) -> FloatArray:
 # --- a sampler with a model
 
 
+CANDIDATES = whole_setting(
+    "candidates", 1000, "random configurations compared for each trial", 1, 100_000
+)
+
+
+def startup_setting(model: str) -> Setting:
+    """How many trials come before the `model` guides."""
+    text = f"trials drawn at random before the {model} guides"
+    return whole_setting("startup_trials", 10, text, 1, 100_000)
+
+
+def random_share_setting(default: float) -> Setting:
+    """How often the model is not asked."""
+    text = "share of later trials that are drawn at random"
+    return real_setting("random_share", default, text, 0, 1)
+
+
 class ModelSampler(UnitSpaceSampler):
     """Draws at random until `startup_trials` trials were judged, and then now and then.
 
-    `startup_trials` and `random_share` are settings of every such sampler. A later trial is drawn
-    at random with probability `random_share`; every other one is the best new point in the order
-    that `rank` returns.
+    `startup_trials`, `random_share` and `candidates` are settings of every such sampler. A later
+    trial is drawn at random with probability `random_share`; every other one is the best new point
+    in the order that `rank` returns.
     """
 
     def __init__(self, context: SamplerContext) -> None:
         super().__init__(context)
         self._startup_trials = context.get.whole("startup_trials")
         self._random_share = context.get.real("random_share")
+        self._candidates = context.get.whole("candidates")
 
     @abstractmethod
     def rank(self, history: History, rng: np.random.Generator) -> FloatArray:

@@ -78,17 +78,13 @@ class PerTrialSampler(BaseSampler):
 # --- random
 
 
-def _make_random(context: SamplerContext) -> BaseSampler:
-    # Priors, scales and the weights of special values are in the space's Optuna variables.
-    return PerTrialSampler(lambda seed: RandomSampler(seed=seed), context.seed)
-
-
 RANDOM = SamplerKind(
     name="random",
     summary="independent draws from the priors; the measure of what a search is worth",
     settings=(),
     several_objectives=True,
-    make=_make_random,
+    # Priors, scales and the weights of special values are in the space's Optuna variables.
+    make=lambda context: PerTrialSampler(RandomSampler, context.seed),
     learns=False,
 )
 
@@ -170,14 +166,12 @@ class GroupedTpeSampler(PerTrialSampler):
 
 def groups_of(combinations: set[_Names]) -> dict[str, _Names]:
     """For each name its group: all names that are in exactly the same `combinations` as it is."""
-    marks: dict[str, list[int]] = {}
-    for index, names in enumerate(combinations):
-        for name in names:
-            marks.setdefault(name, []).append(index)
-    groups: dict[tuple[int, ...], set[str]] = {}
+    every_name = frozenset[str]().union(*combinations)
+    marks = {name: tuple(name in names for names in combinations) for name in every_name}
+    groups: dict[tuple[bool, ...], set[str]] = {}
     for name, mark in marks.items():
-        groups.setdefault(tuple(mark), set()).add(name)
-    return {name: frozenset(groups[tuple(mark)]) for name, mark in marks.items()}
+        groups.setdefault(mark, set()).add(name)
+    return {name: frozenset(groups[mark]) for name, mark in marks.items()}
 
 
 TPE = SamplerKind(
@@ -201,8 +195,18 @@ _Genetic = NSGAIISampler | NSGAIIISampler
 class GeneticSampler(PerTrialSampler):
     """A genetic sampler made anew for each trial and for each generation's selection."""
 
-    def __init__(self, make: Callable[[int], _Genetic], seed: int) -> None:
-        super().__init__(make, seed)
+    def __init__(self, kind: type[_Genetic], context: SamplerContext) -> None:
+        def make(seed: int) -> _Genetic:
+            with warnings.catch_warnings():
+                # Optuna has called NSGA-III experimental since 2023.
+                warnings.simplefilter("ignore", ExperimentalWarning)
+                return kind(
+                    seed=seed,
+                    population_size=context.get.whole("population"),
+                    crossover_prob=context.get.real("crossover_probability"),
+                )
+
+        super().__init__(make, context.seed)
         self._make_genetic = make
         self._selected = 0
 
@@ -216,20 +220,6 @@ class GeneticSampler(PerTrialSampler):
             seed = seed_of_trial(self._seed, number, Use.GENERATION)
             self._make_genetic(seed).get_parent_population(study, number)
         self._selected = max(self._selected, generation)
-
-
-def _make_genetic(kind: type[_Genetic], context: SamplerContext) -> BaseSampler:
-    def make(seed: int) -> _Genetic:
-        with warnings.catch_warnings():
-            # Optuna has called NSGA-III experimental since 2023.
-            warnings.simplefilter("ignore", ExperimentalWarning)
-            return kind(
-                seed=seed,
-                population_size=context.get.whole("population"),
-                crossover_prob=context.get.real("crossover_probability"),
-            )
-
-    return GeneticSampler(make, context.seed)
 
 
 _SETTINGS = (
@@ -248,12 +238,12 @@ NSGA2 = SamplerKind(
     summary="genetic algorithm that keeps the front of several objectives spread out",
     settings=_SETTINGS,
     several_objectives=True,
-    make=partial(_make_genetic, NSGAIISampler),
+    make=partial(GeneticSampler, NSGAIISampler),
 )
 NSGA3 = SamplerKind(
     name="nsga3",
     summary="as nsga2, for three objectives and more (by reference points)",
     settings=_SETTINGS,
     several_objectives=True,
-    make=partial(_make_genetic, NSGAIIISampler),
+    make=partial(GeneticSampler, NSGAIIISampler),
 )

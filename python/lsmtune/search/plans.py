@@ -12,19 +12,23 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
-from itertools import count
+from itertools import chain, count
 from typing import Any, cast
 
 import numpy as np
-from optuna.distributions import BaseDistribution
-from optuna.samplers import BaseSampler
 from optuna.study import Study
 from optuna.trial import FrozenTrial, TrialState
 
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import InputError, check_names
 from lsmtune.model.config import OptionValue
 from lsmtune.model.setting import Setting
-from lsmtune.search.sampler import SamplerContext, SamplerKind, SpaceExhaustedError, seed_of_trial
+from lsmtune.search.sampler import (
+    ProposingSampler,
+    SamplerContext,
+    SamplerKind,
+    SpaceExhaustedError,
+    seed_of_trial,
+)
 from lsmtune.search.unit_space import make_unit_space
 from lsmtune.space.space import Space
 from lsmtune.units import option_value
@@ -32,15 +36,12 @@ from lsmtune.units import option_value
 _INDEX = "lsmtune:place"
 _SOBOL_POINTS = 2**30  # how many scipy's sequence has
 
+NO_SUCH_PARAMETER = "no such parameter in space"
 Configs = tuple[Mapping[str, OptionValue], ...]
 
 
-class PlanSampler(BaseSampler):
+class PlanSampler(ProposingSampler):
     """Takes the plan in order; indices of trials that were put back come first."""
-
-    def __init__(self, space: Space) -> None:
-        self._distributions = space.distributions()
-        self._indices: Iterator[int] = iter(())
 
     @abstractmethod
     def variables_at(self, index: int) -> dict[str, Any]:
@@ -49,47 +50,16 @@ class PlanSampler(BaseSampler):
         Raises SpaceExhaustedError when the plan has no such configuration.
         """
 
-    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Find the indices that are free."""
-        self._indices = _free_indices(study.get_trials(deepcopy=False), trial.number)
-
-    def infer_relative_search_space(
-        self,
-        study: Study,  # noqa: ARG002
-        trial: FrozenTrial,  # noqa: ARG002
-    ) -> dict[str, BaseDistribution]:
-        """Every variable of the space."""
-        return self._distributions
-
-    def sample_relative(
-        self,
-        study: Study,
-        trial: FrozenTrial,
-        search_space: dict[str, BaseDistribution],  # noqa: ARG002
-    ) -> dict[str, Any]:
-        """The configuration at the next free index."""
-        index = next(self._indices)
-        variables = self.variables_at(index)
-        study._storage.set_trial_system_attr(trial._trial_id, _INDEX, index)
-        return variables
-
-    def sample_independent(
-        self,
-        study: Study,  # noqa: ARG002
-        trial: FrozenTrial,
-        param_name: str,
-        param_distribution: BaseDistribution,  # noqa: ARG002
-    ) -> Any:
-        """Never asked: the plan has every active variable."""
-        raise RuntimeError(f"trial {trial.number}: the plan has no value for {param_name}")
-
-
-def _free_indices(trials: list[FrozenTrial], number: int) -> Iterator[int]:
-    planned = [t for t in trials if t.number != number and _INDEX in t.system_attrs]
-    taken = {t.system_attrs[_INDEX] for t in planned if t.state != TrialState.FAIL}
-    put_back = {t.system_attrs[_INDEX] for t in planned} - taken
-    yield from sorted(put_back)
-    yield from count(max(taken | put_back, default=-1) + 1)
+    def proposals(self, study: Study, trial: FrozenTrial) -> Iterator[dict[str, Any]]:
+        """The configurations at the indices that are free, each noted at the trial."""
+        trials = study.get_trials(deepcopy=False)
+        planned = [t for t in trials if t.number != trial.number and _INDEX in t.system_attrs]
+        taken = {t.system_attrs[_INDEX] for t in planned if t.state != TrialState.FAIL}
+        put_back = {t.system_attrs[_INDEX] for t in planned} - taken
+        for index in chain(sorted(put_back), count(max(taken | put_back, default=-1) + 1)):
+            variables = self.variables_at(index)
+            study._storage.set_trial_system_attr(trial._trial_id, _INDEX, index)
+            yield variables
 
 
 # --- sobol
@@ -105,7 +75,7 @@ class SobolSampler(PlanSampler):
         # Here, because scipy.stats takes half a second that every command would pay.
         from scipy.stats import qmc
 
-        super().__init__(context.space)
+        super().__init__(context)
         self._unit_space = make_unit_space(context.space)
         # One scrambling for the whole study: it is what makes the points one sequence.
         rng = np.random.default_rng(seed_of_trial(context.seed, 0))
@@ -140,44 +110,36 @@ class ManualSampler(PlanSampler):
     """The configurations in the order of the list."""
 
     def __init__(self, context: SamplerContext) -> None:
-        super().__init__(context.space)
-        self._configs = [context.space.variables_of(config) for config in _configs(context)]
+        super().__init__(context)
+        configs = cast(Configs, context.settings["configs"])
+        self._configs = [context.space.variables_of(config) for config in configs]
 
     def variables_at(self, index: int) -> dict[str, Any]:
         """The variables of configuration `index` of the list."""
         if index >= len(self._configs):
-            raise SpaceExhaustedError(
-                f"each of the {len(self._configs)} configurations of the list"
-            )
+            listed = len(self._configs)
+            raise SpaceExhaustedError(f"each of the {listed} configurations of the list")
         return self._configs[index]
 
 
 def _read_configs(value: object) -> Configs:
     if not isinstance(value, list | tuple) or not value:
         raise ValueError("not a list with at least one configuration")
-    return tuple(_read_config(config, index) for index, config in enumerate(value))
-
-
-def _read_config(config: object, index: int) -> Mapping[str, OptionValue]:
-    if not isinstance(config, Mapping) or not config:
-        raise ValueError(f"[{index}] is not a mapping of option to value")
-    for name, value in config.items():
-        if not isinstance(name, str) or not isinstance(value, str | int | float | bool):
-            raise ValueError(f"[{index}]: {name} has no value that an option can have")
+    for index, config in enumerate(value):
+        if not isinstance(config, Mapping) or not config:
+            raise ValueError(f"[{index}] is not a mapping of option to value")
+        for name, option in config.items():
+            if not isinstance(name, str) or not isinstance(option, str | int | float | bool):
+                raise ValueError(f"[{index}]: {name} has no value that an option can have")
     # A size such as 4MiB is read here as everywhere else.
-    return {name: option_value(value) for name, value in config.items()}
-
-
-def _configs(context: SamplerContext) -> Configs:
-    return cast(Configs, context.settings["configs"])
+    return tuple({n: option_value(option) for n, option in config.items()} for config in value)
 
 
 def _check_configs(context: SamplerContext, source: str, field: str) -> None:
-    configs = _configs(context)
+    configs = cast(Configs, context.settings["configs"])
     if not configs:
-        raise InputError(
-            source, f"{field}.configs", why="is missing", allowed="a list of configurations"
-        )
+        allowed = "a list of configurations"
+        raise InputError(source, f"{field}.configs", why="is missing", allowed=allowed)
     for index, config in enumerate(configs):
         _check_config(context.space, config, source, f"{field}.configs[{index}]")
 
@@ -199,15 +161,7 @@ def _check_config(space: Space, config: Mapping[str, OptionValue], source: str, 
             raise InputError(source, dotted, found=value, allowed=parameter.describe())
         active[parameter.name] = value
     names = [parameter.name for parameter in space.parameters]
-    for name in config:
-        if name not in names:
-            raise InputError(
-                source,
-                f"{field}.{name}",
-                why="no such parameter in space",
-                allowed=", ".join(names),
-                nearest=nearest_name(name, names),
-            )
+    check_names(config, names, source, field, why=NO_SUCH_PARAMETER)
 
 
 MANUAL = SamplerKind(

@@ -47,12 +47,17 @@ the mean of all runs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import Any
 
 import numpy as np
+from optuna.distributions import BaseDistribution
 from optuna.samplers import BaseSampler
+from optuna.study import Study
+from optuna.trial import FrozenTrial
 
 from lsmtune.errors import LsmtuneError
 from lsmtune.model.goal import Direction
@@ -111,6 +116,61 @@ class SamplerContext:
     def get(self) -> Settings:
         """The settings, typed: `context.get.whole("startup_trials")`."""
         return Settings(self.settings)
+
+
+class ProposingSampler(BaseSampler):
+    """A sampler that proposes whole configurations, one after another, for each trial."""
+
+    def __init__(self, context: SamplerContext) -> None:
+        self.space = context.space
+        self.seed = context.seed
+        self.rng = generator_of_trial(context.seed, 0)
+        self._distributions = context.space.distributions()
+        self._number = -1
+        self._proposals: Iterator[dict[str, Any]] = iter(())
+
+    @abstractmethod
+    def proposals(self, study: Study, trial: FrozenTrial) -> Iterator[dict[str, Any]]:
+        """The active variables of one configuration after another for `trial`, without end.
+
+        Each is to be tried when those before it were refused. `self.rng` is the random stream of
+        the trial. What is expensive is best done once, before the first one is yielded.
+        """
+
+    def before_trial(self, study: Study, trial: FrozenTrial) -> None:
+        """Begin the random stream of the trial."""
+        self._number = trial.number
+        self.rng = generator_of_trial(self.seed, trial.number)
+        self._proposals = self.proposals(study, trial)
+
+    def infer_relative_search_space(
+        self,
+        study: Study,  # noqa: ARG002
+        trial: FrozenTrial,  # noqa: ARG002
+    ) -> dict[str, BaseDistribution]:
+        """Every variable of the space."""
+        return self._distributions
+
+    def sample_relative(
+        self,
+        study: Study,
+        trial: FrozenTrial,
+        search_space: dict[str, BaseDistribution],  # noqa: ARG002
+    ) -> dict[str, Any]:
+        """The active variables of the next proposal for the trial."""
+        if trial.number != self._number:
+            self.before_trial(study, trial)
+        return next(self._proposals)
+
+    def sample_independent(
+        self,
+        study: Study,  # noqa: ARG002
+        trial: FrozenTrial,
+        param_name: str,
+        param_distribution: BaseDistribution,  # noqa: ARG002
+    ) -> Any:
+        """Never asked: a proposal has every active variable."""
+        raise RuntimeError(f"trial {trial.number}: the proposal has no value for {param_name}")
 
 
 def no_check(context: SamplerContext, source: str, field: str) -> None:

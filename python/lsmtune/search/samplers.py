@@ -8,7 +8,7 @@ from types import MappingProxyType
 
 from optuna.samplers import BaseSampler
 
-from lsmtune.errors import InputError, LsmtuneError, nearest_name
+from lsmtune.errors import InputError, LsmtuneError, by_name
 from lsmtune.model.setting import SAMPLER_NAMES, read_settings
 from lsmtune.search import cmaes, forest, gp, grid, optuna_samplers, plans
 from lsmtune.search.sampler import SamplerContext, SamplerKind
@@ -36,29 +36,26 @@ def collect_samplers(entries: Iterable[EntryPoint]) -> Mapping[str, SamplerKind]
     """
     kinds = {kind.name: kind for kind in _BUILT_IN}
     for entry in entries:
+        origin = f"{entry.value} of the package {entry.dist.name if entry.dist else 'unknown'}"
+        why = ""
         if entry.name in kinds:
-            why = f"is the name of two samplers; uninstall one, {_origin(entry)}"
-            kinds[entry.name] = _unusable(entry.name, why)
+            why = f"is the name of two samplers; uninstall one, {origin}"
         else:
-            kinds[entry.name] = _loaded(entry)
+            try:
+                kind = entry.load()
+                if not isinstance(kind, SamplerKind) or kind.name != entry.name:
+                    why = f"is no SamplerKind of this name in {origin}"
+            except Exception as error:  # whatever somebody else's package does when it is imported
+                problem = f"cannot be loaded from {origin}: {type(error).__name__}: {error}"
+                why = " ".join(problem.split())
+        kinds[entry.name] = _unusable(entry.name, why) if why else kind
     for name in SAMPLER_NAMES:
         if name not in kinds:
             # An editable install keeps the entry points that it had when it was made.
             why = f"is not among the entry points {ENTRY_POINTS}: install lsmtune again"
             kinds[name] = _unusable(name, why)
-    others = sorted(kinds.keys() - set(SAMPLER_NAMES))
-    return MappingProxyType({name: kinds[name] for name in (*SAMPLER_NAMES, *others)})
-
-
-def _loaded(entry: EntryPoint) -> SamplerKind:
-    try:
-        kind = entry.load()
-    except Exception as error:  # whatever the package of somebody else does when it is imported
-        why = f"cannot be loaded from {_origin(entry)}: {type(error).__name__}: {error}"
-        return _unusable(entry.name, " ".join(why.split()))
-    if not isinstance(kind, SamplerKind) or kind.name != entry.name:
-        return _unusable(entry.name, f"is no SamplerKind of this name in {_origin(entry)}")
-    return kind
+    added = sorted(kinds.keys() - set(SAMPLER_NAMES))
+    return MappingProxyType({name: kinds[name] for name in (*SAMPLER_NAMES, *added)})
 
 
 def _unusable(name: str, why: str) -> SamplerKind:
@@ -68,19 +65,12 @@ def _unusable(name: str, why: str) -> SamplerKind:
     return SamplerKind(name, why, (), several_objectives=True, make=make, unusable=why)
 
 
-def _origin(entry: EntryPoint) -> str:
-    return f"{entry.value} of the package {entry.dist.name if entry.dist else 'unknown'}"
-
-
 SAMPLERS: Mapping[str, SamplerKind] = collect_samplers(entry_points(group=ENTRY_POINTS))
 
 
 def sampler_kind(name: str, source: str, field: str) -> SamplerKind:
     """The sampler `name`. Raises `InputError` for an unknown one, and one that cannot be used."""
-    if name not in SAMPLERS:
-        allowed, nearest = ", ".join(SAMPLERS), nearest_name(name, SAMPLERS)
-        raise InputError(source, field, found=name, allowed=allowed, nearest=nearest)
-    kind = SAMPLERS[name]
+    kind = by_name(SAMPLERS, name, source, field)
     if kind.unusable:
         raise InputError(source, field, found=name, why=kind.unusable)
     return kind
@@ -106,11 +96,6 @@ def check_sampler(name: str, context: SamplerContext, source: str, field: str) -
     kind = sampler_kind(name, source, f"{field}.name")
     if len(context.directions) > 1 and not kind.several_objectives:
         able = ", ".join(other.name for other in SAMPLERS.values() if other.several_objectives)
-        raise InputError(
-            source,
-            f"{field}.name",
-            found=name,
-            why="takes one objective only",
-            allowed=f"with several objectives: {able}",
-        )
+        why, allowed = "takes one objective only", f"with several objectives: {able}"
+        raise InputError(source, f"{field}.name", found=name, why=why, allowed=allowed)
     kind.check(context, source, field)

@@ -11,9 +11,11 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cached_property
 from itertools import islice
 from typing import Any
 
+from optuna.distributions import BaseDistribution
 from optuna.pruners import BasePruner
 from optuna.samplers import RandomSampler
 from optuna.study import Study
@@ -105,16 +107,15 @@ class Searcher:
         self._kind = SAMPLERS[sampler_name]
         self._context = context
         self._sampler = self._kind.make(context)
-        self._accepts = accepts or _accept_everything
+        self._accepts = accepts or (lambda _: "")
         self._pruner = pruner if len(context.directions) == 1 else None
         self._now = now
+        self._space = space
         self._distributions = space.distributions()
         self._study = InMemoryStudy(context.directions, self._sampler, self._pruner)
         self._keys: dict[int, _Key] = {}
         self._tried: Counter[_Key] = Counter()
         self._blank: int | None = None
-        self._table: ConfigTable | None = None
-        self._table_made = False
 
     def restore(self, trials: Sequence[FrozenTrial]) -> None:
         """Take over the stored trials, all of them in order of their numbers, before the first ask.
@@ -125,7 +126,20 @@ class Searcher:
             number = self._study.add()
             if number != trial.number:
                 raise ValueError(f"trial {trial.number} in the place of trial {number}")
-            self._take_over(trial)
+            self._study.set_attributes(number, trial.system_attrs)
+            if trial.state != TrialState.WAITING:
+                try:
+                    suggestion = suggestion_of(self._space, self._distributions, trial.params)
+                except (KeyError, ValueError) as error:
+                    why = f"trial {number} is not of this space: {error}"
+                    raise LsmtuneError(why) from error
+                self._begin(number, suggestion)
+            for step, value in trial.intermediate_values.items():
+                self._study.report(number, step, value)
+            if trial.user_attrs.get(OUTCOME) == PUT_BACK and trial.state == TrialState.FAIL:
+                self.put_back(number)
+            elif trial.state.is_finished():
+                self._finish(number, trial.state, trial.values)
 
     def tried(self, values: Mapping[str, OptionValue]) -> bool:
         """Whether a trial, not put back, had `values`."""
@@ -146,12 +160,25 @@ class Searcher:
         if queued is None:
             suggestion = self._next(study, trial)
         else:
-            variables = self._context.space.variables_of(queued)
-            suggestion = suggestion_of(self._context.space, self._distributions, variables)
-        self._study.set_params(number, suggestion.params, suggestion.distributions)
-        self._remember(number, suggestion.values)
+            variables = self._space.variables_of(queued)
+            suggestion = suggestion_of(self._space, self._distributions, variables)
+        self._begin(number, suggestion)
         self._blank = None
-        return Proposal(number, suggestion.values, self._to_store(number))
+        begun = self._study.trial(number)
+        stored = FrozenTrial(
+            number=number,
+            trial_id=number,
+            state=TrialState.RUNNING,
+            value=None,
+            datetime_start=self._now(),
+            datetime_complete=None,
+            params=dict(begun.params),
+            distributions=dict(begun.distributions),
+            user_attrs={},
+            system_attrs=dict(begun.system_attrs),
+            intermediate_values={},
+        )
+        return Proposal(number, suggestion.values, stored)
 
     def report(self, number: int, step: int, value: float) -> None:
         """A running trial has come to `value` at `step`, a whole number from 0."""
@@ -216,43 +243,10 @@ class Searcher:
             state = TrialState.PRUNED
         self._study.finish(number, state, values)
 
-    def _take_over(self, trial: FrozenTrial) -> None:
-        number = trial.number
-        self._study.set_attributes(number, trial.system_attrs)
-        if trial.state != TrialState.WAITING:
-            try:
-                suggestion = suggestion_of(self._context.space, self._distributions, trial.params)
-            except (KeyError, ValueError) as error:
-                raise LsmtuneError(f"trial {number} is not of this space: {error}") from error
-            self._study.set_params(number, suggestion.params, suggestion.distributions)
-            self._remember(number, suggestion.values)
-        for step, value in trial.intermediate_values.items():
-            self._study.report(number, step, value)
-        if trial.user_attrs.get(OUTCOME) == PUT_BACK and trial.state == TrialState.FAIL:
-            self.put_back(number)
-        elif trial.state.is_finished():
-            self._finish(number, trial.state, trial.values)
-
-    def _remember(self, number: int, values: Mapping[str, OptionValue]) -> None:
-        key = _key(values)
-        self._keys[number] = key
-        self._tried[key] += 1
-
-    def _to_store(self, number: int) -> FrozenTrial:
-        trial = self._study.trial(number)
-        return FrozenTrial(
-            number=number,
-            trial_id=number,
-            state=TrialState.RUNNING,
-            value=None,
-            datetime_start=self._now(),
-            datetime_complete=None,
-            params=dict(trial.params),
-            distributions=dict(trial.distributions),
-            user_attrs={},
-            system_attrs=dict(trial.system_attrs),
-            intermediate_values={},
-        )
+    def _begin(self, number: int, suggestion: Suggestion) -> None:
+        self._study.set_params(number, suggestion.params, suggestion.distributions)
+        self._keys[number] = _key(suggestion.values)
+        self._tried[self._keys[number]] += 1
 
     def _next(self, study: Study, trial: FrozenTrial) -> Suggestion:
         """The first configuration that is new and accepted, of all that come into question."""
@@ -275,59 +269,49 @@ class Searcher:
         raise SpaceExhaustedError(f"{end} was tried or breaks a constraint{detail}")
 
     def _candidates(self, study: Study, trial: FrozenTrial) -> Iterator[Suggestion]:
+        """What the sampler proposes; after a while without success, what is left to try."""
+        proposed = self._proposed(study, trial)
         if self._kind.listed:
-            yield from islice(self._proposed(study, trial), _LISTED_SUGGESTIONS)
+            yield from islice(proposed, _LISTED_SUGGESTIONS)
             return
         limit = _LEARNER_SUGGESTIONS if self._kind.learns else _PLAIN_SUGGESTIONS
-        yield from islice(self._proposed(study, trial), limit)
-        table = self._whole_table()
-        if table is None:
-            yield from islice(self._random(study, trial), _RANDOM_SUGGESTIONS)
+        yield from islice(proposed, limit)
+        if self._table is None:
+            seed = seed_of_trial(self._context.seed, trial.number, Use.SEARCHER)
+            random = RandomSampler(seed=seed)
+
+            def draw(name: str, distribution: BaseDistribution) -> Any:
+                return random.sample_independent(study, trial, name, distribution)
+
+            for _ in range(_RANDOM_SUGGESTIONS):
+                yield suggest(self._space, self._distributions, draw)
         else:
-            yield from self._listed(table, trial.number)
+            rng = generator_of_trial(self._context.seed, trial.number, Use.SEARCHER)
+            for index in rng.permutation(self._table.size):
+                values = self._table.at(int(index))
+                if not self.tried(values):
+                    variables = self._space.variables_of(values)
+                    yield suggestion_of(self._space, self._distributions, variables)
 
     def _proposed(self, study: Study, trial: FrozenTrial) -> Iterator[Suggestion]:
-        """What the sampler proposes, again and again."""
-        sampler, space = self._sampler, self._context.space
+        """What the sampler proposes, without end."""
+        sampler = self._sampler
         relative_space = sampler.infer_relative_search_space(study, trial)
         while True:
             relative = sampler.sample_relative(study, trial, relative_space)
 
-            def ask(name: str, distribution: Any, relative: dict[str, Any] = relative) -> Any:
+            def ask(
+                name: str, distribution: BaseDistribution, relative: dict[str, Any] = relative
+            ) -> Any:
                 if name in relative:
                     return relative[name]
                 return sampler.sample_independent(study, trial, name, distribution)
 
-            yield suggest(space, self._distributions, ask)
+            yield suggest(self._space, self._distributions, ask)
 
-    def _random(self, study: Study, trial: FrozenTrial) -> Iterator[Suggestion]:
-        seed = seed_of_trial(self._context.seed, trial.number, Use.SEARCHER)
-        sampler = RandomSampler(seed=seed)
-        while True:
-            yield suggest(
-                self._context.space,
-                self._distributions,
-                lambda name, dist: sampler.sample_independent(study, trial, name, dist),
-            )
-
-    def _listed(self, table: ConfigTable, number: int) -> Iterator[Suggestion]:
-        rng = generator_of_trial(self._context.seed, number, Use.SEARCHER)
-        space = self._context.space
-        for index in rng.permutation(table.size):
-            values = table.at(int(index))
-            if not self.tried(values):
-                yield suggestion_of(space, self._distributions, space.variables_of(values))
-
-    def _whole_table(self) -> ConfigTable | None:
-        if not self._table_made:
-            self._table = whole_table(self._context.space, _TABLE_LIMIT)
-            self._table_made = True
-        return self._table
-
-
-def _accept_everything(values: Mapping[str, OptionValue]) -> str:
-    del values
-    return ""
+    @cached_property
+    def _table(self) -> ConfigTable | None:
+        return whole_table(self._space, _TABLE_LIMIT)
 
 
 def _key(values: Mapping[str, OptionValue]) -> _Key:

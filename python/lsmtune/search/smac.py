@@ -50,36 +50,33 @@ class SmacSampler(UnitSpaceSampler):
         trials = study.get_trials(deepcopy=False)
         known = self.reader.read(trials, trial.number, study.direction).known()
         if trial.number < self._startup_trials:
-            points: Iterator[FloatArray] = iter(self._initial_design())
+            if self._design is None:
+                seed = seed_of_trial(self.seed, 0)
+                self._design = self._smac.design(self.unit_space, self._startup_trials, seed)
+            points: Iterator[FloatArray] = iter(self._design)
         else:
-            points = self._points_of_epoch(study, trials, trial.number)
+            first = trial.number - (trial.number - self._startup_trials) % self._retrain_after
+            points = iter(self._epoch_from(first, study, trials, trial.number))
         return (point for point in points if point.tobytes() not in known)
 
-    def _initial_design(self) -> Sequence[FloatArray]:
-        if self._design is None:
-            seed = seed_of_trial(self.seed, 0)
-            self._design = self._smac.design(self.unit_space, self._startup_trials, seed)
-        return self._design
-
-    def _points_of_epoch(
-        self, study: Study, trials: Sequence[FrozenTrial], number: int
-    ) -> Iterator[FloatArray]:
-        first = number - (number - self._startup_trials) % self._retrain_after
+    def _epoch_from(
+        self, first: int, study: Study, trials: Sequence[FrozenTrial], number: int
+    ) -> _Epoch:
+        """The epoch that begins with trial `first`, the last one again where nothing changed."""
         before = [trial for trial in trials if trial.number < first]
         key = (first, *((trial.number, trial.state) for trial in before))
         if self._epoch.key != key:
             history = self.reader.read(before, number, study.direction)
-            seed = seed_of_trial(self.seed, first)
             points = self._smac.proposals(
                 self.unit_space,
                 history,
-                seed,
+                seed_of_trial(self.seed, first),
                 challengers=self._challengers,
                 local_searches=self._local_searches,
             )
             # Nothing to learn from: SMAC would sample at random, and so do we.
             self._epoch = _Epoch(key, points if len(history) else iter(()))
-        return iter(self._epoch)
+        return self._epoch
 
 
 class _Epoch:
@@ -91,15 +88,10 @@ class _Epoch:
         self._points = points
 
     def __iter__(self) -> Iterator[FloatArray]:
-        index = 0
-        while True:
-            if index == len(self._made):
-                point = next(self._points, None)
-                if point is None:
-                    return
-                self._made.append(point)
-            yield self._made[index]
-            index += 1
+        yield from self._made
+        for point in self._points:
+            self._made.append(point)
+            yield point
 
 
 def _check(context: SamplerContext, source: str, field: str) -> None:

@@ -47,8 +47,8 @@ from smac.main.exceptions import ConfigurationSpaceExhaustedException
 from smac.runhistory import StatusType, TrialInfo
 
 from lsmtune.search.model_based import History
-from lsmtune.search.unit_space import Continuum, Dimension, FloatArray, LogCells, Shares, UnitSpace
-from lsmtune.space.parameter import Condition, Parameter
+from lsmtune.search.unit_space import Dimension, FloatArray, NumberScale, Shares, UnitSpace
+from lsmtune.space.parameter import Condition
 
 
 class SmacSpace:
@@ -63,8 +63,15 @@ class SmacSpace:
             if dimension.scale.cells != 1
         }
         self.configspace.add(*self._hyperparameters.values())
+        position = unit_space.position
         for parameter in unit_space.space.evaluation_order:
-            self._add_conditions(parameter)
+            parents = [self._one_of(condition) for condition in parameter.conditions]
+            shared = [parent for parent in parents if parent is not None]
+            if parameter.selector is not None:
+                selector = position[parameter.selector]
+                self._add(selector, shared)
+                shared = [*shared, (selector, [len(parameter.specials)])]
+            self._add(position[parameter.variable], shared)
 
     def configuration(self, point: FloatArray) -> Configuration:
         """The configuration of a point (dimensions,)."""
@@ -81,39 +88,22 @@ class SmacSpace:
         coordinates = np.full((1, self._unit_space.dimension_count), 0.5)
         for index, hyperparameter in self._hyperparameters.items():
             value = configuration.get(hyperparameter.name)
-            if value is not None:
-                coordinates[0, index] = self._coordinate(index, float(value))
+            if value is None:
+                continue
+            dimension = self._unit_space.dimensions[index]
+            if _is_itself(dimension):
+                coordinates[0, index] = dimension.scale.to_unit(np.array([float(value)]))[0]
+            else:
+                coordinates[0, index] = dimension.coordinates()[int(value)]
         point: FloatArray = self._unit_space.complete(coordinates)[0]
         return point
 
     def _value(self, index: int, coordinate: float) -> int | float:
         dimension = self._unit_space.dimensions[index]
+        if not _is_itself(dimension):
+            return int(np.argmin(np.abs(dimension.coordinates() - coordinate)))
         internal = float(dimension.scale.from_unit(np.array([coordinate]))[0])
-        if isinstance(dimension.scale, Continuum):
-            return internal
-        if isinstance(dimension.scale, LogCells):
-            return round(internal)
-        return int(np.argmin(np.abs(dimension.coordinates() - coordinate)))
-
-    def _coordinate(self, index: int, value: float) -> float:
-        dimension = self._unit_space.dimensions[index]
-        if isinstance(dimension.scale, Continuum | LogCells):
-            return float(dimension.scale.to_unit(np.array([value]))[0])
-        return float(dimension.coordinates()[int(value)])
-
-    def _add_conditions(self, parameter: Parameter) -> None:
-        position = self._unit_space.position
-        own, selector = position[parameter.variable], None
-        shared = [
-            parent
-            for condition in parameter.conditions
-            if (parent := self._one_of(condition)) is not None
-        ]
-        if parameter.selector is not None:
-            selector = position[parameter.selector]
-            self._add(selector, shared)
-            shared = [*shared, (selector, [len(parameter.specials)])]
-        self._add(own, shared)
+        return round(internal) if dimension.scale.cells else internal
 
     def _one_of(self, condition: Condition) -> tuple[int, list[int | float]] | None:
         """The dimension that decides on a condition, and the values that it may have; or None."""
@@ -125,36 +115,40 @@ class SmacSpace:
         name = parent.selector if all(special) and parent.selector else parent.variable
         index = self._unit_space.position[name]
         dimension = self._unit_space.dimensions[index]
-        if isinstance(dimension.scale, Continuum):
+        if dimension.scale.cells == 0:
             return None
         units = dimension.scale.to_unit(np.array([dimension.internal(v[name]) for v in variables]))
         return index, [self._value(index, float(unit)) for unit in units]
 
     def _add(self, child: int, parents: Sequence[tuple[int, list[int | float]]]) -> None:
-        if child not in self._hyperparameters:
+        """Lets `child` be active while each of `parents` has one of its values."""
+        known = self._hyperparameters
+        if child not in known:
             return
         conditions = [
-            _condition(self._hyperparameters[child], self._hyperparameters[parent], values)
+            EqualsCondition(known[child], known[parent], values[0])
+            if len(values) == 1
+            else InCondition(known[child], known[parent], values)
             for parent, values in parents
-            if parent in self._hyperparameters
+            if parent in known
         ]
-        if len(conditions) > 1:
-            self.configspace.add(AndConjunction(*conditions))
-        elif conditions:
-            self.configspace.add(conditions[0])
+        if conditions:
+            self.configspace.add(
+                AndConjunction(*conditions) if len(conditions) > 1 else conditions[0]
+            )
 
 
-def _condition(child: Any, parent: Any, values: list[int | float]) -> Any:
-    if len(values) == 1:
-        return EqualsCondition(child, parent, values[0])
-    return InCondition(child, parent, values)
+def _is_itself(dimension: Dimension) -> bool:
+    """Whether SMAC has the number itself, and not the index of its cell."""
+    scale = dimension.scale
+    return isinstance(scale, NumberScale) and (scale.log or scale.step is None)
 
 
 def _hyperparameter(name: str, dimension: Dimension) -> Any:
     scale = dimension.scale
-    if isinstance(scale, Continuum):
+    if isinstance(scale, NumberScale) and scale.step is None:
         return UniformFloatHyperparameter(name, scale.low, scale.high, log=scale.log)
-    if isinstance(scale, LogCells):
+    if isinstance(scale, NumberScale) and scale.log:
         return UniformIntegerHyperparameter(name, scale.low, scale.high, log=True)
     if dimension.ordered:
         return UniformIntegerHyperparameter(name, 0, scale.cells - 1)
@@ -185,7 +179,23 @@ def proposals(
     The best of `challengers` random configurations and of `local_searches` local ones.
     """
     space = SmacSpace(unit_space)
-    facade = _facade(space, seed, challengers, local_searches)
+    make = HyperparameterOptimizationFacade
+    # SMAC writes its scenario when it is made, and nothing later as long as nothing is told to it.
+    with _quiet(), tempfile.TemporaryDirectory() as folder:
+        scenario = _scenario(space, folder, seed)
+        maximizer = _Maximizer(
+            space.configspace,
+            challengers=challengers,
+            local_search_iterations=local_searches,
+            seed=seed,
+        )
+        facade = make(
+            scenario,
+            initial_design=make.get_initial_design(scenario, n_configs=0),
+            acquisition_maximizer=maximizer,
+            logging_level=False,
+            overwrite=True,
+        )
     for point, target in zip(history.points, history.targets, strict=True):
         # Targets already say what failed and what was pruned: to SMAC, all of them succeeded.
         facade.runhistory.add(
@@ -221,27 +231,6 @@ class _Maximizer(LocalAndSortedRandomSearch):  # type: ignore[misc]
     def __init__(self, configspace: ConfigurationSpace, **settings: Any) -> None:
         super().__init__(configspace, **settings)
         self._local_search = _LocalSearch(configspace, seed=settings["seed"])
-
-
-def _facade(
-    space: SmacSpace, seed: int, challengers: int, local_searches: int
-) -> HyperparameterOptimizationFacade:
-    make = HyperparameterOptimizationFacade
-    # SMAC writes its scenario when it is made, and nothing later as long as nothing is told to it.
-    with _quiet(), tempfile.TemporaryDirectory() as folder:
-        scenario = _scenario(space, folder, seed)
-        return make(
-            scenario,
-            initial_design=make.get_initial_design(scenario, n_configs=0),
-            acquisition_maximizer=_Maximizer(
-                space.configspace,
-                challengers=challengers,
-                local_search_iterations=local_searches,
-                seed=seed,
-            ),
-            logging_level=False,
-            overwrite=True,
-        )
 
 
 def _scenario(space: SmacSpace, folder: str, seed: int) -> Scenario:

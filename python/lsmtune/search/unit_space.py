@@ -34,7 +34,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -46,7 +45,7 @@ from optuna.distributions import (
 )
 
 from lsmtune.model.config import OptionValue
-from lsmtune.space.parameter import Condition, Parameter
+from lsmtune.space.parameter import Parameter
 from lsmtune.space.space import Space
 
 FloatArray = npt.NDArray[np.float64]
@@ -62,115 +61,61 @@ QUANTILES_MAX = 1000
 _ONE_HOT = math.sqrt(0.5)
 
 
-class Scale(Protocol):
-    """How Optuna's internal numbers (a choice's index, a number) lie in the unit interval."""
+@dataclass(frozen=True)
+class NumberScale:
+    """The numbers from `low` to `high`: a continuum without a `step`, else as many cells.
+
+    Scales map Optuna's internal numbers (a number, a choice's index) to the unit interval and back.
+    On a log scale a step is 1.
+    """
+
+    low: float
+    high: float
+    log: bool = False
+    step: float | None = None
 
     @property
     def cells(self) -> int:
         """How many values there are; 0 for a continuum."""
+        return 0 if self.step is None else round((self.high - self.low) / self.step) + 1
 
     def to_unit(self, internal: FloatArray) -> FloatArray:
         """The coordinates of internal numbers, each inside its cell; the inverse of `from_unit`."""
+        if self.step is not None and not self.log:
+            return (np.rint((internal - self.low) / self.step) + 0.5) / self.cells
+        start, width = self._span
+        unit: FloatArray = ((np.log(internal) if self.log else internal) - start) / (width or 1.0)
+        if self.step is not None:
+            return unit
+        return np.round(unit, DIGITS) if width else np.full(internal.shape, 0.5)
 
     def from_unit(self, unit: FloatArray) -> FloatArray:
         """The internal numbers at coordinates in [0, 1]."""
-
-    def values(self) -> FloatArray:
-        """The internal number of every cell in ascending order; none for a continuum."""
-
-
-@dataclass(frozen=True)
-class Continuum:
-    """A float without a step."""
-
-    low: float
-    high: float
-    log: bool
-    cells: int = 0
-
-    def to_unit(self, internal: FloatArray) -> FloatArray:
-        """See `Scale`."""
-        low, high = (math.log(self.low), math.log(self.high)) if self.log else (self.low, self.high)
-        numbers = np.log(internal) if self.log else internal
-        if high == low:
-            return np.full(internal.shape, 0.5)
-        unit: FloatArray = np.round((numbers - low) / (high - low), DIGITS)
-        return unit
-
-    def from_unit(self, unit: FloatArray) -> FloatArray:
-        """See `Scale`."""
-        if self.log:
-            numbers = np.exp(math.log(self.low) + unit * math.log(self.high / self.low))
+        if self.step is not None and not self.log:
+            index = np.minimum(np.floor(unit * self.cells), self.cells - 1)
+            numbers = self.low + index * self.step
         else:
-            numbers = self.low + unit * (self.high - self.low)
-        # Only what rounding carried over a bound is moved.
+            start, width = self._span
+            exact = np.exp(start + unit * width) if self.log else start + unit * width
+            numbers = exact if self.step is None else np.rint(exact)
+        # Only what rounding carried over a bound is moved, which Optuna would refuse.
         inside: FloatArray = np.clip(numbers, self.low, self.high)
         return inside
 
     def values(self) -> FloatArray:
-        """See `Scale`."""
-        return np.empty(0)
-
-
-@dataclass(frozen=True)
-class EvenCells:
-    """`cells` values from `low` in steps of `step`, each with the same width."""
-
-    low: float
-    high: float
-    step: float
-    cells: int
-
-    def to_unit(self, internal: FloatArray) -> FloatArray:
-        """See `Scale`."""
-        return (np.rint((internal - self.low) / self.step) + 0.5) / self.cells
-
-    def from_unit(self, unit: FloatArray) -> FloatArray:
-        """See `Scale`."""
-        index = np.minimum(np.floor(unit * self.cells), self.cells - 1)
-        # A float's last step can pass `high` by a rounding error, and Optuna refuses it then.
-        inside: FloatArray = np.minimum(self.low + index * self.step, self.high)
-        return inside
-
-    def values(self) -> FloatArray:
-        """See `Scale`."""
-        numbers: FloatArray = np.minimum(self.low + np.arange(self.cells) * self.step, self.high)
+        """The internal number of every cell in ascending order; none for a continuum."""
+        steps = np.arange(self.cells, dtype=np.float64) * (self.step or 1.0)
+        numbers: FloatArray = np.minimum(self.low + steps, self.high)
         return numbers
 
-
-@dataclass(frozen=True)
-class LogCells:
-    """The integers from `low` to `high`, each as wide as the logarithm makes it."""
-
-    low: int
-    high: int
-
     @property
-    def cells(self) -> int:
-        """See `Scale`."""
-        return self.high - self.low + 1
-
-    def to_unit(self, internal: FloatArray) -> FloatArray:
-        """See `Scale`."""
-        unit: FloatArray = (np.log(internal) - self._start) / self._width
-        return unit
-
-    def from_unit(self, unit: FloatArray) -> FloatArray:
-        """See `Scale`."""
-        numbers = np.rint(np.exp(self._start + unit * self._width))
-        return np.clip(numbers, self.low, self.high)
-
-    def values(self) -> FloatArray:
-        """See `Scale`."""
-        return np.arange(self.low, self.high + 1, dtype=np.float64)
-
-    @property
-    def _start(self) -> float:
-        return math.log(self.low - 0.5)
-
-    @property
-    def _width(self) -> float:
-        return math.log((self.high + 0.5) / (self.low - 0.5))
+    def _span(self) -> tuple[float, float]:
+        """Where the unit interval begins, and its width, in the logarithm on a log scale."""
+        margin = 0.0 if self.step is None else 0.5
+        low, high = self.low - margin, self.high + margin
+        if not self.log:
+            return low, high - low
+        return math.log(low), math.log(high / low)
 
 
 @dataclass(frozen=True)
@@ -181,7 +126,7 @@ class Shares:
 
     @property
     def cells(self) -> int:
-        """See `Scale`."""
+        """See `NumberScale`, as below."""
         return len(self.ends)
 
     def index(self, unit: FloatArray) -> npt.NDArray[np.intp]:
@@ -190,18 +135,21 @@ class Shares:
         return np.searchsorted(np.array(self.ends[:-1]), unit, side="right")
 
     def to_unit(self, internal: FloatArray) -> FloatArray:
-        """See `Scale`."""
+        """See `NumberScale`."""
         unit: FloatArray = self.values()[self.index(internal)]
         return unit
 
     def from_unit(self, unit: FloatArray) -> FloatArray:
-        """See `Scale`."""
+        """See `NumberScale`."""
         return self.to_unit(unit)
 
     def values(self) -> FloatArray:
-        """See `Scale`."""
+        """See `NumberScale`."""
         middles: FloatArray = (np.array((0.0, *self.ends[:-1])) + np.array(self.ends)) / 2
         return middles
+
+
+Scale = NumberScale | Shares
 
 
 @dataclass(frozen=True)
@@ -242,21 +190,13 @@ class Dimension:
 
 def make_dimension(name: str, distribution: BaseDistribution) -> Dimension:
     """The dimension of an Optuna variable. Raises `ValueError` for a kind that Optuna lacks."""
-    ordered = not isinstance(distribution, CategoricalDistribution)
-    return Dimension(name, distribution, _scale(name, distribution), ordered)
-
-
-def _scale(name: str, distribution: BaseDistribution) -> Scale:
     if isinstance(distribution, CategoricalDistribution):
-        count = len(distribution.choices)
-        return EvenCells(0.0, count - 1.0, 1.0, count)
-    if isinstance(distribution, FloatDistribution) and distribution.step is None:
-        return Continuum(distribution.low, distribution.high, distribution.log)
-    if isinstance(distribution, IntDistribution) and distribution.log:
-        return LogCells(distribution.low, distribution.high)
+        scale = NumberScale(0.0, len(distribution.choices) - 1.0, step=1.0)
+        return Dimension(name, distribution, scale, ordered=False)
     if isinstance(distribution, FloatDistribution | IntDistribution):
-        low, high, step = distribution.low, distribution.high, distribution.step or 1
-        return EvenCells(low, high, step, round((high - low) / step) + 1)
+        low, high, step = distribution.low, distribution.high, distribution.step
+        scale = NumberScale(low, high, distribution.log, step)
+        return Dimension(name, distribution, scale, ordered=True)
     raise ValueError(f"{name}: no such distribution: {distribution}")
 
 
@@ -300,7 +240,9 @@ class UnitSpace:
         for parameter in self.space.evaluation_order:
             active = np.ones(len(points), dtype=np.bool_)
             for condition in parameter.conditions:
-                active &= parameters[condition.name] & self._has_one_of(points, condition)
+                parent = self.space[condition.name]
+                holds = [self._has(points, parent, value) for value in condition.values]
+                active &= parameters[condition.name] & np.any(holds, axis=0)
             parameters[parameter.name] = active
             own = self.position[parameter.variable]
             marks[:, own] = active
@@ -355,14 +297,6 @@ class UnitSpace:
             blocks.append(block)
         return np.hstack(blocks)
 
-    def _has_one_of(self, points: FloatArray, condition: Condition) -> BoolArray:
-        """Where the parameter that `condition` names, if active, has one of its values."""
-        parameter = self.space[condition.name]
-        holds = np.zeros(len(points), dtype=np.bool_)
-        for value in condition.values:
-            holds |= self._has(points, parameter, value)
-        return holds
-
     def _has(self, points: FloatArray, parameter: Parameter, value: OptionValue) -> BoolArray:
         """Where `parameter`, if active, has `value`: all its variables are in that value's cells.
 
@@ -379,33 +313,30 @@ class UnitSpace:
 
 def make_unit_space(space: Space) -> UnitSpace:
     """The unit space of `space`. Raises `ValueError` for a distribution that Optuna lacks."""
-    dimensions = [
-        _dimension(parameter, name, distribution)
-        for parameter in space.evaluation_order
-        for name, distribution in parameter.distributions().items()
-    ]
+    dimensions: list[Dimension] = []
+    for parameter in space.evaluation_order:
+        for name, distribution in parameter.distributions().items():
+            quantiles = _quantiles(parameter) if name == parameter.variable else []
+            if name == parameter.selector:
+                weights = [special.weight for special in parameter.specials]
+                shares = Shares((*np.cumsum(weights).tolist(), 1.0))
+                dimensions.append(Dimension(name, distribution, shares, ordered=False))
+            elif quantiles:
+                # The first cell begins at 0, and each number's quantile is the middle of its cell.
+                ends = [0.0]
+                for quantile in quantiles:
+                    ends.append(2 * quantile - ends[-1])
+                shares = Shares((*ends[1:-1], 1.0))
+                dimensions.append(Dimension(name, distribution, shares, ordered=True))
+            else:
+                dimensions.append(make_dimension(name, distribution))
     return UnitSpace(space, tuple(dimensions))
-
-
-def _dimension(parameter: Parameter, name: str, distribution: BaseDistribution) -> Dimension:
-    if name == parameter.selector:
-        weights = [special.weight for special in parameter.specials]
-        shares = Shares((*np.cumsum(weights).tolist(), 1.0))
-        return Dimension(name, distribution, shares, ordered=False)
-    quantiles = [] if parameter.prior is None else _quantiles(parameter)
-    if not quantiles:
-        return make_dimension(name, distribution)
-    # The first cell begins at 0, and each number's quantile is the middle of its cell.
-    ends: list[float] = []
-    for quantile in quantiles:
-        ends.append(2 * quantile - (ends[-1] if ends else 0.0))
-    return Dimension(name, distribution, Shares((*ends[:-1], 1.0)), ordered=True)
 
 
 def _quantiles(parameter: Parameter) -> list[float]:
     """The quantiles that stand for the numbers of a prior; none if they are too many to list."""
     numbers = parameter.numbers
-    if numbers is None:
+    if numbers is None or parameter.prior is None:
         return []
     listed = numbers.binned or numbers.listed(QUANTILES_MAX) or ()
     reached = (number for number in listed if parameter.contains(number))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
@@ -35,25 +35,17 @@ class Constraint:
     metric_names: frozenset[str]
     fact_names: frozenset[str]
 
-    def resolve(self, name: str) -> str:
-        """The full name of a name of the text; `KeyError` for one that is not in it."""
-        return self.full_names[name]
-
     def violation(self, values: Mapping[str, OptionValue]) -> float:
         """By how much it is broken, 0 or less where it holds; see `Expression.violation`.
 
         `values` are by full name. Raises `InputError` where the expression has no value for them.
         """
-        return self.expression.violation(self._as_written(values))
+        names = self.full_names.items()
+        return self.expression.violation({name: values[n] for name, n in names if n in values})
 
     def holds(self, values: Mapping[str, OptionValue]) -> bool:
         """Whether it holds for `values`, by full name. Raises as `violation`."""
         return self.violation(values) <= 0
-
-    def _as_written(self, values: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
-        return {
-            written: values[full] for written, full in self.full_names.items() if full in values
-        }
 
 
 def make_constraint(
@@ -77,47 +69,28 @@ def make_constraint(
     if not expression.names:
         why = "names no option, metric or fact"
         raise InputError(source, field, why=why, found=text)
-    known = _Names(frozenset(option_names), frozenset(metric_names), frozenset(fact_names))
-    full_names = {name: known.full_name(name, source, field) for name in sorted(expression.names)}
+    options, metrics = frozenset(option_names), frozenset(metric_names)
+    known = options | metrics | frozenset(fact_names)
+    full_names = {}
+    for name in sorted(expression.names):
+        ending = sorted(option for option in options if option.endswith(f".{name}"))
+        if name not in known and not ending:
+            why = "no such option, metric or fact"
+            nearest = nearest_name(name, known | {o.rpartition(".")[2] for o in options})
+            raise InputError(source, field, why=why, found=name, nearest=nearest)
+        if name not in known and len(ending) > 1:
+            why = "the last part of several options"
+            raise InputError(source, field, why=why, found=name, allowed=", ".join(ending))
+        full_names[name] = name if name in known else ending[0]
     used = frozenset(full_names.values())
-    options = used & known.options
-    metrics = (used & known.metrics) - options
+    used_options = used & options
+    used_metrics = (used & metrics) - options
     return Constraint(
         text=" ".join(text.split()),
         expression=expression,
-        kind=ConstraintKind.OUTCOME if metrics else ConstraintKind.OPTIONS,
+        kind=ConstraintKind.OUTCOME if used_metrics else ConstraintKind.OPTIONS,
         full_names=MappingProxyType(full_names),
-        option_names=options,
-        metric_names=metrics,
-        fact_names=used - options - metrics,
+        option_names=used_options,
+        metric_names=used_metrics,
+        fact_names=used - used_options - used_metrics,
     )
-
-
-@dataclass(frozen=True)
-class _Names:
-    """What a constraint may name."""
-
-    options: frozenset[str]
-    metrics: frozenset[str]
-    facts: frozenset[str]
-
-    def full_name(self, name: str, source: str, field: str) -> str:
-        if name in self.options | self.metrics | self.facts:
-            return name
-        ending = sorted(option for option in self.options if option.endswith(f".{name}"))
-        if len(ending) == 1:
-            return ending[0]
-        if ending:
-            why = "the last part of several options"
-            raise InputError(source, field, why=why, found=name, allowed=", ".join(ending))
-        raise InputError(
-            source,
-            field,
-            why="no such option, metric or fact",
-            found=name,
-            nearest=nearest_name(name, self._spellings()),
-        )
-
-    def _spellings(self) -> Collection[str]:
-        last_parts = {option.rpartition(".")[2] for option in self.options}
-        return self.options | self.metrics | self.facts | last_parts

@@ -88,8 +88,15 @@ class Expression:
         node = unguarded(node)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             return self._violation(node.operand, evaluator, wanted=not wanted)
-        parts = _parts(node)
-        if not parts:
+        if isinstance(node, ast.BoolOp):
+            parts = node.values
+        elif isinstance(node, ast.Compare) and len(node.ops) > 1:
+            sides = [node.left, *node.comparators]
+            parts = [
+                ast.Compare(left=left, ops=[operator], comparators=[right])
+                for left, operator, right in zip(sides, node.ops, sides[1:], strict=False)
+            ]
+        else:
             return self._violation_of_one(node, evaluator, wanted=wanted)
         any_will_do = isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or)
         worst = min if any_will_do is wanted else max
@@ -146,19 +153,6 @@ class Expression:
     def _shown(self) -> str:
         text = " ".join(self.text.split())
         return f'"{text}"' if len(text) <= _TEXT_SHOWN else f'"{text[:_TEXT_SHOWN]}..."'
-
-
-def _parts(node: ast.expr) -> list[ast.expr]:
-    """The conditions that `node` joins, in the order in which they are evaluated; may be none."""
-    if isinstance(node, ast.BoolOp):
-        return list(node.values)
-    if isinstance(node, ast.Compare) and len(node.ops) > 1:
-        sides = [node.left, *node.comparators]
-        return [
-            ast.Compare(left=left, ops=[operator], comparators=[right])
-            for left, operator, right in zip(sides, node.ops, sides[1:], strict=False)
-        ]
-    return []
 
 
 def make_expression(text: str, source: str, field: str) -> Expression:

@@ -46,7 +46,7 @@ _TOKEN = re.compile(
 )
 _UNIT = re.compile(r"[ \t]*([A-Za-z]\w*)", re.ASCII)
 _BLANKS = re.compile(r"\s+")
-_WORDS = {"and": "and", "or": "or", "not": "not"}
+_WORDS = frozenset({"and", "or", "not"})
 _TRUTHS = {"true": "True", "false": "False"}
 # What people write for it in other languages.
 _MEANT = {"=": "==", "&": "and", "|": "or", "!": "not", "^": "**", "`": '"'}
@@ -118,36 +118,40 @@ def read_text(text: str, functions: tuple[str, ...], source: str, field: str) ->
 
 
 def _tokens(whole: ExpressionText, functions: tuple[str, ...]) -> Iterator[Token]:
-    place = _skip_blanks(whole.text, 0)
-    while place < len(whole.text):
-        match = _TOKEN.match(whole.text, place)
+    text, start = whole.text, _skip_blanks(whole.text, 0)
+    while start < len(text):
+        match, column = _TOKEN.match(text, start), start + 1
         if match is None or match.lastgroup is None:
-            raise _strange(whole, place)
-        kind, text, column = match.lastgroup, match.group(), place + 1
-        end = match.end()
+            if text[start] in "\"'":
+                why = "text without its closing quote"
+                raise whole.error(why, column, allowed="no \\ in it")
+            meant = _MEANT.get(text[start], "")
+            raise whole.error("nothing that an expression can hold", column, nearest=meant)
+        kind, word, end = match.lastgroup, match.group(), match.end()
         if kind == "number":
-            unit = _UNIT.match(whole.text, end)
+            unit = _UNIT.match(text, end)
             if unit is not None and unit.group(1) not in _WORDS:
-                text, end = text + unit.group(1), unit.end()
-            yield Token(kind, text, _number(whole, text, column), column)
-        elif kind == "name":
-            yield _word(whole, text, column, end, functions)
+                word, end = word + unit.group(1), unit.end()
+            yield Token(kind, word, _number(whole, word, column), column)
+        elif kind == "text":
+            yield Token(kind, word, repr(word[1:-1]), column)
+        elif kind == "sign" or word in _WORDS:
+            yield Token("sign", word, word, column)
+        elif word in _TRUTHS:
+            yield Token("truth", word, _TRUTHS[word], column)
+        elif not text[_skip_blanks(text, end) :].startswith("("):
+            yield Token("name", word, word, column)
+        elif word in functions:
+            yield Token("function", word, word, column)
         else:
-            yield Token(kind, text, repr(text[1:-1]) if kind == "text" else text, column)
-        place = _skip_blanks(whole.text, end)
+            allowed, nearest = ", ".join(functions), nearest_name(word, functions)
+            raise whole.error("no such function", column, allowed=allowed, nearest=nearest)
+        start = _skip_blanks(text, end)
 
 
-def _skip_blanks(text: str, place: int) -> int:
-    blanks = _BLANKS.match(text, place)
-    return place if blanks is None else blanks.end()
-
-
-def _strange(whole: ExpressionText, place: int) -> InputError:
-    character = whole.text[place]
-    if character in "\"'":
-        return whole.error("text without its closing quote", place + 1, allowed="no \\ in it")
-    meant = _MEANT.get(character, "")
-    return whole.error("nothing that an expression can hold", place + 1, nearest=meant)
+def _skip_blanks(text: str, start: int) -> int:
+    blanks = _BLANKS.match(text, start)
+    return start if blanks is None else blanks.end()
 
 
 def _number(whole: ExpressionText, text: str, column: int) -> str:
@@ -163,21 +167,6 @@ def _number(whole: ExpressionText, text: str, column: int) -> str:
     if value > NUMBER_MAX:
         raise whole.error("a number too large", column, allowed=f"at most {NUMBER_MAX:g}")
     return str(int(text)) if text.isdigit() else repr(value)
-
-
-def _word(
-    whole: ExpressionText, text: str, column: int, end: int, functions: tuple[str, ...]
-) -> Token:
-    if text in _WORDS:
-        return Token("sign", text, _WORDS[text], column)
-    if text in _TRUTHS:
-        return Token("truth", text, _TRUTHS[text], column)
-    if not whole.text[_skip_blanks(whole.text, end) :].startswith("("):
-        return Token("name", text, text, column)
-    if text not in functions:
-        nearest = nearest_name(text, functions)
-        raise whole.error("no such function", column, allowed=", ".join(functions), nearest=nearest)
-    return Token("function", text, text, column)
 
 
 def _check_order(whole: ExpressionText, tokens: list[Token]) -> None:
@@ -216,7 +205,17 @@ def checked_tree(read: ExpressionText) -> tuple[ast.expr, str | None]:
 
     Raises `InputError`, with the column, for what is no expression of the grammar.
     """
-    tree = _parsed(read)
+    try:
+        tree = ast.parse(read.python, mode="eval").body
+    except SyntaxError as error:
+        offset = (error.offset or 0) - 1
+        if not 0 <= offset < len(read.python) or "never closed" in error.msg:
+            end = len(read.text.rstrip()) + 1
+            raise read.error("not an expression: something is missing", end) from None
+        raise read.error("not an expression", read.token_at(offset).column) from None
+    except (MemoryError, RecursionError):  # what a deep tree is to the parser
+        why = "too deep an expression"
+        raise InputError(read.source, read.field, why=why, allowed=_DEPTH_ALLOWED) from None
     kind = _Checker(read).kind(tree, 1)
     guarded: ast.expr = _Guarded().visit(tree)
     return guarded, kind
@@ -241,20 +240,6 @@ class _Guarded(ast.NodeTransformer):
         return node
 
 
-def _parsed(read: ExpressionText) -> ast.expr:
-    try:
-        return ast.parse(read.python, mode="eval").body
-    except SyntaxError as error:
-        offset = (error.offset or 0) - 1
-        if not 0 <= offset < len(read.python) or "never closed" in error.msg:
-            end = len(read.text.rstrip()) + 1
-            raise read.error("not an expression: something is missing", end) from None
-        raise read.error("not an expression", read.token_at(offset).column) from None
-    except (MemoryError, RecursionError):  # what a deep tree is to the parser
-        why = "too deep an expression"
-        raise InputError(read.source, read.field, why=why, allowed=_DEPTH_ALLOWED) from None
-
-
 class _Checker:
     """Walks a tree; `kind` gives the kind of a node's value, or None where only a value tells."""
 
@@ -271,14 +256,19 @@ class _Checker:
         if isinstance(node, ast.BinOp) and isinstance(node.op, _ARITHMETIC):
             return self._all((node.left, node.right), NUMBER, depth)
         if isinstance(node, ast.UnaryOp):
-            wanted = TRUTH if isinstance(node.op, ast.Not) else NUMBER
-            return self._all((node.operand,), wanted, depth)
+            kind = TRUTH if isinstance(node.op, ast.Not) else NUMBER
+            return self._all((node.operand,), kind, depth)
         if isinstance(node, ast.BoolOp):
             return self._all(node.values, TRUTH, depth)
         if isinstance(node, ast.Compare):
             return self._comparison(node, depth)
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            return self._call(node, node.func.id, depth)
+            name, wanted = node.func.id, FUNCTION_VALUES[node.func.id]
+            fits = len(node.args) >= 2 if wanted is None else len(node.args) == wanted
+            if node.keywords or not fits:
+                allowed = f"{name}(x)" if wanted == 1 else f"{name}(x, y) or more"
+                raise self._error("the wrong number of values", node, allowed=allowed)
+            return self._all(node.args, NUMBER, depth)
         raise self._error("nothing that an expression can hold", node)
 
     def _all(self, nodes: Iterable[ast.expr], wanted: str, depth: int) -> str:
@@ -302,14 +292,6 @@ class _Checker:
                 if wrong is not None:
                     raise self._error(wrong_kind(NUMBER, wrong), place)
         return TRUTH
-
-    def _call(self, node: ast.Call, name: str, depth: int) -> str:
-        wanted = FUNCTION_VALUES[name]
-        fits = len(node.args) >= 2 if wanted is None else len(node.args) == wanted
-        if node.keywords or not fits:
-            allowed = f"{name}(x)" if wanted == 1 else f"{name}(x, y) or more"
-            raise self._error("the wrong number of values", node, allowed=allowed)
-        return self._all(node.args, NUMBER, depth)
 
     def _error(self, why: str, node: ast.expr, allowed: str = "") -> InputError:
         return self._read.error(why, self._read.token_at(node.col_offset).column, allowed=allowed)

@@ -94,26 +94,11 @@ def _log2(number: Number) -> float:
     return math.log2(number)
 
 
-def _comparable(left: object, right: object) -> str:
-    """The kind of both. Raises `OperationError` when they are of two kinds."""
+def _same(left: object, right: object) -> bool:
     one, other = kind_of(left), kind_of(right)
     if one != other:
         raise OperationError(mixed(one, other))
-    return one
-
-
-def _same(left: object, right: object) -> bool:
-    if _comparable(left, right) == NUMBER:
-        return _number(left) == _number(right)
-    return left == right
-
-
-_ORDERS: Mapping[type[ast.cmpop], Callable[[Number, Number], bool]] = {
-    ast.Lt: operator.lt,
-    ast.LtE: operator.le,
-    ast.Gt: operator.gt,
-    ast.GtE: operator.ge,
-}
+    return _number(left) == _number(right) if one == NUMBER else left == right
 
 
 def _ordered(compare: Callable[[Number, Number], bool]) -> Callable[[object, object], bool]:
@@ -121,7 +106,10 @@ def _ordered(compare: Callable[[Number, Number], bool]) -> Callable[[object, obj
 
 
 _COMPARISONS: Mapping[type[ast.AST], Callable[..., bool]] = {
-    **{kind: _ordered(compare) for kind, compare in _ORDERS.items()},
+    ast.Lt: _ordered(operator.lt),
+    ast.LtE: _ordered(operator.le),
+    ast.Gt: _ordered(operator.gt),
+    ast.GtE: _ordered(operator.ge),
     ast.Eq: _same,
     ast.NotEq: lambda left, right: not _same(left, right),
 }
@@ -166,24 +154,15 @@ def breach(
     Raises `OperationError` for values that cannot be compared so.
     """
     holds = _COMPARISONS[comparison](left, right) is wanted
-    distance = _distance(comparison, left, right, wanted=wanted)
-    if distance is None:
+    equality = comparison in (ast.Eq, ast.NotEq)
+    if kind_of(left) != NUMBER or (equality and (comparison is ast.Eq) is not wanted):
         return 0.0 if holds else _BREACH_WITHOUT_SIZE
+    one, other = _number(left), _number(right)
+    # How far beyond the bound `left` lies, of the bound's size.
+    distance = float((one - other) / max(abs(other), 1))
+    if equality:
+        distance = abs(distance)
+    elif (comparison in (ast.Lt, ast.LtE)) is not wanted:
+        distance = -distance
     # Rounding can make a difference vanish, never make it change its side.
     return min(distance, 0.0) if holds else max(distance, SMALLEST_BREACH)
-
-
-def _distance(
-    comparison: type[ast.cmpop], left: OptionValue, right: OptionValue, *, wanted: bool
-) -> float | None:
-    """How far beyond the bound `left` lies, of the bound's size; None where there is no size."""
-    if kind_of(left) != NUMBER:
-        return None
-    one, other = _number(left), _number(right)
-    relative = float((one - other) / max(abs(other), 1))
-    if comparison in (ast.Lt, ast.LtE):
-        return relative if wanted else -relative
-    if comparison in (ast.Gt, ast.GtE):
-        return -relative if wanted else relative
-    equality_wanted = (comparison is ast.Eq) is wanted
-    return abs(relative) if equality_wanted else None

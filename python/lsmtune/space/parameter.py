@@ -18,10 +18,10 @@ from functools import cached_property
 from optuna.distributions import BaseDistribution, CategoricalDistribution, FloatDistribution
 from optuna.trial import BaseTrial
 
-from lsmtune.errors import InputError
+from lsmtune.errors import FieldError
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.space.prior import Prior, PriorScale, check_prior
-from lsmtune.space.range import Number, Range, make_range
+from lsmtune.space.range import Number, Range, check_range
 
 OPTION_NAME_ALLOWED = "letters, digits and _, nested names joined by dots"
 _PART = r"[A-Za-z_][A-Za-z0-9_]*"
@@ -58,16 +58,14 @@ class Condition:
         )
 
 
-def make_condition(
-    name: str, values: OptionValue | list[OptionValue], source: str, field: str
-) -> Condition:
-    """A checked condition. Raises `InputError` for an empty list and for repeated values."""
-    listed = tuple(values) if isinstance(values, list) else (values,)
+def make_condition(name: str, values: OptionValue | Sequence[OptionValue], field: str) -> Condition:
+    """A checked condition. Raises `FieldError` for an empty list and for repeated values."""
+    listed = (values,) if isinstance(values, OptionValue) else tuple(values)
     if not listed:
-        raise InputError(source, field, why="is empty", allowed="at least one value")
+        raise FieldError(field, why="is empty", allowed="at least one value")
     for index, value in enumerate(listed):
         if any(same_value(value, earlier) for earlier in listed[:index]):
-            raise InputError(source, field, why="the same value twice", found=value)
+            raise FieldError(field, why="the same value twice", found=value)
     return Condition(name, listed)
 
 
@@ -84,32 +82,12 @@ class Special:
     weight: float
 
 
-def selected(specials: tuple[Special, ...], selector: float) -> Special | None:
-    """The special value whose share holds `selector`, or None for the range's share."""
-    upper = 0.0
-    for special in specials:
-        upper += special.weight
-        if selector < upper:
-            return special
-    return None
-
-
-def selector_of(specials: tuple[Special, ...], value: Number) -> float:
-    """The middle of the share of `value`; of the range's share when `value` is not special."""
-    lower = 0.0
-    for special in specials:
-        if special.value == value:
-            return lower + special.weight / 2
-        lower += special.weight
-    return (lower + 1.0) / 2
-
-
 def make_specials(
-    given: list[tuple[Number, float | None]], numbers: Range, source: str, field: str
+    given: Sequence[tuple[Number, float | None]], numbers: Range, field: str
 ) -> tuple[Special, ...]:
     """Checked special values; those without a weight share `DEFAULT_WEIGHT_TOTAL` evenly.
 
-    Raises `InputError` for a value inside the range, repeated values, and weights that leave the
+    Raises `FieldError` for a value inside the range, repeated values, and weights that leave the
     range no share.
     """
     unweighted = sum(1 for _, weight in given if weight is None)
@@ -117,29 +95,24 @@ def make_specials(
     for index, (value, weight) in enumerate(given):
         place = f"{field}[{index}]"
         if numbers.low <= value <= numbers.high:
+            why = "a special value inside the range"
             outside = f"values outside {numbers.low} to {numbers.high}"
-            raise InputError(
-                source, place, why="a special value inside the range", found=value, allowed=outside
-            )
+            raise FieldError(place, why=why, found=value, allowed=outside)
         if any(special.value == value for special in specials):
-            raise InputError(source, place, why="the same special value twice", found=value)
+            raise FieldError(place, why="the same special value twice", found=value)
         if weight is not None and not 0 < weight < 1:
-            raise InputError(
-                source, f"{place}.weight", found=weight, allowed="a number between 0 and 1"
-            )
+            raise FieldError(f"{place}.weight", found=weight, allowed="a number between 0 and 1")
         specials.append(Special(value, weight or DEFAULT_WEIGHT_TOTAL / unweighted))
     total = sum(special.weight for special in specials)
     if total >= 1:
         why = f"the weights leave nothing for the range: their sum is {total:g}"
-        raise InputError(source, field, why=why, allowed="a sum of less than 1")
+        raise FieldError(field, why=why, allowed="a sum of less than 1")
     return tuple(specials)
 
 
 # --- parameters
 
-_SELECTOR = FloatDistribution(0.0, 1.0)
-_QUANTILE = FloatDistribution(0.0, 1.0)
-WeightedValues = Sequence[tuple[Number, float | None]]
+_SHARE = FloatDistribution(0.0, 1.0)  # of a selector, and of the quantiles of a prior
 
 
 @dataclass(frozen=True)
@@ -180,15 +153,11 @@ class Parameter:
 
     def distributions(self) -> dict[str, BaseDistribution]:
         """Every Optuna variable of this parameter and its distribution."""
-        variables: dict[str, BaseDistribution] = {self.variable: self._distribution()}
-        if self.selector is not None:
-            variables[self.selector] = _SELECTOR
-        return variables
-
-    def _distribution(self) -> BaseDistribution:
         if self.numbers is None:
-            return CategoricalDistribution(self.choices)
-        return _QUANTILE if self.prior is not None else self.numbers.distribution()
+            return {self.variable: CategoricalDistribution(self.choices)}
+        own = _SHARE if self.prior is not None else self.numbers.distribution()
+        selector = {} if self.selector is None else {self.selector: _SHARE}
+        return {self.variable: own, **selector}
 
     @cached_property
     def _prior_scale(self) -> PriorScale | None:
@@ -202,24 +171,22 @@ class Parameter:
             choice: OptionValue = trial.suggest_categorical(self.variable, self.choices)  # type: ignore[assignment]
             return choice
         if self.selector is not None:
-            special = selected(self.specials, trial.suggest_float(self.selector, 0.0, 1.0))
-            if special is not None:
-                return special.value
-        return self._suggest_number(trial, self.numbers)
-
-    def _suggest_number(self, trial: BaseTrial, numbers: Range) -> Number:
+            share, upper = trial.suggest_float(self.selector, 0.0, 1.0), 0.0
+            for special in self.specials:
+                upper += special.weight
+                if share < upper:
+                    return special.value
         if self._prior_scale is not None:
             return self._prior_scale.value_at(trial.suggest_float(self.variable, 0.0, 1.0))
-        drawn = numbers.distribution()
-        if isinstance(drawn, FloatDistribution):
-            return numbers.value_at(
-                trial.suggest_float(
-                    self.variable, drawn.low, drawn.high, step=drawn.step, log=drawn.log
-                )
+        own = self.numbers.distribution()
+        drawn: Number
+        if isinstance(own, FloatDistribution):
+            drawn = trial.suggest_float(
+                self.variable, own.low, own.high, step=own.step, log=own.log
             )
-        return numbers.value_at(
-            trial.suggest_int(self.variable, drawn.low, drawn.high, step=drawn.step, log=drawn.log)
-        )
+        else:
+            drawn = trial.suggest_int(self.variable, own.low, own.high, step=own.step, log=own.log)
+        return self.numbers.value_at(drawn)
 
     def variables_of(self, value: OptionValue) -> dict[str, OptionValue]:
         """The values of the Optuna variables that `suggest` turns into `value`.
@@ -229,14 +196,19 @@ class Parameter:
         if self.numbers is None or isinstance(value, str | bool):
             return {self.variable: next(c for c in self.choices if same_value(c, value))}
         variables: dict[str, OptionValue] = {}
-        if self.selector is not None:
-            variables[self.selector] = selector_of(self.specials, value)
-        if all(special.value != value for special in self.specials):
+        lower, upper = 0.0, 1.0  # the share of the selector that picks `value`
+        for special in self.specials:
+            if special.value == value:
+                upper = lower + special.weight
+                break
+            lower += special.weight
+        else:
             scale = self._prior_scale
             variables[self.variable] = (
                 self.numbers.drawn_of(value) if scale is None else scale.quantile_of(value)
             )
-        return variables
+        selector = {} if self.selector is None else {self.selector: (lower + upper) / 2}
+        return {**selector, **variables}
 
     def contains(self, value: OptionValue) -> bool:
         """Whether `suggest` can return `value`."""
@@ -250,95 +222,66 @@ class Parameter:
     def describe(self) -> str:
         """What `contains` accepts, in words, for messages."""
         if self.numbers is None:
-            return ", ".join(_shown(choice) for choice in self.choices)
+            shown = (str(c).lower() if isinstance(c, bool) else str(c) for c in self.choices)
+            return ", ".join(shown)
         specials = "".join(f", or {special.value}" for special in self.specials)
         return (self._prior_scale or self.numbers).describe() + specials
-
-    def on_edge(self, value: OptionValue) -> str | None:
-        """`low` or `high` when `value` lies on that bound of the range, else None."""
-        if self.numbers is None or isinstance(value, str | bool):
-            return None
-        if value == self.numbers.low:
-            return "low"
-        return "high" if value == self.numbers.high else None
 
 
 def make_number(
     name: str,
     numbers: Range,
-    source: str,
     *,
     unit: str = "",
-    specials: WeightedValues = (),
+    specials: Sequence[tuple[Number, float | None]] = (),
     conditions: Sequence[Condition] = (),
     default: OptionValue | None = None,
     prior: Prior | None = None,
 ) -> Parameter:
     """A checked integer or float parameter, as `numbers` and `prior` say.
 
-    Raises `InputError` whose field is `space.<name>.<part>`.
+    Raises `FieldError` whose field is `space.<name>.<part>`.
     """
-    field = _field(name, source)
-    checked = make_range(numbers, source, field)
+    field = f"space.{name}"
+    check_range(numbers, field)
     if prior is not None:
-        check_prior(prior, checked, source, f"{field}.prior")
-    extra = make_specials(list(specials), checked, source, f"{field}.special")
+        check_prior(prior, numbers, f"{field}.prior")
+    checked = make_specials(specials, numbers, f"{field}.special")
     parameter = Parameter(
-        name,
-        numbers=checked,
-        specials=extra,
-        unit=unit,
-        conditions=tuple(conditions),
-        default=default,
-        prior=prior,
+        name, numbers, (), checked, unit, tuple(conditions), default=default, prior=prior
     )
-    return _with_checked_default(parameter, source)
+    return _checked(parameter)
 
 
 def make_categorical(
     name: str,
     choices: Sequence[OptionValue],
-    source: str,
     *,
     conditions: Sequence[Condition] = (),
     default: OptionValue | None = None,
 ) -> Parameter:
     """A checked categorical parameter.
 
-    Raises `InputError` whose field is `space.<name>.<part>`, for repeated or too few choices.
+    Raises `FieldError` whose field is `space.<name>.<part>`, for repeated or too few choices.
     """
-    field = f"{_field(name, source)}.choices"
+    field = f"space.{name}.choices"
     for index, choice in enumerate(choices):
         if any(same_value(choice, earlier) for earlier in choices[:index]):
-            raise InputError(source, f"{field}[{index}]", why="the same choice twice", found=choice)
+            raise FieldError(f"{field}[{index}]", why="the same choice twice", found=choice)
     if len(choices) < 2:
         allowed = "at least 2 choices; a single value belongs under options"
-        raise InputError(source, field, found=len(choices), allowed=allowed)
-    parameter = Parameter(
-        name, choices=tuple(choices), conditions=tuple(conditions), default=default
+        raise FieldError(field, found=len(choices), allowed=allowed)
+    return _checked(
+        Parameter(name, choices=tuple(choices), conditions=tuple(conditions), default=default)
     )
-    return _with_checked_default(parameter, source)
 
 
-def _field(name: str, source: str) -> str:
-    """The dotted name of the parameter for messages; checks the name on the way."""
-    field = f"space.{name}"
+def _checked(parameter: Parameter) -> Parameter:
+    """The parameter, its name and its default found to be right."""
+    name, default = parameter.name, parameter.default
     if not is_option_name(name):
         why = "not an option's name"
-        raise InputError(source, field, why=why, found=name, allowed=OPTION_NAME_ALLOWED)
-    return field
-
-
-def _shown(value: OptionValue) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
-
-
-def _with_checked_default(parameter: Parameter, source: str) -> Parameter:
-    if parameter.default is not None and not parameter.contains(parameter.default):
-        raise InputError(
-            source,
-            f"space.{parameter.name}.default",
-            found=parameter.default,
-            allowed=parameter.describe(),
-        )
+        raise FieldError(f"space.{name}", why=why, found=name, allowed=OPTION_NAME_ALLOWED)
+    if default is not None and not parameter.contains(default):
+        raise FieldError(f"space.{name}.default", found=default, allowed=parameter.describe())
     return parameter

@@ -1,10 +1,8 @@
 """A Prior: how probable each number of a range is thought to be before anything is known.
 
-| distribution | numbers |
-|---|---|
-| `normal` | mean `first`, standard deviation `second` |
-| `lognormal` | their natural logarithm has mean `first` and standard deviation `second` |
-| `beta` | beta(`first`, `second`) on the range, `low` standing for 0 and `high` for 1 |
+A `normal` has the mean `mean` and the standard deviation `sd`. Of a `lognormal` the natural
+logarithm has them. A `beta` is beta(`alpha`, `beta`) on the range, `low` standing for 0 and `high`
+for 1.
 
 Each is truncated to the range. The Optuna variable of a parameter with a prior is the *quantile*,
 a float in [0, 1] named `<name>~`: whatever draws it uniformly draws the number from the prior, and
@@ -25,35 +23,63 @@ from bisect import bisect_left
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
+from typing import Annotated, Literal
 
 import scipy
+from pydantic import ConfigDict, StrictFloat
 
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import FieldError
+from lsmtune.model.fields import described
 from lsmtune.space.range import Number, Range
 
-# The fields of the study file that belong to each distribution: first, then second.
-_FIELDS = {
-    "normal": ("mean", "sd"),
-    "lognormal": ("mean", "sd"),
-    "beta": ("alpha", "beta"),
-}
-PRIOR_DISTRIBUTIONS = tuple(_FIELDS)
+# The two numbers that each distribution has.
+_NUMBERS = {"normal": ("mean", "sd"), "lognormal": ("mean", "sd"), "beta": ("alpha", "beta")}
 _ABOVE_ZERO = frozenset({"sd", "alpha", "beta"})
 _FLOAT_STEPS = 10**9
 
 
 @dataclass(frozen=True)
 class Prior:
-    """A distribution by name and its two numbers, which the module's table explains."""
+    """A distribution by name, and those of the four numbers that it has."""
 
-    distribution: str
-    first: float
-    second: float
+    # Mappings may become a Prior also where they were never JSON; its numbers stay strict.
+    __pydantic_config__ = ConfigDict(extra="forbid", defer_build=True)
+
+    distribution: Annotated[
+        Literal["normal", "lognormal", "beta"], described("normal, lognormal, beta")
+    ]
+    mean: Annotated[StrictFloat | None, described("of normal; of the logarithm in lognormal")] = (
+        None
+    )
+    sd: Annotated[StrictFloat | None, described("standard deviation, as for mean")] = None
+    alpha: Annotated[StrictFloat | None, described("first shape of beta")] = None
+    beta: Annotated[StrictFloat | None, described("second shape of beta")] = None
+
+    @property
+    def parameters(self) -> tuple[float, float]:
+        """The two numbers of this distribution."""
+        one, two = _NUMBERS[self.distribution]
+        return getattr(self, one), getattr(self, two)
+
+    def check(self) -> Prior:
+        """Itself. Raises `FieldError` for numbers that it lacks, does not have, or cannot take."""
+        needed = _NUMBERS[self.distribution]
+        for name in ("mean", "sd", "alpha", "beta"):
+            if getattr(self, name) is not None and name not in needed:
+                why = f"{self.distribution} has no {name}"
+                raise FieldError(name, why=why, allowed=" and ".join(needed))
+        for name, value in zip(needed, self.parameters, strict=True):
+            allowed = "a number above 0" if name in _ABOVE_ZERO else "a finite number"
+            if value is None:
+                raise FieldError(name, why="is missing", allowed=allowed)
+            if not math.isfinite(value) or (name in _ABOVE_ZERO and value <= 0):
+                raise FieldError(name, found=value, allowed=allowed)
+        return self
 
     def describe(self) -> str:
         """The prior in words, for messages: `normal(mean 8, sd 2)`."""
-        one, two = _FIELDS[self.distribution]
-        return f"{self.distribution}({one} {self.first:g}, {two} {self.second:g})"
+        (one, two), (first, second) = _NUMBERS[self.distribution], self.parameters
+        return f"{self.distribution}({one} {first:g}, {two} {second:g})"
 
     def share_below(self, number: float, low: float, high: float) -> float:
         """The probability (0 to 1) of a number below `number`, if all lie from `low` to `high`."""
@@ -61,17 +87,13 @@ class Prior:
             return 0.0
         if number >= high:
             return 1.0
+        first, second = self.parameters
         if self.distribution == "beta":
-            return float(
-                scipy.special.betainc(self.first, self.second, (number - low) / (high - low))
-            )
-        return _truncated_normal(*(self._deviations(x) for x in (number, low, high)))
-
-    def _deviations(self, number: float) -> float:
-        """How many standard deviations `number` (its logarithm) is above the mean."""
-        if self.distribution == "normal":
-            return (number - self.first) / self.second
-        return (math.log(number) - self.first) / self.second if number > 0 else -math.inf
+            return float(scipy.special.betainc(first, second, (number - low) / (high - low)))
+        values = [number, low, high]
+        if self.distribution == "lognormal":
+            values = [math.log(x) if x > 0 else -math.inf for x in values]
+        return _truncated_normal(*((x - first) / second for x in values))
 
 
 def _truncated_normal(number: float, low: float, high: float) -> float:
@@ -170,7 +192,12 @@ class PriorScale:
 
     def _share_below(self, index: int) -> float:
         """The share of the quantiles before the cell of `index`; 1 after the last cell."""
-        return self.prior.share_below(self._cell_start(index), *self.support)
+        if index == 0 or index > self._last:
+            start = self.support[0 if index == 0 else 1]
+        else:
+            before, number = self._number(index - 1), self._number(index)
+            start = before + (number - before) / 2
+        return self.prior.share_below(start, *self.support)
 
     @cached_property
     def support(self) -> tuple[float, float]:
@@ -184,72 +211,21 @@ class PriorScale:
         above = high + (high - self._number(self._last - 1)) / 2
         return max(below, 0.0) if self.prior.distribution == "lognormal" else below, above
 
-    def _cell_start(self, index: int) -> float:
-        if index == 0:
-            return self.support[0]
-        if index > self._last:
-            return self.support[1]
-        before, number = self._number(index - 1), self._number(index)
-        return before + (number - before) / 2
 
-
-def make_prior(
-    distribution: str,
-    mean: float | None = None,
-    sd: float | None = None,
-    alpha: float | None = None,
-    beta: float | None = None,
-    *,
-    source: str,
-    field: str,
-) -> Prior:
-    """A checked prior; `field` is its dotted name (`space.x.prior`).
-
-    Raises `InputError` for an unknown distribution, for numbers that it needs and lacks or does
-    not have, and for an `sd`, `alpha` or `beta` that is not above 0.
-    """
-    if distribution not in _FIELDS:
-        raise InputError(
-            source,
-            f"{field}.distribution",
-            found=distribution,
-            allowed=", ".join(PRIOR_DISTRIBUTIONS),
-            nearest=nearest_name(distribution, PRIOR_DISTRIBUTIONS),
-        )
-    given = {"mean": mean, "sd": sd, "alpha": alpha, "beta": beta}
-    needed = _FIELDS[distribution]
-    for name, value in given.items():
-        if value is not None and name not in needed:
-            why = f"{distribution} has no {name}"
-            raise InputError(source, f"{field}.{name}", why=why, allowed=" and ".join(needed))
-    first, second = (_checked(name, given[name], source, field) for name in needed)
-    return Prior(distribution, first, second)
-
-
-def _checked(name: str, value: float | None, source: str, field: str) -> float:
-    allowed = "a number above 0" if name in _ABOVE_ZERO else "a finite number"
-    if value is None:
-        raise InputError(source, f"{field}.{name}", why="is missing", allowed=allowed)
-    if not math.isfinite(value) or (name in _ABOVE_ZERO and value <= 0):
-        raise InputError(source, f"{field}.{name}", found=value, allowed=allowed)
-    return float(value)
-
-
-def check_prior(prior: Prior, numbers: Range, source: str, field: str) -> None:
+def check_prior(prior: Prior, numbers: Range, field: str) -> None:
     """Whether `prior` can be searched over the checked range `numbers`.
 
-    Raises `InputError` for a log scale (unless it places `bins`), because the prior itself says
+    Raises `FieldError` for a log scale (unless it places `bins`), because the prior itself says
     what is far apart; for a lognormal below zero; and where next to nothing of the prior lies
     within the range.
     """
     if numbers.log and numbers.bins is None:
         why = "a prior takes the place of the log scale"
-        raise InputError(source, field, why=why, allowed="no log; lognormal is the prior like it")
+        raise FieldError(field, why=why, allowed="no log; lognormal is the prior like it")
     if prior.distribution == "lognormal" and numbers.low < 0:
         why = f"a lognormal has no numbers below 0, and low is {numbers.low}"
-        raise InputError(source, field, why=why, allowed="a range from 0 upwards")
-    scale = PriorScale(numbers, prior)
-    low, high = scale.support
+        raise FieldError(field, why=why, allowed="a range from 0 upwards")
+    low, high = PriorScale(numbers, prior).support
     if math.isnan(prior.share_below(low + (high - low) / 2, low, high)):
         why = f"{prior.describe()} has nothing within {numbers.low} to {numbers.high}"
-        raise InputError(source, field, why=why, allowed="a prior that overlaps the range")
+        raise FieldError(field, why=why, allowed="a prior that overlaps the range")

@@ -22,7 +22,7 @@ from functools import cached_property
 
 from optuna.distributions import FloatDistribution, IntDistribution
 
-from lsmtune.errors import InputError
+from lsmtune.errors import FieldError
 
 Number = int | float
 
@@ -65,19 +65,18 @@ class Range:
         """The numbers that `bins` leaves, ascending; empty without it."""
         if self.bins is None:
             return ()
-        inner = (self._between(index / (self.bins - 1)) for index in range(1, self.bins - 1))
         kind = int if self.integer else float
+        inner = []
+        for index in range(1, self.bins - 1):
+            share = index / (self.bins - 1)
+            if self.log:
+                number = math.exp((1 - share) * math.log(self.low) + share * math.log(self.high))
+            else:
+                number = (1 - share) * self.low + share * self.high
+            number = round(number) if self.integer else float(f"{number:.{_DIGITS}g}")
+            # The logarithm's rounding error can carry a number over a bound that lies close by.
+            inner.append(min(max(number, self.low), self.high))
         return tuple(sorted({kind(self.low), *inner, kind(self.high)}))
-
-    def _between(self, share: float) -> Number:
-        """The number at `share` (0 to 1) of the way from `low` to `high` on the scale."""
-        if self.log:
-            number = math.exp((1 - share) * math.log(self.low) + share * math.log(self.high))
-        else:
-            number = (1 - share) * self.low + share * self.high
-        number = round(number) if self.integer else float(f"{number:.{_DIGITS}g}")
-        # The logarithm's rounding error can carry a number over a bound that lies close by.
-        return min(max(number, self.low), self.high)
 
     def listed(self, limit: int) -> Sequence[Number] | None:
         """Every number, ascending; None for a continuum and for more than `limit` of them."""
@@ -138,9 +137,8 @@ class Range:
         if 0 < len(self.binned) <= _LISTED_MAX:
             return ", ".join(str(number) for number in self.binned)
         if self.bins is not None:
-            return f"{len(self.binned)} values from {self.low} to {self.high}, evenly spaced" + (
-                " on a log scale" if self.log else ""
-            )
+            scale = " on a log scale" if self.log else ""
+            return f"{len(self.binned)} values from {self.low} to {self.high}, evenly spaced{scale}"
         step = f" in steps of {self.step}" if self.step is not None else ""
         return f"{self.low} to {self.high}{step}"
 
@@ -150,63 +148,42 @@ def _steps(low: Number, value: Number, step: Number) -> Decimal:
     return (Decimal(str(value)) - Decimal(str(low))) / Decimal(str(step))
 
 
-def make_range(numbers: Range, source: str, field: str) -> Range:
-    """`numbers` if it is a range that can be searched; `field` is the parameter's dotted name.
+def check_range(numbers: Range, field: str) -> None:
+    """Whether `numbers` can be searched; `field` is the parameter's dotted name.
 
-    Raises `InputError` for bounds out of order, a log scale that reaches zero, steps that do
+    Raises `FieldError` for bounds out of order, a log scale that reaches zero, steps that do
     not lead from `low` to `high`, and bins that are too few or too many.
     """
-    for bound in ("low", "high"):
-        value = getattr(numbers, bound)
+    low, high, step, bins = numbers.low, numbers.high, numbers.step, numbers.bins
+    for bound, value in (("low", low), ("high", high)):
         if not math.isfinite(value) or (numbers.integer and abs(value) > INTEGER_MAX):
             allowed = f"-{INTEGER_MAX} to {INTEGER_MAX}" if numbers.integer else "a finite number"
-            raise InputError(source, f"{field}.{bound}", found=value, allowed=allowed)
-    if numbers.low >= numbers.high:
-        raise InputError(
-            source, f"{field}.low", found=numbers.low, allowed=f"less than high ({numbers.high})"
-        )
-    if numbers.log and numbers.low <= 0:
-        raise InputError(
-            source, f"{field}.low", found=numbers.low, allowed="more than 0 on a log scale"
-        )
-    if numbers.bins is not None:
-        _check_bins(numbers, numbers.bins, source, field)
-    elif numbers.step is not None:
-        _check_step(numbers, numbers.step, source, field)
-    return numbers
+            raise FieldError(f"{field}.{bound}", found=value, allowed=allowed)
+    if low >= high:
+        raise FieldError(f"{field}.low", found=low, allowed=f"less than high ({high})")
+    if numbers.log and low <= 0:
+        raise FieldError(f"{field}.low", found=low, allowed="more than 0 on a log scale")
+    if bins is not None and not 2 <= bins <= BINS_MAX:
+        raise FieldError(f"{field}.bins", found=bins, allowed=f"2 to {BINS_MAX}")
+    if bins is not None and step is not None:
+        raise FieldError(f"{field}.bins", found=bins, why="bins and step exclude each other")
+    if step is not None:
+        _check_step(numbers, step, field)
 
 
-def _check_bins(numbers: Range, bins: int, source: str, field: str) -> None:
-    if not 2 <= bins <= BINS_MAX:
-        raise InputError(source, f"{field}.bins", found=bins, allowed=f"2 to {BINS_MAX}")
-    if numbers.step is not None:
-        raise InputError(
-            source, f"{field}.bins", found=bins, why="bins and step exclude each other"
-        )
-
-
-def _check_step(numbers: Range, step: Number, source: str, field: str) -> None:
+def _check_step(numbers: Range, step: Number, field: str) -> None:
+    low = numbers.low
     if not math.isfinite(step) or step <= 0:
-        raise InputError(source, f"{field}.step", found=step, allowed="more than 0")
+        raise FieldError(f"{field}.step", found=step, allowed="more than 0")
     if numbers.log and not numbers.integer:
-        raise InputError(
-            source, f"{field}.step", found=step, why="a log scale of floats has no steps"
-        )
-    if numbers.log and numbers.low % step != 0:
-        first = math.ceil(numbers.low / step) * step
-        raise InputError(
-            source,
-            f"{field}.low",
-            found=numbers.low,
-            allowed=f"a multiple of step ({step}) on a log scale; the first one is {first}",
-        )
-    steps = _steps(numbers.low, numbers.high, step)
+        raise FieldError(f"{field}.step", found=step, why="a log scale of floats has no steps")
+    if numbers.log and low % step != 0:
+        first = math.ceil(low / step) * step
+        allowed = f"a multiple of step ({step}) on a log scale; the first one is {first}"
+        raise FieldError(f"{field}.low", found=low, allowed=allowed)
+    steps = _steps(low, numbers.high, step)
     if steps % 1 != 0:
-        reachable = Decimal(str(numbers.low)) + math.floor(steps) * Decimal(str(step))
-        raise InputError(
-            source,
-            f"{field}.high",
-            found=numbers.high,
-            why=f"steps of {step} from {numbers.low} do not reach it",
-            allowed=f"{reachable.normalize():f} is the last value reached",
-        )
+        last = Decimal(str(low)) + math.floor(steps) * Decimal(str(step))
+        why = f"steps of {step} from {low} do not reach it"
+        allowed = f"{last.normalize():f} is the last value reached"
+        raise FieldError(f"{field}.high", found=numbers.high, why=why, allowed=allowed)

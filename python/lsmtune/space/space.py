@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from optuna.distributions import BaseDistribution
 from optuna.trial import BaseTrial
 
-from lsmtune.errors import InputError, nearest_name
+from lsmtune.errors import FieldError, nearest_name
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.space.parameter import Condition, Parameter
 
@@ -85,9 +85,7 @@ class Space:
         return variables
 
     def point_of(
-        self,
-        options: Mapping[str, OptionValue],
-        defaults: Mapping[str, OptionValue] | None = None,
+        self, options: Mapping[str, OptionValue], defaults: Mapping[str, OptionValue] | None = None
     ) -> dict[str, OptionValue] | None:
         """`options` as a point of the space; None when they lie outside (`outside` says why).
 
@@ -98,9 +96,7 @@ class Space:
         return values if self.contains(values) else None
 
     def outside(
-        self,
-        options: Mapping[str, OptionValue],
-        defaults: Mapping[str, OptionValue] | None = None,
+        self, options: Mapping[str, OptionValue], defaults: Mapping[str, OptionValue] | None = None
     ) -> str:
         """The first parameter that keeps `options` out of the space, and why; empty for none."""
         values = self._filled(options, defaults or {})
@@ -127,86 +123,55 @@ class Space:
                 values[parameter.name] = value
         return values
 
-    def on_edge(self, options: Mapping[str, OptionValue]) -> dict[str, str]:
-        """Parameters whose value lies on a bound of its range, and which: `low` or `high`."""
-        edges = {
-            parameter.name: parameter.on_edge(options[parameter.name])
-            for parameter in self.parameters
-            if parameter.name in options
-        }
-        return {name: edge for name, edge in edges.items() if edge is not None}
-
 
 def _active(parameter: Parameter, values: Mapping[str, OptionValue]) -> bool:
     return all(condition.holds(values) for condition in parameter.conditions)
 
 
-def make_space(parameters: Sequence[Parameter], source: str) -> Space:
+def make_space(parameters: Sequence[Parameter]) -> Space:
     """A checked space of at least one parameter.
 
-    Raises `InputError` for conditions on unknown parameters, on themselves, in a circle, or on
+    Raises `FieldError` for conditions on unknown parameters, on themselves, in a circle, or on
     values that can never be.
     """
     if not parameters:
-        raise InputError(source, "space", why="has no parameters", allowed="at least one")
+        raise FieldError("space", why="has no parameters", allowed="at least one")
     by_name = {parameter.name: parameter for parameter in parameters}
     for parameter in parameters:
         for condition in parameter.conditions:
-            _check_condition(parameter, condition, by_name, source)
-    return Space(tuple(parameters), _evaluation_order(parameters, source))
-
-
-def _check_condition(
-    parameter: Parameter, condition: Condition, by_name: Mapping[str, Parameter], source: str
-) -> None:
-    field = f"space.{parameter.name}.when.{condition.name}"
-    if condition.name == parameter.name:
-        raise InputError(source, field, why="a parameter cannot depend on itself")
-    if condition.name not in by_name:
-        others = [name for name in by_name if name != parameter.name]
-        raise InputError(
-            source,
-            field,
-            why="no such parameter in space",
-            allowed=", ".join(others) or "no condition, as there is no other parameter",
-            nearest=nearest_name(condition.name, others),
-        )
-    for value in condition.values:
-        if not by_name[condition.name].contains(value):
-            allowed = f"{by_name[condition.name].describe()} (the values of {condition.name})"
-            raise InputError(
-                source,
-                field,
-                found=value,
-                allowed=allowed,
-                nearest=nearest_name(str(value), map(str, by_name[condition.name].choices)),
-            )
-
-
-def _evaluation_order(parameters: Sequence[Parameter], source: str) -> tuple[Parameter, ...]:
+            _check_condition(parameter.name, condition, by_name)
     waiting = sorted(parameters, key=lambda parameter: parameter.name)
-    done: dict[str, Parameter] = {}
+    ordered: dict[str, Parameter] = {}
     while waiting:
-        ready = next((p for p in waiting if all(c.name in done for c in p.conditions)), None)
+        ready = next((p for p in waiting if all(c.name in ordered for c in p.conditions)), None)
         if ready is None:
-            circle = _circle(waiting)
-            raise InputError(
-                source,
-                f"space.{circle[0]}.when",
-                why=f"conditions in a circle: {' -> '.join([*circle, circle[0]])}",
-            )
+            # Each waits for another of them: following that leads into the circle.
+            names = {p.name for p in waiting}
+            after = {p.name: next(c.name for c in p.conditions if c.name in names) for p in waiting}
+            path = [waiting[0].name]
+            while after[path[-1]] not in path:
+                path.append(after[path[-1]])
+            circle = path[path.index(after[path[-1]]) :]
+            why = f"conditions in a circle: {' -> '.join([*circle, circle[0]])}"
+            raise FieldError(f"space.{circle[0]}.when", why=why)
         waiting.remove(ready)
-        done[ready.name] = ready
-    return tuple(done.values())
+        ordered[ready.name] = ready
+    return Space(tuple(parameters), tuple(ordered.values()))
 
 
-def _circle(waiting: Sequence[Parameter]) -> list[str]:
-    """One circle among parameters that all wait for another of them."""
-    after = {
-        p.name: next(c.name for c in p.conditions if any(c.name == w.name for w in waiting))
-        for p in waiting
-    }
-    path = [waiting[0].name]
-    while after[path[-1]] not in path:
-        path.append(after[path[-1]])
-    return path[path.index(after[path[-1]]) :]
+def _check_condition(name: str, condition: Condition, by_name: Mapping[str, Parameter]) -> None:
+    field = f"space.{name}.when.{condition.name}"
+    if condition.name == name:
+        raise FieldError(field, why="a parameter cannot depend on itself")
+    if condition.name not in by_name:
+        known = [other for other in by_name if other != name]
+        allowed = ", ".join(known) or "no condition, as there is no other parameter"
+        nearest = nearest_name(condition.name, known)
+        why = "no such parameter in space"
+        raise FieldError(field, why=why, allowed=allowed, nearest=nearest)
+    other = by_name[condition.name]
+    for value in condition.values:
+        if not other.contains(value):
+            allowed = f"{other.describe()} (the values of {other.name})"
+            nearest = nearest_name(str(value), map(str, other.choices))
+            raise FieldError(field, found=value, allowed=allowed, nearest=nearest)

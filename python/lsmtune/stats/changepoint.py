@@ -67,8 +67,13 @@ def segments(log_values: Sequence[float], log_sd: float | None) -> list[range]:
     if log_sd is not None and not (math.isfinite(log_sd) and log_sd >= 0.0):
         raise ValueError(f"a deviation must be finite and not negative, found {log_sd}")
     cuts = _cuts(values)
-    if log_sd is not None:
-        cuts = _joined(values, cuts, log_sd)
+    while log_sd is not None and len(cuts) > 2:
+        levels = [float(np.median(values[a:b])) for a, b in itertools.pairwise(cuts)]
+        steps = [abs(b - a) for a, b in itertools.pairwise(levels)]
+        least = int(np.argmin(steps))
+        if steps[least] >= log_sd:
+            break
+        del cuts[least + 1]
     return [range(first, end) for first, end in itertools.pairwise(cuts)]
 
 
@@ -111,15 +116,3 @@ def _best_segments(
         starts[1:, end] = totals.argmin(axis=1)
         best[1:, end] = totals.min(axis=1)
     return np.maximum(best[:, count], 0.0), starts
-
-
-def _joined(values: NDArray[np.float64], cuts: list[int], log_sd: float) -> list[int]:
-    """`cuts` without those between segments of nearly the same level, the least step first."""
-    while len(cuts) > 2:
-        levels = [float(np.median(values[a:b])) for a, b in itertools.pairwise(cuts)]
-        steps = [abs(b - a) for a, b in itertools.pairwise(levels)]
-        least = int(np.argmin(steps))
-        if steps[least] >= log_sd:
-            break
-        cuts = [*cuts[: least + 1], *cuts[least + 2 :]]
-    return cuts

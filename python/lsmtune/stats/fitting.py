@@ -11,8 +11,8 @@ maximum likelihood of the intervals, in which a mass that was moved to one size 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy
@@ -56,12 +56,8 @@ def ks_distance(
     `shares` does.
     """
     support = np.union1d(np.asarray(sizes, float), np.asarray(other_sizes, float))
-    return float(
-        np.abs(
-            distribution(sizes, weights, support)
-            - distribution(other_sizes, other_weights, support)
-        ).max()
-    )
+    one = distribution(sizes, weights, support)
+    return float(np.abs(one - distribution(other_sizes, other_weights, support)).max())
 
 
 def distribution(sizes: ArrayLike, weights: ArrayLike, at: ArrayLike) -> Array:
@@ -149,7 +145,12 @@ def fit_pareto(
     Raises ValueError for fewer than two different sizes, sizes at or below theta that no floor
     explains, and arrays of other shapes.
     """
-    values, weights = _counted(sizes, counts)
+    values, weights = np.asarray(sizes, dtype=np.float64), np.asarray(counts, dtype=np.float64)
+    if values.ndim != 1 or values.shape != weights.shape:
+        raise ValueError(f"shapes {values.shape} and {weights.shape}: allowed: two rows alike")
+    values, weights = values[weights > 0], weights[weights > 0]
+    if len(np.unique(values)) < _FEWEST_SIZES:
+        raise ValueError("fewer than two different sizes: nothing to fit")
     lowest = float(values.min())
     if floor is None and wrap is None and lowest <= theta:
         raise ValueError(f"a size of {lowest:g} is not above theta, {theta:g}")
@@ -161,26 +162,30 @@ def fit_pareto(
 
     mean = float(weights @ values / weights.sum()) - theta
     starts = [(k, math.log(max(mean * (1.0 - min(k, 0.8)), 1e-3))) for k in (0.05, 0.4, 0.9)]
-    best = min((_minimised(loss, start) for start in starts), key=lambda result: result[1])
-    k, log_sigma = best[0]
-    return Pareto(theta, float(k), math.exp(log_sigma), floor, wrap, -best[1])
+    (k, log_sigma), least = minimised(loss, starts, tolerance=(1e-6, 1e-6), most=2000)
+    return Pareto(theta, float(k), math.exp(log_sigma), floor, wrap, -least)
 
 
-def _minimised(loss: object, start: tuple[float, float]) -> tuple[Array, float]:
-    options = {"xatol": 1e-6, "fatol": 1e-6, "maxiter": 2000}
-    result = scipy.optimize.minimize(loss, start, method="Nelder-Mead", options=options)
-    return np.asarray(result.x), float(result.fun)
+def minimised(
+    loss: Callable[[Array], float],
+    starts: Iterable[Sequence[float]],
+    *,
+    tolerance: tuple[float, float],
+    most: int,
+    calls: int | None = None,
+) -> tuple[Array, float]:
+    """The best point that the method of Nelder and Mead reaches from any start, and its loss.
 
-
-def _counted(sizes: ArrayLike, counts: ArrayLike) -> tuple[Array, Array]:
-    values = np.asarray(sizes, dtype=np.float64)
-    weights = np.asarray(counts, dtype=np.float64)
-    if values.ndim != 1 or values.shape != weights.shape:
-        raise ValueError(f"shapes {values.shape} and {weights.shape}: allowed: two rows alike")
-    seen = weights > 0
-    if len(np.unique(values[seen])) < _FEWEST_SIZES:
-        raise ValueError("fewer than two different sizes: nothing to fit")
-    return values[seen], weights[seen]
+    `tolerance` is of a point's coordinates and of the loss; each search takes `most` turns, and
+    as many `calls` of `loss`, at most.
+    """
+    options = {"xatol": tolerance[0], "fatol": tolerance[1], "maxiter": most, "maxfev": calls}
+    results = [
+        scipy.optimize.minimize(loss, start, method="Nelder-Mead", options=options)
+        for start in starts
+    ]
+    best = min(results, key=lambda result: float(result.fun))
+    return np.asarray(best.x), float(best.fun)
 
 
 def _survival(x: Array, theta: float, k: float, sigma: float) -> Array:
@@ -261,17 +266,15 @@ def fit_sine(times_s: ArrayLike, rates: ArrayLike) -> Sine:
     (sine, cosine, mean), _ = _linear_sine(times, values, angular)
     offset_s = (math.atan2(cosine, sine) / angular) % (2 * np.pi / angular)
     wave = Sine(mean, math.hypot(sine, cosine), 2 * np.pi / angular, offset_s, 0.0)
-    explained = explained_share(values, wave.at(times))
-    return Sine(wave.mean, wave.amplitude, wave.period_s, wave.offset_s, explained)
+    return replace(wave, explained=explained_share(values, wave.at(times)))
 
 
 def _linear_sine(
     times: Array, values: Array, angular: float
 ) -> tuple[tuple[float, float, float], float]:
     """The best sine and cosine parts and mean at one frequency, and the sum of squares left."""
-    design = np.column_stack(
-        [np.sin(angular * times), np.cos(angular * times), np.ones_like(times)]
-    )
+    phase = angular * times
+    design = np.column_stack([np.sin(phase), np.cos(phase), np.ones_like(times)])
     solved, *_ = np.linalg.lstsq(design, values, rcond=None)
     left = float(((values - design @ solved) ** 2).sum())
     return (float(solved[0]), float(solved[1]), float(solved[2])), left

@@ -26,7 +26,7 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
-from lsmtune.stats.fitting import shares
+from lsmtune.stats.fitting import minimised, shares
 
 Array = NDArray[np.float64]
 
@@ -43,28 +43,23 @@ def hit_ratios(keys: Array, each: Array, capacities: Sequence[float], accesses: 
         raise ValueError(f"shares add up to {whole:g}")
     if accesses < 1 or min(capacities, default=1) < 1:
         raise ValueError("allowed: at least one access, and room for at least one key")
-    return np.array([_hits(keys, each, float(room), accesses) for room in capacities])
-
-
-def _hits(keys: Array, each: Array, room: float, accesses: float) -> float:
-    stay = _characteristic_accesses(keys, each, room, accesses)
-    # A key is hit when it was asked for in the last `stay` accesses, or since the beginning.
-    missed = -np.expm1(-each * stay)
+    # Shares that are 0 draw nothing, and are not divided by.
     drawn = np.where(each > 0, each, 1.0)
-    since_beginning = stay - missed / drawn
-    hit = (since_beginning + (accesses - stay) * missed) / accesses
-    return float((keys * each * hit).sum())
+    hits = []
+    for room in capacities:
 
+        def above(stay: float, room: float = float(room)) -> float:
+            """By how many keys a cache is too small in which an idle one stays so long."""
+            return float((keys * -np.expm1(-each * stay)).sum()) - room
 
-def _characteristic_accesses(keys: Array, each: Array, room: float, accesses: float) -> float:
-    """Accesses after which an idle key is dropped; all of them where nothing is ever dropped."""
-
-    def filled(stay: float) -> float:
-        return float((keys * -np.expm1(-each * stay)).sum()) - room
-
-    if filled(accesses) <= 0:
-        return accesses
-    return float(scipy.optimize.brentq(filled, 0.0, accesses, xtol=1e-3))
+        stay = accesses  # where nothing is ever dropped
+        if above(accesses) > 0:
+            stay = float(scipy.optimize.brentq(above, 0.0, accesses, xtol=1e-3))
+        # A key is hit when it was asked for in the last `stay` accesses, or since the beginning.
+        missed = -np.expm1(-each * stay)
+        hit = (stay - missed / drawn + (accesses - stay) * missed) / accesses
+        hits.append(float((keys * each * hit).sum()))
+    return np.array(hits)
 
 
 # --- groups of keys
@@ -109,7 +104,13 @@ def power_groups(
     """
     ranges = shares(range_shares)
     each_range = max(keys // len(ranges), 1)
-    alike, many = _alike(ranges)
+    # Shares that stand for those of many ranges, and of how many each does.
+    alike = ranges[ranges > 0]
+    many = np.ones(len(alike))
+    if len(alike) > _RANGES_EACH:
+        group = np.unique(np.round(np.log(alike) / math.log(_SHARES_APART)), return_inverse=True)[1]
+        many = np.bincount(group).astype(np.float64)
+        alike = np.bincount(group, alike) / many
     if grains is Grains.SHARED:
         several, number, lone = _grains(a, b, each_range)
         parts = [
@@ -124,16 +125,6 @@ def power_groups(
     widths = [ranges_alike * width for ranges_alike, (width, _) in zip(many, parts, strict=True)]
     drawn = [share * each for share, (_, each) in zip(alike, parts, strict=True)]
     return np.concatenate(widths), np.concatenate(drawn)
-
-
-def _alike(ranges: Array) -> tuple[Array, Array]:
-    """Shares that stand for those of many ranges, and of how many each does."""
-    used = ranges[ranges > 0]
-    if len(used) <= _RANGES_EACH:
-        return used, np.ones(len(used))
-    group = np.unique(np.round(np.log(used) / math.log(_SHARES_APART)), return_inverse=True)[1]
-    many = np.bincount(group)
-    return np.bincount(group, used) / many, many.astype(np.float64)
 
 
 def _whole(width: Array, each: Array) -> tuple[Array, Array]:
@@ -180,15 +171,11 @@ def _fallen(ranks: Array, each: Array) -> tuple[Array, Array]:
     chance = np.maximum(np.fft.irfft(np.exp(spectrum - spectrum[0]), _STEPS_MOST), 0.0)
     likely = np.flatnonzero(chance > _UNLIKELY)
     sums = likely * step + float((ranks * each)[small].sum())
-    return _together(np.asarray(chance[likely]), np.asarray(sums, dtype=np.float64))
-
-
-def _together(many: Array, each: Array) -> tuple[Array, Array]:
-    """`many` (n,) that draw `each` (n,), put together where they draw about the same."""
-    logs = np.round(np.log(np.maximum(each, _UNLIKELY)) / math.log(_RANKS_APART))
+    # Put together where they are about the same.
+    logs = np.round(np.log(np.maximum(sums, _UNLIKELY)) / math.log(_RANKS_APART))
     group = np.unique(logs, return_inverse=True)[1]
-    whole = np.bincount(group, many).astype(np.float64)
-    return whole, np.bincount(group, many * each) / whole
+    whole = np.bincount(group, chance[likely]).astype(np.float64)
+    return whole, np.bincount(group, chance[likely] * sums) / whole
 
 
 def _grains(a: float, b: float, keys: int) -> tuple[Array, Array, float]:
@@ -355,7 +342,10 @@ def fit_power_law(
     """
     at, drawn = _checked(ranks, cumulative, keys)
     if grains is not Grains.NONE:
-        at, drawn = _hottest(at, drawn)
+        # Of the others only what they drew together counts: which cold keys db_bench asked for at
+        # all depends on remainders that the model leaves out.
+        hot = max(int(np.searchsorted(drawn, _HOTTEST_SHARE)), _FEWEST_POINTS)
+        at, drawn = at[:hot], np.minimum(drawn[:hot], 1.0)
     ranges = shares(range_shares)
     first = min(max(drawn[0] / at[0] / float(ranges.max()), 1e-9), 0.5)
 
@@ -389,12 +379,7 @@ def _fitted(
         expected = np.diff(np.concatenate([[0.0], modelled, [1.0]]))
         return -float(observed @ np.log(np.maximum(expected, _TINY)))
 
-    options = {"xatol": 1e-4, "fatol": 1e-2, "maxiter": 300}
-    solved = [
-        scipy.optimize.minimize(loss, s, method="Nelder-Mead", options=options) for s in starts
-    ]
-    best = min(solved, key=lambda result: float(result.fun))
-    return np.asarray(best.x), float(best.fun)
+    return minimised(loss, starts, tolerance=(1e-4, 1e-2), most=300)
 
 
 def _checked(ranks: ArrayLike, cumulative: ArrayLike, keys: int) -> tuple[Array, Array]:
@@ -406,15 +391,6 @@ def _checked(ranks: ArrayLike, cumulative: ArrayLike, keys: int) -> tuple[Array,
     if at[-1] > keys:
         raise ValueError(f"{at[-1]:.0f} ranks of {keys} keys")
     return at, drawn
-
-
-def _hottest(at: Array, drawn: Array) -> tuple[Array, Array]:
-    """The points of the hottest keys; of the others only what they drew together counts.
-
-    Which cold keys db_bench asked for at all depends on remainders that the model leaves out.
-    """
-    inside = max(int(np.searchsorted(drawn, _HOTTEST_SHARE)), _FEWEST_POINTS)
-    return at[:inside], np.minimum(drawn[:inside], 1.0)
 
 
 def _grid(low: float, high: float) -> Array:

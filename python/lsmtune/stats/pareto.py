@@ -31,24 +31,17 @@ def front(points: Sequence[Sequence[float]], maximize: Sequence[bool]) -> list[i
     Raises ValueError for rows of another length and for values that are not a number; infinite
     values count as the best or the worst.
     """
-    losses = _losses(points, maximize)
-    return [number for number, row in enumerate(losses) if not _beaten(row, losses)]
-
-
-def _losses(points: Sequence[Sequence[float]], maximize: Sequence[bool]) -> NDArray[np.float64]:
-    """`points` as rows of which less is better."""
     if any(len(row) != len(maximize) for row in points):
         raise ValueError(f"every point must have {len(maximize)} values")
     rows = np.asarray(points, dtype=np.float64).reshape(len(points), len(maximize))
     if np.isnan(rows).any():
         raise ValueError("a point has a value that is not a number")
-    return rows * np.where(np.asarray(maximize, dtype=bool), -1.0, 1.0)
-
-
-def _beaten(row: NDArray[np.float64], losses: NDArray[np.float64]) -> bool:
-    as_good = (losses <= row).all(axis=1)
-    better = (losses < row).any(axis=1)
-    return bool((as_good & better).any())
+    losses = rows * np.where(np.asarray(maximize, dtype=bool), -1.0, 1.0)
+    return [
+        number
+        for number, row in enumerate(losses)
+        if not ((losses <= row).all(axis=1) & (losses < row).any(axis=1)).any()
+    ]
 
 
 # --- axes
@@ -86,23 +79,18 @@ def interaction(values: NDArray[np.float64]) -> Interaction | None:
         return None
     logs = np.log(values)
     cells = logs.mean(axis=-1)
-    beyond = cells - _additive(cells)
+    # The best sum of one term per axis; in a full grid the terms are the marginal means.
+    additive = np.full_like(cells, cells.mean())
+    for axis in range(cells.ndim):
+        others = tuple(other for other in range(cells.ndim) if other != axis)
+        additive = additive + (cells.mean(axis=others, keepdims=True) - cells.mean())
+    beyond = cells - additive
     worst = np.unravel_index(int(np.argmax(np.abs(beyond))), cells.shape)
     return Interaction(
         largest=math.exp(float(np.abs(beyond).max())),
         cell=tuple(int(index) for index in worst),
         p_value=_p_value(logs, cells, beyond) if repeats > 1 else None,
     )
-
-
-def _additive(cells: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The best sum of one term per axis; in a full grid the terms are the marginal means."""
-    grand = cells.mean()
-    fitted = np.full_like(cells, grand)
-    for axis in range(cells.ndim):
-        others = tuple(other for other in range(cells.ndim) if other != axis)
-        fitted = fitted + (cells.mean(axis=others, keepdims=True) - grand)
-    return fitted
 
 
 def _p_value(

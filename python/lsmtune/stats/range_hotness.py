@@ -19,6 +19,8 @@ import numpy as np
 import scipy
 from numpy.typing import ArrayLike, NDArray
 
+from lsmtune.stats.fitting import minimised
+
 Array = NDArray[np.float64]
 
 _TINY = 1e-300
@@ -62,18 +64,14 @@ def fit_two_term_exponential(
     point, best = _fit_smooth(ranked)
     if stepped:
         point, best = _fit_stepped(ranked, point, rng)
-    return _named(point, len(ranked), stepped, best)
-
-
-def _named(point: Array, ranges: int, stepped: bool, best: float) -> TwoTermExponential:
-    """With the terms in order, and scaled so that the unrounded shares add up to 1."""
     b, d, log_a, log_c = (float(value) for value in point)
     if b > d:
         b, d, log_a, log_c = d, b, log_c, log_a
-    scale = _log_sum(np.array([[b, d, log_a, log_c]]), ranges)[0]
-    return TwoTermExponential(
-        math.exp(log_a - scale), b, math.exp(log_c - scale), d, ranges, stepped, best
-    )
+    # So that the unrounded shares add up to 1.
+    logs = _log_terms(np.array([[b, d, log_a, log_c]]), len(ranked))
+    scale = np.logaddexp.reduce(logs, axis=1)[0]
+    a, c = math.exp(log_a - scale), math.exp(log_c - scale)
+    return TwoTermExponential(a, b, c, d, len(ranked), stepped, best)
 
 
 def _log_terms(points: Array, ranges: int) -> Array:
@@ -81,10 +79,6 @@ def _log_terms(points: Array, ranges: int) -> Array:
     i = np.arange(1, ranges + 1)
     b, d, log_a, log_c = (points[:, [column]] for column in range(4))
     return np.asarray(np.logaddexp(log_a + b * i, log_c + d * i))
-
-
-def _log_sum(points: Array, ranges: int) -> Array:
-    return np.asarray(np.logaddexp.reduce(_log_terms(points, ranges), axis=1))
 
 
 def _range_shares(points: Array, ranges: int, stepped: bool) -> Array:
@@ -107,25 +101,22 @@ def _log_likelihoods(counts: Array, points: Array, stepped: bool) -> Array:
 
 
 def _fit_smooth(counts: Array) -> tuple[Array, float]:
-    def loss(point: Array) -> float:
+    def whole(point: Array) -> Array:
+        """b, d, log a and log c of what is varied: the logs of both decays, and log a."""
         rates = -np.exp(point[:2])
-        whole = np.array([[rates[0], rates[1], point[2], 0.0]])
-        return -float(_log_likelihoods(counts, whole, stepped=False)[0])
+        return np.array([rates[0], rates[1], float(point[2]), 0.0])
 
-    ranges = len(counts)
+    def loss(point: Array) -> float:
+        return -float(_log_likelihoods(counts, whole(point)[None, :], stepped=False)[0])
+
     # The fast term as hot at rank 1 as a few of the slow one.
     starts = [
-        (math.log(fast), math.log(slow / ranges), fast + 1.0)
+        (math.log(fast), math.log(slow / len(counts)), fast + 1.0)
         for fast in (0.3, 1.0, 3.0)
         for slow in (0.5, 3.0)
     ]
-    options = {"xatol": 1e-8, "fatol": 1e-8, "maxiter": 4000, "maxfev": 4000}
-    solved = [
-        scipy.optimize.minimize(loss, s, method="Nelder-Mead", options=options) for s in starts
-    ]
-    best = min(solved, key=lambda result: float(result.fun))
-    rates = -np.exp(best.x[:2])
-    return np.array([rates[0], rates[1], float(best.x[2]), 0.0]), -float(best.fun)
+    point, least = minimised(loss, starts, tolerance=(1e-8, 1e-8), most=4000, calls=4000)
+    return whole(point), -least
 
 
 _DRAWS, _ELITE, _TURNS = 4000, 80, 40
@@ -168,7 +159,12 @@ def reads_of_written(
     # Keys that are written where they decide, and those that are read.
     share = 0.0
     for many, written in ((writes, by_key + alone), (1.0 - writes, alone)):
-        met = float((keys * each * _met(each * written * accesses)).sum())
+        # The mean over time of the chance that one of the writes, Poisson's in number, has been.
+        expected = each * written * accesses
+        few = expected < 1e-6
+        safe = np.where(few, 1.0, expected)
+        chance = np.where(few, expected / 2.0, 1.0 + np.expm1(-safe) / safe)
+        met = float((keys * each * chance).sum())
         share += many * (1.0 - written) * met
     return share / (1.0 - writes)
 
@@ -187,10 +183,3 @@ def fit_by_key(keys: Array, each: Array, writes: float, accesses: float, share: 
     if above(1.0) >= 0.0:
         return 1.0
     return float(scipy.optimize.brentq(above, 0.0, 1.0, xtol=1e-6))
-
-
-def _met(expected: Array) -> Array:
-    """The mean over time of the chance that one of the writes, Poisson's in number, has been."""
-    few = expected < 1e-6
-    safe = np.where(few, 1.0, expected)
-    return np.asarray(np.where(few, expected / 2.0, 1.0 + np.expm1(-safe) / safe))

@@ -40,8 +40,8 @@ class RankInterval:
 
 def ranks(values: Sequence[float], *, higher_is_better: bool = True) -> list[int]:
     """1 + the number of values that are better; equal values share the best of their ranks."""
-    sign = 1.0 if higher_is_better else -1.0
-    return [1 + sum(sign * other > sign * value for other in values) for value in values]
+    losses = -np.asarray(values) if higher_is_better else np.asarray(values)
+    return [int(rank) for rank in scipy.stats.rankdata(losses, method="min")]
 
 
 def adjusted_p_values(
@@ -75,7 +75,8 @@ def proved_better(p_values: Matrix, confidence: float = 0.95) -> Relation:
     Where i is better than j, and j than k, then i is better than k, which is added where the test
     of that pair alone did not say so. `p_values` is a matrix of `adjusted_p_values`.
     """
-    _check_confidence(confidence)
+    if not 0.0 < confidence < 1.0:
+        raise ValueError(f"confidence must lie between 0 and 1, found {confidence}")
     better: Relation = p_values <= 1.0 - confidence
     for middle in range(len(better)):
         better = better | np.outer(better[:, middle], better[middle, :])
@@ -143,11 +144,6 @@ def _p_values(logs: Matrix) -> Matrix:
         tested = scipy.special.stdtr(rounds - 1, -means / errors)
     p_values: Matrix = np.where(errors > 0.0, tested, certain)
     return p_values
-
-
-def _check_confidence(confidence: float) -> None:
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"confidence must lie between 0 and 1, found {confidence}")
 
 
 # --- outliers

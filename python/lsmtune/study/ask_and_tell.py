@@ -10,37 +10,24 @@ import math
 import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from types import TracebackType
-from typing import Protocol, SupportsFloat
+from typing import SupportsFloat
 
 from optuna.trial import FrozenTrial, TrialState
 
 from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import Direction
-from lsmtune.model.measurement import Outcome
+from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.search.in_memory_study import with_violations
 from lsmtune.search.pruners import make_pruner
 from lsmtune.search.searcher import OUTCOME, PUT_BACK, Searcher, state_of
 from lsmtune.search.suggestion import suggestion_of
 from lsmtune.space.constraint import ConstraintKind
 from lsmtune.stats.pareto import front
-from lsmtune.study.ask_and_tell_inputs import Arguments, read_arguments
+from lsmtune.study.ask_and_tell_inputs import read_arguments
 from lsmtune.study.search_store import SearchStore
-
-
-class Pruning(Protocol):
-    """What a running trial has to know of its Search."""
-
-    def report(self, number: int, step: int, value: float) -> None:
-        """Takes an intermediate value of trial `number`."""
-        ...
-
-    def should_prune(self, number: int) -> bool:
-        """Whether trial `number` should end here."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -49,7 +36,7 @@ class Trial:
 
     number: int
     parameters: Mapping[str, OptionValue]
-    _pruning: Pruning = field(repr=False, compare=False)
+    _search: Search = field(repr=False, compare=False)
     _steps: list[int] = field(default_factory=list, repr=False, compare=False)
 
     def report(self, value: float, step: int | None = None) -> None:
@@ -61,16 +48,16 @@ class Trial:
             step = max(self._steps, default=0) + 1
         if isinstance(step, bool) or not isinstance(step, int) or step < 0:
             raise InputError("report", "step", found=step, allowed="a whole number, at least 0")
-        self._pruning.report(self.number, step, finite("report", "value", value))
+        self._search.report(self.number, step, finite("report", "value", value))
         self._steps.append(step)
 
-    def is_of(self, search: Pruning) -> bool:
+    def is_of(self, search: Search) -> bool:
         """Whether `search` gave this trial."""
-        return self._pruning is search
+        return self._search is search
 
     def should_prune(self) -> bool:
         """Whether the trial looks so bad that it should end here: `tell(trial, pruned=True)`."""
-        return self._pruning.should_prune(self.number)
+        return self._search.should_prune(self.number)
 
 
 @dataclass(frozen=True)
@@ -154,22 +141,30 @@ class Search:
         start: Sequence[Mapping[str, OptionValue]] = (),
         folder: str | Path | None = None,
     ) -> None:
-        self._arguments = read_arguments(
-            space=space,
-            sampler=sampler,
-            pruner=pruner,
-            seed=seed,
-            direction=direction,
-            constraints=constraints,
-            metrics=metrics,
-            start=start,
+        given = {
+            **{"space": space, "seed": seed, "direction": direction, "metrics": metrics},
+            "sampler": {"name": sampler} if isinstance(sampler, str) else sampler,
+            "pruner": {"name": pruner} if isinstance(pruner, str) else pruner,
+            **{"constraints": constraints, "start": start},
+        }
+        self._arguments = read_arguments(given)
+        arguments, ways = self._arguments, self._arguments.directions
+        self._searcher = Searcher(
+            arguments.space,
+            arguments.sampler.name,
+            arguments.sampler.settings,
+            arguments.seed,
+            ways,
+            accepts=self._refusal,
+            pruner=make_pruner(arguments.pruner, arguments.pruner_settings, ways),
         )
-        self._searcher = _make_searcher(self._arguments)
         self._queue: deque[Mapping[str, OptionValue]] = deque()
         self._running: dict[int, _Running] = {}
         self._finished: dict[int, FinishedTrial] = {}
         self._closed = False
-        self._store = None if folder is None else SearchStore(Path(folder), self._arguments)
+        self._store = (
+            None if folder is None else SearchStore.create_or_resume(Path(folder), arguments)
+        )
         try:
             self._restore()
         except BaseException:
@@ -187,7 +182,7 @@ class Search:
         if self._queue:
             self._queue.popleft()
         if self._store is not None:
-            self._store.begin(proposal.trial)
+            self._store.begin_trial(proposal.trial)
         self._running[proposal.number] = _Running(proposal.values)
         return Trial(proposal.number, self._arguments.options(proposal.values), self)
 
@@ -206,16 +201,24 @@ class Search:
         not run, for a metric that is missing or not a finite number, and for an unknown failure.
         """
         running = self._of(trial)
-        outcome, metrics = self._told(value, failed, pruned)
-        violations = self._violations(running.values, metrics) if outcome is Outcome.OK else {}
+        if [value is not None, failed is not None, pruned].count(True) != 1:
+            allowed = "value, failed or pruned"
+            raise InputError("tell", why="says how the trial ended", allowed=allowed)
+        if failed is not None and failed not in FAILURES:
+            nearest = nearest_name(failed, FAILURES)
+            allowed = ", ".join(FAILURES)
+            raise InputError("tell", "failed", found=failed, allowed=allowed, nearest=nearest)
+        outcome = Outcome.PRUNED if pruned else Outcome(failed or Outcome.OK)
+        metrics = self._metrics(value) if outcome is Outcome.OK else {}
+        finished = self._judged(trial.number, running.values, outcome, metrics)
         if self._store is not None:
             elapsed_s = time.monotonic() - running.started_s
-            options = self._arguments.options(running.values)
-            self._store.tell(trial.number, options, outcome, metrics, elapsed_s)
-        finished = self._finished_trial(trial.number, running.values, outcome, metrics, violations)
+            self._store.tell(trial.number, trial.parameters, outcome, metrics, elapsed_s)
         state = state_of(outcome)
-        self._searcher.tell(trial.number, state, finished.values, violations)
-        self._finish_stored(finished, state, running.reports)
+        self._searcher.tell(trial.number, state, finished.values, finished.violations)
+        if self._store is not None:
+            attributes = self._searcher.attributes(trial.number)
+            self._store.finish(trial.number, outcome, finished.values, running.reports, attributes)
         self._finished[trial.number] = finished
         del self._running[trial.number]
         return finished
@@ -225,7 +228,7 @@ class Search:
         running = self._of(trial)
         self._searcher.put_back(trial.number)
         if self._store is not None:
-            self._store.put_back(trial.number)
+            self._store.put_back_trial(trial.number)
         self._queue.appendleft(running.values)
         del self._running[trial.number]
 
@@ -253,15 +256,14 @@ class Search:
         """
         if len(self._arguments.directions) > 1:
             raise InputError("Search.best", why="several objectives have no best trial but a front")
-        found = self.front
-        return found[0] if found else None
+        return self.front[0] if self.front else None
 
     @property
     def front(self) -> tuple[FinishedTrial, ...]:
         """The trials that break no constraint and that no other such trial beats."""
         eligible = [trial for trial in self.trials if trial.eligible]
         points = [trial.values for trial in eligible if trial.values is not None]
-        upwards = [way is Direction.MAXIMIZE for way in self._arguments.directions.values()]
+        upwards = [way is Direction.MAXIMIZE for way in self._arguments.directions]
         return tuple(eligible[index] for index in front(points, upwards)) if points else ()
 
     def close(self) -> None:
@@ -273,12 +275,7 @@ class Search:
     def __enter__(self) -> Search:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_error: object) -> None:
         self.close()
 
     def _of(self, trial: Trial) -> _Running:
@@ -298,22 +295,8 @@ class Search:
         if self._closed and self._store is not None:
             raise InputError("Search", why="is closed", allowed="another Search of the same folder")
 
-    def _told(
-        self, value: object, failed: str | None, pruned: bool
-    ) -> tuple[Outcome, dict[str, float]]:
-        given = [value is not None, failed is not None, pruned]
-        if sum(given) != 1:
-            raise InputError(
-                "tell", why="says how the trial ended", allowed="value, failed or pruned"
-            )
-        if pruned:
-            return Outcome.PRUNED, {}
-        if failed is not None:
-            return _failure(failed), {}
-        return Outcome.OK, self._metrics(value)
-
     def _metrics(self, value: object) -> dict[str, float]:
-        names = self._arguments.directions
+        names = self._arguments.objectives
         if not isinstance(value, Mapping):
             if len(names) > 1:
                 allowed = f"a mapping with {', '.join(names)}"
@@ -325,67 +308,62 @@ class Search:
                 raise InputError("tell", name, why="missing", nearest=nearest_name(name, metrics))
         return metrics
 
-    def _violations(
-        self, values: Mapping[str, OptionValue], metrics: Mapping[str, float]
-    ) -> dict[str, float]:
-        broken = {}
+    def _judged(
+        self,
+        number: int,
+        values: Mapping[str, OptionValue],
+        outcome: Outcome,
+        metrics: Mapping[str, float],
+    ) -> FinishedTrial:
+        """A trial that ended, with what it breaks of the constraints on outcomes."""
+        options = self._arguments.options(values)
+        violations: dict[str, float] = {}
+        if outcome is not Outcome.OK:
+            return FinishedTrial(number, options, outcome, None, metrics, violations)
         for constraint in self._arguments.of_kind(ConstraintKind.OUTCOME):
             missing = sorted(constraint.metric_names - metrics.keys())
             if missing:
                 why = f"missing, and a constraint names it: {constraint.text}"
                 raise InputError("tell", missing[0], why=why)
             known = self._arguments.known(values)
-            broken[constraint.text] = constraint.violation({**known, **metrics})
-        return broken
+            violations[constraint.text] = constraint.violation({**known, **metrics})
+        objectives = tuple(metrics[name] for name in self._arguments.objectives)
+        return FinishedTrial(number, options, outcome, objectives, metrics, violations)
 
-    def _broken_before(self, values: Mapping[str, OptionValue]) -> dict[str, float]:
-        """The constraints on parameters that a stored trial breaks, as they are new."""
+    def _refusal(self, values: Mapping[str, OptionValue]) -> str:
+        """The first constraint on parameters that `values` break; those after it need no value."""
+        known = self._arguments.known(values)
+        before = self._arguments.of_kind(ConstraintKind.OPTIONS)
+        return next((f"breaks {c.text}" for c in before if not c.holds(known)), "")
+
+    def _broken(self, values: Mapping[str, OptionValue]) -> dict[str, float]:
+        """The constraints on parameters that `values` break; of a stored trial, new ones."""
         known = self._arguments.known(values)
         before = self._arguments.of_kind(ConstraintKind.OPTIONS)
         violations = {constraint.text: constraint.violation(known) for constraint in before}
         return {text: number for text, number in violations.items() if number > 0}
 
-    def _finished_trial(
-        self,
-        number: int,
-        values: Mapping[str, OptionValue],
-        outcome: Outcome,
-        metrics: Mapping[str, float],
-        violations: Mapping[str, float],
-    ) -> FinishedTrial:
-        objectives = self._arguments.directions
-        found = tuple(metrics[name] for name in objectives) if outcome is Outcome.OK else None
-        options = self._arguments.options(values)
-        return FinishedTrial(number, options, outcome, found, metrics, violations)
-
-    def _finish_stored(
-        self, finished: FinishedTrial, state: TrialState, reports: Mapping[int, float]
-    ) -> None:
-        if self._store is None:
-            return
-        attributes = self._searcher.attributes(finished.number)
-        self._store.finish(
-            finished.number, state, finished.values, reports, attributes, finished.outcome
-        )
-
     def _restore(self) -> None:
         """Takes over what is stored, ends what a kill left running, and fills the queue."""
-        stored = [] if self._store is None else self._store.trials()
-        told = {} if self._store is None else self._store.told()
-        cut_off = []
-        space = self._arguments.space
-        if self._store is not None:
-            self._store.refuse_strangers(stored, told.keys())
-        for trial in stored:
-            values = suggestion_of(space, space.distributions(), trial.params).values
-            if trial.number in told:
-                said = told[trial.number]
-                self._take_over(trial, values, said.outcome, dict(said.reported))
-            else:
+        store, stored = self._store, [] if self._store is None else self._store.trials()
+        waiting = list(self._arguments.start)
+        if store is not None:
+            told = store.told()
+            store.refuse_strangers(stored, told.keys(), "use another folder")
+            space, cut_off = self._arguments.space, []
+            for trial in stored:
+                values = suggestion_of(space, space.distributions(), trial.params).values
+                if trial.number in told:
+                    self._take_over(trial, values, told[trial.number], store)
+                    continue
                 cut_off.append(values)
-                self._put_back_stored(trial)
+                if not trial.state.is_finished():
+                    store.put_back_trial(trial.number)
+                trial.state = TrialState.FAIL
+                trial.user_attrs = {**trial.user_attrs, OUTCOME: PUT_BACK}
+            waiting = [*cut_off, *waiting]
         self._searcher.restore(stored)
-        for values in (*cut_off, *self._arguments.start):
+        for values in waiting:
             if not self._searcher.tried(values) and values not in self._queue:
                 self._queue.append(values)
 
@@ -393,26 +371,19 @@ class Search:
         self,
         trial: FrozenTrial,
         values: Mapping[str, OptionValue],
-        outcome: Outcome,
-        metrics: Mapping[str, float],
+        told: Measurement,
+        store: SearchStore,
     ) -> None:
-        violations = self._violations(values, metrics) if outcome is Outcome.OK else {}
-        if outcome is Outcome.OK:
-            violations |= self._broken_before(values)
-        finished = self._finished_trial(trial.number, values, outcome, metrics, violations)
-        # By the constraints of today alone: those of an earlier session may be gone.
-        trial.system_attrs = with_violations(trial.system_attrs, violations)
-        if not trial.state.is_finished() and self._store is not None:
-            state, broken = state_of(outcome), with_violations({}, violations)
-            self._store.finish(trial.number, state, finished.values, {}, broken, outcome)
-            trial.state, trial.values = state, finished.values
+        """A stored trial, judged by the constraints of today: those of before may be gone."""
+        finished = self._judged(trial.number, values, told.outcome, dict(told.reported))
+        if told.outcome is Outcome.OK:
+            finished = replace(finished, violations={**finished.violations, **self._broken(values)})
+        trial.system_attrs = with_violations(trial.system_attrs, finished.violations)
+        if not trial.state.is_finished():
+            attributes = with_violations({}, finished.violations)
+            store.finish(trial.number, told.outcome, finished.values, {}, attributes)
+            trial.state, trial.values = state_of(told.outcome), finished.values
         self._finished[trial.number] = finished
-
-    def _put_back_stored(self, trial: FrozenTrial) -> None:
-        if not trial.state.is_finished() and self._store is not None:
-            self._store.put_back(trial.number)
-        trial.state = TrialState.FAIL
-        trial.user_attrs = {**trial.user_attrs, OUTCOME: PUT_BACK}
 
 
 class _Running:
@@ -422,34 +393,3 @@ class _Running:
         self.values = values
         self.reports: dict[int, float] = {}
         self.started_s = time.monotonic()
-
-
-def _make_searcher(arguments: Arguments) -> Searcher:
-    before = arguments.of_kind(ConstraintKind.OPTIONS)
-
-    def accepts(values: Mapping[str, OptionValue]) -> str:
-        known = arguments.known(values)
-        return next((f"breaks {c.text}" for c in before if not c.holds(known)), "")
-
-    directions = tuple(arguments.directions.values())
-    return Searcher(
-        arguments.space,
-        arguments.sampler,
-        arguments.sampler_settings,
-        arguments.seed,
-        directions,
-        accepts=accepts,
-        pruner=make_pruner(arguments.pruner, arguments.pruner_settings, directions),
-    )
-
-
-def _failure(failed: str) -> Outcome:
-    if failed in FAILURES:
-        return Outcome(failed)
-    raise InputError(
-        "tell",
-        "failed",
-        found=failed,
-        allowed=", ".join(FAILURES),
-        nearest=nearest_name(failed, FAILURES),
-    )

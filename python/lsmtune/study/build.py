@@ -6,10 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
+from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.ready import ReadySpace
 from lsmtune.engines.safety import (
     DURABILITY_OPTIONS,
@@ -22,15 +23,15 @@ from lsmtune.engines.workload_options import with_merge_operator, with_page_cach
 from lsmtune.errors import FieldError, InputError
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.files import Document, json_schema, parse_document, read_as, read_text
-from lsmtune.model.goal import WeightedWorkload
 from lsmtune.model.metrics import METRICS, PHASE_METRICS, SHORT_NAMES
-from lsmtune.model.workload import Durability, PageCache, PhaseKind
-from lsmtune.space.constraint import Constraint
-from lsmtune.space.parameter import OPTION_NAME_ALLOWED, Parameter, is_option_name
+from lsmtune.model.workload import PageCache
+from lsmtune.space.constraint import Constraint, ConstraintKind
+from lsmtune.space.parameter import OPTION_NAME_ALLOWED, is_option_name
 from lsmtune.space.space import Space, make_space
 from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.study.build_goal import (
     PROGRAM,
+    Workloads,
     check_constraints_told,
     engine_of,
     make_command,
@@ -41,12 +42,12 @@ from lsmtune.study.build_goal import (
     reported_metrics,
 )
 from lsmtune.study.build_space import (
-    check_proof,
+    always_known,
+    each_once,
     make_constraints,
     make_pruner_spec,
     make_sampler_spec,
     named_config,
-    outcome_only,
     ready_spaces,
     space_parameters,
 )
@@ -54,34 +55,31 @@ from lsmtune.study.models import StudyModel
 from lsmtune.study.spec import Spec
 from lsmtune.units import format_duration
 
+# What an expression can name besides options and metrics; `study.feasible` has their values.
+FACTS = ("num", "key_bytes", "value_bytes", "data_bytes", "threads", "memory_model_bytes")
+# The options of each configuration of a study by its field: those of every run come first.
+Stated = Mapping[str, Mapping[str, OptionValue]]
+
 
 def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> Spec:
     """The Spec of `study`. Raises `InputError` whose field is dotted, of this file a FieldError."""
     engine, runner = engine_of(study), own_command(study)
-    stated = make_workloads(study, path)
-    workloads = stated.weighted
-    goal = make_goal(study, workloads)
-    ready = ready_spaces(study.space, engine, "")
-    baseline = named_config(study.baseline, engine, path, "baseline")
-    fixed = named_config(study.options, engine, path, "options")
-    start = [
-        named_config(named, engine, path, f"start[{index}]")
-        for index, named in enumerate(study.start)
-    ]
-    held = _held(_fixed(fixed.config, ready), engine, workloads)
-    parts = _Parts(
-        engine=engine,
-        baseline=baseline.config,
-        fixed=held,
-        space=make_space(space_parameters(study.space, ready, held.options, document), ""),
-        start=tuple(named.config for named in start),
-    )
-    _check_option_names(parts)
-    if study.budget.time_s is None and study.budget.trials is None:
-        raise FieldError("budget", why="is empty", allowed="time, trials, or both")
-    _check_deadlines(study)
-    check_proof(study.proof)
-    durability = weakest(weighted.workload.durability for weighted in workloads)
+    workloads, notes = make_workloads(study, path)
+    goal = make_goal(study, workloads, document)
+    ready = ready_spaces(study.space, engine)
+    named = {"baseline": study.baseline, "options": study.options}
+    named |= {f"start[{index}]": start for index, start in enumerate(study.start)}
+    configs: dict[str, Config] = {}
+    for field, name in named.items():
+        configs[field], its_notes = named_config(name, engine, path, field)
+        notes += its_notes
+    fixed = _fixed(configs.pop("options"), ready, engine, workloads)
+    baseline, *start = configs.values()
+    stated = {"options": fixed.options} | {f: config.options for f, config in configs.items()}
+    space = make_space(space_parameters(study.space, ready, fixed.options))
+    _check_option_names(stated, space, engine)
+    _check_budget_and_proof(study)
+    constraints, pick_where = _constraints(study, stated, space, ready, workloads)
     return Spec(
         name=study.name,
         path=path,
@@ -90,133 +88,65 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
         engine_library=_library(study, path),
         workloads=workloads,
         goal=goal,
-        baseline=parts.baseline,
-        fixed=dict(parts.fixed.options),
-        space=parts.space,
-        sampler=make_sampler_spec(study.sampler, parts.space, goal, study.seed),
+        baseline=baseline,
+        fixed=dict(fixed.options),
+        space=space,
+        sampler=make_sampler_spec(study.sampler, space, goal.directions, study.seed),
         budget=study.budget,
         limits=study.limits,
         proof=study.proof,
         noise=study.noise,
         databases=study.databases,
         seed=study.seed,
-        unsafe_options=_unsafe_options(study, parts, durability),
-        constraints=_constraints(study, parts, ready, workloads),
-        pick_where=_pick_where(study, parts, workloads),
-        start=parts.start,
-        notes=(
-            *stated.notes,
-            *(note for named in (baseline, fixed, *start) for note in named.notes),
-        ),
+        unsafe_options=_unsafe_options(study, stated, space, workloads),
+        constraints=constraints,
+        pick_where=pick_where,
+        start=tuple(start),
+        notes=notes,
         stated_defaults={
             name: model.default
             for name, model in study.space.parameters.items()
             if model.default is not None
         },
         pruner=make_pruner_spec(study.pruner, goal, workloads, program=runner is not None),
-        command=None
-        if runner is None
-        else make_command(runner, goal, parts.space, parts.baseline, path),
+        command=None if runner is None else make_command(runner, goal, space, baseline, path),
         program=make_program(study, goal, workloads, path),
     )
 
 
-def _held(fixed: Config, engine: str, workloads: Sequence[WeightedWorkload]) -> Config:
-    """`fixed` with the options that the workloads stand for, in every run."""
-    asked = _page_cache(workloads)
-    field = "workload.page_cache" if len(workloads) == 1 else "workloads[0].page_cache"
-    config = with_page_cache(fixed, engine, asked, "", field)
-    for weighted in workloads:
-        config = with_merge_operator(config, engine, weighted.workload, "")
-    return config
+def _fixed(own: Config, ready: Sequence[ReadySpace], engine: str, workloads: Workloads) -> Config:
+    """The options of every run: those that ready spaces stand on, and over them the study's own.
 
-
-def _page_cache(workloads: Sequence[WeightedWorkload]) -> PageCache:
-    """What all workloads ask of the page cache: `direct` is a matter of options, of every run."""
+    And those that the workloads stand for.
+    """
+    below = {name: value for space in ready for name, value in space.fixed.items()}
+    fixed = Config({**below, **own.options}, own.label)
     asked = {weighted.workload.page_cache for weighted in workloads}
     if PageCache.DIRECT in asked and len(asked) > 1:
         why = "is direct in some workloads only; it is set by options, which all of them share"
         raise FieldError("workloads", why=f"page_cache {why}")
-    return PageCache.DIRECT if PageCache.DIRECT in asked else PageCache.WARM
+    field = "workload.page_cache" if len(workloads) == 1 else "workloads[0].page_cache"
+    cache = PageCache.DIRECT if PageCache.DIRECT in asked else PageCache.WARM
+    fixed = with_page_cache(fixed, engine, cache, "", field)
+    for weighted in workloads:
+        fixed = with_merge_operator(fixed, engine, weighted.workload, "")
+    return fixed
 
 
-def _check_deadlines(study: StudyModel) -> None:
-    """A run ends at the study's deadline, whatever that of its size is."""
+def _check_budget_and_proof(study: StudyModel) -> None:
+    if study.budget.time_s is None and study.budget.trials is None:
+        raise FieldError("budget", why="is empty", allowed="time, trials, or both")
+    # A run ends at the study's deadline, whatever that of its size is.
     limit_s = study.limits.deadline_s
     for index, deadline_s in enumerate(study.pruner.rungs.deadlines):
         if deadline_s > limit_s:
             field = f"pruner.rungs.deadlines[{index}]"
             allowed = f"at most limits.deadline, {format_duration(limit_s)}"
             raise FieldError(field, found=format_duration(deadline_s), allowed=allowed)
-
-
-@dataclass(frozen=True)
-class _Parts:
-    """The options of a study, wherever they come from: checks look at all of them together."""
-
-    engine: str
-    baseline: Config
-    fixed: Config
-    space: Space
-    start: tuple[Config, ...]
-
-    def runs(self) -> list[tuple[str, Mapping[str, OptionValue]]]:
-        """As `configs`, without those that only give values to parameters of the space."""
-        return self.configs()[:2]
-
-    def configs(self) -> list[tuple[str, Mapping[str, OptionValue]]]:
-        """The field and the options of each configuration."""
-        starts = [(f"start[{index}]", config.options) for index, config in enumerate(self.start)]
-        return [("options", self.fixed.options), ("baseline", self.baseline.options), *starts]
-
-
-def _fixed(own: Config, ready: Sequence[ReadySpace]) -> Config:
-    """The options of every run: those that ready spaces stand on, and over them the study's own."""
-    below = {name: value for space in ready for name, value in space.fixed.items()}
-    return Config({**below, **own.options}, own.label)
-
-
-def _metric_names(study: StudyModel, workloads: Sequence[WeightedWorkload]) -> tuple[str, ...]:
-    """What constraints may name: metrics of every phase, of one (`put.stall_s`), and reported."""
-    phases = {
-        phase.name
-        for weighted in workloads
-        for phase in weighted.workload.phases
-        if phase.kind is PhaseKind.MEASURE
-    }
-    dotted = [f"{phase}.{metric}" for phase in sorted(phases) for metric in PHASE_METRICS]
-    return (*METRICS, *SHORT_NAMES, *dotted, *reported_metrics(study))
-
-
-def _constraints(
-    study: StudyModel,
-    parts: _Parts,
-    ready: Sequence[ReadySpace],
-    workloads: Sequence[WeightedWorkload],
-) -> tuple[Constraint, ...]:
-    given = [options for _, options in parts.configs()]
-    texts: list[tuple[Sequence[str], str]] = [(study.constraints, "constraints")]
-    texts += [(space.constraints, f"space.use ({space.name})") for space in ready]
-    metrics = _metric_names(study, workloads)
-    made: dict[str, Constraint] = {}
-    for several, field in texts:
-        constraints = make_constraints(several, field, parts.engine, parts.space, given, metrics)
-        check_constraints_told(study, constraints, field, workloads)
-        for constraint in constraints:
-            made.setdefault(constraint.text, constraint)
-    return tuple(made.values())
-
-
-def _pick_where(
-    study: StudyModel, parts: _Parts, workloads: Sequence[WeightedWorkload]
-) -> tuple[Constraint, ...]:
-    where = study.pick.where if study.pick is not None else []
-    given = [options for _, options in parts.configs()]
-    field = "pick.where"
-    metrics = _metric_names(study, workloads)
-    made = make_constraints(where, field, parts.engine, parts.space, given, metrics)
-    check_constraints_told(study, made, field, workloads)
-    return outcome_only(made, field)
+    least = pairs_at_least(study.proof.confidence)
+    if study.proof.pairs < least:
+        allowed = f"at least {least}, without which nothing is proved at {study.proof.confidence:g}"
+        raise FieldError("proof.pairs", found=study.proof.pairs, allowed=allowed)
 
 
 def _library(study: StudyModel, path: Path) -> Path | None:
@@ -231,47 +161,83 @@ def _library(study: StudyModel, path: Path) -> Path | None:
         raise FieldError("engine.library", found=named, allowed=allowed) from None
 
 
-def _check_option_names(parts: _Parts) -> None:
-    fixed = _values_of(parts.fixed.options)
-    space = ("space", {p.name: tuple(p.choices) for p in parts.space.parameters})
-    runs = [(field, _values_of(given)) for field, given in parts.runs()[1:]]
-    for field, named in [*runs, space]:
-        for name, values in named.items():
-            clash = _clash(name, values, fixed)
-            if clash:
-                raise FieldError(f"{field}.{name}", why=f"also set by options.{clash}")
-    for field, named in [*((f, _values_of(given)) for f, given in parts.configs()), space]:
-        for name, values in named.items():
-            if not is_option_name(name):
-                why = "not an option's name"
-                raise FieldError(f"{field}.{name}", why=why, allowed=OPTION_NAME_ALLOWED)
-            if parts.engine != PROGRAM and _is_durability(name):
-                why = "durability belongs to the workload"
-                allowed = "workload.durability: sync, wal or none"
-                raise FieldError(f"{field}.{name}", why=why, allowed=allowed)
-            clash = _clash(name, values, {n: v for n, v in named.items() if n != name})
-            if clash:
-                raise FieldError(f"{field}.{name}", why=f"overlaps with {field}.{clash}")
+# --- Constraints.
 
+
+def _constraints(
+    study: StudyModel,
+    stated: Stated,
+    space: Space,
+    ready: Sequence[ReadySpace],
+    workloads: Workloads,
+) -> tuple[tuple[Constraint, ...], tuple[Constraint, ...]]:
+    """Those of the file and of the ready spaces, each text once; and those of `pick.where`.
+
+    They may name options, whatever is reported, and metrics: of every phase, or of one
+    (`put.stall_s`).
+    """
+    engine = engine_of(study)
+    options = {name for given in stated.values() for name in given}
+    options |= {parameter.name for parameter in space.parameters}
+    options |= option_catalogue(engine).keys() if engine in ENGINE_KINDS else set()
+    with_value = catalogue_defaults(engine).keys() | always_known(space) | stated["options"].keys()
+    phases = {phase for weighted in workloads for phase in weighted.workload.measured_phases}
+    dotted = [f"{phase}.{metric}" for phase in sorted(phases) for metric in PHASE_METRICS]
+    metrics = (*METRICS, *SHORT_NAMES, *dotted, *reported_metrics(study))
+
+    def of_field(texts: Sequence[str], field: str) -> tuple[Constraint, ...]:
+        placed = [(text, f"{field}[{index}]") for index, text in enumerate(texts)]
+        made = make_constraints(placed, options, with_value, metrics, FACTS)
+        check_constraints_told(study, made, field, workloads)
+        return made
+
+    made = list(of_field(study.constraints, "constraints"))
+    for one in ready:
+        made += of_field(one.constraints, f"space.use ({one.name})")
+    picked = of_field(study.pick.where if study.pick is not None else (), "pick.where")
+    for index, constraint in enumerate(picked):
+        if constraint.kind is not ConstraintKind.OUTCOME:
+            allowed = ", ".join(METRICS)
+            raise FieldError(f"pick.where[{index}]", why="names no metric", allowed=allowed)
+    return each_once(made), picked
+
+
+# --- Options: their names, and those that trade data for speed.
 
 Values = tuple[OptionValue, ...]
 
 
-def _values_of(options: Mapping[str, OptionValue]) -> dict[str, Values]:
-    return {name: (value,) for name, value in options.items()}
+def _check_option_names(stated: Stated, space: Space, engine: str) -> None:
+    """Raises `FieldError` for what is no option's name, and for what is stated twice."""
+    values: dict[str, dict[str, Values]] = {
+        field: {name: (value,) for name, value in given.items()} for field, given in stated.items()
+    }
+    values["space"] = {p.name: tuple(p.choices) for p in space.parameters}
+    for field in ("baseline", "space"):
+        for name, own in values[field].items():
+            clash = _clash(name, own, values["options"])
+            if clash:
+                raise FieldError(f"{field}.{name}", why=f"also set by options.{clash}")
+    for field, named in values.items():
+        for name, own in named.items():
+            place = f"{field}.{name}"
+            if not is_option_name(name):
+                raise FieldError(place, why="not an option's name", allowed=OPTION_NAME_ALLOWED)
+            if engine != PROGRAM and name.lower().rpartition(".")[2] in DURABILITY_OPTIONS:
+                why = "durability belongs to the workload"
+                raise FieldError(place, why=why, allowed="workload.durability: sync, wal or none")
+            clash = _clash(name, own, {n: v for n, v in named.items() if n != name})
+            if clash:
+                raise FieldError(place, why=f"overlaps with {field}.{clash}")
 
 
-def _is_durability(name: str) -> bool:
-    return name.lower().rpartition(".")[2] in DURABILITY_OPTIONS
-
-
-def _clash(name: str, values: Values, others: Mapping[str, Values]) -> str:
-    """The option among `others` that is `name`, or that states a part of it or whose part it is.
+def _clash(name: str, values: Values, named: Mapping[str, Values]) -> str:
+    """The option among `named` that is `name`, or that states a part of it or whose part it is.
 
     A plain value beside parts is one of the parts to the driver: the size of a cache, the kind of
     a memtable.
     """
-    for other, theirs in others.items():
+    for other, theirs in named.items():
         holds = other.startswith(f"{name}.") and _has_parts(values)
         lies_within = name.startswith(f"{other}.") and _has_parts(theirs)
         if other == name or holds or lies_within:
@@ -283,10 +249,14 @@ def _has_parts(values: Values) -> bool:
     return any(isinstance(value, str) and value.strip().startswith("{") for value in values)
 
 
-def _unsafe_options(study: StudyModel, parts: _Parts, durability: Durability) -> dict[str, str]:
+def _unsafe_options(
+    study: StudyModel, stated: Stated, space: Space, workloads: Workloads
+) -> dict[str, str]:
     """The unsafe options that the study uses and allows, with their reasons."""
-    engine, used = parts.engine, {}
-    for field, name, value in _values_used(parts):
+    engine = engine_of(study)
+    durability = weakest(weighted.workload.durability for weighted in workloads)
+    used: dict[str, str] = {}
+    for field, name, value in _values_used(stated, space):
         unsafe = unsafe_option(engine, name, durability)
         bad = [] if unsafe is None else unsafe.unsafe_values([value])
         if unsafe is None or not bad:
@@ -296,37 +266,32 @@ def _unsafe_options(study: StudyModel, parts: _Parts, durability: Durability) ->
             allowed = f"another value, or allow_unsafe: [{name}]"
             raise FieldError(field, why=why, found=bad[0], allowed=allowed)
         used[name] = unsafe.reason
-    _check_allowances(study, engine, used)
-    return used
-
-
-def _values_used(parts: _Parts) -> list[tuple[str, str, OptionValue]]:
-    """Field, option and value of every value that any run of the study may use."""
-    found = [
-        (f"{field}.{name}", name, value)
-        for field, options in parts.configs()
-        for name, value in flattened(options)
-    ]
-    for parameter in parts.space.parameters:
-        for value in _notable_values(parameter):
-            for name, inner in flattened({parameter.name: value}):
-                found.append((f"space.{parameter.name}", name, inner))
-    return found
-
-
-def _notable_values(parameter: Parameter) -> list[OptionValue]:
-    """The values of a parameter that could be unsafe: those with a name, 0, 1 and the largest."""
-    if parameter.numbers is None:
-        return list(parameter.choices)
-    specials: list[OptionValue] = [special.value for special in parameter.specials]
-    flags = [flag for flag in (0, 1) if parameter.numbers.contains(flag)]
-    return [*specials, *flags, parameter.numbers.high]
-
-
-def _check_allowances(study: StudyModel, engine: str, used: Mapping[str, str]) -> None:
     unused = "the study does not use it with an unsafe value"
     for index, name in enumerate(study.allow_unsafe):
         check_allowance(name, engine, used, "", f"allow_unsafe[{index}]", unused)
+    return used
+
+
+def _values_used(stated: Stated, space: Space) -> list[tuple[str, str, OptionValue]]:
+    """Field, option and value of every value that any run of the study may use.
+
+    Of a range those that could be unsafe: the values with a name, 0, 1 and the largest.
+    """
+    used = [
+        (f"{field}.{name}", name, value)
+        for field, options in stated.items()
+        for name, value in flattened(options)
+    ]
+    for parameter in space.parameters:
+        values: list[OptionValue] = list(parameter.choices)
+        if parameter.numbers is not None:
+            values = [special.value for special in parameter.specials]
+            values += [flag for flag in (0, 1) if parameter.numbers.contains(flag)]
+            values.append(parameter.numbers.high)
+        for value in values:
+            for name, inner in flattened({parameter.name: value}):
+                used.append((f"space.{parameter.name}", name, inner))
+    return used
 
 
 # --- From text to Spec.
@@ -363,16 +328,12 @@ def parse_stored_spec(text: str, path: Path) -> Spec:
         why = "is of a proof without a study, which has no report: repeat the command that made it"
         raise InputError(str(path), why=why)
     proof = document.data.get("proof")
-    if isinstance(proof, dict) and _too_few_pairs(proof):
-        del proof["pairs"]
+    if isinstance(proof, dict):
+        pairs, confidence = proof.get("pairs"), proof.get("confidence", 0.95)
+        known = isinstance(confidence, float) and 0.0 < confidence < 1.0
+        if known and isinstance(pairs, int) and pairs < pairs_at_least(confidence):
+            del proof["pairs"]
     return _spec_of(document, path, text)
-
-
-def _too_few_pairs(proof: Mapping[str, Any]) -> bool:
-    pairs, confidence = proof.get("pairs"), proof.get("confidence", 0.95)
-    if not isinstance(pairs, int) or not isinstance(confidence, float):
-        return False
-    return 0.0 < confidence < 1.0 and pairs < pairs_at_least(confidence)
 
 
 def _spec_of(document: Document, path: Path, text: str) -> Spec:
@@ -380,25 +341,18 @@ def _spec_of(document: Document, path: Path, text: str) -> Spec:
     try:
         return build_spec(study, document, path, text)
     except InputError as error:
-        raise _with_line(error, document) from None
+        if error.source not in ("", document.source):  # what another file has wrong
+            raise
+        # What was found as the file has it: `64MiB`, not 67108864.
+        found = error.found
+        if found is not None and document.scalars.get(error.field) is not None:
+            found = document.scalars[error.field]
+        raise document.located(error.but(found=found)) from None
 
 
 def place_of(spec: Spec, field: str) -> str:
     """`file:line` of the dotted `field` in the study file of `spec`."""
     return parse_document(spec.text, str(spec.path)).where(field)
-
-
-def _with_line(error: InputError, document: Document) -> InputError:
-    """`error` with its line, and with what was found as the file has it: `64MiB`, not 67108864.
-
-    What another file has wrong, which this one names, stays as it is.
-    """
-    if error.source not in ("", document.source):
-        return error
-    found = error.found
-    if found is not None and document.scalars.get(error.field) is not None:
-        found = document.scalars[error.field]
-    return document.located(error.but(found=found))
 
 
 def spec_json_schema() -> dict[str, Any]:

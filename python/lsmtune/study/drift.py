@@ -1,4 +1,14 @@
-"""Tells of changes of the machine, each once."""
+"""Drift: what the anchors of a study say of its machine, and what that makes of trials' values.
+
+An anchor is a run of the baseline. Their series, in the order in which they were stored, is cut
+into segments within which the machine was the same (`stats.changepoint`), one series for each
+objective. A trial is judged relative to the anchors of its own segment: its value times the level
+of the first segment, over the level of its own; so that a trial that ran while a neighbour took
+half of the machine is not a bad one. Within one segment values are left as they are.
+
+Where in the gap between two anchors the machine changed is not known: a run in the gap belongs to
+neither segment. Pure functions.
+"""
 
 from __future__ import annotations
 
@@ -12,23 +22,9 @@ from statistics import fmean, median
 from lsmtune.stats.changepoint import segments
 from lsmtune.study.stored import Round
 
-# --- What a study that goes on remembers of its runs: rounds, not whole measurements.
-
 # The share of the time of a search that anchors may take. With one anchor after every ten trials
 # it is a tenth; trials that are shorter than the baseline would make it more.
 ANCHOR_SHARE_MAX = 0.15
-
-
-# --- Drift: what the anchors of a study say of its machine, and what that makes of trials' values.
-#
-# An anchor is a run of the baseline. Their series, in the order in which they were stored, is cut
-# into segments within which the machine was the same (`stats.changepoint`), one series for each
-# objective. A trial is judged relative to the anchors of its own segment: its value times the level
-# of the first segment, over the level of its own; so that a trial that ran while a neighbour took
-# half of the machine is not a bad one. Within one segment values are left as they are.
-#
-# Where in the gap between two anchors the machine changed is not known: a run in the gap belongs to
-# neither segment. Pure functions.
 
 
 @dataclass(frozen=True)
@@ -127,33 +123,31 @@ def drift_of(anchors: Sequence[Round]) -> Drift:
     An objective with a value that is not above zero has no levels and is judged as it is.
     """
     known = [anchor for anchor in anchors if anchor.values is not None]
-    columns = zip(*(anchor.values or () for anchor in known), strict=True)
-    return Drift(tuple(_series(known, column) for column in columns))
-
-
-def _series(anchors: Sequence[Round], values: Sequence[float]) -> Series:
-    if not all(value > 0 and math.isfinite(value) for value in values):
-        return Series()
-    logs = [math.log(value) for value in values]
-    # The noise is estimated from the series itself: what is known of it otherwise comes from the
-    # same anchors, and from no more than a few repeats.
-    parts = _settled(logs, [part.start for part in segments(logs, None)])
-    return Series(
-        tuple(
-            Segment(anchors[start].first, anchors[end - 1].last, median(logs[start:end]))
-            for start, end in pairwise(parts)
+    series = []
+    for values in zip(*(anchor.values or () for anchor in known), strict=True):
+        if not all(value > 0 and math.isfinite(value) for value in values):
+            series.append(Series())
+            continue
+        logs = [math.log(value) for value in values]
+        cuts = pairwise(_cuts(logs))
+        parts = (
+            Segment(known[start].first, known[end - 1].last, median(logs[start:end]))
+            for start, end in cuts
         )
-    )
+        series.append(Series(tuple(parts)))
+    return Drift(tuple(series))
 
 
-def _settled(logs: Sequence[float], starts: Sequence[int]) -> list[int]:
+def _cuts(logs: Sequence[float]) -> list[int]:
     """Where segments begin, and the end of the last: each cut between the levels beside it.
 
-    A search that wants several values in each segment cuts a new level off too early, as long as it
-    was seen less often than that. So the anchor before a cut, or the one after it, goes to the
-    other side while its value is nearer to the level there.
+    The noise is estimated from the series itself: what is known of it otherwise comes from the
+    same anchors, and from no more than a few repeats. A search that wants several values in each
+    segment cuts a new level off too early, as long as it was seen less often than that. So the
+    anchor before a cut, or the one after it, goes to the other side while its value is nearer to
+    the level there.
     """
-    cuts = [*starts, len(logs)]
+    cuts = [*(part.start for part in segments(logs, None)), len(logs)]
     for index in range(1, len(cuts) - 1):
         first, end = cuts[index - 1], cuts[index + 1]
         before, after = median(logs[first : cuts[index]]), median(logs[cuts[index] : end])

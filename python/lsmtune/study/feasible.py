@@ -19,8 +19,6 @@ from lsmtune.study.spec import Spec
 from lsmtune.units import format_bytes
 from lsmtune.workloads.distributions import data_bytes
 
-_OPTIONS = "options."  # how the driver names an option of the request
-
 
 def without_baseline(spec: Spec, measurement: Measurement) -> LsmtuneError:
     """Why the study cannot start; an InputError when its engine refuses what the file says."""
@@ -38,14 +36,14 @@ def without_baseline(spec: Spec, measurement: Measurement) -> LsmtuneError:
 
 def without_mean(spec: Spec, runs: Sequence[Measurement]) -> LsmtuneError:
     """Why the study cannot start: an objective is not above 0 under one of several workloads."""
-    seen = [
+    values = [
         f"{objective.metric} is {objective.value(run):g} under {weighted.label}"
         for objective in spec.goal.objectives
         for weighted, run in zip(spec.workloads, runs, strict=True)
         if (objective.value(run) or 0) <= 0
     ]
     return LsmtuneError(
-        f"{spec.path}: the study cannot start: {', '.join(seen)} in the baseline's run; "
+        f"{spec.path}: the study cannot start: {', '.join(values)} in the baseline's run; "
         "over several workloads only values above 0 have a mean"
     )
 
@@ -62,23 +60,22 @@ def unknown_option(spec: Spec, measurement: Measurement) -> InputError | None:
 
 
 def _refused(spec: Spec, error: RunError) -> InputError:
-    field = _field(spec, error.field or "")
-    return error.input_error(place_of(spec, field), field)
-
-
-def _field(spec: Spec, of_request: str) -> str:
-    """Where the study file states the option that the driver calls `of_request`."""
-    option = of_request.removeprefix(_OPTIONS)
+    """`error` at the place where the study file states the option that the driver names."""
+    field = error.field or ""
+    option = field.removeprefix("options.")
     stated = {
         "space": [parameter.name for parameter in spec.space.parameters],
         "baseline": list(spec.baseline.options),
         "options": list(spec.fixed),
     }
-    for section, names in stated.items():
-        for name in names:
-            if option == name or option.startswith(f"{name}."):
-                return f"{section}.{name}"
-    return of_request
+    places = (
+        f"{section}.{name}"
+        for section, names in stated.items()
+        for name in names
+        if option == name or option.startswith(f"{name}.")
+    )
+    field = next(places, field)
+    return error.input_error(place_of(spec, field), field)
 
 
 # --- Which configurations of a study may be run, and which measurements meet its constraints.
@@ -94,10 +91,8 @@ class Feasibility:
         self._spec = spec
         self._defaults = engine_defaults(spec, None) if defaults is None else defaults
         self._facts = [_facts(weighted.workload) for weighted in spec.workloads]
-        kinds = ConstraintKind.OPTIONS, ConstraintKind.OUTCOME
-        self._before, self._after = (
-            tuple(c for c in spec.constraints if c.kind is kind) for kind in kinds
-        )
+        self._before = [c for c in spec.constraints if c.kind is ConstraintKind.OPTIONS]
+        self._after = [c for c in spec.constraints if c.kind is ConstraintKind.OUTCOME]
 
     def refusal(self, values: Mapping[str, OptionValue]) -> str:
         """Why a candidate with `values` may not be run, in one line; empty when it may."""
@@ -125,10 +120,10 @@ class Feasibility:
     ) -> Iterator[tuple[str, float]]:
         if not self._before:
             return
-        known = self._option_values(options) | {_MEMORY_MODEL: memory_bytes}
+        known = {**self._defaults, **options, _MEMORY_MODEL: memory_bytes}
         for constraint in self._before:
             if constraint.option_names - known.keys():
-                continue  # only a baseline leaves open what every candidate has (spec.constraints)
+                continue  # only a baseline leaves open what every candidate has (study.build)
             worst = max(constraint.violation({**known, **facts}) for facts in self._facts)
             if worst > 0:
                 yield constraint.text, worst
@@ -156,16 +151,24 @@ class Feasibility:
     ) -> dict[str, float]:
         if not constraints:
             return {}
-        known = self._option_values(options) | {_MEMORY_MODEL: self._memory_bytes(options)}
+        known = {**self._defaults, **options, _MEMORY_MODEL: self._memory_bytes(options)}
         broken: dict[str, float] = {}
         for facts, run in zip(self._facts, runs, strict=True):
             observations = _observations(run)
             for constraint in constraints:
                 if constraint.option_names - known.keys():
                     continue
+                names = constraint.metric_names
+                telling = [observed for observed in observations if names <= observed.keys()]
+                if not telling:
+                    least = min((names - observed.keys() for observed in observations), key=len)
+                    why = (
+                        f"{self._spec.engine_name} did not observe {min(least)} under this workload"
+                    )
+                    field = constraint.expression.field
+                    raise InputError(str(self._spec.path), field, why=why)
                 violation = max(
-                    constraint.violation({**known, **facts, **observed})
-                    for observed in self._telling(constraint, observations)
+                    constraint.violation({**known, **facts, **observed}) for observed in telling
                 )
                 broken[constraint.text] = max(violation, broken.get(constraint.text, violation))
         return broken
@@ -174,20 +177,6 @@ class Feasibility:
         """By the model of the engine; 0 for one that has none."""
         engine = self._spec.engine_name
         return memory_model(engine, options).total_bytes if engine in ENGINE_KINDS else 0
-
-    def _option_values(self, options: Mapping[str, OptionValue]) -> dict[str, OptionValue]:
-        return {**self._defaults, **options}
-
-    def _telling(
-        self, constraint: Constraint, observations: Sequence[dict[str, OptionValue]]
-    ) -> list[dict[str, OptionValue]]:
-        """Those of the phases that observed all that `constraint` names; InputError for none."""
-        telling = [seen for seen in observations if constraint.metric_names <= seen.keys()]
-        if not telling:
-            least = min((constraint.metric_names - seen.keys() for seen in observations), key=len)
-            why = f"{self._spec.engine_name} did not observe {min(least)} under this workload"
-            raise InputError(str(self._spec.path), constraint.expression.field, why=why)
-        return telling
 
 
 def _facts(workload: Workload) -> dict[str, OptionValue]:
@@ -213,12 +202,12 @@ def _observations(run: Measurement) -> list[dict[str, OptionValue]]:
         for name in PHASE_METRICS
     }
     names = (*METRICS, *SHORT_NAMES, *run.reported)
-    found: list[dict[str, OptionValue]] = []
-    phases: Sequence[PhaseMeasurement | None] = measured or [None]
+    observations: list[dict[str, OptionValue]] = []
+    phases: list[PhaseMeasurement | None] = [*measured] or [None]
     for phase in phases:
         values = {**dotted, **{name: metric_value(run, name, phase) for name in names}}
-        found.append({name: value for name, value in values.items() if value is not None})
-    return found
+        observations.append({name: value for name, value in values.items() if value is not None})
+    return observations
 
 
 def engine_defaults(spec: Spec, version: str | None) -> Mapping[str, OptionValue]:

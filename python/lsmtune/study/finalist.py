@@ -11,7 +11,7 @@ from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import Role
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Outcome
-from lsmtune.model.verdict import Verdict, VerdictOutcome
+from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.proof.crash_test import Survived, survived
 from lsmtune.proof.paired import ProofPlan, prove
 from lsmtune.proof.pairs import stored_sides
@@ -68,17 +68,7 @@ def prove_finalist(
     )
     if verdict is None:
         return None
-    verdict = _judged_by_constraints(verdict, spec, finalist, measurer, feasibility)
-    return survived(verdict, finalist, measurer, observer, study_seed=spec.seed)
-
-
-def _judged_by_constraints(
-    verdict: Verdict, spec: Spec, finalist: Arm, measurer: Measurer, feasibility: Feasibility
-) -> Verdict:
-    """`verdict`, unless the candidate broke a constraint in most of its fresh runs.
-
-    The search saw one run, which may have kept a limit by luck.
-    """
+    # The search saw one run, which may have kept a limit by luck: most of the fresh ones decide.
     sides = stored_sides(measurer.folder.measurements, Role.PROOF_CANDIDATE, finalist)
     pairs = [[run.measurement for run in side] for side in sides.values()]
     whole = [runs for runs in pairs if spec.goal.values(runs) is not None]
@@ -89,7 +79,7 @@ def _judged_by_constraints(
         if by > 0
     )
     often = [f"{t} in {n} of {len(whole)} pairs" for t, n in broken.items() if 2 * n > len(whole)]
-    if not often or verdict.outcome is VerdictOutcome.WORSE:
-        return verdict
-    why = "; ".join([f"the candidate breaks {', '.join(often)}", *filter(None, [verdict.why])])
-    return replace(verdict, outcome=VerdictOutcome.NOT_PROVEN, why=why)
+    if often and verdict.outcome is not VerdictOutcome.WORSE:
+        why = "; ".join([f"the candidate breaks {', '.join(often)}", *filter(None, [verdict.why])])
+        verdict = replace(verdict, outcome=VerdictOutcome.NOT_PROVEN, why=why)
+    return survived(verdict, finalist, measurer, observer, study_seed=spec.seed)

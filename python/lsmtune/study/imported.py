@@ -10,22 +10,17 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from optuna.distributions import (
-    BaseDistribution,
-    CategoricalDistribution,
-    FloatDistribution,
-    IntDistribution,
-)
+from optuna.distributions import CategoricalDistribution, FloatDistribution, IntDistribution
 from optuna.trial import FixedTrial
 from pydantic import ValidationError
 
-from lsmtune.engines.importers import chosen_format
-from lsmtune.engines.importers.base import (
+from lsmtune.engines.formats import chosen_format
+from lsmtune.engines.formats.base import (
     ENGINE_FLAG,
     Imported,
     ImportedConfig,
@@ -33,8 +28,8 @@ from lsmtune.engines.importers.base import (
     ImportRequest,
     read_text,
 )
-from lsmtune.engines.importers.names import find_option
-from lsmtune.engines.importers.nni_config import METRIC
+from lsmtune.engines.formats.db_bench import find_option
+from lsmtune.engines.formats.nni_config import METRIC
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.ready import ready_space
 from lsmtune.engines.safety import flattened, unsafe_option
@@ -70,25 +65,6 @@ class Wanted:
     budget: str | None = None
     trials: int | None = None
     seed: int = 0
-
-
-@dataclass
-class _Draft:
-    raw: dict[str, Any]
-    notes: list[str]
-    wanted: Wanted
-
-    @property
-    def engine(self) -> str | None:
-        name = (self.raw.get("engine") or {}).get("name")
-        return None if name is None else str(name)
-
-    def searched(self) -> list[str]:
-        """Names of the parameters of the space."""
-        space = self.raw["space"]
-        if isinstance(space, str):
-            return [p.name for p in ready_space(space, "space", "").parameters]
-        return list(space)
 
 
 def import_files(
@@ -141,16 +117,15 @@ def import_files(
     engine = _engine_of(files, imported, wanted)
     if engine != wanted.engine:  # now that it is known, the names of a space can be read
         imported = read(engine)
-    study, comments, notes = _make_study(files, imported, wanted, engine)
-    text = render_study(
-        study, comments, tuple(f"Imported by lsmtune from {path}" for path in files)
-    )
+    draft = _Draft(files, imported, wanted, engine)
+    header = tuple(f"Imported by lsmtune from {path}" for path in files)
+    text = render_study(draft.raw, draft.comments, header)
     try:
         parse_spec(text, output)
     except InputError as error:  # it is one of the file that was imported
         names = ", ".join(map(str, files))
         raise InputError(names, why=f"makes no study that loads: {error}") from None
-    return {"files": formats, "study": study, "notes": list(notes)}, text
+    return {"files": formats, "study": draft.raw, "notes": draft.notes}, text
 
 
 def _engine_of(files: Sequence[Path], imported: Sequence[Imported], wanted: Wanted) -> str | None:
@@ -181,165 +156,148 @@ def _engine_of(files: Sequence[Path], imported: Sequence[Imported], wanted: Want
     raise InputError(str(files[0]), ENGINE_FLAG, why=why, allowed=allowed)
 
 
-def _make_study(
-    files: Sequence[Path], imported: Sequence[Imported], wanted: Wanted, engine: str | None
-) -> tuple[dict[str, Any], dict[str, str], tuple[str, ...]]:
-    """The fields of a study file, comments on them, and notes: those of the files and our own.
+class _Draft:
+    """The fields `raw` of a study file, `comments` on them, and `notes`: of the files and our own.
 
     Raises InputError for two spaces or two baselines, and for a role without an option file.
     """
-    named = list(zip(files, imported, strict=True))
-    studies = _without_repeats(
-        [(path, what) for path, what in named if isinstance(what, ImportedStudy)]
-    )
-    configs = [(path, what) for path, what in named if isinstance(what, ImportedConfig)]
-    if len(studies) > 1:
-        raise InputError(str(studies[1][0]), why="a second space", allowed="one of them")
-    if wanted.role not in (None, "study") and not configs:
-        raise InputError("--as", found=wanted.role, why="none of the files is an option file")
-    notes = [note for what in imported for note in what.notes]
-    fields = dict(studies[0][1].study) if studies else {}
-    name = re.sub(r"[^A-Za-z0-9 ._-]|^[^A-Za-z0-9]+", "", files[0].stem)[:100] or "imported"
-    draft = _Draft({"version": 1, "name": name, **fields}, notes, wanted)
-    _set_engine(draft, engine)
-    if not studies:
-        draft.raw["space"] = f"{draft.engine}-basic"
-        notes.append(f"space: no file has one: the ready space {draft.engine}-basic")
-    _add_workload(draft)
-    _add_budget(draft)
-    for path, config in configs:
-        _add_config(draft, path, config)
-    if "runner" in draft.raw:
-        _add_program_baseline(draft)
-    if wanted.seed:
-        draft.raw["seed"] = wanted.seed
-    _allow_unsafe(draft)
-    return draft.raw, dict(studies[0][1].comments) if studies else {}, tuple(notes)
+
+    def __init__(
+        self,
+        files: Sequence[Path],
+        imported: Sequence[Imported],
+        wanted: Wanted,
+        engine: str | None,
+    ) -> None:
+        named = list(zip(files, imported, strict=True))
+        studies = [(path, what) for path, what in named if isinstance(what, ImportedStudy)]
+        configs = [(path, what) for path, what in named if isinstance(what, ImportedConfig)]
+        # A space beside the file that names it and says more is no second one.
+        kept: list[tuple[Path, ImportedStudy]] = []
+        for path, what in sorted(studies, key=lambda study: len(study[1].study), reverse=True):
+            if all(what.study.get("space") != other.study.get("space") for _, other in kept):
+                kept.append((path, what))
+        if len(kept) > 1:
+            raise InputError(str(kept[1][0]), why="a second space", allowed="one of them")
+        if wanted.role not in (None, "study") and not configs:
+            raise InputError("--as", found=wanted.role, why="none of the files is an option file")
+        self.wanted = wanted
+        self.notes = [note for what in imported for note in what.notes]
+        self.comments = dict(kept[0][1].comments) if kept else {}
+        name = re.sub(r"[^A-Za-z0-9 ._-]|^[^A-Za-z0-9]+", "", files[0].stem)[:100] or "imported"
+        fields = kept[0][1].study if kept else {}
+        self.raw: dict[str, Any] = {"version": 1, "name": name, **fields}
+        self._set_engine(engine)
+        if not kept:
+            space = f"{self.raw['engine']['name']}-basic"
+            self.raw["space"] = space
+            self.notes.append(f"space: no file has one: the ready space {space}")
+        self._set_workload()
+        stated = {"time": wanted.budget, "trials": wanted.trials}
+        budget = self.raw.get("budget", {}) | {k: v for k, v in stated.items() if v is not None}
+        if not budget:
+            text = f"budget: no file says it: {DEFAULT_TRIALS} trials, see --budget and --trials"
+            self.notes.append(text)
+        self.raw["budget"] = budget or {"trials": DEFAULT_TRIALS}
+        for path, config in configs:
+            self._add_config(path, config)
+        if "runner" in self.raw:
+            self._set_program_baseline()
+        if wanted.seed:
+            self.raw["seed"] = wanted.seed
+        if "engine" in self.raw:
+            self._allow_unsafe(self.raw["engine"]["name"])
+
+    def _set_engine(self, engine: str | None) -> None:
+        """Sets `engine`, or `runner` and its objective for a program."""
+        command = self.wanted.command
+        if engine is not None:
+            self.raw["engine"] = {"name": engine}
+            if self.wanted.engine is None:
+                self.notes.append(f"engine: {engine}, to which the options belong")
+        elif command is not None:
+            try:
+                words = shlex.split(command)
+            except ValueError as error:
+                raise InputError("--command", found=command, why=str(error).lower()) from None
+            if not words:
+                raise InputError("--command", found=command, allowed="a program and its arguments")
+            self.raw["runner"] = {"command": words}
+            if "objective" not in self.raw:
+                self.raw["objective"] = {"metric": METRIC, "direction": "maximize"}
+                text = f"objective: no file says it: maximize what the program reports as {METRIC}"
+                self.notes.append(text)
+
+    def _set_workload(self) -> None:
+        name, parameters = self.wanted.workload, self.wanted.workload_set
+        if "runner" in self.raw:
+            if name is not None:
+                raise InputError("--workload", found=name, why="the workload is the program's")
+            return
+        if name is None:
+            name = DEFAULT_WORKLOAD
+            self.notes.append(f"workload: no file says it: {name}, see --workload")
+        workload_of(name, parameters)
+        self.raw["workload"] = {"name": name, **assignments(WORKLOAD_FLAG, parameters)}
+
+    def _set_program_baseline(self) -> None:
+        stated = "baseline" in self.raw
+        self.raw["baseline"], replaced = _program_baseline(self.raw)
+        self.notes += [f"baseline: {name}: {why}" for name, why in replaced.items()]
+        if not stated:
+            text = "no file says it: the middle of each range; put there what you run today"
+            self.notes.append(f"baseline: {text}")
+
+    def _add_config(self, path: Path, config: ImportedConfig) -> None:
+        """Puts the options of a file where its role wants them."""
+        space, notes = self.raw["space"], self.notes
+        searched = list(space)
+        if isinstance(space, str):
+            searched = [p.name for p in ready_space(space, "space", "").parameters]
+        options = {}
+        for name, value in config.options.items():
+            if _overlaps(name, self.raw.get("options", {})):
+                notes.append(f"{path}: {name}: left out: the space sets it to one value")
+            else:
+                options[name] = value
+        if self.wanted.role == "start":
+            inside = {n: v for n, v in options.items() if n in searched}
+            for name in options.keys() - inside.keys():
+                notes.append(f"{path}: {name}: left out: the space does not search it")
+            self.raw.setdefault("start", []).append(inside)
+            return
+        if "baseline" in self.raw:
+            allowed = "one of them, or --as start"
+            raise InputError(str(path), why="a second baseline", allowed=allowed)
+        if self.wanted.role == "options":
+            fixed = {n: v for n, v in options.items() if not _overlaps(n, searched)}
+            options = {name: value for name, value in options.items() if name not in fixed}
+            self.raw["options"] = self.raw.get("options", {}) | fixed
+            for name in options:
+                notes.append(f"{path}: {name}: searched, so under baseline, not under options")
+        self.raw["baseline"] = options or "default"
+
+    def _allow_unsafe(self, engine: str) -> None:
+        """Allows the unsafe options that were imported, and says so: they are the user's own."""
+        workload = self.raw["workload"]
+        texts = [f"{k}={v}" for k, v in workload.items() if k != "name"]
+        durability = workload_of(workload["name"], texts).durability
+        allowed = []
+        for name, values in _possible_values(self.raw).items():
+            unsafe = unsafe_option(engine, name, durability)
+            if unsafe is not None and unsafe.unsafe_values(values):
+                allowed.append(name)
+                text = f"allow_unsafe: {name} is allowed, as the file has it: {unsafe.reason}"
+                self.notes.append(text)
+        if allowed:
+            self.raw["allow_unsafe"] = allowed
 
 
-def _without_repeats(
-    studies: Sequence[tuple[Path, ImportedStudy]],
-) -> list[tuple[Path, ImportedStudy]]:
-    """`studies` without a space beside the file that names it and says more."""
-    kept: list[tuple[Path, ImportedStudy]] = []
-    for path, what in sorted(studies, key=lambda study: len(study[1].study), reverse=True):
-        if all(what.study.get("space") != other.study.get("space") for _, other in kept):
-            kept.append((path, what))
-    return kept
-
-
-def _set_engine(draft: _Draft, engine: str | None) -> None:
-    """Sets `engine`, or `runner` and its objective for a program."""
-    wanted = draft.wanted
-    if engine is not None:
-        draft.raw["engine"] = {"name": engine}
-        if wanted.engine is None:
-            draft.notes.append(f"engine: {engine}, to which the options belong")
-    elif wanted.command is not None:
-        try:
-            words = shlex.split(wanted.command)
-        except ValueError as error:
-            raise InputError("--command", found=wanted.command, why=str(error).lower()) from None
-        if not words:
-            allowed = "a program and its arguments"
-            raise InputError("--command", found=wanted.command, allowed=allowed)
-        draft.raw["runner"] = {"command": words}
-        if "objective" not in draft.raw:
-            draft.raw["objective"] = {"metric": METRIC, "direction": "maximize"}
-            text = f"objective: no file says it: maximize what the program reports as {METRIC}"
-            draft.notes.append(text)
-
-
-def _add_workload(draft: _Draft) -> None:
-    wanted = draft.wanted
-    if "runner" in draft.raw:
-        if wanted.workload is not None:
-            why = "the workload is the program's"
-            raise InputError("--workload", found=wanted.workload, why=why)
-        return
-    if wanted.workload is None:
-        draft.notes.append(f"workload: no file says it: {DEFAULT_WORKLOAD}, see --workload")
-    name = wanted.workload or DEFAULT_WORKLOAD
-    workload_of(name, wanted.workload_set)
-    draft.raw["workload"] = {"name": name, **assignments(WORKLOAD_FLAG, wanted.workload_set)}
-
-
-def _add_budget(draft: _Draft) -> None:
-    wanted = draft.wanted
-    stated = {"time": wanted.budget, "trials": wanted.trials}
-    budget = draft.raw.get("budget", {}) | {k: v for k, v in stated.items() if v is not None}
-    if not budget:
-        budget = {"trials": DEFAULT_TRIALS}
-        text = f"budget: no file says it: {DEFAULT_TRIALS} trials, see --budget and --trials"
-        draft.notes.append(text)
-    draft.raw["budget"] = budget
-
-
-def _add_program_baseline(draft: _Draft) -> None:
-    stated = "baseline" in draft.raw
-    values, replaced = _program_baseline(draft.raw)
-    draft.raw["baseline"] = values
-    draft.notes += [f"baseline: {name}: {why}" for name, why in replaced.items()]
-    if not stated:
-        text = "baseline: no file says it: the middle of each range; put there what you run today"
-        draft.notes.append(text)
-
-
-def _add_config(draft: _Draft, path: Path, config: ImportedConfig) -> None:
-    """Puts the options of a file where its role wants them."""
-    options = _without_overlap(draft, path, config.options)
-    if draft.wanted.role == "start":
-        inside = {n: v for n, v in options.items() if n in draft.searched()}
-        for name in options.keys() - inside.keys():
-            draft.notes.append(f"{path}: {name}: left out: the space does not search it")
-        draft.raw.setdefault("start", []).append(inside)
-        return
-    if "baseline" in draft.raw:
-        why = "a second baseline"
-        raise InputError(str(path), why=why, allowed="one of them, or --as start")
-    if draft.wanted.role == "options":
-        fixed = {n: v for n, v in options.items() if not _overlaps(n, draft.searched())}
-        options = {name: value for name, value in options.items() if name not in fixed}
-        draft.raw["options"] = draft.raw.get("options", {}) | fixed
-        for name in options:
-            draft.notes.append(f"{path}: {name}: searched, so under baseline, not under options")
-    draft.raw["baseline"] = options or "default"
-
-
-def _without_overlap(
-    draft: _Draft, path: Path, options: Mapping[str, OptionValue]
-) -> dict[str, OptionValue]:
-    """`options` less those that the space holds still."""
-    fixed = list(draft.raw.get("options", {}))
-    for name in options:
-        if _overlaps(name, fixed):
-            draft.notes.append(f"{path}: {name}: left out: the space sets it to one value")
-    return {name: value for name, value in options.items() if not _overlaps(name, fixed)}
-
-
-def _overlaps(name: str, others: Sequence[str]) -> bool:
+def _overlaps(name: str, names: Iterable[str]) -> bool:
     return any(
         other == name or other.startswith(f"{name}.") or name.startswith(f"{other}.")
-        for other in others
+        for other in names
     )
-
-
-def _allow_unsafe(draft: _Draft) -> None:
-    """Allows the unsafe options that were imported, and says so: they are the user's own."""
-    if draft.engine is None:
-        return
-    workload = draft.raw["workload"]
-    texts = [f"{k}={v}" for k, v in workload.items() if k != "name"]
-    durability = workload_of(workload["name"], texts).durability
-    allowed = []
-    for name, values in _possible_values(draft.raw).items():
-        unsafe = unsafe_option(str(draft.engine), name, durability)
-        if unsafe is not None and unsafe.unsafe_values(values):
-            allowed.append(name)
-            text = f"allow_unsafe: {name} is allowed, as the file has it: {unsafe.reason}"
-            draft.notes.append(text)
-    if allowed:
-        draft.raw["allow_unsafe"] = allowed
 
 
 def _possible_values(raw: Mapping[str, Any]) -> dict[str, list[OptionValue]]:
@@ -370,7 +328,7 @@ def _program_baseline(raw: Mapping[str, Any]) -> tuple[dict[str, OptionValue], d
     try:
         document = parse_document(render_study({"space": raw["space"]}), "study.yaml")
         model = SpaceModel.model_validate(space_parts(document.data["space"]))
-        space = make_space(space_parameters(model, [], {}, document), document.source)
+        space = make_space(space_parameters(model, [], {}))
     except ValidationError:
         return dict(stated), {}
     for parameter in space.evaluation_order:
@@ -392,22 +350,17 @@ def _nearest(parameter: Parameter, value: OptionValue | None) -> OptionValue:
     near = [number for number in bins if parameter.contains(number)]
     if isinstance(value, int | float) and near:
         return min(near, key=lambda number: abs(number - value))
-    variables = {
-        variable: 1.0 if variable == parameter.selector else _middle(distribution)
-        for variable, distribution in parameter.distributions().items()
-    }
     # A selector of 1 picks the range, not a special value.
+    variables: dict[str, Any] = {}
+    for variable, drawn in parameter.distributions().items():
+        if variable == parameter.selector:
+            variables[variable] = 1.0
+        elif isinstance(drawn, CategoricalDistribution):
+            variables[variable] = drawn.choices[0]
+        elif isinstance(drawn, FloatDistribution | IntDistribution):
+            low, high, step = drawn.low, drawn.high, drawn.step
+            middle = math.sqrt(low * high) if drawn.log else (low + high) / 2
+            if step is not None:
+                middle = low + math.floor((middle - low) / step) * step
+            variables[variable] = int(middle) if isinstance(drawn, IntDistribution) else middle
     return parameter.suggest(FixedTrial(variables))
-
-
-def _middle(distribution: BaseDistribution) -> Any:
-    """The middle of a distribution, on its scale and its steps."""
-    if isinstance(distribution, CategoricalDistribution):
-        return distribution.choices[0]
-    if not isinstance(distribution, FloatDistribution | IntDistribution):
-        raise TypeError(f"no middle of {distribution}")
-    low, high, step = distribution.low, distribution.high, distribution.step
-    middle = math.sqrt(low * high) if distribution.log else (low + high) / 2
-    if step is not None:
-        middle = low + math.floor((middle - low) / step) * step
-    return int(middle) if isinstance(distribution, IntDistribution) else middle

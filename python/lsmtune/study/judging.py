@@ -86,9 +86,9 @@ def spread_variance(standings: Sequence[Standing], run_variance: float) -> float
     if not better:
         return 0.0
     noise = fmean(run_variance / standing.runs for standing in better)
-    seen = fmean((standing.mean - middle) ** 2 for standing in better)
+    scatter = fmean((standing.mean - middle) ** 2 for standing in better)
     # A mean of m squares of normal values of this variance has this standard deviation.
-    return max(seen - noise, noise * math.sqrt(2.0 / len(better)))
+    return max(scatter - noise, noise * math.sqrt(2.0 / len(better)))
 
 
 class Race:
@@ -103,26 +103,25 @@ class Race:
             known = list(self._standings.values())
             self._middle = median(standing.mean for standing in known)
             self._spread = spread_variance(known, self._run_variance)
-        self.beliefs = {number: self._belief(s) for number, s in self._standings.items()}
-
-    def _belief(self, standing: Standing) -> Belief:
-        if len(self._standings) == 1:
-            return Belief(standing.mean, self._run_variance / standing.runs)
-        if self._spread == 0.0:
-            return Belief(self._middle, 0.0)
-        precision = 1.0 / self._spread + standing.runs / self._run_variance
-        weight = standing.runs / self._run_variance / precision
-        return Belief(self._middle + weight * (standing.mean - self._middle), 1.0 / precision)
+        self.beliefs: dict[int, Belief] = {}
+        for number, standing in self._standings.items():
+            if len(self._standings) == 1:
+                belief = Belief(standing.mean, self._run_variance / standing.runs)
+            elif self._spread == 0.0:
+                belief = Belief(self._middle, 0.0)
+            else:
+                precision = 1.0 / self._spread + standing.runs / self._run_variance
+                weight = standing.runs / self._run_variance / precision
+                mean = self._middle + weight * (standing.mean - self._middle)
+                belief = Belief(mean, 1.0 / precision)
+            self.beliefs[number] = belief
 
     def best(self) -> int | None:
         """The trial with the best posterior; of equals the one with the best mean, the earliest."""
-        return self._best_of(self._standings)
+        return max(self._standings, key=self._rank, default=None)
 
-    def _best_of(self, numbers: Mapping[int, object]) -> int | None:
-        def rank(number: int) -> tuple[float, float, int]:
-            return self.beliefs[number].mean, self._standings[number].mean, -number
-
-        return max(numbers, key=rank, default=None)
+    def _rank(self, number: int) -> tuple[float, float, int]:
+        return self.beliefs[number].mean, self._standings[number].mean, -number
 
     def repeat(self, runs_max: int) -> int | None:
         """The trial of which another run gains most; None where a new trial gains more.
@@ -133,47 +132,33 @@ class Race:
         best = self.best()
         if best is None or runs_max < 2 or len(self._standings) < 2 or self._spread == 0.0:
             return None
-        others = {number: None for number in self._standings if number != best}
-        second = self._best_of(others)
-        wanted: tuple[float, int] | None = None
+        second = max((n for n in self._standings if n != best), key=self._rank)
+        # What a new trial gains: one that is drawn like those so far.
+        gain_most = max(0.0, self._gain(self._middle - self.beliefs[best].mean, self._spread))
+        wanted = None
         for number, standing in self._standings.items():
             limit = 2 * runs_max if number == best else runs_max
-            rival = second if number == best else best
-            if rival is None or standing.runs >= limit or standing.tried > limit:
+            if standing.runs >= limit or standing.tried > limit:
                 continue
-            gain = self._gain(number, rival) if self._undecided(number, rival) else 0.0
-            if gain > 0.0 and (wanted is None or gain > wanted[0]):
-                wanted = gain, number
-        worth = wanted is not None and wanted[0] > self._gain_of_new(best)
-        return wanted[1] if wanted is not None and worth else None
+            own, rival = self.beliefs[number], self.beliefs[second if number == best else best]
+            lead, deviation = own.mean - rival.mean, math.sqrt(own.variance + rival.variance)
+            low, high = UNDECIDED
+            if low <= float(scipy.special.ndtr(lead / deviation)) <= high:
+                gain = self._gain(-abs(lead), own.variance)
+                if gain > gain_most:
+                    gain_most, wanted = gain, number
+        return wanted
 
-    def _undecided(self, number: int, rival: int) -> bool:
-        own, other = self.beliefs[number], self.beliefs[rival]
-        deviation = math.sqrt(own.variance + other.variance)
-        low, high = UNDECIDED
-        return low <= float(scipy.special.ndtr((own.mean - other.mean) / deviation)) <= high
+    def _gain(self, lead: float, variance: float) -> float:
+        """The knowledge gradient of one run of a trial that leads by `lead`, mostly below 0.
 
-    def _gain(self, number: int, rival: int) -> float:
-        """The knowledge gradient of one more run of `number`, with `rival` the best of the rest."""
-        own = self.beliefs[number]
-        lead = -abs(own.mean - self.beliefs[rival].mean)
-        return _expected_improvement(lead, self._moves(own.variance))
-
-    def _gain_of_new(self, best: int) -> float:
-        """The same of the first run of a trial that is drawn like those so far."""
-        lead = self._middle - self.beliefs[best].mean
-        return _expected_improvement(lead, self._moves(self._spread))
-
-    def _moves(self, variance: float) -> float:
-        """By how much (standard deviation) one run moves the mean of a belief of `variance`."""
-        return variance / math.sqrt(variance + self._run_variance)
-
-
-def _expected_improvement(lead: float, deviation: float) -> float:
-    """The mean of max(0, x) for a normal x of mean `lead` and standard deviation `deviation`."""
-    z = lead / deviation
-    density = math.exp(-z * z / 2.0) / math.sqrt(2.0 * math.pi)
-    return deviation * (z * float(scipy.special.ndtr(z)) + density)
+        It moves the mean of a belief of `variance`; the gain is the mean of max(0, x) for that
+        normal x.
+        """
+        deviation = variance / math.sqrt(variance + self._run_variance)
+        z = lead / deviation
+        density = math.exp(-z * z / 2.0) / math.sqrt(2.0 * math.pi)
+        return deviation * (z * float(scipy.special.ndtr(z)) + density)
 
 
 # --- What the trials of a study are worth, by all of its rows.
@@ -221,8 +206,13 @@ class Judgement:
         self._goal = goal
         numbers = {trial.number: self.value(trial) for trial in self.trials.values()}
         self._numbers = {n: value for n, value in numbers.items() if value is not None}
+        self._sign = 1 if goal.direction is Direction.MAXIMIZE else -1
         self._in_logs = all(value > 0 for value in self._numbers.values())
-        self._race = Race(self._standings() if self._in_logs else {}, log_sd)
+        standings = {}
+        for number, value in self._numbers.items() if self._in_logs else ():
+            trial = self.trials[number]
+            standings[number] = Standing(self._sign * math.log(value), trial.runs, trial.tried)
+        self._race = Race(standings, log_sd)
 
     def value(self, trial: JudgedTrial) -> float | None:
         """The goal's number of a trial that may be the best, else None."""
@@ -238,8 +228,7 @@ class Judgement:
         """
         if self._in_logs:
             return self._race.best()
-        sign = self._sign
-        return max(self._numbers, key=lambda n: (sign * self._numbers[n], -n), default=None)
+        return max(self._numbers, key=lambda n: (self._sign * self._numbers[n], -n), default=None)
 
     def next_repeat(self, runs_max: int) -> int | None:
         """The trial that is to be run again before a new one, if any.
@@ -258,57 +247,56 @@ class Judgement:
 
     def for_searcher(self) -> dict[int, TrialJudgement]:
         """All trials as samplers and pruners are to see them: means, and how sure these are."""
-        return {
-            trial.number: TrialJudgement(
-                trial.end.state,
-                trial.end.values,
-                trial.end.violations,
-                trial.reports,
-                self._noise(trial),
+        judgements = {}
+        for trial in self.trials.values():
+            values, noise = trial.end.values, None
+            if not self._goal.several and values is not None and values[0] > 0:
+                # To first order, the standard deviation of a value is that of its logarithm,
+                # times it.
+                variance = values[0] ** 2 * self.log_sd**2 / trial.runs
+                noise = ValueNoise(variance, trial.runs)
+            judgements[trial.number] = TrialJudgement(
+                trial.end.state, values, trial.end.violations, trial.reports, noise
             )
-            for trial in self.trials.values()
-        }
-
-    def _noise(self, trial: JudgedTrial) -> ValueNoise | None:
-        """Of the value of the only objective; None where that is not known."""
-        if self._goal.several or trial.end.values is None or trial.end.values[0] <= 0:
-            return None
-        # To first order, the standard deviation of a value is that of its logarithm, times it.
-        variance = trial.end.values[0] ** 2 * self.log_sd**2 / trial.runs
-        return ValueNoise(variance, trial.runs)
-
-    def _standings(self) -> dict[int, Standing]:
-        found = {}
-        for number, value in self._numbers.items():
-            trial = self.trials[number]
-            found[number] = Standing(self._sign * math.log(value), trial.runs, trial.tried)
-        return found
-
-    @property
-    def _sign(self) -> int:
-        return 1 if self._goal.direction is Direction.MAXIMIZE else -1
+        return judgements
 
 
 def judge(trials: Iterable[TrialRounds], anchors: Sequence[Round], goal: Goal) -> Judgement:
     """What `trials` are worth by all that is stored; `anchors` in the order of their rows."""
-    found, drift = list(trials), drift_of(anchors)
-    judged = {trial.number: _judged(trial, drift) for trial in found}
-    groups = [_logs(rounds, drift, goal) for rounds in _alike(anchors, drift)]
-    groups += [_logs(_placed(trial.rounds, drift), drift, goal) for trial in found]
-    log_sd = run_log_sd([group for group in groups if len(group) > 1])
-    return Judgement(judged, drift, log_sd, goal)
+    ended, drift = list(trials), drift_of(anchors)
+    judged = {trial.number: _judged(trial, drift) for trial in ended}
+    # Runs of one thing in one state of the machine: anchors by segment, and rounds of a trial.
+    groups: dict[tuple[int, ...], list[Round]] = {}
+    for anchor in anchors:
+        segment = drift.segment_of(anchor.first)
+        if segment is not None:
+            groups.setdefault(segment, []).append(anchor)
+    alike = [*groups.values(), *(_placed(trial.rounds, drift) for trial in ended)]
+    logs = [_logs(rounds, drift, goal) for rounds in alike]
+    return Judgement(judged, drift, run_log_sd([group for group in logs if len(group) > 1]), goal)
 
 
 def _judged(trial: TrialRounds, drift: Drift) -> JudgedTrial:
-    first, failed = trial.rounds[0], _failure(trial.rounds)
-    factor = drift.factor(first.first)
+    first = trial.rounds[0]
+    failed = next((r.outcome for r in trial.rounds if r.outcome is not Outcome.OK), None)
     placed = [] if failed is not None else _placed(trial.rounds, drift)
     counted = placed or trial.rounds
+    if failed is not None:
+        end = TrialEnd(failed)
+    else:
+        values = [drift.judged(r.values, r.first) for r in counted if r.values is not None]
+        end = TrialEnd(
+            Outcome.OK,
+            tuple(_mean(column) for column in zip(*values, strict=True)),
+            {text: fmean(r.violations[text] for r in counted) for text in counted[0].violations},
+            2 * sum(r.pickable for r in counted) > len(counted),
+        )
+    factor = drift.factor(first.first)
     return JudgedTrial(
         number=trial.number,
         config=trial.config,
         first=first.first,
-        end=TrialEnd(failed) if failed is not None else _end(counted, drift),
+        end=end,
         runs=len(counted),
         tried=len(trial.rounds),
         unplaced=failed is None and not placed,
@@ -317,24 +305,9 @@ def _judged(trial: TrialRounds, drift: Drift) -> JudgedTrial:
     )
 
 
-def _failure(rounds: Sequence[Round]) -> Outcome | None:
-    return next((r.outcome for r in rounds if r.outcome is not Outcome.OK), None)
-
-
 def _placed(rounds: Sequence[Round], drift: Drift) -> list[Round]:
     """Those of which it is known how fast the machine was."""
     return [r for r in rounds if drift.segment_of(r.first) is not None]
-
-
-def _end(rounds: Sequence[Round], drift: Drift) -> TrialEnd:
-    """The end of a trial of which all `rounds` ended well."""
-    values = [drift.judged(r.values, r.first) for r in rounds if r.values is not None]
-    return TrialEnd(
-        Outcome.OK,
-        tuple(_mean(column) for column in zip(*values, strict=True)),
-        {text: fmean(r.violations[text] for r in rounds) for text in rounds[0].violations},
-        2 * sum(r.pickable for r in rounds) > len(rounds),
-    )
 
 
 def _mean(values: Sequence[float]) -> float:
@@ -346,26 +319,11 @@ def _mean(values: Sequence[float]) -> float:
     return fmean(values)
 
 
-def _alike(anchors: Sequence[Round], drift: Drift) -> list[list[Round]]:
-    """The anchors by segment: within one the machine was the same."""
-    groups: dict[tuple[int, ...], list[Round]] = {}
-    for anchor in anchors:
-        segment = drift.segment_of(anchor.first)
-        if segment is not None:
-            groups.setdefault(segment, []).append(anchor)
-    return list(groups.values())
-
-
 def _logs(rounds: Sequence[Round], drift: Drift, goal: Goal) -> list[float]:
     """The logarithms of the goal's number, judged, of those rounds that have one."""
-    found = []
-    for each in rounds:
-        if each.values is None:
-            continue
-        number = goal.number(drift.judged(each.values, each.first))
-        if number is not None and number > 0:
-            found.append(math.log(number))
-    return found
+    judged = [drift.judged(r.values, r.first) for r in rounds if r.values is not None]
+    numbers = [goal.number(values) for values in judged]
+    return [math.log(number) for number in numbers if number is not None and number > 0]
 
 
 class Observations:

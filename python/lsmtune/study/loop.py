@@ -15,7 +15,7 @@ from lsmtune.experiment.measurer import Measurer, loaded_databases
 from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
 from lsmtune.experiment.store import OF_BASELINE, Role, StoredMeasurement
 from lsmtune.machine.files import Clock
-from lsmtune.model.config import Config, EngineIdentity, OptionValue
+from lsmtune.model.config import EngineIdentity, OptionValue
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import Verdict
 from lsmtune.proof.crash_test import CrashTest, Survived
@@ -43,7 +43,6 @@ from lsmtune.study.observer import (
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import (
     PAIRS_KEPT,
-    Baseline,
     SearchBudget,
     allowed_points,
     baseline_config,
@@ -51,14 +50,8 @@ from lsmtune.study.start import (
     candidate_config,
     stored_baseline,
 )
-from lsmtune.study.stored import (
-    TrialRuns,
-    anchor_rounds,
-    round_of,
-    trial_rounds,
-    trial_runs,
-)
-from lsmtune.study.trials import Rounds, TrialPlan, TrialRunner, Trials
+from lsmtune.study.stored import TrialRuns, anchor_rounds, round_of, trial_rounds, trial_runs
+from lsmtune.study.trials import Rounds, Trials, run_trial
 
 CONSTRAINTS = "constraints"  # a field of the study file, and the source of the Searcher's errors
 REFUSED = "refused"  # the stored fact: configurations refused before a run, by reason
@@ -129,7 +122,18 @@ class _Tuning:
         self._baseline_wall_s: float | None = None
         self._known_progress: tuple[Judgement, Progress] | None = None
         self._announced_best: tuple[int, int] | None = None
-        self._trials = Trials(folder, spec.space, self._searcher())
+        searcher = Searcher(
+            spec.space,
+            spec.sampler.name,
+            spec.sampler.settings,
+            derive_seed(spec.seed, Stream.SAMPLER, 0),
+            spec.directions,
+            accepts=self._refusal,
+            pruner=None
+            if spec.pruner is None
+            else make_pruner(spec.pruner.name, spec.pruner.settings, spec.directions),
+        )
+        self._trials = Trials(folder, spec.space, searcher)
         workloads = [weighted.workload for weighted in spec.workloads]
         self._measurer = Measurer(
             folder,
@@ -144,27 +148,11 @@ class _Tuning:
             else None,
         )
         self._measurer.refuse_other_build(engine)
-        self._runner = TrialRunner(spec, self._measurer, self._trials)
         self._rounds = Rounds(spec, self._measurer)
         self._changes = ChangeReporter(spec.goal, observer)
         self._anchors = 0
         self._anchors_s = 0.0
         self._search_begun = False
-
-    def _searcher(self) -> Searcher:
-        spec = self._spec
-        pruner = spec.pruner
-        return Searcher(
-            spec.space,
-            spec.sampler.name,
-            spec.sampler.settings,
-            derive_seed(spec.seed, Stream.SAMPLER, 0),
-            spec.directions,
-            accepts=self._refusal,
-            pruner=None
-            if pruner is None
-            else make_pruner(pruner.name, pruner.settings, spec.directions),
-        )
 
     def _refusal(self, values: Mapping[str, OptionValue]) -> str:
         """Why a candidate may not be run; counted, as it costs no run that would tell of it."""
@@ -182,7 +170,10 @@ class _Tuning:
         try:
             reason = self._search()
         finally:
-            self._note_refused()
+            # How many configurations cost no run, and why. A kill loses this count alone.
+            if self._refused:
+                stored = Counter(self._folder.measurements.fact(REFUSED) or {})
+                self._folder.measurements.set_fact(REFUSED, dict(stored + self._refused))
         if reason is None:
             return self._result(None, interrupted=True)
         self._observer.search_finished(reason)
@@ -248,33 +239,24 @@ class _Tuning:
 
     def _measure_baseline(self) -> bool:
         """The values that trials are shown against; False when interrupted."""
-        rows = self._folder.measurements.of(Role.BASELINE)
-        stored = stored_baseline(rows, self._spec.goal, len(self._measurer.workloads))
-        fresh = not stored.runs
-        for workload in range(len(stored.runs), len(self._measurer.workloads)):
+        rows, count = self._folder.measurements.of(Role.BASELINE), len(self._spec.workloads)
+        stored = stored_baseline(rows, self._spec.goal, count)
+        fresh = not stored
+        for workload in range(len(stored), count):
+            if self._stop.is_set():
+                return False
             seed = derive_seed(self._spec.seed, Stream.BASELINE, len(rows))
             slot = Slot(Role.BASELINE, index=len(rows), workload=workload)
-            run = None
-            if not self._stop.is_set():
-                run = self._measurer.measure(self._baseline, seed, slot)
+            run = self._measurer.measure(self._baseline, seed, slot)
             if run is None:
                 return False
             rows.append(run)
-            stored = stored_baseline(rows, self._spec.goal, len(self._measurer.workloads))
-            if len(stored.runs) <= workload:
+            stored = stored_baseline(rows, self._spec.goal, count)
+            if len(stored) <= workload:
                 raise without_baseline(self._spec, run.measurement)
         if not fresh:
-            self._observer.baseline_known(stored.runs)
+            self._observer.baseline_known(stored)
         self._use_baseline(stored)
-        if not self._calibrate():
-            return False
-        warning = self._budget.too_short(self._progress.trial_walls_s) if fresh else ""
-        if warning:
-            self._observer.warning(warning)
-        return True
-
-    def _calibrate(self) -> bool:
-        """Learn how noisy the machine is, before the first trial; False when interrupted."""
         calibrate_study(
             self._spec,
             self._baseline,
@@ -285,15 +267,21 @@ class _Tuning:
         )
         store = self._folder.measurements
         self._remember_anchors([row for role in OF_BASELINE for row in store.of(role)])
-        return not self._stop.is_set()
+        if self._stop.is_set():
+            return False
+        warning = self._budget.too_short(self._progress.trial_walls_s) if fresh else ""
+        if warning:
+            self._observer.warning(warning)
+        return True
 
-    def _use_baseline(self, baseline: Baseline) -> None:
-        runs = baseline.measurements
+    def _use_baseline(self, baseline: Sequence[StoredMeasurement]) -> None:
+        runs = [row.measurement for row in baseline]
         self._baseline_values = self._spec.goal.values(runs)
         self._baseline_value = self._spec.goal.value(runs)
         if self._baseline_values is None:
             raise without_mean(self._spec, runs)
-        self._baseline_wall_s, self._known_progress = baseline.wall_s, None
+        self._baseline_wall_s = sum(row.wall_s for row in baseline)
+        self._known_progress = None
         options = self._baseline.config.options
         broken = [t for t, v in self._feasibility.violations(options, runs).items() if v > 0]
         refusal = self._feasibility.refusal_of(options)
@@ -324,7 +312,10 @@ class _Tuning:
             except _StoppedError:
                 return None
             except InputError as error:
-                raise self._placed(error) from None
+                if error.source != CONSTRAINTS:
+                    raise
+                place = place_of(self._spec, CONSTRAINTS)
+                raise InputError(place, CONSTRAINTS, why=error.why) from None
 
     def _next(self) -> _Step | str:
         """What to run now, or why nothing is left. It follows from what is stored alone."""
@@ -334,15 +325,14 @@ class _Tuning:
             repeated = self._observations.judgement.next_repeat(noise.repeats_max)
         if repeated is not None:
             return partial(self._repeat, repeated)
-        if self._rounds.unfinished_anchor() or self._anchor_due():
-            return self._run_anchor
-        return self._budget.trials_end(self._progress.trials()) or self._run_trial
-
-    def _anchor_due(self) -> bool:
         next_s = self._baseline_wall_s or 0.0
         spent_s, walls_s = self._measurer.spent_s(), self._progress.trial_walls_s
-        due = self._observations.anchor_due(self._spec.noise.anchor_every, self._anchors_s, next_s)
-        return due and self._budget.holds(next_s, spent_s, walls_s)
+        due = self._observations.anchor_due(noise.anchor_every, self._anchors_s, next_s)
+        if self._rounds.unfinished_anchor() or (
+            due and self._budget.holds(next_s, spent_s, walls_s)
+        ):
+            return self._run_anchor
+        return self._budget.trials_end(self._progress.trials()) or self._run_trial
 
     def _run_anchor(self) -> bool:
         """Run the baseline once more, and see whether the machine is still the same."""
@@ -366,7 +356,9 @@ class _Tuning:
         self._begin()
         trial = self._observations.trials[number]
         repeat = len(trial.rounds)
-        runs = self._rounds.trial(number, repeat, self._arm(trial.config), self._longest_run_s())
+        runs = self._rounds.trial(
+            number, repeat, Arm(self._engine, trial.config), self._longest_run_s()
+        )
         repeated = None if runs is None else round_of(runs, self._spec, self._feasibility)
         if repeated is None:
             return False
@@ -380,9 +372,6 @@ class _Tuning:
         self._announce_best()
         return True
 
-    def _arm(self, config: Config) -> Arm:
-        return Arm(self._engine, config)
-
     def _begin(self) -> None:
         """Before the first run of this session's search."""
         if not self._search_begun:
@@ -394,51 +383,39 @@ class _Tuning:
         walls_s = self._progress.trial_walls_s
         return self._budget.longest_run_s(self._measurer.spent_s(), walls_s)
 
-    def _placed(self, error: InputError) -> InputError:
-        """`error`, at its place in the study file where it is about the constraints."""
-        if error.source != CONSTRAINTS:
-            return error
-        place = place_of(self._spec, CONSTRAINTS)
-        return InputError(place, CONSTRAINTS, why=error.why)
-
     def _run_trial(self) -> bool:
         self._begin()
         judgement = self._observations.judgement
         self._trials.rejudge(judgement.for_searcher())
-        asked = self._trials.ask()
-        plan = TrialPlan(
-            asked.number,
-            self._progress.trials(),
-            self._arm(candidate_config(self._spec, asked.number, asked.values)),
-            derive_seed(self._spec.seed, Stream.TRIAL, asked.number),
-            self._longest_run_s(),
-            judgement.drift.factor_now(),
+        number, values = self._trials.ask()
+        scale = judgement.drift.factor_now()
+        trial = run_trial(
+            self._spec,
+            self._measurer,
+            Arm(self._engine, candidate_config(self._spec, number, values)),
+            # As if the machine were as fast as it was in the beginning.
+            lambda step, value: self._trials.report(number, step, value * scale),
+            number=number,
+            index=self._progress.trials(),
+            deadline_s=self._longest_run_s(),
         )
-        trial = self._runner.run(plan)
         if trial is None:
-            self._trials.put_back(asked.number, asked.values)
+            self._trials.put_back(number, values)
             return False
         # A trial that was pruned between two sizes has no run that says so.
         rounds = trial_rounds(trial, self._spec, self._feasibility, pruned=True)
         if rounds is None:
-            raise ValueError(f"trial {asked.number} ended without a run")
+            raise ValueError(f"trial {number} ended without a run")
         self._observations.add_trial(rounds)
         judgement = self._observations.judgement
-        end = judgement.trials[asked.number].end
-        self._trials.tell(asked.number, end)
+        end = judgement.trials[number].end
+        self._trials.tell(number, end)
         mistyped = unknown_option(self._spec, trial.all[-1].measurement)
         if mistyped is not None:
             raise mistyped
-        self._observer.trial_finished(asked.number, end, best=judgement.best == asked.number)
+        self._observer.trial_finished(number, end, best=judgement.best == number)
         self._announce_best()
         return True
-
-    def _note_refused(self) -> None:
-        """Keep how many configurations cost no run, and why. A kill loses this count alone."""
-        if self._refused:
-            stored = Counter(self._folder.measurements.fact(REFUSED) or {})
-            self._folder.measurements.set_fact(REFUSED, dict(stored + self._refused))
-            self._refused.clear()
 
     def _announce_best(self) -> None:
         """Where another trial is the best now, or the best one was run again."""
@@ -448,8 +425,9 @@ class _Tuning:
             return
         self._announced_best = now
         # Of values that are not above zero a ratio says nothing.
-        ratio = best.value / base if base is not None and min(base, best.value) > 0 else None
-        self._observer.best_changed(best.number, best.value, ratio)
+        value = self._progress.best_value
+        ratio = value / base if base is not None and min(base, value) > 0 else None
+        self._observer.best_changed(best.number, value, ratio)
 
     def _prove(self) -> Survived | None:
         """The verdict on the best trial, and its crash test; None when interrupted."""
@@ -460,7 +438,7 @@ class _Tuning:
         return prove_finalist(
             self._spec,
             self._baseline,
-            self._arm(best.config),
+            Arm(self._engine, best.config),
             self._measurer,
             self._observer,
             self._feasibility,
@@ -470,14 +448,15 @@ class _Tuning:
         self, verdict: Verdict | None, *, interrupted: bool, crash_test: CrashTest | None = None
     ) -> TuneResult:
         best = self._progress.best
+        labels = [objective.label for objective in self._spec.goal.objectives]
         return TuneResult(
             baseline=self._baseline.config,
             baseline_value=self._baseline_value,
-            baseline_values=self._labelled(self._baseline_values),
+            baseline_values=dict(zip(labels, self._baseline_values or (), strict=False)),
             best=best.config if best else None,
             best_trial=best.number if best else None,
-            best_value=best.value if best else None,
-            best_values=self._labelled(best.values if best else None),
+            best_value=self._progress.best_value if best else None,
+            best_values=dict(zip(labels, (best.end.values if best else None) or (), strict=False)),
             verdict=verdict,
             crash_test=crash_test,
             counts=dict(self._progress.counts),
@@ -485,8 +464,3 @@ class _Tuning:
             interrupted=interrupted,
             spent_s=self._folder.measurements.spent_s(),
         )
-
-    def _labelled(self, values: tuple[float, ...] | None) -> dict[str, float]:
-        """Values by the objectives' labels."""
-        labels = [objective.label for objective in self._spec.goal.objectives]
-        return {} if values is None else dict(zip(labels, values, strict=True))

@@ -8,12 +8,14 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     BaseModel,
     BeforeValidator,
     ConfigDict,
     Field,
     GetJsonSchemaHandler,
     WithJsonSchema,
+    model_validator,
 )
 from pydantic_core import CoreSchema
 
@@ -31,14 +33,16 @@ from lsmtune.model.fields import (
     Version,
     When,
     Whole,
+    refusing,
     space_parts,
     special_parts,
     special_schema,
 )
-from lsmtune.model.metrics import DEFAULT_METRIC
+from lsmtune.model.goal import Objective, Pick, with_direction
 from lsmtune.model.request import LIMITS_DEFAULT, SEED_MAX, DatabaseSpec, Limits
 from lsmtune.search.pruners import PRUNERS
 from lsmtune.search.samplers import SAMPLERS
+from lsmtune.space.prior import Prior
 from lsmtune.study.spec import Budget, NoiseSpec, ProofSpec
 from lsmtune.workloads.study_fields import WorkloadFields
 
@@ -54,59 +58,10 @@ class EngineModel(StrictModel):
     )
 
 
-class ObjectiveModel(StrictModel):
-    """What is made better."""
-
-    metric: str = Field(
-        default=DEFAULT_METRIC,
-        min_length=1,
-        description="a metric of the measure phase",
-    )
-    direction: Literal["maximize", "minimize"] | None = Field(
-        default=None, description="maximize or minimize; follows from the metric when not given"
-    )
-    phase: str | None = Field(
-        default=None, description="name of the measure phase; the last one when not given"
-    )
-
-
-class PickModel(StrictModel):
-    """How one configuration is chosen from the front of several objectives."""
-
-    weights: dict[str, float] = Field(
-        default={}, description="a number above 0 for each objective that counts, by its metric"
-    )
-    best: str | None = Field(
-        default=None, description="the objective that counts alone; in place of weights"
-    )
-    where: list[str] = Field(
-        default=[], description="what must hold of its metrics, such as latency_us_p99 <= 2000"
-    )
-
-
-class PriorModel(StrictModel):
-    """How probable the values of a parameter are thought to be before anything is known."""
-
-    distribution: Literal["normal", "lognormal", "beta"] = Field(
-        description="normal, lognormal, beta"
-    )
-    mean: float | None = Field(default=None, description="of normal; of the logarithm in lognormal")
-    sd: float | None = Field(default=None, description="standard deviation, as for mean")
-    alpha: float | None = Field(default=None, description="first shape of beta")
-    beta: float | None = Field(default=None, description="second shape of beta")
-
-
 class _ConditionalModel(StrictModel):
     when: dict[str, When] = Field(
         default={}, description="active only while these parameters have one of these values"
     )
-
-
-class WholeSpecialModel(StrictModel):
-    """A special value and its weight."""
-
-    value: Whole = Field(description=WHOLE_ALLOWED)
-    weight: float | None = Field(default=None, description="share of random draws, between 0 and 1")
 
 
 class FloatSpecialModel(StrictModel):
@@ -116,10 +71,15 @@ class FloatSpecialModel(StrictModel):
     weight: float | None = Field(default=None, description="share of random draws, between 0 and 1")
 
 
+class WholeSpecialModel(FloatSpecialModel):
+    """A special value that is a whole number."""
+
+    value: Whole = Field(description=WHOLE_ALLOWED)
+
+
+_PriorField = Annotated[Prior, AfterValidator(refusing(Prior.check))]
 WholeSpecial = Annotated[
-    WholeSpecialModel,
-    BeforeValidator(special_parts),
-    WithJsonSchema(special_schema(WHOLE_SCHEMA)),
+    WholeSpecialModel, BeforeValidator(special_parts), WithJsonSchema(special_schema(WHOLE_SCHEMA))
 ]
 
 
@@ -132,12 +92,21 @@ class IntModel(_ConditionalModel):
     log: bool = Field(default=False, description="search on a log scale")
     step: Whole | None = Field(default=None, description="distance between values, from low")
     bins: int | None = Field(default=None, description="number of values, evenly spread")
-    prior: PriorModel | None = Field(default=None, description="a mapping with distribution")
+    prior: _PriorField | None = Field(default=None, description="a mapping with distribution")
     unit: Literal["bytes"] | None = Field(default=None, description="bytes, for sizes")
     special: list[WholeSpecial] = Field(
         default=[], description="values outside the bounds that have a meaning of their own"
     )
     default: Whole | None = Field(default=None, description="the engine's own default")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _unit_of_sizes(cls, stated: object) -> object:
+        """The unit is bytes where a number is written as a size (`4MiB`)."""
+        if not isinstance(stated, dict) or stated.get("unit") is not None:
+            return stated
+        numbers = (stated.get(key) for key in ("low", "high", "step", "default"))
+        return {**stated, "unit": "bytes"} if any(isinstance(n, str) for n in numbers) else stated
 
 
 FloatSpecial = Annotated[
@@ -156,7 +125,7 @@ class FloatModel(_ConditionalModel):
     log: bool = Field(default=False, description="search on a log scale")
     step: float | None = Field(default=None, description="distance between values, from low")
     bins: int | None = Field(default=None, description="number of values, evenly spread")
-    prior: PriorModel | None = Field(default=None, description="a mapping with distribution")
+    prior: _PriorField | None = Field(default=None, description="a mapping with distribution")
     special: list[FloatSpecial] = Field(
         default=[], description="values outside the bounds that have a meaning of their own"
     )
@@ -172,11 +141,6 @@ class CategoricalModel(_ConditionalModel):
 
 
 ParameterModel = Annotated[IntModel | FloatModel | CategoricalModel, Field(discriminator="type")]
-PARAMETER_MODELS: dict[str, type[StrictModel]] = {
-    "int": IntModel,
-    "float": FloatModel,
-    "categorical": CategoricalModel,
-}
 
 
 class SpaceModel(StrictModel):
@@ -289,6 +253,9 @@ class RunnerModel(StrictModel):
     )
 
 
+_ObjectiveField = Annotated[Objective, BeforeValidator(with_direction)]
+
+
 class StudyModel(StrictModel):
     """A study file of lsmtune."""
 
@@ -312,11 +279,11 @@ class StudyModel(StrictModel):
         default=[],
         description="several workloads for one configuration, each with a weight, in place of one",
     )
-    objective: ObjectiveModel | None = Field(default=None, description="what is made better")
-    objectives: list[ObjectiveModel] = Field(
+    objective: _ObjectiveField | None = Field(default=None, description="what is made better")
+    objectives: list[_ObjectiveField] = Field(
         default=[], description="several objectives, in place of one: a front is searched"
     )
-    pick: PickModel | None = Field(
+    pick: Pick | None = Field(
         default=None, description="which configuration of the front is proved"
     )
     baseline: ConfigFields = Field(default="default", description=CONFIG_ALLOWED)
@@ -328,8 +295,7 @@ class StudyModel(StrictModel):
     )
     space: SpaceFields = Field(description="a mapping of option name to parameter")
     constraints: list[str] = Field(
-        default=[],
-        description="what must hold of options, such as a * b <= 1GiB, and of metrics",
+        default=[], description="what must hold of options, such as a * b <= 1GiB, and of metrics"
     )
     sampler: SamplerModel = Field(default=SamplerModel(), description="how the space is searched")
     pruner: PrunerModel = Field(default=PrunerModel(), description="which trials are ended early")

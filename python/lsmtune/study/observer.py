@@ -15,7 +15,6 @@ from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import Verdict
 from lsmtune.proof.calibration import Calibration
 from lsmtune.proof.crash_test import CrashTest
-from lsmtune.study.drift import Change
 from lsmtune.study.judging import Judgement
 from lsmtune.study.spec import Spec
 from lsmtune.study.trials import TrialEnd
@@ -58,20 +57,6 @@ class TuneObserver(Observer):
 # --- What the search has come to: counts, times, and the best trial.
 
 
-@dataclass(frozen=True)
-class BestTrial:
-    """The trial that is best by all that is known of it.
-
-    `value` of the goal is the mean of its `runs`, and `values` are those of the objectives.
-    """
-
-    number: int
-    value: float
-    values: tuple[float, ...]
-    config: Config
-    runs: int = 1
-
-
 class Progress:
     """What a Judgement says of the search; `baseline_wall_s` is what one of its rounds cost."""
 
@@ -85,21 +70,15 @@ class Progress:
         # A trial that ended early says nothing about how long one that goes well will take.
         walls_s = [trial.wall_s for trial in trials if trial.end.outcome is Outcome.OK]
         self.trial_walls_s = walls_s if baseline_wall_s is None else [baseline_wall_s, *walls_s]
-        self.best = _best(judgement)
+        # The trial that is best by all that is known of it, and the goal's value of it.
+        best = None if judgement.best is None else judgement.trials[judgement.best]
+        value = None if best is None else judgement.value(best)
+        self.best = None if value is None else best
+        self.best_value = 0.0 if value is None else value
 
     def trials(self) -> int:
         """How many trials ended."""
         return self.counts.total()
-
-
-def _best(judgement: Judgement) -> BestTrial | None:
-    if judgement.best is None:
-        return None
-    trial = judgement.trials[judgement.best]
-    value = judgement.value(trial)
-    if value is None or trial.end.values is None:
-        return None
-    return BestTrial(trial.number, value, trial.end.values, trial.config, trial.runs)
 
 
 # --- What a study found, and its form in `result.json`.
@@ -173,35 +152,15 @@ def verdict_document(verdict: Verdict) -> dict[str, object]:
 
     The intervals of `others` are at `confidence_each`, so that all of them hold at `confidence`.
     """
+    names = (
+        *("outcome", "metric", "direction", "ratio", "ratio_low", "ratio_high", "confidence"),
+        *("pairs", "pairs_failed", "pairs_wanted", "method", "baseline_values"),
+        *("candidate_values", "why", "what_it_takes", "notes", "confidence_each"),
+    )
     return {
-        "outcome": verdict.outcome.value,
-        "metric": verdict.metric,
-        "direction": verdict.direction,
-        "ratio": verdict.ratio,
-        "ratio_low": verdict.ratio_low,
-        "ratio_high": verdict.ratio_high,
-        "confidence": verdict.confidence,
-        "pairs": verdict.pairs,
-        "pairs_failed": verdict.pairs_failed,
-        "pairs_wanted": verdict.pairs_wanted,
-        "method": verdict.method,
-        "baseline_values": list(verdict.baseline_values),
-        "candidate_values": list(verdict.candidate_values),
-        "why": verdict.why,
-        "what_it_takes": verdict.what_it_takes,
-        "notes": list(verdict.notes),
-        "confidence_each": verdict.confidence_each,
+        **{name: encode(getattr(verdict, name)) for name in names},
         "correction": None if verdict.confidence_each is None else CORRECTION,
-        "others": [
-            {
-                "metric": other.metric,
-                "direction": other.direction,
-                "ratio": other.ratio,
-                "ratio_low": other.ratio_low,
-                "ratio_high": other.ratio_high,
-            }
-            for other in verdict.others
-        ],
+        "others": encode(verdict.others),
     }
 
 
@@ -219,31 +178,22 @@ class ChangeReporter:
 
     def tell(self, judgement: Judgement) -> None:
         """Tell of those that are new."""
+        trials = judgement.trials
         for change in judgement.drift.changes():
-            if (change.before, change.after) not in self._known:
-                self._observer.warning(self._text(change, judgement))
+            if (change.before, change.after) in self._known:
+                continue
+            label = self._goal.objectives[change.objective].label
+            unplaced = (trials[number].first for number in judgement.unplaced())
+            count = sum(change.before < first < change.after for first in unplaced)
+            runs = "1 trial is" if count == 1 else f"{count} trials are"
+            rest = f"; {runs} run again" if count else ""
+            # Between which trials: the last before, and the first after the change.
+            before = [trial.number for trial in trials.values() if trial.first < change.before]
+            after = [trial.number for trial in trials.values() if trial.first > change.after]
+            start = f"trial {before[-1]}" if before else "the baseline"
+            where = f"between {start} and trial {after[0]}" if after else f"after {start}"
+            self._observer.warning(
+                f"the machine changed {where}: {label} of the baseline is {change.ratio:.2f} of "
+                f"what it was before{rest}"
+            )
         self.known(judgement)
-
-    def _text(self, change: Change, judgement: Judgement) -> str:
-        label = self._goal.objectives[change.objective].label
-        again = [
-            number
-            for number in judgement.unplaced()
-            if change.before < judgement.trials[number].first < change.after
-        ]
-        where = _where(change, judgement)
-        runs = "1 trial is" if len(again) == 1 else f"{len(again)} trials are"
-        rest = f"; {runs} run again" if again else ""
-        return (
-            f"the machine changed {where}: {label} of the baseline is {change.ratio:.2f} of what "
-            f"it was before{rest}"
-        )
-
-
-def _where(change: Change, judgement: Judgement) -> str:
-    """Between which trials: the last before, and the first after the change."""
-    trials = judgement.trials.values()
-    before = [trial.number for trial in trials if trial.first < change.before]
-    after = [trial.number for trial in trials if trial.first > change.after]
-    start = f"trial {before[-1]}" if before else "the baseline"
-    return f"between {start} and trial {after[0]}" if after else f"after {start}"

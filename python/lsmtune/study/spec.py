@@ -206,32 +206,28 @@ class Spec:
         Limits too, as they decide how a run ends; not name, budget, sampler, pruner, constraints,
         start, proof and seed. Two files that say the same in another order have equal parts.
         """
-        alone = len(self.workloads) == 1
-        return {
+        workloads = [[weighted.workload, weighted.weight] for weighted in self.workloads]
+        parts: dict[str, object] = {
             "engine": [self.engine_name, str(self.engine_library or "")],
-            "workload": self.workload if alone else [_workload_parts(w) for w in self.workloads],
+            "workload": self.workload if len(workloads) == 1 else workloads,
             "objective": self.goal.objectives if self.goal.several else self.objective,
             "baseline": self.baseline.options,
             "options": self.fixed,
-            "space": {p.name: _parameter_parts(p) for p in self.space.parameters},
+            "space": {p.name: parameter_parts(p) for p in self.space.parameters},
             "limits": self.limits,
-            **({} if self.command is None else {"runner": _command_parts(self.command)}),
-            **({} if self.program is None else {"runner": repr(self.program)}),
         }
+        if self.command is not None:
+            # Without its folder: a study may be moved together with its program.
+            parts["runner"] = repr(replace(self.command, folder=Path()))
+        return parts if self.program is None else {**parts, "runner": repr(self.program)}
 
 
-def _command_parts(command: CommandSpec) -> object:
-    """All but the folder: a study may be moved together with its program."""
-    return repr(replace(command, folder=Path()))
-
-
-def _workload_parts(weighted: WeightedWorkload) -> list[object]:
-    return [weighted.workload, weighted.weight]
-
-
-def _parameter_parts(parameter: Parameter) -> dict[str, Any]:
+def parameter_parts(parameter: Parameter) -> dict[str, Any]:
     """What the search sees of a parameter: not its unit and default, which only people read."""
     parts = asdict(parameter)
-    for key in ("unit", "default"):
-        del parts[key]
+    del parts["unit"], parts["default"]
+    if parameter.prior is not None:
+        first, second = parameter.prior.parameters
+        distribution = parameter.prior.distribution
+        parts["prior"] = {"distribution": distribution, "first": first, "second": second}
     return parts

@@ -6,13 +6,14 @@ import math
 import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.goal import Goal
-from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.measurement import Outcome
 from lsmtune.proof.calibration import Calibration, calibrate, smallest_effect
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.observer import TuneObserver
@@ -22,40 +23,21 @@ from lsmtune.units import format_duration
 # --- The baseline of a study: measured once under every workload, before the search.
 
 
-@dataclass(frozen=True)
-class Baseline:
-    """The newest run that ended well under each workload, in the order of the workloads."""
+def stored_baseline(
+    rows: Sequence[StoredMeasurement], goal: Goal, workloads: int
+) -> list[StoredMeasurement]:
+    """The newest run that ended well under each workload, in the order of the workloads.
 
-    runs: tuple[StoredMeasurement, ...]
-
-    @property
-    def measurements(self) -> list[Measurement]:
-        """What they observed."""
-        return [run.measurement for run in self.runs]
-
-    @property
-    def wall_s(self) -> float:
-        """Seconds that they cost together."""
-        return sum(run.wall_s for run in self.runs)
-
-
-def stored_baseline(rows: Sequence[StoredMeasurement], goal: Goal, workloads: int) -> Baseline:
-    """What is stored of the baseline; workloads beyond the last of its runs are still to be run."""
+    Workloads beyond the last of them are still to be run.
+    """
     newest = {
         row.workload: row
         for row in rows
-        if row.measurement.outcome is Outcome.OK and _observed(goal, row.measurement)
+        if row.measurement.outcome is Outcome.OK
+        and all(objective.value(row.measurement) is not None for objective in goal.objectives)
     }
-    runs: list[StoredMeasurement] = []
-    for workload in range(workloads):
-        if workload not in newest:
-            break
-        runs.append(newest[workload])
-    return Baseline(tuple(runs))
-
-
-def _observed(goal: Goal, measurement: Measurement) -> bool:
-    return all(objective.value(measurement) is not None for objective in goal.objectives)
+    known = takewhile(newest.__contains__, range(workloads))
+    return [newest[workload] for workload in known]
 
 
 # --- When the search ends: trials, or time less what the proof will need. Pure.
@@ -169,9 +151,12 @@ def calibrate_study(
         pairs = 0
     if not pairs and not rows:
         if wanted and not searched:
-            observer.warning(_none(2 * round_s))
+            observer.warning(
+                f"no calibration: a pair of runs takes {format_duration(2 * round_s)}, more than "
+                f"{100 * SHARE_MAX:.0f} % of the time budget"
+            )
         return None
-    found = calibrate(
+    calibration = calibrate(
         baseline,
         spec.goal,
         measurer,
@@ -182,42 +167,35 @@ def calibrate_study(
         deadline_s=left_s,
     )
     if not measurer.stop.is_set():
-        observer.calibrated(found, calibration_line(found, spec))
-    return found
+        observer.calibrated(calibration, calibration_line(calibration, spec))
+    return calibration
 
 
-def calibration_line(found: Calibration, spec: Spec) -> str:
+def calibration_line(calibration: Calibration, spec: Spec) -> str:
     """What a calibration says of this study's metric and proof, in one line."""
     wanted = spec.noise.calibration_pairs
-    of = "" if found.pairs >= wanted else f" (of {wanted}, as time allowed)"
-    noise = found.metrics.get(spec.goal.metric)
+    of = "" if calibration.pairs >= wanted else f" (of {wanted}, as time allowed)"
+    noise = calibration.metrics.get(spec.goal.metric)
     if noise is None:
-        return f"calibration: {found.pairs} pairs{of}, too few to say how noisy the machine is"
-    text = (
-        f"calibration: {found.pairs} pairs by {found.method.value}{of}: {spec.goal.metric} varies "
-        f"by {_per_cent(noise.run_log_sd)} from run to run"
-    )
-    seconds = found.seconds_per_pair or 0.0
+        return (
+            f"calibration: {calibration.pairs} pairs{of}, too few to say how noisy the machine is"
+        )
+    varies = f"{spec.goal.metric} varies by {_per_cent(noise.run_log_sd)} from run to run"
+    pairs = f"{calibration.pairs} pairs by {calibration.method.value}{of}"
+    text = f"calibration: {pairs}: {varies}"
+    seconds = calibration.seconds_per_pair or 0.0
     effect = smallest_effect(
-        found, spec.goal.metric, spec.proof.pairs * seconds, spec.proof.confidence
+        calibration, spec.goal.metric, spec.proof.pairs * seconds, spec.proof.confidence
     )
     if effect is None:
         return text
-    return (
-        f"{text}; a proof of {spec.proof.pairs} pairs can show a difference of {_per_cent(effect)}"
-    )
+    shown = f"a proof of {spec.proof.pairs} pairs can show a difference of {_per_cent(effect)}"
+    return f"{text}; {shown}"
 
 
 def _per_cent(share: float) -> str:
     """Two digits that matter: `3.2 %`, `57 %`, `571 %`."""
     return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:,.0f} %"
-
-
-def _none(pair_s: float) -> str:
-    return (
-        f"no calibration: a pair of runs takes {format_duration(pair_s)}, more than "
-        f"{100 * SHARE_MAX:.0f} % of the time budget"
-    )
 
 
 # --- The configurations that a study compares, made from its Spec.
@@ -248,12 +226,12 @@ def starting_points(spec: Spec, defaults: Defaults) -> list[tuple[str, dict[str,
     The baseline, then those of `start`; none twice. `defaults` are the engine's. One that lies
     outside the space is left out (`outside` says which of `start` do).
     """
-    found: list[tuple[str, dict[str, OptionValue]]] = []
+    points: list[tuple[str, dict[str, OptionValue]]] = []
     for config in (spec.baseline, *spec.start):
         point = spec.space.point_of(config.options, defaults)
-        if point is not None and point not in [known for _, known in found]:
-            found.append((config.label, point))
-    return found
+        if point is not None and point not in [known for _, known in points]:
+            points.append((config.label, point))
+    return points
 
 
 def allowed_points(
@@ -274,25 +252,22 @@ def allowed_points(
 
 def outside(spec: Spec, defaults: Defaults) -> list[str]:
     """What of the study's `start` cannot be tried as it stands, one line each."""
-    found = []
+    lines = []
     for config in spec.start:
         why = spec.space.outside(config.options, defaults)
         if why:
-            found.append(f"{config.label} lies outside the space and is not tried: {why}")
+            lines.append(f"{config.label} lies outside the space and is not tried: {why}")
             continue
         fixed = {name for name, value in spec.fixed.items() if config.options.get(name) == value}
         known = {parameter.name for parameter in spec.space.parameters} | fixed
-        others = [name for name in config.options if name not in known]
-        if others:
-            left = ", ".join(others)
-            found.append(f"{config.label} is tried without {left}: no parameters of the space")
-    return found
+        left = ", ".join(name for name in config.options if name not in known)
+        if left:
+            lines.append(f"{config.label} is tried without {left}: no parameters of the space")
+    return lines
 
 
 def is_baseline(spec: Spec, config: Config, defaults: Defaults) -> bool:
     """Whether `config` is the baseline, in its own words or as a point of the space."""
     first = spec.space.point_of(spec.baseline.options, defaults)
-    same = [baseline_config(spec).options]
-    if first is not None:
-        same.append(candidate_config(spec, 0, first).options)
-    return any(config.options == options for options in same)
+    as_point = None if first is None else candidate_config(spec, 0, first).options
+    return config.options in (baseline_config(spec).options, as_point)

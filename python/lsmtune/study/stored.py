@@ -11,7 +11,7 @@ from lsmtune.model.distribution import Distribution
 from lsmtune.model.goal import Goal, outcome_of
 from lsmtune.model.measurement import Interval, Measurement, Outcome
 from lsmtune.model.request import PairMethod
-from lsmtune.model.workload import Mix, Phase, Workload
+from lsmtune.model.workload import Mix, Workload
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.spec import DataRungs, PrunerSpec, Spec, TimeRungs
 
@@ -49,19 +49,15 @@ def time_reports(rungs: TimeRungs, measurement: Measurement, metric: str) -> Ite
 
     A program of the user's own has steps of its own choice, at which it reports `metric`.
     """
-    for said in measurement.intermediate:
-        if metric in said.metrics:
-            yield Report(said.step, said.metrics[metric])
+    for reported in measurement.intermediate:
+        if metric in reported.metrics:
+            yield Report(reported.step, reported.metrics[metric])
     reports = TimeReports(rungs)
-    for interval in _measured_intervals(measurement):
+    measured = [phase for phase in measurement.phases if phase.kind == "measure"]
+    for interval in measured[-1].intervals if measured else measurement.intervals_unfinished:
         report = reports.take(interval)
         if report is not None:
             yield report
-
-
-def _measured_intervals(measurement: Measurement) -> Iterable[Interval]:
-    measured = [phase for phase in measurement.phases if phase.kind == "measure"]
-    return measured[-1].intervals if measured else measurement.intervals_unfinished
 
 
 def smaller(workload: Workload, num: int) -> Workload:
@@ -71,36 +67,33 @@ def smaller(workload: Workload, num: int) -> Workload:
     phase whose size is a duration keeps it, and a replay its trace.
     """
     factor = num / workload.num
-    phases = tuple(_smaller_phase(phase, factor) for phase in workload.phases)
-    return replace(workload, num=num, phases=phases)
+    phases = []
+    for phase in workload.phases:
+        each, whole = phase.operations_per_thread, phase.operations
+        companions = (replace(c, mix=_smaller_mix(c.mix, factor)) for c in phase.companions)
+        smaller_phase = replace(
+            phase,
+            operations_per_thread=None if each is None else _some(each, factor),
+            operations=None if whole is None else _some(whole, factor),
+            mix=_smaller_mix(phase.mix, factor),
+            companions=tuple(companions),
+        )
+        phases.append(smaller_phase)
+    return replace(workload, num=num, phases=tuple(phases))
 
 
-def _smaller_phase(phase: Phase, factor: float) -> Phase:
-    each, whole = phase.operations_per_thread, phase.operations
-    return replace(
-        phase,
-        operations_per_thread=None if each is None else _some(each, factor),
-        operations=None if whole is None else _some(whole, factor),
-        mix=None if phase.mix is None else _smaller_mix(phase.mix, factor),
-        companions=tuple(
-            replace(beside, mix=None if beside.mix is None else _smaller_mix(beside.mix, factor))
-            for beside in phase.companions
-        ),
-    )
-
-
-def _smaller_mix(mix: Mix, factor: float) -> Mix:
+def _smaller_mix(mix: Mix | None, factor: float) -> Mix | None:
+    if mix is None:
+        return None
     records, first = _some(mix.records, factor), round(mix.first * factor)
     insert_from = None
     if mix.insert_from is not None:
         # Rounding must not let new records fall on old ones.
         insert_from = max(first + records, round(mix.insert_from * factor))
-    items = mix.keys.get("items")
-    keys = mix.keys
+    keys, items = mix.keys, mix.keys.get("items")
     if isinstance(items, int):
         scattered = max(records, round(items * factor))
-        parameters = {**dict(keys.parameters), "items": scattered}
-        keys = Distribution(keys.name, tuple(parameters.items()))
+        keys = Distribution.of(keys.name, **{**dict(keys.parameters), "items": scattered})
     return replace(mix, records=records, first=first, insert_from=insert_from, keys=keys)
 
 
@@ -130,14 +123,14 @@ class TrialRuns:
     repeats: dict[int, list[StoredMeasurement]] = field(default_factory=dict)
 
     @property
-    def all(self) -> list[StoredMeasurement]:
-        """Every run of the trial, in the order of rungs and repeats."""
-        repeated = [run for _, runs in sorted(self.repeats.items()) for run in runs]
-        return self._first + repeated
+    def first(self) -> list[StoredMeasurement]:
+        """The runs of its first round: those of the rungs, and those that count."""
+        return [run for runs in self.rungs.values() for run in runs] + self.runs
 
     @property
-    def _first(self) -> list[StoredMeasurement]:
-        return [run for runs in self.rungs.values() for run in runs] + self.runs
+    def all(self) -> list[StoredMeasurement]:
+        """Every run of the trial, in the order of rungs and repeats."""
+        return self.first + [run for _, runs in sorted(self.repeats.items()) for run in runs]
 
     @property
     def config(self) -> Config:
@@ -199,29 +192,21 @@ def trial_rounds(
     A trial that was `pruned` between two sizes of its data has smaller runs only, all of them well.
     A repeat that was cut off is left out.
     """
-    first = _first_round(trial, spec, feasibility)
+    runs = trial.first
+    failed = outcome_of([run.measurement for run in runs])
+    first = _round(runs, failed) if failed is not Outcome.OK else None
+    if first is None:
+        first = round_of(trial.runs, spec, feasibility)
+        if first is not None and trial.rungs:
+            first = replace(first, first=runs[0].id, wall_s=sum(run.wall_s for run in runs))
     if first is None and pruned:
         first = _round(trial.all, Outcome.PRUNED)
     if first is None:
         return None
     repeats = (round_of(runs, spec, feasibility) for _, runs in sorted(trial.repeats.items()))
-    return TrialRounds(
-        trial.number,
-        trial.config,
-        (first, *(repeat for repeat in repeats if repeat is not None)),
-        stored_reports(trial, spec.pruner, spec.goal),
-    )
-
-
-def _first_round(trial: TrialRuns, spec: Spec, feasibility: Feasibility) -> Round | None:
-    runs = trial._first
-    failed = outcome_of([run.measurement for run in runs])
-    if failed is not Outcome.OK:
-        return _round(runs, failed)
-    found = round_of(trial.runs, spec, feasibility)
-    if found is None or not trial.rungs:
-        return found
-    return replace(found, first=runs[0].id, wall_s=sum(run.wall_s for run in runs))
+    rounds = (first, *(repeat for repeat in repeats if repeat is not None))
+    reports = stored_reports(trial, spec.pruner, spec.goal)
+    return TrialRounds(trial.number, trial.config, rounds, reports)
 
 
 def round_of(
@@ -267,20 +252,20 @@ def anchor_rounds(rows: Iterable[StoredMeasurement], goal: Goal) -> list[Round]:
             begun = rounds_begun.get(row.workload, 0)
             rounds_begun[row.workload] = begun + 1
             groups.setdefault((row.role, begun), []).append(row)
-        elif row.role is Role.ANCHOR or _alone(row):
+        elif row.role is Role.ANCHOR or (row.role is Role.CALIBRATION and not _shared(row)):
             groups.setdefault((row.role, row.pair, row.repeat), []).append(row)
-    found = []
+    rounds = []
     for runs in groups.values():
         in_order = sorted(runs, key=lambda run: run.workload)
         values = goal.values([run.measurement for run in in_order])
         if values is not None:
-            found.append(replace(_round(runs, Outcome.OK), values=values))
-    return sorted(found, key=lambda anchor: anchor.first)
+            rounds.append(replace(_round(runs, Outcome.OK), values=values))
+    return sorted(rounds, key=lambda anchor: anchor.first)
 
 
-def _alone(row: StoredMeasurement) -> bool:
-    alone = row.measurement.paired_by in ("", PairMethod.WHOLE.value)
-    return row.role is Role.CALIBRATION and alone
+def _shared(row: StoredMeasurement) -> bool:
+    """Whether a run shared the machine with another one."""
+    return row.measurement.paired_by not in ("", PairMethod.WHOLE.value)
 
 
 def stored_reports(trial: TrialRuns, pruner: PrunerSpec | None, goal: Goal) -> dict[int, float]:
@@ -291,11 +276,6 @@ def stored_reports(trial: TrialRuns, pruner: PrunerSpec | None, goal: Goal) -> d
         metric, rungs = goal.objectives[0].metric, pruner.rungs
         reports = (r for run in trial.runs for r in time_reports(rungs, run.measurement, metric))
         return {report.step: report.value for report in reports}
-    return _data_reports(trial.rungs, pruner.rungs, goal)
-
-
-def _data_reports(
-    rungs: Mapping[int, Sequence[StoredMeasurement]], sizes: DataRungs, goal: Goal
-) -> dict[int, float]:
-    values = {rung: goal.value([run.measurement for run in runs]) for rung, runs in rungs.items()}
+    sizes = pruner.rungs
+    values = {n: goal.value([run.measurement for run in runs]) for n, runs in trial.rungs.items()}
     return {sizes.step(rung): value for rung, value in values.items() if value is not None}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
-from lsmtune.engines.importers.names import known_options
+from lsmtune.engines.formats.names import known_options
 from lsmtune.engines.ready import READY_SPACES
 from lsmtune.model.config import OptionValue, option_text
 from lsmtune.model.metrics import SUSTAINED, TOTAL_WITH_DRAIN_S
@@ -180,17 +180,21 @@ def study_text(
     """
     own = (_WRITE_SPACE if _writes(workload) else _READ_SPACE)[engine]
     measured = [phase for phase in workload.phases if phase.kind is PhaseKind.MEASURE]
-    metric, about = _SEVERAL_PHASES if len(measured) > 1 else _ONE_PHASE
-    searched = _searched(own if space is None else "", space)
+    metric, about_objective = _SEVERAL_PHASES if len(measured) > 1 else _ONE_PHASE
+    if space is not None:
+        searched = {parameter.name for parameter in READY_SPACES[space].parameters}
+    else:
+        searched = set(re.findall(r"^  (\w[\w.]*):", own, re.MULTILINE))
     fixed = {n: v for n, v in (options or {}).items() if n not in searched}
     today = {n: v for n, v in (options or {}).items() if n in searched}
     family = FAMILIES.get(str(fields.get("name")))
+    about = family.description if family else f"the workload {workload.name}"
     return _TEMPLATE.format(
         engine=engine,
         workload_name=workload.name,
         workload=_workload_lines(fields),
         library_hint=_LIBRARY_HINT,
-        description=_sentence(family.description if family else f"the workload {workload.name}"),
+        description=about[:1].upper() + about[1:],
         baseline=_mapping("baseline", today) if today else "baseline: default",
         options=_mapping("options", fixed) + "\n" if fixed else "",
         space=f"space:\n{own}" if space is None else f"space: {space}\n",
@@ -198,20 +202,10 @@ def study_text(
         samplers=", ".join(SAMPLERS),
         pruners=", ".join(name for name in PRUNERS if name != "none"),
         metric=metric,
-        about_objective=about,
+        about_objective=about_objective,
         budget=budget,
         file_name=file_name,
     )
-
-
-def _searched(written: str, ready: str | None) -> set[str]:
-    """The options of the space that is written out, or of the ready one."""
-    if ready is not None:
-        return {parameter.name for parameter in READY_SPACES[ready].parameters}
-    lines = [
-        line.strip() for line in written.splitlines() if line.startswith("  ") and line[2] != " "
-    ]
-    return {line.partition(":")[0] for line in lines if not line.startswith("#")}
 
 
 def _writes(workload: Workload) -> bool:
@@ -225,13 +219,12 @@ def _writes(workload: Workload) -> bool:
 
 
 def _mapping(name: str, options: Mapping[str, OptionValue]) -> str:
-    lines = [f"  {option}: {_quoted(value)}" for option, value in options.items()]
-    return "\n".join([f"{name}:", *lines])
-
-
-def _quoted(value: OptionValue) -> str:
-    text = option_text(value)
-    return text if not isinstance(value, str) or text.isidentifier() else json.dumps(text)
+    lines = [f"{name}:"]
+    for option, value in options.items():
+        text = option_text(value)
+        plain = not isinstance(value, str) or text.isidentifier()
+        lines.append(f"  {option}: {text if plain else json.dumps(text)}")
+    return "\n".join(lines)
 
 
 def _workload_lines(fields: Mapping[str, object]) -> str:
@@ -252,10 +245,6 @@ def _workload_lines(fields: Mapping[str, object]) -> str:
             lines.append(f"  # {parameter.name}:{shown}   # {about}\n")
     others = {key: value for key, value in given.items() if key not in FAMILIES[name].parameters}
     return "".join([*lines, *(f"  {key}: {value}\n" for key, value in others.items())])
-
-
-def _sentence(text: str) -> str:
-    return text[:1].upper() + text[1:]
 
 
 # --- A study file's text from its fields: in the usual order, sizes with units, a line each.
@@ -290,26 +279,24 @@ _UNITS = ("TiB", "GiB", "MiB", "KiB")
 
 
 def render_study(
-    raw: Mapping[str, Any],
-    comments: Mapping[str, str] | None = None,
-    header: tuple[str, ...] = (),
+    raw: Mapping[str, Any], comments: Mapping[str, str] | None = None, header: tuple[str, ...] = ()
 ) -> str:
     """The text of a study file whose fields are `raw`; it reads back as the same values.
 
     `comments` maps a dotted field (`space.name`, `workload`) to a line that stands above it;
     `header` are the lines of a comment at the top.
     """
-    said = dict(comments or {})
+    about = dict(comments or {})
     engine = str((raw.get("engine") or {}).get("name", ""))
     lines = [f"# {line}" for line in header]
     known = [name for name in _ORDER if name in raw]
     block = False
     for name in [*known, *(name for name in raw if name not in _ORDER)]:
-        if name in said or isinstance(raw[name], Mapping | list) or block:
+        if name in about or isinstance(raw[name], Mapping | list) or block:
             lines.append("")
         block = isinstance(raw[name], Mapping | list)
-        lines += _comment(said.get(name), "")
-        lines += _field(name, raw[name], engine, said)
+        lines += _comment(about.get(name), "")
+        lines += _field(name, raw[name], engine, about)
     return "\n".join(lines) + "\n"
 
 
@@ -324,37 +311,23 @@ def _comment(text: str | None, indent: str) -> list[str]:
 
 
 def _field(name: str, value: Any, engine: str, comments: Mapping[str, str]) -> list[str]:
-    if not isinstance(value, Mapping):
-        return (
-            [f"{name}: {_inline(value)}"]
-            if not isinstance(value, list)
-            else [f"{name}:", *_items(value)]
-        )
-    if not value:
-        return [f"{name}: {{}}"]
+    if isinstance(value, list):
+        return [f"{name}:", *(f"  - {_inline(item)}" for item in value)]
+    if not isinstance(value, Mapping) or not value:
+        return [f"{name}: {_inline(value)}"]
     if name in _OF_OPTIONS:
         value = _sized_options(value, engine)
-    if name == "space":
-        value = {key: _sized(item) for key, item in value.items()}
     lines = [f"{name}:"]
     for key, item in value.items():
         lines += _comment(comments.get(f"{name}.{key}"), "  ")
-        lines += list(_entry(key, item))
+        shown = _sized(item) if name == "space" else item
+        line = f"  {_inline(key)}: {_inline(shown)}"
+        if len(line) <= _LINE_MAX or not isinstance(shown, Mapping):
+            lines.append(line)
+            continue
+        lines.append(f"  {_inline(key)}:")
+        lines += [f"    {_inline(inner)}: {_inline(value)}" for inner, value in shown.items()]
     return lines
-
-
-def _entry(key: str, item: Any) -> Iterator[str]:
-    line = f"  {_inline(key)}: {_inline(item)}"
-    if len(line) <= _LINE_MAX or not isinstance(item, Mapping):
-        yield line
-        return
-    yield f"  {_inline(key)}:"
-    for inner, value in item.items():
-        yield f"    {_inline(inner)}: {_inline(value)}"
-
-
-def _items(value: list[Any]) -> list[str]:
-    return [f"  - {_inline(item)}" for item in value]
 
 
 def _inline(value: Any) -> str:

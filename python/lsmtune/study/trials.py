@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
-from optuna.trial import FrozenTrial, TrialState
+from optuna.trial import TrialState
 
 from lsmtune.driver.messages import IntervalPassed, Message, PhaseStarted, Reported
 from lsmtune.errors import LsmtuneError
@@ -25,7 +25,7 @@ from lsmtune.space.space import Space
 from lsmtune.study.spec import DataRungs, Spec, TimeRungs
 from lsmtune.study.stored import TimeReports, TrialRuns, rung_workloads
 
-# Repeats of one trial that seeds are reserved for; the study file allows up to 100 (spec.models),
+# Repeats of one trial that seeds are reserved for; the study file allows up to 100 (study.spec),
 # of which twice as many and one more can come.
 _REPEATS_RESERVED = 1000
 
@@ -85,116 +85,73 @@ class Rounds:
 # --- The runs of one trial: smaller ones, then one per workload; ended early where it is pruned.
 
 
-@dataclass(frozen=True)
-class TrialPlan:
-    """One trial to run, the `index`th of its study; each run is killed after `deadline_s` seconds.
+# Takes a step and a value; whether the pruner wants the trial to end.
+Report = Callable[[int, float], bool]
 
-    `scale` is what values that a pruner is told are multiplied by, because the machine is not as
-    fast as it was in the beginning.
+
+def run_trial(
+    spec: Spec,
+    measurer: Measurer,
+    arm: Arm,
+    report: Report,
+    *,
+    number: int,
+    index: int,
+    deadline_s: float,
+) -> TrialRuns | None:
+    """All runs of trial `number`, the `index`th of its study; None when it was interrupted.
+
+    Each run is killed after `deadline_s` seconds. The pruner is asked at every rung, by `report`. A
+    trial that is pruned between two sizes has only runs of rungs, each of which ended well.
     """
-
-    number: int
-    index: int
-    arm: Arm
-    seed: int
-    deadline_s: float
-    scale: float = 1.0
-
-    def slot(self, role: Role, rung: int | None = None) -> Slot:
-        """Where the first run of this trial belongs, or the first on a rung."""
-        return Slot(role, self.index, trial=self.number, rung=rung)
-
-    def within(self, deadline_s: float) -> TrialPlan:
-        """The same trial with runs of at most `deadline_s`."""
-        return replace(self, deadline_s=min(self.deadline_s, deadline_s))
-
-
-class TrialRunner:
-    """Runs trials of `spec`, and asks the pruner at every rung."""
-
-    def __init__(self, spec: Spec, measurer: Measurer, trials: Trials) -> None:
-        self._spec = spec
-        self._measurer = measurer
-        self._trials = trials
-
-    def run(self, plan: TrialPlan) -> TrialRuns | None:
-        """All runs of a trial; None when it was interrupted.
-
-        A trial that is pruned between two sizes has only runs of rungs, each of which ended well.
-        """
-        rungs = None if self._spec.pruner is None else self._spec.pruner.rungs
-        if isinstance(rungs, DataRungs):
-            return self._run_sizes(plan, rungs)
-        metric = self._spec.objective.metric
-        prune = None if rungs is None else Watch(plan, self._trials, rungs, metric)
-        trial = TrialRuns(plan.number)
-        return self._run_full(trial, plan, prune)
-
-    def _run_sizes(self, plan: TrialPlan, rungs: DataRungs) -> TrialRuns | None:
-        trial = TrialRuns(plan.number)
-        deadlines_s = rungs.deadlines_s or [plan.deadline_s] * len(rungs.num)
+    trial, seed = TrialRuns(number), derive_seed(spec.seed, Stream.TRIAL, number)
+    rungs = None if spec.pruner is None else spec.pruner.rungs
+    prune = Watch(report, rungs, spec.objective.metric) if isinstance(rungs, TimeRungs) else None
+    if isinstance(rungs, DataRungs):
+        deadlines_s = [
+            min(deadline_s, d) for d in rungs.deadlines_s or [deadline_s] * len(rungs.num)
+        ]
+        workloads = [rung_workloads(rungs, each.workload) for each in spec.workloads]
         for rung in range(len(rungs.num) - 1):
-            runs = self._run_size(plan.within(deadlines_s[rung]), rungs, rung)
+            slot = Slot(Role.RUNG, index, trial=number, rung=rung)
+            sizes = [smaller[rung] for smaller in workloads]
+            runs = measurer.measure_workloads(
+                arm, seed, slot, deadline_s=deadlines_s[rung], workloads=sizes
+            )
             if runs is None:
                 return None
             trial.rungs[rung] = runs
-            value = self._spec.goal.value([run.measurement for run in runs])
-            if value is None:
+            value = spec.goal.value([run.measurement for run in runs])
+            if value is None or report(rungs.step(rung), value):
                 return trial
-            if self._trials.report(trial.number, rungs.step(rung), value * plan.scale):
-                return trial
-        return self._run_full(trial, plan.within(deadlines_s[-1]), None)
-
-    def _run_size(
-        self, plan: TrialPlan, rungs: DataRungs, rung: int
-    ) -> list[StoredMeasurement] | None:
-        """The runs of one size, up to one that fails; None when interrupted."""
-        sizes = [rung_workloads(rungs, each.workload)[rung] for each in self._spec.workloads]
-        slot = plan.slot(Role.RUNG, rung)
-        return self._measurer.measure_workloads(
-            plan.arm, plan.seed, slot, deadline_s=plan.deadline_s, workloads=sizes
-        )
-
-    def _run_full(
-        self, trial: TrialRuns, plan: TrialPlan, prune: Callable[[Message], bool] | None
-    ) -> TrialRuns | None:
-        """One run per workload, up to one that does not end well; None when interrupted."""
-        runs = self._measurer.measure_workloads(
-            plan.arm, plan.seed, plan.slot(Role.TRIAL), deadline_s=plan.deadline_s, prune=prune
-        )
-        if runs is None:
-            return None
-        trial.runs += runs
-        return trial
+        deadline_s = deadlines_s[-1]
+    slot = Slot(Role.TRIAL, index, trial=number)
+    runs = measurer.measure_workloads(arm, seed, slot, deadline_s=deadline_s, prune=prune)
+    if runs is None:
+        return None
+    trial.runs += runs
+    return trial
 
 
 class Watch:
     """Follows one run, and says when the pruner wants it to end."""
 
-    def __init__(self, plan: TrialPlan, trials: Trials, rungs: TimeRungs, metric: str) -> None:
-        self._number = plan.number
-        self._scale = plan.scale
-        self._metric = metric
-        self._trials = trials
+    def __init__(self, report: Report, rungs: TimeRungs, metric: str) -> None:
+        self._report = report
         self._reports = TimeReports(rungs)
+        self._metric = metric
         self._measuring = False
 
     def __call__(self, message: Message) -> bool:
         """Whether the run is to end now that the driver, or a program, has said `message`."""
         if isinstance(message, Reported) and self._metric in message.metrics:
-            value = message.metrics[self._metric]
-            return self._report(message.step, value)
+            return self._report(message.step, message.metrics[self._metric])
         if isinstance(message, PhaseStarted):
             self._measuring = message.kind == "measure"
         if not self._measuring or not isinstance(message, IntervalPassed):
             return False
-        report = self._reports.take(message.interval())
-        if report is None:
-            return False
-        return self._report(report.step, report.value)
-
-    def _report(self, step: int, value: float) -> bool:
-        return self._trials.report(self._number, step, value * self._scale)
+        due = self._reports.take(message.interval())
+        return due is not None and self._report(due.step, due.value)
 
 
 # --- Trials: proposed by the Searcher, kept on the disk, put back when they were cut off.
@@ -208,14 +165,6 @@ class Watch:
 RETRY_OF = "retry_of"
 START = "start"
 _ABSENT = object()
-
-
-@dataclass(frozen=True)
-class AskedTrial:
-    """A trial that runs: its number and the values of the active parameters."""
-
-    number: int
-    values: Mapping[str, OptionValue]
 
 
 @dataclass(frozen=True)
@@ -243,14 +192,6 @@ class TrialEnd:
         return state_of(self.outcome)
 
 
-@dataclass(frozen=True)
-class _Queued:
-    """Values to be tried before the sampler is asked, and why."""
-
-    values: Mapping[str, OptionValue]
-    attribute: tuple[str, int]
-
-
 class Trials:
     """The trials of one study, in memory and on the disk."""
 
@@ -258,7 +199,8 @@ class Trials:
         self._folder = folder
         self._space = space
         self._searcher = searcher
-        self._queue: deque[_Queued] = deque()
+        # Values to be tried before the sampler is asked, and why.
+        self._queue: deque[tuple[Mapping[str, OptionValue], tuple[str, int]]] = deque()
         self._stored: dict[int, dict[str, Any]] = {}
 
     def restore(
@@ -281,7 +223,11 @@ class Trials:
         self._folder.refuse_strangers(trials, ends.keys(), "use another folder (--dir DIR)")
         running = [trial for trial in trials if trial.state is TrialState.RUNNING]
         for trial in running:
-            self._finish(trial.number, ends.get(trial.number))
+            end = ends.get(trial.number)
+            if end is None:
+                self._folder.put_back_trial(trial.number)
+            else:
+                self._store_end(trial.number, end)
         if running:
             trials = self._folder.trials()
         for trial in trials:
@@ -292,43 +238,36 @@ class Trials:
             trial.system_attrs = with_violations(trial.system_attrs, broken)
         with explained(self._folder.path):
             self._searcher.restore(trials)
-        self._fill_queue(trials, start)
-        return _outcomes(trials)
-
-    def _finish(self, number: int, end: TrialEnd | None) -> None:
-        """End a trial that a kill left running."""
-        if end is None:
-            self._folder.put_back_trial(number)
-        else:
-            self._store_end(number, end)
-
-    def _fill_queue(
-        self, trials: Sequence[FrozenTrial], start: Sequence[Mapping[str, OptionValue]]
-    ) -> None:
-        """What was put back and not tried again, then what was never tried of `start`."""
-        again = {trial.user_attrs.get(RETRY_OF) for trial in trials}
+        # What was put back and not tried again, then what was never tried of `start`.
+        retried = {trial.user_attrs.get(RETRY_OF) for trial in trials}
         for trial in trials:
-            if trial.user_attrs.get(OUTCOME) == PUT_BACK and trial.number not in again:
-                draw = suggestion_of(self._space, self._space.distributions(), trial.params)
-                self._queue.append(_Queued(draw.values, (RETRY_OF, trial.number)))
+            if trial.user_attrs.get(OUTCOME) == PUT_BACK and trial.number not in retried:
+                suggestion = suggestion_of(self._space, self._space.distributions(), trial.params)
+                self._queue.append((suggestion.values, (RETRY_OF, trial.number)))
         # By values: a place in the list means another configuration once the list has changed.
-        queued = [waiting.values for waiting in self._queue]
+        queued = [values for values, _ in self._queue]
         for index, values in enumerate(start):
             if not self._searcher.tried(values) and values not in queued:
-                self._queue.append(_Queued(values, (START, index)))
+                self._queue.append((values, (START, index)))
+        outcomes = {}
+        for trial in trials:
+            outcome = trial.user_attrs.get(OUTCOME, Outcome.OK.value)
+            if trial.state.is_finished() and outcome != PUT_BACK:
+                outcomes[trial.number] = str(outcome)
+        return outcomes
 
-    def ask(self) -> AskedTrial:
-        """Begin a trial; it is on the disk when this returns.
+    def ask(self) -> tuple[int, Mapping[str, OptionValue]]:
+        """Begin a trial: its number, and the values of the active parameters.
+
+        It is on the disk when this returns.
 
         Raises SpaceExhaustedError when every configuration was tried, and InputError when the
         constraints leave none.
         """
-        queued = self._queue[0] if self._queue else None
-        proposal = self._searcher.ask(queued.values if queued else None)
+        proposal = self._searcher.ask(self._queue[0][0] if self._queue else None)
         trial = proposal.trial
-        if queued is not None:
-            self._queue.popleft()
-            key, value = queued.attribute
+        if self._queue:
+            _, (key, value) = self._queue.popleft()
             trial.user_attrs = {**trial.user_attrs, key: value}
         with explained(self._folder.path):
             number = self._folder.begin_trial(trial)
@@ -338,7 +277,7 @@ class Trials:
                 "put back the file, or use another folder (--dir DIR)"
             )
         self._stored[number] = dict(trial.system_attrs)
-        return AskedTrial(number, proposal.values)
+        return number, proposal.values
 
     def report(self, number: int, step: int, value: float) -> bool:
         """Tell the pruner of a trial that runs; whether it is to be ended."""
@@ -361,7 +300,7 @@ class Trials:
         """End a trial that was cut off, and try its values again first of all."""
         self._folder.put_back_trial(number)
         self._searcher.put_back(number)
-        self._queue.appendleft(_Queued(values, (RETRY_OF, number)))
+        self._queue.appendleft((values, (RETRY_OF, number)))
 
     def _store_end(
         self, number: int, end: TrialEnd, attributes: Mapping[str, Any] | None = None
@@ -376,13 +315,3 @@ class Trials:
         if end.state is not TrialState.COMPLETE:
             self._folder.annotate_trial(number, {OUTCOME: end.outcome.value})
         self._folder.finish_trial(number, end.state, end.values)
-
-
-def _outcomes(trials: Sequence[FrozenTrial]) -> dict[int, str]:
-    """How each trial ended, by number; without those that run or were put back."""
-    found = {}
-    for trial in trials:
-        outcome = trial.user_attrs.get(OUTCOME, Outcome.OK.value)
-        if trial.state.is_finished() and outcome != PUT_BACK:
-            found[trial.number] = str(outcome)
-    return found

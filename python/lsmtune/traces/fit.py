@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import MappingProxyType
 
 import numpy as np
 
@@ -44,9 +43,7 @@ _FEWEST_OPERATIONS = 1000
 _SEED = 20261121
 _NAME = "trace"
 _VALUE_BYTES_UNKNOWN = 100
-_RATIOS: Mapping[str, str] = MappingProxyType(
-    {"get": "mix_get_ratio", "put": "mix_put_ratio", "scan": "mix_seek_ratio"}
-)
+_RATIOS = {"get": "mix_get_ratio", "put": "mix_put_ratio", "scan": "mix_seek_ratio"}
 
 # Inspects the trace again: (ranges, how a key's number is read).
 Ask = Callable[[int, dict[str, object] | None], TraceSummary]
@@ -161,11 +158,8 @@ def _records(summary: TraceSummary, request: FitRequest, numbers: bool) -> tuple
     distinct = round(summary.keys.distinct)
     if request.records is not None:
         if request.records < distinct:
-            raise InputError(
-                "--records",
-                found=request.records,
-                allowed=f"at least {distinct}: so many keys are in the trace",
-            )
+            allowed = f"at least {distinct}: so many keys are in the trace"
+            raise InputError("--records", found=request.records, allowed=allowed)
         return request.records, []
     if numbers:
         records = int(summary.key_space.max) + 1
@@ -182,9 +176,11 @@ def _range_accesses(summary: TraceSummary, request: FitRequest, numbers: bool) -
         ranges = [part.accesses for part in summary.ranges_by_number]
         return ranges if len(ranges) >= RANGES_FEWEST else []
     accesses = [part.accesses for part in summary.ranges_by_rank]
+    if not accesses:
+        return []
     count = min(request.ranges or len(accesses), len(accesses))
-    groups = np.arange(len(accesses)) * count // max(len(accesses), 1)
-    return [float(total) for total in np.bincount(groups, accesses, count)] if accesses else []
+    groups = np.arange(len(accesses)) * count // len(accesses)
+    return [float(total) for total in np.bincount(groups, accesses, count)]
 
 
 def _assumptions(summary: TraceSummary, request: FitRequest, components: Components) -> list[str]:
@@ -304,10 +300,7 @@ def replay_workload(trace: Path, load: Workload, speed: float | None, threads: i
     if not loads:
         loads = [replace(phase, kind=PhaseKind.LOAD) for phase in load.phases[:1]]
     replayed = Phase(
-        "replay",
-        PhaseKind.MEASURE,
-        replay=Replay(str(trace.resolve()), speed),
-        threads=threads,
+        "replay", PhaseKind.MEASURE, replay=Replay(str(trace.resolve()), speed), threads=threads
     )
     settle = Phase("settle", PhaseKind.SETTLE)
     return replace(load, name=f"replay-{trace.name}", phases=(*loads, settle, replayed))

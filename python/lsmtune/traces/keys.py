@@ -187,9 +187,13 @@ def fit_keys(
         np.asarray(ranges, dtype=np.float64),
     )
     ranges_law, power = _as_db_bench(observed, rng)
-    candidates = [_sequential(observed)]
-    if not _is_sequential(summary):
-        candidates = _candidates(observed, rng) + _mixgraphs(observed, ranges_law, power, rng)
+    even = uniform_groups(records)
+    known = [share for share in summary.ascending.values() if share is not None]
+    candidates = [_Candidate(Distribution("sequential"), even, observed.alike)]
+    if not known or min(known) < _SEQUENTIAL_SHARE:
+        candidates = [_Candidate(Distribution("uniform"), even, observed.alike)]
+        candidates += _scattered_laws(observed, rng)
+        candidates += _mixgraphs(observed, ranges_law, power, rng)
         candidates += _range_candidates(observed, power, rng) if observed.has_ranges else []
     best = candidates[0]
     for candidate in candidates[1:]:
@@ -208,6 +212,11 @@ class _Observed:
         self.at, self.drawn, self.accesses, self.records = at, drawn, accesses, records
         self.counted = counted
         self._curve = SortedCurve(accesses, float(drawn[0] / at[0]) * accesses)
+
+    @property
+    def alike(self) -> Array:
+        """The shares of ranges that are all as hot."""
+        return np.full(max(len(self.counted), 1), 1.0)
 
     @property
     def has_ranges(self) -> bool:
@@ -234,27 +243,9 @@ class _Observed:
         return max(self.curve_distance(candidate), self.range_distance(candidate))
 
 
-def _is_sequential(summary: TraceSummary) -> bool:
-    known = [share for share in summary.ascending.values() if share is not None]
-    return bool(known) and min(known) >= _SEQUENTIAL_SHARE
-
-
-def _sequential(observed: _Observed) -> _Candidate:
-    uniform = _uniform(observed)
-    return _Candidate(Distribution.of("sequential"), uniform.groups, uniform.range_shares)
-
-
-def _uniform(observed: _Observed) -> _Candidate:
-    return _Candidate(Distribution.of("uniform"), uniform_groups(observed.records), _even(observed))
-
-
-def _even(observed: _Observed) -> Array:
-    return np.full(max(len(observed.counted), 1), 1.0)
-
-
 def _scattered(groups: Groups, observed: _Observed, rng: np.random.Generator) -> Array:
     """The shares of ranges onto which keys fall by chance, the hottest first."""
-    ranges = max(len(observed.counted), 1)
+    ranges = len(observed.alike)
     width, each = groups
     whole = np.maximum(np.round(width), 1).astype(np.int64)
     even = np.full(ranges, 1.0 / ranges)
@@ -266,18 +257,17 @@ def _scattered(groups: Groups, observed: _Observed, rng: np.random.Generator) ->
     return np.asarray(np.mean(sums, axis=0))
 
 
-def _candidates(observed: _Observed, rng: np.random.Generator) -> list[_Candidate]:
-    """Models of the driver, those with fewer parameters first."""
+def _scattered_laws(observed: _Observed, rng: np.random.Generator) -> list[_Candidate]:
+    """Hot keys that are no neighbours: YCSB's Zipfian, and the driver's power law."""
     curve = (observed.at, observed.drawn, observed.accesses, observed.records)
     theta, _ = fit_zipf(*curve, YCSB_RANKS)
     theta = rounded(theta) if rounded(theta) != 1.0 else _NEAR_ONE
-    scrambled = Distribution.of("scrambled_zipfian", theta=theta)
     power = fit_power_law(*curve)
     a, b = rounded(power.a), rounded(power.b)
-    hot = power_groups(a, b, observed.records)
     zipf = zipf_groups(theta, YCSB_RANKS, observed.records)
+    hot = power_groups(a, b, observed.records)
+    scrambled = Distribution.of("scrambled_zipfian", theta=theta)
     return [
-        _uniform(observed),
         _Candidate(scrambled, zipf, _scattered(zipf, observed, rng)),
         _Candidate(Distribution.of("power", a=a, b=b), hot, _scattered(hot, observed, rng)),
     ]
@@ -336,10 +326,8 @@ def _as_db_bench(
 ) -> tuple[TwoTermExponential | None, PowerLaw]:
     """The parameters with which db_bench's mixgraph would have made the trace."""
     curve = (observed.at, observed.drawn, observed.accesses, observed.records)
-    if (
-        not observed.has_ranges
-        or total_variation(observed.counted, _even(observed)) <= RANGES_LIMIT
-    ):
+    few = not observed.has_ranges
+    if few or total_variation(observed.counted, observed.alike) <= RANGES_LIMIT:
         return None, fit_power_law(*curve, grains=Grains.SHARED)
     smooth = fit_two_term_exponential(observed.counted, rng)
     stepped = fit_two_term_exponential(observed.counted, rng, stepped=True)
@@ -355,7 +343,9 @@ def _hotness_part(best: _Candidate, observed: _Observed) -> FittedPart:
         f"hotness: the hottest keys draw shares that differ by up to {distance:.3f} from the "
         f"trace's: no distribution of the driver is nearer"
     )
-    words = _key_words(best.distribution)
+    of = best.distribution
+    given = ", ".join(f"{name} {value}" for name, value in of.parameters)
+    words = f"{of.name}: {given}" if given else of.name
     measured = ("ks_distance", distance)
     return fitted_part("hotness", words, measured, CURVE_LIMIT, warning, tuple(rows))
 
@@ -395,9 +385,3 @@ def _hit_parts(best: _Candidate, summary: TraceSummary) -> list[FittedPart]:
     words = f"caches of {caches[0]:.0f} to {caches[-1]:.0f} keys that drop the least recently used"
     measured = ("hit_rate_difference", difference)
     return [fitted_part("hit_rate", words, measured, HITS_LIMIT, warning, rows)]
-
-
-def _key_words(of: Distribution) -> str:
-    """A distribution of keys in a few words."""
-    given = ", ".join(f"{name} {value}" for name, value in of.parameters)
-    return f"{of.name}: {given}" if given else of.name

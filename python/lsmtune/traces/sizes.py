@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -137,31 +138,20 @@ def _models(sizes: Array, counts: Array, pareto: Pareto | None) -> list[Candidat
     support = np.unique(np.round(np.linspace(low, high, min(high - low + 1, 200_000))))
     edges = np.append(support[0] - 1.0, support)
     uniform = Distribution.of("uniform", low=low, high=high)
-    mean, sd = _moments(sizes, counts)
+    mean = float(np.average(sizes, weights=counts))
+    variance = np.average((sizes - mean) ** 2, weights=counts)
+    sd = max(float(np.sqrt(variance)), 1e-6)
     normal = scipy.stats.norm(mean, sd)
     of = Distribution.of("normal", mean=rounded(mean), sd=rounded(sd), low=low, high=high)
-    models = [
-        (uniform, support, np.diff(edges)),
-        (of, support, np.diff(normal.cdf(edges + 0.5))),
-    ]
+    within = np.diff(normal.cdf(edges + 0.5))
+    models = [(uniform, support, np.diff(edges)), (of, support, within)]
     if pareto is not None:
         shares = np.diff(pareto.distribution(edges))
         # The driver rounds down, and the model up: the same whole sizes, with theta one more.
-        of = Distribution.of(
-            *("pareto",),
-            theta=pareto.theta + 1.0,
-            k=rounded(pareto.k),
-            sigma=rounded(pareto.sigma),
-            low=low,
-            high=high,
-        )
+        theta, k, sigma = pareto.theta + 1.0, rounded(pareto.k), rounded(pareto.sigma)
+        of = Distribution.of("pareto", theta=theta, k=k, sigma=sigma, low=low, high=high)
         models.append((of, support, shares))
     return [candidate for candidate in models if candidate[2].sum() > 0]
-
-
-def _moments(sizes: Array, counts: Array) -> tuple[float, float]:
-    mean = float(np.average(sizes, weights=counts))
-    return mean, max(float(np.sqrt(np.average((sizes - mean) ** 2, weights=counts))), 1e-6)
 
 
 def _table(sizes: Array, counts: Array) -> Candidate:
@@ -177,24 +167,16 @@ def _grouped(sizes: Array, counts: Array) -> tuple[Array, Array]:
     own = counts * TABLE_ROWS >= 2 * counts.sum()
     step = counts.sum() / max(TABLE_ROWS - 2 * int(own.sum()), 1)
     within = np.floor((np.cumsum(np.where(own, 0, counts)) - 1e-9) / step)
-    group = np.cumsum(np.diff(within, prepend=within[0]).astype(bool) | own | _after(own))
+    after_own = np.append(False, own[:-1])
+    group = np.cumsum(np.diff(within, prepend=within[0]).astype(bool) | own | after_own)
     weights = np.bincount(group, counts)
     sums = np.bincount(group, counts * sizes)
     used = weights > 0
     return np.asarray(sums[used] / weights[used], float), np.asarray(weights[used], float)
 
 
-def _after(own: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    return np.append(False, own[:-1])
-
-
 def _size_part(
-    name: str,
-    sizes: Array,
-    counts: Array,
-    best: Candidate,
-    distance: float,
-    pareto: Pareto | None,
+    name: str, sizes: Array, counts: Array, best: Candidate, distance: float, pareto: Pareto | None
 ) -> FittedPart:
     of, drawn, shares = best
     mean = float(np.average(sizes, weights=counts))
@@ -212,16 +194,11 @@ def _size_part(
         strict=True,
     )
     distances = (("ks_distance", distance), ("mean_relative_error", relative_error(modelled, mean)))
-    return FittedPart(name, _size_words(of), distances, KS_LIMIT, tuple(warnings), tuple(qq))
-
-
-def _size_words(of: Distribution) -> str:
-    """A distribution of sizes in a few words."""
     given = dict(of.parameters)
-    rows = given.get("sizes")
-    if isinstance(rows, tuple):
-        return f"table of {len(rows)} sizes"
-    return f"{of.name}: " + ", ".join(f"{key} {value}" for key, value in given.items())
+    words = f"{of.name}: " + ", ".join(f"{key} {value}" for key, value in given.items())
+    if of.name == "table":
+        words = f"table of {len(drawn)} sizes"
+    return FittedPart(name, words, distances, KS_LIMIT, tuple(warnings), tuple(qq))
 
 
 # --- rates
@@ -251,11 +228,21 @@ def fit_rate(summary: TraceSummary) -> RateFit:
     A sine, else steps of equal length, else the mean. Of less than eight windows, the mean.
     """
     times_s, rates = window_rates(summary)
+
+    def part(model: str, unexplained: float, modelled: Array | None = None) -> FittedPart:
+        curve: Curve = ()
+        if modelled is not None:
+            curve = tuple(zip(times_s.tolist(), rates.tolist(), modelled.tolist(), strict=True))
+        distance = ("unexplained_share", unexplained)
+        warning = "rate: it changes in a way that neither a sine nor steps explain"
+        return fitted_part("rate", model, distance, UNEXPLAINED_LIMIT, warning, curve)
+
     mean = summary.operations / summary.duration_s if summary.duration_s > 0 else None
     if mean is None or len(rates) < _FEWEST_WINDOWS:
-        return RateFit(None, mean, _rate_part("the mean: too short for a shape", 0.0))
+        return RateFit(None, mean, part("the mean: too short for a shape", 0.0))
+    constant = f"constant: {mean:.6g} ops/s"
     if float(rates.std()) <= _CONSTANT_SPREAD * float(rates.mean()):
-        return RateFit(None, rounded(mean), _rate_part(f"constant: {mean:.6g} ops/s", 0.0))
+        return RateFit(None, rounded(mean), part(constant, 0.0))
     wave = fit_sine(times_s, rates)
     turns = (times_s[-1] - times_s[0]) / wave.period_s
     if turns >= 1.0 and 1.0 - wave.explained <= _SINE_LIMIT and wave.amplitude <= wave.mean:
@@ -266,17 +253,13 @@ def fit_rate(summary: TraceSummary) -> RateFit:
             f"sine: mean {shape.mean_ops_s} ops/s, amplitude {shape.amplitude_ops_s} ops/s, "
             f"period {shape.period_s} s, offset {shape.offset_s} s"
         )
-        return RateFit(
-            shape, None, _rate_part(words, 1.0 - wave.explained, times_s, rates, wave.at(times_s))
-        )
+        return RateFit(shape, None, part(words, 1.0 - wave.explained, wave.at(times_s)))
     steps, modelled = _steps(times_s, rates)
     unexplained = 1.0 - explained_share(rates, modelled)
     if unexplained <= UNEXPLAINED_LIMIT:
         words = f"{len(steps.steps)} steps of {steps.steps[0][0]:g} s"
-        return RateFit(steps, None, _rate_part(words, unexplained, times_s, rates, modelled))
-    constant = np.full_like(rates, mean)
-    words = f"constant: {mean:.6g} ops/s"
-    return RateFit(None, rounded(mean), _rate_part(words, 1.0, times_s, rates, constant))
+        return RateFit(steps, None, part(words, unexplained, modelled))
+    return RateFit(None, rounded(mean), part(constant, 1.0, np.full_like(rates, mean)))
 
 
 def window_rates(summary: TraceSummary) -> tuple[Array, Array]:
@@ -301,35 +284,15 @@ def _steps(times_s: Array, rates: Array) -> tuple[StepRate, Array]:
     return steps, np.asarray(means[group], dtype=np.float64)
 
 
-def _rate_part(
-    model: str,
-    unexplained: float,
-    times_s: Array | None = None,
-    rates: Array | None = None,
-    modelled: Array | None = None,
-) -> FittedPart:
-    curve: Curve = ()
-    if times_s is not None and rates is not None and modelled is not None:
-        curve = tuple(zip(times_s.tolist(), rates.tolist(), modelled.tolist(), strict=True))
-    distance = ("unexplained_share", unexplained)
-    warning = "rate: it changes in a way that neither a sine nor steps explain"
-    return fitted_part("rate", model, distance, UNEXPLAINED_LIMIT, warning, curve)
-
-
 # --- operations
 
 # How the operations of a trace are called in a mix. A range of deletes has no word there.
 _OPERATIONS = {
-    "get": "get",
-    "multi_get": "get",
-    "put": "put",
-    "put_entity": "put",
-    "blob_index": "put",
+    **dict.fromkeys(("get", "multi_get"), "get"),
+    **dict.fromkeys(("put", "put_entity", "blob_index"), "put"),
+    **dict.fromkeys(("delete", "single_delete"), "delete"),
+    **dict.fromkeys(("seek", "seek_for_prev"), "scan"),
     "merge": "merge",
-    "delete": "delete",
-    "single_delete": "delete",
-    "seek": "scan",
-    "seek_for_prev": "scan",
 }
 MIX_LIMIT = 0.01
 
@@ -337,16 +300,14 @@ MIX_LIMIT = 0.01
 def fit_mix(summary: TraceSummary) -> tuple[dict[str, float], FittedPart]:
     """The share of each operation of a mix; what a mix has no word for is left out, and said."""
     counts = summary.operation_counts
-    operations: dict[str, float] = {}
+    operations: Counter[str] = Counter()
     for name, count in counts.items():
         if count and name in _OPERATIONS:
-            word = _OPERATIONS[name]
-            operations[word] = operations.get(word, 0.0) + count
+            operations[_OPERATIONS[name]] += count
     dropped = sum(count for name, count in counts.items() if name not in _OPERATIONS)
     modelled = [float(count if name in _OPERATIONS else 0) for name, count in counts.items()]
     distance = total_variation([float(count) for count in counts.values()], modelled)
-    total = sum(operations.values())
-    operations = {name: rounded(count / total) for name, count in operations.items()}
+    mix = {name: rounded(count / operations.total()) for name, count in operations.items()}
     warnings = []
     if dropped:
         warnings.append(f"mix: {dropped} operations left out: deletes of ranges have no model")
@@ -354,6 +315,6 @@ def fit_mix(summary: TraceSummary) -> tuple[dict[str, float], FittedPart]:
         warnings.append("mix: seeks backwards are modelled as scans forwards")
     if counts.get("multi_get"):
         warnings.append("mix: each key of a multi-get is modelled as a get of its own")
-    words = ", ".join(f"{name} {100 * share:.4g} %" for name, share in operations.items())
+    words = ", ".join(f"{name} {100 * share:.4g} %" for name, share in mix.items())
     distances = (("total_variation", distance),)
-    return operations, FittedPart("mix", words, distances, MIX_LIMIT, tuple(warnings))
+    return mix, FittedPart("mix", words, distances, MIX_LIMIT, tuple(warnings))

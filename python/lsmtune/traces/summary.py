@@ -12,11 +12,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
 
-from lsmtune.driver.collect import Collector, Judgement
-from lsmtune.driver.conversation import Conversation
+from lsmtune.driver.collect import Collector
+from lsmtune.driver.conversation import converse
 from lsmtune.driver.messages import Message, TraceInspected, TraceProgress
 from lsmtune.driver.requests import inspect_request
-from lsmtune.driver.watch import TICK_S
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.model.measurement import Outcome, TraceDamage
 from lsmtune.model.reading import ProtocolError, read
@@ -150,8 +149,19 @@ class KeySpace:
     max: str
 
 
+class _Accesses:
+    gets: float
+    writes: float
+    seeks: float
+
+    @property
+    def accesses(self) -> float:
+        """Operations on keys of this part."""
+        return self.gets + self.writes + self.seeks
+
+
 @dataclass(frozen=True)
-class KeyRange:
+class KeyRange(_Accesses):
     """One part of the key space, from `first_number` up to the next part."""
 
     first_number: str
@@ -160,25 +170,15 @@ class KeyRange:
     writes: float
     seeks: float
 
-    @property
-    def accesses(self) -> float:
-        """Operations on keys of the range."""
-        return self.gets + self.writes + self.seeks
-
 
 @dataclass(frozen=True)
-class KeyPrefix:
+class KeyPrefix(_Accesses):
     """Operations on keys that begin with `hex`."""
 
     hex: str
     gets: float
     writes: float
     seeks: float
-
-    @property
-    def accesses(self) -> float:
-        """Operations on keys of the prefix."""
-        return self.gets + self.writes + self.seeks
 
 
 @dataclass(frozen=True)
@@ -301,8 +301,8 @@ def inspect_trace(
     trace, LsmtuneError where the driver failed.
     """
     if not trace.is_file():
-        found = "a folder" if trace.is_dir() else "no such file"
-        raise InputError(str(trace), why=found, allowed="a query trace of RocksDB")
+        why = "a folder" if trace.is_dir() else "no such file"
+        raise InputError(str(trace), why=why, allowed="a query trace of RocksDB")
     heard: list[TraceSummary] = []
 
     def hear(message: Message) -> None:
@@ -312,35 +312,16 @@ def inspect_trace(
             on_progress(message)
 
     document = inspect_request(trace.resolve(), ranges, key_number)
-    with tempfile.TemporaryDirectory(prefix="lsmtune-trace-") as place:
-        conversation = Conversation(
-            *(driver, document, Path(place), LIMITS, Collector()), on_message=hear, cancel=cancel
+    with tempfile.TemporaryDirectory(prefix="lsmtune-trace-") as folder:
+        judgement = converse(
+            *(driver, document, Path(folder), LIMITS, Collector(), cancel), on_message=hear
         )
-        judgement = _ended(conversation)
-    if judgement.outcome is not Outcome.OK or not heard:
-        raise _failure(trace, judgement)
-    return heard[0]
-
-
-def _ended(conversation: Conversation) -> Judgement:
-    with conversation:
-        conversation.proceed()
-        while True:
-            judgement = conversation.step(TICK_S)
-            if judgement is not None:
-                return judgement
-
-
-def _failure(trace: Path, judgement: Judgement) -> LsmtuneError:
-    error = judgement.error
-    if error is None:
-        return LsmtuneError(f"{trace}: inspecting it failed: the driver said nothing of the trace")
-    if judgement.outcome is Outcome.INVALID:
-        return InputError(str(trace), why=_why(error.message))
-    return LsmtuneError(f"{trace}: inspecting it failed: {error.message}")
-
-
-def _why(message: str) -> str:
-    """The driver's reason without the name of the file, with which the error begins."""
-    place = message.find("offset ")
-    return message[place:] if place >= 0 else message
+    if judgement.outcome is Outcome.OK and heard:
+        return heard[0]
+    why = "the driver said nothing of the trace"
+    if judgement.error is not None:
+        why = judgement.error.message
+        if judgement.outcome is Outcome.INVALID:
+            # The driver's reason without the name of the file, with which the error begins.
+            raise InputError(str(trace), why=why[max(why.find("offset "), 0) :])
+    raise LsmtuneError(f"{trace}: inspecting it failed: {why}")

@@ -86,9 +86,9 @@ def _options(properties: Properties, engine: str, say: Say) -> Mapping[str, Opti
     """The options of `engine` in the properties; `say` is told of them, and of what is left out."""
     if not properties:
         return {}
-    from lsmtune.engines.importers.properties import ENGINES, read_given
+    from lsmtune.engines.formats.properties import PROPERTIES, read_given
 
-    if engine not in ENGINES:
+    if engine not in PROPERTIES:
         for name, given in properties.items():
             say(f"{given.where}: {name}: has no effect on {engine}")
         return {}

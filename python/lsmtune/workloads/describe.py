@@ -3,16 +3,7 @@
 from __future__ import annotations
 
 from lsmtune.model.distribution import Distribution
-from lsmtune.model.workload import (
-    Companion,
-    Mix,
-    Phase,
-    PhaseKind,
-    Replay,
-    SineRate,
-    StepRate,
-    Workload,
-)
+from lsmtune.model.workload import Companion, Mix, Phase, PhaseKind, SineRate, StepRate, Workload
 from lsmtune.units import format_bytes, format_duration
 
 
@@ -47,7 +38,18 @@ def phase_line(phase: Phase) -> str:
     """What a phase does, how often, by how many threads and at which rate."""
     if phase.kind is PhaseKind.SETTLE:
         return "waits until the engine has nothing left to do"
-    parts = [f"{phase.kind.value}, {_doing(phase)}", _size(phase)]
+    doing = str(phase.operation) if phase.mix is None else _mix(phase.mix)
+    if (replay := phase.replay) is not None:
+        pace = "as fast as it goes" if replay.speed is None else f"{replay.speed:g} times its pace"
+        doing = f"replay of {replay.path}, {pace}"
+    sizes = []
+    if phase.operations is not None:
+        sizes.append(f"{phase.operations:,} operations")
+    if phase.operations_per_thread is not None:
+        sizes.append(f"{phase.operations_per_thread:,} operations of each thread")
+    if phase.duration_s is not None:
+        sizes.append(format_duration(phase.duration_s))
+    parts = [f"{phase.kind.value}, {doing}", " or ".join(sizes)]
     parts.append("1 thread" if phase.threads == 1 else f"{phase.threads} threads")
     if phase.rate_ops_s is not None:
         parts.append(f"{phase.rate_ops_s:,g} operations/s")
@@ -55,19 +57,6 @@ def phase_line(phase: Phase) -> str:
         parts.append(_rate(phase.rate))
     parts += [f"beside it {_companion(companion)}" for companion in phase.companions]
     return "; ".join(part for part in parts if part)
-
-
-def _doing(phase: Phase) -> str:
-    if phase.mix is not None:
-        return _mix(phase.mix)
-    if phase.replay is not None:
-        return _replay(phase.replay)
-    return str(phase.operation)
-
-
-def _replay(replay: Replay) -> str:
-    pace = "as fast as it goes" if replay.speed is None else f"{replay.speed:g} times its pace"
-    return f"replay of {replay.path}, {pace}"
 
 
 def _mix(mix: Mix) -> str:
@@ -101,17 +90,6 @@ def _distribution(distribution: Distribution) -> str:
         else:
             parts.append(f"{name} {value:.12g}")
     return f"{distribution.name} ({', '.join(parts)})" if parts else distribution.name
-
-
-def _size(phase: Phase) -> str:
-    parts = []
-    if phase.operations is not None:
-        parts.append(f"{phase.operations:,} operations")
-    if phase.operations_per_thread is not None:
-        parts.append(f"{phase.operations_per_thread:,} operations of each thread")
-    if phase.duration_s is not None:
-        parts.append(format_duration(phase.duration_s))
-    return " or ".join(parts)
 
 
 def _rate(rate: SineRate | StepRate) -> str:

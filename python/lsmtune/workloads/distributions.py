@@ -9,8 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from statistics import NormalDist, fmean
+from typing import Any
 
-from lsmtune.model.distribution import Distribution, Number, ParameterOf
+from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import Workload
 
 _QUANTILES = 4096
@@ -24,16 +25,15 @@ def mean_size(distribution: Distribution) -> float:
 
 def largest_size(distribution: Distribution) -> int:
     """The largest size that `distribution` can draw."""
-    given = dict(distribution.parameters)
+    given: Given = dict(distribution.parameters)
     match distribution.name:
         case "constant":
-            return int(_number(given, "size"))
+            return int(given["size"])
         case "table":
-            return max(int(size) for size, _ in _pairs(given))
+            return max(int(size) for size, _ in given["sizes"])
         case "row":
-            fields, length = _row(given)
-            return int(_number(given, "names_bytes")) + fields * (8 + largest_size(length))
-    return int(_number(given, "high"))
+            return int(given["names_bytes"] + given["fields"] * (8 + largest_size(given["length"])))
+    return int(given["high"])
 
 
 def mean_key_bytes(workload: Workload) -> float:
@@ -48,38 +48,16 @@ def data_bytes(workload: Workload) -> int:
     return round(workload.num * (mean_key_bytes(workload) + workload.value_bytes))
 
 
-Given = Mapping[str, ParameterOf]
-
-
-def _number(given: Given, name: str) -> float:
-    value = given[name]
-    if not isinstance(value, int | float):
-        raise TypeError(f"{name} is {value!r}")
-    return float(value)
-
-
-def _row(given: Given) -> tuple[int, Distribution]:
-    length = given["length"]
-    if not isinstance(length, Distribution):
-        raise TypeError(f"length is {length!r}")
-    return int(_number(given, "fields")), length
-
-
-def _pairs(given: Given) -> tuple[tuple[Number, Number], ...]:
-    pairs = given["sizes"]
-    if not isinstance(pairs, tuple):
-        raise TypeError(f"sizes is {pairs!r}")
-    return pairs
+Given = Mapping[str, Any]  # a number, a table of pairs, or the distribution of a row's lengths
 
 
 def _mean_of_row(given: Given) -> float:
     """Before name and value of each field stand 4 bytes with their lengths, as in YCSB-cpp."""
-    fields, length = _row(given)
-    return _number(given, "names_bytes") + fields * (8 + mean_size(length))
+    return float(given["names_bytes"] + given["fields"] * (8 + mean_size(given["length"])))
 
 
 def _mean_of_table(given: Given) -> float:
-    pairs = _pairs(given)
+    pairs = given["sizes"]
     return math.fsum(size * weight for size, weight in pairs) / math.fsum(w for _, w in pairs)
 
 
@@ -96,9 +74,9 @@ def _power_sum(count: int, exponent: float) -> float:
 
 
 def _mean_of_zipfian(given: Given) -> float:
-    low, theta = _number(given, "low"), _number(given, "theta")
-    count = int(_number(given, "high") - low) + 1
-    return low - 1 + _power_sum(count, 1 - theta) / _power_sum(count, -theta)
+    low, theta = given["low"], given["theta"]
+    count = int(given["high"] - low) + 1
+    return float(low - 1 + _power_sum(count, 1 - theta) / _power_sum(count, -theta))
 
 
 def _over_quantiles(
@@ -110,14 +88,13 @@ def _over_quantiles(
 
 
 def _mean_of_normal(given: Given) -> float:
-    normal = NormalDist(_number(given, "mean"), _number(given, "sd"))
-    low, high = _number(given, "low"), _number(given, "high")
-    return _over_quantiles(normal.inv_cdf, normal.cdf(low), normal.cdf(high))
+    normal = NormalDist(given["mean"], given["sd"])
+    return _over_quantiles(normal.inv_cdf, normal.cdf(given["low"]), normal.cdf(given["high"]))
 
 
 def _mean_of_pareto(given: Given) -> float:
     """Of the generalised Pareto distribution: F(x) = 1 - (1 + k (x - theta) / sigma)^(-1 / k)."""
-    theta, k, sigma = (_number(given, name) for name in ("theta", "k", "sigma"))
+    theta, k, sigma = given["theta"], given["k"], given["sigma"]
 
     def share_above(x: float) -> float:
         if x <= theta:
@@ -126,18 +103,24 @@ def _mean_of_pareto(given: Given) -> float:
             return math.exp(-(x - theta) / sigma)
         return math.pow(max(0.0, 1 + k * (x - theta) / sigma), -1 / k)
 
+    share_low, share_high = (1 - share_above(given[bound]) for bound in ("low", "high"))
+    return _over_quantiles(pareto_quantile(theta, k, sigma), share_low, share_high)
+
+
+def pareto_quantile(theta: float, k: float, sigma: float) -> Callable[[float], float]:
+    """The quantiles of the generalised Pareto distribution, by the share below them."""
+
     def quantile(share: float) -> float:
         if k == 0:
             return theta - sigma * math.log1p(-share)
         return theta + sigma * (math.pow(1 - share, -k) - 1) / k
 
-    low, high = _number(given, "low"), _number(given, "high")
-    return _over_quantiles(quantile, 1 - share_above(low), 1 - share_above(high))
+    return quantile
 
 
 _MEANS: dict[str, Callable[[Given], float]] = {
-    "constant": lambda given: _number(given, "size"),
-    "uniform": lambda given: (_number(given, "low") + _number(given, "high")) / 2,
+    "constant": lambda given: float(given["size"]),
+    "uniform": lambda given: (given["low"] + given["high"]) / 2,
     "zipfian": _mean_of_zipfian,
     "normal": _mean_of_normal,
     "pareto": _mean_of_pareto,

@@ -17,6 +17,7 @@ from typing import Any
 from lsmtune.errors import InputError
 from lsmtune.model.distribution import Distribution
 from lsmtune.model.workload import KeyOrder, YcsbKeys
+from lsmtune.workloads.distributions import pareto_quantile
 
 # FNV-1a of 64 bits over the eight bytes of a number (Fowler, Noll, Vo).
 _FNV_OFFSET, _FNV_PRIME, _MASK = 0xCBF29CE484222325, 1099511628211, (1 << 64) - 1
@@ -85,8 +86,8 @@ def size_chooser(sizes: Distribution, random: Random, source: str) -> Callable[[
         case "normal":
             return _until(given, lambda: random.gauss(given["mean"], given["sd"]), round)
         case "pareto":
-            theta, k, sigma = given["theta"], given["k"], given["sigma"]
-            return _until(given, lambda: _pareto(theta, k, sigma, random.random()), math.floor)
+            quantile = pareto_quantile(given["theta"], given["k"], given["sigma"])
+            return _until(given, lambda: quantile(random.random()), math.floor)
         case "table":
             shown = [size for size, _ in given["sizes"]]
             bounds = list(accumulate(weight for _, weight in given["sizes"]))
@@ -150,12 +151,6 @@ def _exponential(percentile: float, fraction: float, random: Random) -> Chooser:
                 return last - back
 
     return draw
-
-
-def _pareto(theta: float, k: float, sigma: float, u: float) -> float:
-    if k == 0:
-        return theta - sigma * math.log1p(-u)
-    return theta + sigma * (math.pow(1 - u, -k) - 1) / k
 
 
 def _until(

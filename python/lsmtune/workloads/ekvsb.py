@@ -97,15 +97,12 @@ class _Stream:
 
     def tasks(self) -> Iterator[Task]:
         self._expect("[", "a list of tasks")
-        if self._next_is("]"):
-            self._at += 1
-        else:
-            while True:
-                yield self._task()
-                if self._next_is("]"):
-                    self._at += 1
-                    break
+        if self._peek() != "]":
+            yield self._task()
+            while self._peek() != "]":
                 self._expect(",", "a comma or the end of the list")
+                yield self._task()
+        self._at += 1
         if self._peek():
             self._refuse("more than one list of tasks", "the end of the file")
 
@@ -126,13 +123,10 @@ class _Stream:
             if not self._more():
                 return ""
 
-    def _next_is(self, sign: str) -> bool:
-        return self._peek() == sign
-
     def _expect(self, sign: str, allowed: str) -> None:
-        found = self._peek()
-        if found != sign:
-            self._refuse("ends too early" if not found else f"found {found!r}", allowed)
+        character = self._peek()
+        if character != sign:
+            self._refuse(f"found {character!r}" if character else "ends too early", allowed)
         self._at += 1
 
     def _task(self) -> Task:
@@ -174,22 +168,22 @@ class _Stream:
 
 def summarise(tasks: Iterator[Task]) -> Summary:
     """One pass over `tasks`."""
-    found, keys = Summary(), DistinctCounter()
+    summary, keys = Summary(), DistinctCounter()
     for task in tasks:
         key = task.key.encode()
-        if task.method == "put" and found.counts["put"] == found.tasks:
-            found.puts_first += 1
-        elif not found.keys_first and found.puts_first:
-            found.keys_first = min(keys.count(), found.puts_first)
-        found.counts[task.method] += 1
-        found.key_sizes[len(key)] += 1
+        if task.method == "put" and summary.counts["put"] == summary.tasks:
+            summary.puts_first += 1
+        elif not summary.keys_first and summary.puts_first:
+            summary.keys_first = min(keys.count(), summary.puts_first)
+        summary.counts[task.method] += 1
+        summary.key_sizes[len(key)] += 1
         if task.value_bytes is not None:
-            found.value_sizes[task.value_bytes] += 1
+            summary.value_sizes[task.value_bytes] += 1
         keys.add(key)
-    found.keys = min(keys.count(), found.tasks)
-    if found.puts_first and not found.keys_first:
-        found.keys_first = min(found.keys, found.puts_first)
-    return found
+    summary.keys = min(keys.count(), summary.tasks)
+    if summary.puts_first and not summary.keys_first:
+        summary.keys_first = min(summary.keys, summary.puts_first)
+    return summary
 
 
 def imported_workload(path: Path) -> tuple[Workload, tuple[str, ...]]:
@@ -199,42 +193,39 @@ def imported_workload(path: Path) -> tuple[Workload, tuple[str, ...]]:
     database is loaded with as many records as there are keys. All other tasks become a mix on
     keys drawn uniformly. Raises InputError as `read_tasks` does, and for a file without tasks.
     """
-    found = summarise(read_tasks(path))
+    summary = summarise(read_tasks(path))
     source = str(path)
-    if not found.tasks:
+    if not summary.tasks:
         raise InputError(source, why="has no tasks")
-    sizes = (
-        _table(found.value_sizes, 1, VALUE_BYTES_MAX, source, "value")
-        if found.value_sizes
-        else None
-    )
-    key_sizes = _table(found.key_sizes, KEY_BYTES_MIN, KEY_BYTES_MAX, source, "key")
+    sizes = None
+    if summary.value_sizes:
+        sizes = _table(summary.value_sizes, 1, VALUE_BYTES_MAX, source, "value")
+    key_sizes = _table(summary.key_sizes, KEY_BYTES_MIN, KEY_BYTES_MAX, source, "key")
     workload = Workload(
         name=path.stem,
-        phases=_phases(found, sizes),
-        num=max(1, found.keys),
+        phases=_phases(summary, sizes),
+        num=max(1, summary.keys),
         key_bytes=largest_size(key_sizes),
         value_bytes=100 if sizes is None else max(1, round(mean_size(sizes))),
         compression_ratio=1.0,  # random bytes
         key_sizes=None if key_sizes.name == "constant" else key_sizes,
     )
-    return workload, _lost(found)
+    return workload, _lost(summary)
 
 
-def _phases(found: Summary, sizes: Distribution | None) -> tuple[Phase, ...]:
-    rest = found.counts.copy()
-    rest["put"] -= found.puts_first
+def _phases(summary: Summary, sizes: Distribution | None) -> tuple[Phase, ...]:
+    rest = summary.counts.copy()
+    rest["put"] -= summary.puts_first
     operations = tuple((name, float(rest[name])) for name in METHODS.values() if rest[name])
     inserts = Mix((("insert", 1.0),), records=0, value_sizes=sizes)
     phases: list[Phase] = []
-    if found.puts_first:
-        puts = Phase("put", PhaseKind.MEASURE, mix=inserts, operations=found.puts_first)
-        phases = [puts]
-        records = found.puts_first
+    if summary.puts_first:
+        records = summary.puts_first
+        phases.append(Phase("put", PhaseKind.MEASURE, mix=inserts, operations=records))
     else:
-        load = Phase("load", PhaseKind.LOAD, mix=inserts, operations=max(1, found.keys))
-        phases = [load, Phase("settle", PhaseKind.SETTLE)]
-        records = max(1, found.keys)
+        records = max(1, summary.keys)
+        load = Phase("load", PhaseKind.LOAD, mix=inserts, operations=records)
+        phases += [load, Phase("settle", PhaseKind.SETTLE)]
     if operations:
         mix = Mix(operations, records=records, value_sizes=sizes if rest["put"] else None)
         phases.append(Phase("tasks", PhaseKind.MEASURE, mix=mix, operations=sum(rest.values())))
@@ -261,39 +252,37 @@ def _table(counts: Counter[int], low: int, high: int, source: str, what: str) ->
     return Distribution.of("table", sizes=tuple(sorted(together.items())))
 
 
-def _lost(found: Summary) -> tuple[str, ...]:
+def _lost(summary: Summary) -> tuple[str, ...]:
     lines = [
         "lost: the keys themselves and their order; keys are drawn uniformly, and so are misses of "
         "keys that had not been put"
     ]
     about = f"to about {100 * RELATIVE_ERROR:.1f} %"
-    if not found.puts_first:
+    if not summary.puts_first:
         lines.append(
-            f"the database is loaded with {found.keys} records first, as many as there are keys "
+            f"the database is loaded with {summary.keys} records first, as many as there are keys "
             f"({about}): the file begins with tasks that expect some"
         )
-    elif found.keys_first < 0.97 * found.puts_first:
+    elif summary.keys_first < 0.97 * summary.puts_first:
         lines.append(
-            f"lost: {found.puts_first} puts at the beginning are on {found.keys_first} keys "
+            f"lost: {summary.puts_first} puts at the beginning are on {summary.keys_first} keys "
             f"({about}); here each is a new record"
         )
-    if min(found.key_sizes) < KEY_BYTES_MIN:
+    if min(summary.key_sizes) < KEY_BYTES_MIN:
         lines.append(f"keys shorter than {KEY_BYTES_MIN} bytes have {KEY_BYTES_MIN}")
-    if len(found.value_sizes) > _BUCKETS_MAX or len(found.key_sizes) > _BUCKETS_MAX:
+    if len(summary.value_sizes) > _BUCKETS_MAX or len(summary.key_sizes) > _BUCKETS_MAX:
         lines.append("sizes that are near each other were put together")
-    if 0 in found.value_sizes:
+    if 0 in summary.value_sizes:
         lines.append("values of 0 bytes have 1")
     return tuple(lines)
 
 
 # --- A workload as tasks of ekvsb, drawn one after another from a seed.
 
-_METHODS = {"put": "PUT", "get": "GET", "delete": "DELETE"}
-# What ekvsb has no task for, and what stands in its place.
+_METHODS = {task: method for method, task in METHODS.items()}
+# What a mix draws, and the tasks that stand in its place.
 _AS_TASKS = {
-    "get": ("get",),
-    "put": ("put",),
-    "delete": ("delete",),
+    **{task: (task,) for task in _METHODS},
     "update": ("get", "put"),
     "read_modify_write": ("get", "get", "put"),
     "merge": ("put",),
@@ -332,25 +321,22 @@ def lines_of(workload: Workload, seed: int, source: str) -> Iterator[str]:
 
 def what_is_lost(workload: Workload) -> tuple[str, ...]:
     """What ekvsb does otherwise, a line each."""
-    lines = []
-    mixed = {name for p in workload.phases if p.mix is not None for name, _ in p.mix.operations}
-    if mixed & {"update", "read_modify_write"}:
-        lines.append("an update is a GET and a PUT")
-    if "merge" in mixed:
-        lines.append("a merge is a PUT")
-    if workload.key_sizes is not None:
-        lines.append(f"all keys have {workload.key_bytes} bytes, the longest")
-    if workload.databases > 1 or workload.column_families > 1:
-        lines.append("all keys are in one database without column families")
-    if any(phase.threads > 1 for phase in workload.phases):
-        lines.append("ekvsb performs all tasks with one thread")
-    if any(phase.is_open_loop for phase in workload.phases):
-        lines.append("ekvsb performs tasks as fast as they go, at no rate")
-    if any(phase.companions for phase in workload.phases):
-        lines.append("what works beside a phase is left out")
-    if any(phase.kind is PhaseKind.SETTLE for phase in workload.phases):
-        lines.append("ekvsb does not wait until the engine has settled")
-    return tuple(lines)
+    phases = workload.phases
+    mixed = {name for phase in phases if phase.mix is not None for name in phase.mix.names}
+    several = workload.databases > 1 or workload.column_families > 1
+    lines = {
+        "an update is a GET and a PUT": bool(mixed & {"update", "read_modify_write"}),
+        "a merge is a PUT": "merge" in mixed,
+        f"all keys have {workload.key_bytes} bytes, the longest": workload.key_sizes is not None,
+        "all keys are in one database without column families": several,
+        "ekvsb performs all tasks with one thread": any(p.threads > 1 for p in phases),
+        "ekvsb performs tasks as fast as they go, at no rate": any(p.is_open_loop for p in phases),
+        "what works beside a phase is left out": any(p.companions for p in phases),
+        "ekvsb does not wait until the engine has settled": any(
+            phase.kind is PhaseKind.SETTLE for phase in phases
+        ),
+    }
+    return tuple(line for line, holds in lines.items() if holds)
 
 
 def tasks_of(workload: Workload, seed: int, source: str) -> Iterator[Task]:
@@ -382,7 +368,8 @@ def _check(workload: Workload, source: str) -> None:
 def _mixed(
     workload: Workload, phase: Phase, mix: Mix, random: Random, source: str
 ) -> Iterator[Task]:
-    sizes = size_chooser(_values(workload, mix), random, source)
+    constant = Distribution.of("constant", size=workload.value_bytes)
+    sizes = size_chooser(mix.value_sizes or constant, random, source)
     draw, operation = chooser(mix.keys, random, source), weighted(mix.operations, random)
     first, last = mix.first, mix.first + mix.records - 1
     new = last + 1 if mix.insert_from is None else mix.insert_from
@@ -405,7 +392,11 @@ def _mixed(
 def _looped(workload: Workload, phase: Phase, random: Random) -> Iterator[Task]:
     method, order = _LOOPS[phase.operation or ""]
     num = workload.num
-    factor, offset = _shuffle(num, random)
+    # Factor and offset by which each number below `num` comes up once, in constant memory.
+    factor = random.randrange(1, num + 1)
+    while gcd(factor, num) != 1:
+        factor = random.randrange(1, num + 1)
+    offset = random.randrange(num)
     for index in range(phase.operations_whole or 0):
         match order:
             case "each":
@@ -420,19 +411,6 @@ def _looped(workload: Workload, phase: Phase, random: Random) -> Iterator[Task]:
                 number = random.randrange(num)
         size = workload.value_bytes if method == "put" else None
         yield _task(method, number, workload, size)
-
-
-def _shuffle(num: int, random: Random) -> tuple[int, int]:
-    """Factor and offset by which each number below `num` comes up once, in constant memory."""
-    while True:
-        factor = random.randrange(1, num + 1)
-        if gcd(factor, num) == 1:
-            return factor, random.randrange(num)
-
-
-def _values(workload: Workload, mix: Mix) -> Distribution:
-    constant = Distribution.of("constant", size=workload.value_bytes)
-    return constant if mix.value_sizes is None else mix.value_sizes
 
 
 def _task(method: str, number: int, workload: Workload, value_bytes: int | None = None) -> Task:

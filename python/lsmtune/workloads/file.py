@@ -98,11 +98,11 @@ def _completed(stated: Workload, data: Mapping[str, Any], folder: Path) -> Workl
     phases: list[Phase] = []
     records: int | None = 0
     for index, phase in enumerate(stated.phases):
-        place = f"phases[{index}]"
+        where = f"phases[{index}]"
         if phase.name in [before.name for before in phases]:
-            raise FieldError(f"{place}.name", found=phase.name, why="the same name twice")
-        _check_phase(phase, place)
-        phases.append(_phase(phase, data["phases"][index], records, place, folder))
+            raise FieldError(f"{where}.name", found=phase.name, why="the same name twice")
+        _check_phase(phase, where)
+        phases.append(_phase(phase, data["phases"][index], records, where, folder))
         records = _records_after(phases[-1], stated.num, records)
     if all(phase.kind is not PhaseKind.MEASURE for phase in phases):
         raise FieldError("phases", why="none of them is measured", allowed="one of kind measure")
@@ -110,123 +110,124 @@ def _completed(stated: Workload, data: Mapping[str, Any], folder: Path) -> Workl
         raise FieldError("keys.format", why="missing", allowed="ycsb")
     if stated.key_sizes is not None and stated.keys is not None:
         raise FieldError("key_sizes", why="has no effect: keys have their own length")
+    # The mean of the first sizes that a mix states, where the file does not say it.
+    sizes = [p.mix.value_sizes for p in phases if p.mix is not None and p.mix.value_sizes]
+    is_given = data.get("value_bytes") is not None or not sizes
+    value_bytes = stated.value_bytes if is_given else round(mean_size(sizes[0]))
     return Workload(
         **{part.name: getattr(stated, part.name) for part in fields(stated)}
         | {
             "phases": tuple(phases),
             "key_bytes": _key_bytes(stated, data.get("key_bytes") is not None),
-            "value_bytes": stated.value_bytes
-            if data.get("value_bytes") is not None
-            else _mean_value_bytes(phases, stated.value_bytes),
+            "value_bytes": value_bytes,
         }
     )
 
 
-def _check_phase(phase: Phase, place: str) -> None:
+def _check_phase(phase: Phase, where: str) -> None:
     if phase.kind is PhaseKind.SETTLE:
         for name in _NOT_OF_SETTLE:
             if getattr(phase, name):
-                raise FieldError(f"{place}.{name}", why=_ONLY_WAITS)
+                raise FieldError(f"{where}.{name}", why=_ONLY_WAITS)
         if phase.threads != 1:
-            raise FieldError(f"{place}.threads", found=phase.threads, why=_ONLY_WAITS)
+            raise FieldError(f"{where}.threads", found=phase.threads, why=_ONLY_WAITS)
         return
-    _check_doing(phase, ("operation", "mix", "replay"), place)
+    _check_doing(phase, ("operation", "mix", "replay"), where)
     if phase.seek_nexts and phase.operation != "seekrandom":
         why = "has no effect without operation: seekrandom"
-        raise FieldError(f"{place}.seek_nexts", why=why)
-    _refuse_both(phase, "operations", "operations_per_thread", place)
+        raise FieldError(f"{where}.seek_nexts", why=why)
+    _refuse_both(phase, "operations", "operations_per_thread", where)
     if phase.replay is None and all(getattr(phase, name) is None for name in _SIZES_OF_A_PHASE):
         allowed = f"one of {', '.join(_SIZES_OF_A_PHASE)}"
-        raise FieldError(place, why="has no size", allowed=allowed)
-    _refuse_both(phase, "rate_ops_s", "rate", place)
+        raise FieldError(where, why="has no size", allowed=allowed)
+    _refuse_both(phase, "rate_ops_s", "rate", where)
     if isinstance(phase.rate, SineRate) and phase.rate.amplitude_ops_s > phase.rate.mean_ops_s:
-        found, allowed = (
-            phase.rate.amplitude_ops_s,
-            f"at most mean_ops_s, {phase.rate.mean_ops_s:g}",
-        )
-        raise FieldError(f"{place}.rate.amplitude_ops_s", found=found, allowed=allowed)
+        field, allowed = "rate.amplitude_ops_s", f"at most mean_ops_s, {phase.rate.mean_ops_s:g}"
+        raise FieldError(f"{where}.{field}", found=phase.rate.amplitude_ops_s, allowed=allowed)
     if phase.replay is not None and (phase.rate is not None or phase.rate_ops_s is not None):
         name = "rate" if phase.rate is not None else "rate_ops_s"
         why = "has no effect: a trace has its own pace"
-        raise FieldError(f"{place}.{name}", why=why, allowed="speed")
+        raise FieldError(f"{where}.{name}", why=why, allowed="speed")
     for index, companion in enumerate(phase.companions):
-        beside = f"{place}.companions[{index}]"
+        beside = f"{where}.companions[{index}]"
         _check_doing(companion, ("operation", "mix"), beside)
         if companion.name in [other.name for other in phase.companions[:index]]:
             why = "the same name twice"
             raise FieldError(f"{beside}.name", found=companion.name, why=why)
 
 
-def _check_doing(doer: Phase | Companion, ways: Sequence[str], place: str) -> None:
+def _check_doing(doer: Phase | Companion, ways: Sequence[str], where: str) -> None:
     stated = [name for name in ways if getattr(doer, name) is not None]
     if not stated:
-        raise FieldError(place, why="does nothing", allowed=f"one of {', '.join(ways)}")
-    _refuse_both(doer, stated[0], stated[-1], place)
+        raise FieldError(where, why="does nothing", allowed=f"one of {', '.join(ways)}")
+    _refuse_both(doer, stated[0], stated[-1], where)
 
 
-def _refuse_both(doer: Phase | Companion, first: str, second: str, place: str) -> None:
+def _refuse_both(doer: Phase | Companion, first: str, second: str, where: str) -> None:
     given = first != second and getattr(doer, first) is not None
     if given and getattr(doer, second) is not None:
         why = f"stands beside {first}"
-        raise FieldError(f"{place}.{second}", why=why, allowed="one of them")
+        raise FieldError(f"{where}.{second}", why=why, allowed="one of them")
 
 
 def _phase(
-    phase: Phase, data: Mapping[str, Any], records: int | None, place: str, folder: Path
+    phase: Phase, data: Mapping[str, Any], records: int | None, where: str, folder: Path
 ) -> Phase:
     """`phase`, read from `data`, which begins with `records`; None: they cannot be known."""
     replay = phase.replay
+    mix = phase.mix and _mix(phase.mix, data["mix"], records, f"{where}.mix")
+    companions = []
+    for index, companion in enumerate(phase.companions):
+        own = companion.mix
+        if own is not None:
+            stated, beside = data["companions"][index]["mix"], f"{where}.companions[{index}].mix"
+            own = _mix(own, stated, records, beside)
+        companions.append(replace(companion, mix=own))
     return replace(
         phase,
-        mix=phase.mix and _mix(phase.mix, data["mix"], records, f"{place}.mix"),
+        mix=mix,
         replay=replay and replace(replay, path=str(folder / Path(replay.path))),
-        companions=tuple(
-            replace(
-                companion,
-                mix=companion.mix
-                and _mix(companion.mix, stated["mix"], records, f"{place}.companions[{index}].mix"),
-            )
-            for index, (companion, stated) in enumerate(
-                zip(phase.companions, data.get("companions") or (), strict=True)
-            )
-        ),
+        companions=tuple(companions),
     )
 
 
-def _mix(mix: Mix, data: Mapping[str, Any], records: int | None, place: str) -> Mix:
+def _mix(mix: Mix, data: Mapping[str, Any], records: int | None, where: str) -> Mix:
     """`mix` with its number of records; a mix that does not state it finds `records`."""
     names = mix.names
     for name, weight in mix.operations:
         if not 0 < weight < float("inf"):
-            field = f"{place}.operations.{name}"
+            field = f"{where}.operations.{name}"
             raise FieldError(field, found=weight, allowed="a weight above 0")
     if data.get("records") is not None:
         records = mix.records
     if records is None:
         why = "missing, and how many the phases before leave is not known"
-        raise FieldError(f"{place}.records", why=why, allowed="a number of keys")
+        raise FieldError(f"{where}.records", why=why, allowed="a number of keys")
     if not records and names & _CHOOSE and "insert" not in names:
         why = f"is 0, and {min(names & _CHOOSE)} needs a key"
         allowed = "a load before it, or more than 0"
-        raise FieldError(f"{place}.records", why=why, allowed=allowed)
+        raise FieldError(f"{where}.records", why=why, allowed=allowed)
     if mix.keys != Distribution("uniform") and not names & _CHOOSE:
         why = f"has no effect: {_listed(mix)} draws no key"
-        raise FieldError(f"{place}.keys", why=why)
+        raise FieldError(f"{where}.keys", why=why)
     if mix.value_sizes is not None and not names & _WRITE:
         why = f"has no effect: {_listed(mix)} writes no value"
-        raise FieldError(f"{place}.value_sizes", why=why)
+        raise FieldError(f"{where}.value_sizes", why=why)
     if ("scan" in names) != (mix.scan_lengths is not None):
         why = "missing" if "scan" in names else "has no effect without scan"
         allowed = "entries of a scan, beside scan"
-        raise FieldError(f"{place}.scan_lengths", why=why, allowed=allowed)
+        raise FieldError(f"{where}.scan_lengths", why=why, allowed=allowed)
     if mix.insert_from is not None and "insert" not in names:
-        raise FieldError(f"{place}.insert_from", why="has no effect without insert")
+        raise FieldError(f"{where}.insert_from", why="has no effect without insert")
     if mix.operation_by_key is not None and not names <= _CHOOSE:
         why = f"stands beside {min(names - _CHOOSE)}, which takes no key that was drawn"
-        raise FieldError(f"{place}.operation_by_key", why=why)
+        raise FieldError(f"{where}.operation_by_key", why=why)
     if mix.value_sizes is not None and largest_size(mix.value_sizes) > VALUE_BYTES_MAX:
-        found, allowed = largest_size(mix.value_sizes), f"values of at most {VALUE_BYTES_MAX} bytes"
-        raise FieldError(f"{place}.value_sizes", found=found, allowed=allowed)
+        largest, allowed = (
+            largest_size(mix.value_sizes),
+            f"values of at most {VALUE_BYTES_MAX} bytes",
+        )
+        raise FieldError(f"{where}.value_sizes", found=largest, allowed=allowed)
     return replace(mix, records=records)
 
 
@@ -244,22 +245,16 @@ def _records_after(phase: Phase, num: int, before: int | None) -> int | None:
         return before
     if any(_CHANGE_NUMBERS & c.mix.names for c in phase.companions if c.mix is not None):
         return None
-    if phase.mix is not None:
-        return _records_after_mix(phase.mix, phase)
+    done, mix = phase.operations_whole, phase.mix
+    if mix is not None:
+        if not mix.names & _CHANGE_NUMBERS:
+            return mix.records if mix.first == 0 else None
+        alone = mix.names == {"insert"} and phase.duration_s is None and mix.insert_from is None
+        return mix.records + done if alone and done is not None and not mix.first else None
     if phase.operation in _FILLS:
-        done = phase.operations_whole
         return num if done is not None and done >= num else None
     # Written at random: most keys are there, and readers of all of them expect to miss some.
     return num if phase.operation == "fillrandom" else before
-
-
-def _records_after_mix(mix: Mix, phase: Phase) -> int | None:
-    if not mix.names & _CHANGE_NUMBERS:
-        return mix.first + mix.records if mix.first == 0 else None
-    alone = mix.names == {"insert"} and phase.duration_s is None and mix.insert_from is None
-    if not alone or phase.operations_whole is None or mix.first:
-        return None
-    return mix.records + phase.operations_whole
 
 
 def _key_bytes(stated: Workload, given: bool) -> int:
@@ -279,12 +274,6 @@ def _key_bytes(stated: Workload, given: bool) -> int:
         field = "key_bytes" if given else "key_sizes"
         raise FieldError(field, found=key_bytes, allowed=f"at least {least} bytes")
     return key_bytes
-
-
-def _mean_value_bytes(phases: Sequence[Phase], default: int) -> int:
-    """The mean of the first sizes that a mix states, without any the `default`."""
-    sizes = [p.mix.value_sizes for p in phases if p.mix is not None and p.mix.value_sizes]
-    return round(mean_size(sizes[0])) if sizes else default
 
 
 # --- A Workload as the text of a workload file: the inverse of reading one.

@@ -6,7 +6,7 @@ its parameters, and how phases are made of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -25,16 +25,13 @@ from lsmtune.model.workload import (
 from lsmtune.units import UnitError, parse_duration
 
 ParameterValue = int | float | str | bool | None
-Reader = Callable[[object], ParameterValue]
-
-_TRUTHS = {"true": True, "1": True, "false": False, "0": False}
 
 
 @dataclass(frozen=True)
 class WorkloadParameter:
     """One parameter of a workload: `default` None means "not set", which `description` explains.
 
-    `names` are those of which a value is one, where it is a name.
+    `names` are those of which a value is one, where it is a name. `read` raises ValueError.
     """
 
     name: str
@@ -42,7 +39,7 @@ class WorkloadParameter:
     default: ParameterValue
     unit: str
     allowed: str
-    read: Reader
+    read: Callable[[object], ParameterValue]
     names: tuple[str, ...] = ()
 
     def parse(self, value: object, source: str) -> ParameterValue:
@@ -50,22 +47,48 @@ class WorkloadParameter:
         try:
             return self.read(value)
         except UnitError as error:
-            raise InputError(
-                source,
-                self.name,
-                found=value,
-                allowed=error.allowed if error.nearest else self.allowed,
-                nearest=error.nearest,
-            ) from None
+            allowed = error.allowed if error.nearest else self.allowed
+            nearest = error.nearest
         except ValueError:
-            nearest = nearest_name(str(value), self.names)
-            raise InputError(
-                source, self.name, found=value, allowed=self.allowed, nearest=nearest
-            ) from None
+            allowed, nearest = self.allowed, nearest_name(str(value), self.names)
+        raise InputError(source, self.name, found=value, allowed=allowed, nearest=nearest)
 
 
-def read_positive(high: float) -> Callable[[object], float]:
-    """A reader of numbers above 0, at most `high`, which raises ValueError."""
+def whole(
+    name: str, about: str, default: int | None, low: int, high: int = COUNT_MAX, unit: str = ""
+) -> WorkloadParameter:
+    """A whole number from `low` to `high`."""
+    allowed = f"a whole number from {low} to {high}"
+    return WorkloadParameter(name, about, default, unit, allowed, read_count(low, high))
+
+
+def size(name: str, about: str, default: int, low: int, high: int) -> WorkloadParameter:
+    """A size from `low` to `high` bytes."""
+    allowed = f"{low} to {high} bytes"
+    return WorkloadParameter(name, about, default, "bytes", allowed, read_size(low, high))
+
+
+def one_of(name: str, about: str, names: Sequence[str], default: str = "") -> WorkloadParameter:
+    """One of `names`; the first is the default unless `default` names another."""
+
+    def read(value: object) -> str:
+        if not isinstance(value, str) or value not in names:
+            raise ValueError(value)
+        return value
+
+    default = default or names[0]
+    return WorkloadParameter(name, about, default, "", ", ".join(names), read, tuple(names))
+
+
+def share(name: str, about: str, default: float) -> WorkloadParameter:
+    """A number from 0 to 1."""
+    return WorkloadParameter(name, about, default, "", "a number from 0 to 1", read_fraction)
+
+
+def above_zero(
+    name: str, about: str, default: float | None, high: float, unit: str = ""
+) -> WorkloadParameter:
+    """A number above 0, at most `high`."""
 
     def read(value: object) -> float:
         number = float(read_number(value))
@@ -73,83 +96,36 @@ def read_positive(high: float) -> Callable[[object], float]:
             raise ValueError(value)
         return number
 
-    return read
+    allowed = f"a number above 0, at most {high:.12g}"
+    return WorkloadParameter(name, about, default, unit, allowed, read)
 
 
-def read_positive_duration(value: object) -> float:
-    """A duration above 0, in seconds. Raises ValueError."""
-    duration_s = parse_duration(value)
-    if duration_s <= 0:
-        raise ValueError(value)
-    return duration_s
+def duration(name: str, about: str, allowed: str) -> WorkloadParameter:
+    """A time above 0, in seconds, that need not be set."""
+
+    def read(value: object) -> float:
+        duration_s = parse_duration(value)
+        if duration_s <= 0:
+            raise ValueError(value)
+        return duration_s
+
+    return WorkloadParameter(name, about, None, "s", allowed, read)
 
 
-def read_one_of(names: tuple[str, ...]) -> Callable[[object], str]:
-    """A reader of one of `names`, which raises ValueError."""
+def text(name: str, about: str, default: str) -> WorkloadParameter:
+    """Text of one line."""
 
     def read(value: object) -> str:
-        if not isinstance(value, str) or value not in names:
+        if not isinstance(value, str) or not value.isprintable():
             raise ValueError(value)
         return value
 
-    return read
+    return WorkloadParameter(name, about, default, "", "text of one line", read)
 
 
-def read_text(value: object) -> str:
-    """Text of one line. Raises ValueError."""
-    if not isinstance(value, str) or not value.isprintable():
-        raise ValueError(value)
-    return value
-
-
-def read_truth(value: object) -> bool:
-    """A truth value, also as text. Raises ValueError."""
-    text = str(value).lower() if isinstance(value, str | bool) else ""
-    if text not in _TRUTHS:
-        raise ValueError(value)
-    return _TRUTHS[text]
-
-
-def count_parameter(
-    name: str,
-    description: str,
-    default: int | None,
-    low: int,
-    high: int = COUNT_MAX,
-    unit: str = "",
-) -> WorkloadParameter:
-    """A whole number from `low` to `high`."""
-    allowed = f"a whole number from {low} to {high}"
-    return WorkloadParameter(name, description, default, unit, allowed, read_count(low, high))
-
-
-def size_parameter(
-    name: str, description: str, default: int, low: int, high: int
-) -> WorkloadParameter:
-    """A size from `low` to `high` bytes."""
-    allowed = f"{low} to {high} bytes"
-    return WorkloadParameter(name, description, default, "bytes", allowed, read_size(low, high))
-
-
-def choice_parameter(
-    name: str, description: str, default: str, names: tuple[str, ...]
-) -> WorkloadParameter:
-    """One of `names`."""
-    allowed = ", ".join(names)
-    return WorkloadParameter(name, description, default, "", allowed, read_one_of(names), names)
-
-
-def fraction_parameter(name: str, description: str, default: float) -> WorkloadParameter:
-    """A number from 0 to 1."""
-    return WorkloadParameter(name, description, default, "", "a number from 0 to 1", read_fraction)
-
-
-def positive_parameter(
-    name: str, description: str, default: float | None, high: float, unit: str = ""
-) -> WorkloadParameter:
-    """A number above 0, at most `high`."""
-    allowed = f"a number above 0, at most {high:.12g}"
-    return WorkloadParameter(name, description, default, unit, allowed, read_positive(high))
+def by_name(parameters: Sequence[WorkloadParameter]) -> Mapping[str, WorkloadParameter]:
+    """`parameters` by their names, in this order."""
+    return {parameter.name: parameter for parameter in parameters}
 
 
 # --- The parameters of the db_bench-like workloads, and those that every family has.
@@ -157,36 +133,30 @@ def positive_parameter(
 # Names and meanings are those of RocksDB's db_bench where it has one (`num`, `reads`, `threads`,
 # `seek_nexts`); sizes are per thread, as there.
 
-LOAD_OPERATIONS = ("filluniquerandom", "fillseq", "fillrandom")
-
 
 def compression_parameter(default: float) -> WorkloadParameter:
     """`compression_ratio` with `default`."""
     about = "compressed size of a value divided by its size"
-    return positive_parameter("compression_ratio", about, default, 1.0)
+    return above_zero("compression_ratio", about, default, 1.0)
 
 
-DURATION = WorkloadParameter(
-    name="duration_s",
-    description="length of the measure phase, in place of its number of operations",
-    default=None,
-    unit="s",
-    allowed="a duration above 0 (90s, 5m)",
-    read=read_positive_duration,
+DURATION = duration(
+    "duration_s",
+    "length of the measure phase, in place of its number of operations",
+    "a duration above 0 (90s, 5m)",
 )
-DURABILITY = choice_parameter(
+DURABILITY = one_of(
     "durability",
     "sync: each write is synced; wal: each write is logged; none: no write-ahead log",
-    Durability.WAL.value,
     tuple(durability.value for durability in Durability),
+    Durability.WAL.value,
 )
-PAGE_CACHE = choice_parameter(
+PAGE_CACHE = one_of(
     "page_cache",
     "of the database when measuring begins: warm: as it is; cold: empty; direct: not used",
-    PageCache.WARM.value,
     tuple(cache.value for cache in PageCache),
 )
-RATE = positive_parameter(
+RATE = above_zero(
     "rate_ops_s",
     "open loop: operations per second over all threads; closed loop when not set",
     None,
@@ -194,43 +164,41 @@ RATE = positive_parameter(
     unit="ops/s",
 )
 # Every family but the db_bench-like ones has these as well.
-DATABASES = count_parameter("databases", "databases in one process, which share the keys", 1, 1, 64)
-COLUMN_FAMILIES = count_parameter(
+DATABASES = whole("databases", "databases in one process, which share the keys", 1, 1, 64)
+COLUMN_FAMILIES = whole(
     "column_families", "column families of each database, which share its keys", 1, 1, 256
 )
-_PARAMETERS = (
-    count_parameter(
-        "num", "keys in the key space; a write phase does this many per thread", 1_000_000, 1
-    ),
-    count_parameter("reads", "reads per thread; num when not set", None, 1),
-    size_parameter("key_bytes", "bytes of a key", 16, KEY_BYTES_MIN, KEY_BYTES_MAX),
-    size_parameter("value_bytes", "bytes of a value", 100, 1, VALUE_BYTES_MAX),
-    compression_parameter(0.5),
-    count_parameter("threads", "threads of the measure phase", 1, 1, THREADS_MAX),
-    DURATION,
-    DURABILITY,
-    PAGE_CACHE,
-    RATE,
-    count_parameter("seek_nexts", "entries read after each seek", 0, 0, 1_000_000),
-    count_parameter(
-        "warmup_operations", "operations per thread before measuring; 0: no warmup phase", 0, 0
-    ),
-    choice_parameter(
-        "load",
-        "how the database is filled first; filluniquerandom: each key once, in random order",
-        LOAD_OPERATIONS[0],
-        LOAD_OPERATIONS,
-    ),
-)
 
-WORKLOAD_PARAMETERS = {parameter.name: parameter for parameter in _PARAMETERS}
+WORKLOAD_PARAMETERS = by_name(
+    (
+        whole(
+            "num", "keys in the key space; a write phase does this many per thread", 1_000_000, 1
+        ),
+        whole("reads", "reads per thread; num when not set", None, 1),
+        size("key_bytes", "bytes of a key", 16, KEY_BYTES_MIN, KEY_BYTES_MAX),
+        size("value_bytes", "bytes of a value", 100, 1, VALUE_BYTES_MAX),
+        compression_parameter(0.5),
+        whole("threads", "threads of the measure phase", 1, 1, THREADS_MAX),
+        DURATION,
+        DURABILITY,
+        PAGE_CACHE,
+        RATE,
+        whole("seek_nexts", "entries read after each seek", 0, 0, 1_000_000),
+        whole(
+            "warmup_operations", "operations per thread before measuring; 0: no warmup phase", 0, 0
+        ),
+        one_of(
+            "load",
+            "how the database is filled first; filluniquerandom: each key once, in random order",
+            ("filluniquerandom", "fillseq", "fillrandom"),
+        ),
+    )
+)
 
 
 # --- What a family of workloads is: a name, its parameters, and how phases are made of them.
 
 Given = Mapping[str, Any]
-Build = Callable[[Given, str], Workload]
-Prepare = Callable[[Mapping[str, object], str], dict[str, object]]
 
 
 @dataclass(frozen=True)
@@ -259,10 +227,18 @@ class WorkloadFamily:
     name: str
     description: str
     parameters: Mapping[str, WorkloadParameter]
-    build: Build
+    build: Callable[[Given, str], Workload]
     no_effect: Mapping[str, str] = field(default_factory=dict)
     ignored: Mapping[str, str] = field(default_factory=dict)
     also: frozenset[str] = frozenset()
-    prepare: Prepare = lambda given, _source: dict(given)
+    prepare: Callable[[Mapping[str, object], str], dict[str, object]] = lambda given, _: dict(given)
     figures: tuple[Figure, ...] = ()
     sizes: tuple[str, ...] = ("num",)
+
+
+def not_beside_duration(name: str, given: Mapping[str, object], source: str) -> dict[str, object]:
+    """`given`. Raises InputError where it states `name` and `duration_s`, of which one counts."""
+    if given.get(name) is not None and given.get("duration_s") is not None:
+        why = "has no effect together with duration_s"
+        raise InputError(source, name, why=why, allowed="one of the two")
+    return dict(given)

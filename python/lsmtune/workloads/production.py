@@ -14,7 +14,6 @@ itself and conditioned on their bounds, not wrapped.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 
@@ -30,7 +29,7 @@ from lsmtune.model.workload import (
     SineRate,
     Workload,
 )
-from lsmtune.workloads.distributions import largest_size, mean_size
+from lsmtune.workloads.distributions import mean_size
 from lsmtune.workloads.parameter import (
     COLUMN_FAMILIES,
     DATABASES,
@@ -41,10 +40,12 @@ from lsmtune.workloads.parameter import (
     Given,
     WorkloadFamily,
     WorkloadParameter,
-    choice_parameter,
+    by_name,
     compression_parameter,
-    count_parameter,
-    read_positive_duration,
+    duration,
+    not_beside_duration,
+    one_of,
+    whole,
 )
 
 _WIKI = "RocksDB wiki, Trace, Replay, Analyzer, and Workload Generation: command for ZippyDB"
@@ -130,6 +131,7 @@ SOCIAL_GRAPH = (
 
 
 CLOSED, SINE = "closed", "sine"
+_COUNT = 500_000  # keys and operations, unless told otherwise
 # Values of mixgraph are at most `mix_max_value_size`, scans at most `mix_max_scan_len`, by its
 # defaults; values at least 10 bytes (db_bench_tool.cc).
 _VALUES = {"low": 10, "high": 1024}
@@ -140,10 +142,7 @@ _FULL_TURN = 2 * math.pi
 
 @dataclass(frozen=True)
 class Production:
-    """A published workload: `num` and `operations` are the small ones.
-
-    `wave` is A, B, C and D of the rate, where one is published.
-    """
+    """A published workload. `wave` is A, B, C and D of the rate, where one is published."""
 
     name: str
     description: str
@@ -155,20 +154,11 @@ class Production:
     key_sizes: Distribution | None = None
     scan_lengths: Distribution | None = None
     wave: tuple[float, float, float, float] | None = None
-    num: int = 500_000
-    operation_count: int = 500_000
 
 
 # -key_dist_a/b and -keyrange_dist_a to d of the commands for ZippyDB.
 _ZIPPYDB_KEYS = Distribution.of(
-    "ranges",
-    ranges=30,
-    a=14.18,
-    b=-2.917,
-    c=0.0164,
-    d=-0.08082,
-    key_a=0.002312,
-    key_b=0.3467,
+    "ranges", ranges=30, a=14.18, b=-2.917, c=0.0164, d=-0.08082, key_a=0.002312, key_b=0.3467
 )
 _ZIPPYDB_SCANS = Distribution.of("pareto", theta=0.0, k=2.517, sigma=14.236, **_SCANS)
 _BENCHMARK_MIX = (("get", 0.83), ("put", 0.14), ("scan", 0.03))
@@ -218,45 +208,6 @@ _PRODUCTION = (
 )
 
 
-def _parameters(published: Production) -> Mapping[str, WorkloadParameter]:
-    wave = published.wave
-    period_s = None if wave is None else round(_FULL_TURN / wave[1])
-    arrival = (
-        choice_parameter(
-            "arrival",
-            "closed: as fast as it goes; sine: at the published rate, which waves",
-            CLOSED,
-            (CLOSED, SINE),
-        ),
-        WorkloadParameter(
-            "period_s",
-            "length of the rate's wave; the published one when not set",
-            None,
-            "s",
-            f"a duration above 0; the published one is {period_s} s",
-            read_positive_duration,
-        ),
-    )
-    parameters = (
-        count_parameter("num", "keys of the database", published.num, 1),
-        count_parameter(
-            "operations",
-            "operations of the measure phase over all threads",
-            published.operation_count,
-            1,
-        ),
-        DURATION,
-        count_parameter("threads", "threads of the load and of the run", 1, 1, THREADS_MAX),
-        *(arrival if wave is not None else ()),
-        DURABILITY,
-        PAGE_CACHE,
-        compression_parameter(0.5),
-        DATABASES,
-        COLUMN_FAMILIES,
-    )
-    return {parameter.name: parameter for parameter in parameters}
-
-
 def _build(published: Production, given: Given, source: str) -> Workload:
     if given.get("period_s") is not None and given["arrival"] != SINE:
         why = "has no effect without arrival=sine"
@@ -287,7 +238,7 @@ def _build(published: Production, given: Given, source: str) -> Workload:
         name=published.name,
         phases=phases,
         num=given["num"],
-        key_bytes=_key_bytes(published),
+        key_bytes=published.key_bytes,
         value_bytes=round(mean_size(published.value_sizes)),
         compression_ratio=given["compression_ratio"],
         durability=Durability(given["durability"]),
@@ -296,11 +247,6 @@ def _build(published: Production, given: Given, source: str) -> Workload:
         databases=given["databases"],
         column_families=given["column_families"],
     )
-
-
-def _key_bytes(published: Production) -> int:
-    sizes = published.key_sizes
-    return published.key_bytes if sizes is None else largest_size(sizes)
 
 
 def _rate(published: Production, given: Given) -> SineRate | None:
@@ -312,27 +258,41 @@ def _rate(published: Production, given: Given) -> SineRate | None:
     return SineRate(mean, amplitude, period_s, (phase % _FULL_TURN) / _FULL_TURN * period_s)
 
 
-def _prepare(given: Mapping[str, object], source: str) -> dict[str, object]:
-    if given.get("operations") is not None and given.get("duration_s") is not None:
-        why = "has no effect together with duration_s"
-        raise InputError(source, "operations", why=why, allowed="one of the two")
-    return dict(given)
+_ARRIVAL = one_of(
+    "arrival",
+    "closed: as fast as it goes; sine: at the published rate, which waves",
+    (CLOSED, SINE),
+)
 
 
 def _family(published: Production) -> WorkloadFamily:
-    parameters = _parameters(published)
-    waves = (
-        {}
-        if "arrival" in parameters
-        else dict.fromkeys(("arrival", "period_s"), "no rate of it is published in numbers")
-    )
+    arrival: tuple[WorkloadParameter, ...] = ()
+    if published.wave is not None:
+        about = "length of the rate's wave; the published one when not set"
+        period_s = round(_FULL_TURN / published.wave[1])
+        allowed = f"a duration above 0; the published one is {period_s} s"
+        arrival = (_ARRIVAL, duration("period_s", about, allowed))
+    no_wave = dict.fromkeys(("arrival", "period_s"), "no rate of it is published in numbers")
     return WorkloadFamily(
         name=published.name,
         description=published.description,
-        parameters=parameters,
+        parameters=by_name(
+            (
+                whole("num", "keys of the database", _COUNT, 1),
+                whole("operations", "operations of the measure phase over all threads", _COUNT, 1),
+                DURATION,
+                whole("threads", "threads of the load and of the run", 1, 1, THREADS_MAX),
+                *arrival,
+                DURABILITY,
+                PAGE_CACHE,
+                compression_parameter(0.5),
+                DATABASES,
+                COLUMN_FAMILIES,
+            )
+        ),
         build=partial(_build, published),
-        no_effect=waves,
-        prepare=_prepare,
+        no_effect={} if arrival else no_wave,
+        prepare=partial(not_beside_duration, "operations"),
         figures=published.figures,
         sizes=("num", "operations"),
     )

@@ -19,14 +19,10 @@ from lsmtune.workloads.production import PRODUCTION_FAMILIES
 from lsmtune.workloads.ycsb import CONTEST, YCSB_FAMILIES
 from lsmtune.workloads.ycsb_properties import ALIASES, RECORDS, proportions_remark, without_effect
 
-_FAMILIES = (
-    *DB_BENCH_FAMILIES,
-    *YCSB_FAMILIES,
-    CONTEST,
-    *PRODUCTION_FAMILIES,
-)
-
-FAMILIES = {family.name: family for family in _FAMILIES}
+FAMILIES = {
+    family.name: family
+    for family in (*DB_BENCH_FAMILIES, *YCSB_FAMILIES, CONTEST, *PRODUCTION_FAMILIES)
+}
 WORKLOAD_NAMES = tuple(FAMILIES)
 
 
@@ -45,20 +41,26 @@ def complete_parameters(name: str, parameters: Mapping[str, object], source: str
     Raises `InputError` as `make_workload` does.
     """
     family = find_family(name, source)
-    _check_names(family, parameters, source)
+    for key in parameters:
+        # Of an alias the family may refuse what it stands for.
+        refused = next((n for n in (key, ALIASES.get(key)) if n in family.no_effect), None)
+        if refused is not None:
+            why = f"has no effect in {family.name}: {family.no_effect[refused]}"
+            raise InputError(source, key, why=why)
+        known = (*family.parameters, *family.also, *family.ignored)
+        if key not in known:
+            raise InputError(
+                source,
+                key,
+                why="unknown workload parameter",
+                allowed=", ".join(family.parameters),
+                nearest=nearest_name(key, known),
+            )
     prepared = family.prepare(parameters, source)
     complete: dict[str, Any] = {p.name: p.default for p in family.parameters.values()}
     for key, value in prepared.items():
         complete[key] = family.parameters[key].parse(value, source)
     return complete
-
-
-def ignored_parameters(
-    name: str, parameters: Mapping[str, object], source: str
-) -> tuple[tuple[str, str], ...]:
-    """The parameters given that have no effect, each with the reason, in the order given."""
-    family = find_family(name, source)
-    return tuple((key, family.ignored[key]) for key in parameters if key in family.ignored)
 
 
 def find_family(name: str, source: str, field: str = "name") -> WorkloadFamily:
@@ -74,24 +76,7 @@ def find_family(name: str, source: str, field: str = "name") -> WorkloadFamily:
     return FAMILIES[name]
 
 
-def _check_names(family: WorkloadFamily, parameters: Mapping[str, object], source: str) -> None:
-    for key in parameters:
-        if key in family.no_effect:
-            why = f"has no effect in {family.name}: {family.no_effect[key]}"
-            raise InputError(source, key, why=why)
-        if key not in {*family.parameters, *family.ignored, *family.also}:
-            raise InputError(
-                source,
-                key,
-                why="unknown workload parameter",
-                allowed=", ".join(family.parameters),
-                nearest=nearest_name(key, [*family.parameters, *family.also, *family.ignored]),
-            )
-
-
 # --- What to set for a workload of another size, in the words of its family.
-
-_NUM = ("num",)
 
 
 def sizes_for(workload: Workload, num: int) -> dict[str, int]:
@@ -100,23 +85,18 @@ def sizes_for(workload: Workload, num: int) -> dict[str, int]:
     Of a workload file, whose fields have no such names, `num` alone.
     """
     family = FAMILIES.get(workload.name)
-    keys, *others = _NUM if family is None else family.sizes
-    factor = num / workload.num
+    keys, *others = ("num",) if family is None else family.sizes
     last = workload.phases[-1].operations
     if last is None:
         return {keys: num}
-    return {keys: num, **{name: _rounded(last * factor) for name in others}}
+    wanted = last * (num / workload.num)
+    unit = int(10 ** max(0, len(str(math.ceil(wanted))) - 2))  # rounded up to two digits
+    return {keys: num, **dict.fromkeys(others, math.ceil(round(wanted / unit, 6)) * unit)}
 
 
 def size_flags(workload: Workload, num: int) -> str:
     """The same as a command line has it: `-w recordcount=N -w operationcount=M`."""
     return " ".join(f"-w {name}={value}" for name, value in sizes_for(workload, num).items())
-
-
-def _rounded(wanted: float) -> int:
-    """Up to two digits."""
-    unit = int(10 ** max(0, len(str(math.ceil(wanted))) - 2))
-    return math.ceil(round(wanted / unit, 6)) * unit
 
 
 # --- A workload with its properties, and what is to be said of them.
@@ -155,14 +135,24 @@ def state_workload(
         parameters = {**parameters, "durability": "sync"}
         notes.append(f"{sync.where}: {_SYNC}: read as durability: sync")
         del engine[_SYNC]
-    _refuse_disagreement(own, parameters, source)
-    given = {**{key: found.value for key, found in own.items()}, **parameters}
+    # Files are there to be changed by flags; one flag does not silently change another.
+    for key, value in parameters.items():
+        if key in own and own[key].source == SETTING and own[key].value != str(value):
+            why = f"says something else than {SETTING}, {own[key].value}"
+            raise InputError(source, key, found=value, why=why, allowed="one of the two")
+    given = {**{key: stated.value for key, stated in own.items()}, **parameters}
     try:
         complete = complete_parameters(name, given, source)
         workload = family.build(complete, source)
     except InputError as error:
-        raise _at_its_place(error, own, parameters) from None
-    ignored = (*ignored_parameters(name, given, source), *without_effect(given, complete))
+        # With the place of the property that it is of, and the name that it has there.
+        names = (error.field, *(alias for alias, of in ALIASES.items() if of == error.field))
+        stated = [each for each in names if each in own and each not in parameters]
+        if error.field in parameters or not stated:
+            raise
+        raise error.but(source=own[stated[0]].where, field=stated[0]) from None
+    ignored = [(key, family.ignored[key]) for key in given if key in family.ignored]
+    ignored += without_effect(given, complete)
     for key, why in ignored:
         where = own[key].where if key in own and key not in parameters else source
         notes.append(f"{where}: {key}: has no effect: {why}")
@@ -180,37 +170,16 @@ def _split(
     own: dict[str, Property] = {}
     engine: dict[str, Property] = {}
     notes: list[str] = []
-    for name, found in properties.items():
-        if found.hidden_line is not None:
-            notes.append(f"{found.where}: {name}: replaces the value of line {found.hidden_line}")
+    for name, stated in properties.items():
+        if stated.hidden_line is not None:
+            notes.append(f"{stated.where}: {name}: replaces the value of line {stated.hidden_line}")
         if name.startswith(ENGINE_PREFIXES):
-            engine[name] = found
+            engine[name] = stated
         elif name.startswith(_OTHER_PREFIXES):
-            notes.append(f"{found.where}: {name}: has no effect: it is of another database")
+            notes.append(f"{stated.where}: {name}: has no effect: it is of another database")
         elif RECORDS.name not in family.parameters:
             why = f"has no effect in {family.name}, which has no properties of YCSB"
-            raise InputError(found.where, name, found=found.value, why=why)
+            raise InputError(stated.where, name, found=stated.value, why=why)
         else:
-            own[name] = found
+            own[name] = stated
     return own, engine, notes
-
-
-def _refuse_disagreement(
-    own: Mapping[str, Property], parameters: Mapping[str, object], source: str
-) -> None:
-    """Files are there to be changed by flags; one flag does not silently change another."""
-    for key, value in parameters.items():
-        if key in own and own[key].source == SETTING and own[key].value != str(value):
-            why = f"says something else than {SETTING}, {own[key].value}"
-            raise InputError(source, key, found=value, why=why, allowed="one of the two")
-
-
-def _at_its_place(
-    error: InputError, own: Properties, parameters: Mapping[str, object]
-) -> InputError:
-    """`error` with the place of the property that it is of, and the name that it has there."""
-    names = (error.field, *(name for name, of in ALIASES.items() if of == error.field))
-    stated = [name for name in names if name in own and name not in parameters]
-    if error.field in parameters or not stated:
-        return error
-    return error.but(source=own[stated[0]].where, field=stated[0])

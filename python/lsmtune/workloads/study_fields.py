@@ -49,31 +49,28 @@ def _workload_schema() -> dict[str, Any]:
     for family in FAMILIES.values():
         names = (*family.parameters, *family.also, *family.ignored, *family.no_effect)
         groups.setdefault(tuple(sorted(names)), []).append(family)
-    file = {"file": {"type": "string", "minLength": 1, "description": "a workload file"}}
+    paths = {"type": ["string", "array"], "items": {"type": "string"}}
+    forms = []
+    for families in groups.values():
+        properties: dict[str, Any] = {
+            "name": {"enum": [family.name for family in families]},
+            "properties": paths,
+        }
+        for family in families:
+            properties |= _parameters_schema(family)
+        forms.append((properties, "name"))
+    file = {"type": "string", "minLength": 1, "description": "a workload file"}
+    forms.append(({"file": file, **_parameters_schema(FAMILIES["ycsb"])}, "file"))
     return {
         "anyOf": [
-            *(_families_schema(families) for families in groups.values()),
             {
                 "type": "object",
-                "properties": {**file, **_parameters_schema(FAMILIES["ycsb"]), **_WEIGHTED},
-                "required": ["file"],
+                "properties": {**properties, **_WEIGHTED},
+                "required": [needed],
                 "additionalProperties": False,
-            },
+            }
+            for properties, needed in forms
         ]
-    }
-
-
-def _families_schema(families: list[WorkloadFamily]) -> dict[str, Any]:
-    parameters: dict[str, Any] = {}
-    for family in families:
-        parameters |= _parameters_schema(family)
-    names = {"enum": [family.name for family in families]}
-    paths = {"type": ["string", "array"], "items": {"type": "string"}}
-    return {
-        "type": "object",
-        "properties": {"name": names, "properties": paths, **parameters, **_WEIGHTED},
-        "required": ["name"],
-        "additionalProperties": False,
     }
 
 
@@ -109,8 +106,12 @@ def workload_fields(fields: Mapping[str, Any], folder: Path, source: str) -> Sta
     parameters = {name: value for name, value in fields.items() if name not in WORDS}
     file = fields.get(FILE)
     if file is None:
-        files = [folder / name for name in _file_names(fields, source)]
-        properties = properties_of(files, {})
+        stated = fields.get(PROPERTIES, [])
+        names = [stated] if isinstance(stated, str) else stated
+        if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
+            allowed = "the path of a file of properties, or a list of them"
+            raise InputError(source, PROPERTIES, found=stated, allowed=allowed)
+        properties = properties_of([folder / name for name in names], {})
         return state_workload(fields["name"], parameters, source, properties)
     if not isinstance(file, str) or not file:
         raise InputError(source, FILE, found=file, allowed="the path of a workload file")
@@ -121,10 +122,7 @@ def workload_fields(fields: Mapping[str, Any], folder: Path, source: str) -> Sta
 
 
 def workload_from_file(
-    path: Path,
-    parameters: Mapping[str, object],
-    source: str,
-    properties: Properties | None = None,
+    path: Path, parameters: Mapping[str, object], source: str, properties: Properties | None = None
 ) -> Stated:
     """The workload of a workload file (YAML), or of a file of YCSB properties.
 
@@ -134,20 +132,10 @@ def workload_from_file(
     if path.suffix not in SUFFIXES:
         own = {**properties_of([path], {}), **(properties or {})}
         return state_workload(YCSB, parameters, source, own)
+    why = f"has no effect on {path}, a workload file: change it there"
     for name in parameters:
-        why = f"has no effect on {path}, a workload file: change it there"
         raise InputError(source, name, why=why)
-    for name, found in (properties or {}).items():
+    for name, stated in (properties or {}).items():
         if not name.startswith(ENGINE_PREFIXES):
-            why = f"has no effect on {path}, a workload file: change it there"
-            raise InputError(found.where, name, found=found.value, why=why)
+            raise InputError(stated.where, name, found=stated.value, why=why)
     return Stated(load_workload_file(path), engine=properties or {})
-
-
-def _file_names(fields: Mapping[str, Any], source: str) -> list[str]:
-    stated = fields.get(PROPERTIES, [])
-    names = [stated] if isinstance(stated, str) else stated
-    if not isinstance(names, list) or not all(isinstance(name, str) and name for name in names):
-        allowed = "the path of a file of properties, or a list of them"
-        raise InputError(source, PROPERTIES, found=stated, allowed=allowed)
-    return names

@@ -27,7 +27,7 @@ from lsmtune.model.workload import (
     YcsbKeys,
 )
 from lsmtune.workloads.distributions import largest_size, mean_size
-from lsmtune.workloads.parameter import Given, WorkloadFamily
+from lsmtune.workloads.parameter import Given, WorkloadFamily, by_name
 from lsmtune.workloads.ycsb_properties import (
     ALIASES,
     ALSO,
@@ -35,6 +35,7 @@ from lsmtune.workloads.ycsb_properties import (
     IGNORED,
     OPERATIONS,
     OWN_PARAMETERS,
+    PROPORTIONS,
     RECORDS,
     REFUSED,
     THREADS,
@@ -47,9 +48,9 @@ KEY_PREFIX = "user"
 # Digits of a hash of 64 bits, most often: 93 % of all have 19 or 20.
 _HASH_DIGITS = 19
 _SCAN_THETA = 0.99
-_EXPECTED_TWICE = (
-    2  # both programs expect up to twice the inserts; CoreWorkload.java, "fudge factor"
-)
+_UNIFORM = Distribution("uniform")
+# Both programs expect up to twice the inserts; CoreWorkload.java, "fudge factor".
+_EXPECTED_TWICE = 2
 
 
 def prepare_properties(given: Mapping[str, object], source: str) -> dict[str, object]:
@@ -62,9 +63,10 @@ def prepare_properties(given: Mapping[str, object], source: str) -> dict[str, ob
     names: dict[str, str] = {}
     for key, value in given.items():
         name = ALIASES.get(key, key)
-        if name == "workload":
-            _check_class(value, source)
-        elif name in YCSB_PARAMETERS:
+        if name == "workload" and value not in WORKLOAD_CLASSES:
+            allowed = f"YCSB's core workload, {WORKLOAD_CLASSES[0]}"
+            raise InputError(source, "workload", found=value, allowed=allowed)
+        if name in YCSB_PARAMETERS:
             if name in prepared and str(prepared[name]) != str(value):
                 why = f"says something else than {names[name]}"
                 raise InputError(source, key, found=value, why=why, allowed="one of the two")
@@ -72,19 +74,18 @@ def prepare_properties(given: Mapping[str, object], source: str) -> dict[str, ob
     return prepared
 
 
-def _check_class(value: object, source: str) -> None:
-    if value not in WORKLOAD_CLASSES:
-        allowed = f"YCSB's core workload, {WORKLOAD_CLASSES[0]}"
-        raise InputError(source, "workload", found=value, allowed=allowed)
-
-
 def ycsb_workload(name: str, given: Given, source: str) -> Workload:
     """The load, the settling and the run of `given`, all of YCSB_PARAMETERS.
 
     Raises InputError, naming `source`, for properties that do not go together.
     """
-    load = Phase("load", PhaseKind.LOAD, mix=load_mix(given, source), threads=given["threadcount"])
-    load = replace(load, operations=_loaded(given, source))
+    load = Phase(
+        "load",
+        PhaseKind.LOAD,
+        mix=load_mix(given, source),
+        operations=_loaded(given, source),
+        threads=given["threadcount"],
+    )
     run = run_phase("run", given, source)
     return ycsb_data(name, (load, Phase("settle", PhaseKind.SETTLE), run), given, source)
 
@@ -140,32 +141,29 @@ def row_sizes(given: Given, source: str) -> Distribution:
     """The sizes of a record's value: YCSB-cpp's form of a row, with `fieldcount` fields."""
     fields, prefix = given["fieldcount"], given["fieldnameprefix"]
     names_bytes = sum(len(f"{prefix}{index}".encode()) for index in range(fields))
-    row = Distribution.of(
-        "row", fields=fields, names_bytes=names_bytes, length=_field_lengths(given, source)
-    )
+    if given["fieldlengthdistribution"] == "constant":
+        length = Distribution.of("constant", size=given["fieldlength"])
+    elif given["fieldlengthdistribution"] == "histogram":
+        length = _histogram(Path(given["fieldlengthhistogram"]), source)
+    else:
+        length = _between(given, "fieldlengthdistribution", "minfieldlength", "fieldlength", source)
+    row = Distribution.of("row", fields=fields, names_bytes=names_bytes, length=length)
     if largest_size(row) > VALUE_BYTES_MAX:
-        why = f"makes records of up to {largest_size(row)} bytes with fieldcount {fields}"
+        length, most = given["fieldlength"], largest_size(row)
+        why = f"makes records of up to {most} bytes with fieldcount {fields}"
         allowed = f"records of at most {VALUE_BYTES_MAX} bytes"
-        raise InputError(
-            source, "fieldlength", found=given["fieldlength"], why=why, allowed=allowed
-        )
+        raise InputError(source, "fieldlength", found=length, why=why, allowed=allowed)
     return row
 
 
-def _field_lengths(given: Given, source: str) -> Distribution:
-    kind, low, high = (
-        given[k] for k in ("fieldlengthdistribution", "minfieldlength", "fieldlength")
-    )
-    if kind == "constant":
-        return Distribution.of("constant", size=high)
-    if kind == "histogram":
-        return _histogram(Path(given["fieldlengthhistogram"]), source)
+def _between(given: Given, kind: str, least: str, most: str, source: str) -> Distribution:
+    """The uniform or zipfian distribution that three properties state."""
+    low, high = given[least], given[most]
     if low > high:
-        allowed = f"at most fieldlength, {high}"
-        raise InputError(source, "minfieldlength", found=low, allowed=allowed)
-    if kind == "uniform":
-        return Distribution.of("uniform", low=low, high=high)
-    return Distribution.of("zipfian", low=low, high=high, theta=_SCAN_THETA)
+        raise InputError(source, least, found=low, allowed=f"at most {most}, {high}")
+    if given[kind] == "zipfian":
+        return Distribution.of("zipfian", low=low, high=high, theta=_SCAN_THETA)
+    return Distribution.of("uniform", low=low, high=high)
 
 
 def _histogram(path: Path, source: str) -> Distribution:
@@ -202,34 +200,23 @@ def _loaded(given: Given, source: str) -> int:
 
 def _run_mix(given: Given, source: str) -> Mix:
     loaded, start = _loaded(given, source), given["insertstart"]
-    operations = _operations(given, source)
-    names = dict(operations)
-    # New records are numbered from recordcount on, whatever was loaded.
-    new_from = given["recordcount"]
-    return Mix(
-        operations=operations,
-        records=loaded,
-        keys=_requests(given, loaded) if names.keys() - {"insert"} else Distribution("uniform"),
-        first=start,
-        insert_from=new_from if "insert" in names and new_from != start + loaded else None,
-        scan_lengths=_scan_lengths(given, source) if "scan" in names else None,
-        value_sizes=row_sizes(given, source) if names.keys() - {"get", "scan"} else None,
-    )
-
-
-def _operations(given: Given, source: str) -> tuple[tuple[str, float], ...]:
-    shares = {
-        "get": given["readproportion"],
-        "update": given["updateproportion"],
-        "insert": given["insertproportion"],
-        "scan": given["scanproportion"],
-        "read_modify_write": given["readmodifywriteproportion"],
-    }
-    operations = tuple((name, share) for name, share in shares.items() if share > 0)
+    shares = {name: given[parameter.name] for name, parameter in PROPORTIONS.items()}
+    operations = {name: share for name, share in shares.items() if share > 0}
     if not operations:
         why = "is 0, and so are all other proportions"
         raise InputError(source, "readproportion", why=why, allowed="one of them above 0")
-    return operations
+    # New records are numbered from recordcount on, whatever was loaded.
+    new_from = given["recordcount"]
+    scans = ("scanlengthdistribution", "minscanlength", "maxscanlength")
+    return Mix(
+        operations=tuple(operations.items()),
+        records=loaded,
+        keys=_requests(given, loaded) if operations.keys() - {"insert"} else _UNIFORM,
+        first=start,
+        insert_from=new_from if "insert" in operations and new_from != start + loaded else None,
+        scan_lengths=_between(given, *scans, source) if "scan" in operations else None,
+        value_sizes=row_sizes(given, source) if operations.keys() - {"get", "scan"} else None,
+    )
 
 
 def _requests(given: Given, loaded: int) -> Distribution:
@@ -248,16 +235,6 @@ def _requests(given: Given, loaded: int) -> Distribution:
             percentile, fraction = given["exponential.percentile"], given["exponential.frac"]
             return Distribution.of("exponential", percentile=percentile, fraction=fraction)
     return Distribution(given["requestdistribution"])
-
-
-def _scan_lengths(given: Given, source: str) -> Distribution:
-    low, high = given["minscanlength"], given["maxscanlength"]
-    if low > high:
-        allowed = f"at most maxscanlength, {high}"
-        raise InputError(source, "minscanlength", found=low, allowed=allowed)
-    if given["scanlengthdistribution"] == "zipfian":
-        return Distribution.of("zipfian", low=low, high=high, theta=_SCAN_THETA)
-    return Distribution.of("uniform", low=low, high=high)
 
 
 # --- The workloads of YCSB by name: the core workload as such, and its six settings A to F.
@@ -296,7 +273,7 @@ def core_properties(letter: str) -> dict[str, Any]:
     return {"requestdistribution": "zipfian", **_CORE[letter][1]}
 
 
-def ycsb_family(name: str, description: str, defaults: Mapping[str, Any]) -> WorkloadFamily:
+def _family(name: str, description: str, defaults: Mapping[str, Any]) -> WorkloadFamily:
     """A family of the core workload whose properties have other `defaults`."""
     return WorkloadFamily(
         name=name,
@@ -315,32 +292,21 @@ def ycsb_family(name: str, description: str, defaults: Mapping[str, Any]) -> Wor
 
 
 YCSB_FAMILIES = (
-    ycsb_family(NAME, "YCSB's core workload, by its own properties", {}),
+    _family(NAME, "YCSB's core workload, by its own properties", {}),
     *(
-        ycsb_family(
-            f"{NAME}-{letter}",
-            f"YCSB's workload {letter.upper()}, {about}",
-            core_properties(letter),
-        )
-        for letter, (about, _) in _CORE.items()
+        _family(f"{NAME}-{one}", f"YCSB's workload {one.upper()}, {about}", core_properties(one))
+        for one, (about, _) in _CORE.items()
     ),
 )
 
 
 # --- A workload of YCSB as a file of its properties, which both YCSB and YCSB-cpp read.
 
-_ALWAYS = (
-    "recordcount",
-    "operationcount",
-    "readproportion",
-    "updateproportion",
-    "scanproportion",
-    "insertproportion",
-    "readmodifywriteproportion",
-    "requestdistribution",
-)
-# YCSB-cpp has another name for it; each program passes over the other's.
-_ALSO = {"fieldlengthdistribution": "field_len_dist", "target": "limit.ops"}
+_ALWAYS = {"recordcount", "operationcount", "requestdistribution"} | {
+    parameter.name for parameter in PROPORTIONS.values()
+}
+# YCSB-cpp has another name for some; each program passes over the other's.
+_OTHER_NAMES = {name: alias for alias, name in ALIASES.items()}
 
 
 def properties_text(name: str, parameters: Mapping[str, Any], source: str) -> str:
@@ -363,16 +329,11 @@ def properties_text(name: str, parameters: Mapping[str, Any], source: str) -> st
         value = parameters[key]
         if key in own or (key not in _ALWAYS and value == parameter.default):
             continue
-        lines.append(f"{key}={_text(value)}")
-        if key in _ALSO:
-            lines.append(f"{_ALSO[key]}={_text(value)}")
+        if isinstance(value, float) and value == int(value):
+            value = int(value)  # both programs read the target with a reader of whole numbers
+        names = (key, _OTHER_NAMES[key]) if key in _OTHER_NAMES else (key,)
+        lines += [f"{name}={value}" for name in names]
     return "\n".join(lines) + "\n"
-
-
-def _text(value: object) -> str:
-    if isinstance(value, float) and value == int(value):
-        return str(int(value))  # both programs read the target with a reader of whole numbers
-    return str(value)
 
 
 # --- The workload of the DKU tuning contest: YCSB's Load A, Run A, Run B and Run D in turn.
@@ -383,16 +344,19 @@ def _text(value: object) -> str:
 CONTEST_NAME = "contest"
 RUNS = ("a", "b", "d")
 _COUNT = 2_000_000
-_PARAMETERS = (
-    replace(RECORDS, default=_COUNT),
-    replace(OPERATIONS, default=_COUNT, description="operations of each run, over all threads"),
-    THREADS,
-    *DATA_PROPERTIES,
-    *OWN_PARAMETERS,
+_CONTEST_PARAMETERS = by_name(
+    (
+        replace(RECORDS, default=_COUNT),
+        replace(OPERATIONS, default=_COUNT, description="operations of each run, over all threads"),
+        THREADS,
+        *DATA_PROPERTIES,
+        *OWN_PARAMETERS,
+    )
 )
+_OF_ITS_PHASES = "its four phases have properties of their own"
 
 
-def _build(given: Given, source: str) -> Workload:
+def _contest_workload(given: Given, source: str) -> Workload:
     defaults = {name: parameter.default for name, parameter in YCSB_PARAMETERS.items()}
     data = {**defaults, **given}
     load = Phase(
@@ -411,13 +375,9 @@ def _build(given: Given, source: str) -> Workload:
 CONTEST = WorkloadFamily(
     name=CONTEST_NAME,
     description="Load A, Run A, Run B and Run D of YCSB on one database, all measured",
-    parameters={parameter.name: parameter for parameter in _PARAMETERS},
-    build=_build,
-    no_effect={
-        name: "its four phases have properties of their own"
-        for name in YCSB_PARAMETERS
-        if name not in {parameter.name for parameter in _PARAMETERS}
-    },
+    parameters=_CONTEST_PARAMETERS,
+    build=_contest_workload,
+    no_effect={name: _OF_ITS_PHASES for name in YCSB_PARAMETERS if name not in _CONTEST_PARAMETERS},
     ignored=IGNORED,
     also=ALSO,
     prepare=prepare_properties,

@@ -18,7 +18,7 @@ opaque!(
 );
 
 c_api! {
-    /// Functions of a loaded LevelDB. All of them have been there since LevelDB 1.20.
+    /// Functions of a loaded LevelDB. All of them exist since LevelDB 1.20.
     pub struct Api {
         required {
             fn leveldb_open(*const DbOptions, *const c_char, *mut *mut c_char) -> *mut Db;
@@ -72,7 +72,7 @@ c_api! {
 }
 
 impl Api {
-    /// Loads the library at `path` and finds the functions in it; both stay for ever.
+    /// Loads the library at `path` and looks up its functions. Both stay for ever.
     pub fn open(path: Option<&Path>) -> Result<&'static Self> {
         let loaded = library::open("leveldb", path)?;
         match Self::load(loaded) {

@@ -1,4 +1,4 @@
-//! Waiting until LevelDB has written everything out and has nothing left to compact.
+//! Waiting until LevelDB has written out everything and has nothing left to compact.
 
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
@@ -10,22 +10,22 @@ use crate::engine::{EngineError, LevelSize, Result};
 /// A key after every key that the driver writes.
 const LAST_KEY: [u8; 64] = [0xff; 64];
 
-/// How often a database that still has work to do is asked whether it has failed.
+/// How often a database that still has work to do is checked for an error.
 const ERROR_CHECK: Duration = Duration::from_millis(100);
 
 /// LevelDB keeps seven levels; the last one is never compacted (`kNumLevels` in its `dbformat.h`).
 const LEVELS: usize = 7;
 
 impl LevelDatabase {
-    /// As [`crate::engine::Database::drain`].
+    /// See [`crate::engine::Database::drain`].
     ///
-    /// LevelDB does not say whether a compaction is needed, but lists its tables, and needs one
-    /// exactly if a level's score reaches 1 ([`compaction_needed`]). A compaction that makes room
-    /// keeps its inputs listed until its outputs are, so a running one counts as needed.
+    /// LevelDB does not say whether a compaction is needed. But it lists its tables, and it needs a
+    /// compaction exactly if a level's score reaches 1 ([`compaction_needed`]). A running
+    /// compaction keeps its inputs listed until its outputs are listed, so it counts as needed.
     ///
-    /// One kind is not seen: compactions of tables that too many reads went through in vain. One
-    /// that runs when the drain begins is waited for, because [`Self::flush`] waits for whatever
-    /// compaction is running; a new one needs reads, of which a drain makes none.
+    /// Compactions of tables that too many reads searched in vain are not visible. If such a
+    /// compaction runs when the drain begins, [`Self::flush`] waits for it, as for any running
+    /// compaction. A new one needs reads, and a drain makes none.
     pub(super) fn wait_until_drained(&self, cancelled: &dyn Fn() -> bool) -> Result<()> {
         self.flush(cancelled)?;
         self.try_write()?;
@@ -41,7 +41,8 @@ impl LevelDatabase {
                 return Ok(());
             }
             before = Some(tables);
-            // An engine that failed in the background compacts no more: waiting would never end.
+            // An engine that failed in the background compacts no more, and waiting would never
+            // end.
             if asked.elapsed() > ERROR_CHECK {
                 self.try_write()?;
                 asked = Instant::now();
@@ -50,10 +51,10 @@ impl LevelDatabase {
         }
     }
 
-    /// Writes the memtable out, on a thread beside this one because the call blocks.
+    /// Writes out the memtable on another thread, because the call blocks.
     ///
-    /// The C interface has no flush. A manual compaction begins with one, and compacts nothing
-    /// when no table has a key in its range.
+    /// The C interface has no flush. A manual compaction begins with one. It compacts nothing if no
+    /// table has a key in its range.
     fn flush(&self, cancelled: &dyn Fn() -> bool) -> Result<()> {
         let (api, handle) = (self.api, self.handle);
         let call = move || {
@@ -66,7 +67,7 @@ impl LevelDatabase {
         self.flusher.run(call, cancelled)
     }
 
-    /// A write of nothing, which fails if the engine has stopped taking writes.
+    /// An empty write. It fails if the engine has stopped accepting writes.
     fn try_write(&self) -> Result<()> {
         let mut error = null_mut();
         // SAFETY: the database is open; the other objects live until they are destroyed here.
@@ -80,7 +81,7 @@ impl LevelDatabase {
         }
     }
 
-    /// As [`crate::engine::Database::levels`].
+    /// See [`crate::engine::Database::levels`].
     pub(super) fn tree(&self) -> Option<Vec<LevelSize>> {
         let levels = levels_of(&self.tables().ok()?).ok()?;
         Some(levels.to_vec())
@@ -94,8 +95,9 @@ impl LevelDatabase {
     }
 }
 
-/// Whether LevelDB would compact tables listed like this, by the scores of `VersionSet::Finalize`:
-/// four tables in level 0, or more than 10 MiB times ten to the power of L-1 in level L.
+/// Whether LevelDB would compact the tables of such a listing, by the scores of
+/// `VersionSet::Finalize`: at four tables in level 0, or at 10 MiB times ten to the power of L-1 in
+/// level L.
 fn compaction_needed(listing: &str) -> Result<bool> {
     let levels = levels_of(listing)?;
     let mut bytes_max = 10 << 20;
@@ -107,7 +109,7 @@ fn compaction_needed(listing: &str) -> Result<bool> {
     Ok(levels[0].files >= 4 || crowded)
 }
 
-/// Tables and their bytes in each level of a listing.
+/// The number of tables and their bytes in each level of a listing.
 fn levels_of(listing: &str) -> Result<[LevelSize; LEVELS]> {
     let mut levels = [LevelSize::default(); LEVELS];
     let mut level = None;

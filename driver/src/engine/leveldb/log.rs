@@ -1,10 +1,9 @@
-//! Flushes and compactions out of LevelDB's information log.
+//! Flushes and compactions from LevelDB's information log.
 //!
-//! The lines are `Level-0 table #N: B bytes OK` when a memtable was written out and
-//! `Compacted a@L + b@M files => B bytes` when a compaction from level L to level M was installed
-//! (1.22 and 1.23 alike).
-//! Tables that were only moved a level down have a line of their own and are not counted. Nothing
-//! says exactly how much a compaction read.
+//! The line `Level-0 table #N: B bytes OK` says that a memtable was written out. The line
+//! `Compacted a@L + b@M files => B bytes` says that a compaction from level L to level M was
+//! installed (the same in 1.22 and 1.23). Tables that only moved down a level have a line of their
+//! own and are not counted. No line says exactly how much a compaction read.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -15,10 +14,10 @@ use std::path::Path;
 use crate::engine::log_lines::{for_each_line, LogClock};
 use crate::engine::{BackgroundWork, LevelWork};
 
-/// Work that finished between two instants in microseconds, as recorded in `directory`.
+/// The work that finished between two instants in microseconds, as recorded in `directory`.
 ///
-/// Everything is `None` where the log cannot tell: it is missing, or its part about the time asked
-/// for is gone (LevelDB keeps one old log), or the clock was changed meanwhile.
+/// Everything is `None` if the log cannot tell: it is missing, its part about this time is gone
+/// (LevelDB keeps one old log), or the clock was changed meanwhile.
 pub fn background_work(directory: &Path, during: Range<u64>) -> BackgroundWork {
     read(directory, during).unwrap_or_default()
 }
@@ -78,7 +77,7 @@ enum Work {
 impl Work {
     fn of(line: &[u8]) -> Option<Self> {
         let line = std::str::from_utf8(line).ok()?;
-        // The stamp and the thread's number come first.
+        // The time stamp and the thread's number come first.
         let message = line.splitn(3, ' ').nth(2)?;
         if let Some(flush) = message.strip_prefix("Level-0 table #") {
             let bytes = flush

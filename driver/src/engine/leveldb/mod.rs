@@ -60,9 +60,9 @@ impl LevelDb {
         })
     }
 
-    /// Whether tables written with `compression` come out smaller and can be read back. LevelDB
-    /// does not say what it was built with: without Snappy it silently writes plain blocks, and
-    /// with a number that it does not know it writes blocks that it then calls corrupt.
+    /// Whether tables written with `compression` are smaller and can be read back. LevelDB does not
+    /// say what it was built with. Without Snappy it silently writes plain blocks. With a number
+    /// that it does not know it writes blocks that it then calls corrupt.
     fn compresses(&self, compression: &str, parent: &Path) -> Result<bool> {
         let scratch = Scratch::inside(parent)?;
         let directory = scratch.database(compression);
@@ -98,7 +98,7 @@ impl LevelDb {
     }
 }
 
-/// Enough for any compression to show.
+/// Enough data to show the effect of any compression.
 const ZEROES_BYTES: u64 = 1 << 20;
 
 /// Bytes of the table files in `directory`.
@@ -140,7 +140,7 @@ impl Engine for LevelDb {
         }
         let handle = Handle::new(self.api, options)?;
         let parent = directory.parent().unwrap_or_else(|| Path::new("."));
-        // With a library that does not know zstd the data would be lost: try it first.
+        // A library without zstd would lose the data: try zstd first.
         if handle.compression == Some(Compression::Zstd) && !self.compresses("zstd", parent)? {
             let allowed = "none, snappy: this library was built without zstd";
             return Err(EngineError::bad_value("compression", "zstd", allowed));
@@ -182,7 +182,7 @@ impl Engine for LevelDb {
     }
 }
 
-/// A handle that may be used from every thread.
+/// A handle that every thread may use.
 #[derive(Debug, Clone, Copy)]
 struct DbHandle(*mut Db);
 
@@ -192,8 +192,8 @@ impl DbHandle {
     }
 }
 
-// SAFETY: LevelDB's header says that a database may be used by many threads without locking; it is
-// closed only when nobody borrows the `LevelDatabase` any more.
+// SAFETY: LevelDB's header says that many threads may use a database without locking. It is closed
+// only when nobody borrows the `LevelDatabase` any more.
 unsafe impl Send for DbHandle {}
 // SAFETY: as above.
 unsafe impl Sync for DbHandle {}
@@ -205,7 +205,7 @@ struct LevelDatabase {
     identity: Identity,
     durability: Durability,
     flusher: Flusher,
-    /// Owns the cache and the filter policy; destroyed after the database was closed.
+    /// Owns the cache and the filter policy; destroyed after the database is closed.
     _options: Handle,
 }
 
@@ -230,8 +230,8 @@ impl Database for LevelDatabase {
         self.identity.clone()
     }
 
-    /// Empty: LevelDB does not say what it uses, and every value that it would change is refused
-    /// when it is asked for. Whether it has Snappy is for [`Engine::compressions`] to find out.
+    /// Empty: LevelDB does not report what it uses, and the driver refuses every value that LevelDB
+    /// would change. [`Engine::compressions`] finds out whether it has Snappy.
     fn options_not_taken(&self) -> Vec<OptionNotTaken> {
         Vec::new()
     }
@@ -261,7 +261,7 @@ impl Drop for LevelDatabase {
     fn drop(&mut self) {
         // A flush that a cancelled drain left behind still uses the database.
         self.flusher.join();
-        // SAFETY: nobody borrows the database any more; the options follow when this has closed.
+        // SAFETY: nobody borrows the database any more; the options are destroyed after this.
         unsafe { (self.api.leveldb_close)(self.handle.get()) }
     }
 }

@@ -4,10 +4,9 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-/// Puts the log of earlier openings in front of the current one, before the database in
-/// `directory` is opened again: LevelDB then renames `LOG` to `LOG.old`, and with it would go what
-/// was `LOG.old` until then. Neither file is written to, because a copy of a database may share
-/// them with the original.
+/// Puts the log of earlier openings in front of the current one, before the database in `directory`
+/// is opened again. LevelDB then renames `LOG` to `LOG.old`, and the previous `LOG.old` would be
+/// lost. Neither file is written to, because a copy of a database may share them with the original.
 pub fn keep(directory: &Path) -> io::Result<()> {
     let path = |name: &str| directory.join(name);
     let (old, log, both) = (path("LOG.old"), path("LOG"), path("LOG.both"));

@@ -1,7 +1,7 @@
 //! LevelDB's options by name: one per setter of `leveldb/c.h`.
 //!
-//! LevelDB does not say which values it uses, and it silently clips some of them to a range
-//! (`SanitizeOptions` in its `db_impl.cc`). A value that would be clipped is refused here.
+//! LevelDB does not report the values that it uses, and it silently clips some of them to a range
+//! (`SanitizeOptions` in its `db_impl.cc`). The driver refuses a value that LevelDB would clip.
 
 use std::ffi::c_int;
 use std::ops::RangeInclusive;
@@ -11,7 +11,7 @@ use super::api::{Api, Cache, DbOptions, FilterPolicy};
 use crate::engine::nearest::nearest;
 use crate::engine::{EngineError, Options, Result};
 
-/// Every option with LevelDB's default (`leveldb/options.h`; the cache's is set in `db_impl.cc`).
+/// Every option with LevelDB's default (`leveldb/options.h`; that of the cache is in `db_impl.cc`).
 pub const DEFAULTS: [(&str, &str); 11] = [
     ("block_restart_interval", "16"),
     ("block_size", "4096"),
@@ -31,12 +31,12 @@ const MIB: i64 = 1 << 20;
 const GIB: i64 = 1 << 30;
 const INT_MAX: i64 = i32::MAX as i64;
 
-/// A compression in the numbers of `leveldb/c.h`.
+/// A compression, with its number in `leveldb/c.h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Compression {
     None = 0,
     Snappy = 1,
-    /// Only in libraries newer than 1.23; older ones write blocks of nothing when asked for it.
+    /// Only in libraries newer than 1.23. Older ones write empty blocks if asked for it.
     Zstd = 2,
 }
 
@@ -51,19 +51,19 @@ impl Compression {
     }
 }
 
-/// An options object, with the cache and the filter policy that a database made with it uses.
+/// An options object, with the cache and the filter policy of a database that is opened with it.
 #[derive(Debug)]
 pub struct Handle {
     api: &'static Api,
     pub raw: *mut DbOptions,
     cache: *mut Cache,
     filter: *mut FilterPolicy,
-    /// The compression that was asked for, if any was.
+    /// The requested compression, if any.
     pub compression: Option<Compression>,
 }
 
 impl Handle {
-    /// LevelDB's defaults with `options` applied, and with databases created where missing.
+    /// LevelDB's defaults with `options` applied; missing databases are created.
     pub fn new(api: &'static Api, options: &Options) -> Result<Self> {
         // SAFETY: no arguments; the object is destroyed once, in `drop`.
         let raw = unsafe { (api.leveldb_options_create)() };
@@ -147,8 +147,8 @@ impl Handle {
 
 impl Drop for Handle {
     fn drop(&mut self) {
-        // SAFETY: made by this library and destroyed only here; the database that was opened with
-        // them is closed by now, because it owns this object.
+        // SAFETY: made by this library and destroyed only here. The database that was opened with
+        // these options is closed by now, because it owns this object.
         unsafe {
             (self.api.leveldb_options_destroy)(self.raw);
             if !self.cache.is_null() {
@@ -191,7 +191,7 @@ fn only_true(name: &str, text: &str) -> Result<()> {
     }
 }
 
-/// What db_bench and options.h call some of these options.
+/// The names of some of these options in db_bench and options.h.
 const SYNONYMS: [(&str, &str); 5] = [
     ("block_cache", "cache_size"),
     ("bloom_bits", "filter_bits"),

@@ -1,4 +1,4 @@
-//! One thread's operations on a LevelDB, with nothing between them and the C interface.
+//! One thread's operations on a LevelDB, directly through the C interface.
 
 use std::ffi::c_char;
 use std::marker::PhantomData;
@@ -9,8 +9,8 @@ use super::LevelDatabase;
 use crate::engine::c_bytes::{slice, text};
 use crate::engine::{BatchEntry, Cursor, Durability, Result, Session};
 
-/// Options and a batch that live as long as the thread, so that an operation allocates nothing
-/// on this side of the C interface.
+/// Its options and batch live as long as the thread, so that an operation allocates nothing on this
+/// side of the C interface.
 pub struct LevelSession<'db> {
     api: &'static Api,
     db: *mut Db,
@@ -39,7 +39,7 @@ impl<'db> LevelSession<'db> {
         }
     }
 
-    /// Writes what is in the batch and leaves it for the next call to clear.
+    /// Writes the batch. The next call clears it.
     #[inline]
     fn commit(&self) -> Result<()> {
         let mut error = null_mut();
@@ -52,7 +52,7 @@ impl<'db> LevelSession<'db> {
 }
 
 impl Session for LevelSession<'_> {
-    // A reused batch spares the one that `leveldb_put` makes and grows for each call.
+    // The batch is reused; `leveldb_put` would make and grow one for each call.
     #[inline]
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         // SAFETY: the batch is alive and copies key and value.
@@ -151,7 +151,7 @@ impl Drop for LevelSession<'_> {
     }
 }
 
-/// Frees a value even when the reader panics.
+/// Frees a value, even if the reader panics.
 struct Copied(&'static Api, *mut c_char);
 
 impl Drop for Copied {
@@ -162,7 +162,7 @@ impl Drop for Copied {
     }
 }
 
-/// LevelDB's iterators read from a snapshot that they take when they are made.
+/// LevelDB's iterators read from a snapshot, which they take when they are made.
 struct LevelCursor<'session> {
     api: &'static Api,
     iterator: *mut Iterator,
@@ -196,8 +196,7 @@ impl Cursor for LevelCursor<'_> {
     #[inline]
     fn key(&self) -> &[u8] {
         let mut length = 0;
-        // SAFETY: the key stays until the iterator moves, for which it would have to be borrowed
-        // mutably.
+        // SAFETY: the key stays until the iterator moves, which needs a mutable borrow.
         unsafe {
             let data = (self.api.leveldb_iter_key)(self.iterator, &raw mut length);
             slice(data, length)

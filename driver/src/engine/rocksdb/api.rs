@@ -25,7 +25,7 @@ opaque!(
 );
 
 c_api! {
-    /// Functions of a loaded RocksDB. The required ones have been there since RocksDB 6.
+    /// Functions of a loaded RocksDB. The required ones exist since RocksDB 6.
     pub struct Api {
         required {
             fn rocksdb_open(*const DbOptions, *const c_char, *mut *mut c_char) -> *mut Db;
@@ -92,7 +92,7 @@ c_api! {
             fn rocksdb_perfcontext_metric(*mut PerfContext, c_int) -> u64;
             fn rocksdb_perfcontext_destroy(*mut PerfContext);
         }
-        // Since RocksDB 8.1; 8.7 is the first that needs no size of an entry.
+        // Exists since RocksDB 8.1; 8.7 is the first version that needs no size of an entry.
         optional {
             fn rocksdb_hyper_clock_cache_options_create(usize, usize) -> *mut HyperClockCacheOptions;
             fn rocksdb_hyper_clock_cache_options_destroy(*mut HyperClockCacheOptions);
@@ -103,7 +103,7 @@ c_api! {
 }
 
 impl Api {
-    /// Loads the library at `path` and finds the functions in it; both stay for ever.
+    /// Loads the library at `path` and looks up its functions. Both stay for ever.
     pub fn open(path: Option<&Path>) -> Result<&'static Self> {
         let loaded = library::open("rocksdb", path)?;
         match Self::load(loaded) {
@@ -125,10 +125,9 @@ impl Api {
         unsafe { take_text(text, |text| (self.rocksdb_free)(text.cast())) }
     }
 
-    /// The result of a call that reports failure by setting `error`.
+    /// The result of a call that reports a failure by setting `error`.
     ///
-    /// # Safety
-    /// `error` is null or was set by a function of this library.
+    /// # Safety `error` is null or was set by a function of this library.
     #[inline]
     pub unsafe fn check(&self, error: *mut c_char) -> Result<()> {
         if error.is_null() {
@@ -154,7 +153,7 @@ impl Handle {
         Self { api, raw }
     }
 
-    /// These options with `text` (`name=value`) applied over them, or the engine's refusal.
+    /// These options with `text` (`name=value`) applied to them, or the engine's refusal.
     pub fn with(&self, text: &str) -> std::result::Result<Self, String> {
         let text = CString::new(text).map_err(|_| "contains a NUL byte".to_owned())?;
         let changed = Self::defaults(self.api);
@@ -174,7 +173,7 @@ impl Handle {
         }
     }
 
-    /// Lets `open` create the database where there is none.
+    /// Lets `open` create the database if it does not exist.
     pub fn set_create_if_missing(&self) {
         // SAFETY: the object is alive.
         unsafe { (self.api.rocksdb_options_set_create_if_missing)(self.raw, 1) }

@@ -1,7 +1,7 @@
-//! The block cache that no options string can ask for.
+//! The block cache that an options string cannot request.
 //!
-//! `Cache::CreateFromString` (`cache/cache.cc`, 7.8 to 11.8) makes LRU caches only, so the driver
-//! makes a `hyper_clock_cache` through the C interface.
+//! `Cache::CreateFromString` (`cache/cache.cc`, 7.8 to 11.8) makes LRU caches only. The driver
+//! therefore makes a `hyper_clock_cache` through the C interface.
 
 use std::collections::BTreeMap;
 
@@ -17,17 +17,17 @@ pub const CAPACITY: &str = "block_based_table_factory.block_cache.capacity";
 /// RocksDB's own choice of the number of shards.
 const SHARD_BITS_DEFAULT: i32 = -1;
 
-/// A hyper clock cache that was asked for.
+/// A hyper clock cache that a request asks for.
 #[derive(Debug, PartialEq, Eq)]
 pub struct HyperClock {
     capacity: usize,
     num_shard_bits: i32,
 }
 
-/// Takes a hyper clock cache out of the options; what remains is for the engine to parse.
+/// Takes a hyper clock cache out of the options; the engine parses the rest.
 ///
-/// The kind of an LRU cache is taken out too, as the engine knows no name for it. A cache without
-/// a size gets `default_capacity`; to the engine it would be a cache of no bytes.
+/// The kind of an LRU cache is taken out, too, because the engine has no name for it. A cache
+/// without a size gets `default_capacity`; the engine would give it no bytes.
 pub fn requested(
     options: &mut BTreeMap<String, Tree>,
     default_capacity: impl FnOnce() -> Result<String>,
@@ -102,7 +102,7 @@ impl HyperClock {
         Ok(made)
     }
 
-    /// Makes the cache, and a table factory with it that later options change.
+    /// Makes the cache and a table factory that uses it; later options change that factory.
     pub fn set(&self, api: &Api, options: &Handle) -> Result<()> {
         let (Some(create), Some(destroy), Some(set_bits), Some(make)) = (
             api.rocksdb_hyper_clock_cache_options_create,
@@ -115,7 +115,7 @@ impl HyperClock {
         };
         // SAFETY: every object is made and destroyed here, once; the factory shares the cache.
         unsafe {
-            // A charge of 0 is the variant that needs no estimate of the size of its entries.
+            // With a charge of 0, the cache needs no estimate of the size of its entries.
             let wanted = create(self.capacity, 0);
             set_bits(wanted, self.num_shard_bits);
             let cache = make(wanted);

@@ -1,4 +1,4 @@
-//! Waiting until RocksDB has written everything out and has nothing left to compact.
+//! Waiting until RocksDB has written out everything and has nothing left to compact.
 
 use std::ffi::CStr;
 use std::ptr::null_mut;
@@ -10,18 +10,18 @@ use super::RocksDatabase;
 use crate::engine::flusher::Backoff;
 use crate::engine::{EngineError, Result};
 
-/// How long RocksDB may say that a compaction is pending while none runs.
+/// How long RocksDB may report a pending compaction while none runs.
 ///
-/// A needed compaction is handed to a thread under the same lock that the properties take, so the
-/// gap is that of waking a thread. A compaction that has not begun after a whole second will not:
-/// the picker found nothing to pick although the score asks for one.
+/// RocksDB hands a needed compaction to a thread under the lock that the properties also take, so
+/// the gap only lasts until a thread wakes up. A compaction that has not begun after a whole second
+/// will never begin: the score asks for one, but the picker found nothing to pick.
 const IDLE_MAX: Duration = Duration::from_secs(1);
 
 impl RocksDatabase {
-    /// As [`crate::engine::Database::drain`].
+    /// See [`crate::engine::Database::drain`].
     ///
-    /// After the flush, properties are polled. `rocksdb_wait_for_compact`, where a version has it,
-    /// waits for the same counters; it blocks, and tells that its time ran out only by a text.
+    /// After the flush, this polls properties. Newer versions have `rocksdb_wait_for_compact`,
+    /// which waits for the same counters. But it blocks, and reports a timeout only as a text.
     pub(super) fn wait_until_drained(&self, cancelled: &dyn Fn() -> bool) -> Result<()> {
         self.flush(cancelled)?;
         let mut backoff = Backoff::new();
@@ -33,9 +33,9 @@ impl RocksDatabase {
             }
             self.background_error()?;
             match self.work()? {
-                // The properties are read one after another, and a compaction may end between two
-                // of them and leave another one needed. With nothing running at the end of one
-                // look, a second look sees all that was needed.
+                // The properties are read one after another. Between two of them a compaction may
+                // end and make another one necessary. If nothing runs at the end of one look, a
+                // second look sees all that was necessary.
                 Work::None if quiet => return Ok(()),
                 Work::None => {
                     quiet = true;
@@ -57,8 +57,8 @@ impl RocksDatabase {
         }
     }
 
-    /// Writes the memtables out, on another thread: even a flush without waiting blocks for as long
-    /// as its table would stall writers.
+    /// Writes out the memtables on another thread. Even a flush that does not wait can block, for
+    /// as long as its table would stall writers.
     fn flush(&self, cancelled: &dyn Fn() -> bool) -> Result<()> {
         let (api, handle) = (self.api, self.handle);
         let families = FamilyHandles(self.family_handles());
@@ -84,7 +84,7 @@ impl RocksDatabase {
     }
 
     fn work(&self) -> Result<Work> {
-        // What is needed is read before what is running, for the reason given above.
+        // Needed work is read before running work, for the reason given above.
         let pending = self.number_of_families(c"rocksdb.mem-table-flush-pending")? > 0
             || (self.compacts && self.number_of_families(c"rocksdb.compaction-pending")? > 0);
         let running = self.number(c"rocksdb.num-running-flushes")?
@@ -96,25 +96,26 @@ impl RocksDatabase {
         })
     }
 
-    /// An engine that failed in the background compacts no more: waiting would never end.
+    /// Checks for an error in the background: an engine that failed there compacts no more, and
+    /// waiting would never end.
     fn background_error(&self) -> Result<()> {
         let count = self.number(c"rocksdb.background-errors")?;
         if count == 0 {
             return Ok(());
         }
-        // The reason is kept by the engine, which tells it to whoever writes.
+        // The engine keeps the reason and reports it to the next writer.
         self.try_write()?;
         Err(EngineError::Failed {
             message: format!("the engine counts {count} background errors"),
         })
     }
 
-    /// A property of the database as a whole.
+    /// A property of the whole database.
     fn number(&self, property: &CStr) -> Result<u64> {
         stuck::number(self.api, self.handle, property).ok_or_else(|| lacks(property))
     }
 
-    /// A property that each column family has for itself, summed up.
+    /// A property of each column family, summed up.
     fn number_of_families(&self, property: &CStr) -> Result<u64> {
         match self.families.as_ref().filter(|some| !some.is_empty()) {
             None => self.number(property),
@@ -132,7 +133,7 @@ fn lacks(property: &CStr) -> EngineError {
     }
 }
 
-/// What a flush beside this thread takes with it.
+/// The handles that a flush on another thread takes along.
 struct FamilyHandles(Vec<*mut ColumnFamily>);
 
 // SAFETY: handles may be used from every thread; see `Families`.
@@ -144,8 +145,8 @@ enum Work {
     Running,
 }
 
-/// Seconds from the line `Cumulative stall: HH:MM:SS.mmm H:M:S, P percent` of `rocksdb.dbstats`,
-/// which counts since the database was opened; `None` if there is no line of exactly that form.
+/// The seconds in the line `Cumulative stall: HH:MM:SS.mmm H:M:S, P percent` of `rocksdb.dbstats`,
+/// which count since the database was opened; `None` if no line has exactly that form.
 pub fn stall_s(statistics: &str) -> Option<f64> {
     let line = statistics
         .lines()

@@ -1,10 +1,9 @@
-//! Flushes and compactions out of RocksDB's information log.
+//! Flushes and compactions from RocksDB's information log.
 //!
-//! RocksDB writes one JSON object per event after `EVENT_LOG_v1`, unless `info_log_level` is
-//! raised above INFO. Seen alike in 5.14, 7.8.3 and 10.2.1: `flush_started`,
-//! `table_file_creation` (`file_size`), `flush_finished`, `compaction_started`
-//! (`input_data_size`), `compaction_finished` (`total_output_size`, `output_level`), tied together
-//! by `job`.
+//! RocksDB writes one JSON object per event after `EVENT_LOG_v1`, unless `info_log_level` is above
+//! INFO. The events are the same in 5.14, 7.8.3 and 10.2.1: `flush_started`, `table_file_creation`
+//! (`file_size`), `flush_finished`, `compaction_started` (`input_data_size`), `compaction_finished`
+//! (`total_output_size`, `output_level`). `job` connects the events of one job.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -17,10 +16,10 @@ use super::options_file::OptionsFile;
 use crate::engine::log_lines::{for_each_line, LogClock};
 use crate::engine::{BackgroundWork, LevelWork};
 
-/// Work that finished between two instants in microseconds, as recorded in `directory`.
+/// The work that finished between two instants in microseconds, as recorded in `directory`.
 ///
-/// Everything is `None` where the log cannot tell: it is kept elsewhere, it does not list events,
-/// its part about the time asked for is gone, or an event in it cannot be read.
+/// Everything is `None` if the log cannot tell: it is in another place, it does not list events,
+/// its part about this time is gone, or an event in it cannot be read.
 pub fn background_work(directory: &Path, during: Range<u64>) -> BackgroundWork {
     known_work(directory, during).unwrap_or_default()
 }
@@ -33,11 +32,11 @@ fn known_work(directory: &Path, during: Range<u64>) -> Option<BackgroundWork> {
     }
     let files = log_files(directory);
     let kept_max: usize = written.value("keep_log_file_num")?.parse().ok()?;
-    // With as many logs as are ever kept, older ones may have been deleted.
+    // If there are as many logs as RocksDB keeps, older ones may have been deleted.
     read(&files, during, files.len() < kept_max)
 }
 
-/// `LOG.old.<microseconds>` in order of time, then `LOG`.
+/// The files `LOG.old.<microseconds>` in order of time, then `LOG`.
 fn log_files(directory: &Path) -> Vec<PathBuf> {
     let mut old: Vec<(u64, PathBuf)> = std::fs::read_dir(directory)
         .into_iter()
@@ -54,7 +53,7 @@ fn log_files(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// `complete` says that no older log was deleted.
+/// `complete` means that no older log was deleted.
 fn read(files: &[PathBuf], during: Range<u64>, complete: bool) -> Option<BackgroundWork> {
     let clock = LogClock::between(during.start, during.end)?;
     let mut sums = EventSums::new(during);
@@ -77,7 +76,7 @@ struct Event<'a> {
     output_level: Option<u32>,
 }
 
-/// Adds events up. Holds one number per job that is running.
+/// Adds up events. Holds one number per running job.
 #[derive(Debug)]
 struct EventSums {
     during: Range<u64>,
@@ -90,7 +89,7 @@ struct EventSums {
     compactions: u64,
     compaction_read_bytes: u64,
     compaction_write_bytes: u64,
-    /// `None` as soon as one compaction does not say where it wrote to.
+    /// `None` once a compaction does not say into which level it wrote.
     levels: Option<BTreeMap<u32, LevelWork>>,
 }
 
@@ -142,7 +141,7 @@ impl EventSums {
             "table_file_creation" => match (self.flushing.get_mut(&event.job), event.file_size) {
                 (Some(bytes), Some(size)) => *bytes += size,
                 (Some(_), None) => self.unreadable = true,
-                // The table of a compaction, counted when that ends.
+                // The table of a compaction, which is counted when the compaction ends.
                 (None, _) => {}
             },
             "flush_finished" => {
@@ -180,7 +179,8 @@ impl EventSums {
     }
 
     fn finish(self, complete: bool) -> Option<BackgroundWork> {
-        // A log that begins after the window does (older parts were deleted) has missed some.
+        // A log that begins after the window (because older parts were deleted) has missed some
+        // work.
         let whole = self
             .first_line_us
             .is_some_and(|first| complete || first <= self.during.start);
@@ -195,7 +195,7 @@ impl EventSums {
     }
 }
 
-/// What follows the first `mark` in `line`.
+/// The text after the first `mark` in `line`.
 fn after<'a>(line: &'a [u8], mark: &[u8]) -> Option<&'a [u8]> {
     let at = line.windows(mark.len()).position(|window| window == mark)?;
     Some(&line[at + mark.len()..])
@@ -282,12 +282,13 @@ mod tests {
 
     #[test]
     fn a_real_log_of_rocksdb_5_14_is_read() {
-        // The file is collected data that not every checkout has beside it.
+        // The file is collected data, which not every checkout has beside it.
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/rocksdb/LOG-0");
         let Ok(text) = std::fs::read_to_string(&file) else {
             return;
         };
-        // An excerpt: of one flush it has the end without the start, and of another the reverse.
+        // An excerpt: it has the end of one flush without its start, and the start of another
+        // without its end.
         let all = 1_527_283_800_000_000..1_600_000_000_000_000;
         assert_eq!(read(&[file], all.clone(), false), None);
         let whole: String = text

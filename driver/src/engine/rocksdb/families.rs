@@ -9,28 +9,28 @@ use super::{DbHandle, Opened};
 use crate::engine::library::path_text;
 use crate::engine::Result;
 
-/// The handles of a database's families; none where it was opened without them.
+/// The handles of a database's families; none if it was opened without families.
 #[derive(Debug)]
 pub struct Families {
     api: &'static Api,
     handles: Vec<NonNull<ColumnFamily>>,
 }
 
-// SAFETY: a handle is a name for the engine, which locks what it needs; the handles are destroyed
-// only when nobody borrows the database any more.
+// SAFETY: a handle is only a name for the engine, which does its own locking. The handles are
+// destroyed only when nobody borrows the database any more.
 unsafe impl Send for Families {}
 // SAFETY: as above.
 unsafe impl Sync for Families {}
 
 impl Families {
-    /// The families of a database that was opened without naming any.
+    /// The families of a database that was opened without families.
     pub fn none(api: &'static Api) -> Self {
         let handles = Vec::new();
         Families { api, handles }
     }
 
-    /// Null for the default family of a database that was opened without naming any, else the
-    /// handle of each.
+    /// The handle of each family, or one null for the default family of a database that was opened
+    /// without families.
     pub fn raw(&self) -> Vec<*mut ColumnFamily> {
         if self.handles.is_empty() {
             return vec![null_mut()];
@@ -38,7 +38,7 @@ impl Families {
         self.handles.iter().map(|handle| handle.as_ptr()).collect()
     }
 
-    /// The sum of a property that each family has; `None` if the engine has none of that name.
+    /// The sum of a property over all families; `None` if the engine does not have it.
     pub fn number(&self, handle: DbHandle, property: &CStr) -> Option<u64> {
         let number = |family: &NonNull<ColumnFamily>| {
             let mut value = 0;
@@ -53,7 +53,7 @@ impl Families {
         self.handles.iter().map(number).sum()
     }
 
-    /// Whether the database was opened without naming families.
+    /// Whether the database was opened without families.
     pub fn is_empty(&self) -> bool {
         self.handles.is_empty()
     }

@@ -1,15 +1,15 @@
-//! The shape of a RocksDB's tree.
+//! The shape of RocksDB's tree.
 
 use super::RocksDatabase;
 use crate::engine::{Database, LevelSize};
 
-/// More levels than any configuration has; ends the count whatever the engine answers.
+/// More levels than any configuration has. It ends the count, whatever the engine answers.
 const LEVELS_MAX: usize = 1000;
 
 impl RocksDatabase {
-    /// As [`crate::engine::Database::levels`], from the list of live tables, which is taken under
-    /// one lock, where properties asked for one by one may belong to different moments. Blob files
-    /// are in no level.
+    /// See [`crate::engine::Database::levels`]. It reads the list of live tables, which the engine
+    /// takes under one lock; separate properties could belong to different moments. Blob files are
+    /// in no level.
     pub(super) fn tree(&self) -> Option<Vec<LevelSize>> {
         let mut levels = vec![LevelSize::default(); self.level_count()];
         // SAFETY: the database is open; the list is destroyed once and not used afterwards, and
@@ -31,7 +31,7 @@ impl RocksDatabase {
         (!levels.is_empty()).then_some(levels)
     }
 
-    /// The property of a level beyond the last one does not exist.
+    /// The number of levels: the property of a level beyond the last one does not exist.
     fn level_count(&self) -> usize {
         let exists = |level: &usize| {
             let name = format!("rocksdb.num-files-at-level{level}");

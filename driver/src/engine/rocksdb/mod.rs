@@ -32,7 +32,7 @@ mod session;
 mod stuck;
 mod tree;
 
-/// Short names of compressions and RocksDB's own.
+/// Short names of compressions, and RocksDB's own names.
 const COMPRESSIONS: [(&str, &str); 7] = [
     ("none", "kNoCompression"),
     ("snappy", "kSnappyCompression"),
@@ -102,7 +102,7 @@ impl Engine for RocksDb {
                 ..self.identity()
             },
             not_taken: options_file::not_taken(options, written.as_ref()),
-            // A database that compacts only on request calls for compactions that never come.
+            // A database that compacts only on request reports pending compactions that never run.
             compacts: !is_on("disable_auto_compactions"),
             maps_reads: is_on("allow_mmap_reads"),
             durability,
@@ -138,7 +138,7 @@ impl Engine for RocksDb {
 
     fn compressions(&self, scratch: &Path) -> Result<Vec<String>> {
         let scratch = Scratch::inside(scratch)?;
-        // Without a database that opens by default, a failure says nothing about compression.
+        // If no database opens with the defaults, a failure says nothing about compression.
         let defaults = Handle::defaults(self.api);
         drop(open_database(
             self.api,
@@ -167,7 +167,7 @@ impl Engine for RocksDb {
     }
 }
 
-/// A database handle that closes itself unless it is taken over.
+/// A database handle that closes itself unless somebody takes it over.
 struct Opened {
     api: &'static Api,
     raw: *mut Db,
@@ -188,7 +188,7 @@ impl Drop for Opened {
     }
 }
 
-/// Opens or creates the database in `directory`; the error is the engine's own.
+/// Opens or creates the database in `directory`. The error is the engine's own.
 fn open_database(api: &'static Api, directory: &Path, options: &Handle) -> Result<Opened> {
     options.set_create_if_missing();
     let path = path_text(directory)?;
@@ -201,7 +201,7 @@ fn open_database(api: &'static Api, directory: &Path, options: &Handle) -> Resul
     }
 }
 
-/// A handle that may be used from every thread.
+/// A handle that every thread may use.
 #[derive(Debug, Clone, Copy)]
 struct DbHandle(*mut Db);
 
@@ -211,8 +211,8 @@ impl DbHandle {
     }
 }
 
-// SAFETY: RocksDB's header says that a database may be used by many threads without locking; it
-// is closed only when nobody borrows the `RocksDatabase` any more.
+// SAFETY: RocksDB's header says that many threads may use a database without locking. It is closed
+// only when nobody borrows the `RocksDatabase` any more.
 unsafe impl Send for DbHandle {}
 // SAFETY: as above.
 unsafe impl Sync for DbHandle {}
@@ -231,7 +231,7 @@ struct RocksDatabase {
     flusher: Flusher,
     /// `None` only while the database is being closed.
     watch: Option<Watch>,
-    /// Kept because the options may own objects that the database shares.
+    /// Kept because it may own objects that the database shares.
     _options: Handle,
 }
 
@@ -242,7 +242,7 @@ unsafe impl Send for RocksDatabase {}
 unsafe impl Sync for RocksDatabase {}
 
 impl RocksDatabase {
-    /// Why a call failed, if there is more to say than `error`, which it returned.
+    /// Why a call failed, if more is known than `error`, which the call returned.
     #[cold]
     fn explain(&self, error: EngineError) -> EngineError {
         match &self.watch {
@@ -255,7 +255,7 @@ impl RocksDatabase {
         self.families.as_ref().map_or_else(Vec::new, Families::raw)
     }
 
-    /// A write of nothing, which fails if the engine has stopped taking writes. It never waits.
+    /// An empty write. It fails if the engine has stopped accepting writes. It never waits.
     fn try_write(&self) -> Result<()> {
         let mut error = null_mut();
         // SAFETY: the database is open; the other objects live until they are destroyed here.
@@ -323,9 +323,9 @@ impl Database for RocksDatabase {
 
 impl Drop for RocksDatabase {
     fn drop(&mut self) {
-        // SAFETY: nobody borrows the database any more. A flush that a cancelled drain left
-        // behind still uses it: it is told to stop, and waited for, before the database closes; and
-        // so does the watch.
+        // SAFETY: nobody borrows the database any more. Two threads may still use it: a flush that
+        // a cancelled drain left behind, and the watch. Both are told to stop, and waited for,
+        // before the database closes.
         unsafe {
             drop(self.watch.take());
             if self.flusher.is_running() {

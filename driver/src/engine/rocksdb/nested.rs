@@ -25,7 +25,7 @@ pub fn join(parts: &BTreeMap<String, String>) -> String {
     format!("{{{}}}", inside.join(";"))
 }
 
-/// What is between the braces that enclose the whole of `text`, if one pair does.
+/// The text between the braces, if one pair of braces encloses the whole of `text`.
 pub fn braced(text: &str) -> Option<&str> {
     let text = text.trim();
     let inside = text.strip_prefix('{')?.strip_suffix('}')?;

@@ -1,9 +1,10 @@
-//! Values of options as text: what RocksDB takes for a number, and which texts mean the same to it.
+//! Values of options as text: what RocksDB accepts as a number, and which texts mean the same
+//! value.
 
 use super::nested;
 
-/// Whether `text` begins as a number and is none. RocksDB stops reading at the first character that
-/// is no digit: `12GG` is 12 GiB to it, and `4XB` is 4.
+/// Whether `text` begins as a number but is none. RocksDB stops reading at the first character that
+/// is no digit: it takes `12GG` as 12 GiB, and `4XB` as 4.
 pub fn garbled_number(text: &str) -> bool {
     let text = text.trim();
     let begins = text
@@ -36,7 +37,7 @@ pub fn same(requested: &str, effective: &str) -> bool {
                 part_of_object(effective, name).is_some_and(|value| same(text, &value))
             });
         }
-        // Without braces, a value stands for the part that names or sizes the object.
+        // A value without braces stands for the part that names or sizes the object.
         (None, Some(effective_parts)) => {
             return effective_parts
                 .iter()
@@ -45,7 +46,7 @@ pub fn same(requested: &str, effective: &str) -> bool {
         (None, None) => {}
     }
     if let Some(effective) = truth(effective) {
-        // Only text that RocksDB writes for booleans: a number 1 must not equal `true`.
+        // Only the texts that RocksDB writes for booleans: a number 1 must not equal `true`.
         return truth(requested).or_else(|| digit_truth(requested)) == Some(effective);
     }
     if let (Some(requested), Some(effective)) = (number(requested), number(effective)) {
@@ -94,7 +95,7 @@ impl Number {
     }
 }
 
-/// A number as RocksDB reads one: with K, M, G or T for powers of 1024.
+/// A number as RocksDB reads it: K, M, G and T are powers of 1024.
 fn number(text: &str) -> Option<Number> {
     let (digits, shift) = match text.as_bytes().last()?.to_ascii_lowercase() {
         b'k' => (&text[..text.len() - 1], 10),
@@ -111,7 +112,7 @@ fn number(text: &str) -> Option<Number> {
     real.is_finite().then_some(Number::Real(real))
 }
 
-/// A whole number as RocksDB reads one.
+/// A whole number as RocksDB reads it.
 pub fn whole_number(text: &str) -> Option<i128> {
     match number(text.trim())? {
         Number::Whole(whole) => Some(whole),
@@ -119,19 +120,19 @@ pub fn whole_number(text: &str) -> Option<i128> {
     }
 }
 
-/// A part of an object that the engine wrote in its short form: `SkipListFactory:16`.
+/// A part of an object that the engine writes in a short form: `SkipListFactory:16`.
 pub fn part_of_object(text: &str, part: &str) -> Option<String> {
     let (name, argument) = text.split_once(':').unwrap_or((text, "0"));
     match part {
         "id" => Some(text.to_owned()),
-        // `SkipListFactory::GetId` (`memtable/skiplistrep.cc`) leaves a lookahead of 0 out.
+        // `SkipListFactory::GetId` (`memtable/skiplistrep.cc`) omits a lookahead of 0.
         "lookahead" if class(name) == "skiplist" => Some(argument.to_owned()),
         _ => None,
     }
 }
 
-/// Objects are requested by nickname (`skip_list`) and written by class name
-/// (`SkipListFactory`), with arguments after a colon of which those left out are filled in.
+/// A request names an object by a nickname (`skip_list`). The engine writes its class name
+/// (`SkipListFactory`), with arguments after a colon, including the defaults.
 fn same_object(requested: &str, effective: &str) -> bool {
     let (requested, effective) = (nicknamed(requested), nicknamed(effective));
     let mut requested_words = requested.split(':');
@@ -149,7 +150,7 @@ fn same_object(requested: &str, effective: &str) -> bool {
         })
 }
 
-/// Prefix extractors are written with a point before their length (`util/slice.cc`).
+/// Prefix extractors are written with a dot before their length (`util/slice.cc`).
 fn nicknamed(text: &str) -> String {
     [
         ("rocksdb.FixedPrefix.", "fixed:"),

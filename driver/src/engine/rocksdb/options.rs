@@ -1,4 +1,4 @@
-//! Applying options by name, and saying which one is at fault when the engine refuses.
+//! Applies options by name, and finds the option at fault when the engine refuses.
 
 use std::path::Path;
 
@@ -13,12 +13,12 @@ use crate::engine::nearest::nearest;
 use crate::engine::scratch::Scratch;
 use crate::engine::{EngineError, Options, Result};
 
-/// Options that make RocksDB keep files elsewhere than in the database's directory. A run keeps
-/// everything in a directory of its own: it must neither touch nor leave anything outside.
+/// Options that make RocksDB keep files outside the database's directory. A run keeps everything in
+/// its own directory: it must neither touch nor leave anything outside.
 const PATH_OPTIONS: [&str; 4] = ["cf_paths", "db_log_dir", "db_paths", "wal_dir"];
 
-/// The engine's defaults with `options` applied one name at a time; the error names the option
-/// that the engine refuses. `parent` is where a throw-away database may be made to find out why.
+/// The engine's defaults with `options` applied one name at a time. The error names the option that
+/// the engine refuses. To find out why, a throw-away database may be made in `parent`.
 pub fn apply(api: &'static Api, options: &Options, parent: &Path) -> Result<Handle> {
     let mut applied = Handle::defaults(api);
     for (name, value) in options {
@@ -59,12 +59,12 @@ pub fn apply(api: &'static Api, options: &Options, parent: &Path) -> Result<Hand
     Ok(applied)
 }
 
-/// What the engine uses when nothing is asked for; empty for an option that it does not list.
+/// What the engine uses by default; empty for an option that it does not list.
 fn default_of(api: &'static Api, name: &str, parent: &Path) -> Result<String> {
     Ok(known(api, parent)?.value(name).unwrap_or_default())
 }
 
-/// Whether `name` can be a name at all: anything else could smuggle a second option in.
+/// Whether `name` can be a name. Anything else could smuggle in a second option.
 fn plausible(name: &str) -> bool {
     name.split('.').all(|part| {
         !part.is_empty()
@@ -74,7 +74,7 @@ fn plausible(name: &str) -> bool {
     })
 }
 
-/// Why the engine refused the options below `root`: each of them is tried by itself.
+/// Why the engine refused the options below `root`: tries each of them by itself.
 fn refused(
     api: &'static Api,
     options: &Options,
@@ -111,7 +111,7 @@ fn refused(
             whole = Some((name, value));
         }
     }
-    // None is refused by itself, so the engine objects to their being together.
+    // The engine accepts each of them alone, so it refuses the combination.
     let (name, value) = whole.unwrap_or_else(|| (root.to_owned(), String::new()));
     Ok(EngineError::bad_value(
         &name,
@@ -120,7 +120,7 @@ fn refused(
     ))
 }
 
-/// An option and, for a value in braces, each option in it, down to plain values.
+/// An option and, for a value in braces, each option inside it, down to plain values.
 fn leaves(name: &str, value: &str) -> Vec<(String, String)> {
     match nested::split(value) {
         Some(parts) if !parts.is_empty() => parts
@@ -131,7 +131,7 @@ fn leaves(name: &str, value: &str) -> Vec<(String, String)> {
     }
 }
 
-/// Whether `name` lies inside an option whose parts the engine does not list, such as an object.
+/// Whether `name` is inside an option whose parts the engine does not list, such as an object.
 fn object(names: &[String], name: &str) -> bool {
     let Some((head, _)) = name.rsplit_once('.') else {
         return false;
@@ -140,7 +140,7 @@ fn object(names: &[String], name: &str) -> bool {
     names.iter().any(|known| known == head) && !names.iter().any(|known| known.starts_with(&prefix))
 }
 
-/// What a value must look like, from the one that the engine uses when nothing is asked for.
+/// What a value must look like, judged from the engine's default value.
 fn allowed(written: &OptionsFile, name: &str, status: &str) -> String {
     let Some(default) = written.value(name) else {
         return format!("what the engine can parse; it says: {status}");
@@ -159,7 +159,7 @@ fn allowed(written: &OptionsFile, name: &str, status: &str) -> String {
     format!("{kind}; the engine says: {status}")
 }
 
-/// What the engine lists when it opens a database with nothing asked for.
+/// What the engine lists when it opens a database with its defaults.
 pub fn known(api: &'static Api, parent: &Path) -> Result<OptionsFile> {
     let scratch = Scratch::inside(parent)?;
     let directory = scratch.database("defaults");
@@ -169,11 +169,11 @@ pub fn known(api: &'static Api, parent: &Path) -> Result<OptionsFile> {
     })
 }
 
-/// Why a database could not be opened with `options`, although each could be parsed.
+/// Why a database could not be opened with `options`, although each option could be parsed.
 ///
-/// Settled by trying, not by the status text: where a throw-away database opens with the same
-/// options, the directory is at fault and `status` stands. Otherwise options are left out as long
-/// as opening still fails; those that remain are named.
+/// This is found by trying, not from the status text. If a throw-away database opens with the same
+/// options, the directory is at fault, and `status` stands. Otherwise options are left out as long
+/// as opening still fails; the error names those that remain.
 pub fn unusable(
     api: &'static Api,
     options: &Options,

@@ -1,8 +1,8 @@
-//! The OPTIONS file that RocksDB writes when it opens a database: what it really uses, and which
-//! requested options did not take.
+//! The OPTIONS file that RocksDB writes when it opens a database: the options that it really uses.
+//! Comparing them with the request shows which options it did not take.
 //!
-//! The file says nothing of the block cache. That is read from the options that RocksDB prints into
-//! its LOG.
+//! The file does not contain the block cache. That is read from the options that RocksDB prints
+//! into its LOG.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::nested;
 use super::option_values::{part_of_object, same};
 use crate::engine::{OptionNotTaken, Options};
 
-/// Options of the table factory are addressed below this name.
+/// Options of the table factory have names below this one.
 pub const TABLE: &str = "block_based_table_factory";
 
 /// The names of the two kinds of block caches.
@@ -19,10 +19,10 @@ pub const LRU: &str = "lru_cache";
 /// See [`LRU`].
 pub const HYPER_CLOCK: &str = "hyper_clock_cache";
 
-/// A request that leaves the choice to the engine, which then tells what it chose.
+/// A value that leaves the choice to the engine, which then reports its choice.
 const ENGINES_CHOICE: (&str, &str) = ("block_based_table_factory.block_cache.num_shard_bits", "-1");
 
-/// Names that every RocksDB takes and no OPTIONS file lists.
+/// Names that every RocksDB accepts but no OPTIONS file lists.
 const UNLISTED: [&str; 2] = [
     "block_based_table_factory",
     "block_based_table_factory.block_cache",
@@ -40,8 +40,8 @@ pub struct OptionsFile {
 }
 
 impl OptionsFile {
-    /// The newest OPTIONS file in `directory`, with the block cache that only the LOG beside it
-    /// tells of; `None` if there is none that can be read.
+    /// The newest OPTIONS file in `directory`, with the block cache, which only the LOG beside it
+    /// describes. `None` if no file can be read.
     pub fn newest_in(directory: &Path) -> Option<Self> {
         let text = std::fs::read_to_string(newest(directory)?).ok()?;
         let mut file = Self::parse(&text);
@@ -53,8 +53,8 @@ impl OptionsFile {
         Some(file)
     }
 
-    /// Reads the text of an OPTIONS file. Sections and lines that do not concern the default
-    /// column family are passed over.
+    /// Reads the text of an OPTIONS file. Ignores sections and lines that do not concern the
+    /// default column family.
     pub fn parse(text: &str) -> Self {
         let mut file = Self::default();
         let mut section = "";
@@ -84,8 +84,8 @@ impl OptionsFile {
         }
     }
 
-    /// The value of an option by its full, dotted name; the whole table section is the value of
-    /// `block_based_table_factory`.
+    /// The value of an option by its full, dotted name. The value of `block_based_table_factory` is
+    /// the whole table section.
     pub fn value(&self, name: &str) -> Option<String> {
         if let Some(value) = self.plain.get(name) {
             return Some(value.clone());
@@ -106,7 +106,8 @@ impl OptionsFile {
             .find_map(|(name, value)| (name == last).then(|| value.to_owned()))
     }
 
-    /// Every option listed with its value, by full name, the parts of nested ones too, in order.
+    /// Every listed option with its value, by full name and in order, including the parts of nested
+    /// ones.
     pub fn all(&self) -> BTreeMap<String, String> {
         let mut all = BTreeMap::new();
         for (name, value) in &self.plain {
@@ -135,7 +136,7 @@ fn insert_with_parts(all: &mut BTreeMap<String, String>, name: String, value: &s
     all.insert(name, value.to_owned());
 }
 
-/// `OPTIONS-NNNNNN` with the greatest number.
+/// The file `OPTIONS-NNNNNN` with the greatest number.
 fn newest(directory: &Path) -> Option<PathBuf> {
     std::fs::read_dir(directory)
         .ok()?
@@ -148,7 +149,7 @@ fn newest(directory: &Path) -> Option<PathBuf> {
         .map(|(_, path)| path)
 }
 
-/// RocksDB writes `\#`, `\\` and a few more for characters that mean something in the file.
+/// RocksDB writes `\#`, `\\` and a few others for characters with a meaning in the file.
 fn unescaped(value: &str) -> String {
     let mut plain = String::with_capacity(value.len());
     let mut characters = value.chars();
@@ -166,8 +167,8 @@ fn unescaped(value: &str) -> String {
     plain
 }
 
-/// The parts of the block cache in use, from the LOG of the database in `directory`; empty when
-/// there is none.
+/// The parts of the block cache in use, from the LOG of the database in `directory`; empty if there
+/// is no LOG.
 fn cache_in_use(directory: &Path) -> BTreeMap<String, String> {
     std::fs::read(directory.join("LOG"))
         .map(|bytes| cache_in_log(&String::from_utf8_lossy(&bytes)))
@@ -184,7 +185,7 @@ fn cache_in_log(text: &str) -> BTreeMap<String, String> {
     let hyper_clock = kind.is_some_and(|kind| kind.ends_with("HyperClockCache"));
     let id = if hyper_clock { HYPER_CLOCK } else { LRU };
     cache.insert("id".to_owned(), id.to_owned());
-    // The cache's own options are indented deeper than those of the table.
+    // The options of the cache are indented deeper than those of the table.
     for line in after.lines().take_while(|line| line.starts_with("    ")) {
         if let Some((name, value)) = line.split_once(':') {
             let (name, value) = (name.trim(), value.trim());
@@ -201,7 +202,7 @@ fn cache_in_log(text: &str) -> BTreeMap<String, String> {
     cache
 }
 
-/// The requested options whose effective value is another, or is not known.
+/// The requested options whose effective value is different or not known.
 pub fn not_taken(requested: &Options, written: Option<&OptionsFile>) -> Vec<OptionNotTaken> {
     requested
         .iter()
@@ -219,8 +220,8 @@ pub fn not_taken(requested: &Options, written: Option<&OptionsFile>) -> Vec<Opti
         .collect()
 }
 
-/// Whether a difference of the two texts is a difference of values. A nested value that contains
-/// what the file does not list cannot be told; everything else that is listed can.
+/// Whether two texts can be compared. A nested value with parts that the file does not list cannot;
+/// every other listed value can.
 fn comparable(requested: &str, effective: &str) -> bool {
     let (Some(parts), Some(effective_parts)) = (nested::split(requested), nested::split(effective))
     else {
@@ -292,7 +293,7 @@ mod tests {
 
     #[test]
     fn real_files_of_other_versions_are_read() {
-        // The files are collected data that not every checkout has beside it.
+        // The files are collected data, which not every checkout has beside it.
         if let Some(text) = shared("peer-output/OPTIONS-000007") {
             let file = OptionsFile::parse(&text);
             assert_eq!(file.version.as_deref(), Some("7.8.3"));

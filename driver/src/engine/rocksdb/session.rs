@@ -1,4 +1,4 @@
-//! One thread's operations on a RocksDB, with nothing between them and the C interface.
+//! One thread's operations on a RocksDB, directly through the C interface.
 
 use std::ffi::c_int;
 use std::marker::PhantomData;
@@ -12,13 +12,13 @@ use super::RocksDatabase;
 use crate::engine::c_bytes::{slice, text};
 use crate::engine::{BatchEntry, BlockCacheReads, Cursor, Durability, Result, Session};
 
-// Metrics of `rocksdb_perfcontext_metric`: the first ones of the enumeration in `rocksdb/c.h`, the
-// same in all versions.
+// Metrics of `rocksdb_perfcontext_metric`: the first ones of the enumeration in `rocksdb/c.h`, with
+// the same numbers in all versions.
 const BLOCK_CACHE_HIT_COUNT: c_int = 1;
 const BLOCK_READ_COUNT: c_int = 2;
 
-/// Options and a batch that live as long as the thread, so that an operation allocates nothing
-/// on this side of the C interface.
+/// Its options and batch live as long as the thread, so that an operation allocates nothing on this
+/// side of the C interface.
 pub struct RocksSession<'db> {
     api: &'static Api,
     db: *mut Db,
@@ -32,7 +32,7 @@ pub struct RocksSession<'db> {
 }
 
 impl<'db> RocksSession<'db> {
-    /// On the column family `family`, or the default one where that is null.
+    /// A session on the column family `family`, or on the default one if that is null.
     pub fn new(database: &'db RocksDatabase, family: *mut ColumnFamily) -> Self {
         let api = database.api;
         // SAFETY: plain constructors; what they return is destroyed in `drop`.
@@ -86,7 +86,7 @@ impl<'db> RocksSession<'db> {
         unsafe { (self.api.rocksdb_writebatch_clear)(self.batch) }
     }
 
-    /// Writes what is in the batch and leaves it for the next call to clear.
+    /// Writes the batch. The next call clears it.
     #[inline]
     fn commit(&self) -> Result<()> {
         let mut error = null_mut();
@@ -99,7 +99,7 @@ impl<'db> RocksSession<'db> {
     }
 }
 
-/// Write options for a durability. The caller destroys them.
+/// Write options for a durability. The caller must destroy them.
 pub fn write_options(api: &Api, durability: Durability) -> *mut WriteOptions {
     // SAFETY: the object is new and alive.
     unsafe {
@@ -114,7 +114,7 @@ pub fn write_options(api: &Api, durability: Durability) -> *mut WriteOptions {
 }
 
 impl Session for RocksSession<'_> {
-    // A reused batch spares the one that `rocksdb_put` makes and frees for each call.
+    // The batch is reused; `rocksdb_put` would make and free one for each call.
     #[inline]
     fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.clear();
@@ -204,10 +204,10 @@ impl Session for RocksSession<'_> {
         }))
     }
 
-    // RocksDB counts on each thread at its default level (`kEnableCount`), asked or not.
+    // At its default level (`kEnableCount`) RocksDB counts on each thread without being asked.
     fn block_cache(&mut self) -> Option<BlockCacheReads> {
-        // SAFETY: the object is alive, and stands for the counters of the thread that made it,
-        // which is the one that has the session.
+        // SAFETY: the object is alive. It gives the counters of the thread that made it, which is
+        // the thread that has the session.
         let metric = |which| unsafe { (self.api.rocksdb_perfcontext_metric)(self.perf, which) };
         Some(BlockCacheReads {
             hits: metric(BLOCK_CACHE_HIT_COUNT),
@@ -228,7 +228,7 @@ impl Drop for RocksSession<'_> {
     }
 }
 
-/// Releases a value even when the reader panics.
+/// Releases a value, even if the reader panics.
 struct Pinned(&'static Api, *mut PinnableSlice);
 
 impl Drop for Pinned {
@@ -239,7 +239,7 @@ impl Drop for Pinned {
     }
 }
 
-/// RocksDB's iterators read from a snapshot that they take when they are made.
+/// RocksDB's iterators read from a snapshot, which they take when they are made.
 struct RocksCursor<'session> {
     api: &'static Api,
     iterator: *mut Iterator,
@@ -273,8 +273,7 @@ impl Cursor for RocksCursor<'_> {
     #[inline]
     fn key(&self) -> &[u8] {
         let mut length = 0;
-        // SAFETY: the key stays until the iterator moves, for which it would have to be borrowed
-        // mutably.
+        // SAFETY: the key stays until the iterator moves, which needs a mutable borrow.
         unsafe {
             let data = (self.api.rocksdb_iter_key)(self.iterator, &raw mut length);
             slice(data, length)

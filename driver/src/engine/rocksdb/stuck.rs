@@ -1,9 +1,10 @@
 //! Writers who wait for a flush that will never come.
 //!
-//! When a flush or a compaction fails for want of space, RocksDB stops background work and waits for
-//! space, while writers wait for the memtables that are not written out (`DelayWrite` in its
-//! `db_impl_write.cc` goes on waiting while an automatic recovery is in progress). Seen in 10.2.1 on
-//! a full device: sometimes the error reaches the next writer, sometimes all of them wait for ever.
+//! When a flush or a compaction fails for lack of space, RocksDB stops background work and waits
+//! for space. Writers wait for the memtables that are not written out (`DelayWrite` in its
+//! `db_impl_write.cc` continues to wait while an automatic recovery is in progress). Observed in
+//! 10.2.1 on a full device: sometimes the error reaches the next writer, sometimes all writers wait
+//! for ever.
 
 use std::ffi::CStr;
 use std::fs::File;
@@ -20,14 +21,14 @@ use crate::engine::library::status_error;
 use crate::engine::log_lines::for_each_line;
 use crate::engine::{EngineError, Result};
 
-/// Time between two looks.
+/// The time between two looks.
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Looks in a row that must find the engine stuck: three seconds, in which an engine that can
+/// How many looks in a row must find the engine stuck: three seconds. By then an engine that can
 /// recover has begun a flush or a compaction.
 const LOOKS: u32 = 6;
 
-/// Looks at a database, on a thread of its own, until it is dropped.
+/// Watches a database, on a thread of its own, until it is dropped.
 #[derive(Debug)]
 pub struct Watch {
     verdict: Arc<OnceLock<EngineError>>,
@@ -36,7 +37,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins to look. The watch must be dropped before the database is closed.
+    /// Begins to watch. The watch must be dropped before the database is closed.
     pub fn start(api: &'static Api, handle: DbHandle, directory: &Path) -> Result<Self> {
         let verdict = Arc::new(OnceLock::new());
         let (stop, stopped) = channel();
@@ -54,7 +55,7 @@ impl Watch {
         })
     }
 
-    /// Why the engine was stuck, where it was; otherwise `error`, which a call returned.
+    /// Why the engine was stuck, if it was; otherwise `error`, which a call returned.
     pub fn explain(&self, error: EngineError) -> EngineError {
         self.verdict.get().cloned().unwrap_or(error)
     }
@@ -64,7 +65,7 @@ impl Drop for Watch {
     fn drop(&mut self) {
         drop(self.stop.take());
         if let Some(thread) = self.thread.take() {
-            // A thread that panicked has ended too, which is all that matters here.
+            // A thread that panicked has also ended; nothing else matters here.
             drop(thread.join());
         }
     }
@@ -91,7 +92,7 @@ fn watch(
     }
 }
 
-/// Nobody may write, an error was counted, and nothing runs that could change it.
+/// Whether writes are stopped, an error was counted, and nothing runs that could change this.
 fn is_stuck(api: &Api, handle: DbHandle) -> bool {
     let number = |property| number(api, handle, property);
     number(c"rocksdb.is-write-stopped") == Some(1)
@@ -100,7 +101,7 @@ fn is_stuck(api: &Api, handle: DbHandle) -> bool {
         && number(c"rocksdb.num-running-flushes") == Some(0)
 }
 
-/// A property that is a number; `None` if the engine has none of that name.
+/// A property that is a number; `None` if the engine does not have it.
 pub fn number(api: &Api, handle: DbHandle, property: &CStr) -> Option<u64> {
     let mut value = 0;
     // SAFETY: the database is open and the name ends with NUL.
@@ -109,14 +110,14 @@ pub fn number(api: &Api, handle: DbHandle, property: &CStr) -> Option<u64> {
     (status == 0).then_some(value)
 }
 
-/// The last background error that the engine logged: its interface does not tell.
+/// The last background error in the engine's log: its interface does not report it.
 fn reason(directory: &Path) -> EngineError {
     let mut last = None;
     if let Ok(log) = File::open(directory.join("LOG")) {
         let read = for_each_line(BufReader::new(log), |line| {
             last = background_error(&String::from_utf8_lossy(line)).or(last.take());
         });
-        // What was read until then is all there is to know.
+        // If reading failed, the lines read so far have to do.
         drop(read);
     }
     let unknown = "the engine lets nobody write after an error in the background";

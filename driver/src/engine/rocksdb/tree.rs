@@ -1,4 +1,4 @@
-//! Options by dotted name, gathered into the nested text that RocksDB parses.
+//! Options by dotted name, combined into the nested text that RocksDB parses.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ pub struct Tree {
     pub parts: BTreeMap<String, Tree>,
 }
 
-/// The options as the engine takes them: dotted names gathered below their first part.
+/// The options as the engine takes them: dotted names are combined below their first part.
 pub fn compose(options: &Options) -> Result<BTreeMap<String, Tree>> {
     let mut root = Tree::default();
     for (name, value) in options {
@@ -22,8 +22,8 @@ pub fn compose(options: &Options) -> Result<BTreeMap<String, Tree>> {
     Ok(root.parts)
 }
 
-/// The part that a value without braces stands for, where the option has parts: `vector` is
-/// `{id=vector}` to the engine, and a block cache of `8M` is `{capacity=8M}`.
+/// The part that a value without braces means, for an option with parts: for the engine `vector` is
+/// `{id=vector}`, and a block cache of `8M` is `{capacity=8M}`.
 pub fn principal(name: &str) -> &'static str {
     if name.rsplit('.').next() == Some("block_cache") {
         "capacity"
@@ -60,7 +60,7 @@ impl Tree {
         }
     }
 
-    /// Makes a plain value that stands beside parts one of the parts.
+    /// If a plain value stands beside parts, makes it one of the parts.
     fn settle(&mut self, name: &str) -> Result<()> {
         if !self.parts.is_empty() {
             if let Some(value) = self.value.take() {

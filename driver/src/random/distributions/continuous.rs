@@ -1,15 +1,15 @@
-//! Continuous laws, cut to bounds and made whole: by their quantile functions.
+//! Continuous laws by their quantile functions, restricted to bounds and rounded to whole numbers.
 
 use statrs::function::erf::{erfc, erfc_inv};
 
-/// A normal distribution on the condition that it rounds to `low ... high`.
+/// A normal distribution, conditional on rounding to `low ... high`.
 #[derive(Debug, Clone, Copy)]
 pub struct Normal {
     mean: f64,
     sd: f64,
     low: u64,
     high: u64,
-    /// Distribution function at the bounds; on the side of the mean where it has its digits.
+    /// The distribution function at the bounds, on the side of the mean where it is precise.
     from: f64,
     to: f64,
     mirrored: bool,
@@ -21,15 +21,16 @@ impl Normal {
         (self.low, self.high)
     }
 
-    /// Whether the law has no share between its bounds that a float can tell from none.
+    /// Whether the share between the bounds is too small for a float to differ from zero.
     pub fn is_empty(&self) -> bool {
         (self.to - self.from).abs() < f64::MIN_POSITIVE
     }
 
-    /// Between `low` and `high`.
+    /// The law between `low` and `high`.
     pub fn new(mean: f64, sd: f64, low: u64, high: u64) -> Self {
         let (from, to) = (low as f64 - 0.5, high as f64 + 0.5);
-        // Far above the mean the distribution function is one to the last digit; its mirror is not.
+        // Far above the mean, a float cannot tell the distribution function from one. Its mirror is
+        // precise.
         let mirrored = from > mean;
         let sign = if mirrored { -1.0 } else { 1.0 };
         let below = |x: f64| 0.5 * erfc(-sign * (x - mean) / sd / std::f64::consts::SQRT_2);
@@ -50,12 +51,12 @@ impl Normal {
         let deviation = -std::f64::consts::SQRT_2 * erfc_inv(2.0 * share);
         let sign = if self.mirrored { -1.0 } else { 1.0 };
         let size = (self.mean + sign * self.sd * deviation).round();
-        // A float becomes the nearest integer that there is; rounding may leave the bounds by one.
+        // A float becomes the nearest integer; rounding may leave the bounds by one.
         (size as u64).clamp(self.low, self.high)
     }
 }
 
-/// A generalised Pareto distribution on the condition that it is in `low .. high + 1`.
+/// A generalised Pareto distribution, conditional on being in `low .. high + 1`.
 #[derive(Debug, Clone, Copy)]
 pub struct Pareto {
     theta: f64,
@@ -74,12 +75,12 @@ impl Pareto {
         (self.low, self.high)
     }
 
-    /// Whether the law has no share between its bounds.
+    /// Whether the share between the bounds is zero.
     pub fn is_empty(&self) -> bool {
         self.beyond_low <= self.beyond_high
     }
 
-    /// Between `low` and `high`.
+    /// The law between `low` and `high`.
     pub fn new([theta, k, sigma]: [f64; 3], low: u64, high: u64) -> Self {
         let beyond = |x: f64| pareto_beyond(x, theta, k, sigma);
         Pareto {

@@ -5,24 +5,26 @@
 use super::super::{mix, Permutation};
 use super::{below, unit, Shares};
 
-/// Which key has which rank is the same in all phases and runs: hot keys stay hot.
+/// The hash from ranks to keys is the same in all phases and runs, so hot keys stay hot.
 const SCATTER: u64 = 0x686f_746e_6573_7321;
-/// Below this db_bench takes a share for none.
+/// db_bench takes a smaller share as zero.
 const SHARE_MIN: f64 = 1e-16;
-/// Beyond this many, floats have not every whole number.
+/// Above this, floats cannot represent every whole number.
 const RANK_MAX: f64 = (1u64 << f64::MANTISSA_DIGITS) as f64;
 
-/// Ranks of a power law: the first x of them have a share of `a x^b` (`key_dist_a`, `key_dist_b`).
+/// Ranks of a power law: the first x of them together have a share of `a x^b` (`key_dist_a`,
+/// `key_dist_b`).
 ///
-/// The last rank is the one where that share is 1, however many keys there are. As in db_bench
-/// (`PowerCdfInversion`, `MixGraph` and `DistGetKeyID` of tools/db_bench_tool.cc) a hash sends each
-/// rank to a key, so that the share of a key is the sum of the shares `a (r^b - (r - 1)^b)` of the
-/// ranks r that meet there: where ranks are many times as many as keys, a few keys are hot, and all
-/// the others nearly alike.
+/// The last rank is the one at which that share reaches 1, whatever the number of keys. As in
+/// db_bench (`PowerCdfInversion`, `MixGraph` and `DistGetKeyID` of tools/db_bench_tool.cc), a hash
+/// maps each rank to a key. The share of a key is therefore the sum of the shares `a (r^b - (r -
+/// 1)^b)` of its ranks r. If there are many times as many ranks as keys, a few keys are hot, and
+/// all others are nearly alike.
 ///
-/// db_bench takes the remainder of a random number for u, so that it has as many values as there are
-/// keys. Of ranks far down each value makes one, of several beside it none, and where most are far
-/// down, a key is drawn by no value with a chance of `1 / e`: `grains` are these values.
+/// db_bench takes the remainder of a random number as u, so that u has only as many values as there
+/// are keys. Among high ranks, a value of u then stands for one rank, and its many neighbours are
+/// never drawn. If most ranks are high, no value leads to a given key with a probability of `1 /
+/// e`. `grains` is the number of these values.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PowerLaw {
     a: f64,
@@ -31,7 +33,7 @@ pub struct PowerLaw {
 }
 
 impl PowerLaw {
-    /// `a` and `b` above 0, `a` at most 1, `grains` 1 at least.
+    /// `a` and `b` must be above 0, `a` at most 1, and `grains` at least 1.
     pub fn new(a: f64, b: f64, grains: Option<u64>) -> Self {
         PowerLaw {
             a,
@@ -40,8 +42,8 @@ impl PowerLaw {
         }
     }
 
-    /// One of `items` keys, of which there is at least one, by 64 random bits; each `place` has
-    /// a scattering of its own.
+    /// One of `items` keys (at least one), chosen by 64 random bits. Each `place` has its own hash
+    /// from ranks to keys.
     #[inline]
     pub fn key(&self, bits: u64, items: u64, place: u64) -> u64 {
         let u = match self.grains {
@@ -52,22 +54,24 @@ impl PowerLaw {
         let number = if rank <= RANK_MAX {
             rank as u64
         } else {
-            // So far down every u has a rank of its own, and a float may have no name for it.
+            // For so high a rank every u has a rank of its own, and a float may not be able to
+            // represent it.
             u.to_bits()
         };
         below(mix(number ^ mix(SCATTER ^ place)), items)
     }
 
-    /// The rank at `u`, from 0 to below 1: a whole number, 0 for a `u` of 0 alone, or infinite.
+    /// The rank for `u`, which is from 0 to below 1: a whole number (0 only if `u` is 0), or
+    /// infinite.
     #[inline]
     fn rank(&self, u: f64) -> f64 {
         (u / self.a).powf(self.inverse_b).ceil()
     }
 }
 
-/// Key ranges of (nearly) equal width: the k-th hottest of them has a share in proportion to
-/// `a exp(b k) + c exp(d k)` (`keyrange_dist_a` to `_d`, `keyrange_num`), and in each the keys have
-/// those of [`PowerLaw`], or are all alike.
+/// Key ranges of (nearly) equal width. The k-th hottest range has a share in proportion to `a exp(b
+/// k) + c exp(d k)` (`keyrange_dist_a` to `_d`, `keyrange_num`). Within a range, the keys have the
+/// shares of [`PowerLaw`], or equal shares.
 #[derive(Debug, Clone)]
 pub struct Ranges {
     items: u64,
@@ -80,9 +84,9 @@ pub struct Ranges {
 /// The parameters of [`Ranges`].
 #[derive(Debug, Clone, Copy)]
 pub struct RangesOf {
-    /// Keys.
+    /// The number of keys.
     pub items: u64,
-    /// Ranges, at most as many.
+    /// The number of ranges, at most that of keys.
     pub count: u64,
     /// `a`, `b`, `c`, `d`.
     pub exponentials: [f64; 4],
@@ -90,7 +94,7 @@ pub struct RangesOf {
     pub power: Option<PowerLaw>,
 }
 
-/// The weights of the ranges, the hottest rank first, where they decrease.
+/// The weights of the ranges, by rank; the first one is the hottest if the weights decrease.
 pub fn range_weights(count: u64, [a, b, c, d]: [f64; 4]) -> impl Iterator<Item = f64> {
     (1..=count).map(move |rank| {
         let rank = rank as f64;
@@ -104,7 +108,7 @@ pub fn range_weights(count: u64, [a, b, c, d]: [f64; 4]) -> impl Iterator<Item =
 }
 
 impl Ranges {
-    /// Ranges of which one weighs something at least.
+    /// At least one range must have a weight.
     pub fn new(of: RangesOf) -> Self {
         Ranges {
             items: of.items,
@@ -115,7 +119,7 @@ impl Ranges {
         }
     }
 
-    /// A key, by 64 random bits for its range and as many for its place there.
+    /// A key, chosen by 64 random bits for its range and 64 for its position in the range.
     #[inline]
     pub fn key(&self, range_bits: u64, key_bits: u64) -> u64 {
         let range = self.order.get(self.shares.pick(range_bits) as u64);
@@ -134,7 +138,7 @@ impl Ranges {
     }
 }
 
-/// The closed form: the shares of `items` keys, each rank going to the key that `key_of` says.
+/// The closed form: the shares of `items` keys if each rank goes to the key that `key_of` returns.
 #[cfg(test)]
 pub fn folded_shares(a: f64, b: f64, items: u64, key_of: impl Fn(u64) -> u64) -> Vec<f64> {
     let upto = |rank: u64| (a * (rank as f64).powf(b)).min(1.0);
@@ -161,8 +165,8 @@ mod tests {
 
     #[test]
     fn a_power_law_is_folded_onto_the_keys() {
-        // Of ZippyDB in FAST 2020, with 40 million ranks, but for its factor; a law that ends before
-        // the last key, and one that gets steeper.
+        // ZippyDB of FAST 2020 with 40 million ranks, except for its factor; a law that ends before
+        // the last key; and one that gets steeper.
         for (items, a, b) in [(1000, 0.02, 0.3467), (500, 0.05, 0.5), (300, 1e-8, 1.5)] {
             let law = PowerLaw::new(a, b, None);
             let mut counts = vec![0; items as usize];
@@ -174,8 +178,8 @@ mod tests {
         }
     }
 
-    /// The hottest of as many keys as db_bench's command for ZippyDB has in a range: what is folded
-    /// onto them all counts little beside their own ranks.
+    /// The hottest of as many keys as a range has in db_bench's command for ZippyDB. The ranks
+    /// folded onto them count little beside their own ranks.
     #[test]
     fn the_hottest_keys_have_the_shares_of_the_first_ranks() {
         let (items, a, b) = (166_666, 0.002_312, 0.346_7);
@@ -193,7 +197,7 @@ mod tests {
         }
     }
 
-    /// Each of the grains sends its share to the key of its rank, and most ranks have none.
+    /// Each grain gives its share to the key of its rank; most ranks have no grain.
     #[test]
     fn grains_are_drawn_alike_and_leave_keys_out() {
         let (items, a, b, grains) = (1000, 0.002_312, 0.346_7, 1000);

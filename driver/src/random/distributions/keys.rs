@@ -1,4 +1,4 @@
-//! Which of the existing keys an operation takes.
+//! Which of the existing keys an operation uses.
 
 use rand::RngExt;
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -9,23 +9,23 @@ use crate::random::fnv1a;
 use super::hotness::{PowerLaw, Ranges, RangesOf};
 use super::{below, unit, Zipfian};
 
-/// Ranks that YCSB scatters over the keys, however many keys there are.
+/// The number of ranks that YCSB scatters over the keys, whatever their number.
 const YCSB_RANKS: u64 = 10_000_000_000;
 
-/// Positions of the keys that exist, in the order in which they came to be.
+/// Positions of the existing keys, in the order in which they were inserted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
-    /// The oldest that was not deleted as the oldest.
+    /// The oldest key that was not deleted as the oldest.
     pub begin: u64,
-    /// One beyond the newest.
+    /// One beyond the newest key.
     pub end: u64,
 }
 
 /// Draws positions for one thread.
 ///
-/// As in YCSB, most distributions are over the keys that exist when the phase begins; `latest`,
-/// `exponential` and `scrambled_zipfian` see those that are inserted, too. Where the oldest keys are
-/// deleted one after another, every distribution is over what is left.
+/// As in YCSB, most distributions cover the keys that exist when the phase begins; `latest`,
+/// `exponential` and `scrambled_zipfian` also cover the keys that are inserted. If the oldest keys
+/// are deleted one after another, every distribution covers the keys that are left.
 #[derive(Debug, Clone)]
 pub struct KeyChooser {
     draw: Draw,
@@ -47,8 +47,8 @@ enum Draw {
 }
 
 impl KeyChooser {
-    /// Draws by `of` when `records` keys exist as the phase begins, at least one; `moving` where
-    /// the oldest are deleted in the course of it.
+    /// A chooser for `of`. `records` keys (at least one) exist when the phase begins; `moving` if
+    /// the phase deletes the oldest keys.
     pub fn new(of: &KeyDistribution, records: u64, moving: bool) -> Self {
         let draw = match *of {
             KeyDistribution::Uniform => Draw::Uniform,
@@ -98,8 +98,8 @@ impl KeyChooser {
         }
     }
 
-    /// The same for thread `thread` of `threads`: a sequence is divided among them, one key each in
-    /// turn; everything else is drawn independently.
+    /// The same for thread `thread` of `threads`. Threads divide a sequence and take turns, one key
+    /// each. All other draws are independent.
     pub fn for_thread(&self, thread: usize, threads: usize) -> Self {
         let mut own = self.clone();
         if let Draw::Sequential { next, step } = &mut own.draw {
@@ -108,7 +108,7 @@ impl KeyChooser {
         own
     }
 
-    /// Whether it matters which of the inserted keys are there already.
+    /// Whether the draws depend on which inserts are done.
     pub fn sees_inserts(&self) -> bool {
         let grows = matches!(
             self.draw,
@@ -117,7 +117,7 @@ impl KeyChooser {
         grows || self.moving
     }
 
-    /// The next position, one of `live`, which has one at least.
+    /// The next position, one of `live`, which has at least one.
     #[inline]
     pub fn draw(&mut self, random: &mut Xoshiro256PlusPlus, live: Span) -> u64 {
         let fixed = if self.moving {
@@ -148,7 +148,8 @@ impl KeyChooser {
                 }
             },
             Draw::Latest(ranks) => {
-                // YCSB draws among as many as the number of the newest: never the very first.
+                // YCSB draws over as many ranks as the newest key's number, so never the very first
+                // key.
                 ranks.resize((live_count - 1).max(1));
                 live.end - 1 - ranks.rank(unit(random.random()))
             }
@@ -164,7 +165,7 @@ impl KeyChooser {
                     }
             }
             Draw::Exponential { gamma } => {
-                // On the condition that it does not go beyond the oldest, as YCSB draws again.
+                // Conditional on not going beyond the oldest key; YCSB draws again in that case.
                 let whole = -(-*gamma * live_count as f64).exp_m1();
                 let back = -(-unit(random.random()) * whole).ln_1p() / *gamma;
                 live.end - 1 - (back as u64).min(live_count - 1)
@@ -234,8 +235,9 @@ mod tests {
         assert_eq!(take(2), [2, 5, 8, 1, 4]);
     }
 
-    /// Scattered by a hash, several ranks meet on one key; the shares of the most frequent hundred
-    /// thousand are added up, and the rest, of which each is rare, falls on all keys alike.
+    /// With a hash, several ranks meet on one key. The shares of the most frequent hundred thousand
+    /// ranks are added up. Each of the other ranks is rare, so their total is spread over all keys
+    /// alike.
     #[test]
     fn scrambled_zipfian_is_the_zipfian_scattered() {
         let (records, items, theta) = (1000u64, 1200u64, 0.99);
@@ -254,7 +256,7 @@ mod tests {
         let whole: f64 = shares.iter().sum();
         let shares: Vec<f64> = shares.iter().map(|share| share / whole).collect();
         assert_fits("scrambled", &counts(&of, records, first(records)), &shares);
-        // And with more of them inserted, those are found.
+        // If more of them are inserted, those are found, too.
         assert!(counts(&of, records, first(items))[1000..]
             .iter()
             .all(|count| *count > 0));
@@ -291,7 +293,7 @@ mod tests {
             percentile: 95.0,
             fraction: 0.5,
         };
-        // 95 % within the newest half of the hundred that there were, of 150 by now.
+        // 95 % within the newest half of the original hundred keys; there are 150 by now.
         let below = |back: f64| 1.0 - 0.05f64.powf(back / 50.0);
         let mut shares: Vec<f64> = (0..150u32)
             .map(|back| (below(f64::from(back) + 1.0) - below(f64::from(back))) / below(150.0))
@@ -305,7 +307,7 @@ mod tests {
         let (a, b) = (0.05, 0.6);
         let of = KeyDistribution::Power { a, b, grains: None };
         let shares = folded_shares(a, b, 100, |rank| key_of_rank(rank, 100, 0));
-        // 147 ranks; those inserted since are none of theirs.
+        // 147 ranks; none of them leads to a key that was inserted since.
         assert_fits("power", &counts(&of, 100, first(110))[..100], &shares);
     }
 

@@ -16,14 +16,15 @@ pub use shares::Shares;
 pub use sizes::{is_empty, Sizes};
 pub use zipfian::Zipfian;
 
-/// A number from 0 (included) to 1 (excluded) out of 64 random bits, of which it uses 53.
+/// Converts 64 random bits into a number from 0 (included) to 1 (excluded); it uses 53 of them.
 #[inline]
 pub fn unit(bits: u64) -> f64 {
     (bits >> 11) as f64 * (1.0 / (1u64 << 53) as f64)
 }
 
-/// A number below `count` out of 64 random bits (Lemire: Fast random integer generation in an
-/// interval, ACM TOMACS 29, 2019, without its rejection: biased by less than `count / 2^64`).
+/// Converts 64 random bits into a number below `count` (Lemire: Fast random integer generation in
+/// an interval, ACM TOMACS 29, 2019; without its rejection, so the bias is less than `count /
+/// 2^64`).
 #[inline]
 pub fn below(bits: u64, count: u64) -> u64 {
     ((u128::from(bits) * u128::from(count)) >> 64) as u64
@@ -35,8 +36,8 @@ pub(crate) mod testing {
 
     use statrs::distribution::{ChiSquared, ContinuousCDF};
 
-    /// Fails unless `counts` are likely draws of `shares`, by Pearson's chi-square at 0.1 %. Cells
-    /// that expect fewer than five draws are put together.
+    /// Fails unless `counts` are likely draws of `shares`, by Pearson's chi-square test at 0.1 %.
+    /// Cells that expect fewer than five draws are merged.
     pub fn assert_fits(what: &str, counts: &[u64], shares: &[f64]) {
         assert_eq!(counts.len(), shares.len(), "{what}");
         let whole: f64 = shares.iter().sum();

@@ -1,18 +1,18 @@
-//! Choosing one of several by weight.
+//! Chooses one of several by weight.
 
 use super::unit;
 
-/// Weights, added up.
+/// Cumulative weights.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Shares {
-    /// Sum of the weights up to and with each, the last one being the sum of all.
+    /// The sum of the weights up to and including each; the last one is the sum of all.
     upto: Vec<f64>,
-    /// The last that weighs anything.
+    /// The last one with a weight above 0.
     last: usize,
 }
 
 impl Shares {
-    /// Of `weights`, none negative and not all 0.
+    /// `weights` must not be negative, and not all 0.
     pub fn new(weights: impl IntoIterator<Item = f64>) -> Self {
         let (mut upto, mut sum, mut last) = (Vec::new(), 0.0, 0);
         for (index, weight) in weights.into_iter().enumerate() {
@@ -25,12 +25,12 @@ impl Shares {
         Shares { upto, last }
     }
 
-    /// Which one, by 64 random bits.
+    /// The index chosen by 64 random bits.
     #[inline]
     pub fn pick(&self, bits: u64) -> usize {
         let at = unit(bits) * self.upto[self.upto.len() - 1];
         if self.upto.len() <= 16 {
-            // A short table is quicker to walk than to halve.
+            // For a short table, a linear search is quicker than a binary one.
             self.upto.iter().take_while(|upto| **upto <= at).count()
         } else {
             self.upto.partition_point(|upto| *upto <= at)

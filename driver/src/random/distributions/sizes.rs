@@ -1,4 +1,4 @@
-//! Sizes and lengths: quantile functions, so that a size is a function of the bits it is drawn by.
+//! Sizes and lengths by quantile functions: a size is a function of the random bits that draw it.
 
 use crate::protocol::SizeDistribution;
 use crate::random::mix;
@@ -6,16 +6,16 @@ use crate::random::mix;
 use super::continuous::{Normal, Pareto};
 use super::{below, unit, Shares, Zipfian};
 
-/// Keeps the lengths of a row's fields apart.
+/// Makes the lengths of a row's fields independent.
 const FIELD_SALT: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// A [`SizeDistribution`], ready to be drawn from.
+/// A [`SizeDistribution`], ready to draw from.
 #[derive(Debug, Clone)]
 pub struct Sizes(Law);
 
 #[derive(Debug, Clone)]
 enum Law {
-    /// Always the same; so is what has nothing to choose from.
+    /// Always the same size; also for a distribution with a single value.
     Constant(u64),
     Drawn(Box<Drawn>),
 }
@@ -43,11 +43,11 @@ enum Drawn {
     },
 }
 
-/// Bytes before name and value of a field, where YCSB-cpp keeps their lengths.
+/// Bytes per field in which YCSB-cpp keeps the lengths of its name and value.
 const FIELD_OVERHEAD: u64 = 8;
 
 impl Sizes {
-    /// Of a distribution that makes sense.
+    /// The distribution must have been checked.
     pub fn new(of: &SizeDistribution) -> Self {
         let drawn = match of {
             SizeDistribution::Constant { size } => return Self::always(*size),
@@ -98,7 +98,7 @@ impl Sizes {
         Sizes(Law::Constant(size))
     }
 
-    /// The size, where there is but one.
+    /// The size, if there is only one.
     #[inline]
     pub fn constant(&self) -> Option<u64> {
         match &self.0 {
@@ -119,7 +119,7 @@ impl Sizes {
         }
     }
 
-    /// The size that 64 random bits stand for.
+    /// The size for 64 random bits.
     #[inline]
     pub fn at(&self, bits: u64) -> u64 {
         match &self.0 {
@@ -128,12 +128,12 @@ impl Sizes {
         }
     }
 
-    /// No size is below.
+    /// The smallest possible size.
     pub fn smallest(&self) -> u64 {
         self.bounds().0
     }
 
-    /// No size is above.
+    /// The largest possible size.
     pub fn largest(&self) -> u64 {
         self.bounds().1
     }
@@ -185,7 +185,7 @@ impl Drawn {
     }
 }
 
-/// Whether a distribution leaves nothing between its bounds that a draw could take.
+/// Whether a distribution has no share between its bounds.
 pub fn is_empty(of: &SizeDistribution) -> bool {
     match of {
         SizeDistribution::Normal {
@@ -229,7 +229,7 @@ mod tests {
         assert_fits(&format!("{of:?}"), &counts, shares);
     }
 
-    /// Shares of `low ... high` by a distribution function, conditioned on the bounds.
+    /// The shares of `low ... high` by a distribution function, conditional on the bounds.
     fn conditioned(low: u64, high: u64, below: impl Fn(u64) -> f64) -> Vec<f64> {
         let whole = below(high + 1) - below(low);
         (low..=high)
@@ -266,7 +266,7 @@ mod tests {
 
     #[test]
     fn normal_is_conditioned_on_its_bounds() {
-        // In the middle, cut off on one side, and far out on either.
+        // In the middle, cut off on one side, and far out on either side.
         for (mean, sd, low, high) in [
             (100.0, 10.0, 50, 150),
             (20.0, 15.0, 10, 40),
@@ -274,7 +274,7 @@ mod tests {
             (500.0, 40.0, 200, 260),
         ] {
             let law = NormalLaw::new(mean, sd).unwrap();
-            // Above the mean its survival function keeps the digits.
+            // Above the mean the survival function is the precise one.
             let below = |size: u64| {
                 let x = size as f64 - 0.5;
                 if (low as f64) > mean {
@@ -296,7 +296,7 @@ mod tests {
 
     #[test]
     fn pareto_is_conditioned_on_its_bounds() {
-        // Values of ZippyDB in FAST 2020, its scans, and shapes at and below 0.
+        // Values and scans of ZippyDB in FAST 2020, and shapes at and below 0.
         for (theta, k, sigma, low, high) in [
             (0.0, 0.2615, 25.45, 1, 500),
             (0.0, 2.517, 14.236, 1, 300),
@@ -317,7 +317,7 @@ mod tests {
         }
     }
 
-    /// Of the kind that RocksDB's mixgraph has: without bounds the mean is `theta + sigma / (1 - k)`.
+    /// A law as in RocksDB's mixgraph: without bounds its mean is `theta + sigma / (1 - k)`.
     #[test]
     fn pareto_has_the_mean_of_the_law() {
         let of = SizeDistribution::Pareto {

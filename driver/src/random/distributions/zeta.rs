@@ -1,12 +1,13 @@
-//! Sums of `1 / k^theta`, for any number of terms at the same small cost.
+//! Sums of `1 / k^theta`, at the same small cost for any number of terms.
 
-/// Terms that are added one by one; beyond them the formula is exact to the last digits.
+/// How many terms are added one by one; beyond them the formula is exact to the last digits.
 const DIRECT: u64 = 64;
 
 /// `zeta(n) = sum of 1 / k^theta for k = 1 ... n`.
 ///
-/// By the Euler-Maclaurin formula (DLMF 2.10.1): the sum differs from its integral by `n^-theta / 2`,
-/// terms with Bernoulli numbers, and a constant, which is had from the sum of the first terms.
+/// Uses the Euler-Maclaurin formula (DLMF 2.10.1): the sum differs from its integral by `n^-theta /
+/// 2`, terms with Bernoulli numbers, and a constant. The constant follows from the sum of the first
+/// terms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Zeta {
     theta: f64,
@@ -14,7 +15,7 @@ pub struct Zeta {
 }
 
 impl Zeta {
-    /// For one exponent.
+    /// The sums for one exponent.
     pub fn new(theta: f64) -> Self {
         Zeta {
             theta,
@@ -36,7 +37,7 @@ fn direct(n: u64, theta: f64) -> f64 {
     (1..=n).rev().map(|k| (k as f64).powf(-theta)).sum()
 }
 
-/// The sum, but for a constant.
+/// The sum, except for a constant.
 fn smooth(n: u64, theta: f64) -> f64 {
     let n = n as f64;
     let log = n.ln();
@@ -63,7 +64,7 @@ mod tests {
         }
     }
 
-    /// YCSB has this sum of ten thousand million terms as a constant, computed term by term.
+    /// YCSB has the sum of 10^10 terms as a constant, computed term by term.
     #[test]
     fn it_is_the_constant_of_ycsb() {
         let error = Zeta::new(0.99).at(10_000_000_000) - 26.469_028_201_783_02;

@@ -1,13 +1,13 @@
-//! YCSB's Zipfian: ranks with a share of `1 / k^theta`, very nearly.
+//! YCSB's Zipfian: ranks with a share of very nearly `1 / k^theta`.
 
 use super::zeta::Zeta;
 
-/// Ranks `0..items`, the first most often.
+/// Ranks `0..items`, the first one the most frequent.
 ///
-/// The algorithm of Gray, Sundaresan, Englert, Baclawski and Weinberger ("Quickly generating
-/// billion-record synthetic databases", SIGMOD 1994, section 3), which YCSB uses: the first two
-/// ranks have exactly their shares, and the others share the rest by a power law that is close to
-/// Zipf's. [`Zipfian::share_below`] is its closed form.
+/// The algorithm is that of Gray, Sundaresan, Englert, Baclawski and Weinberger ("Quickly
+/// generating billion-record synthetic databases", SIGMOD 1994, section 3), which YCSB uses. The
+/// first two ranks have exactly their shares. The other ranks divide the rest by a power law that
+/// is close to Zipf's. [`Zipfian::share_below`] is its closed form.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Zipfian {
     zeta: Zeta,
@@ -21,7 +21,7 @@ pub struct Zipfian {
 }
 
 impl Zipfian {
-    /// Over `items` ranks, of which there is at least one; `theta` above 0 and not 1.
+    /// Covers `items` ranks (at least one); `theta` must be above 0 and not 1.
     pub fn new(items: u64, theta: f64) -> Self {
         let mut zipfian = Zipfian {
             zeta: Zeta::new(theta),
@@ -36,7 +36,7 @@ impl Zipfian {
         zipfian
     }
 
-    /// The same over another number of ranks; costs nothing where it is the same number.
+    /// The same over another number of ranks; free if the number is the same.
     #[inline]
     pub fn resize(&mut self, items: u64) {
         if items != self.items {
@@ -52,8 +52,8 @@ impl Zipfian {
         self.eta = (1.0 - beyond_2) / (1.0 - self.zeta_2 / self.zeta_n);
     }
 
-    /// The rank at `u`, from 0 to below 1: not an inverse distribution function of Zipf's law, but
-    /// one of the approximation.
+    /// The rank for `u`, which is from 0 to below 1. This inverts the distribution function of the
+    /// approximation, not that of Zipf's law.
     #[inline]
     pub fn rank(&self, u: f64) -> u64 {
         let uz = u * self.zeta_n;
@@ -67,7 +67,7 @@ impl Zipfian {
         }
     }
 
-    /// How many ranks there are.
+    /// The number of ranks.
     pub fn items(&self) -> u64 {
         self.items
     }
@@ -118,7 +118,7 @@ mod tests {
         }
     }
 
-    /// How far the approximation is from Zipf's law itself: nowhere for two ranks, little beyond.
+    /// How far the approximation is from Zipf's law itself: exact for two ranks, close beyond.
     #[test]
     fn the_closed_form_is_near_the_law_of_zipf() {
         let (items, theta) = (10_000, 0.99);

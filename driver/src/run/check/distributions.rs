@@ -7,17 +7,18 @@ use crate::random::{is_empty, range_weights, Sizes};
 
 use super::{require, Checked};
 
-/// Beyond this, and this near to 1, the formula of a Zipfian loses its digits.
+/// Above this, and very close to 1, the formula of a Zipfian loses its digits.
 const THETA_MAX: f64 = 10.0;
 const THETA_GAP: f64 = 1e-6;
-/// A number that is not there yet is drawn again; this keeps that from taking for ever.
+/// A number that does not exist yet is drawn again; this bound keeps such draws few.
 const ITEMS_PER_RECORD_MAX: u64 = 1000;
 const RANGES_MAX: u64 = 1 << 20;
 const FIELDS_MAX: u64 = 10_000;
-/// No size or length is above, so that sums of them cannot overflow.
+/// The largest size or length, so that sums of them cannot overflow.
 const SIZE_MAX: u64 = 1 << 40;
 
-/// A distribution over `records` keys, at least one; `moving` where the oldest are deleted.
+/// Checks a distribution over `records` keys, at least one; `moving` if the oldest keys are
+/// deleted.
 pub fn key_distribution(field: &str, of: &KeyDistribution, records: u64, moving: bool) -> Checked {
     let check = Checks { field };
     if moving {
@@ -115,7 +116,7 @@ fn ranges(check: &Checks<'_>, of: &KeyDistribution, records: u64) -> Checked {
     }
 }
 
-/// A distribution of sizes from `least` to `most`.
+/// Checks a distribution of sizes from `least` to `most`.
 pub fn size_distribution(field: &str, of: &SizeDistribution, least: u64, most: u64) -> Checked {
     parameters(field, of)?;
     let check = Checks { field };
@@ -187,7 +188,7 @@ fn parameters(field: &str, of: &SizeDistribution) -> Checked {
     }
 }
 
-/// Checks of the parameters of one distribution.
+/// Checks the parameters of one distribution.
 struct Checks<'a> {
     field: &'a str,
 }

@@ -11,7 +11,7 @@ const ZERO_PADDING_MAX: usize = 1000;
 
 /// Keys must have room for their numbers.
 pub fn keys(workload: &Workload) -> Checked {
-    // Keys of YCSB are as long as their prefix and digits make them.
+    // The prefix and the digits decide how long a key of YCSB is.
     let least = match workload.keys {
         None => KEY_NUMBER_BYTES,
         Some(_) => 1,

@@ -5,10 +5,10 @@ use crate::protocol::{Mix, MixOperation, RunRequest};
 use super::distributions::{key_distribution, size_distribution};
 use super::{require, Checked, VALUE_BYTES_MAX};
 
-/// Numbers of keys stay below, so that none that is inserted can overflow.
+/// Key numbers stay below this, so that inserted ones cannot overflow.
 const KEY_NUMBER_MAX: u64 = 1 << 62;
 const SCAN_LENGTH_MAX: u64 = 1 << 32;
-/// RocksDB's names of the operator that takes the last operand for the value.
+/// RocksDB's names of the merge operator for which the last operand is the value.
 const PUT_OPERATORS: [&str; 3] = ["put", "put_v1", "PutOperator"];
 
 /// The mix that the request calls `field`.
@@ -50,7 +50,7 @@ fn operation_by_key(field: &str, mix: &Mix) -> Checked {
     require(!passing, field, share, allowed)
 }
 
-/// Merge operands are whole values, so the engine must take them for that.
+/// Merge operands are whole values, so the engine needs an operator that treats them as such.
 pub fn merges(request: &RunRequest) -> Checked {
     let mixes = request.workload.phases.iter().flat_map(|phase| {
         let beside = phase.companions.iter().filter_map(|each| each.mix.as_ref());

@@ -1,5 +1,5 @@
-//! What a request must satisfy before anything is done. The tuner checks its user's words in its
-//! own terms; these checks hold for whoever speaks the protocol.
+//! What a request must satisfy before anything is done. The tuner checks its user's input in its
+//! own terms; these checks hold for anybody who uses the protocol.
 
 use std::fmt::Display;
 use std::fs::File;
@@ -21,7 +21,7 @@ mod mix;
 pub use mix::{merges, mix};
 
 const VALUE_BYTES_MAX: usize = 64 << 20;
-/// Databases, and column families of each.
+/// The most databases, and the most column families of each.
 const PARTS_MAX: usize = 256;
 type Checked = Result<(), Failure>;
 
@@ -156,7 +156,7 @@ fn replay(index: usize, phase: &Phase, replay: &Replay) -> Checked {
     let field = field("replay.path");
     let file = File::open(&replay.path)
         .map_err(|error| Failure::system(&field, &replay.path, &error, Outcome::Invalid))?;
-    // What is no trace is refused now, and not after an hour of loading.
+    // A file that is no trace is refused now, not after an hour of loading.
     TraceReader::new(file)
         .map_err(|error| Failure::unreadable_trace(&field, &replay.path, &error))?;
     Ok(())
@@ -205,7 +205,7 @@ fn companions(phase: &Phase, field: &impl Fn(&str) -> String) -> Checked {
             rate_ops_s,
             "a number above 0",
         )?;
-        // What ends by itself would end before the phase does.
+        // `readwhilewriting` would need a writer of its own.
         let pair = companion.operation == Some(Operation::ReadWhileWriting);
         require(
             !pair,
@@ -220,7 +220,7 @@ fn companions(phase: &Phase, field: &impl Fn(&str) -> String) -> Checked {
     Ok(())
 }
 
-/// A rate that changes must come to operations at some time.
+/// A rate that changes must produce operations at some time.
 fn rate(rate: &Rate, field: &str) -> Checked {
     let positive = |value: f64| value.is_finite() && value > 0.0;
     match rate {
@@ -263,7 +263,7 @@ fn rate(rate: &Rate, field: &str) -> Checked {
     }
 }
 
-/// A phase ends some day; a trace has an end of its own.
+/// A phase must end at some time; a replay ends with its trace.
 fn size(phase: &Phase, field: &dyn Fn(&str) -> String) -> Checked {
     let twice = phase.operations_per_thread.is_some() && phase.operations.is_some();
     let allowed = "one of operations and operations_per_thread";
@@ -281,7 +281,7 @@ fn size(phase: &Phase, field: &dyn Fn(&str) -> String) -> Checked {
     require(ends, &field("operations_per_thread"), "nothing", sizes)
 }
 
-/// A step of the interval series must have a length, and end some day.
+/// A step of the interval series must have a length, and must end at some time.
 pub fn interval(request: &RunRequest) -> Checked {
     let (found, allowed) = (
         request.interval_ms,
@@ -291,8 +291,8 @@ pub fn interval(request: &RunRequest) -> Checked {
     require(sensible, "interval_ms", found, &allowed)
 }
 
-/// A run in slices must have no clock that goes on while it is stopped: operations that are due at
-/// a given time are.
+/// A run in slices must not depend on a clock that continues while the process is stopped, such as
+/// a rate, by which operations become due.
 pub fn slices(request: &RunRequest) -> Checked {
     let slices = request.slices;
     let allowed = format!("0 to {}", RunRequest::SLICES_MAX);
@@ -314,8 +314,8 @@ pub fn slices(request: &RunRequest) -> Checked {
     }
 }
 
-/// The database's folder must exist or be creatable. Only the folder itself: when its parent is
-/// gone, so is the tuner that made it, and nobody would remove what is created here.
+/// Creates the database's folder if it does not exist. Only the folder itself: if its parent is
+/// gone, so is the tuner that made the parent, and nobody would remove what is created here.
 pub fn create(directory: &Path) -> Checked {
     if directory.is_dir() {
         return Ok(());

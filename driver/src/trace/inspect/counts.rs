@@ -1,14 +1,14 @@
-//! How often which values occurred: exactly below 2048, to three digits above.
+//! How often each value occurred: exact below 2048, to three digits above.
 
 use hdrhistogram::Histogram as Hdr;
 
 use super::summary::Histogram;
 
 const EXACT: usize = 2048;
-/// Buckets of a summary at most.
+/// The most buckets of a summary.
 const BUCKETS_MAX: usize = 4096;
 
-/// Counts of values. Grows with the logarithm of the largest.
+/// Counts of values. Its size grows with the logarithm of the largest value.
 #[derive(Debug)]
 pub struct Counts {
     small: Vec<u64>,
@@ -20,7 +20,7 @@ impl Default for Counts {
     fn default() -> Self {
         Counts {
             small: vec![0; EXACT],
-            // Three digits are within what the library takes (0 to 5), so this cannot fail.
+            // The library takes 0 to 5 digits, so this cannot fail.
             large: Hdr::new(3).expect("3 digits are valid"),
             sum: 0.0,
         }
@@ -34,20 +34,20 @@ impl Counts {
         self.add_times(value, 1);
     }
 
-    /// Counts `value` as often as `times`.
+    /// Counts `value` `times` times.
     #[inline]
     pub fn add_times(&mut self, value: u64, times: u64) {
         self.sum += value as f64 * times as f64;
         match self.small.get_mut(value as usize) {
             Some(count) => *count += times,
             None => {
-                // The histogram resizes itself up to the largest value that it can hold.
+                // The histogram grows up to the largest value that it can hold.
                 let _ = self.large.record_n(value.min(u64::MAX >> 2), times);
             }
         }
     }
 
-    /// The counts in bounded length; `None` if there are none.
+    /// The counts in at most `BUCKETS_MAX` buckets; `None` if there are none.
     pub fn summary(&self) -> Option<Histogram> {
         let buckets = self.buckets();
         let count: u64 = buckets.iter().map(|(_, _, count)| count).sum();
@@ -90,7 +90,7 @@ impl Counts {
     }
 }
 
-/// The same buckets, neighbours merged until there are at most `most`.
+/// Merges neighbouring buckets until there are at most `most`.
 fn merged(buckets: &[(u64, u64, u64)], most: usize) -> Vec<(u64, u64, u64)> {
     let each = buckets.len().div_ceil(most).max(1);
     let merge = |chunk: &[(u64, u64, u64)]| {

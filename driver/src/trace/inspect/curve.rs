@@ -1,18 +1,18 @@
-//! Hotness: which share of the accesses goes to the hottest keys.
+//! Hotness: the share of the accesses that goes to the hottest keys.
 
 use super::summary::Curve;
 
-/// Points of a curve at most.
+/// The most points of a curve.
 const POINTS_MAX: usize = 400;
-/// From one rank to the next.
+/// The factor from one rank to the next.
 const STEP: f64 = 1.03;
 
-/// Accesses of a key, and how many keys it stands for.
+/// The accesses of a key, and the number of keys that it represents.
 pub type Weighted = (f64, f64);
 
-/// The curve of `keys`, which all together had `accesses`; `None` if there were none.
+/// The curve of `keys`, which had `accesses` in all; `None` if there were none.
 ///
-/// Shares are of the estimated sum rather than of `accesses`, so that the last one is 1.
+/// Shares refer to the estimated sum, not to `accesses`, so that the last one is 1.
 pub fn curve(mut keys: Vec<Weighted>, accesses: u64) -> Option<Curve> {
     keys.retain(|(count, _)| *count > 0.0);
     keys.sort_unstable_by(|one, two| two.0.total_cmp(&one.0));

@@ -1,10 +1,10 @@
-//! The hottest keys, of which a sample of keys would miss most.
+//! The hottest keys, most of which a sample of keys would miss.
 
 use super::keys::Key;
 use super::numbers::Shift;
 use super::{Group, HashOf};
 
-/// Keys watched at most.
+/// The most keys that are watched.
 pub const COUNTERS: usize = 1 << 14;
 
 /// A watched key.
@@ -14,7 +14,7 @@ pub struct Watched {
     pub number: Option<u64>,
     /// Operations while it was watched, by group.
     pub counts: [u32; 3],
-    /// Operations that it may have had before it was watched, at most.
+    /// The most operations that it can have had before it was watched.
     pub missed_max: u64,
 }
 
@@ -24,11 +24,12 @@ impl Watched {
     }
 }
 
-/// Counters for keys that may be hot. Every key is watched when it comes; when too many are
-/// watched, the cooler half is given up. The count of the hottest one given up bounds what any key
-/// may have had while it was not watched. This is the algorithm of Anderson, Bevin, Lang, Liberty,
-/// Rhodes and Thaler ("A high-performance algorithm for identifying frequent items in data
-/// streams", IMC 2017): no key with more than about `2 / COUNTERS` of all accesses is lost.
+/// Counters for keys that may be hot. Every key is watched from its first operation on. When too
+/// many keys are watched, the cooler half is dropped. The highest count among the dropped keys
+/// bounds the operations that a key can have had while it was not watched. This is the algorithm of
+/// Anderson, Bevin, Lang, Liberty, Rhodes and Thaler ("A high-performance algorithm for identifying
+/// frequent items in data streams", IMC 2017): no key with more than about `2 / COUNTERS` of all
+/// accesses is lost.
 #[derive(Debug)]
 pub struct Heavy {
     watched: HashOf<Watched>,
@@ -36,7 +37,7 @@ pub struct Heavy {
 }
 
 impl Heavy {
-    /// Begins with the hottest of all `keys` so far.
+    /// Begins with the hottest keys of `keys`.
     pub fn after<'a>(keys: impl Iterator<Item = (u64, &'a Key)>) -> Self {
         let mut all: Vec<(u64, &Key)> = keys.collect();
         let half = COUNTERS / 2;
@@ -87,19 +88,19 @@ impl Heavy {
         self.watched.retain(|_, watched| most(watched) > unseen_max);
     }
 
-    /// The numbers of all keys change by `shift`.
+    /// Changes the numbers of all keys by `shift`.
     pub fn shift(&mut self, shift: Shift) {
         for key in self.watched.values_mut() {
             key.number = key.number.map(|number| shift.apply(number));
         }
     }
 
-    /// Accesses that a key can have had without being watched.
+    /// The most accesses that a key can have had without being watched.
     pub fn unseen_max(&self) -> u64 {
         self.unseen_max
     }
 
-    /// The keys of which at most a twentieth of the accesses was missed.
+    /// The keys for which at most a twentieth of the accesses was missed.
     pub fn certain(&self) -> impl Iterator<Item = (u64, &Watched)> {
         self.watched
             .iter()

@@ -1,4 +1,4 @@
-//! What is counted of a trace while its records come.
+//! The counts of a trace, kept while its records arrive.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use super::summary::SeekBounds;
 use super::windows::WindowSeries;
 use super::Group;
 
-/// Column families counted one by one.
+/// The most column families that are counted separately.
 const FAMILIES_MAX: usize = 64;
 
-/// What is counted while records come.
+/// The counts, kept while records arrive.
 pub struct Inspector {
     pub seed: u64,
     pub records: u64,
@@ -91,7 +91,7 @@ impl Time {
     }
 }
 
-/// How often a key was above the one before it.
+/// How often a key was greater than the previous one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Ascents {
     last: Option<u64>,
@@ -109,14 +109,14 @@ impl Ascents {
         self.last = Some(number);
     }
 
-    /// Share of the keys that were above the one before.
+    /// The share of the keys that were greater than the previous one.
     pub fn share(self) -> Option<f64> {
         ratio(self.ascents as f64, self.pairs as f64)
     }
 }
 
 impl Inspector {
-    /// Nothing counted yet; at most `keys_max` keys are kept.
+    /// Begins with nothing counted; keeps at most `keys_max` keys.
     pub fn new(request: &InspectRequest, keys_max: usize) -> Self {
         Inspector {
             seed: request.seed,
@@ -290,7 +290,7 @@ impl Inspector {
     }
 }
 
-/// A ratio; `None` where there is nothing to divide by.
+/// A ratio; `None` if the denominator is not positive.
 pub fn ratio(numerator: f64, denominator: f64) -> Option<f64> {
     (denominator > 0.0).then(|| numerator / denominator)
 }

@@ -1,9 +1,9 @@
-//! What was done to each key: to all keys, or to those whose hash puts them in the sample.
+//! What was done to each key: to all keys, or to the keys of a sample by hash.
 
 use super::numbers::Shift;
 use super::{sampled, Group, HashOf};
 
-/// Keys kept at most: about 90 MB, and 130 while the table grows.
+/// The most keys that are kept: about 90 MB, and 130 MB while the table grows.
 pub const KEYS_MAX: usize = 1 << 20;
 
 /// What was done to one key.
@@ -13,7 +13,7 @@ pub struct Key {
     pub number: Option<u64>,
     /// Operations by group.
     pub counts: [u32; 3],
-    /// Number of the operation that wrote it last; 0 if none did, or if it was deleted after.
+    /// The number of the operation that last wrote it; 0 if none did, or if it was deleted since.
     written: u64,
 }
 
@@ -24,9 +24,9 @@ impl Key {
     }
 }
 
-/// Adaptive sampling (Wegman; Flajolet, Computing 43, 1990), as in the driver's ledger: a key is
-/// kept if its hash ends in `level` zero bits, and the level rises when there are too many keys. So
-/// a kept key was kept from its first operation on.
+/// Adaptive sampling (Wegman; Flajolet, Computing 43, 1990), as in the driver's ledger. A key is
+/// kept if its hash ends in `level` zero bits. The level rises when there are too many keys. So a
+/// key that is kept was kept from its first operation on.
 #[derive(Debug)]
 pub struct Keys {
     kept: HashOf<Key>,
@@ -35,7 +35,7 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Keeps at most `keys_max`.
+    /// Keeps at most `keys_max` keys.
     pub fn new(keys_max: usize) -> Self {
         Keys {
             kept: HashOf::default(),
@@ -50,8 +50,8 @@ impl Keys {
         sampled(hash, self.mask)
     }
 
-    /// Notes operation `operation` (from 1 on) on a key that is kept. For a get of a written key,
-    /// returns the number of operations since the write.
+    /// Notes operation `operation` (counted from 1) on a key that is kept. For a get of a written
+    /// key, returns the number of operations since the write.
     #[inline]
     pub fn note(
         &mut self,
@@ -73,7 +73,7 @@ impl Keys {
         None
     }
 
-    /// Whether there are more than may be kept.
+    /// Whether there are more keys than may be kept.
     #[inline]
     pub fn too_many(&self) -> bool {
         self.kept.len() > self.keys_max
@@ -88,14 +88,14 @@ impl Keys {
         }
     }
 
-    /// The numbers of all keys change by `shift`.
+    /// Changes the numbers of all keys by `shift`.
     pub fn shift(&mut self, shift: Shift) {
         for key in self.kept.values_mut() {
             key.number = key.number.map(|number| shift.apply(number));
         }
     }
 
-    /// Keys that each kept one stands for.
+    /// The number of keys that each kept key represents.
     pub fn weight(&self) -> u64 {
         self.mask + 1
     }

@@ -25,7 +25,7 @@ impl LogBuckets {
         self.weights[index(value)] += weight;
     }
 
-    /// Lowest and highest value and weight of each bucket that has any, lowest first.
+    /// The lowest and highest value and the weight of each bucket with a weight, lowest first.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64, f64)> + '_ {
         self.weights
             .iter()

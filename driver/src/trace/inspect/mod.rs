@@ -1,7 +1,8 @@
-//! What a trace says of the workload that it was recorded from, in one pass and bounded memory.
+//! What a trace says about the workload from which it was recorded, in one pass and bounded memory.
 //!
-//! Everything is counted exactly that can be; where memory would grow with the number of keys, keys
-//! are sampled by their hash, and the summary says so. At most about 200 MiB, whatever the trace.
+//! Counts are exact where that is possible. Where memory would grow with the number of keys, keys
+//! are sampled by their hash, and the summary says so. It takes at most about 200 MiB for any
+//! trace.
 
 mod counts;
 mod curve;
@@ -40,7 +41,7 @@ impl Group {
     ];
 }
 
-/// Of a map whose keys are hashes already.
+/// The hasher of a map whose keys are hashes already.
 #[derive(Debug, Default)]
 struct Hashed(u64);
 
@@ -62,8 +63,8 @@ impl Hasher for Hashed {
 /// A map from hashes of keys.
 type HashOf<T> = std::collections::HashMap<u64, T, BuildHasherDefault<Hashed>>;
 
-/// Whether a key is in a sample whose level has these bits. They lie where neither the buckets of a
-/// map of hashes (lowest bits) nor their tags (highest) are taken from.
+/// Whether a key is in a sample whose level has these bits. A map of hashes takes its buckets from
+/// the lowest bits and its tags from the highest; these bits are in neither.
 #[inline]
 fn sampled(hash: u64, mask: u64) -> bool {
     hash >> 24 & mask == 0

@@ -29,7 +29,7 @@ pub enum NumberFormat {
 }
 
 impl NumberFormat {
-    /// Bytes of a number at most.
+    /// The most bytes of a number.
     pub fn bytes_max(self) -> usize {
         match self {
             NumberFormat::BigEndian => 8,
@@ -50,12 +50,12 @@ impl NumberFormat {
 pub struct Shift {
     /// Bytes that the prefix lost.
     pub bytes: usize,
-    /// The first eight of those bytes as a big-endian number, zeros below.
+    /// The first eight of these bytes as a big-endian number, filled with zeros.
     pub head: u64,
 }
 
 impl Shift {
-    /// The new number of a key that had this one.
+    /// The new number of a key that had `number`.
     pub fn apply(self, number: u64) -> u64 {
         match self.bytes {
             0..8 => number >> (8 * self.bytes) | self.head,
@@ -64,11 +64,11 @@ impl Shift {
     }
 }
 
-/// The longest prefix that all keys so far have in common, and the numbers that follow from it.
+/// The longest common prefix of all keys so far, and the numbers that follow from it.
 ///
 /// Unless the request says where the number is, the number of a key is the eight bytes after that
-/// prefix. When a key comes that does not begin with the prefix, the prefix becomes shorter, and
-/// the numbers of earlier keys are shifted to what they would have been with the shorter prefix.
+/// prefix. When a key arrives that does not begin with the prefix, the prefix becomes shorter. The
+/// numbers of earlier keys are then shifted to what they would have been with the shorter prefix.
 #[derive(Debug)]
 pub struct Numbers {
     asked: Option<KeyNumber>,
@@ -78,7 +78,7 @@ pub struct Numbers {
 }
 
 impl Numbers {
-    /// Numbers where they were `asked` for, or else after the common prefix.
+    /// Takes numbers from where they were `asked` for, or else after the common prefix.
     pub fn new(asked: Option<KeyNumber>) -> Self {
         Numbers {
             asked,
@@ -120,7 +120,7 @@ impl Numbers {
         self.asked.is_none()
     }
 
-    /// The number of a key that has been looked at; `None` if it has none.
+    /// The number of a key that was looked at; `None` if it has none.
     #[inline]
     pub fn number(&mut self, key: &[u8]) -> Option<u64> {
         let number = match self.asked {
@@ -139,13 +139,13 @@ impl Numbers {
         number
     }
 
-    /// Bytes that all keys begin with.
+    /// Bytes of the prefix that all keys have in common.
     #[inline]
     pub fn prefix_bytes(&self) -> usize {
         self.prefix.as_ref().map_or(0, Vec::len)
     }
 
-    /// What all keys begin with.
+    /// The prefix that all keys have in common.
     pub fn prefix(&self) -> &[u8] {
         self.prefix.as_deref().unwrap_or_default()
     }
@@ -155,17 +155,17 @@ impl Numbers {
         self.range
     }
 
-    /// Operations on keys without one.
+    /// Operations on keys without a number.
     pub fn without(&self) -> u64 {
         self.without
     }
 
-    /// What numbers are.
+    /// The kind of the numbers.
     pub fn name(&self) -> &'static str {
         self.asked.map_or("window", |asked| asked.format.name())
     }
 
-    /// Where they begin.
+    /// The offset at which they begin.
     pub fn offset_bytes(&self) -> usize {
         self.asked
             .map_or_else(|| self.prefix_bytes(), |asked| asked.offset_bytes)
@@ -222,7 +222,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// Whatever the order in which keys come, their numbers end up the same.
+        /// In whatever order keys arrive, their numbers end up the same.
         #[test]
         fn shifted_numbers_are_those_of_the_shorter_prefix(
             tails in proptest::collection::vec(proptest::collection::vec(0u8..3, 0..12), 1..20),

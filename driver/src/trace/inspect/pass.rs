@@ -1,4 +1,4 @@
-//! The pass over a trace, and how far it has come.
+//! The pass over a trace, and its progress.
 
 use std::io::Read;
 use std::time::{Duration, Instant};
@@ -11,12 +11,13 @@ use super::keys::KEYS_MAX;
 use super::summarise::{summarise, ReadTrace};
 use super::summary::TraceSummary;
 
-/// Records between two looks at the clock.
+/// The number of records between two looks at the clock.
 const LOOK_EVERY: u64 = 1 << 14;
-/// Time between two reports. The caller can end the pass at each of them, so they must come often.
+/// The time between two reports. The caller can end the pass at each of them, so they must be
+/// frequent.
 const REPORT_EVERY: Duration = Duration::from_millis(100);
 
-/// How far the pass has come.
+/// The progress of the pass.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress {
     /// Bytes read.
@@ -38,8 +39,8 @@ pub enum InspectError {
     Stopped,
 }
 
-/// Summarises the trace in `source`, of `bytes_total` bytes. `report` hears of the progress ten times
-/// a second, and says whether to go on. Damage after the header is part of the summary.
+/// Summarises the trace in `source`, which has `bytes_total` bytes. `report` gets the progress ten
+/// times a second and returns whether to continue. Damage after the header is part of the summary.
 pub fn inspect(
     source: impl Read,
     bytes_total: u64,
@@ -49,7 +50,7 @@ pub fn inspect(
     inspect_keeping(source, bytes_total, request, KEYS_MAX, report)
 }
 
-/// The same, with at most `keys_max` keys kept.
+/// The same; keeps at most `keys_max` keys.
 fn inspect_keeping(
     source: impl Read,
     bytes_total: u64,
@@ -116,8 +117,8 @@ mod tests {
         inspect_keeping(bytes, length, &request(), keys_max, &mut |_| true).unwrap()
     }
 
-    /// A power law over 100,000 keys: the share of the first x of them is `x ^ 0.3`. The lower
-    /// half of the key space gets half as many gets as the upper one; every tenth is a put.
+    /// A power law over 100,000 keys: the first x of them have a share of `x ^ 0.3`. The lower half
+    /// of the key space gets half as many gets as the upper half; every tenth operation is a put.
     fn skewed() -> Vec<u8> {
         let mut trace = TraceWriter::new(Vec::new(), TraceVersion::V0_2, "10.2", 0).unwrap();
         let (mut key, mut batch) = ([b'0'; 16], BatchBuilder::default());
@@ -212,7 +213,7 @@ mod tests {
         );
         assert_eq!(summary.key_space.common_prefix_hex, "0000000000");
         assert_eq!(summary.value_sizes["put"].buckets, [(5, 5, 30_000)]);
-        // Hits of an LRU cache of all keys: everything but first accesses.
+        // An LRU cache of all keys hits on everything but first accesses.
         let last = summary.reuse["all"].miss_ratio.last().unwrap();
         near(
             last.1,

@@ -1,32 +1,32 @@
-//! Operations by what keys begin with.
+//! Operations by the prefixes of keys.
 
 use std::collections::HashMap;
 
 use super::summary::Prefixes;
 use super::Group;
 
-/// Prefixes told apart at most.
+/// The most prefixes that are counted separately.
 const PREFIXES_MAX: usize = 4096;
-/// Prefixes of a summary at most.
+/// The most prefixes in a summary.
 const TOP: usize = 256;
 
 type Counts = [u64; 3];
 
-/// Counts by prefix: of a given length, or of the byte after what all keys have in common.
+/// Counts by prefix: by a given length, or by the byte after the common prefix of all keys.
 #[derive(Debug)]
 pub enum PrefixCounts {
-    /// Of a given length; keys that are shorter count whole.
+    /// By a given length; shorter keys count as a whole.
     Given {
         bytes: usize,
         counts: HashMap<Vec<u8>, Counts>,
         other: Counts,
     },
-    /// By the byte after the common prefix; the last one is of keys that end there.
+    /// By the byte after the common prefix; the last counts are of keys that end there.
     Next(Box<[Counts; 257]>),
 }
 
 impl PrefixCounts {
-    /// Counts by `bytes` bytes, or by the common prefix and one more.
+    /// Counts by the first `bytes` bytes, or by the common prefix and one more byte.
     pub fn new(bytes: Option<usize>) -> Self {
         match bytes {
             Some(bytes) => PrefixCounts::Given {
@@ -38,7 +38,7 @@ impl PrefixCounts {
         }
     }
 
-    /// Notes an operation on `key`, of which `common` bytes are those of all keys.
+    /// Notes an operation on `key`, whose first `common` bytes all keys have.
     #[inline]
     pub fn note(&mut self, key: &[u8], common: usize, group: Group) {
         let count = match self {
@@ -60,8 +60,8 @@ impl PrefixCounts {
         count[group as usize] += 1;
     }
 
-    /// The common prefix lost `cut`: in all keys so far, the first byte of `cut` followed the new
-    /// prefix.
+    /// The common prefix became shorter by `cut`: in all keys so far, the first byte of `cut`
+    /// follows the new prefix.
     pub fn shorten(&mut self, cut: &[u8]) {
         if let (PrefixCounts::Next(counts), Some(first)) = (self, cut.first()) {
             let sum = counts.iter().fold([0; 3], |sum, count| add(sum, *count));
@@ -70,7 +70,7 @@ impl PrefixCounts {
         }
     }
 
-    /// The hottest prefixes; `common` is what all keys begin with.
+    /// The hottest prefixes; `common` is the prefix of all keys.
     pub fn summary(self, common: &[u8]) -> Prefixes {
         let (prefix_bytes, mut all, mut other) = match self {
             PrefixCounts::Given {
@@ -116,7 +116,7 @@ fn add(one: Counts, two: Counts) -> Counts {
     [one[0] + two[0], one[1] + two[1], one[2] + two[2]]
 }
 
-/// Two digits a byte.
+/// Hexadecimal, two digits per byte.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -2,22 +2,23 @@
 
 use super::summary::Range;
 
-/// A key that was kept: its number, how many keys it stands for, and their operations by group.
+/// A key that was kept: its number, the number of keys that it represents, and their operations by
+/// group.
 #[derive(Debug, Clone, Copy)]
 pub struct Placed {
     /// Its number.
     pub number: u64,
-    /// Keys that it stands for.
+    /// The number of keys that it represents.
     pub weight: f64,
     /// Operations on it, by group.
     pub counts: [u32; 3],
 }
 
-/// The numbers from `min` to `max` in `parts` parts of the same width.
+/// Divides the numbers from `min` to `max` into `parts` parts of equal width.
 pub fn by_number(keys: &[Placed], (min, max): (u64, u64), parts: usize) -> Vec<Range> {
     let numbers = u128::from(max - min) + 1;
     let parts = (parts as u128).min(numbers);
-    // Part k begins at the first number of which `offset * parts / numbers` is k.
+    // Part k begins at the first number whose `offset * parts / numbers` is k.
     let start = |part: u128| min + (part * numbers).div_ceil(parts) as u64;
     let mut ranges: Vec<Range> = (0..parts).map(|part| empty(start(part))).collect();
     for key in keys {
@@ -27,7 +28,7 @@ pub fn by_number(keys: &[Placed], (min, max): (u64, u64), parts: usize) -> Vec<R
     ranges
 }
 
-/// The keys, which are in the order of their numbers, in `parts` parts of as many each.
+/// Divides the keys, which are ordered by number, into `parts` parts with equally many keys.
 pub fn by_rank(keys: &[Placed], parts: usize) -> Vec<Range> {
     let all: f64 = keys.iter().map(|key| key.weight).sum();
     let mut ranges: Vec<Range> = Vec::new();

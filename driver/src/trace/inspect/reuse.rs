@@ -1,19 +1,19 @@
 //! Reuse distances, and the miss-ratio curve of an LRU cache that follows from them.
 //!
 //! SHARDS of fixed size (Waldspurger, Park, Garthwaite, Ahmad: "Efficient MRC construction with
-//! SHARDS", FAST'15): only keys whose hash is in the sample are followed, distances among them are
-//! scaled up, and the difference between the accesses that came and those that were expected goes
+//! SHARDS", FAST'15): only keys whose hash is in the sample are followed, and distances among them
+//! are scaled up. The difference between the accesses that came and those that were expected goes
 //! to distance 0 (the paper's SHARDS-adj). The sample is halved when it outgrows its bound.
 
 use super::log_buckets::LogBuckets;
 use super::summary::Reuse;
 use super::{sampled, HashOf};
 
-/// Keys followed at most.
+/// The most keys that are followed.
 const KEYS_MAX: usize = 1 << 15;
 /// Accesses between two renumberings.
 const SLOTS: usize = 4 * KEYS_MAX;
-/// Points of a curve at most.
+/// The most points of a curve.
 const POINTS_MAX: usize = 256;
 
 /// Follows a stream of accesses.
@@ -24,7 +24,7 @@ pub struct ReuseDistances {
     accesses: u64,
     first: f64,
     distances: LogBuckets,
-    /// Slot of the last access to each key.
+    /// The slot of the last access to each key.
     last: HashOf<u32>,
     slots: Marks,
     next: usize,
@@ -86,7 +86,7 @@ impl ReuseDistances {
         }
     }
 
-    /// Moves the slots in use to the front, in their order.
+    /// Moves the slots in use to the front, in order.
     #[cold]
     fn renumber(&mut self) {
         let mut slots: Vec<&mut u32> = self.last.values_mut().collect();
@@ -122,7 +122,7 @@ impl ReuseDistances {
     }
 }
 
-/// Every n-th point from the last one back, so that there are at most `most`.
+/// Every n-th point, counted from the last one, so that at most `most` are left.
 fn thinned<T>(points: Vec<T>, most: usize) -> Vec<T> {
     let (each, last) = (points.len().div_ceil(most).max(1), points.len().max(1) - 1);
     let kept = |index: &usize| (last - index).is_multiple_of(each);
@@ -133,7 +133,7 @@ fn thinned<T>(points: Vec<T>, most: usize) -> Vec<T> {
         .collect()
 }
 
-/// Marks that can be counted from the front (a Fenwick tree).
+/// Marks that can be counted from the front, in a Fenwick tree.
 #[derive(Debug)]
 struct Marks {
     tree: Vec<u32>,
@@ -146,7 +146,7 @@ impl Marks {
         }
     }
 
-    /// Marks in slots `0..=slot`.
+    /// The number of marks in slots `0..=slot`.
     fn up_to(&self, slot: usize) -> usize {
         let (mut at, mut sum) = (slot + 1, 0);
         while at > 0 {
@@ -176,7 +176,7 @@ impl Marks {
     fn fill(&mut self, count: usize) {
         for at in 1..self.tree.len() {
             let lowest = at & at.wrapping_neg();
-            // Node `at` sums up the slots `at - lowest .. at`.
+            // Node `at` holds the sum of the slots `at - lowest .. at`.
             self.tree[at] = count.saturating_sub(at - lowest).min(lowest) as u32;
         }
     }
@@ -188,7 +188,7 @@ mod tests {
     use crate::random::mix;
     use proptest::prelude::*;
 
-    /// Distances by the book: a list of keys, the last accessed in front.
+    /// Distances by definition: a list of keys with the last accessed one in front.
     fn by_list(keys: &[u64]) -> (f64, Vec<u64>) {
         let (mut list, mut first, mut distances) = (Vec::new(), 0.0, Vec::new());
         for key in keys {
@@ -222,7 +222,7 @@ mod tests {
         }
     }
 
-    /// Keys 0..n in turn, over and over: a cache of n keys hits always, any smaller one never.
+    /// Keys 0..n in turn, again and again: a cache of n keys always hits, a smaller one never does.
     #[test]
     fn a_loop_fits_or_does_not_in_the_sample_too() {
         let keys = 200_000u64;

@@ -1,4 +1,4 @@
-//! The summary at the end of a trace, from all that was counted.
+//! The summary at the end of a trace, made from all counts.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::Path;
@@ -18,10 +18,10 @@ use super::summary::{
 };
 use super::Group;
 
-/// Parts of the keys in the order of their numbers.
+/// The number of parts with equally many keys.
 const RANK_PARTS: usize = 100;
 
-/// What is known of the file when it has been read.
+/// What is known about the file after it has been read.
 pub struct ReadTrace<'a> {
     pub path: &'a Path,
     pub bytes: u64,
@@ -32,7 +32,7 @@ pub struct ReadTrace<'a> {
     pub started: Instant,
 }
 
-/// The summary of all that was counted.
+/// The summary of all counts.
 pub fn summarise(counted: Inspector, read: ReadTrace<'_>, ranges: usize) -> TraceSummary {
     let placed = placed(&counted);
     let span = counted.numbers.range();
@@ -103,8 +103,8 @@ pub fn summarise(counted: Inspector, read: ReadTrace<'_>, ranges: usize) -> Trac
     }
 }
 
-/// The keys to estimate from: the hottest ones, which stand for themselves, and the sampled
-/// ones among the others, each of which stands for several.
+/// The keys to estimate from: the hottest keys, which represent themselves, and the sampled keys
+/// among the others, each of which represents several.
 fn strata(counted: &Inspector) -> Vec<(Option<u64>, f64, [u32; 3])> {
     let mut all = Vec::new();
     let mut certain = HashSet::new();
@@ -121,7 +121,7 @@ fn strata(counted: &Inspector) -> Vec<(Option<u64>, f64, [u32; 3])> {
     all
 }
 
-/// Those that have a number, in the order of those.
+/// The keys with a number, in the order of their numbers.
 fn placed(counted: &Inspector) -> Vec<Placed> {
     let strata = strata(counted).into_iter();
     let mut placed: Vec<Placed> = strata
@@ -157,7 +157,7 @@ fn hotness(counted: &Inspector) -> BTreeMap<String, Curve> {
         .collect()
 }
 
-/// Distinct keys of which `which` holds.
+/// The number of distinct keys for which `which` holds.
 fn count_keys(counted: &Inspector, which: impl Fn(&Key) -> bool) -> f64 {
     let kept = counted.keys.iter().filter(|(_, key)| which(key)).count();
     kept as f64 * counted.keys.weight() as f64

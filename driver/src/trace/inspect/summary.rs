@@ -1,5 +1,5 @@
-//! The summary of a trace as messages carry it. Numbers of keys are integers where every key was
-//! kept, and estimates where keys were sampled; fractions either way.
+//! The summary of a trace, as messages carry it. Numbers of keys are whole if every key was kept,
+//! and estimates if keys were sampled; both are written as fractions.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -40,7 +40,7 @@ pub struct TraceSummary {
     pub last_unix_us: Option<u64>,
     /// Between the two.
     pub duration_s: f64,
-    /// Records stamped before the one in front of them.
+    /// Records with an earlier time stamp than the record before them.
     pub out_of_order: u64,
     /// Seconds that the pass took.
     pub elapsed_s: f64,
@@ -55,17 +55,17 @@ pub struct TraceSummary {
     /// Number of a column family, and operations on it.
     #[cfg_attr(test, schemars(length(max = 64)))]
     pub column_families: Vec<(u32, u64)>,
-    /// Operations of the families that were too many to be listed.
+    /// Operations on families that are not listed because there are too many.
     pub column_families_other: u64,
-    /// Operations of a write.
+    /// Operations per write.
     pub batch_entries: Option<Histogram>,
-    /// Keys of a `MultiGet`.
+    /// Keys per `MultiGet`.
     pub multi_get_keys: Option<Histogram>,
     /// Bytes of keys, by group of operations: `get`, `write`, `seek`.
     pub key_sizes: BTreeMap<String, Histogram>,
     /// Bytes of values, by type of write: `put`, `merge`.
     pub value_sizes: BTreeMap<String, Histogram>,
-    /// Always `None`: a trace holds seeks and not the steps after them.
+    /// Always `None`: a trace has seeks, but not the steps after them.
     #[cfg_attr(test, schemars(with = "()"))]
     pub scan_lengths: Option<Histogram>,
     /// Which bounds seeks had.
@@ -84,14 +84,14 @@ pub struct TraceSummary {
     pub gets_of_written: GetsOfWritten,
     /// Operations between a write and a later get of its key.
     pub get_after_write: Option<Histogram>,
-    /// Shares of operations on a key above the one before: `get`, `write`, `seek`.
+    /// Shares of the operations whose key is greater than the one before: `get`, `write`, `seek`.
     #[cfg_attr(test, schemars(transform = shares))]
     pub ascending: BTreeMap<String, Option<f64>>,
     /// How unevenly keys are used, by group of operations: `all`, `get`, `write`, `seek`.
     pub hotness: BTreeMap<String, Curve>,
     /// What the number of a key is.
     pub key_space: KeySpace,
-    /// Operations on keys that have none.
+    /// Operations on keys without a number.
     pub keys_without_number: u64,
     /// Equal parts of the key space.
     #[cfg_attr(test, schemars(length(max = 4096)))]
@@ -99,7 +99,7 @@ pub struct TraceSummary {
     /// Parts with equally many keys.
     #[cfg_attr(test, schemars(length(max = 101)))]
     pub ranges_by_rank: Vec<Range>,
-    /// What keys begin with.
+    /// Operations by the prefixes of keys.
     pub prefixes: Prefixes,
     /// What an LRU cache of keys would do, after SHARDS: of `get` and of `all`.
     pub reuse: BTreeMap<String, Reuse>,
@@ -110,7 +110,7 @@ pub struct TraceSummary {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Histogram {
-    /// Values.
+    /// Number of values.
     pub count: u64,
     /// Their mean.
     pub mean: f64,
@@ -151,9 +151,9 @@ pub struct SeekBounds {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Windows {
-    /// Length of each.
+    /// Length of a window.
     pub window_s: f64,
-    /// Start of the first.
+    /// Start of the first window.
     pub started_unix_us: Option<u64>,
     /// Gets, writes, seeks, distinct keys of the window, distinct keys so far.
     #[cfg_attr(test, schemars(length(max = 512)))]
@@ -170,14 +170,14 @@ pub struct Sampling {
     pub method: String,
     /// Keys that were kept.
     pub keys_kept: u64,
-    /// Share of all keys that this is.
+    /// Share of all keys that were kept.
     #[cfg_attr(test, schemars(range(max = 1)))]
     pub share: f64,
-    /// Of the number of distinct keys, relative.
+    /// Relative standard error of the number of distinct keys.
     pub standard_error: f64,
     /// Counters for the hottest keys; 0 where every key was kept.
     pub heavy_counters: u64,
-    /// Share of all accesses that such a counter may have missed, at most.
+    /// The largest share of all accesses that such a counter may have missed.
     pub heavy_error: f64,
     /// All this in words.
     pub text: String,
@@ -188,15 +188,15 @@ pub struct Sampling {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct DistinctKeys {
-    /// All.
+    /// All distinct keys.
     pub distinct: f64,
-    /// Got.
+    /// Keys that were read.
     pub read: f64,
-    /// Written or deleted.
+    /// Keys that were written or deleted.
     pub written: f64,
-    /// Sought.
+    /// Keys that were sought.
     pub sought: f64,
-    /// Got and written.
+    /// Keys that were read and written.
     pub read_and_written: f64,
 }
 
@@ -207,9 +207,9 @@ pub struct DistinctKeys {
 pub struct Overwrites {
     /// Writes of a key.
     pub writes: u64,
-    /// Repeated ones.
+    /// Writes of a key that this trace had written before.
     pub repeated: f64,
-    /// Their share.
+    /// Share of the repeated writes.
     #[cfg_attr(test, schemars(range(max = 1)))]
     pub share: Option<f64>,
 }
@@ -219,7 +219,7 @@ pub struct Overwrites {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct GetsOfWritten {
-    /// How many.
+    /// Number of such gets.
     pub gets: f64,
     /// Share of all gets.
     #[cfg_attr(test, schemars(range(max = 1)))]
@@ -246,9 +246,9 @@ pub struct Curve {
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct KeySpace {
-    /// What all keys begin with.
+    /// The common prefix of all keys, in hexadecimal digits.
     pub common_prefix_hex: String,
-    /// Bytes of that.
+    /// Bytes of the common prefix.
     pub common_prefix_bytes: u64,
     /// `window`, `big_endian` or `decimal`.
     #[cfg_attr(test, schemars(extend("enum" = ["window", "big_endian", "decimal"])))]
@@ -266,21 +266,21 @@ pub struct KeySpace {
 /// First number (in decimal digits), distinct keys, gets, writes, seeks.
 pub type Range = (String, f64, f64, f64, f64);
 
-/// What keys begin with.
+/// Operations by the prefixes of keys.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(test, derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Prefixes {
     /// Bytes of a prefix.
     pub prefix_bytes: u64,
-    /// How many were told apart.
+    /// Number of prefixes that were counted separately.
     pub distinct: u64,
     /// The hottest: prefix in hexadecimal digits, gets, writes, seeks.
     #[cfg_attr(test, schemars(length(max = 256)))]
     pub top: Vec<(String, u64, u64, u64)>,
-    /// The others.
+    /// Gets, writes and seeks of all other prefixes.
     pub other: (u64, u64, u64),
-    /// Whether every prefix was told apart.
+    /// Whether every prefix was counted separately.
     pub exact: bool,
 }
 

@@ -1,13 +1,13 @@
-//! The trace over time, in windows that grow with it.
+//! The trace over time, in windows that become longer as the trace does.
 
 use cardinality_estimator::CardinalityEstimator;
 
 use super::summary::Windows;
 use super::Group;
 
-/// Windows at most.
+/// The most windows.
 const WINDOWS: usize = 512;
-/// Length of a window to begin with.
+/// The length of a window at the beginning.
 const SHORTEST_US: u64 = 1000;
 
 /// One window.
@@ -28,8 +28,8 @@ impl Window {
     }
 }
 
-/// Counts by time. When time runs past the last window, pairs of windows become one: sketches of
-/// distinct keys (HyperLogLog) can be merged, numbers of distinct keys could not.
+/// Counts by time. When time passes the last window, pairs of windows are merged. Sketches of
+/// distinct keys (HyperLogLog) can be merged; numbers of distinct keys could not.
 #[derive(Debug)]
 pub struct WindowSeries {
     started_us: Option<u64>,
@@ -50,8 +50,8 @@ impl Default for WindowSeries {
 }
 
 impl WindowSeries {
-    /// Goes to the window of `unix_us`; times before the first belong to the first window.
-    /// `so_far` is the number of distinct keys before this moment.
+    /// Moves to the window of `unix_us`. Earlier times belong to the first window. `so_far` is the
+    /// number of distinct keys before this moment.
     #[inline]
     pub fn go_to(&mut self, unix_us: u64, so_far: impl Fn() -> f64) {
         let started_us = *self.started_us.get_or_insert(unix_us);
@@ -82,7 +82,7 @@ impl WindowSeries {
         }
     }
 
-    /// Notes an operation, on the key with this hash.
+    /// Notes an operation on the key with this hash.
     #[inline]
     pub fn note(&mut self, group: Group, hash: u64) {
         let window = &mut self.windows[self.current];
@@ -90,7 +90,7 @@ impl WindowSeries {
         window.keys.insert_hash(hash);
     }
 
-    /// Notes a write of no key in particular.
+    /// Notes a write that concerns no single key.
     pub fn note_keyless(&mut self, group: Group) {
         self.windows[self.current].counts[group as usize] += 1;
     }

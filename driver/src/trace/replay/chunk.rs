@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use crate::trace::{BatchItem, Record, WriteKind};
 
-/// What is to be done to one key.
+/// What to do with one key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     Put,
@@ -14,16 +14,16 @@ pub enum Action {
     Seek,
 }
 
-/// One record: its actions, all in one batch if they write.
+/// One record: its actions, which form one batch if they write.
 #[derive(Debug, Clone)]
 pub struct Command {
     /// Nanoseconds after the start of the phase.
     pub due_ns: u64,
-    /// Range of the chunk's steps.
+    /// The range of its steps in the chunk.
     pub steps: Range<usize>,
 }
 
-/// An action, its key and its value, which are in the chunk's bytes one after the other.
+/// An action, its key and its value; key and value follow one another in the chunk's bytes.
 #[derive(Debug, Clone, Copy)]
 struct StoredStep {
     action: Action,
@@ -40,7 +40,7 @@ pub struct Step<'a> {
     pub value: &'a [u8],
 }
 
-/// Some records, copied out of the reader's buffer. Chunks are reused.
+/// Some records, copied from the reader's buffer. Chunks are reused.
 #[derive(Debug, Default)]
 pub struct Chunk {
     bytes: Vec<u8>,
@@ -48,7 +48,7 @@ pub struct Chunk {
     commands: Vec<Command>,
 }
 
-/// Entries of batches that no engine of the driver performs, by type.
+/// Entries of batches that no engine of the driver can perform, by type.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Skipped {
     pub delete_range: u64,
@@ -57,7 +57,7 @@ pub struct Skipped {
 }
 
 impl Chunk {
-    /// Adds a record. Returns false, and leaves it out, if nothing of it can be performed.
+    /// Adds a record. If no part of it can be performed, leaves it out and returns false.
     pub fn push(&mut self, due_ns: u64, record: Record<'_>, skipped: &mut Skipped) -> bool {
         let first = self.steps.len();
         match record {
@@ -98,12 +98,12 @@ impl Chunk {
         self.bytes.extend_from_slice(value);
     }
 
-    /// Its records.
+    /// The records.
     pub fn commands(&self) -> &[Command] {
         &self.commands
     }
 
-    /// The actions of one of them.
+    /// The actions of one record.
     pub fn steps(&self, command: &Command) -> impl ExactSizeIterator<Item = Step<'_>> + Clone {
         self.steps[command.steps.clone()].iter().map(|stored| {
             let bytes = &self.bytes[stored.start..];
@@ -116,17 +116,17 @@ impl Chunk {
         })
     }
 
-    /// Bytes of its keys and values.
+    /// Bytes of all keys and values.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// When its first record is due; `None` of an empty chunk.
+    /// When the first record is due; `None` if the chunk is empty.
     pub fn first_due_ns(&self) -> Option<u64> {
         self.commands.first().map(|command| command.due_ns)
     }
 
-    /// Empties the chunk, and frees memory beyond `keep_bytes` that a long record needed.
+    /// Empties the chunk. Frees memory above `keep_bytes`, which a long record may have needed.
     pub fn clear(&mut self, keep_bytes: usize) {
         self.bytes.clear();
         self.bytes.shrink_to(keep_bytes);

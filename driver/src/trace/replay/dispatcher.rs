@@ -1,4 +1,4 @@
-//! Reads the trace ahead of the workers and gives each its share.
+//! Reads the trace ahead of the workers and gives each of them its records.
 
 use std::io::Read;
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
@@ -9,48 +9,48 @@ use super::chunk::{first_key, Chunk, Skipped};
 use super::hash;
 use super::pace::PhaseTime;
 
-/// A chunk is sent when it has that many bytes ...
+/// A chunk is sent when it has this many bytes ...
 const CHUNK_BYTES: usize = 64 << 10;
-/// ... or records ...
+/// ... or this many records ...
 const CHUNK_COMMANDS: usize = 256;
-/// ... or when the records that are being read are due so much later than its first record.
+/// ... or when the current record is due this much later than its first record.
 const CHUNK_NS: u64 = 5_000_000;
 /// How far the trace is read ahead of time.
 const AHEAD_NS: u64 = 1_000_000_000;
-/// Chunks that wait for a worker at most.
+/// The most chunks that wait for a worker.
 pub const QUEUE: usize = 16;
 
-/// What the dispatcher read.
+/// The results of the dispatcher.
 #[derive(Debug, Default)]
 pub struct Dispatched {
-    /// Records handed out.
+    /// Records that were dispatched.
     pub records: u64,
-    /// What was left out.
+    /// Entries that were left out.
     pub skipped: Skipped,
-    /// Where the trace could not be read on.
+    /// Where the trace became unreadable.
     pub damage: Option<Damage>,
 }
 
 /// The channels of one worker.
 #[derive(Debug)]
 pub struct Lane {
-    /// Where its chunks go.
+    /// Takes its chunks.
     pub chunks: SyncSender<Chunk>,
-    /// Where used ones come back.
+    /// Returns its used chunks.
     pub used: Receiver<Chunk>,
     /// The chunk that is being filled.
     pub filling: Chunk,
 }
 
 impl Lane {
-    /// A fresh chunk, or a used one.
+    /// A used chunk, or a new one.
     fn next_chunk(&self) -> Chunk {
         let mut chunk = self.used.try_recv().unwrap_or_default();
         chunk.clear(CHUNK_BYTES * 2);
         chunk
     }
 
-    /// Sends what has been filled if there is room. False if the worker is gone.
+    /// Sends the filled chunk if there is room. Returns false if the worker is gone.
     fn try_flush(&mut self) -> bool {
         if self.filling.first_due_ns().is_none() {
             return true;
@@ -68,7 +68,7 @@ impl Lane {
         }
     }
 
-    /// Sends what has been filled, and waits for room. False if the worker is gone.
+    /// Sends the filled chunk, and waits for room. Returns false if the worker is gone.
     fn flush(&mut self) -> bool {
         if self.filling.first_due_ns().is_none() {
             return true;
@@ -87,16 +87,16 @@ impl Lane {
 pub struct Dispatcher<'a, R> {
     pub reader: TraceReader<R>,
     pub lanes: Vec<Lane>,
-    /// `None`: as fast as it goes.
+    /// `None` for as fast as possible.
     pub speed: Option<f64>,
-    /// Records at most.
+    /// The most records to dispatch.
     pub records_max: u64,
     pub time: PhaseTime,
     pub stop: &'a (dyn Fn() -> bool + Sync),
 }
 
 impl<R: Read> Dispatcher<'_, R> {
-    /// Hands out the whole trace, or what comes before damage, until somebody stops it.
+    /// Dispatches the whole trace, or what comes before damage, until somebody stops it.
     pub fn run(mut self) -> Result<Dispatched, TraceError> {
         let mut dispatched = Dispatched::default();
         let mut first_us = None;
@@ -135,13 +135,13 @@ impl<R: Read> Dispatcher<'_, R> {
                 break;
             }
         }
-        // A worker that is gone has returned its error.
+        // A worker that is gone has already returned its error.
         let _ = self.lanes.iter_mut().all(Lane::flush);
         Ok(dispatched)
     }
 }
 
-/// Sends the full chunk of `worker`. While this waits for room, the other workers still get theirs.
+/// Sends the full chunk of `worker`. While it waits for room, the other workers still get theirs.
 fn flush(lanes: &mut [Lane], worker: usize) -> bool {
     lanes[worker].try_flush()
         && (!lanes[worker].is_full()

@@ -1,8 +1,8 @@
-//! Performing a trace again: as recorded, faster, or as fast as it goes.
+//! Performs a trace again: at the recorded speed, faster, or as fast as possible.
 //!
-//! A dispatcher reads the trace ahead of time and hands its records to worker threads, by the hash
-//! of their (first) key: operations on one key keep their order. Workers perform them when they are
-//! due, or at once. What they wrote is noted for a sample of the keys.
+//! A dispatcher reads the trace ahead of time and distributes its records over worker threads by
+//! the hash of their (first) key, so operations on one key keep their order. Workers perform a
+//! record when it is due, or at once. They note what they wrote for a sample of the keys.
 
 mod chunk;
 mod dispatcher;
@@ -16,7 +16,8 @@ pub use run::{run_replay, ReplayContext, ReplayError, ReplayObservation};
 
 use xxhash_rust::xxh3::xxh3_64;
 
-/// Hash of a key, which picks its worker, or of a value, which the sample keeps in its place.
+/// The hash of a key, which picks its worker, or of a value, which the sample keeps instead of the
+/// value.
 #[inline]
 fn hash(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)

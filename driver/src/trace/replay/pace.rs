@@ -1,10 +1,10 @@
-//! Waiting for the moment at which a recorded operation is due.
+//! Waits until a recorded operation is due.
 
 use std::time::Duration;
 
 use crate::measure::Ticks;
 
-/// Below this wait a thread spins instead of sleeping: a sleep may overrun by as much.
+/// For a shorter wait a thread spins instead of sleeping, because a sleep may overrun by as much.
 const SPIN_NS: u64 = 100_000;
 /// The longest sleep, so that a cancelled phase ends in time.
 const SLEEP_NS_MAX: u64 = 50_000_000;
@@ -23,7 +23,7 @@ impl PhaseTime {
         self.ticks.ns_between(self.started, self.ticks.now())
     }
 
-    /// Waits until `due_ns` after the start; false as soon as `stop` says so.
+    /// Waits until `due_ns` after the start; returns false as soon as `stop` returns true.
     pub fn wait(&self, due_ns: u64, stop: impl Fn() -> bool) -> bool {
         loop {
             if stop() {

@@ -1,5 +1,5 @@
-//! What the database must hold of the keys that a replay wrote: the last value's hash, of a bounded
-//! sample of the keys. The counterpart of the ledger, whose keys have numbers.
+//! What the database must hold of the keys that a replay wrote: the hash of the last value, for a
+//! bounded sample of the keys. The ledger does the same for keys that have numbers.
 
 use std::collections::HashMap;
 
@@ -8,15 +8,15 @@ use crate::workload::Verification;
 
 use super::hash;
 
-/// Bytes of keys kept at most.
+/// The most bytes of keys that are kept.
 const KEY_BYTES_MAX: usize = 16 << 20;
-/// Bytes of values read back at most.
+/// The most bytes of values that are read back.
 const READ_BACK_BYTES: usize = 256 << 20;
 
-/// What was done to a key last.
+/// What was last done to a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyState {
-    /// Put, with a value of this hash.
+    /// Put, with a value that has this hash.
     Put(u64),
     /// Merged: the driver does not know the value.
     Merged,
@@ -24,8 +24,8 @@ pub enum KeyState {
     Deleted,
 }
 
-/// A sample of the written keys, by their hash as in the ledger, each with the states in which it
-/// may be. A key has several only where batches of several keys let several workers write it.
+/// A sample of the written keys, by their hash as in the ledger, each with its possible states. A
+/// key has several only if several workers wrote it, through batches of several keys.
 #[derive(Debug, Clone)]
 pub struct ReplayedKeys {
     keys_max: usize,
@@ -35,8 +35,8 @@ pub struct ReplayedKeys {
 }
 
 impl ReplayedKeys {
-    /// An empty sample. It will keep at least `keys_min` of the written keys, or all of them where
-    /// fewer were written, unless they are longer than 16 MiB together.
+    /// An empty sample. It keeps at least `keys_min` of the written keys (all if fewer were
+    /// written), unless these are longer than 16 MiB together.
     pub fn new(keys_min: usize) -> Self {
         ReplayedKeys {
             keys_max: keys_min.saturating_mul(4).max(4096),
@@ -97,13 +97,13 @@ impl ReplayedKeys {
         self.states.is_empty()
     }
 
-    /// Forgets everything: somebody else may have written since.
+    /// Forgets everything, because somebody else may have written since.
     pub fn clear(&mut self) {
         self.states.clear();
         (self.mask, self.key_bytes) = (0, 0);
     }
 
-    /// Looks the keys up in `database`.
+    /// Looks up the keys in `database`.
     pub fn verify(&self, database: &dyn Database) -> Result<Verification> {
         let mut session = database.session();
         let mut verification = Verification::default();
@@ -136,7 +136,7 @@ impl ReplayedKeys {
     }
 }
 
-/// The state of a key that was put: the hash of its value.
+/// The state of a key that was put: it has the hash of the value.
 #[inline]
 pub fn put(value: &[u8]) -> KeyState {
     KeyState::Put(hash(value))

@@ -1,4 +1,4 @@
-//! A phase that performs a trace: its threads, started together and watched while they run.
+//! A phase that performs a trace: its threads start together and are watched while they run.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fs::File;
@@ -19,13 +19,13 @@ use super::pace::PhaseTime;
 use super::replayed_keys::ReplayedKeys;
 use super::worker::{Common, Done, Worker};
 
-/// What a replay needs to know.
+/// The inputs of a replay.
 pub struct ReplayContext<'a> {
     /// The open database.
     pub database: &'a dyn Database,
-    /// Keys of which the run expects something, with their numbers.
+    /// Keys for which the run has an expectation, with their numbers.
     pub known: &'a HashMap<Vec<u8>, u64>,
-    /// The least number of written keys to remember.
+    /// The least number of written keys to keep in the sample.
     pub keys_min: usize,
     /// Length of a step of the interval series.
     pub interval: Duration,
@@ -33,14 +33,14 @@ pub struct ReplayContext<'a> {
     pub cancelled: &'a AtomicBool,
 }
 
-/// What a replay came to.
+/// The result of a replay.
 #[derive(Debug)]
 pub struct ReplayObservation {
     /// What its threads observed.
     pub observation: Observation,
     /// Entries of batches that were left out, by type.
     pub skipped: BTreeMap<String, u64>,
-    /// Where the trace could not be read on.
+    /// Where the trace became unreadable.
     pub damage: Option<Damage>,
     /// What was written, by worker.
     pub replayed_keys: Vec<ReplayedKeys>,
@@ -48,7 +48,7 @@ pub struct ReplayObservation {
     pub touched: HashSet<u64>,
 }
 
-/// Why a replay did not come to its end.
+/// Why a replay did not reach its end.
 #[derive(Debug)]
 pub enum ReplayError {
     /// The engine failed.
@@ -63,7 +63,7 @@ impl From<EngineError> for ReplayError {
     }
 }
 
-/// The workers that have not left yet.
+/// Counts the workers that have not left yet.
 #[derive(Default)]
 struct ActiveWorkers {
     failed: AtomicBool,
@@ -82,7 +82,7 @@ impl ActiveWorkers {
         self.changed.notify_all();
     }
 
-    /// Waits until all have left, but not beyond `due`. Returns whether they have.
+    /// Waits until all workers have left, but not beyond `due`. Returns whether they have.
     fn all_left(&self, due: Instant) -> bool {
         let mut lock = self.lock.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
@@ -98,7 +98,7 @@ impl ActiveWorkers {
     }
 }
 
-/// Leaves the active workers when the thread ends, however it does.
+/// Leaves the active workers when the thread ends, for whatever reason.
 struct Leaving<'a>(&'a ActiveWorkers);
 
 impl Drop for Leaving<'_> {
@@ -107,7 +107,7 @@ impl Drop for Leaving<'_> {
     }
 }
 
-/// Performs the trace of `replay` as phase `index`, and tells `watcher` how it goes.
+/// Performs the trace of `replay` as phase `index`, and tells `watcher` about it.
 pub fn run_replay(
     context: &ReplayContext<'_>,
     index: usize,

@@ -1,4 +1,4 @@
-//! Performs the records that the dispatcher handed over.
+//! Performs the records that the dispatcher sends.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::mpsc::{Receiver, Sender};
@@ -11,22 +11,22 @@ use super::chunk::{Action, Chunk, Command, Step};
 use super::pace::PhaseTime;
 use super::replayed_keys::{put, KeyState, ReplayedKeys};
 
-/// What workers of a phase share.
+/// What the workers of a phase share.
 pub struct Common<'a> {
     pub time: PhaseTime,
-    /// Whether records are due at a time of their own.
+    /// Whether each record is due at a time of its own.
     pub paced: bool,
-    /// Nanoseconds after which everybody stops.
+    /// Nanoseconds after which all workers stop.
     pub duration_ns: u64,
     /// Steps after each seek.
     pub seek_nexts: u64,
     /// Whether somebody stops the phase.
     pub stop: &'a (dyn Fn() -> bool + Sync),
-    /// Keys of the ledger, with their numbers: what is done to them is noted.
+    /// Keys of the ledger, with their numbers. Writes to them are noted.
     pub known: &'a HashMap<Vec<u8>, u64>,
 }
 
-/// What one worker brings back.
+/// The result of one worker.
 pub struct Done {
     pub observed: ThreadObservation,
     /// Nanoseconds after the start at which its last operation ended.
@@ -62,7 +62,7 @@ impl<'a> Worker<'a> {
         }
     }
 
-    /// Works until there are no more chunks, time is over, or somebody stops it.
+    /// Works until there are no more chunks, the time is over, or somebody stops it.
     pub fn run(
         mut self,
         chunks: &Receiver<Chunk>,
@@ -83,7 +83,7 @@ impl<'a> Worker<'a> {
         Ok(self.done)
     }
 
-    /// Performs one record; false where the phase is over before.
+    /// Performs one record; returns false if the phase ends before.
     fn command(&mut self, chunk: &Chunk, command: &Command) -> Result<bool> {
         let common = self.common;
         let over = || common.time.now_ns() >= common.duration_ns;
@@ -118,7 +118,7 @@ impl<'a> Worker<'a> {
     ) -> Result<OperationKind> {
         let has = |action| steps.clone().any(|step| step.action == action);
         if steps.len() == 1 || has(Action::Get) || has(Action::Merge) {
-            // The driver's batches have no merges: a write with some is not atomic.
+            // The driver's batches have no merges, so a write with merges is not atomic.
             let mut kind = OperationKind::Get;
             for step in steps {
                 kind = self.one(step)?;

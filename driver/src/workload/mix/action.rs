@@ -1,4 +1,4 @@
-//! One thread of a mix: draws operation, key and value outside the clock, performs inside it.
+//! One thread of a mix: draws operation, key and value outside the clock, and performs inside it.
 
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
@@ -14,11 +14,11 @@ use super::super::values::ThreadValues;
 use super::plan::MixPlan;
 use super::records::Records;
 
-/// Mixed into the hash of a key that picks its operation, so that this is independent of where the
-/// key lies.
+/// Mixed into the hash of a key that picks its operation, so that this choice is independent of the
+/// key's position.
 const BY_KEY: u64 = 0x6f70_6572_6174_696f;
 
-/// What one thread of a mix has for itself.
+/// What each thread of a mix has for itself.
 pub struct MixThread<'a> {
     /// The thread's handle on the database.
     pub session: Box<dyn Session + 'a>,
@@ -28,11 +28,11 @@ pub struct MixThread<'a> {
     pub values: ThreadValues<'a>,
     /// Which thread of which phase it is.
     pub origin: Origin,
-    /// Number of the thread among those of the mix, from 0, and how many there are.
+    /// The thread's number, from 0, among those of the mix, and their count.
     pub share: (usize, usize),
     /// Seed of its random choices.
     pub seed: u64,
-    /// Takes down what it writes.
+    /// Notes what the thread writes.
     pub ledger: ThreadLedger,
 }
 
@@ -64,12 +64,12 @@ struct Next<'a> {
     value: &'a [u8],
     /// Entries of a scan.
     entries: u64,
-    /// The insert that this thread claimed last, until the other threads know whether it was done.
+    /// The last insert that this thread claimed, until the other threads know whether it was done.
     insert: Option<u64>,
     /// Whether that insert was done.
     inserted: bool,
     records: &'a Records,
-    /// Whether no key is left that the operation could take.
+    /// Whether the operation has no key left.
     exhausted: bool,
 }
 
@@ -119,7 +119,7 @@ impl<'a> MixAction<'a> {
         }
     }
 
-    /// The random bits that pick the operation: in a share of `operation_by_key` of the draws they
+    /// The random bits that pick the operation. In a share of `operation_by_key` of the draws they
     /// depend on the key alone.
     #[inline]
     fn bits_by_key(&mut self) -> u64 {
@@ -185,7 +185,7 @@ impl<'a> MixAction<'a> {
             .note(self.next.number, KeyState::Written(self.next.version));
     }
 
-    /// Reads a row into a buffer, and writes another one in its place.
+    /// Reads a row into a buffer, and writes another row in its place.
     #[inline]
     fn update(&mut self) -> Result<()> {
         let (row, key) = (&mut self.row, self.keys.current());
@@ -247,7 +247,7 @@ impl<'a> MixAction<'a> {
     }
 }
 
-/// First and last byte: reading them makes sure that the cursor's entry is in memory.
+/// The first and the last byte: reading them makes sure that the cursor's entry is in memory.
 #[inline]
 fn ends(bytes: &[u8]) -> u8 {
     match (bytes.first(), bytes.last()) {
@@ -270,7 +270,7 @@ impl Action for MixAction<'_> {
 
     #[inline]
     fn prepare(&mut self) {
-        // Done here and not in `perform`, so that it does not count as the insert's latency.
+        // Done here, not in `perform`, so that it does not count in the insert's latency.
         self.next.settle_insert();
         if self.plan.operation_by_key > 0.0 {
             self.choose();

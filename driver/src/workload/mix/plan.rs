@@ -1,4 +1,4 @@
-//! What the threads of a mix share; made once, before they start.
+//! What the threads of a mix share. It is made once, before they start.
 
 use crate::measure::OperationKind;
 use crate::protocol::{Mix, MixOperation};
@@ -16,7 +16,7 @@ pub struct MixPlan {
     pub operation_by_key: f64,
     /// Operation types under which latencies are filed, by slot.
     kinds: Vec<OperationKind>,
-    /// Chooses keys; `None` where no operation chooses one.
+    /// Chooses keys; `None` if no operation needs one.
     pub chooser: Option<KeyChooser>,
     /// How many entries a scan reads.
     pub scan_lengths: Sizes,
@@ -63,14 +63,14 @@ impl MixPlan {
         &self.kinds
     }
 
-    /// The operation that 64 random bits stand for, and its slot.
+    /// The operation that is picked by 64 random bits, and its slot.
     #[inline]
     pub fn operation(&self, bits: u64) -> (MixOperation, usize) {
         self.operations[self.shares.pick(bits)]
     }
 }
 
-/// The type under which the latencies of an operation are filed; both deletes are one type.
+/// The type under which the latencies of an operation are filed. Both deletes have one type.
 fn kind(operation: MixOperation) -> OperationKind {
     match operation {
         MixOperation::Get => OperationKind::Get,

@@ -1,18 +1,18 @@
-//! The keys that exist while a mix runs: those of the beginning and those inserted since, without
-//! the oldest, which were deleted.
+//! The keys that exist while a mix runs: those that existed at the beginning and those inserted
+//! since, without the oldest ones, which were deleted.
 //!
-//! A key has a *position* in the order of insertion, from 0. The number of a key follows from it.
+//! A key has a *position* in the order of insertion, from 0. Its number follows from its position.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::protocol::Mix;
 use crate::random::Span;
 
-/// Inserts that may be under way at once. YCSB-cpp has a window of the same size; it fails when the
-/// window is full, and here the thread that is ahead waits.
+/// How many inserts may be in progress at once. YCSB-cpp has a window of the same size. It fails if
+/// the window is full; here the thread that is ahead waits.
 const WINDOW: u64 = 1 << 16;
 
-/// A counter alone on its cache line and on the neighbouring one, which the processor fetches too.
+/// A counter alone on its cache line and on the next line, which the processor also fetches.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Counter(AtomicU64);
@@ -27,17 +27,18 @@ pub struct Records {
     begin: Counter,
     /// Inserts that threads have claimed.
     claimed: Counter,
-    /// Inserts that are done and before which all others are done.
+    /// Inserts that are done, counted up to the first one that is not done.
     acknowledged: Counter,
-    /// For each insert of the window its number plus one, once it is done; empty where nobody needs
+    /// For each insert of the window, its number plus one once it is done. Empty if no thread needs
     /// to know.
     window: Vec<AtomicU64>,
-    /// Whether a thread left without doing an insert that it had claimed: no more are acknowledged.
+    /// Whether a thread left without doing an insert that it had claimed. Then no more are
+    /// acknowledged.
     abandoned: AtomicBool,
 }
 
 impl Records {
-    /// The keys of `mix`; `watched` where threads must know which inserts are done.
+    /// The keys of `mix`; `watched` if threads must know which inserts are done.
     pub fn new(mix: &Mix, watched: bool) -> Self {
         let slots = if watched { WINDOW } else { 0 };
         Records {
@@ -64,7 +65,7 @@ impl Records {
     /// The positions of the keys that exist.
     #[inline]
     pub fn live(&self) -> Span {
-        // The beginning is read first: the end only moves away from it.
+        // Read the beginning first: the end only moves away from it.
         let begin = self.begin.0.load(Ordering::Acquire);
         Span {
             begin,
@@ -93,14 +94,14 @@ impl Records {
         self.records + insert
     }
 
-    /// Insert number `insert` is done: its key exists as soon as all inserts before it are done.
+    /// Insert number `insert` is done. Its key exists once all earlier inserts are done, too.
     #[inline]
     pub fn acknowledge(&self, insert: u64) {
         if self.window.is_empty() {
             return;
         }
-        // Of two threads that finish at the same time, one sees both inserts: each writes its own
-        // slot before it reads the other's, and the order is sequentially consistent.
+        // If two threads finish at the same time, one of them sees both inserts: each writes its
+        // own slot before it reads the other's, and the order is sequentially consistent.
         self.slot(insert).store(insert + 1, Ordering::SeqCst);
         let mut next = self.acknowledged.0.load(Ordering::SeqCst);
         while self.slot(next).load(Ordering::SeqCst) == next + 1 {
@@ -117,12 +118,13 @@ impl Records {
         }
     }
 
-    /// A thread leaves without doing an insert that it had claimed.
+    /// A thread leaves without doing an insert that it has claimed.
     pub fn abandon(&self) {
         self.abandoned.store(true, Ordering::Relaxed);
     }
 
-    /// The position of the oldest key, which the caller is to delete; `None` if no other is left.
+    /// The position of the oldest key, which the caller has to delete; `None` if it is the only
+    /// key.
     #[inline]
     pub fn claim_oldest(&self) -> Option<u64> {
         let live = self.live();
@@ -191,8 +193,8 @@ mod tests {
     }
 
     proptest! {
-        /// In whatever order inserts finish, exactly those are visible before which none is
-        /// missing.
+        /// In whatever order inserts finish, an insert is visible exactly when all earlier ones are
+        /// done.
         #[test]
         fn an_insert_is_seen_when_all_before_it_are_in(
             order in Just((0..40u64).collect::<Vec<_>>()).prop_shuffle(),
@@ -211,7 +213,8 @@ mod tests {
         }
     }
 
-    /// Four threads, and far more inserts than the window holds: none is lost, none is early.
+    /// Four threads insert far more keys than the window holds: none is lost, and none is visible
+    /// early.
     #[test]
     fn threads_insert_side_by_side() {
         let records = records(0, 1, None);

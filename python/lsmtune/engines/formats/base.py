@@ -1,0 +1,331 @@
+"""What a format is, what it gives, and how a file is read with the line of every field.
+
+Comments and trailing commas are what MLOS (JSON5) and editors (JSONC) add to JSON. Lines come
+from YAML's parser, of whose language JSON is a part, so that a note can point at its place.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import stat
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from lsmtune.engines.formats.spelling import SOURCE
+from lsmtune.engines.option_names import check_leveldb_options, settings
+from lsmtune.errors import InputError, is_utf8, nearest_name
+from lsmtune.model.config import OptionValue, option_text
+
+# A LOG of a long run is large; only its head is of interest, but a copy of it is not refused.
+FILE_BYTES_MAX = 64 << 20
+
+
+def read_text(path: Path) -> str:
+    """The text of `path`. Raises InputError, naming it, for all that is not a UTF-8 text file."""
+    source = str(path)
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            kind = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
+            raise InputError(source, why=f"is {kind}", allowed="a file to import")
+        if status.st_size > FILE_BYTES_MAX:
+            why = f"is too large: {status.st_size} bytes"
+            raise InputError(source, why=why, allowed=f"at most {FILE_BYTES_MAX} bytes")
+        text = path.read_bytes().decode("utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(source, why="no such file") from None
+    except UnicodeDecodeError as error:
+        bad_byte = f"byte 0x{error.object[error.start]:02x} at offset {error.start}"
+        raise InputError(source, why=f"is not text: {bad_byte}", allowed="UTF-8") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+        raise InputError(source, why=f"cannot be read: {reason}") from None
+    if "\0" in text:
+        raise InputError(source, why="is not text: it has NUL bytes", allowed="a text file")
+    return text
+
+
+# --- documents
+
+_CHARACTERS_MAX = 1 << 20
+_NODES_MAX = 100_000  # an alias can make ten lines into a billion
+# What is not closed is matched to its end all the same, so that no text is scanned twice.
+_STRING = r'"(?:[^"\\\n]|\\(?:.|\Z))*(?:"|$)'
+_STRING_OR_COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.S | re.M)
+_STRING_OR_TRAILING_COMMA = re.compile(rf"{_STRING}|,(?=\s*[\]}}])", re.S | re.M)
+
+
+@dataclass(frozen=True)
+class Document:
+    """A mapping, and the lines of its fields by path: `("space", "a", 1)`."""
+
+    source: str
+    data: dict[str, Any]
+    lines: dict[tuple[str | int, ...], int]
+
+    def line(self, *path: str | int) -> int | None:
+        """The line of a field, or of the nearest field that holds it."""
+        for length in range(len(path), 0, -1):
+            if path[:length] in self.lines:
+                return self.lines[path[:length]]
+        return None
+
+    def error(
+        self,
+        path: tuple[str | int, ...],
+        *,
+        found: object = None,
+        why: str = "",
+        **parts: Any,
+    ) -> InputError:
+        """An InputError at `path`: `file:line: field: ...`."""
+        line = self.line(*path)
+        source = self.source if line is None else f"{self.source}:{line}"
+        why = why or ("is missing" if found is None else "")
+        return InputError(source, field_name(*path), found=found, why=why, **parts)
+
+
+def field_name(*path: str | int) -> str:
+    """`a.b[1]` for ("a", "b", 1)."""
+    name = ""
+    for part in path:
+        name += f"[{part}]" if isinstance(part, int) else f".{part}" if name else part
+    return name
+
+
+def without_comments(text: str) -> str:
+    """`text` with comments and trailing commas made blank; every line stays where it is."""
+
+    def blank(match: re.Match[str]) -> str:
+        matched = match.group()
+        return matched if matched.startswith('"') else re.sub(r"[^\n]", " ", matched)
+
+    return _STRING_OR_TRAILING_COMMA.sub(blank, _STRING_OR_COMMENT.sub(blank, text))
+
+
+def peek_json(text: str, word: str) -> dict[str, Any]:
+    """The object that `text` holds if it is one with `word` in it; an empty one for all else."""
+    if not text.lstrip().startswith(("{", "/")) or f'"{word}"' not in text:
+        return {}
+    try:
+        data = json.loads(without_comments(text))
+    except (ValueError, RecursionError):
+        return {}
+    return data if isinstance(data, dict) else {}
+
+
+def json_document(text: str, source: str) -> Document:
+    """`text`, JSON with comments, as a Document. Raises InputError with the line for all else."""
+
+    def refuse_constant(name: str) -> object:
+        raise ValueError(f"{name} is not a number")
+
+    def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        fields: dict[str, Any] = {}
+        for name, value in pairs:
+            if name in fields:
+                raise ValueError(f"{name!r} is given twice")
+            fields[name] = value
+        return fields
+
+    _check_size(text, source)
+    plain = without_comments(text)
+    try:
+        data = json.loads(plain, parse_constant=refuse_constant, object_pairs_hook=without_repeats)
+    except json.JSONDecodeError as error:
+        problem = f"{error.msg[:1].lower()}{error.msg[1:]}"
+        raise InputError(f"{source}:{error.lineno}", why=f"not JSON: {problem}") from None
+    except RecursionError:
+        raise InputError(source, why="not JSON: nested too deeply") from None
+    except ValueError as error:
+        raise InputError(source, why=f"not JSON: {error}") from None
+    if not isinstance(data, dict):
+        kind = type(data).__name__
+        raise InputError(source, why=f"holds a {kind}", allowed="an object: {...}")
+    if not is_utf8(json.dumps(data, ensure_ascii=False)):
+        raise InputError(source, why="holds half of a surrogate pair", allowed="text in UTF-8")
+    return Document(source, data, _lines(plain.replace("\t", " "), source))
+
+
+def _check_size(text: str, source: str) -> None:
+    if len(text) > _CHARACTERS_MAX:
+        allowed = f"at most {_CHARACTERS_MAX} characters"
+        raise InputError(source, why=f"is too large: {len(text)} characters", allowed=allowed)
+
+
+def yaml_document(text: str, source: str) -> Document:
+    """`text`, one YAML mapping, as a Document. Raises InputError with the line for all else."""
+    _check_size(text, source)
+    try:
+        data = yaml.safe_load(text)
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = source if mark is None else f"{source}:{mark.line + 1}"
+        problem = ", ".join(part for part in (error.context, error.problem) if part)
+        raise InputError(place, why=f"not YAML: {problem}") from None
+    except (yaml.YAMLError, ValueError) as error:
+        raise InputError(source, why=f"not YAML: {error}") from None
+    except RecursionError:
+        raise InputError(source, why="not YAML: nested too deeply") from None
+    if not isinstance(data, dict):
+        content = "nothing" if data is None else f"a {type(data).__name__}"
+        raise InputError(source, why=f"holds {content}", allowed="a mapping of fields")
+    return Document(source, data, _lines(text, source))
+
+
+def _lines(text: str, source: str) -> dict[tuple[str | int, ...], int]:
+    lines: dict[tuple[str | int, ...], int] = {}
+    try:
+        for path, line in _walk(yaml.compose(text, Loader=yaml.SafeLoader), ()):
+            lines[path] = line
+            if len(lines) > _NODES_MAX:
+                raise InputError(source, why=f"holds more than {_NODES_MAX} values")
+    except (yaml.YAMLError, RecursionError):
+        return {}  # JSON that YAML's parser does not take: notes then name the field alone
+    return lines
+
+
+def _walk(
+    node: yaml.Node | None, path: tuple[str | int, ...]
+) -> Iterator[tuple[tuple[str | int, ...], int]]:
+    if isinstance(node, yaml.MappingNode):
+        for key, value in node.value:
+            inner = (*path, str(key.value))
+            yield inner, key.start_mark.line + 1
+            yield from _walk(value, inner)
+    elif isinstance(node, yaml.SequenceNode):
+        for index, item in enumerate(node.value):
+            yield (*path, index), item.start_mark.line + 1
+            yield from _walk(item, (*path, index))
+
+
+# --- formats
+
+ENGINE_FLAG = "--engine"
+_AFTER_ALL_LINES = 1 << 62
+
+
+@dataclass(frozen=True)
+class ImportRequest:
+    """A file to import: its text, and what the user said of it.
+
+    `engine` is the engine's name where the file's own form does not say it. `keep_defaults` keeps
+    options of a whole dump that have the engine's default value.
+    """
+
+    text: str
+    path: Path
+    engine: str | None = None
+    keep_defaults: bool = False
+
+    @property
+    def source(self) -> str:
+        """The file as errors and notes name it."""
+        return str(self.path)
+
+
+@dataclass
+class Notes:
+    """Collects what an importer could not carry over, each `file:line: field: what and why`."""
+
+    source: str
+    lines: list[tuple[int, str]] = field(default_factory=list)
+
+    def add(self, line: int | None, place: str, text: str, where: str = "") -> None:
+        """Say `text` of the field `place`; `line` is None for what concerns the whole file.
+
+        `where` is the place in full, for what was put together from several files.
+        """
+        where = where or (self.source if line is None else f"{self.source}:{line}")
+        note = ": ".join(part for part in (where, place, text) if part)
+        self.lines.append((_AFTER_ALL_LINES if line is None else line, note))
+
+    def taken(self) -> tuple[str, ...]:
+        """All of them in the order of the file's lines, each once."""
+        return tuple(dict.fromkeys(note for _, note in sorted(self.lines, key=lambda n: n[0])))
+
+
+def like(name: str, known: Iterable[str]) -> str:
+    """` (like X)` for the name among `known` that is most like `name`, or nothing."""
+    nearest = nearest_name(name, known)
+    return f" (like {nearest})" if nearest else ""
+
+
+@dataclass(frozen=True)
+class ImportedConfig:
+    """Options of `engine` in lsmtune's spelling, and what could not be carried over.
+
+    `version` is that of the engine which the file says wrote it.
+    """
+
+    engine: str
+    options: Mapping[str, OptionValue]
+    notes: tuple[str, ...] = ()
+    version: str | None = None
+
+
+@dataclass(frozen=True)
+class ImportedStudy:
+    """Fields of a study file (`space`, `baseline`, `sampler`, ...), and what is missing in them.
+
+    `study` holds only what the file said: the caller adds the fields that a study needs besides.
+    `comments` maps a dotted field (`space.name`) to a line about it.
+    """
+
+    study: Mapping[str, Any]
+    notes: tuple[str, ...] = ()
+    comments: Mapping[str, str] = field(default_factory=dict)
+
+
+Imported = ImportedConfig | ImportedStudy
+
+
+@dataclass(frozen=True)
+class ImportFormat:
+    """A format: its name on the command line, how it is recognised, how it is read.
+
+    `recognises` takes the file's text and must be quick and never raise. `read` raises InputError
+    for a file that is not of the format.
+    """
+
+    name: str
+    summary: str
+    recognises: Callable[[str], bool]
+    read: Callable[[ImportRequest], Imported]
+
+
+@dataclass(frozen=True)
+class ExportRequest:
+    """What to export. `label` says where the Config came from; `version` is the engine's."""
+
+    engine_name: str
+    options: Mapping[str, OptionValue]
+    version: str | None = None
+    label: str = "default"
+
+    def title(self) -> str:
+        """One line for a comment."""
+        engine = " ".join(filter(None, (self.engine_name, self.version)))
+        return " ".join(f"Written by lsmtune: {engine}, configuration {self.label}".split())
+
+    def values(self) -> dict[str, str]:
+        """Values as text by dotted name, structures taken apart. InputError for unknown options."""
+        if self.engine_name == "rocksdb":
+            return {s.name: s.value for s in settings(self.options, SOURCE)}
+        check_leveldb_options(self.options, SOURCE)
+        return {name: option_text(value) for name, value in self.options.items()}
+
+
+@dataclass(frozen=True)
+class ExportFormat:
+    """A format: its name on the command line, the engines it serves, the default file name."""
+
+    name: str
+    engines: tuple[str, ...]
+    file_name: str
+    write: Callable[[ExportRequest], str]

@@ -1,0 +1,295 @@
+"""Flags of the db_bench of RocksDB and of LevelDB, as a command line or a file of flags.
+
+They are written on one line, quoted for a shell, and say only what the Config sets. db_bench has
+defaults of its own for the rest, and a few differ from the library's; an OPTIONS file has no such
+gap. gflags takes `--name=value`, `--name value`, `--name` and `--noname`
+(https://gflags.github.io, "Setting Flags on the Command Line"); LevelDB's db_bench takes the first
+form only.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import shlex
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import replace
+
+from lsmtune.engines.formats.base import (
+    ENGINE_FLAG,
+    ExportFormat,
+    ExportRequest,
+    ImportedConfig,
+    ImportFormat,
+    ImportRequest,
+    Notes,
+    like,
+)
+from lsmtune.engines.formats.names import KnownOption, known_options
+from lsmtune.engines.formats.spelling import (
+    BLOOM,
+    CHECKSUM,
+    COMPACTION_PRIORITY,
+    COMPACTION_STYLE,
+    COMPRESSION_IN_DB_BENCH,
+    RIBBON,
+    SOURCE,
+    Spelling,
+    boolean,
+    decimal,
+    filter_bits,
+    filter_policy,
+    number,
+    read_truth,
+    word,
+)
+from lsmtune.engines.library import ENGINE_KINDS
+from lsmtune.engines.option_names import TABLE_OPTION, CatalogueOption, catalogue, find_written
+from lsmtune.errors import InputError
+from lsmtune.model.config import OptionValue
+
+FILTER_OPTION = f"{TABLE_OPTION}.filter_policy"
+BLOOM_FLAG, RIBBON_FLAG = "bloom_bits", "use_ribbon_filter"
+
+_UNIVERSAL_NUMBERS = (
+    "size_ratio",
+    "min_merge_width",
+    "max_merge_width",
+    "max_size_amplification_percent",
+    "compression_size_percent",
+)
+_COMPRESSION_NUMBERS = ("max_dict_bytes", "zstd_max_train_bytes", "parallel_threads", "level")
+
+# Where the flag's name or the value's spelling differs from the option's.
+ROCKSDB_FLAGS: Mapping[str, Spelling] = {
+    "compression": word("compression_type", COMPRESSION_IN_DB_BENCH),
+    "compaction_style": word("compaction_style", COMPACTION_STYLE),
+    "compaction_pri": word("compaction_pri", COMPACTION_PRIORITY),
+    "max_open_files": number("open_files"),
+    "max_subcompactions": number("subcompactions"),
+    "rate_limiter_bytes_per_sec": number("rate_limiter_bytes_per_sec"),
+    "allow_mmap_reads": boolean("mmap_read"),
+    "allow_mmap_writes": boolean("mmap_write"),
+    f"{TABLE_OPTION}.checksum": word("checksum_type", CHECKSUM),
+    f"{TABLE_OPTION}.block_cache": number("cache_size"),
+    "compaction_options_universal.allow_trivial_move": boolean("universal_allow_trivial_move"),
+    "compaction_options_universal.incremental": boolean("universal_incremental"),
+    **{f"compaction_options_universal.{n}": number(f"universal_{n}") for n in _UNIVERSAL_NUMBERS},
+    **{f"compression_opts.{n}": number(f"compression_{n}") for n in _COMPRESSION_NUMBERS},
+}
+_INT_MAX = 2**31 - 1
+
+
+def _leveldb_number(flag: str) -> Spelling:
+    """LevelDB's db_bench reads every number with `%d` and checks nothing."""
+    return number(flag, 0, _INT_MAX, " as a flag of LevelDB's db_bench")
+
+
+def _leveldb_filter(flag: str) -> Spelling:
+    """Bits of the filter; none is -1 there, while 0 makes a filter that is of no use."""
+    plain = _leveldb_number(flag)
+
+    def say(option: str, text: str) -> str:
+        bits = plain.say(option, text)
+        return "-1" if bits == "0" else bits
+
+    def read(text: str) -> OptionValue:
+        bits = plain.read(text)
+        if not isinstance(bits, int) or bits == 0:
+            raise ValueError("-1 for no filter, or a whole number from 1")
+        return max(bits, 0)
+
+    return Spelling(flag, say, read)
+
+
+LEVELDB_FLAGS: Mapping[str, Spelling] = {
+    "write_buffer_size": _leveldb_number("write_buffer_size"),
+    "max_file_size": _leveldb_number("max_file_size"),
+    "max_open_files": _leveldb_number("open_files"),
+    "block_size": _leveldb_number("block_size"),
+    "cache_size": _leveldb_number("cache_size"),
+    "filter_bits": _leveldb_filter("bloom_bits"),
+    # Came after LevelDB 1.22.
+    "compression": word("compression", {"none": "0", "no": "0", "snappy": "1"}),
+}
+
+
+def write(request: ExportRequest) -> str:
+    """The flags, one line. Raises InputError for options that db_bench has no flag for."""
+    flags: dict[str, str] = {}
+    without = []
+    is_rocksdb = request.engine_name == "rocksdb"
+    for name, value in request.values().items():
+        spelling = ROCKSDB_FLAGS.get(name) if is_rocksdb else LEVELDB_FLAGS.get(name)
+        option, field = find_written(name) if is_rocksdb else (None, "")
+        if spelling is None and option is not None and not field:
+            spelling = same_name_flag(option)
+        if is_rocksdb and name == FILTER_OPTION:
+            kind, bits = filter_bits(name, value)
+            flags |= {BLOOM_FLAG: str(bits)} | ({RIBBON_FLAG: "true"} if kind == RIBBON else {})
+        elif spelling is None:
+            without.append(name)
+        else:
+            flags[spelling.name] = spelling.say(name, value)
+    if without:
+        why = f"db_bench of {request.engine_name} has no flag for {', '.join(without)}"
+        if is_rocksdb:
+            why += "; next step: export with --format rocksdb-options for db_bench --options_file"
+        raise InputError(SOURCE, "--format", found="db_bench", why=why)
+    return " ".join(shlex.quote(f"--{flag}={value}") for flag, value in flags.items()) + "\n"
+
+
+def same_name_flag(option: CatalogueOption) -> Spelling | None:
+    """The flag of the option's own name, where the value is a number or a truth in both."""
+    kind, default = option.db_bench_type, option.default or ""
+    if kind == "bool" and default in ("true", "false"):
+        return boolean(option.name)
+    if kind == "double":
+        return decimal(option.name)
+    if kind and kind.startswith(("int", "uint")) and default.removeprefix("-").isdigit():
+        return number(option.name)
+    return None
+
+
+# --- reading
+
+
+@functools.cache
+def flags(engine: str) -> Mapping[str, KnownOption]:
+    """The flags of the engine's db_bench that stand for an option, by their name."""
+    known = known_options(engine)
+    spellings = list(LEVELDB_FLAGS.items())
+    if engine == "rocksdb":
+        own = [(option.dotted, same_name_flag(option)) for option in catalogue()[0].values()]
+        spellings = [(name, spelling) for name, spelling in own if spelling is not None]
+        spellings += ROCKSDB_FLAGS.items()
+    return {s.name: replace(known[name], spelling=s) for name, s in spellings}
+
+
+def find_option(engine: str, name: str) -> KnownOption | None:
+    """The option that `name` means: by its own name, a db_bench flag, or the end of its name."""
+    known = known_options(engine)
+    option = known.get(name) or flags(engine).get(name)
+    if option is not None:
+        return option
+    ends = [option for option in known.values() if option.name.rpartition(".")[2] == name]
+    return ends[0] if len(ends) == 1 else None
+
+
+_FLAG = re.compile(r"--?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?:=(?P<value>.*))?", re.S)
+# Flags that are no options, and why they are left out.
+_DURABILITY = "durability belongs to the workload (durability: sync, wal or none)"
+_LEFT_OUT = {
+    "disable_wal": _DURABILITY,
+    "sync": _DURABILITY,
+    "options_file": "import that file itself",
+}
+
+
+def _read_bits(text: str) -> int:
+    with suppress(ValueError):
+        if int(text) >= -1:
+            return int(text)
+    raise ValueError("a whole number from -1")
+
+
+_FILTER_FLAGS: Mapping[str, Callable[[str], OptionValue]] = {
+    BLOOM_FLAG: _read_bits,
+    RIBBON_FLAG: read_truth,
+}
+
+
+def recognises(text: str) -> bool:
+    """Whether the first word that is not a comment is a flag, or db_bench itself."""
+    for line in text.splitlines():
+        words = line.split("#", 1)[0].split()
+        if words:
+            return _is_program(words[0]) or _FLAG.fullmatch(words[0]) is not None
+    return False
+
+
+def _is_program(word: str) -> bool:
+    return word.rpartition("/")[2].startswith("db_bench")
+
+
+def read(request: ImportRequest) -> ImportedConfig:
+    """The options that the flags set. Raises InputError for what is not a list of flags."""
+    engine, notes = request.engine, Notes(request.source)
+    if engine is None:
+        why = "missing, and flags do not say it"
+        raise InputError(request.source, ENGINE_FLAG, why=why, allowed=", ".join(ENGINE_KINDS))
+    options: dict[str, OptionValue] = {}
+    filters: dict[str, OptionValue] = {}
+    known = flags(engine)
+    filter_flags = _FILTER_FLAGS if engine == "rocksdb" else {}
+    for name, value, line in _flags(request.text, request.source):
+        where, place = f"{request.source}:{line}", f"--{name}"
+        option = known.get(name) or known.get(name.removeprefix("no"))
+        if name in filter_flags:
+            text, reader = "true" if value is None else value, filter_flags[name]
+        elif option is None or option.spelling is None:
+            why = _LEFT_OUT.get(name, f"not the flag of an option of {engine}{like(name, known)}")
+            notes.add(line, place, f"left out: {why}")
+            continue
+        elif option.spelling.is_truth and value is None:
+            text, reader = "true" if name in known else "false", option.spelling.read
+        elif value is None or name not in known:
+            raise InputError(where, place, why="has no value", allowed="--name=value")
+        else:
+            text, reader = value, option.spelling.read
+        try:
+            typed = reader(text)
+        except ValueError as error:
+            raise InputError(where, place, found=text, allowed=str(error)) from None
+        if option is None or name in filter_flags:
+            filters[name] = typed
+        else:
+            options[option.name] = typed
+    bits = int(filters.get(BLOOM_FLAG, -1))
+    if bits >= 0:  # below 0 is db_bench's default, which leaves the engine's
+        options[FILTER_OPTION] = filter_policy(RIBBON if filters.get(RIBBON_FLAG) else BLOOM, bits)
+    if not options and not notes.lines:
+        raise InputError(request.source, why="has no flags", allowed="--name=value")
+    return ImportedConfig(engine, options, notes.taken())
+
+
+def _flags(text: str, source: str) -> Iterator[tuple[str, str | None, int]]:
+    """Name, value if any, and line of every flag."""
+    words = list(_words(text, source))
+    index = 0
+    while index < len(words):
+        line, word = words[index]
+        index += 1
+        match = _FLAG.fullmatch(word)
+        if match is None:
+            if index == 1 and _is_program(word):
+                continue
+            raise InputError(f"{source}:{line}", found=word, allowed="--name=value")
+        value = match["value"]
+        # The value may be the next word; a truth is never followed by its value.
+        if value is None and index < len(words) and not words[index][1].startswith("-"):
+            value = words[index][1]
+            index += 1
+        yield match["name"], value, line
+
+
+def _words(text: str, source: str) -> Iterator[tuple[int, str]]:
+    continued = ""
+    for line_number, line in enumerate(text.splitlines(), start=1):
+        whole = continued + line
+        if whole.endswith("\\"):
+            continued = whole[:-1]
+            continue
+        continued = ""
+        try:
+            for word in shlex.split(whole, comments=True):
+                yield line_number, word
+        except ValueError as error:
+            problem = str(error).lower()
+            why = f"not words of a shell: {problem}"
+            raise InputError(f"{source}:{line_number}", why=why) from None
+
+
+EXPORT = ExportFormat("db_bench", ("rocksdb", "leveldb"), "db_bench.flags", write)
+FORMAT = ImportFormat("db_bench", "flags of db_bench", recognises, read)

@@ -1,0 +1,321 @@
+"""NNI's experiment configuration (YAML), of version 1 (up to 1.9) and of version 2 (2.0 on).
+
+Fields are those of NNI's `docs/en_US/Tutorial/ExperimentConfig.md` (v1.9) and
+`docs/source/reference/experiment_config.rst` (v3.0). The space is in it, or in the file that it
+names. The trial's command becomes the study's `runner`, unless an engine is asked for.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from lsmtune.engines.formats.base import (
+    Document,
+    ImportedStudy,
+    ImportFormat,
+    ImportRequest,
+    Notes,
+    field_name,
+    json_document,
+    read_text,
+    yaml_document,
+)
+from lsmtune.engines.formats.nni_space import add_space
+from lsmtune.engines.formats.space_builder import SpaceBuilder
+from lsmtune.errors import nearest_name
+from lsmtune.model.setting import SAMPLER_NAMES
+from lsmtune.units import format_duration
+
+METRIC = "value"  # what a program reports without a name (`lsmtune.trial.result(number)`)
+
+# Builtin tuners and advisors (nni/runtime/default_config/builtin_algorithms.yml), lower case.
+_TUNERS = {
+    "tpe": "tpe",
+    "tpe_legacy": "tpe",
+    "random": "random",
+    "gridsearch": "grid",
+    "smac": "smac",
+    "gp": "gp",
+    "gptuner": "gp",
+}
+# Those that have no counterpart, and what comes nearest.
+_NEAREST_TUNER = {
+    "anneal": "tpe",
+    "evolution": "nsga2",
+    "regularizedevolutiontuner": "nsga2",
+    "metis": "gp",
+    "metistuner": "gp",
+    "dngo": "gp",
+    "dngotuner": "gp",
+    "bohb": "tpe",
+    "hyperband": "random",
+    "pbt": "random",
+    "pbttuner": "random",
+}
+# The fields of version 1 and of version 2.
+_TRIALS = ("maxTrialNum", "maxTrialNumber")
+_TIME = ("maxExecDuration", "maxExperimentDuration")
+_SPACE_FILE = ("searchSpacePath", "searchSpaceFile")
+_SIGNS = ("trialConcurrency", "tuner", "advisor", "trial", "trialCommand")
+# Values of these change nothing here, and are not worth a word.
+_WITHOUT_EFFECT: Mapping[str, object] = {
+    "authorName": None,
+    "useAnnotation": False,
+    "trialConcurrency": 1,
+    "trialGpuNumber": 0,
+    "trainingServicePlatform": "local",
+    "debug": False,
+    "multiThread": False,
+    "multiPhase": False,
+}
+# nni/algorithms/hpo/tpe_tuner.py, TpeArguments.
+_TPE_ARGUMENTS = {"n_startup_jobs": "startup_trials", "n_ei_candidates": "candidates"}
+_DURATION = re.compile(r"(?P<number>\d+(?:\.\d+)?)\s*(?P<unit>[smhd])", re.ASCII)
+_SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86400}
+_SHELL_WORDS = re.compile(r"[A-Za-z0-9_./=:,@%+ -]+")
+_NOTHING_LIKE_IT = "left out: lsmtune has nothing of the kind"
+_NNI_ARGUMENT = "left out: an argument of NNI's implementation"
+
+
+@dataclass
+class _Reading:
+    document: Document
+    notes: Notes
+    request: ImportRequest
+    taken: set[str] = field(default_factory=set)
+    study: dict[str, Any] = field(default_factory=dict)
+
+    def get(self, *names: str) -> tuple[str, Any]:
+        """The first of the fields `names` that is there, and its value; ("", None) without one."""
+        self.taken.update(names)
+        for name in names:
+            if self.document.data.get(name) is not None:
+                return name, self.document.data[name]
+        return "", None
+
+    def note(self, path: tuple[str | int, ...], text: str) -> None:
+        self.notes.add(self.document.line(*path), field_name(*path), text)
+
+
+def recognises(text: str) -> bool:
+    """Whether it has the top-level fields of an experiment in YAML."""
+    names = {line.partition(":")[0] for line in text.splitlines() if ":" in line}
+    return len(names & set(_SIGNS)) >= 2 and "space" not in names
+
+
+def read(request: ImportRequest) -> ImportedStudy:
+    """The experiment as a study. Raises InputError for what NNI would refuse, too."""
+    reading = _Reading(yaml_document(request.text, request.source), Notes(request.source), request)
+    name, value = reading.get("experimentName")
+    if name:
+        # A study's name begins with a letter or a digit.
+        plain = re.sub(r"[^A-Za-z0-9 ._-]", "_", str(value)).lstrip(" ._-")[:100]
+        reading.study |= {"name": plain} if plain else {}
+    notes_of_space = _add_space(reading)
+    _add_runner(reading)
+    _add_sampler_and_objective(reading)
+    _add_pruner(reading)
+    _add_budget(reading)
+    _note_what_is_left(reading)
+    return ImportedStudy(reading.study, reading.notes.taken() + notes_of_space)
+
+
+def _add_space(reading: _Reading) -> tuple[str, ...]:
+    """Adds the space; the notes on the file that it is in."""
+    request, document = reading.request, reading.document
+    name, inline = reading.get("searchSpace")
+    file_field, file = reading.get(*_SPACE_FILE)
+    if document.data.get("useAnnotation") is True:
+        why = "the search space is in annotations of the trial's code, which cannot be read here"
+        raise document.error(("useAnnotation",), why=why, allowed="false, and a space")
+    if name and isinstance(inline, dict):
+        builder = SpaceBuilder(document, reading.notes, request.engine)
+        add_space(builder, inline, (name,))
+        reading.study |= builder.fields()
+        return ()
+    if not isinstance(file, str):
+        allowed = " or ".join([*_SPACE_FILE, "searchSpace"])
+        raise document.error((file_field or "searchSpace",), found=file, allowed=allowed)
+    path = request.path.parent / file
+    if not path.is_file():
+        raise document.error((file_field,), found=file, why=f"no such file: {path}")
+    text = read_text(path)
+    is_json = text.lstrip().startswith(("{", "/"))
+    inner = (json_document if is_json else yaml_document)(text, str(path))
+    notes = Notes(str(path))
+    builder = SpaceBuilder(inner, notes, request.engine)
+    add_space(builder, inner.data, ())
+    reading.study |= builder.fields()
+    return notes.taken()
+
+
+def _add_runner(reading: _Reading) -> None:
+    """The trial's command, as the study's runner unless an engine is asked for."""
+    trial_field, trial = reading.get("trial")
+    new_field, command = reading.get("trialCommand")
+    _, folder = reading.get("trialCodeDirectory")
+    engine = reading.request.engine
+    if trial_field and not isinstance(trial, dict):
+        raise reading.document.error(("trial",), found=trial, allowed="a mapping with command")
+    place: tuple[str, ...] = (new_field,) if new_field else ("trial", "command")
+    if not new_field:
+        command, folder = (trial or {}).get("command"), (trial or {}).get("codeDir")
+    for name, value in (trial or {}).items():
+        if name not in ("command", "codeDir") and value not in (0, None):
+            reading.note(("trial", name), _NOTHING_LIKE_IT)
+    if engine is not None:
+        if command is not None:
+            text = f"left out: lsmtune itself measures {engine}; what the program sets beside the "
+            reading.note(place, f"{text}space belongs under options")
+        return
+    if not isinstance(command, str) or not command.strip():
+        raise reading.document.error(place, found=command, allowed="a command")
+    is_elsewhere = isinstance(folder, str) and folder not in ("", ".", "./")
+    if is_elsewhere or not _SHELL_WORDS.fullmatch(command):
+        # By way of bash, as in NNI. A brace begins a placeholder in a study file.
+        whole = f"cd {shlex.quote(str(folder))} && {command}" if is_elsewhere else command
+        words = ["bash", "-c", whole.replace("{", "{{").replace("}", "}}")]
+    else:
+        words = shlex.split(command)
+    reading.study["runner"] = {"command": words}
+    reading.note(place, "starts in the study file's folder: keep the file beside this one")
+    text = "in the program, lsmtune.trial.parameters() takes the place of nni.get_next_parameter(),"
+    text += " and lsmtune.trial.report and .result those of report_intermediate_ and"
+    reading.note(place, f"{text} report_final_result")
+
+
+def _add_sampler_and_objective(reading: _Reading) -> None:
+    """Sampler, direction of the objective, seed."""
+    tuner_field, tuner = reading.get("advisor", "tuner")
+    place = (tuner_field, "classArgs", "optimize_mode")
+    direction = "maximize"  # NNI's default
+    if tuner_field:
+        if not isinstance(tuner, dict):
+            allowed = "a mapping with the name of a builtin one"
+            raise reading.document.error((tuner_field,), found=tuner, allowed=allowed)
+        arguments = tuner.get("classArgs") or {}
+        if not isinstance(arguments, dict):
+            raise reading.document.error(place[:2], found=arguments, allowed="a mapping")
+        direction = arguments.get("optimize_mode", direction)
+        if direction not in ("maximize", "minimize"):
+            raise reading.document.error(place, found=direction, allowed="maximize, minimize")
+        _add_sampler(reading, tuner_field, tuner, arguments)
+    if reading.request.engine is None:
+        reading.study["objective"] = {"metric": METRIC, "direction": direction}
+    elif direction == "minimize":
+        text = "left out: of its own metric lsmtune knows the direction; set objective to another"
+        reading.note(place, text)
+
+
+def _add_sampler(
+    reading: _Reading, tuner_field: str, tuner: Mapping[str, Any], arguments: Mapping[str, Any]
+) -> None:
+    name_field = "name" if "name" in tuner else f"builtin{tuner_field.capitalize()}Name"
+    sampler = _sampler_name(reading, tuner.get(name_field), (tuner_field, name_field))
+    settings: dict[str, Any] = {"name": sampler} if sampler else {}
+    for argument, value in arguments.items():
+        here = (tuner_field, "classArgs", argument)
+        if argument == "seed" and isinstance(value, int) and not isinstance(value, bool):
+            reading.study["seed"] = value
+        elif argument == "tpe_args" and isinstance(value, dict) and sampler == "tpe":
+            for name, number in value.items():
+                is_count = isinstance(number, int) and not isinstance(number, bool) and number >= 1
+                if name in _TPE_ARGUMENTS and is_count:
+                    settings[_TPE_ARGUMENTS[name]] = number
+                else:
+                    reading.note((*here, name), _NNI_ARGUMENT)
+        elif argument != "optimize_mode" and value is not None:
+            reading.note(here, _NNI_ARGUMENT)
+    for name in tuner:
+        if name not in (name_field, "classArgs") and tuner[name] is not None:
+            reading.note((tuner_field, name), _NOTHING_LIKE_IT)
+    if settings:
+        reading.study["sampler"] = settings
+
+
+def _sampler_name(reading: _Reading, name: object, place: tuple[str, ...]) -> str:
+    """The sampler, said where it is another; '' where none comes near."""
+    key = str(name).lower()
+    if _TUNERS.get(key) in SAMPLER_NAMES:
+        return _TUNERS[key]
+    near = _NEAREST_TUNER.get(key) or _TUNERS.get(key, "")
+    if near in SAMPLER_NAMES:
+        reading.note(place, f"{name} is not here; {near} comes nearest")
+        return near
+    closest = nearest_name(key, [*_TUNERS, *_NEAREST_TUNER])
+    hint = f"; like {closest}" if closest else ""
+    text = f"left out: {name} is not here{hint}; samplers are {', '.join(SAMPLER_NAMES)}"
+    reading.note(place, text)
+    return ""
+
+
+def _add_pruner(reading: _Reading) -> None:
+    """Adds the pruner. NNI's Medianstop is the median stopping rule of Golovin et al. 2017."""
+    name, assessor = reading.get("assessor")
+    if not name:
+        return
+    if not isinstance(assessor, dict):
+        raise reading.document.error((name,), found=assessor, allowed="a mapping with a name")
+    algorithm = assessor.get("name", assessor.get("builtinAssessorName"))
+    if str(algorithm).lower() != "medianstop":
+        reading.note((name,), f"left out: no pruner here does what {algorithm} does")
+        return
+    pruner: dict[str, Any] = {"name": "median"}
+    for argument, value in (assessor.get("classArgs") or {}).items():
+        if argument == "start_step" and isinstance(value, int) and value >= 0:
+            pruner["warmup_steps"] = value
+        elif argument != "optimize_mode":
+            reading.note((name, "classArgs", argument), _NNI_ARGUMENT)
+    reading.study["pruner"] = pruner
+    text = "median compares values at the same step; NNI takes the others' running means"
+    reading.note((name,), text)
+
+
+def _add_budget(reading: _Reading) -> None:
+    budget: dict[str, Any] = {}
+    name, time = reading.get(*_TIME)
+    if name:
+        budget["time"] = _duration(reading, name, time)
+    name, trials = reading.get(*_TRIALS)
+    if name:
+        if isinstance(trials, bool) or not isinstance(trials, int) or trials < 1:
+            raise reading.document.error((name,), found=trials, allowed="a whole number from 1")
+        budget["trials"] = trials
+    if budget:
+        reading.study["budget"] = budget
+    name, limit = reading.get("maxTrialDuration")
+    if name:
+        reading.study["limits"] = {"deadline": _duration(reading, name, limit)}
+
+
+def _duration(reading: _Reading, name: str, value: object) -> str:
+    match = _DURATION.fullmatch(str(value).strip())
+    if match is None or float(match["number"]) == 0:
+        raise reading.document.error((name,), found=value, allowed="a number and s, m, h or d: 12h")
+    return format_duration(float(match["number"]) * _SECONDS[match["unit"]])
+
+
+def _note_what_is_left(reading: _Reading) -> None:
+    """Says which fields have no counterpart."""
+    for name, value in reading.document.data.items():
+        if name in reading.taken or value is None:
+            continue
+        if name in _WITHOUT_EFFECT and _WITHOUT_EFFECT[name] in (None, value):
+            continue
+        text = _NOTHING_LIKE_IT
+        if name == "trialConcurrency":
+            text = f"left out: one trial runs at a time, not {value}"
+        elif name in ("trainingServicePlatform", "machineList"):
+            text = "left out: trials run on this machine"
+        elif name == "trainingService" and isinstance(value, dict):
+            if value in ({}, {"platform": "local"}):
+                continue
+            text = "left out: trials run on this machine"
+        reading.note((str(name),), text)
+
+
+FORMAT = ImportFormat("nni-config", "an experiment's configuration of NNI", recognises, read)

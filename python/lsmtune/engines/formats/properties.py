@@ -1,0 +1,275 @@
+"""A `.properties` file of YCSB-cpp, for LevelDB or RocksDB.
+
+Facts from YCSB-cpp's `utils/properties.h` (a `#` begins a comment only in the first column, blanks
+around names and values do not count, the last of two lines for one name wins, a line without `=` is
+passed over), `leveldb/leveldb_db.cc` and `rocksdb/rocksdb_db.cc` (a size or count of 0 leaves the
+engine's default, and so does -1 for compaction_pri; without a line for compression there is none,
+unlike in the engines themselves, so it is always written; to LevelDB every word but `snappy` means
+none; RocksDB's numbers are read as 32-bit integers; with rocksdb.optionsfile all other options are
+ignored).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from lsmtune.engines.formats.base import (
+    ENGINE_FLAG,
+    ExportFormat,
+    ExportRequest,
+    ImportedConfig,
+    ImportFormat,
+    ImportRequest,
+    Notes,
+    like,
+    read_text,
+)
+from lsmtune.engines.formats.rocksdb_options import read as read_options_file
+from lsmtune.engines.formats.spelling import (
+    BLOOM,
+    COMPACTION_PRIORITY,
+    COMPRESSION_IN_YCSB,
+    SOURCE,
+    Spelling,
+    boolean,
+    filter_bits,
+    filter_policy,
+    number,
+    word,
+)
+from lsmtune.engines.option_names import TABLE_OPTION
+from lsmtune.engines.properties import SETTING, Properties, Property
+from lsmtune.errors import InputError
+from lsmtune.model.config import OptionValue
+
+_INT_MAX = 2**31 - 1
+_LONG_MAX = 2**63 - 1
+
+
+def _number(name: str, low: int, high: int, without: int | None = None) -> Spelling:
+    return number(name, low, high, " in a .properties file", without=without)
+
+
+def _bloom_bits(name: str) -> Spelling:
+    def say(option: str, text: str) -> str:
+        kind, bits = filter_bits(option, text)
+        if kind != BLOOM:
+            allowed = "nullptr, bloomfilter:BITS in a .properties file"
+            raise InputError(SOURCE, option, found=text, allowed=allowed)
+        return str(bits)
+
+    def read(text: str) -> OptionValue:
+        return filter_policy(BLOOM, int(number(name).read(text)))
+
+    return Spelling(name, say, read)
+
+
+_ROCKSDB_NUMBERS = (
+    "max_background_jobs",
+    "target_file_size_base",
+    "target_file_size_multiplier",
+    "max_bytes_for_level_base",
+    "write_buffer_size",
+    "max_write_buffer_number",
+    "level0_file_num_compaction_trigger",
+    "level0_slowdown_writes_trigger",
+    "level0_stop_writes_trigger",
+)
+# By engine: option -> property.
+PROPERTIES: Mapping[str, Mapping[str, Spelling]] = {
+    "leveldb": {
+        "write_buffer_size": _number("write_buffer_size", 1, _LONG_MAX),
+        "max_file_size": _number("max_file_size", 1, _LONG_MAX),
+        "cache_size": _number("cache_size", 1, _LONG_MAX),
+        "max_open_files": _number("max_open_files", 1, _INT_MAX),
+        "block_size": _number("block_size", 1, _INT_MAX),
+        "block_restart_interval": _number("block_restart_interval", 1, _INT_MAX),
+        "filter_bits": _number("filter_bits", 0, _INT_MAX),
+        "compression": word("compression", {"none": "no", "no": "no", "snappy": "snappy"}),
+    },
+    "rocksdb": {
+        **{name: _number(name, 1, _INT_MAX) for name in _ROCKSDB_NUMBERS},
+        "use_direct_reads": boolean("use_direct_reads"),
+        "allow_mmap_writes": boolean("allow_mmap_writes"),
+        "allow_mmap_reads": boolean("allow_mmap_reads"),
+        "use_direct_io_for_flush_and_compaction": boolean("use_direct_io_for_flush_compaction"),
+        # 0 is the engine's default there, as it is not in RocksDB.
+        "max_open_files": _number("max_open_files", -1, _INT_MAX, without=0),
+        "compaction_pri": word("compaction_pri", COMPACTION_PRIORITY),
+        "compression": word("compression", COMPRESSION_IN_YCSB),
+        f"{TABLE_OPTION}.block_cache": _number("cache_size", 1, _LONG_MAX),
+        f"{TABLE_OPTION}.filter_policy": _bloom_bits("bloom_bits"),
+    },
+}
+_ENGINES_DEFAULT_COMPRESSION = {"leveldb": "snappy", "rocksdb": "kSnappyCompression"}
+
+
+def write(request: ExportRequest) -> str:
+    """The file's text. Raises InputError for an option or a value that has no property."""
+    engine, known = request.engine_name, PROPERTIES[request.engine_name]
+    values = {"compression": _ENGINES_DEFAULT_COMPRESSION[engine], **request.values()}
+    without = [name for name in values if name not in known]
+    if without:
+        why = f"YCSB-cpp has no property for {', '.join(without)}"
+        if engine == "rocksdb":
+            why += "; next step: export with --format rocksdb-options and set rocksdb.optionsfile"
+            why += " to that file"
+        raise InputError(SOURCE, "--format", found="properties", why=why)
+    properties = {known[n].name: known[n].say(n, value) for n, value in values.items()}
+    lines = [f"# {request.title()}", f"{engine}.dbname=/tmp/ycsb-{engine}"]
+    lines += [f"{engine}.format=single", f"{engine}.destroy=false", ""]
+    lines += [f"{engine}.{name}={value}" for name, value in sorted(properties.items())]
+    return "\n".join(lines) + "\n"
+
+
+# --- reading
+
+
+_OPTIONS_FILE = "optionsfile"
+_LEVELDB_COMPRESSION = ("snappy", "no", "none")
+# Where YCSB-cpp keeps its database, and whether it begins anew: nothing that is measured.
+_OF_THE_PROGRAM = ("dbname", "destroy")
+_OFF = ("", "0", "false")
+_FILE_SYSTEM = "runs are on this machine's own file system"
+_NOT_CARRIED = {
+    "sync": "durability belongs to the workload (durability: sync)",
+    "increase_parallelism": "not an option; start from the preset rocksdb-increase-parallelism",
+    "optimize_level_style_compaction": "not an option; start from the preset "
+    "rocksdb-optimize-level-style-compaction",
+    "compressed_cache_size": "RocksDB 8.0 removed the compressed block cache",
+    "format": "a record is one value, as with format=single",
+    "mergeupdate": "an update reads the record and writes it",
+    "env_uri": _FILE_SYSTEM,
+    "fs_uri": _FILE_SYSTEM,
+}
+# Values with which a property of _NOT_CARRIED changes nothing.
+_PLAIN = {"format": ("single", "")}
+
+
+def recognises(text: str) -> bool:
+    """Whether a line sets a property of LevelDB or RocksDB."""
+    return any(
+        line.lstrip().startswith(f"{engine}.") and "=" in line
+        for line in text.splitlines()
+        for engine in PROPERTIES
+    )
+
+
+def read(request: ImportRequest) -> ImportedConfig:
+    """The options that YCSB-cpp would use.
+
+    Raises InputError for values that it would refuse, and when the engine is not clear.
+    """
+    notes = Notes(request.source)
+    properties: dict[str, Property] = {}
+    for line_number, line in enumerate(request.text.splitlines(), start=1):
+        name, equals, value = (part.strip() for part in line.partition("="))
+        if line.startswith("#") or not line.strip():
+            continue
+        if not equals:
+            notes.add(line_number, "", f"left out: no property, for want of a =: {name[:80]}")
+            continue
+        if name in properties and properties[name].value != value:
+            notes.add(line_number, name, f"replaces the value of line {properties[name].line}")
+        properties[name] = Property(value, request.source, line_number)
+    engines = [e for e in PROPERTIES if any(name.startswith(f"{e}.") for name in properties)]
+    if request.engine is not None and request.engine not in engines:
+        why, allowed = f"has no property of {request.engine}", ", ".join(engines) or "none"
+        raise InputError(request.source, ENGINE_FLAG, why=why, allowed=allowed)
+    if request.engine is None and len(engines) != 1:
+        why = f"has properties of {' and of '.join(engines) or 'no engine'}"
+        allowed = ", ".join(PROPERTIES) if engines else "lines such as leveldb.block_size=4096"
+        field = ENGINE_FLAG if engines else ""
+        raise InputError(request.source, field, why=why, allowed=allowed)
+    return _config(properties, request.engine or engines[0], request, notes)
+
+
+def read_given(properties: Properties, engine: str) -> ImportedConfig:
+    """The options of `engine` in `properties`, from wherever they were given; maybe none at all.
+
+    Raises InputError, at its own place, for a value that YCSB-cpp would refuse.
+    """
+    if not any(name.startswith(f"{engine}.") for name in properties):
+        notes = tuple(
+            f"{given.where}: {name}: left out: not a property of {engine}"
+            for name, given in properties.items()
+        )
+        return ImportedConfig(engine, {}, notes)
+    sources = [given.source for given in properties.values() if given.line is not None]
+    request = ImportRequest("", Path(sources[-1] if sources else SETTING), engine)
+    return _config(properties, engine, request, Notes(request.source))
+
+
+def _config(
+    properties: Properties, engine: str, request: ImportRequest, notes: Notes
+) -> ImportedConfig:
+    prefix = f"{engine}."
+    of_engine = {n.removeprefix(prefix): p for n, p in properties.items() if n.startswith(prefix)}
+    file = of_engine.pop(_OPTIONS_FILE, None)
+    if file is not None and file.value:
+        # YCSB-cpp takes all options from the file, and so is it here.
+        for name, given in of_engine.items():
+            if name not in _OF_THE_PROGRAM:
+                text = f"left out: YCSB-cpp ignores it beside rocksdb.{_OPTIONS_FILE}"
+                notes.add(given.line, f"rocksdb.{name}", text, given.where)
+        path = (Path() if file.line is None else Path(file.source).parent) / file.value
+        if not path.is_file():
+            field, why = f"rocksdb.{_OPTIONS_FILE}", f"no such file: {path}"
+            raise InputError(file.where, field, found=file.value, why=why)
+        config = read_options_file(replace(request, text=read_text(path), path=path))
+        return replace(config, notes=notes.taken() + config.notes)
+    for name, given in properties.items():
+        if not name.startswith(prefix):
+            notes.add(given.line, name, f"left out: not a property of {engine}", given.where)
+    return ImportedConfig(engine, _options(engine, of_engine, notes), notes.taken())
+
+
+def _options(engine: str, given: Properties, notes: Notes) -> dict[str, OptionValue]:
+    known = {spelling.name: (option, spelling) for option, spelling in PROPERTIES[engine].items()}
+    options: dict[str, OptionValue] = {}
+    for name, line in given.items():
+        place, text, note = f"{engine}.{name}", line.value, ""
+        if name in known:
+            option, spelling = known[name]
+            try:
+                value = _value(engine, name, text, spelling)
+            except ValueError as error:
+                raise InputError(line.where, place, found=text, allowed=str(error)) from None
+            if name == "compression" and engine == "leveldb" and text not in _LEVELDB_COMPRESSION:
+                note = f"{text} means none to YCSB-cpp; written as such"
+            if value is None:
+                note = f"{text} leaves the engine's default"
+            else:
+                options[option] = value
+        elif name in _NOT_CARRIED:
+            if text not in _PLAIN.get(name, _OFF):
+                note = f"left out: {_NOT_CARRIED[name]}"
+        elif name not in _OF_THE_PROGRAM:
+            note = f"left out: YCSB-cpp has no such property{like(name, known)}"
+        if note:
+            notes.add(line.line, place, note, line.where)
+    if "compression" not in options:
+        options["compression"] = known["compression"][1].read("no")
+        text = "not given, which to YCSB-cpp means none; written as such"
+        notes.add(None, f"{engine}.compression", text)
+    return options
+
+
+def _value(engine: str, name: str, text: str, spelling: Spelling) -> OptionValue | None:
+    """The option's value, None where YCSB-cpp leaves the engine's default.
+
+    Raises ValueError that says what is allowed.
+    """
+    if name == "compression" and (engine == "leveldb" or text == "none"):
+        return spelling.read("snappy" if text == "snappy" else "no")
+    if name == "compaction_pri" and text == "-1":
+        return None
+    value = spelling.read(text)
+    # 0 bits are no filter, which is a value of the option here.
+    return None if value == 0 and not isinstance(value, bool) and name != "filter_bits" else value
+
+
+EXPORT = ExportFormat("properties", ("leveldb", "rocksdb"), "lsmtune.properties", write)
+FORMAT = ImportFormat("properties", "a .properties file of YCSB-cpp", recognises, read)

@@ -1,0 +1,189 @@
+"""How another program spells options and values, in both directions.
+
+Values are written and read with a Spelling: one table serves both, so that what is written can be
+read back. Sources: `tools/db_bench_tool.cc` (flags as text or as the
+enumeration's number), `include/rocksdb/{options,advanced_options,table}.h` (the numbers).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from lsmtune.errors import InputError
+from lsmtune.model.config import OptionValue
+
+SOURCE = "export"  # of errors in what is to be written
+
+COMPRESSION_IN_DB_BENCH = {
+    "kNoCompression": "none",
+    "kSnappyCompression": "snappy",
+    "kZlibCompression": "zlib",
+    "kBZip2Compression": "bzip2",
+    "kLZ4Compression": "lz4",
+    "kLZ4HCCompression": "lz4hc",
+    "kXpressCompression": "xpress",
+    "kZSTD": "zstd",
+}
+COMPRESSION_IN_YCSB = {**COMPRESSION_IN_DB_BENCH, "kNoCompression": "no"}
+
+
+def numbered(*words: str) -> dict[str, str]:
+    """An enumeration's words by their numbers, from 0."""
+    return {word: str(number) for number, word in enumerate(words)}
+
+
+COMPACTION_STYLE = numbered(
+    "kCompactionStyleLevel",
+    "kCompactionStyleUniversal",
+    "kCompactionStyleFIFO",
+    "kCompactionStyleNone",
+)
+COMPACTION_PRIORITY = numbered(
+    "kByCompensatedSize",
+    "kOldestLargestSeqFirst",
+    "kOldestSmallestSeqFirst",
+    "kMinOverlappingRatio",
+    "kRoundRobin",
+)
+CHECKSUM = numbered("kNoChecksum", "kCRC32c", "kxxHash", "kxxHash64", "kXXH3")
+
+
+BLOOM, RIBBON = "bloom", "ribbon"
+_FILTER_NAMES = {BLOOM: "bloomfilter", RIBBON: "ribbonfilter"}
+_FILTER_KINDS = {name: kind for kind, name in _FILTER_NAMES.items()}
+# The part after the bits: whether Bloom filters are of the old kind (read by no version since
+# 7.0), and the level above which Ribbon filters are Bloom filters (include/rocksdb/filter_policy.h
+# has 0 when nothing is said).
+_FILTER_TAILS = {BLOOM: ("", "false"), RIBBON: ("", "0")}
+FILTER_ALLOWED = "nullptr, bloomfilter:BITS, ribbonfilter:BITS with whole BITS"
+
+
+def filter_bits(name: str, text: str) -> tuple[str, int]:
+    """Kind (`bloom`, `ribbon`) and bits per key of a filter policy; 0 bits for `nullptr`.
+
+    Raises InputError, naming `name`, for any other policy and for a fraction of a bit, which
+    the flags and properties of both programs do not take.
+    """
+    if text == "nullptr":
+        return BLOOM, 0
+    kind, _, rest = text.partition(":")
+    bits, _, tail = rest.partition(":")
+    known = _FILTER_KINDS.get(kind)
+    if known is None or not bits.isdigit() or int(bits) == 0 or tail not in _FILTER_TAILS[known]:
+        raise InputError(SOURCE, name, found=text, allowed=FILTER_ALLOWED)
+    return known, int(bits)
+
+
+def filter_policy(kind: str, bits: int) -> str:
+    """The policy's text, as RocksDB reads it; the inverse of `filter_bits`."""
+    if bits == 0:
+        return "nullptr"
+    return f"{_FILTER_NAMES[kind]}:{bits}"
+
+
+# What gflags and RocksDB take for a truth.
+_TRUTHS = {
+    **dict.fromkeys(("1", "t", "true", "y", "yes"), True),
+    **dict.fromkeys(("0", "f", "false", "n", "no"), False),
+}
+
+
+# A whole number and the suffixes that RocksDB's own option parser takes, all binary.
+_WHOLE = re.compile(r"(-?\d+)([kmgtKMGT]?)")
+_SUFFIX_SHIFT = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """An option's `name` in the other program.
+
+    `say` takes the option's name here and its value's text, and raises InputError for what the
+    program does not take. `read` is its inverse; its ValueError says what is allowed.
+    """
+
+    name: str
+    say: Callable[[str, str], str]
+    read: Callable[[str], OptionValue]
+    is_truth: bool = False
+
+
+def number(
+    name: str,
+    low: int | None = None,
+    high: int | None = None,
+    where: str = "",
+    *,
+    without: int | None = None,
+) -> Spelling:
+    """A whole number but `without`; `where` says whose bounds `low` and `high` are."""
+
+    def say(option: str, text: str) -> str:
+        match = _WHOLE.fullmatch(text)
+        if match is None:
+            raise InputError(SOURCE, option, found=text, allowed="a whole number")
+        whole = int(match[1]) << _SUFFIX_SHIFT[match[2].lower()]
+        outside = (low is not None and whole < low) or (high is not None and whole > high)
+        if outside or whole == without:
+            allowed = f"{low} to {high}{where}"
+            allowed += "" if without is None else f", but not {without}"
+            raise InputError(SOURCE, option, found=text, allowed=allowed)
+        return str(whole)
+
+    def read(text: str) -> int:
+        try:
+            return int(text)
+        except ValueError:
+            raise ValueError("a whole number") from None
+
+    return Spelling(name, say, read)
+
+
+def decimal(name: str) -> Spelling:
+    """A number with a point, passed on as it is."""
+
+    def read(text: str) -> float:
+        try:
+            return float(text)
+        except ValueError:
+            raise ValueError("a number") from None
+
+    return Spelling(name, lambda _option, text: text, read)
+
+
+def boolean(name: str) -> Spelling:
+    """True or false; RocksDB has `1` and `0` as well."""
+
+    def say(option: str, text: str) -> str:
+        if text.lower() not in ("true", "1", "false", "0"):
+            raise InputError(SOURCE, option, found=text, allowed="true, false")
+        return "true" if text.lower() in ("true", "1") else "false"
+
+    return Spelling(name, say, read_truth, is_truth=True)
+
+
+def read_truth(text: str) -> bool:
+    """A truth as gflags writes it. Raises ValueError that says what is allowed."""
+    if text.lower() not in _TRUTHS:
+        raise ValueError("true, false")
+    return _TRUTHS[text.lower()]
+
+
+def word(name: str, known: Mapping[str, str]) -> Spelling:
+    """One of the engine's words, by the program's own; the first engine's word is read back."""
+    back: dict[str, str] = {}
+    for ours, theirs in known.items():
+        back.setdefault(theirs, ours)
+
+    def say(option: str, text: str) -> str:
+        if text not in known:
+            raise InputError(SOURCE, option, found=text, allowed=", ".join(known))
+        return known[text]
+
+    def read(text: str) -> str:
+        if text.lower() not in back:
+            raise ValueError(", ".join(back))
+        return back[text.lower()]
+
+    return Spelling(name, say, read)

@@ -1,0 +1,370 @@
+"""What RocksDB's and LevelDB's db_bench print. A `Dialect` says what differs between the two.
+
+    output     = { header | warning | benchmark | skipped | tables | announcement | note }
+    header     = name ":" value                  (`Keys:`, `RocksDB:`, ...)
+    benchmark  = name ":" x "micros/op" [ n "ops/sec" [ x "seconds" n "operations" ] ] ";"
+                 [ x "MB/s" ] [ message ] [ perf context ] { histogram }
+    message    = "(" found "of" tried "found)" | "(" mixgraph's figures ")" | other text
+
+The words are those of `Stats::Report`, `CombinedStats` and `PrintHeader` of RocksDB's
+`tools/db_bench_tool.cc`, releases 7.8 to 11 (seconds and operations came with 7.0), and of
+LevelDB's `benchmarks/db_bench.cc`, 1.22 to 1.23, which prints neither operations per second nor
+seconds. Averages of repeated benchmarks and the engine's own tables (stats, tickers, levels) are
+passed over. What belongs to no rule is a note: kept, with its text.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from lsmtune.errors import InputError
+from lsmtune.model.config import Build
+from lsmtune.model.measurement import Interval, Latency
+from lsmtune.model.metrics import PERCENTILES
+from lsmtune.programs.output import LineReader
+
+_NUMBER = r"-?[0-9]+(?:\.[0-9]+)?"
+# The name of a benchmark and the time of one of its operations; nothing done divides by zero.
+_NAME_AND_MICROS = rf"(?P<name>\S+) +: +(?P<micros>{_NUMBER}|-?nan|inf) micros/op"
+_RATE_AND_MESSAGE = rf"(?: +(?:{_NUMBER}|-?nan|inf) MB/s)?(?: (?P<message>.*))?"
+_WARNING = re.compile(r"WARNING: (?P<text>.*)")
+_SKIPPED = re.compile(r"(?P<name>\S+) +: skipped \((?P<why>.*)\)")
+_REPEATING = re.compile(r"(?P<what>Warming up|Running) benchmark (?:by running|for) \d+ times")
+_FOUND = re.compile(r"\((?P<found>\d+) of (?P<tried>\d+) found\)")
+_MIXGRAPH = re.compile(
+    r"\( Gets:(?P<gets>\d+) Puts:\d+ Seek:(?P<seeks>\d+), reads \d+ "
+    rf"in (?P<found>\d+) found, avg size: (?:{_NUMBER}|-?nan) value, (?:{_NUMBER}|-?nan) scan\)"
+)
+_PERF_CONTEXT = "PERF_CONTEXT:"
+_ASSERTIONS = "Assertions are enabled"
+
+
+@dataclass(frozen=True)
+class Dialect:
+    """What one db_bench prints otherwise than the other.
+
+    `signs` are headers that only this one prints. `tables` begins tables of the engine's own, which
+    end with the next result; `passed_over` are lines that say nothing of a result.
+    """
+
+    engine: str
+    signs: frozenset[str]
+    header: re.Pattern[str]
+    benchmark: re.Pattern[str]
+    tables: re.Pattern[str]
+    passed_over: re.Pattern[str]
+    example: str
+
+
+ROCKSDB = Dialect(
+    engine="RocksDB",
+    signs=frozenset({"RocksDB", "Memtablerep"}),
+    header=re.compile(
+        r"(?P<name>RocksDB|Date|CPU|CPUCache|Keys|Values|Values Distribution|Entries|Prefix"
+        r"|Keys per prefix|RawSize|FileSize|Write rate|Read rate|Compression|Compression manager"
+        r"|Compression sampling rate|Memtablerep|Perf Level|DB path): *(?P<value>.*?) *"
+    ),
+    benchmark=re.compile(
+        rf"{_NAME_AND_MICROS} (?P<rate>-?\d+) ops/sec"
+        rf"(?: (?P<seconds>{_NUMBER}) seconds (?P<operations>\d+) operations)?;{_RATE_AND_MESSAGE}"
+    ),
+    tables=re.compile(r"\*\* .+ \*\*|Level +Files +Size\(MB\)|STATISTICS:"),
+    passed_over=re.compile(
+        r"Initializing RocksDB Options from .*|Integrated BlobDB: .*|waitforcompaction\(.*\): .*"
+        r"|flush memtable|Set seed to \d+ because --seed was 0|\S+ \[CI95 \d+ runs\] : .*"
+        r"|\S+ \[(?:AVG +|MEDIAN )\d+ runs\] : -?\d+ .*|\.\.\. .*|# .*|-{3,}|"
+    ),
+    example="RocksDB's db_bench, `fillseq : 2.5 micros/op 400000 ops/sec ...`",
+)
+LEVELDB = Dialect(
+    engine="LevelDB",
+    signs=frozenset({"LevelDB"}),
+    header=re.compile(
+        r"(?P<name>LevelDB|Date|CPU|CPUCache|Keys|Values|Entries|RawSize|FileSize)"
+        r": *(?P<value>.*?) *"
+    ),
+    benchmark=re.compile(rf"{_NAME_AND_MICROS};{_RATE_AND_MESSAGE}"),
+    tables=re.compile(r"Compactions|--- level \d+ ---"),
+    passed_over=re.compile(
+        r"unknown benchmark '.*'|Comparisons: \d+|\.\.\. .*|long op: .*|# .*|-{3,}|"
+    ),
+    example="LevelDB's db_bench, `fillseq : 2.874 micros/op; 38.5 MB/s`",
+)
+
+
+@dataclass(frozen=True)
+class BenchmarkResult:
+    """One benchmark line and what belongs to it.
+
+    `micros_per_operation` is the time of one thread. What follows it is RocksDB's, seconds and
+    operations from 7.0 on. `keys_found` and `keys_tried` are those of one thread, which is all that
+    db_bench says of them: of mixgraph those of its gets and seeks; LevelDB's `keys_tried` is the
+    number of keys, whatever `--reads` says. `warmup`: it ran before those that count (`[W1]`).
+    """
+
+    name: str
+    micros_per_operation: float
+    throughput_ops_s: int | None = None
+    elapsed_s: float | None = None
+    operations: int | None = None
+    keys_found: int | None = None
+    keys_tried: int | None = None
+    histograms: tuple[HistogramText, ...] = ()
+    warmup: bool = False
+
+
+@dataclass(frozen=True)
+class DbBenchOutput:
+    """What was read. `headers` are the printed pairs; `warnings` lack their `WARNING: `.
+
+    `version` is the engine's; None where stderr, on which it is printed, is not in the text.
+    """
+
+    headers: Mapping[str, str]
+    warnings: tuple[str, ...]
+    benchmarks: tuple[BenchmarkResult, ...]
+    skipped: Mapping[str, str]
+    notes: tuple[str, ...]
+    version: str | None
+
+    @property
+    def build(self) -> Build:
+        """How the program was built, by the warnings that it printed."""
+        assertions = any(warning.startswith(_ASSERTIONS) for warning in self.warnings)
+        return Build.ASSERTIONS_ON if assertions else Build.RELEASE
+
+    def result_of(self, name: str) -> BenchmarkResult | None:
+        """The last benchmark `name` that was no warmup."""
+        named = [one for one in self.benchmarks if one.name == name and not one.warmup]
+        return named[-1] if named else None
+
+
+def parse_db_bench(text: str, source: str, dialect: Dialect) -> DbBenchOutput:
+    """What a db_bench printed, stdout alone or with stderr.
+
+    Raises InputError with the line for a result that is cut off or broken, and where there is
+    neither a header nor a result: `text` is of another program then.
+    """
+    lines = LineReader(text, source)
+    headers: dict[str, str] = {}
+    warnings: list[str] = []
+    benchmarks: list[BenchmarkResult] = []
+    skipped: dict[str, str] = {}
+    notes: list[str] = []
+    in_tables = warming_up = False
+    while (line := lines.peek()) is not None:
+        if (match := lines.take_if(dialect.benchmark)) is not None:
+            benchmarks.append(_result(lines, match, warmup=warming_up))
+            in_tables = False
+        elif dialect.tables.fullmatch(line.text.strip()) is not None:
+            lines.take()
+            in_tables = True
+        elif (match := lines.take_if(_WARNING)) is not None:
+            warnings.append(match["text"])
+        elif (match := lines.take_if(dialect.header)) is not None:
+            headers[match["name"]] = match["value"]
+        elif (match := lines.take_if(_SKIPPED)) is not None:
+            skipped[match["name"]] = match["why"]
+        elif (match := lines.take_if(_REPEATING)) is not None:
+            warming_up = match["what"] == "Warming up"
+        elif lines.take_if(dialect.passed_over) is None:
+            note = lines.take().text.strip()
+            notes += [note] if note and not in_tables else []
+    if not benchmarks and not headers.keys() & dialect.signs:
+        raise InputError(source, found=text[:80], allowed=f"output of {dialect.example}")
+    version = headers.get(dialect.engine)
+    return DbBenchOutput(
+        headers=headers,
+        warnings=tuple(warnings),
+        benchmarks=tuple(benchmarks),
+        skipped=skipped,
+        notes=tuple(notes),
+        version=None if version is None else version.removeprefix("version").strip(),
+    )
+
+
+def _result(lines: LineReader, line: re.Match[str], *, warmup: bool) -> BenchmarkResult:
+    message = line["message"] or ""
+    if not message.endswith(_PERF_CONTEXT) and message.startswith("("):
+        lines.take_if(re.compile(r" *"))  # this message ends with a line break of its own
+    following = lines.peek()
+    if message.endswith(_PERF_CONTEXT):
+        lines.take()  # the counts stand in a line of their own
+    elif following is not None and following.text.strip() == _PERF_CONTEXT:
+        lines.take()
+        lines.take()
+    keys, mixgraph = _FOUND.search(message), _MIXGRAPH.search(message)
+    histograms: list[HistogramText] = []
+    while (following := lines.peek()) is not None and _TITLE.fullmatch(following.text):
+        histograms.append(_histogram(lines))
+    groups = line.groupdict()  # LevelDB's line has no rate, seconds or operations
+    rate, seconds, operations = (groups.get(name) for name in ("rate", "seconds", "operations"))
+    tried = None if keys is None else int(keys["tried"])
+    if mixgraph is not None:
+        tried = int(mixgraph["gets"]) + int(mixgraph["seeks"])
+    lookups = mixgraph or keys
+    return BenchmarkResult(
+        name=line["name"],
+        micros_per_operation=float(line["micros"]),
+        throughput_ops_s=None if rate is None else int(rate),
+        elapsed_s=None if seconds is None else float(seconds),
+        operations=None if operations is None else int(operations),
+        keys_found=None if lookups is None else int(lookups["found"]),
+        keys_tried=tried,
+        histograms=tuple(histograms),
+        warmup=warmup,
+    )
+
+
+# --- the histogram that both print, and percentiles from it
+#
+#     histogram = title body
+#     title     = "Microseconds per" what ":" | "** Level" n "read latency histogram (micros):"
+#     body      = "Count:" n "Average:" x "StdDev:" x
+#                 "Min:" x "Median:" x "Max:" x
+#                 [ "Percentiles:" { "P" p ":" x } ]
+#                 dashes { bucket } blank
+#
+# Both are printed by `HistogramStat::ToString` (RocksDB `monitoring/histogram.cc`) and
+# `Histogram::ToString` (LevelDB `util/histogram.cc`); only RocksDB has the line of percentiles.
+
+_N = r"-?[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"
+_N_OR_NONE = rf"(?:{_N}|-?nan)"  # the mean of nothing
+_TITLE = re.compile(
+    r"Microseconds per (?P<what>\w+):"
+    r"|\*\* Level (?P<level>\d+) read latency histogram \(micros\):"
+)
+_COUNT = re.compile(
+    rf"Count: (?P<count>\d+)\s+Average: (?P<mean>{_N_OR_NONE})\s+StdDev: {_N_OR_NONE}"
+)
+_MIN = re.compile(rf"Min: (?P<min>{_N})\s+Median: (?P<median>{_N_OR_NONE})\s+Max: (?P<max>{_N})")
+_PERCENTILES = re.compile(rf"Percentiles:(?P<all>(?: P[0-9.]+: {_N})+)")
+_PERCENTILE = re.compile(rf" P(?P<p>[0-9.]+): (?P<value>{_N})")
+_DASHES = re.compile(r"-+")
+_BUCKET = re.compile(
+    rf"[\[(]\s*(?P<low>{_N}),\s*(?P<high>{_N})\s*[\])]\s+(?P<count>\d+)\s+{_N}%\s+{_N}%\s*#*\s*"
+)
+_BLANK = re.compile(r"\s*")
+
+
+@dataclass(frozen=True)
+class Bucket:
+    """How many operations took `low_us` to `high_us`."""
+
+    low_us: float
+    high_us: float
+    count: int
+
+
+@dataclass(frozen=True)
+class HistogramText:
+    """One printed histogram, in microseconds.
+
+    `what` is the operation type, `op` for LevelDB, `level 0` for reads of the files of a level. The
+    mean and median of no operation at all are None. `percentiles` are those printed, by their
+    number ("99.9").
+    """
+
+    what: str
+    count: int
+    mean_us: float | None
+    min_us: float
+    median_us: float | None
+    max_us: float
+    percentiles: Mapping[str, float]
+    buckets: tuple[Bucket, ...]
+
+    def percentile_us(self, percent: float) -> float | None:
+        """The percentile `percent`, 0 to 100, from the buckets; None for an empty histogram.
+
+        Both programs' own formula (`HistogramStat::Percentile`, `Histogram::Percentile`): linear
+        within the bucket that holds the rank, then limited to the smallest and largest value. It
+        gives back what they print themselves.
+        """
+        threshold = self.count * (percent / 100.0)  # in their order, for the last digit
+        below = 0
+        for bucket in self.buckets:
+            if below + bucket.count >= threshold:
+                share = (threshold - below) / bucket.count
+                value = bucket.low_us + share * (bucket.high_us - bucket.low_us)
+                return min(max(value, self.min_us), self.max_us)
+            below += bucket.count
+        return self.max_us if self.buckets else None
+
+    def latency(self) -> Latency | None:
+        """The latency that it tells; percentiles by the program's own formula."""
+        if not self.count or self.mean_us is None:
+            return None
+        return Latency(
+            count=self.count,
+            latency_us_mean=self.mean_us,
+            latency_us_max=self.max_us,
+            histogram_ns_base64="",
+            **{name: self.percentile_us(percent) for name, percent in PERCENTILES.items()},
+        )
+
+
+def _histogram(lines: LineReader) -> HistogramText:
+    """The histogram that begins at the next line.
+
+    Raises InputError with the line where it is not one, and where its buckets do not add up.
+    """
+    first = lines.peek()
+    title = lines.expect(_TITLE, "`Microseconds per write:`")
+    count = lines.expect(_COUNT, "`Count: N Average: X StdDev: X`")
+    least = lines.expect(_MIN, "`Min: X Median: X Max: X`")
+    percentiles = lines.take_if(_PERCENTILES)
+    lines.expect(_DASHES, "a line of dashes")
+    buckets: list[Bucket] = []
+    while (row := lines.take_if(_BUCKET)) is not None:
+        buckets.append(Bucket(float(row["low"]), float(row["high"]), int(row["count"])))
+    lines.take_if(_BLANK)
+    total = sum(bucket.count for bucket in buckets)
+    if total != int(count["count"]):
+        field = f"line {first.number if first is not None else 0}"
+        why = "the buckets of this histogram do not add up to its count"
+        raise InputError(lines.source, field, why=why, found=total, allowed=count["count"])
+    printed = _PERCENTILE.finditer(percentiles["all"]) if percentiles is not None else ()
+    return HistogramText(
+        what=title["what"] or f"level {title['level']}",
+        count=total,
+        mean_us=_known(count["mean"]),
+        min_us=float(least["min"]),
+        median_us=_known(least["median"]),
+        max_us=float(least["max"]),
+        percentiles={one["p"]: float(one["value"]) for one in printed},
+        buckets=tuple(buckets),
+    )
+
+
+def _known(text: str) -> float | None:
+    return None if text.endswith("nan") else float(text)
+
+
+# --- the file of `--report_interval_seconds`, by RocksDB's `ReporterAgent`
+
+_REPORT_HEADING = "secs_elapsed,interval_qps"
+
+
+def follow_report() -> Callable[[str], Interval | None]:
+    """Reads the lines of `--report_file`: seconds, and the operations of a step by its length.
+
+    The program's memory at that moment is not in them.
+    """
+    done = 0
+    before_s = 0.0
+
+    def follow(line: str) -> Interval | None:
+        nonlocal done, before_s
+        if line in ("", _REPORT_HEADING):
+            return None
+        elapsed, _, rate = line.partition(",")
+        elapsed_s = float(elapsed)
+        interval_s = elapsed_s - before_s
+        operations = round(int(rate) * interval_s)
+        done, before_s = done + operations, elapsed_s
+        return Interval(elapsed_s, interval_s, operations, done, float(rate), None)
+
+    return follow

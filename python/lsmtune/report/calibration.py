@@ -1,0 +1,179 @@
+"""A calibration as a document and for people: what noise hides, and what a proof would take."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group, RenderableType
+from rich.text import Text
+
+from lsmtune.experiment.run_length import scaled_num
+from lsmtune.model.codec import encode
+from lsmtune.proof.calibration import (
+    PAIRS_LEAST,
+    Calibration,
+    pairs_for,
+    pairs_within,
+    seconds_for,
+    smallest_effect,
+)
+from lsmtune.proof.standalone import CalibrationRequest
+from lsmtune.report.document import Table, numbers, words
+from lsmtune.report.terminal import terminal_table
+from lsmtune.units import format_duration
+from lsmtune.workloads.stated import size_flags
+
+BUDGETS_S = (60, 600, 3600)
+EFFECTS = (0.05, 0.01)
+CONFIDENCE = 0.95
+_HARDLY_LOG_SD = 0.001
+_CAPTION = "how much runs and pairs of runs vary, and the smallest difference provable in a time:"
+
+
+def calibration_document(
+    asked: CalibrationRequest, calibrations: Sequence[Calibration]
+) -> dict[str, object]:
+    """What `doctor --json` has under `calibration`."""
+    return {
+        "engine": encode(asked.engine),
+        "workload": encode(asked.workload),
+        "options": encode(asked.config.options),
+        "metric": asked.goal.metric,
+        "confidence": CONFIDENCE,
+        "methods": [
+            {
+                "method": each.method.value,
+                "pairs": each.pairs,
+                "seconds_per_pair": each.seconds_per_pair,
+                "why": each.why,
+                "metrics": {name: _metric_document(each, name) for name in each.metrics},
+            }
+            for each in calibrations
+        ],
+        "num_recommended": _num(asked, calibrations),
+        "warnings": _warnings(calibrations),
+    }
+
+
+def _metric_document(calibration: Calibration, name: str) -> dict[str, object]:
+    return {
+        **encode(calibration.metrics[name]),
+        "provable": [
+            {
+                "budget_s": budget_s,
+                "pairs": pairs_within(calibration, budget_s),
+                "smallest_effect": smallest_effect(calibration, name, budget_s, CONFIDENCE),
+            }
+            for budget_s in BUDGETS_S
+        ],
+        "needed": [
+            {
+                "effect": effect,
+                "pairs": pairs_for(calibration, name, effect, CONFIDENCE),
+                "budget_s": seconds_for(calibration, name, effect, CONFIDENCE),
+            }
+            for effect in EFFECTS
+        ],
+    }
+
+
+def calibration_view(
+    asked: CalibrationRequest, calibrations: Sequence[Calibration]
+) -> RenderableType:
+    """A table for each method, then what to do about it."""
+    engine, parts = asked.engine, list[RenderableType]()
+    for each in calibrations:
+        title = f"{engine.name} {engine.version or ''}".rstrip()
+        pair_s = each.seconds_per_pair
+        time = "" if pair_s is None else f", {format_duration(pair_s)} each"
+        pairs = f"{each.pairs} pair{'' if each.pairs == 1 else 's'}{time}"
+        keys = f"{asked.workload.num:,} keys"
+        head = f"{title}, {asked.workload.name}, {keys}, by {each.method.value}: {pairs}"
+        parts.append(Text(head, style="bold"))
+        if each.why:
+            parts.append(Text(f"note: {each.why}"))
+        if each.pairs >= PAIRS_LEAST:
+            parts += [Text(_CAPTION), *_noise(each)]
+            parts += [Text(line) for line in _needed(each, asked.goal.metric)]
+    parts.append(Text(_length(asked, calibrations)))
+    parts += [Text(f"warning: {line}", style="yellow") for line in _warnings(calibrations)]
+    return Group(*parts)
+
+
+def _noise(calibration: Calibration) -> Iterator[RenderableType]:
+    """Deviations of runs and of pairs, and the smallest difference provable in each time."""
+    rows: list[tuple[str, ...]] = []
+    steady: list[str] = []
+    for name, noise in calibration.metrics.items():
+        if max(noise.run_log_sd, noise.pair_log_sd) < _HARDLY_LOG_SD:
+            steady.append(name)
+            continue
+        effects = (smallest_effect(calibration, name, time_s, CONFIDENCE) for time_s in BUDGETS_S)
+        lag = noise.autocorrelation
+        rows.append(
+            (
+                name,
+                _per_cent(noise.run_log_sd),
+                _per_cent(noise.pair_log_sd),
+                "-" if lag is None else f"{lag:+.2f}",
+                *("nothing" if effect is None else _per_cent(effect) for effect in effects),
+            )
+        )
+    times = (f"in {format_duration(budget_s)}" for budget_s in BUDGETS_S)
+    columns = (*words("metric"), *numbers("runs", "pairs", "autocorr.", *times))
+    yield terminal_table(Table(columns, rows))
+    if steady:
+        yield Text(f"varying by less than {_per_cent(_HARDLY_LOG_SD)}: {', '.join(steady)}")
+
+
+def _needed(calibration: Calibration, metric: str) -> Iterator[str]:
+    """How many pairs, and how long, for each of EFFECTS."""
+    needed = []
+    for effect in EFFECTS:
+        pairs = pairs_for(calibration, metric, effect, CONFIDENCE)
+        time_s = seconds_for(calibration, metric, effect, CONFIDENCE)
+        if pairs is not None and time_s is not None:
+            unit_s = 60 if time_s > 3600 else 1
+            time = format_duration(max(1, round(time_s / unit_s)) * unit_s)
+            needed.append(f"{100 * effect:.0f} % takes {pairs:,} pairs, {time}")
+    if needed:
+        noise = calibration.metrics[metric]
+        known = f"{_per_cent(noise.pair_log_sd_low)} to {_per_cent(noise.pair_log_sd_high)}"
+        yield f"to prove a difference in {metric}: {'; '.join(needed)}"
+        yield f"{calibration.pairs} pairs tell its noise only so far: {known} (95 % confidence)"
+
+
+def _length(asked: CalibrationRequest, calibrations: Sequence[Calibration]) -> str:
+    num = _num(asked, calibrations)
+    if num is None:
+        return "run length: this workload says nothing of flushes, any length will do"
+    enough = "enough flushes, and compactions into each level that holds data"
+    if num <= asked.workload.num:
+        return f"run length: {enough}"
+    flags = size_flags(asked.workload, num)
+    return f"run length: at least {flags} for {enough}; then calibrate again"
+
+
+def _num(asked: CalibrationRequest, calibrations: Sequence[Calibration]) -> int | None:
+    """The recommended number of keys; None where runs do not say how often they flushed."""
+    factors = [each.factor for each in calibrations if each.factor is not None]
+    return scaled_num(asked.workload.num, max(factors)) if factors else None
+
+
+def _warnings(calibrations: Sequence[Calibration]) -> list[str]:
+    few = [
+        f"{each.pairs} pair by {each.method.value} in that time: at least {PAIRS_LEAST} show noise"
+        for each in calibrations
+        if each.pairs < PAIRS_LEAST
+    ]
+    # Runs by either method are of the same length.
+    return [*few, *next((each.warnings for each in calibrations if each.pairs), ())]
+
+
+def _per_cent(share: float) -> str:
+    """Two digits that matter, one below a tenth of a per cent, none below a hundredth."""
+    if 0 < share < 1e-4:
+        return "<0.01 %"
+    if share < 1e-3:
+        return f"{100 * share:.1g} %"
+    return f"{100 * share:.2g} %" if share < 0.095 else f"{100 * share:,.0f} %"

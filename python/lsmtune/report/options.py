@@ -1,0 +1,217 @@
+"""What `lsmtune options` shows: values, ranges and conditions in words, and tables of options."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from rich.console import Group, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from lsmtune.engines.catalogue import OptionInfo
+from lsmtune.engines.ready import Preset, ReadySpace
+from lsmtune.engines.safety import UNSAFE_OPTIONS, UnsafeOption
+from lsmtune.model.config import OptionValue, option_text
+from lsmtune.model.workload import Durability
+from lsmtune.report.document import Table as ReportTable
+from lsmtune.report.document import words
+from lsmtune.report.terminal import terminal_table
+from lsmtune.space.parameter import Parameter
+from lsmtune.units import BYTES_PER_UNIT
+
+NOTHING = "-"
+_BINARY = ("TiB", "GiB", "MiB", "KiB")
+
+
+def value_text(value: OptionValue | None, unit: str) -> str:
+    """`value` as people read it, exactly: `64MiB` only where it is a whole number of MiB."""
+    if value is None:
+        return NOTHING
+    if isinstance(value, bool | str):
+        return option_text(value)
+    if unit.startswith("bytes"):
+        return size_text(value) + unit.removeprefix("bytes")
+    number = f"{value:,}" if isinstance(value, int) else option_text(value)
+    return f"{number} {unit}" if unit else number
+
+
+def size_text(size: float) -> str:
+    """A number of bytes in the largest binary unit that it is a whole multiple of."""
+    if size == 0:
+        return "0"
+    for unit in _BINARY:
+        if size % BYTES_PER_UNIT[unit] == 0:
+            return f"{size // BYTES_PER_UNIT[unit]}{unit}"
+    return f"{size:,}B"
+
+
+def range_text(info: OptionInfo) -> str:
+    """What a search tries: `64KiB to 512MiB, log, steps of 64KiB`, or the choices."""
+    if info.low is None or info.high is None:
+        return " | ".join(option_text(choice) for choice in info.choices) or NOTHING
+    # The unit of the lower end is left out where the upper end states it.
+    bare = info.unit if info.unit.startswith("bytes") else ""
+    ends = f"{value_text(info.low, bare)} to {value_text(info.high, info.unit)}"
+    specials = [value_text(value, "") for value, _ in info.specials]
+    return _range(ends, info.log, info.step, info.unit, specials)
+
+
+def parameter_range(parameter: Parameter) -> str:
+    """The same for a parameter of a ready space."""
+    numbers, unit = parameter.numbers, parameter.unit
+    if numbers is None:
+        return " | ".join(option_text(choice) for choice in parameter.choices)
+    ends = f"{value_text(numbers.low, unit)} to {value_text(numbers.high, unit)}"
+    specials = [str(special.value) for special in parameter.specials]
+    return _range(ends, numbers.log, numbers.step, unit, specials)
+
+
+def _range(ends: str, log: bool, step: float | None, unit: str, specials: list[str]) -> str:
+    parts = [ends, *(["log"] if log else [])]
+    parts += [] if step is None else [f"steps of {value_text(step, unit)}"]
+    return ", ".join([*parts, *(f"or {special}" for special in specials)])
+
+
+def condition_text(name: str, values: tuple[OptionValue, ...]) -> str:
+    """`compaction_style is kCompactionStyleUniversal`."""
+    return f"{name} is {' or '.join(option_text(value) for value in values)}"
+
+
+# --- What `lsmtune options` shows to people: tables of options, ready spaces and presets, or one
+
+_EFFECTS = {
+    "layout": "layout: changes what is on disk",
+    "runtime": "runtime: changes nothing on disk",
+}
+_VERIFY = "lsmtune verify --workload fillrandom --baseline default"
+
+
+def options_table(infos: Iterable[OptionInfo]) -> RenderableType:
+    """A line per option."""
+    rows = [
+        (
+            info.name,
+            value_text(info.default, info.unit),
+            range_text(info),
+            info.effect,
+            " ".join(info.risk) or NOTHING,
+        )
+        for info in infos
+    ]
+    return _table(("name", "default", "range", "effect", "risk"), rows)
+
+
+def option_view(engine: str, info: OptionInfo, used: Mapping[str, Sequence[str]]) -> RenderableType:
+    """All that is known of one option; `used` is which ready spaces and presets have it."""
+    default = value_text(info.default, info.unit)
+    if info.unit.startswith("bytes") and isinstance(info.default, int) and "i" in default:
+        default = f"{default} ({info.default})"  # also as the number that an option file holds
+    since, until = info.since, info.until
+    versions = f"up to {until}" if until else "all that the catalogue covers"
+    if since:
+        versions = f"{since} to {until}" if until else f"since {since}"
+    unsafe = [each for each in UNSAFE_OPTIONS if (each.engine, each.option) == (engine, info.name)]
+    facts = [
+        ("default", default),
+        *[(f"  up to {last}", value_text(old, info.unit)) for last, old in info.older_defaults],
+        ("search range", range_text(info)),
+        *[("", f"{value} means {meaning}") for value, meaning in info.specials],
+        *[("", f"{choice} since {version}") for choice, version in info.choices_since.items()],
+        *[("only when", condition_text(*condition)) for condition in info.condition.items()],
+        *[("must hold", text) for text in info.constraint],
+        ("effect", _EFFECTS[info.effect]),
+        ("while open", "can be changed (SetOptions)" if info.mutable else "cannot be changed"),
+        ("scales with", info.scales_with or NOTHING),
+        ("risk", ", ".join(info.risk) or NOTHING),
+        *[("unsafe", _unsafe_text(each, info)) for each in unsafe],
+        ("versions", versions),
+        ("source", info.source),
+        *[(label, ", ".join(names)) for label, names in used.items() if names],
+    ]
+    about = f"{engine}, {info.scope.replace('_', ' ')}, {info.type}"
+    return _view(info.name, about, info.trade_off, facts)
+
+
+def spaces_table(spaces: Iterable[ReadySpace]) -> RenderableType:
+    """A line per ready space."""
+    rows = [(space.name, len(space.parameters), space.summary) for space in spaces]
+    return _table(("name", "parameters", "what it is for"), rows)
+
+
+def space_view(space: ReadySpace) -> RenderableType:
+    """The parameters of one ready space, and what comes with them."""
+    conditional = any(parameter.conditions for parameter in space.parameters)
+    rows = []
+    for parameter in space.parameters:
+        conditions = [condition_text(each.name, each.values) for each in parameter.conditions]
+        row = [parameter.name, value_text(parameter.default, parameter.unit)]
+        when = [" and ".join(conditions) or NOTHING] if conditional else []
+        rows.append([*row, parameter_range(parameter), *when])
+    table = _table(("name", "default", "range", *(["only when"] if conditional else [])), rows)
+    facts = [
+        *[("constraint", text) for text in space.constraints],
+        *[("fixed", f"{name}={value_text(value, '')}") for name, value in space.fixed.items()],
+        ("in a study", f"space: {space.name}"),
+    ]
+    if space.unsafe:
+        facts.append(("", f"allow_unsafe: [{', '.join(space.unsafe)}]"))
+    about = f"{space.engine}, {len(space.parameters)} parameters"
+    return _view(space.name, about, space.summary, facts, table)
+
+
+def presets_table(presets: Iterable[Preset]) -> RenderableType:
+    """A line per preset."""
+    rows = [(preset.name, len(preset.options), preset.summary) for preset in presets]
+    return _table(("name", "options", "what it is"), rows)
+
+
+def preset_view(preset: Preset, infos: Mapping[str, OptionInfo]) -> RenderableType:
+    """The options of one preset beside the engine's defaults, and its notes."""
+    rows = []
+    for name, value in preset.options.items():
+        unit = infos[name].unit if name in infos else ""
+        default = value_text(infos[name].default, unit) if name in infos else NOTHING
+        rows.append((name, value_text(value, unit), default))
+    facts = [
+        *[("note", note) for note in preset.notes],
+        ("source", preset.source),
+        ("against default", f"{_VERIFY} --engine {preset.engine} --candidate {preset.name}"),
+    ]
+    table = _table(("option", "value", "default"), rows) if rows else None
+    return _view(preset.name, preset.engine, preset.summary, facts, table)
+
+
+def _unsafe_text(unsafe: UnsafeOption, info: OptionInfo) -> str:
+    """Which values a study has to allow, and why."""
+    known = [value_text(value, "") for value in unsafe.unsafe_values(info.choices)]
+    values = " or ".join(known or sorted(unsafe.values))
+    classes = " or ".join(sorted(durability.value for durability in unsafe.under))
+    under = "" if unsafe.under == frozenset(Durability) else f" with durability {classes}"
+    return f"{values}{under}: {unsafe.reason}; refused unless allow_unsafe names the option"
+
+
+def _table(columns: Iterable[str], rows: Sequence[Sequence[str | int]]) -> RenderableType:
+    return terminal_table(ReportTable(words(*columns), rows))
+
+
+def _view(
+    name: str,
+    about: str,
+    summary: str,
+    facts: Sequence[tuple[str, str]],
+    table: RenderableType | None = None,
+) -> RenderableType:
+    """A title, a sentence, perhaps a table, and facts."""
+    grid = Table(box=None, pad_edge=False, show_header=False)
+    grid.add_column(style="dim", no_wrap=True)
+    grid.add_column(overflow="fold")
+    previous = ""
+    for label, text in facts:
+        # A label is said once for all the lines that belong to it.
+        # As Text, since `[a, b]` in a plain cell would be markup.
+        grid.add_row(Text("" if label == previous else label), Text(text))
+        previous = label
+    title = Text.assemble((name, "bold"), f"  ({about})")
+    middle = [] if table is None else [table, Text()]
+    return Group(title, Text(summary), Text(), *middle, Padding(grid, (0, 0, 0, 2)))

@@ -1,0 +1,49 @@
+"""What the tests of this room share: reading texts, and where the collected files are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lsmtune.engines.formats import import_text
+from lsmtune.engines.formats.base import Imported, ImportedConfig, ImportedStudy, ImportRequest
+
+HERE = Path(__file__).parent
+GOOD = HERE / "importers_good"
+BAD = HERE / "importers_bad"
+DATA = HERE.parents[2] / "shared" / "data"
+
+
+def collected(name: str) -> Path:
+    """A file of the collected test data, which lies beside the checkout; skips without it."""
+    path = DATA / name
+    if not path.is_file():
+        pytest.skip(f"{path}: the collected test data is not there")
+    return path
+
+
+def read(text: str, name: str, engine: str | None = None, *, keep: bool = False) -> Imported:
+    """`text` in the format `name`, as a file called `file`."""
+    return import_text(ImportRequest(text, Path("file"), engine, keep), name)
+
+
+def config(
+    text: str, name: str, engine: str | None = None, *, keep: bool = False
+) -> ImportedConfig:
+    """As `read`, of an option file."""
+    found = read(text, name, engine, keep=keep)
+    assert isinstance(found, ImportedConfig)
+    return found
+
+
+def study(text: str, name: str, engine: str | None = None) -> ImportedStudy:
+    """As `read`, of a space."""
+    found = read(text, name, engine)
+    assert isinstance(found, ImportedStudy)
+    return found
+
+
+def notes_of(found: Imported) -> str:
+    """The notes, a line each."""
+    return "\n".join(found.notes)

@@ -1,0 +1,97 @@
+"""Every file of `importers_bad/` has one thing wrong, and its one-line error beside it.
+
+The folder is the format; in `detect` it is left to be found out. To make the expected lines anew
+after a change that is wanted: LSMTUNE_GOLDEN=write.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from importer_parts import BAD, GOOD
+
+from lsmtune.engines.formats import IMPORTERS, import_file, read_config
+from lsmtune.engines.formats.base import FILE_BYTES_MAX, ImportedConfig
+from lsmtune.errors import ExitStatus, InputError
+
+DETECT = "detect"
+FILES = sorted(p for p in BAD.glob("*/*") if p.suffix != ".expected")
+# What only another file of the folder names.
+PARTS = ("nni-config/wrong.json",)
+CASES = [path for path in FILES if str(path.relative_to(BAD)) not in PARTS]
+ENGINES = {"db_bench": "rocksdb"}
+
+
+def error_of(path: Path, folder: str) -> InputError:
+    with pytest.raises(InputError) as caught:
+        import_file(path, None if folder == DETECT else folder, engine=ENGINES.get(folder))
+    assert caught.value.exit_status is ExitStatus.BAD_INPUT
+    assert "\n" not in str(caught.value)
+    return caught.value
+
+
+@pytest.mark.parametrize("path", CASES, ids=[str(path.relative_to(BAD)) for path in CASES])
+def test_bad_file(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(path.parent)
+    expected = path.with_name(f"{path.name}.expected")
+    line = f"{error_of(Path(path.name), path.parent.name)}\n"
+    if os.environ.get("LSMTUNE_GOLDEN") == "write":
+        expected.write_text(line, encoding="utf-8")
+    assert line == expected.read_text(encoding="utf-8")
+
+
+def test_there_are_enough_of_them_for_every_format_and_each_has_its_own_line() -> None:
+    assert {path.parent.name for path in CASES} == {*IMPORTERS, DETECT}
+    lines = [p.with_name(f"{p.name}.expected").read_text(encoding="utf-8") for p in CASES]
+    assert len(lines) >= 95
+    assert len(set(lines)) == len(lines)
+    assert {p.name for p in BAD.glob("*/*.expected")} == {f"{p.name}.expected" for p in CASES}
+
+
+def test_a_file_that_is_absent_or_none(tmp_path: Path) -> None:
+    assert str(error_of(tmp_path / "none", DETECT)).endswith("none: no such file")
+    assert "is a directory" in str(error_of(tmp_path, DETECT))
+    os.mkfifo(tmp_path / "pipe")
+    assert "is not a regular file" in str(error_of(tmp_path / "pipe", DETECT))
+    (tmp_path / "file").touch()
+    assert "cannot be read" in str(error_of(tmp_path / "file" / "below", DETECT))
+
+
+def test_a_file_that_is_too_large(tmp_path: Path) -> None:
+    path = tmp_path / "LOG"
+    with path.open("wb") as file:
+        file.truncate(FILE_BYTES_MAX + 1)
+    assert "is too large" in str(error_of(path, DETECT))
+    path.write_text('{"a": "' + "x" * (1 << 20) + '"}')
+    assert "is too large" in str(error_of(path, "mlos"))
+
+
+def test_an_alias_that_grows_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "config.yml"
+    lines = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
+    lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 10)}]" for n in range(1, 9)]
+    path.write_text("\n".join(lines))
+    assert "holds more than" in str(error_of(path, "nni-config"))
+    path.write_text("a: &a [*a]\n")
+    error_of(path, "nni-config")
+
+
+def test_unknown_formats_and_other_engines_are_refused() -> None:
+    path = GOOD / "rocksdb-options.ini"
+    with pytest.raises(InputError, match="did you mean rocksdb-options"):
+        import_file(path, "rocksdb-option")
+    for name in ("rocksdb-options.ini", "rocksdb-log-78.LOG"):
+        with pytest.raises(InputError, match=r"--engine: .*found 'leveldb'; allowed: rocksdb"):
+            import_file(path.with_name(name), engine="leveldb")
+    with pytest.raises(InputError, match=r"--engine: has no property of rocksdb"):
+        import_file(BAD / "properties" / "no-engine.properties", "properties", engine="rocksdb")
+    with pytest.raises(InputError, match="flags do not say it"):
+        import_file(path.with_name("db_bench.flags"))
+
+
+def test_only_an_option_file_is_a_configuration() -> None:
+    assert isinstance(read_config(GOOD / "rocksdb-options.ini"), ImportedConfig)
+    with pytest.raises(InputError, match="holds a space and no configuration"):
+        read_config(GOOD / "nni-space.json")

@@ -1,0 +1,155 @@
+"""`.properties` files of YCSB-cpp, and flags of db_bench."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from importer_parts import collected, config, notes_of
+
+from lsmtune.engines.formats import export, read_config
+from lsmtune.errors import InputError
+from lsmtune.model.config import OptionValue
+
+TABLE = "block_based_table_factory"
+
+
+def properties(text: str, engine: str | None = None) -> dict[str, OptionValue]:
+    return dict(config(text, "properties", engine).options)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("leveldb.compression=snappy \t", "snappy"),
+        ("leveldb.compression=no", "none"),
+        ("leveldb.compression=none", "none"),
+        ("leveldb.compression=zstd", "none"),  # every other word means none to YCSB-cpp
+        ("leveldb.block_size=4096", "none"),  # and so does no word
+        ("rocksdb.compression=no", "kNoCompression"),
+        ("rocksdb.compression=none", "kNoCompression"),
+        ("rocksdb.compression=lz4hc", "kLZ4HCCompression"),
+    ],
+)
+def test_compression(text: str, expected: str) -> None:
+    assert properties(text)["compression"] == expected
+
+
+def test_a_comment_begins_in_the_first_column_only() -> None:
+    text = "#leveldb.block_size=1\n #leveldb.block_size=2\nleveldb.block_size=3\n"
+    found = config(text, "properties")
+    assert found.options["block_size"] == 3
+    assert "file:2: #leveldb.block_size: left out" in notes_of(found)
+
+
+def test_zero_leaves_the_engines_default_but_for_the_filter() -> None:
+    text = "leveldb.cache_size=0\nleveldb.filter_bits=0\nleveldb.compression=snappy"
+    found = config(text, "properties")
+    assert found.options == {"filter_bits": 0, "compression": "snappy"}
+    assert "leveldb.cache_size: 0 leaves the engine's default" in notes_of(found)
+    text = "rocksdb.bloom_bits=0\nrocksdb.compression=snappy"
+    assert properties(text)[f"{TABLE}.filter_policy"] == "nullptr"
+
+
+def test_an_options_file_stands_for_all_other_options(tmp_path: Path) -> None:
+    (tmp_path / "o.ini").write_text(export("rocksdb-options", "rocksdb", {"num_levels": 5}))
+    path = tmp_path / "a.properties"
+    path.write_text("rocksdb.dbname=x\nrocksdb.optionsfile=o.ini\nrocksdb.write_buffer_size=1\n")
+    found = read_config(path)
+    assert found.options == {"num_levels": 5}
+    assert "rocksdb.write_buffer_size: left out: YCSB-cpp ignores it" in notes_of(found)
+
+
+@pytest.mark.parametrize(
+    ("name", "option", "value"),
+    [
+        ("dku-contest/properties/leveldb1.properties", "block_restart_interval", 16),
+        ("dku-contest/properties/leveldb6.properties", "write_buffer_size", 50_000_000),
+        ("dku-contest/properties/contest-default.properties", "max_file_size", 4 << 20),
+        ("ycsb-cpp/leveldb.properties", "filter_bits", 10),
+        ("ycsb-cpp/rocksdb.properties", "max_open_files", -1),
+    ],
+)
+def test_the_files_of_the_contest_and_of_ycsb(name: str, option: str, value: OptionValue) -> None:
+    path = collected(name)
+    found = read_config(path)
+    assert found.options[option] == value
+    assert found.notes == ()
+    again = export("properties", found.engine, found.options)
+    assert config(again, "properties").options == found.options
+
+
+def flags(text: str, engine: str = "rocksdb") -> dict[str, OptionValue]:
+    return dict(config(text, "db_bench", engine).options)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "--write_buffer_size=1 --use_fsync=true",
+        "db_bench -write_buffer_size 1 --use_fsync",
+        "/usr/bin/db_bench --use_fsync \\\n --write_buffer_size=1",
+        "# flags\n--use_fsync=1\n'--write_buffer_size=1'\n",
+    ],
+)
+def test_the_forms_of_a_flag(text: str) -> None:
+    assert flags(text) == {"write_buffer_size": 1, "use_fsync": True}
+
+
+def test_the_last_of_two_flags_counts_and_no_turns_one_off() -> None:
+    assert flags("--open_files=1 --open_files=2 --nouse_fsync") == {
+        "max_open_files": 2,
+        "use_fsync": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("text", "policy"),
+    [
+        ("--bloom_bits=0", "nullptr"),
+        ("--bloom_bits=10", "bloomfilter:10"),
+        ("--bloom_bits=10 --use_ribbon_filter", "ribbonfilter:10"),
+        ("--bloom_bits=10 --use_ribbon_filter=false", "bloomfilter:10"),
+    ],
+)
+def test_two_flags_make_one_filter(text: str, policy: str) -> None:
+    assert flags(text) == {f"{TABLE}.filter_policy": policy}
+    assert flags("--bloom_bits=-1 --open_files=1") == {"max_open_files": 1}
+
+
+def test_the_words_of_leveldbs_db_bench() -> None:
+    text = "--compression=0 --bloom_bits=10 --open_files=5 --reuse_logs=1"
+    found = config(text, "db_bench", "leveldb")
+    assert found.options == {"compression": "none", "filter_bits": 10, "max_open_files": 5}
+    assert "--reuse_logs: left out: not the flag of an option of leveldb" in notes_of(found)
+
+
+def test_no_filter_is_minus_one_to_leveldbs_db_bench() -> None:
+    assert export("db_bench", "leveldb", {"filter_bits": 0}) == "--bloom_bits=-1\n"
+    assert flags("--bloom_bits=-1", "leveldb") == {"filter_bits": 0}
+    with pytest.raises(InputError, match="-1 for no filter"):
+        flags("--bloom_bits=0", "leveldb")
+
+
+def test_a_value_that_means_something_else_to_ycsb_is_refused() -> None:
+    with pytest.raises(InputError, match=r"-1 to 2147483647 in a \.properties file, but not 0"):
+        export("properties", "rocksdb", {"max_open_files": 0})
+
+
+@pytest.mark.parametrize("flag", ["disable_wal", "sync"])
+def test_durability_belongs_to_the_workload(flag: str) -> None:
+    assert "durability" in notes_of(config(f"--{flag}=1", "db_bench", "rocksdb"))
+
+
+def test_what_a_properties_file_says_in_vain_is_named() -> None:
+    text = (
+        "leveldb.compression=snapy\nleveldb.format=row\nleveldb.destroy=true\nleveldb.dbname=/x\n"
+        "leveldb.cache_size=1\nleveldb.cache_size=2\nnothing\n"
+    )
+    notes = config(text, "properties").notes
+    assert [note.split(":", 1)[1] for note in notes] == [
+        "1: leveldb.compression: snapy means none to YCSB-cpp; written as such",
+        "2: leveldb.format: left out: a record is one value, as with format=single",
+        "6: leveldb.cache_size: replaces the value of line 5",
+        "7: left out: no property, for want of a =: nothing",
+    ]

@@ -1,0 +1,208 @@
+"""OPTIONS files and LOGs: the rules of RocksDB's own parser, and the files of real versions."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+from importer_parts import GOOD, collected, config, notes_of
+
+from lsmtune.engines.formats import export, import_file, read_config
+from lsmtune.engines.formats.base import ImportedConfig
+from lsmtune.engines.option_names import catalogue
+from lsmtune.model.config import OptionValue
+
+TABLE = "block_based_table_factory"
+
+
+def options_file(db: str = "", family: str = "", table: str = "") -> str:
+    return (
+        f"[Version]\nrocksdb_version=10.2.1\n[DBOptions]\n{db}\n"
+        f'[CFOptions "default"]\n{family}\n[TableOptions/BlockBasedTable "default"]\n{table}\n'
+    )
+
+
+def read(db: str = "", family: str = "", table: str = "", *, keep: bool = False) -> ImportedConfig:
+    return config(options_file(db, family, table), "rocksdb-options", keep=keep)
+
+
+def test_comments_blanks_and_escapes() -> None:
+    found = read(r"  max_background_jobs = 3 # jobs", "prefix_extractor=fixed\\:8 \t")
+    assert found.options == {"max_background_jobs": 3, "prefix_extractor": "fixed:8"}
+    assert found.version == "10.2.1"
+    found = read(r"db_log_dir=/logs/\#1")
+    assert "/logs/#1 is a place on another machine" in notes_of(found)
+
+
+def test_structures_become_dotted_names_and_lists_stay() -> None:
+    found = read(
+        family="compaction_options_universal={size_ratio=7;max_read_amp=3;}\n"
+        "max_bytes_for_level_multiplier_additional=1:2:3",
+        table="metadata_cache_options={partition_pinning=kAll;}",
+    )
+    assert found.options == {
+        "compaction_options_universal.size_ratio": 7,
+        "compaction_options_universal.max_read_amp": 3,
+        "max_bytes_for_level_multiplier_additional": "1:2:3",
+        f"{TABLE}.metadata_cache_options.partition_pinning": "kAll",
+    }
+
+
+def test_only_a_whole_dump_leaves_defaults_out() -> None:
+    stated = "write_buffer_size=67108864\nmax_write_buffer_number=3"
+    assert read(family=stated).options == {
+        "write_buffer_size": 64 << 20,
+        "max_write_buffer_number": 3,
+    }
+    dump = f"comparator=leveldb.BytewiseComparator\n{stated}"
+    found = read(family=dump)
+    assert found.options == {"max_write_buffer_number": 3}
+    assert "1 option with the engine's default left out" in notes_of(found)
+    assert read(family=dump, keep=True).options["write_buffer_size"] == 64 << 20
+
+
+def test_a_default_that_changed_between_versions_is_kept() -> None:
+    option = "level_compaction_dynamic_level_bytes"
+    assert len(set(catalogue()[0][option].defaults.values())) == 2
+    for value in ("true", "false"):
+        found = read(family=f"comparator=leveldb.BytewiseComparator\n{option}={value}")
+        assert option in found.options
+
+
+@pytest.mark.parametrize("version", ["7.8.3", "10.2.1"])
+def test_the_defaults_of_a_version_say_only_what_another_has_otherwise(version: str) -> None:
+    sections: dict[str, list[str]] = {"DBOptions": [], "CFOptions": [], "TableOptions": []}
+    for option in catalogue()[0].values():
+        default = option.defaults.get(version)
+        if default is not None:
+            sections[option.section.split("/")[0]].append(f"{option.name}={default}")
+    found = read(*("\n".join(lines) for lines in sections.values()))
+    assert len(found.options) < 15
+    assert all("left out: " not in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("statement", "note"),
+    [
+        ("merge_operator=PutOperator", "code of the program"),
+        ("wal_dir=/fast", "a place on another machine"),
+        ("error_if_exists=true", "how a database is opened"),
+        ("made_up=1", "no option of RocksDB that lsmtune knows"),
+        ("ttl=0.3B", "a fraction of a byte"),
+        (r"merge_operator=a\nb", "code of the program"),
+    ],
+)
+def test_what_another_database_cannot_have_is_said(statement: str, note: str) -> None:
+    found = read(family=statement)
+    assert found.options == {}
+    assert note in notes_of(found)
+    assert notes_of(found).startswith("file:6: ")
+
+
+def test_what_changes_nothing_needs_no_word() -> None:
+    found = read("db_log_dir=\nlisteners={}", "merge_operator=nullptr\ncreate_if_missing=true")
+    assert (found.options, found.notes) == ({}, ())
+
+
+FILES = [
+    # file, version, an option and its value, how many options at most, what is said
+    ("rocksdb/option_file_example.ini", "4.3.0", "num_levels", 6, 30, "filter_deletes"),
+    ("rocksdb/OPTIONS-000005", "5.14.0", "write_buffer_size", 4194000, 15, "col_fam_A"),
+    ("ycsb-cpp/options.ini", "5.17.2", "max_write_buffer_number", 6, 20, "read as 0"),
+    ("peer-output/OPTIONS-000007", "7.8.3", "table_cache_numshardbits", 4, 20, "listeners"),
+]
+
+
+@pytest.mark.parametrize(("name", "version", "option", "value", "most", "said"), FILES)
+def test_the_files_of_old_versions(
+    name: str, version: str, option: str, value: OptionValue, most: int, said: str
+) -> None:
+    path = collected(name)
+    found = read_config(path)
+    assert found.version == version
+    assert found.options[option] == value
+    assert len(found.options) <= most
+    assert said in notes_of(found)
+    assert all(note.startswith(f"{path}:") for note in found.notes)
+    # What is kept, RocksDB's own form can say again.
+    assert config(
+        export("rocksdb-options", "rocksdb", found.options), "rocksdb-options"
+    ).options == (found.options)
+
+
+def test_a_log_says_what_the_options_file_of_the_same_database_says() -> None:
+    log = read_config(GOOD / "rocksdb-log-102.LOG")
+    file = read_config(GOOD / "rocksdb-options-102.ini")
+    assert log.version == file.version == "10.2.1"
+    both = log.options.keys() & file.options.keys()
+    assert len(both) >= 18
+    assert {n: log.options[n] for n in both} == {n: file.options[n] for n in both}
+    # A LOG does not print these; an OPTIONS file says nothing of a cache.
+    missing = {"info_log_level", "compression", "prefix_extractor", "memtable_factory.bucket_count"}
+    missing |= {f"{TABLE}.{n}" for n in ("filter_policy", "optimize_filters_for_memory")}
+    missing |= {f"{TABLE}.decouple_partitioned_filters"}
+    missing |= {f"{TABLE}.metadata_cache_options.partition_pinning"}
+    assert file.options.keys() - log.options.keys() == missing
+    assert log.options.keys() - file.options.keys() == {f"{TABLE}.block_cache"}
+
+
+def test_a_log_without_a_dump_is_refused_and_its_extract_is_one() -> None:
+    path = collected("rocksdb/LOG-0")
+    with pytest.raises(Exception, match="has no dump of options"):
+        import_file(path)
+
+
+def test_of_a_log_only_the_default_column_family_is_taken() -> None:
+    lines = [
+        "2026/01/01-00:00:00.000000 1 RocksDB version: 9.9.9",
+        "2026/01/01-00:00:00.000000 1 Options.max_background_jobs: 7",
+        "x --------------- Options for column family [default]:",
+        "x Options.write_buffer_size: 1",
+        "x Options.enable_blob_files: true",
+        "x Options.use_direct_reads: 1",
+        "x --------------- Options for column family [other]:",
+        "x Options.write_buffer_size: 2",
+        "x [default] SetOptions() on column family [default], inputs:",
+    ]
+    found = config("\n".join(lines), "rocksdb-log")
+    assert found.options == {
+        "max_background_jobs": 7,
+        "write_buffer_size": 1,
+        "enable_blob_files": True,
+        "use_direct_reads": True,
+    }
+    assert "column family other: left out" in notes_of(found)
+    assert "a change of options while the database was open" in notes_of(found)
+
+
+OBJECTS: dict[str, OptionValue] = {
+    "allow_concurrent_memtable_write": False,
+    "memtable_factory.id": "prefix_hash",
+    "memtable_factory.bucket_count": 4096,
+    "prefix_extractor": "fixed:8",
+    "compression_per_level": "kNoCompression:kLZ4Compression",
+    "compaction_options_universal.size_ratio": 7,
+    f"{TABLE}.block_size": 8192,
+    f"{TABLE}.filter_policy": "bloomfilter:12",
+}
+
+
+@pytest.mark.engine
+def test_what_rocksdb_makes_of_an_exported_file_is_imported_as_it_was(tmp_path: Path) -> None:
+    db_bench = shutil.which("db_bench")
+    if db_bench is None:
+        pytest.skip("db_bench is not installed (package rocksdb-tools): make test-tools")
+    path = tmp_path / "OPTIONS"
+    cache = {f"{TABLE}.block_cache": 8 << 20, f"{TABLE}.block_cache.num_shard_bits": 2}
+    path.write_text(export("rocksdb-options", "rocksdb", {**OBJECTS, **cache}))
+    command = [db_bench, "--benchmarks=fillseq", "--num=100", f"--db={tmp_path}/db"]
+    command += [f"--options_file={path}", "--prefix_size=8", "--allow_concurrent_memtable_write=0"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    written = read_config(sorted((tmp_path / "db").glob("OPTIONS-*"))[-1])
+    assert {name: written.options.get(name) for name in OBJECTS} == OBJECTS
+    log = read_config(tmp_path / "db" / "LOG")
+    assert log.options[f"{TABLE}.block_cache"] == 8 << 20
+    assert log.options["compression_per_level"] == OBJECTS["compression_per_level"]

@@ -1,0 +1,170 @@
+"""The leaderboard in every form, of results that are made up."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from contest_parts import ENGINE, run
+from rich.console import Console
+
+from lsmtune.errors import InputError
+from lsmtune.experiment.contest import Entry, built_in_rules, disqualified_entries
+from lsmtune.experiment.standings import Leaderboard, leaderboard_of_runs
+from lsmtune.model.config import Config
+from lsmtune.model.measurement import Outcome
+from lsmtune.model.workload import Phase, PhaseKind, Workload
+from lsmtune.report.leaderboard import (
+    FORMATS,
+    board_document,
+    check_output,
+    strips,
+    write_leaderboard,
+)
+from lsmtune.report.terminal import to_terminal
+
+sys.path.insert(0, str(Path(__file__).parent.parent / "report"))
+
+from page import read
+
+ODD = "<b>a|b</b>"
+PHASES = tuple(
+    Phase(name, PhaseKind.MEASURE, "fillrandom", operations_per_thread=1) for name in ("put", "get")
+)
+WORKLOAD = Workload("small", PHASES, 1)
+SPEEDS = {ODD: 200.0, "slow": 100.0, "same": 102.0}
+# By team and round: an outlier of `slow`, which puts it before `same`.
+JITTER = (1.0, 1.02, 0.99, 1.01, 0.985)
+
+
+def board(rounds: int = 5, *, ranked: bool = True) -> Leaderboard:
+    rules = built_in_rules("leveldb")
+    options = {"write_buffer_size": 2**30}
+    entries = [Entry(team, team, Config({"block_size": 4096})) for team in (*SPEEDS, "broken")]
+    entries.append(Entry("huge", "huge", Config(options)))
+    if not ranked:
+        entries = entries[-1:]
+    disqualified = disqualified_entries(entries, rules, ENGINE)
+    runs = []
+    for number in range(rounds if ranked else 0):
+        for shift, (team, speed) in enumerate(SPEEDS.items()):
+            value = speed * JITTER[(number + 2 * shift) % 5]
+            put = 1.5 * value if (team, number) == ("slow", 3) else value
+            runs.append(run(team, number, put=put, get=value))
+        runs.append(run("broken", number, Outcome.CRASHED))
+    return leaderboard_of_runs(
+        runs,
+        entries,
+        disqualified,
+        rules,
+        ENGINE,
+        WORKLOAD,
+        "throughput_ops_s",
+        warnings=["beware"],
+    )
+
+
+def terminal(found: Leaderboard) -> str:
+    output = io.StringIO()
+    Console(file=output, width=200).print(to_terminal(board_document(found)))
+    return " ".join(output.getvalue().split())
+
+
+def test_the_terminal_says_everything() -> None:
+    said = terminal(board())
+    for text in (
+        f"{ODD} is first",
+        "leveldb 1.22 · small · throughput, higher is better · 5 rounds",
+        f"1 {ODD} 2 1 1",
+        "2 to 3 slow 4 to 6 2 to 3 2 to 3",
+        "With 95 % confidence no separation here is wrong",
+        "outlier: put: round 4 of slow, 15",
+        "Without it the team is 3 by mean, not 2. Total ranks by mean without it: slow 2 to 3.",
+        "disqualified: huge: memory (write buffer and block cache together): "
+        "write_buffer_size + cache_size <= 1GiB, with cache_size = 8MiB, write_buffer_size = 1GiB",
+        "failed, not ranked: broken: round 1: crashed: it fell over",
+    ):
+        assert text in said, said
+
+
+def test_one_round_says_that_it_proves_nothing() -> None:
+    found = board(rounds=1)
+    assert "One round proves nothing" in terminal(found)
+    for render in FORMATS.values():
+        assert render(found)
+
+
+@pytest.mark.parametrize("ranked", [True, False])
+def test_the_page_is_whole_and_needs_nothing(ranked: bool) -> None:
+    page = read(FORMATS[".html"](board(ranked=ranked)))
+    assert page.unbalanced == []
+    assert page.scripts == []
+    assert [link for link in page.links if not link.startswith(("#", "data:"))] == []
+    assert {link[1:] for link in page.links if link.startswith("#")} <= set(page.ids)
+    assert "None" not in page.text
+    assert "huge" in page.text
+    assert ("No team could be ranked" in page.text) is not ranked
+    if ranked:
+        assert f"{ODD} is first" in page.text
+        assert "b" not in page.tags[: page.tags.index("section")]
+        assert {"leaderboard", "by-mean", "outliers", "phase-1", "phase-2", "failed"} <= set(
+            page.ids
+        )
+
+
+def test_markdown_has_tables_that_hold_any_name() -> None:
+    text = FORMATS[".md"](board())
+    line = next(line for line in text.splitlines() if line.startswith("| 1 |"))
+    assert line == "| 1 | &lt;b&gt;a\\|b&lt;/b&gt; | 2 | 1 | 1 |"
+    for title in ("## Leaderboard", "## By mean", "## Outliers", "## Rules", "## Warnings"):
+        assert title in text
+
+
+def test_json_has_everything_and_no_unknown_number() -> None:
+    found = json.loads(FORMATS[".json"](board()))
+    assert found["format_version"] == 1
+    assert found["metric"] == "throughput_ops_s"
+    assert found["engine"]["version"] == "1.22"
+    assert found["standings"]["totals"][0]["team"] == ODD
+    assert found["disqualified"][0]["broken"][0]["figures"]["write_buffer_size"] == 2**30
+    assert found["failed"] == [{"team": "broken", "round": 1, "why": "crashed: it fell over"}]
+    assert found["standings"]["outliers"][0]["round"] == 4
+    assert json.loads(FORMATS[".json"](board(ranked=False)))["standings"] is None
+
+
+def test_csv_has_a_line_for_each_run_and_each_team_that_is_not_ranked() -> None:
+    rows = list(csv.DictReader(io.StringIO(FORMATS[".csv"](board()))))
+    ranked = [row for row in rows if row["status"] == "ranked"]
+    assert len(ranked) == 2 * 3 * 5
+    assert [row["round"] for row in ranked if row["outlier"] == "true"] == ["4"]
+    first = ranked[0]
+    assert (first["team"], first["phase"], first["value"]) == (ODD, "put", "200.0")
+    assert [(row["status"], row["team"]) for row in rows[-2:]] == [
+        ("disqualified", "huge"),
+        ("failed", "broken"),
+    ]
+
+
+def test_the_plot_is_on_one_scale() -> None:
+    standings = board().standings
+    assert standings is not None
+    rows = strips(standings.phases[0], standings.rounds, frozenset({("slow", 4)}))
+    places = [mark.place for strip in rows for mark in strip.marks]
+    assert all(0.0 <= place <= 100.0 for place in places)
+    assert [m.round for strip in rows for m in strip.marks if m.is_outlier] == [4]
+    assert rows[0].mean > rows[-1].mean
+    for strip in rows:
+        assert strip.low is not None
+        assert strip.high is not None
+        assert strip.low < strip.mean < strip.high
+
+
+def test_files_by_their_suffix(tmp_path: Path) -> None:
+    for suffix in FORMATS:
+        assert write_leaderboard(board(), tmp_path / "new" / f"b{suffix}").read_text()
+    with pytest.raises(InputError, match=r"--output: found 'b.htm'.*did you mean .html\?"):
+        check_output(Path("b.htm"), "--output")

@@ -1,0 +1,193 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from database_parts import LOAD, READ, READS, SETTLE, Requests, phases
+
+from lsmtune.experiment.database_key import LibraryDigests, Order, load_and_run, order_of
+from lsmtune.model.config import EngineIdentity
+from lsmtune.model.request import SEED_MAX, Limits, Prepared, RunRequest
+from lsmtune.model.workload import Durability, PageCache, Phase, PhaseKind, Replay, Workload
+
+WARMUP = replace(READ, name="warmup", kind=PhaseKind.WARMUP)
+FILL = Phase("fillrandom", PhaseKind.MEASURE, "fillrandom", operations_per_thread=100)
+
+
+def order(request: RunRequest) -> Order:
+    found = order_of(request, LibraryDigests())
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("workload", [phases(FILL), phases(SETTLE, FILL), phases(LOAD, SETTLE)])
+def test_a_workload_that_does_not_begin_with_a_load_or_is_nothing_else(workload: Workload) -> None:
+    assert load_and_run(workload) is None
+
+
+def test_what_a_trace_loads_has_no_ledger_and_what_it_measures_needs_none() -> None:
+    replayed = Phase("replay", PhaseKind.LOAD, replay=Replay("a.trace"))
+    assert load_and_run(phases(LOAD, replayed, READ)) is None
+    assert load_and_run(phases(LOAD, replace(replayed, kind=PhaseKind.MEASURE))) is not None
+
+
+def test_the_leading_phases_are_loaded_and_the_others_run() -> None:
+    plan = load_and_run(phases(LOAD, SETTLE, WARMUP, READ))
+    assert plan is not None
+    load, run = plan
+    assert load.phases == (LOAD, SETTLE)
+    assert run == phases(LOAD, SETTLE, WARMUP, READ)
+
+
+def test_a_load_that_is_not_settled_gets_a_settle_phase_in_both() -> None:
+    plan = load_and_run(phases(LOAD, READ))
+    assert plan is not None
+    load, run = plan
+    assert [p.kind for p in load.phases] == [PhaseKind.LOAD, PhaseKind.SETTLE]
+    assert run.phases == (*load.phases, READ)
+
+
+def test_a_synced_load_is_the_same_as_one_with_a_log() -> None:
+    synced, logged = (
+        load_and_run(phases(LOAD, SETTLE, READ, durability=durability))
+        for durability in (Durability.SYNC, Durability.WAL)
+    )
+    assert synced is not None
+    assert logged is not None
+    assert synced[0] == logged[0]
+    assert synced[1].durability is Durability.SYNC
+
+
+def test_the_key_is_stable(make_request: Requests) -> None:
+    # What is stored under a key outlives this process: another digest of the same thing would
+    # leave every golden database behind. Change the text with `key.FORMAT_VERSION` only.
+    request = replace(
+        make_request(write_buffer_size=1 << 20, max_background_jobs=4),
+        engine=EngineIdentity("rocksdb", version="10.2.1"),
+    )
+    document = order(request).key
+    assert document.pop("lsmtune_version")
+    assert document.pop("protocol_version")
+    load_seed = document.pop("load_seed")
+    assert isinstance(load_seed, int)
+    assert 0 <= load_seed <= SEED_MAX
+    assert document == {
+        "format_version": 1,
+        "engine": {"name": "rocksdb", "version": "10.2.1"},
+        "options": {"write_buffer_size": "1048576"},
+        "load": {
+            "phases": [_encoded(LOAD), _encoded(SETTLE)],
+            "num": 100,
+            "key_bytes": 16,
+            "value_bytes": 100,
+            "compression_ratio": 0.5,
+            "durability": "wal",
+            "keys": None,
+            "key_sizes": None,
+            "databases": 1,
+            "column_families": 1,
+        },
+        "verify_keys": 1000,
+    }
+
+
+def _encoded(phase: Phase) -> dict[str, object]:
+    return {**vars(phase), "kind": phase.kind.value, "companions": []}
+
+
+Change = Callable[[RunRequest], RunRequest]
+
+SAME: dict[str, Change] = {
+    "seed": lambda r: replace(r, seed=99),
+    "directory": lambda r: replace(r, directory=r.directory / "elsewhere"),
+    "trial": lambda r: replace(r, trial=4, cpus=(0,), slices=10),
+    "limits": lambda r: replace(r, limits=Limits(1.0, 2, 3)),
+    "measured": lambda r: replace(r, workload=phases(LOAD, SETTLE, FILL)),
+    "page cache": lambda r: replace(r, workload=replace(READS, page_cache=PageCache.COLD)),
+    "sync": lambda r: replace(r, workload=replace(READS, durability=Durability.SYNC)),
+    "name": lambda r: replace(r, workload=replace(READS, name="another")),
+}
+OTHER: dict[str, Change] = {
+    "load seed": lambda r: replace(r, load_seed=1),
+    "num": lambda r: replace(r, workload=replace(READS, num=101)),
+    "key bytes": lambda r: replace(r, workload=replace(READS, key_bytes=17)),
+    "value bytes": lambda r: replace(r, workload=replace(READS, value_bytes=101)),
+    "ratio": lambda r: replace(r, workload=replace(READS, compression_ratio=0.4)),
+    "no log": lambda r: replace(r, workload=replace(READS, durability=Durability.NONE)),
+    "load": lambda r: replace(r, workload=phases(replace(LOAD, threads=2), SETTLE, READ)),
+    "verify": lambda r: replace(r, verify_keys=5000),
+    "engine": lambda r: replace(r, engine=EngineIdentity("leveldb", library=r.engine.library)),
+}
+
+
+@pytest.mark.parametrize("change", SAME.values(), ids=SAME)
+def test_what_the_database_does_not_depend_on(make_request: Requests, change: Change) -> None:
+    request = make_request(write_buffer_size=1 << 20)
+    assert order(change(request)).key == order(request).key
+
+
+@pytest.mark.parametrize("change", OTHER.values(), ids=OTHER)
+def test_what_the_database_depends_on(make_request: Requests, change: Change) -> None:
+    request = make_request(write_buffer_size=1 << 20)
+    assert order(change(request)).digest != order(request).digest
+
+
+def test_only_options_of_the_layout_count(make_request: Requests) -> None:
+    plain = order(make_request()).key
+    assert order(make_request(max_background_jobs=4)).key == plain
+    assert order(make_request(write_buffer_size=1 << 20)).key != plain
+
+
+def test_a_library_is_what_its_bytes_are(make_request: Requests, tmp_path: Path) -> None:
+    request = make_request()
+    moved, changed = tmp_path / "moved.so", tmp_path / "changed.so"
+    moved.write_bytes(make_request.library.read_bytes())
+    changed.write_bytes(b"another engine")
+
+    def digest(library: Path) -> str:
+        engine = EngineIdentity("rocksdb", library=str(library))
+        return order(replace(request, engine=engine)).digest
+
+    assert digest(moved) == order(request).digest != digest(changed)
+
+
+def test_a_library_is_read_again_only_when_it_changed(tmp_path: Path) -> None:
+    read: list[Path] = []
+
+    def reading(path: Path) -> str:
+        read.append(path)
+        return path.read_text()
+
+    library, digests = tmp_path / "lib.so", LibraryDigests(reading)
+    library.write_text("one")
+    assert [digests(library), digests(library)] == ["one", "one"]
+    library.write_text("other")
+    assert digests(library) == "other"
+    assert len(read) == 2
+
+
+def test_runs_that_leave_the_seed_open_share_one(make_request: Requests) -> None:
+    first, second = order(make_request()), order(make_request(max_background_jobs=4))
+    assert first.request.seed != second.request.seed
+    assert first.load_seed == second.load_seed
+    assert order(make_request(load_seed=5)).load_seed == 5
+
+
+@pytest.mark.parametrize(
+    "engine",
+    [EngineIdentity("memory"), EngineIdentity("rocksdb"), EngineIdentity("rocksdb", library="/no")],
+)
+def test_engines_without_files_or_identity(make_request: Requests, engine: EngineIdentity) -> None:
+    assert order_of(replace(make_request(), engine=engine), LibraryDigests()) is None
+
+
+def test_a_request_with_a_database_of_its_own_is_left_alone(make_request: Requests) -> None:
+    request = make_request()
+    ledger = request.directory / "ledger"
+    for own in (
+        replace(request, prepared=Prepared(ledger, 2)),
+        replace(request, save_ledger=ledger),
+    ):
+        assert order_of(own, LibraryDigests()) is None

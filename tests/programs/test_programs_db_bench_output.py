@@ -1,0 +1,218 @@
+"""What both db_benches print: results, histograms, the engine's own tables, and what is cut off."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from program_parts import PEER_OUTPUT, files_of, golden, refusal
+
+from lsmtune.errors import InputError
+from lsmtune.model.config import Build
+from lsmtune.programs.db_bench import leveldb_pace
+from lsmtune.programs.db_bench_output import (
+    LEVELDB,
+    ROCKSDB,
+    Dialect,
+    follow_report,
+    parse_db_bench,
+)
+
+ROCKSDB_TEXT = golden("rocksdb-7.8.3.txt")
+LEVELDB_TEXT = golden("leveldb-1.22.txt")
+BOTH = pytest.mark.parametrize(
+    ("dialect", "text"),
+    [(ROCKSDB, ROCKSDB_TEXT), (LEVELDB, LEVELDB_TEXT)],
+    ids=("rocksdb", "leveldb"),
+)
+
+
+def test_a_run_of_rocksdb_is_read_whole() -> None:
+    said = parse_db_bench(ROCKSDB_TEXT, "out", ROCKSDB)
+    assert said.version == "7.8.3"
+    assert said.warnings == ("Assertions are enabled; benchmarks unnecessarily slow",)
+    assert said.build is Build.ASSERTIONS_ON
+    assert said.headers["Keys"].startswith("16 bytes each")
+    assert [(b.name, b.warmup) for b in said.benchmarks] == [
+        ("fillrandom", False),
+        ("readrandom", True),
+        ("readrandom", False),
+        ("readrandom", False),
+        ("seekrandom", False),
+    ]
+    fill = said.benchmarks[0]
+    assert (fill.operations, fill.histograms[0].what) == (2000, "write")
+    assert "PERF_CONTEXT" in ROCKSDB_TEXT
+    read = said.result_of("readrandom")
+    assert read is said.benchmarks[3]
+    assert read is not None
+    assert read.keys_tried == 2000
+    assert 0 < (read.keys_found or 0) < 2000
+    assert "STATISTICS:" in ROCKSDB_TEXT
+    assert "** Compaction Stats" in ROCKSDB_TEXT
+    assert "[MEDIAN 2 runs]" in ROCKSDB_TEXT
+    assert said.notes == ()
+
+
+def test_a_run_of_leveldb_is_read_whole() -> None:
+    said = parse_db_bench(LEVELDB_TEXT, "out", LEVELDB)
+    assert (said.version, said.build) == ("1.22", Build.RELEASE)
+    names = ["fillseq", "readrandom", "readhot", "seekrandom", "compact"]
+    assert [b.name for b in said.benchmarks] == names
+    assert "unknown benchmark 'nope'" in LEVELDB_TEXT
+    read = said.result_of("readrandom")
+    assert read is not None
+    assert read.keys_found == 2000
+    (histogram,) = read.histograms
+    assert histogram.count == 2000
+    assert histogram.percentile_us(50.0) == pytest.approx(histogram.median_us, abs=6e-5)
+    (compact,) = said.benchmarks[-1].histograms
+    assert (compact.count, compact.median_us, compact.percentile_us(99.0)) == (0, None, None)
+    assert "Compactions" in LEVELDB_TEXT
+    assert "--- level 2 ---" in LEVELDB_TEXT
+    assert said.notes == ()
+
+
+def test_percentiles_from_the_buckets_are_those_it_prints() -> None:
+    for benchmark in parse_db_bench(ROCKSDB_TEXT, "out", ROCKSDB).benchmarks:
+        for histogram in benchmark.histograms:
+            assert histogram.count == sum(bucket.count for bucket in histogram.buckets)
+            for name, printed in histogram.percentiles.items():
+                assert histogram.percentile_us(float(name)) == pytest.approx(printed, abs=0.0051)
+            p95 = histogram.percentile_us(95.0)
+            assert p95 is not None
+            assert histogram.percentiles["75"] <= p95 <= histogram.percentiles["99"] + 0.01
+
+
+def test_older_results_without_seconds_leave_them_unknown() -> None:
+    line = "fillseq      :       2.345 micros/op 426439 ops/sec;   47.2 MB/s\n"
+    said = parse_db_bench(f"RocksDB:    version 6.29\n{line}", "out", ROCKSDB)
+    (result,) = said.benchmarks
+    assert (result.elapsed_s, result.operations, result.throughput_ops_s) == (None, None, 426439)
+
+
+def test_mixgraph_says_how_many_keys_its_gets_and_seeks_found() -> None:
+    line = (
+        "mixgraph     :      17.860 micros/op 55990 ops/sec 8.930 seconds 500000 operations;"
+        "   29.4 MB/s ( Gets:425078 Puts:69765 Seek:5157, reads 430235 in 430200 found, "
+        "avg size: 43.2 value, 103.0 scan)\n"
+    )
+    (result,) = parse_db_bench(line, "out", ROCKSDB).benchmarks
+    assert (result.keys_found, result.keys_tried) == (430200, 425078 + 5157)
+
+
+@given(
+    operations=st.integers(1, 10**9),
+    threads=st.integers(1, 64),
+    elapsed_s=st.floats(0.001, 1e5),
+)
+def test_the_pace_of_leveldb_follows_from_the_time_of_one_thread(
+    operations: int, threads: int, elapsed_s: float
+) -> None:
+    # Threads that all take equally long: their seconds together by their operations.
+    micros = threads * elapsed_s * 1e6 / operations
+    expected = pytest.approx((elapsed_s, operations / elapsed_s))
+    assert leveldb_pace(micros, operations, threads) == expected
+
+
+def test_warnings_are_kept() -> None:
+    text = (
+        "LevelDB:    version 1.23\n"
+        "WARNING: Optimization is disabled: benchmarks unnecessarily slow\n"
+        "WARNING: Assertions are enabled; benchmarks unnecessarily slow\n"
+        "WARNING: Snappy compression is not enabled\n"
+    )
+    said = parse_db_bench(text, "out", LEVELDB)
+    assert said.warnings == (
+        "Optimization is disabled: benchmarks unnecessarily slow",
+        "Assertions are enabled; benchmarks unnecessarily slow",
+        "Snappy compression is not enabled",
+    )
+
+
+@pytest.mark.parametrize(
+    ("dialect", "header"),
+    [(ROCKSDB, "Memtablerep: SkipListFactory"), (LEVELDB, "LevelDB:    version 1.23")],
+)
+def test_skipped_benchmarks_and_notes_are_kept(dialect: Dialect, header: str) -> None:
+    text = f"{header}\nfillseq      : skipped (--use_existing_db is true)\nwhat\n"
+    said = parse_db_bench(text, "out", dialect)
+    assert said.skipped == {"fillseq": "--use_existing_db is true"}
+    assert said.notes == ("what",)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("Percentiles: P50", "Percents: P50", "allowed: a line of dashes"),
+        ("Count: 2000 Average", "Count: 2001 Average", "do not add up to its count"),
+    ],
+)
+def test_a_broken_part_is_refused_with_its_line(old: str, new: str, said: str) -> None:
+    assert old in ROCKSDB_TEXT
+    with pytest.raises(InputError) as error:
+        parse_db_bench(ROCKSDB_TEXT.replace(old, new), "out", ROCKSDB)
+    assert str(error.value).startswith("out: line ")
+    assert said in str(error.value)
+
+
+@BOTH
+def test_output_of_others_is_refused(dialect: Dialect, text: str) -> None:
+    other = LEVELDB_TEXT if text is ROCKSDB_TEXT else ROCKSDB_TEXT
+    for strange in ("", "hello\n", golden("ycsb-cpp.txt"), other):
+        with pytest.raises(InputError, match=f"allowed: output of {dialect.engine}'s db_bench"):
+            parse_db_bench(strange, "out", dialect)
+
+
+def test_the_lines_of_a_report_are_intervals() -> None:
+    follow = follow_report()
+    lines = ["secs_elapsed,interval_qps", "1,7", "3,9", ""]
+    steps = [step for step in map(follow, lines) if step is not None]
+    assert [(s.elapsed_s, s.interval_s, s.operations, s.operations_total) for s in steps] == [
+        (1.0, 1.0, 7, 7),
+        (3.0, 2.0, 18, 25),
+    ]
+    assert [step.throughput_ops_s for step in steps] == [7.0, 9.0]
+
+
+@given(st.text(max_size=200))
+def test_no_text_breaks_the_parser_in_any_other_way(text: str) -> None:
+    for dialect in (ROCKSDB, LEVELDB):
+        assert "\n" not in refusal(partial(parse_db_bench, dialect=dialect), text)
+
+
+@BOTH
+def test_a_run_that_was_cut_off_at_any_line_is_read_or_refused(dialect: Dialect, text: str) -> None:
+    lines = text.split("\n")
+    for kept in range(len(lines)):
+        said = refusal(partial(parse_db_bench, dialect=dialect), "\n".join(lines[:kept]))
+        assert said.startswith("out: ") or not said
+
+
+@pytest.mark.parametrize("path", files_of(PEER_OUTPUT, "rocksdb*.txt"))
+def test_every_output_of_our_rocksdb_peers_parses_to_its_end(path: Path) -> None:
+    said = parse_db_bench(path.read_text(), path.name, ROCKSDB)
+    assert said.version == "7.8.3"
+    assert said.benchmarks
+    assert ("debian" in path.name) == bool(said.warnings)
+    assert all(note.startswith(("real", "user", "sys")) for note in said.notes), said.notes
+    for benchmark in said.benchmarks:
+        assert benchmark.operations is not None
+        assert benchmark.name != "mixgraph" or benchmark.keys_tried is not None
+
+
+@pytest.mark.parametrize("path", files_of(PEER_OUTPUT, "leveldb-*.txt"))
+def test_every_output_of_our_leveldb_peers_parses_to_its_end(path: Path) -> None:
+    said = parse_db_bench(path.read_text(), path.name, LEVELDB)
+    assert said.version == "1.23"
+    assert said.benchmarks
+    assert said.notes == ()
+
+
+@pytest.mark.parametrize("path", files_of(PEER_OUTPUT, "rocksdb-report-interval.csv"))
+def test_the_report_of_our_peers_is_followed(path: Path) -> None:
+    steps = [step for step in map(follow_report(), path.read_text().splitlines()) if step]
+    assert [step.elapsed_s for step in steps] == [1, 2, 3, 4, 5]

@@ -1,0 +1,264 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sample_study import (
+    LEVELDB_STUDY,
+    STUDY,
+    SampleStudy,
+    analysed,
+    fill,
+    histogram_base64,
+    speed_of,
+    with_option_not_taken,
+)
+
+from lsmtune.experiment.store import Role
+from lsmtune.model.config import Config, OptionValue
+from lsmtune.model.measurement import Measurement, Outcome
+from lsmtune.model.verdict import VerdictOutcome
+from lsmtune.report.analysis import StudyAnalysis
+from lsmtune.report.tables import Arm, Severity, Status
+
+BEST: dict[str, OptionValue] = {
+    "write_buffer_size": 8 << 20,
+    "min_write_buffer_number_to_merge": 2,
+    "level0_file_num_compaction_trigger": 4,
+    "compression": "kLZ4Compression",
+    "block_based_table_factory.block_size": 4096,
+}
+OTHER: dict[str, OptionValue] = {**BEST, "write_buffer_size": 16 << 20}
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Iterator[SampleStudy]:
+    sample = SampleStudy(tmp_path)
+    yield sample
+    sample.close()
+
+
+def titles(analysis: StudyAnalysis, kind: str) -> list[str]:
+    return [notice.title for notice in analysis.notices if notice.kind == kind]
+
+
+def test_an_empty_study_gives_empty_tables(study: SampleStudy) -> None:
+    found = analysed(study)
+    assert found.status is Status.UNFINISHED
+    assert (found.history.trials, found.pairs, found.options, found.runs) == ((), (), [], [])
+    assert found.started_unix_s is None
+
+
+def test_history_follows_the_best_and_its_ratio(study: SampleStudy) -> None:
+    study.add_baseline()
+    for number, speed in enumerate((0.9, 1.5, 1.2, 2.0)):
+        study.add_trial(number, BEST, study.measured(BEST, speed))
+    study.add_trial(4, BEST, study.failed(Outcome.CRASHED, "signal 11", BEST))
+    history = analysed(study).history
+    values = [row.value for row in history.trials]
+    assert [row.best_so_far for row in history.trials] == [
+        values[0],
+        values[1],
+        values[1],
+        values[3],
+        values[3],
+    ]
+    assert (history.best_trial, history.best_value) == (3, values[3])
+    assert history.baseline_value == history.baseline_values[0]
+    assert history.best_ratio == pytest.approx(2.0, rel=0.1)
+    assert [row.is_best for row in history.trials] == [False, False, False, True, False]
+    assert history.trials[4].ratio_to_baseline is None
+
+
+def test_the_lowest_is_best_where_lower_is_better(tmp_path: Path) -> None:
+    sample = SampleStudy(tmp_path, LEVELDB_STUDY)
+    sample.add_baseline()
+    for number, speed in enumerate((1.0, 4.0, 2.0)):
+        sample.add_trial(number, sample.draw(), sample.measured({}, speed))
+    history = analysed(sample).history
+    sample.close()
+    assert history.best_trial == 1
+    assert history.best_ratio is not None
+    assert history.best_ratio < 1
+    sofar = [row.best_so_far for row in history.trials]
+    assert sofar[2] == sofar[1] == history.best_value
+
+
+def test_pairs_are_those_of_the_latest_proof(study: SampleStudy) -> None:
+    study.add_baseline()
+    study.add_trial(0, OTHER, study.measured(OTHER, 1.2))
+    study.add_trial(1, BEST, study.measured(BEST, 1.4))
+    study.add_proof(OTHER, 1.2, pairs=5, first=0)
+    study.add_proof(BEST, 1.4, pairs=6, first=5)
+    found = analysed(study)
+    assert [row.pair for row in found.pairs] == [5, 6, 7, 8, 9, 10]
+    assert found.tuned_trial == 1
+    assert all(row.ratio == pytest.approx(1.4, rel=0.15) for row in found.pairs)
+    ratio = found.medians[Arm.TUNED] / found.medians[Arm.BASELINE]
+    assert ratio == pytest.approx(1.4, rel=0.1)
+
+
+def test_a_pair_with_a_failed_run_has_no_ratio_but_is_there(study: SampleStudy) -> None:
+    study.add_proof(BEST, 1.4, pairs=5)
+    config = Config({**study.spec.fixed, **BEST})
+    lost = study.failed(Outcome.DATA_LOSS, "3 of 4100 sampled keys lost", BEST)
+    study.add(Role.PROOF_CANDIDATE, lost, config, pair=5)
+    found = analysed(study)
+    assert [row.ratio is None for row in found.pairs] == [False] * 5 + [True]
+    assert found.pairs[5].tuned_outcome is Outcome.DATA_LOSS
+    assert found.pairs[5].baseline_outcome is None
+    assert found.notices[0].severity is Severity.DANGER
+    assert titles(found, "data_loss") == ["1 run lost data"]
+
+
+def test_latency_curves_are_merged_over_the_proof(study: SampleStudy) -> None:
+    study.add_baseline()
+    study.add_proof(BEST, 1.5, pairs=5)
+    curves = {curve.arm: curve for curve in analysed(study).latencies}
+    for arm in Arm:
+        assert (curves[arm].runs, curves[arm].count) == (5, 15_000)
+        levels = [point["latency_us"] for point in curves[arm].points]
+        assert levels == sorted(levels)
+        assert curves[arm].points[0]["percentile"] == 50.0
+        # Beyond p99.99 of 15,000 there is one operation; the grid ends there.
+        assert curves[arm].points[-1]["percentile"] == 99.99
+    assert curves[Arm.TUNED].latency_us_p50 < curves[Arm.BASELINE].latency_us_p50
+
+
+def with_histogram(run: Measurement, text: str) -> Measurement:
+    phase = run.phases[0]
+    latency = replace(phase.latencies["put"], histogram_ns_base64=text)
+    return replace(run, phases=(replace(phase, latencies={"put": latency}),))
+
+
+def test_a_histogram_that_cannot_be_read_is_told(study: SampleStudy) -> None:
+    study.add(Role.BASELINE, with_histogram(study.measured({}), "broken"), study.baseline)
+    found = analysed(study)
+    assert found.latencies == ()
+    assert len(titles(found, "histogram")) == 1
+
+
+def test_a_curve_ends_where_no_operation_lies_beyond(study: SampleStudy) -> None:
+    run = with_histogram(study.measured({}), histogram_base64([1000] * 100))
+    study.add(Role.BASELINE, run, study.baseline)
+    (curve,) = analysed(study).latencies
+    assert curve.points[-1]["percentile"] == 99.0
+
+
+def test_series_and_slices(study: SampleStudy) -> None:
+    best = fill(study, trials=20)
+    found = analysed(study)
+    assert {series["arm"] for series in found.series} == set(Arm)
+    names = [plotted.parameter.name for plotted in found.slices]
+    assert names == [parameter.name for parameter in study.spec.space.parameters]
+    for plotted in found.slices:
+        values = {point.trial: point.value for point in plotted.points}
+        assert values == {row.trial: row.value for row in found.history.trials}
+        assert plotted.tuned == best[plotted.parameter.name]
+        assert sum(point.is_tuned for point in plotted.points) == 1
+
+
+def test_outcomes_and_failures_are_counted(study: SampleStudy) -> None:
+    study.add_baseline()
+    for number in range(3):
+        run = study.failed(Outcome.TIMEOUT, "deadline passed", BEST)
+        study.add_trial(number, BEST, run)
+    study.add_trial(3, BEST, study.failed(Outcome.CRASHED, "signal 11", BEST))
+    found = analysed(study)
+    counts = {(row["role"], row["outcome"]): row["count"] for row in found.outcomes}
+    assert counts == {
+        ("baseline", Outcome.OK): 1,
+        ("trial", Outcome.TIMEOUT): 3,
+        ("trial", Outcome.CRASHED): 1,
+    }
+    assert [(row["outcome"], row["count"], row["trials"]) for row in found.failures] == [
+        (Outcome.TIMEOUT, 3, [0, 1, 2]),
+        (Outcome.CRASHED, 1, [3]),
+    ]
+    assert titles(found, "failed_runs") == ["4 of 5 runs failed"]
+
+
+def test_options_show_both_arms(tmp_path: Path) -> None:
+    text = STUDY.replace("space:", "baseline: {write_buffer_size: 32MiB}\nspace:")
+    sample = SampleStudy(tmp_path, text)
+    sample.add_trial(0, BEST, sample.measured(BEST))
+    rows = {row["name"]: row for row in analysed(sample).options}
+    sample.close()
+    assert (rows["write_buffer_size"]["baseline"], rows["write_buffer_size"]["tuned"]) == (
+        32 << 20,
+        8 << 20,
+    )
+    assert rows["compression"]["baseline"] is None
+    assert rows["min_write_buffer_number_to_merge"]["engine_default"] == 1
+    fixed = rows["max_background_jobs"]
+    assert (fixed["tuned_by_study"], fixed["baseline"], fixed["tuned"]) == (False, 2, 2)
+    assert next(iter(rows.values()))["tuned_by_study"]
+
+
+def test_a_best_value_on_an_edge_is_told_with_a_wider_range(study: SampleStudy) -> None:
+    on_edge: dict[str, OptionValue] = {**BEST, "write_buffer_size": 2 << 20}
+    study.add_trial(0, on_edge, study.measured(on_edge))
+    (notice,) = [n for n in analysed(study).notices if n.kind == "edge_of_range"]
+    assert "write_buffer_size lies on the lower edge" in notice.title
+    assert "low: 512KiB, high: 64MiB" in notice.text
+
+
+def test_a_workload_without_a_log_is_marked(tmp_path: Path) -> None:
+    sample = SampleStudy(tmp_path, STUDY.replace("num: 1e6", "num: 1e6, durability: none"))
+    found = analysed(sample)
+    sample.close()
+    assert titles(found, "durability") == ["Measured with the write-ahead log off"]
+
+
+def test_notices_of_engine_and_options(tmp_path: Path) -> None:
+    sample = SampleStudy(tmp_path, LEVELDB_STUDY)
+    run = with_option_not_taken(sample.measured({}))
+    sample.add(Role.BASELINE, replace(run, warnings=("clock went back",)), sample.baseline)
+    found = analysed(sample)
+    sample.close()
+    assert "assertions on" in titles(found, "assertions_on")[0]
+    assert titles(found, "option_not_taken") == ["The engine did not take max_open_files=5"]
+    assert titles(found, "durability") == []
+    assert len(titles(found, "run_warning")) == 1
+
+
+def test_unsafe_options_are_marked(tmp_path: Path) -> None:
+    text = STUDY.replace(
+        "budget:",
+        "  paranoid_checks: {type: categorical, choices: [true, false]}\n"
+        "allow_unsafe: [paranoid_checks]\nbudget:",
+    )
+    sample = SampleStudy(tmp_path, text)
+    unsafe: dict[str, OptionValue] = {**BEST, "paranoid_checks": False}
+    sample.add_trial(0, unsafe, sample.measured(unsafe))
+    found = analysed(sample)
+    sample.close()
+    assert titles(found, "unsafe_option") == ["paranoid_checks=false trades data for speed"]
+    assert found.notices[0].kind == "unsafe_option"
+    assert len(titles(found, "unsafe_allowed")) == 1
+
+
+def test_engine_versions_that_changed_are_told(study: SampleStudy) -> None:
+    study.add_baseline()
+    run = study.measured(BEST)
+    study.add_trial(0, BEST, replace(run, engine=replace(run.engine, version="11.8.1")))
+    found = analysed(study)
+    assert len(titles(found, "engine_changed")) == 1
+    assert [engine.version for engine in found.engines] == ["10.2.1", "11.8.1"]
+
+
+def test_a_finished_study_names_its_files(study: SampleStudy) -> None:
+    best = fill(study, trials=10)
+    study.add_proof(best, speed_of(best))
+    study.set_verdict(VerdictOutcome.BETTER, 1.4)
+    study.folder.write_result("OPTIONS", "[Version]\n")
+    study.folder.write_result("report.html", "old")
+    study.folder.write_result("result.json", {})
+    study.folder.measurements.set_fact("machine", {"processor": "2 CPUs", "swap": None})
+    found = analysed(study)
+    assert found.status is Status.FINISHED
+    assert found.arms_from_proof
+    assert [path.name for path in found.result_files] == ["OPTIONS"]
+    assert found.machine == {"processor": "2 CPUs"}

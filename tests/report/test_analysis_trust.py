@@ -1,0 +1,376 @@
+"""Anchors, noise, repeated trials, conditions, and what was sustained."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from sample_study import STUDY, SampleStudy, analysed, fill, speed_of
+
+from lsmtune.experiment.run_length import run_length
+from lsmtune.experiment.store import Role
+from lsmtune.model.codec import encode
+from lsmtune.model.config import OptionValue
+from lsmtune.model.measurement import LevelWork, Measurement, Outcome
+from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
+from lsmtune.model.workload import Durability
+from lsmtune.proof.crash_test import CrashOutcome, CrashTest
+from lsmtune.report.analysis import StudyAnalysis
+from lsmtune.report.history import RUNS_LEAST, repeat_rows
+from lsmtune.report.tables import Arm, Ended, NoiseSource, Severity
+from lsmtune.report.trust import CACHED_SHARE_MAX, STEAL_SHARE_MAX, steal_share
+from lsmtune.stats.noise import noise_of
+from lsmtune.stats.sequential import pairs_at_least
+
+OPTIONS: dict[str, OptionValue] = {
+    "write_buffer_size": 8 << 20,
+    "min_write_buffer_number_to_merge": 2,
+    "level0_file_num_compaction_trigger": 4,
+    "compression": "kLZ4Compression",
+    "block_based_table_factory.block_size": 4096,
+}
+COLD = STUDY.replace("value_bytes: 100}", "value_bytes: 100, page_cache: cold}")
+
+
+@pytest.fixture
+def study(tmp_path: Path) -> Iterator[SampleStudy]:
+    sample = SampleStudy(tmp_path)
+    yield sample
+    sample.close()
+
+
+def notices(found: StudyAnalysis, kind: str) -> list[tuple[Severity, str]]:
+    return [(n.severity, n.text) for n in found.notices if n.kind == kind]
+
+
+def with_phase(run: Measurement, **changes: object) -> Measurement:
+    return replace(run, phases=(replace(run.phases[0], **changes),))  # type: ignore[arg-type]
+
+
+def halved(sample: SampleStudy) -> None:
+    """Trials between anchors; before the last eight of these the machine becomes half as fast.
+
+    Trial 7 ran while it changed, and was run again.
+    """
+    sample.add_baseline()
+    for number in range(16):
+        speed = 1.0 if number < 7 else 0.5
+        sample.add_trial(number, OPTIONS, sample.measured(OPTIONS, 1.2 * speed))
+        sample.add_anchor(number, speed)
+    again = sample.measured(OPTIONS, 0.6)
+    sample.add_trial(7, OPTIONS, again, repeat=1)
+
+
+def test_a_change_is_seen_in_the_anchors_and_taken_out_of_the_trials(study: SampleStudy) -> None:
+    halved(study)
+    found = analysed(study)
+    (series,) = found.anchors
+    assert [point.role for point in series.points] == ["baseline"] + 16 * ["anchor"]
+    assert [point.trials_before for point in series.points] == list(range(17))
+    assert [point.segment for point in series.points] == 8 * [0] + 9 * [1]
+    assert [segment.anchors for segment in series.segments] == [8, 9]
+    (change,) = series.changes
+    assert change.ratio == pytest.approx(0.5, rel=0.05)
+    assert (change.last_trial, change.first_trial) == (6, 8)
+    assert (change.run_again, change.left) == ((7,), ())
+    assert series.segments[0].to_s == change.from_s < change.to_s == series.segments[1].from_s
+    # As the machine was in the beginning, all trials are alike, and as good as they are.
+    ratios = [row.ratio_to_baseline for row in found.history.trials]
+    assert ratios == pytest.approx([1.2] * 16, rel=0.08)
+    moved = found.history.trials[7]
+    assert [run.counts for run in moved.runs] == [False, True]
+    assert moved.run_again_after_change
+    raw, judged = moved.runs[1].value or 0.0, moved.runs[1].judged or 0.0
+    assert judged == pytest.approx(2 * raw, rel=0.05)
+    assert moved.value == pytest.approx(judged)
+
+
+def test_times_of_anchors_are_those_that_the_study_worked(study: SampleStudy) -> None:
+    study.add_baseline()
+    study.add_trial(0, OPTIONS, study.measured(OPTIONS))
+    study.add_anchor(0)
+    walls = [stored.wall_s for stored in study.folder.measurements.all()]
+    (series,) = analysed(study).anchors
+    assert [point.at_s for point in series.points] == pytest.approx([walls[0], sum(walls)])
+    (segment,) = series.segments
+    assert (segment.from_s, segment.to_s) == (0.0, pytest.approx(sum(walls)))
+
+
+def test_a_trial_that_waits_to_be_run_again_is_named(study: SampleStudy) -> None:
+    halved(study)
+    study.add_trial(16, OPTIONS, study.measured(OPTIONS, 0.6))
+    # The machine becomes fast again, and nothing has been run again yet.
+    for number in range(16, 30):
+        study.add_anchor(number, 1.0)
+    first, second = analysed(study).anchors[0].changes
+    assert (first.run_again, first.left) == ((7,), ())
+    assert (second.run_again, second.left) == ((), (16,))
+    assert second.first_trial is None
+    assert second.last_trial == 15
+
+
+def test_repeated_trials_have_a_spread_and_what_the_sampler_was_told(study: SampleStudy) -> None:
+    study.add_baseline()
+    study.add_trial(0, OPTIONS, study.measured(OPTIONS, 1.0))
+    for repeat in (1, 2):
+        study.add_trial(0, OPTIONS, study.measured(OPTIONS, 1.0 + repeat / 10), repeat=repeat)
+    other = {**OPTIONS, "write_buffer_size": 4 << 20}
+    study.add_trial(1, other, study.failed(Outcome.CRASHED, "signal 11", other))
+    row, failed = analysed(study).history.trials
+    values = sorted(run.value for run in row.runs if run.value is not None)
+    assert len(values) == 3
+    assert row.spread == pytest.approx((values[2] - values[0]) / 2 / values[1])
+    assert row.told is not None
+    assert (row.told.state, row.told.values, row.told.runs) == ("complete", (row.value,), 3)
+    assert row.told.sd is not None
+    assert row.value is not None
+    assert 0.01 < row.told.sd / row.value < 0.1
+    assert failed.told is not None
+    assert (failed.told.state, failed.told.values, failed.told.sd) == ("fail", None, None)
+    assert (failed.spread, [run.value for run in failed.runs]) == (None, [None])
+
+
+def test_the_noise_is_that_of_calibration_search_and_proof(study: SampleStudy) -> None:
+    study.add_baseline()
+    pairs = [(1.0, 1.1), (1.05, 0.9), (1.0, 1.0), (0.95, 1.02)]
+    study.add_calibration(0, (3.0, 0.2), "slices")  # by another method than it went on with
+    for number, speeds in enumerate(pairs, 1):
+        study.add_calibration(number, speeds, "whole")
+    rows = study.folder.measurements.of(Role.CALIBRATION)[2:]
+    values = [study.spec.objective.value(row.measurement) or 0.0 for row in rows]
+    found = {(row.source, row.of_pairs): row for row in analysed(study).noise}
+    run, pair = found[NoiseSource.CALIBRATION, False], found[NoiseSource.CALIBRATION, True]
+    assert (run.count, run.log_sd) == (8, noise_of(values).log_sd)
+    assert (run.log_sd_low, run.log_sd_high) != (None, None)
+    assert (pair.count, pair.pairs) == (4, 30)
+    assert pair.smallest_effect is not None
+    assert 0.2 * pair.log_sd < pair.smallest_effect < pair.log_sd
+    assert found[NoiseSource.SEARCH, False].count is None
+    assert (NoiseSource.PROOF, True) not in found
+
+
+def verdict(**changes: object) -> Verdict:
+    base = Verdict(
+        VerdictOutcome.NOT_PROVEN,
+        "sustained_throughput_ops_s",
+        "maximize",
+        0.95,
+        pairs=8,
+        ratio=1.01,
+        ratio_low=0.9,
+        ratio_high=1.1,
+        baseline_values=(100.0, 101.0, 99.0, 100.0, 98.0, 103.0, 100.0, 100.0),
+        candidate_values=(102.0, 100.0, 104.0, 97.0, 99.0, 103.0, 101.0, 100.5),
+        method="slices",
+        why="the time budget allowed 8 of 30 pairs",
+    )
+    return replace(base, **changes)  # type: ignore[arg-type]
+
+
+def test_the_noise_of_a_proof_says_what_it_could_show(study: SampleStudy) -> None:
+    study.add_baseline()
+    study.folder.measurements.set_verdict(verdict())
+    (row,) = analysed(study).noise
+    both = zip(verdict().candidate_values, verdict().baseline_values, strict=True)
+    ratios = [candidate / baseline for candidate, baseline in both]
+    assert (row.source, row.of_pairs, row.log_sd) == (
+        NoiseSource.PROOF,
+        True,
+        noise_of(ratios).log_sd,
+    )
+    assert row.smallest_effect is not None
+    assert 0 < row.smallest_effect < 0.1
+    # Pairs of a lsmtune that judged them by another test say nothing of this one.
+    study.folder.measurements.set_verdict(verdict(method=""))
+    assert analysed(study).noise[0].smallest_effect is None
+
+
+@pytest.mark.parametrize(
+    ("changes", "ended"),
+    [
+        ({}, Ended.OTHER),
+        ({"pairs": 30, "why": "the interval includes 1"}, Ended.PAIRS),
+        ({"outcome": VerdictOutcome.BETTER, "ratio_low": 1.001}, Ended.DECIDED),
+        ({"outcome": VerdictOutcome.WORSE, "ratio_high": 0.99, "ratio_low": None}, Ended.DECIDED),
+        ({"outcome": VerdictOutcome.EQUIVALENT}, Ended.EQUIVALENT),
+        ({"method": ""}, None),
+    ],
+)
+def test_why_a_proof_stopped(
+    study: SampleStudy, changes: dict[str, object], ended: Ended | None
+) -> None:
+    study.folder.measurements.set_verdict(verdict(**changes))
+    found = analysed(study).proof
+    assert found is not None
+    assert (found.ended, found.pairs_max, found.pairs_least_each) == (ended, 30, None)
+
+
+def test_corrected_intervals_need_more_pairs(study: SampleStudy) -> None:
+    others = (MetricRatio("drain_s", "minimize", 0.9),)
+    study.folder.measurements.set_verdict(verdict(confidence_each=0.999, others=others))
+    found = analysed(study).proof
+    assert found is not None
+    assert found.pairs_least_each == pairs_at_least(0.999) > 8
+
+
+def test_a_pair_by_another_method_is_shown_and_does_not_count(study: SampleStudy) -> None:
+    study.add_proof(OPTIONS, 1.4, pairs=3)
+    rows = study.folder.measurements.all()
+    found = analysed(study)
+    assert [row.method for row in found.pairs] == ["", "", ""]
+    study.folder.measurements.set_verdict(verdict(method="whole"))
+    found = analysed(study)
+    assert [row.counts for row in found.pairs] == [False] * 3
+    assert (found.medians, found.arms_from_proof) == ({}, False)
+    config, proven = rows[-1].config, replace(rows[-1].measurement, paired_by="whole")
+    study.add(Role.PROOF_BASELINE, proven, study.baseline, pair=3)
+    study.add(Role.PROOF_CANDIDATE, proven, config, pair=3)
+    found = analysed(study)
+    assert [row.counts for row in found.pairs] == [False, False, False, True]
+    assert set(found.medians) == set(Arm)
+    assert [curve.runs for curve in found.latencies] == [1, 1]
+
+
+def test_burst_sustained_and_drain_are_medians_of_both_arms(study: SampleStudy) -> None:
+    study.add_baseline()
+    study.add_proof(OPTIONS, 1.5, pairs=3)
+    found = {row["metric"]: row for row in analysed(study).performance}
+    runs = study.folder.measurements.of(Role.PROOF_CANDIDATE)
+    bursts = sorted(run.measurement.phases[0].throughput_ops_s for run in runs)
+    assert found["throughput_ops_s"]["tuned"] == bursts[1]
+    assert found["sustained_throughput_ops_s"]["ratio"] == pytest.approx(1.5, rel=0.1)
+    assert found["drain_s"]["ratio"] == pytest.approx(1 / 1.5, rel=0.1)
+    assert "flushes" not in found  # nobody said
+    assert {(row["workload"], row["phase"]) for row in found.values()} == {("", "fillrandom")}
+
+
+def test_levels_have_what_is_in_them_and_what_was_written_there(study: SampleStudy) -> None:
+    levels = (LevelWork(1, 4, 400), LevelWork(3, 0, 0))
+    run = with_phase(
+        study.measured(OPTIONS),
+        levels=levels,
+        flushes=7,
+        flush_bytes=70,
+        files_per_level=(2, 0, 5, 0),
+        bytes_per_level=(20, 0, 50, 0),
+    )
+    study.add(Role.BASELINE, run, study.baseline)
+    rows = analysed(study).levels
+    shown = ("arm", "level", "files", "bytes", "compactions", "flushes", "flush_bytes")
+    assert [tuple(row[name] for name in shown) for row in rows] == [
+        (Arm.BASELINE, 0, 2, 20, 0, 7, 70),
+        (Arm.BASELINE, 1, 0, 0, 4, None, None),
+        (Arm.BASELINE, 2, 5, 50, 0, None, None),
+    ]
+    assert rows[1]["compaction_write_bytes"] == 400
+
+
+def test_runs_that_are_too_short_are_told_once_with_what_would_do(study: SampleStudy) -> None:
+    run = with_phase(study.measured(OPTIONS), flushes=5, compactions=0)
+    study.add(Role.BASELINE, run, study.baseline)
+    study.add_trial(0, OPTIONS, run)
+    ((severity, text),) = notices(analysed(study), "run_length")
+    assert severity is Severity.WARNING
+    for line in run_length(run):
+        assert text.count(line) == 1
+    assert "(baseline and tuned)" in text
+    assert "at least num: 4000000" in text
+
+
+def test_long_runs_are_not_warned_of(study: SampleStudy) -> None:
+    run = with_phase(study.measured(OPTIONS), flushes=40, compactions=0, intervals=())
+    study.add(Role.BASELINE, run, study.baseline)
+    assert notices(analysed(study), "run_length") == []
+
+
+@pytest.mark.parametrize(
+    ("share", "severity", "said"),
+    [
+        (CACHED_SHARE_MAX, None, ""),
+        (0.5, Severity.WARNING, "50 % of the database was still in the page cache"),
+        (None, Severity.INFO, "could not find out"),
+    ],
+)
+def test_what_was_still_cached_at_a_cold_start(
+    tmp_path: Path, share: float | None, severity: Severity | None, said: str
+) -> None:
+    sample = SampleStudy(tmp_path, COLD)
+    run = with_phase(sample.measured({}), page_cache_cached_share=share)
+    sample.add(Role.BASELINE, run, sample.baseline)
+    found = analysed(sample)
+    sample.close()
+    assert found.conditions.page_cache == {"fillrandom": "cold"}
+    assert (found.conditions.cold_runs, found.conditions.cached_share_max) == (1, share)
+    told = notices(found, "page_cache")
+    assert [s for s, _ in told] == ([] if severity is None else [severity])
+    assert all(said in text for _, text in told)
+    assert found.runs[0]["page_cache_cached_share"] == share
+
+
+def test_stolen_time_is_a_share_of_all_processors(study: SampleStudy) -> None:
+    quiet = with_phase(study.measured({}), elapsed_s=3.0, drain_s=1.0, steal_s=0.08)
+    assert steal_share(quiet, 2) == pytest.approx(0.01)
+    assert steal_share(quiet, None) is None
+    assert steal_share(study.measured({}), 2) is None
+    disturbed = with_phase(quiet, steal_s=0.8)
+    for number, run in enumerate((quiet, quiet, disturbed)):
+        study.add_trial(number, OPTIONS, run)
+    study.folder.measurements.set_fact("machine", {"processors": "2"})
+    found = analysed(study)
+    assert (found.conditions.steal_runs, found.conditions.steal_runs_disturbed) == (3, 1)
+    assert found.conditions.steal_share_max == pytest.approx(0.1)
+    ((severity, text),) = notices(found, "steal")
+    assert severity is Severity.INFO  # most runs were left alone
+    assert text.startswith(f"More than {100 * STEAL_SHARE_MAX:.0f} % in 1 of 3 runs, at most 10 %")
+    for number in (3, 4):
+        study.add_trial(number, OPTIONS, disturbed)
+    ((severity, _),) = notices(analysed(study), "steal")
+    assert severity is Severity.WARNING
+
+
+def test_no_steal_is_told_where_nobody_knows_the_processors(study: SampleStudy) -> None:
+    study.add(Role.BASELINE, with_phase(study.measured({}), steal_s=9.0), study.baseline)
+    found = analysed(study)
+    assert (found.conditions.steal_runs, found.conditions.steal_share_max) == (0, None)
+    assert notices(found, "steal") == []
+
+
+def test_what_held_the_memory_of_runs_is_counted(study: SampleStudy) -> None:
+    for how in ("cgroup", "cgroup", "watch", ""):
+        run = replace(study.measured({}), memory_limited_by=how)
+        study.add(Role.BASELINE, run, study.baseline)
+    assert analysed(study).conditions.memory_limited_by == {"cgroup": 2, "watch": 1}
+
+
+def test_the_crash_test_is_that_of_the_tuned_configuration(study: SampleStudy) -> None:
+    best = fill(study, trials=5)
+    study.add_proof(best, speed_of(best))
+    proven = study.folder.measurements.of(Role.PROOF_CANDIDATE)[0].config
+    passed = CrashTest(CrashOutcome.PASSED, Durability.WAL, 1000, 1000)
+    failed = replace(passed, outcome=CrashOutcome.FAILED, keys_lost=3)
+    rows = [
+        {"of": {"options": {"write_buffer_size": "1"}}, "found": encode(failed)},
+        {"of": {"options": proven.engine_options()}, "found": encode(passed)},
+    ]
+    study.folder.measurements.set_fact("crash_tests", rows[:1])
+    assert analysed(study).crash_test is None
+    study.folder.measurements.set_fact("crash_tests", rows)
+    assert analysed(study).crash_test == passed
+
+
+def test_repeats_have_a_noise_from_three_runs_on(study: SampleStudy) -> None:
+    runs = [study.measured({}, speed) for speed in (1.0, 1.2, 0.9)]
+    runs.append(study.failed(Outcome.CRASHED, "signal 6", {}))
+    rows = {row.metric: row for row in repeat_rows(runs)}
+    values = [run.phases[0].sustained_throughput_ops_s for run in runs[:3]]
+    found = rows["sustained_throughput_ops_s"]
+    assert (found.runs, found.median) == (RUNS_LEAST, values[0])
+    assert (found.low, found.high) == (values[2], values[1])
+    assert found.noise == noise_of(values)
+    few = repeat_rows(runs[:2])
+    assert {row.noise for row in few} == {None}
+    zero = [with_phase(run, drain_s=0.0) for run in runs[:3]]
+    assert next(row for row in repeat_rows(zero) if row.metric == "drain_s").noise is None
+    assert repeat_rows([]) == ()

@@ -1,0 +1,120 @@
+"""What a caller of Search can do wrong: one line each, and nothing that is stored is lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+
+from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.study.ask_and_tell import Search
+
+SPACE = {
+    "size": {"type": "int", "low": 1, "high": 64},
+    "mode": {"type": "categorical", "choices": ["fast", "slow"]},
+}
+
+
+def test_a_trial_of_another_search_is_refused() -> None:
+    """It has the number of a trial that runs here, and other parameters: its value was taken."""
+    one, other = Search(SPACE, seed=1), Search(SPACE, seed=2)
+    here, there = one.ask(), other.ask()
+    assert here.number == there.number
+    with pytest.raises(InputError, match="trial: is no trial of this search"):
+        one.tell(there, 1.0)
+    one.tell(here, 1.0)
+
+
+@pytest.mark.parametrize("trial", [None, 0, "0"])
+def test_what_is_no_trial_is_refused(trial: Any) -> None:
+    search = Search(SPACE)
+    search.ask()
+    with pytest.raises(InputError, match="trial: is no trial of this search"):
+        search.tell(trial, 1.0)
+
+
+@pytest.mark.parametrize("value", [10**400, numpy.array([1.0, 2.0])])
+def test_what_no_float_can_hold_is_refused(value: Any) -> None:
+    search = Search(SPACE)
+    trial = search.ask()
+    with pytest.raises(InputError, match=r"tell: value: found .*; allowed: a finite number"):
+        search.tell(trial, value)
+    search.tell(trial, 1.0)
+
+
+ARGUMENTS = {
+    "a text of constraints": ({"constraints": "size <= 3"}, "constraints: found 'size <= 3'"),
+    "a text of metrics": ({"metrics": "latency"}, "metrics: found 'latency'; allowed: a list"),
+    "a metric without a name": ({"metrics": [5]}, "metrics: found 5"),
+    "an objective without a name": ({"direction": {1: "maximize"}}, "direction: found 1"),
+    "one start": ({"start": {"size": 5}}, "start: found .*; allowed: a list"),
+    "no start": ({"start": [5]}, r"start\[0\]: found 5; allowed: a mapping"),
+}
+
+
+@pytest.mark.parametrize(("given", "line"), ARGUMENTS.values(), ids=ARGUMENTS)
+def test_arguments(given: dict[str, Any], line: str) -> None:
+    with pytest.raises(InputError, match=f"^Search: {line}"):
+        Search(SPACE, **given)
+
+
+def test_a_closed_search_does_not_write_into_a_folder_that_it_does_not_hold(tmp_path: Path) -> None:
+    search = Search(SPACE, folder=tmp_path / "s")
+    trial = search.ask()
+    search.close()
+    with pytest.raises(InputError, match="Search: is closed"):
+        search.ask()
+    with pytest.raises(InputError, match="Search: is closed"):
+        search.tell(trial, 1.0)
+    with Search(SPACE, folder=tmp_path / "s") as again:
+        assert again.trials == ()
+        assert again.ask().parameters == trial.parameters
+
+
+@pytest.mark.parametrize("name", ["study.db", "measurements.db"])
+def test_half_a_folder_is_refused(tmp_path: Path, name: str) -> None:
+    """What was told was thrown away without a word."""
+    with Search(SPACE, folder=tmp_path / "s") as search:
+        search.tell(search.ask(), 1.0)
+    (tmp_path / "s" / name).unlink()
+    with pytest.raises(LsmtuneError, match=r"do not belong together: trial 0 is in one of them"):
+        Search(SPACE, folder=tmp_path / "s")
+
+
+def test_what_is_stored_is_judged_by_the_constraints_of_today(tmp_path: Path) -> None:
+    wide, narrow = ["size <= 64"], ["size <= 3"]
+    with Search(SPACE, folder=tmp_path / "s", constraints=wide, sampler="random") as search:
+        for _ in range(5):
+            trial = search.ask()
+            search.tell(trial, float(str(trial.parameters["size"])))
+        before = search.best
+    assert before is not None
+    with Search(SPACE, folder=tmp_path / "s", constraints=narrow) as search:
+        assert search.best is None or int(str(search.best.parameters["size"])) <= 3
+        assert search.trials[before.number].violations["size <= 3"] > 0
+    with Search(SPACE, folder=tmp_path / "s") as search:
+        assert search.best is not None
+        assert search.best.number == before.number
+
+
+def test_a_constraint_on_what_may_be_inactive_is_refused_at_once() -> None:
+    """It was found out by `ask`, when a configuration left the parameter out."""
+    space = {
+        "kind": {"type": "categorical", "choices": ["a", "b"]},
+        "bits": {"type": "int", "low": 1, "high": 8, "when": {"kind": "a"}},
+    }
+    with pytest.raises(InputError, match="bits has no value that is known here"):
+        Search(space, constraints=["bits <= 4"])
+    space["bits"]["default"] = 2
+    search = Search(space, constraints=["bits <= 4"], sampler="random", seed=1)
+    for _ in range(5):
+        assert search.ask().parameters.get("bits", 2) <= 4
+
+
+def test_a_constraint_that_is_broken_spares_those_after_it() -> None:
+    """The second one has no value where the first one is broken."""
+    space = {"n": {"type": "int", "low": 0, "high": 3}}
+    search = Search(space, constraints=["n >= 1", "6 / n >= 2"], sampler="grid")
+    assert sorted(int(str(search.ask().parameters["n"])) for _ in range(3)) == [1, 2, 3]
