@@ -23,7 +23,13 @@ from lsmtune.proof.power_model import (
     losses,
     ordered_allows,
 )
-from lsmtune.proof.power_states import MAKERS, cuts, lessened, states
+from lsmtune.proof.power_states import (
+    ORDERED_MAKERS,
+    POSIX_MAKERS,
+    cuts,
+    lessened,
+    states,
+)
 
 # On a machine that does other things too, an example may take any time.
 UNHURRIED = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -133,7 +139,7 @@ def moments(draw: st.DrawFn, *, appends_only: bool = False) -> Moment:
 
 def made(moment: Moment, seed: int) -> Iterator[State]:
     """A state by each maker."""
-    for make in MAKERS:
+    for make in (*ORDERED_MAKERS, *POSIX_MAKERS):
         state = make(moment, random.Random(seed))
         if state is not None:
             yield state
@@ -293,6 +299,16 @@ def test_states_follow_from_the_seed_and_come_once(disk: Disk, seed: int) -> Non
     found = tried()
     assert found == tried()
     assert all(each not in found[:index] for index, each in enumerate(found))
+
+
+@UNHURRIED
+@given(moments(), st.integers(0, 99))
+def test_what_a_journal_in_order_is_said_to_leave_it_leaves(moment: Moment, seed: int) -> None:
+    whole = Moment(moment.history, replace(moment.cut, torn=None))
+    for make in ORDERED_MAKERS:
+        state = make(whole, random.Random(seed))
+        assert state is not None
+        assert ordered_allows(whole, state)
 
 
 @UNHURRIED

@@ -1,6 +1,6 @@
 """Which of the states that a power loss may leave are tried: the corners, and others drawn.
 
-For each cut, one of `MAKERS` says which state of it. All are of the model `posix`; those of a
+For each cut, one of the makers says which state of it. All are of the model `posix`; those of a
 journal in order are of the model `ordered` too (`power_model.py`).
 """
 
@@ -164,18 +164,14 @@ def _scattered(moment: Moment, file: int, rng: random.Random) -> Kept:
     return Kept(len(unsynced), sizes[-1], units, unit_bytes)
 
 
-# In turns. Those of a journal in order come more often, because they decide.
-MAKERS: tuple[Make, ...] = (
-    ordered_drawn,
-    ordered_drawn,
+# What a journal in order leaves decides, and is every other state.
+ORDERED_MAKERS: tuple[Make, ...] = (ordered_drawn, ordered_drawn, ordered_least, ordered_names)
+POSIX_MAKERS: tuple[Make, ...] = (
     synced_only,
-    ordered_names,
-    data_without_names,
-    ordered_least,
-    blocks_in_any_order,
     names_without_data,
-    ordered_drawn,
+    data_without_names,
     sizes_without_data,
+    blocks_in_any_order,
     all_but_one,
     one_alone,
     drawn,
@@ -251,12 +247,13 @@ def states(
     Ends when the log does not seem to have any more.
     """
     known: set[tuple[str, object]] = set()
-    makers: list[Make] = []
-    repeats = 0
+    ordered, repeats = False, 0
     for cut in cuts(history, rng):
-        makers = makers or rng.sample(MAKERS, len(MAKERS))
+        ordered = not ordered
+        if ordered and cut.torn is not None:  # in order, a write is whole or torn between pages
+            cut = Cut(cut.records, where=cut.where.replace("in a write", "after a write"))
         moment = Moment(history, cut)
-        state = makers.pop()(moment, rng)
+        state = rng.choice(ORDERED_MAKERS if ordered else POSIX_MAKERS)(moment, rng)
         repeats += 1
         if state is not None:
             content = (digest(*contents(moment, state)), promised(cut))
