@@ -248,8 +248,9 @@ def states(
     """
     known: set[tuple[str, object]] = set()
     ordered, repeats = False, 0
-    for cut in cuts(history, rng):
+    for drawn_cut in cuts(history, rng):
         ordered = not ordered
+        cut = drawn_cut
         if ordered and cut.torn is not None:  # in order, a write is whole or torn between pages
             cut = Cut(cut.records, where=cut.where.replace("in a write", "after a write"))
         moment = Moment(history, cut)
