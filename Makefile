@@ -15,6 +15,7 @@ export CARGO_TARGET_DIR ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/lsmtune/target
 VENV := .venv
 BIN := $(VENV)/bin
 DRIVER := $(BIN)/lsmtune-driver
+FILES_LIBRARY := $(BIN)/lsmtune-files.so
 PACKAGE_STAMP := $(VENV)/.installed
 TOOLS_STAMP := $(VENV)/.installed-dev
 DRIVER_SOURCES := $(shell find driver -type f \( -name '*.rs' -o -name 'Cargo.*' \) -not -path '*/tests/*')
@@ -38,7 +39,7 @@ quickstart: ## install what tuning RocksDB takes, then tune it for two minutes
 # engine needs all of it.
 setup: ## install what is missing, build the driver, install release engines
 	@$(MAKE) -s system
-	@$(MAKE) -s -j3 $(DRIVER) fetch
+	@$(MAKE) -s -j3 $(DRIVER) $(FILES_LIBRARY) fetch
 	@$(MAKE) -s engines
 
 system:
@@ -61,6 +62,11 @@ $(TOOLS_STAMP): $(PACKAGE_STAMP)
 $(DRIVER): $(DRIVER_SOURCES)
 	@$(TIMED) "compiling the driver" cargo build --quiet --release --locked --manifest-path driver/Cargo.toml
 	@install -D -m 755 "$(CARGO_TARGET_DIR)/release/lsmtune-driver" $@
+
+# Without it lsmtune says that power losses were not computed, and does all else.
+$(FILES_LIBRARY): driver/preload/files.c | $(BIN)/python
+	@cc -O2 -shared -fPIC -o $@.part $< -ldl -lpthread && mv $@.part $@ || \
+	  echo "== no library that notes changes of files: power losses are not computed" >&2
 
 fetch: $(PACKAGE_STAMP) engine-programs
 	@$(TIMED) "fetching $(ENGINES)" $(BIN)/python -m lsmtune.engines.install $(ENGINES)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "study"))
 
+from files_library import files_library
 from memory_folder import tmp_path
 
-__all__ = ["tmp_path"]
+__all__ = ["files_library", "tmp_path"]

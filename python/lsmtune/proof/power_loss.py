@@ -1,0 +1,490 @@
+"""What a finalist keeps when the power fails: states of its database that nobody can wait for.
+
+A small load runs to its end, with a library in front of the C library that notes what the engine
+does to its files (`driver/preload/files.c`). From that log follow states that a power loss may
+leave (`power_model.py`); the real engine opens each, and what it then holds is compared with what
+had been promised until the power failed:
+
+- class `sync`: every write that was acknowledged, and of the others the first ones;
+- class `wal`: the first writes, however many, and none after one that is missing;
+- class `none`: whatever it is, no other values than those written.
+
+In each class a database that had been opened once opens again.
+
+A process crash is another thing (`crash_test.py`): the kernel survives it, with all that was
+written and not synced.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+
+from lsmtune.driver.native import CrashCheck, NativeRunner
+from lsmtune.driver.runner import DATABASE
+from lsmtune.errors import InputError
+from lsmtune.experiment.measurer import Measurer
+from lsmtune.experiment.observer import Observer
+from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
+from lsmtune.experiment.store import MeasurementStore, Role
+from lsmtune.model.codec import decode, encode
+from lsmtune.model.measurement import Outcome
+from lsmtune.model.request import RunRequest
+from lsmtune.model.verdict import Verdict, VerdictOutcome
+from lsmtune.model.workload import Durability, Workload
+from lsmtune.proof.crash_test import CrashOutcome
+from lsmtune.proof.file_log import History
+from lsmtune.proof.power_model import (
+    Cut,
+    Model,
+    Moment,
+    State,
+    contents,
+    losses,
+    ordered_allows,
+)
+from lsmtune.proof.power_states import lessened, states
+from lsmtune.proof.recorded_load import (
+    LIBRARY,
+    Promises,
+    find_library,
+    recorded,
+    small_request,
+)
+
+# Several flushes and compactions, with the write buffers of the recorded load; a state of it is
+# written in milliseconds.
+LOAD_BYTES = 4 << 20
+# States that are tried.
+STATES = 60
+
+# What is missing from a state may be much, and its first things say enough.
+_MISSING_MAX = 8
+_FACT = "power_tests"
+_STRONGEST_FIRST = (Durability.SYNC, Durability.WAL, Durability.NONE)
+
+
+class Breach(StrEnum):
+    """What a state can break of what was promised."""
+
+    LOST = "lost"  # acknowledged writes of the class `sync`
+    GAP = "gap"  # writes are there that came after others that are not
+    WRONG = "wrong"  # values that nobody wrote
+    UNOPENABLE = "unopenable"
+    HALF_MADE = "half_made"  # cannot be opened, and had not been opened before
+
+
+@dataclass(frozen=True)
+class PowerViolation:
+    """A state that breaks what was promised.
+
+    `model`: `ordered` where it can happen even on a journal that keeps order, `posix` where only
+    POSIX allows it. `cut`: when the power failed. `missing`: what of all that had happened was not
+    on the device; where `reduced`, each of it is needed. `acknowledged` writes had returned,
+    `keys_lost` of them are gone, `keys_wrong` have other values, `keys_after_gap` are there after
+    one that is missing. `message` is the engine's, where the database cannot be opened.
+    """
+
+    breach: Breach
+    model: Model
+    cut: str
+    state: str
+    missing: tuple[str, ...]
+    reduced: bool
+    acknowledged: int
+    keys_lost: int = 0
+    keys_wrong: int = 0
+    keys_after_gap: int = 0
+    message: str = ""
+
+
+@dataclass(frozen=True)
+class PowerTest:
+    """What states after a power loss hold, beside what the durability class promises.
+
+    `states` were opened and looked at, `states_ordered` of them such as a journal that keeps order
+    leaves. It has failed where one of those breaks a promise. `acknowledged` writes returned in the
+    load; of those that had until a cut, at most the share `lost_share_max` is lost in a state that
+    opens, which only the class `sync` forbids. `refused`: calls of the engine that cannot be
+    followed and were refused.
+    """
+
+    outcome: CrashOutcome
+    engine: str
+    durability: Durability
+    states: int = 0
+    states_ordered: int = 0
+    operations: int = 0
+    acknowledged: int = 0
+    lost_share_max: float = 0.0
+    violations: tuple[PowerViolation, ...] = ()
+    refused: tuple[str, ...] = ()
+    elapsed_s: float = 0.0
+    why: str = ""
+
+
+def power_test(
+    arm: Arm,
+    measurer: Measurer,
+    observer: Observer,
+    driver: Path | None,
+    *,
+    study_seed: int,
+    load_bytes: int = LOAD_BYTES,
+    tries: int = STATES,
+    fault: str = "",
+) -> PowerTest | None:
+    """Load a database with `arm`, and look at what `tries` power losses would have left of it.
+
+    The load is that of the crash test, smaller, and with write buffers so small that it is flushed
+    and compacted several times; all else is as `arm` has it. `driver` is lsmtune's, None where
+    another program performs the runs. The states follow from `study_seed`. `fault` is one of the
+    library's, for tests of this test: with `ignore-sync`, a device that forgets what was synced.
+
+    The result is kept in the folder, and found there again for the same arm; one that was not done
+    is tried again. None when the measurer's stop event ended it. Raises InputError when the
+    driver, the library of the engine or the folder cannot be used.
+    """
+    workload = min(measurer.workloads, key=lambda each: _STRONGEST_FIRST.index(each.durability))
+    not_done = PowerTest(CrashOutcome.NOT_DONE, arm.engine.name, workload.durability)
+    if driver is None:
+        why = "of a program that is not lsmtune's own driver it is not known when a write returned"
+        return replace(not_done, why=why)
+    library = find_library(driver)
+    if library is None:
+        return replace(not_done, why=f"{LIBRARY} is not installed; `make setup` builds it")
+    store = measurer.folder.measurements
+    key = {**_key(arm, workload), "fault": fault, "tries": tries, "load_bytes": load_bytes}
+    stored = [row["found"] for row in store.fact(_FACT) or [] if row["of"] == key]
+    if stored:
+        return decode(PowerTest, stored[-1])
+    if measurer.stop.is_set():
+        return None
+    started_s = time.monotonic()
+    seed = derive_seed(study_seed, Stream.CRASH, 1)
+    slot = Slot(Role.CRASH, index=1, workload=measurer.workloads.index(workload))
+    with measurer.folder.run_directory() as directory:
+        request = measurer.request((arm, slot), seed, directory)
+        request = small_request(request, workload, load_bytes)
+        observer.run_started(slot, arm, request.workload)
+        load = recorded(driver, library, request, measurer.stop, fault)
+    if measurer.stop.is_set():
+        return None
+    if isinstance(load, str):
+        return replace(not_done, why=load)
+    try:
+        test = _Tester(NativeRunner(driver), measurer, request, load).test(tries)
+    except _Stopped:
+        return None
+    except (_NotDone, InputError) as error:  # InputError: an engine that keeps nothing on disk
+        return replace(not_done, why=str(error))
+    test = replace(test, elapsed_s=time.monotonic() - started_s)
+    if test.outcome is not CrashOutcome.NOT_DONE:
+        _keep(store, key, test)
+    return test
+
+
+@dataclass(frozen=True)
+class Held:
+    """What the engine finds in a state.
+
+    `first` writes are there in the order in which they were made, `present` of all, `wrong` have
+    other values. `message` says why the database cannot be opened, empty where it can.
+    """
+
+    first: int = 0
+    present: int = 0
+    wrong: int = 0
+    message: str = ""
+
+
+def broken(
+    durability: Durability, acknowledged: int, held: Held, *, opened: bool = True
+) -> Breach | None:
+    """What `held` breaks of the promises of `durability` after `acknowledged` writes.
+
+    `opened`: whether the database had been opened before the power failed.
+    """
+    if held.message:
+        return Breach.UNOPENABLE if opened else Breach.HALF_MADE
+    if held.wrong:
+        return Breach.WRONG
+    if durability is Durability.SYNC and held.first < acknowledged:
+        return Breach.LOST
+    if durability is not Durability.NONE and held.present > held.first:
+        return Breach.GAP
+    return None
+
+
+# --- the states
+
+
+class _Stopped(Exception):  # noqa: N818
+    """The measurer's stop event was set."""
+
+
+class _NotDone(Exception):  # noqa: N818
+    """A state could not be looked at, for a reason that is not the engine's."""
+
+
+class _Tester:
+    """Opens states of one recorded load, each in a folder of its own."""
+
+    def __init__(
+        self, runner: NativeRunner, measurer: Measurer, request: RunRequest, history: History
+    ) -> None:
+        self._runner = runner
+        self._folder = measurer.folder
+        self._stop = measurer.stop
+        self._request = request
+        self._durability = request.workload.durability
+        self._history = history
+        self._promises = Promises(history)
+        self._reduced: set[tuple[Breach, bool]] = set()
+
+    def test(self, tries: int) -> PowerTest:
+        """What so many states hold. Raises _Stopped and _NotDone."""
+        violations: list[PowerViolation] = []
+        tried = ordered = 0
+        lost_share_max = 0.0
+        for moment, state in islice(self._states(), tries):
+            held = self._held(moment, state)
+            tried += 1
+            ordered += ordered_allows(moment, state)
+            acknowledged = self._promises.acknowledged(state.cut)
+            if acknowledged and not held.message:
+                lost = max(0, acknowledged - held.present)
+                lost_share_max = max(lost_share_max, lost / acknowledged)
+            breach = self._broken(state, held)
+            if breach is not None:
+                violations.append(self._violation(breach, moment, state, held))
+        return judged(
+            PowerTest(
+                CrashOutcome.PASSED,
+                self._request.engine.name,
+                self._durability,
+                states=tried,
+                states_ordered=ordered,
+                operations=self._history.records,
+                acknowledged=self._promises.writes,
+                lost_share_max=lost_share_max,
+                violations=tuple(violations),
+                refused=tuple(sorted(set(self._history.refused))),
+            )
+        )
+
+    def _states(self) -> Iterator[tuple[Moment, State]]:
+        """The states, but for those of a time when there was no database yet."""
+
+        def promised(cut: Cut) -> int:
+            # A state promises more at a later cut, but only in this class.
+            strict = self._durability is Durability.SYNC
+            return self._promises.acknowledged(cut) if strict else 0
+
+        rng = random.Random(self._request.seed)
+        for moment, state in states(self._history, rng, promised):
+            if self._promises.opened(state.cut) or "CURRENT" in contents(moment, state)[0]:
+                yield moment, state
+
+    def _held(self, moment: Moment, state: State) -> Held:
+        """What the engine finds in a state: opened once, and a second time after that."""
+        files, folders = contents(moment, state)
+        with self._folder.run_directory() as directory:
+            database = directory / DATABASE
+            for name in ["", *folders]:
+                (database / name).mkdir()
+            for name, content in files.items():
+                (database / name).write_bytes(content)
+            request = replace(self._request, directory=directory)
+            # Asked for none, the driver counts those that are there up to the first that is not.
+            first = self._checked(request, 0)
+            if not first.opened:
+                return Held(message=_said(first.message, directory))
+            writes = request.workload.num
+            if first.keys_beyond == writes:
+                return Held(writes, writes)
+            rest = self._checked(request, writes)
+            if not rest.opened:
+                return Held(message=f"opened once: {_said(rest.message, directory)}")
+        return Held(first.keys_beyond, writes - rest.keys_lost, rest.keys_wrong)
+
+    def _checked(self, request: RunRequest, acknowledged: int) -> CrashCheck:
+        check = self._runner.check_after_crash(request, acknowledged, self._stop)
+        if check.outcome is Outcome.CANCELLED:
+            raise _Stopped
+        if not check.opened and check.outcome is not Outcome.CRASHED:
+            why = f"looking at what was left ended {check.outcome.value}: {check.message}"
+            raise _NotDone(why)
+        return check
+
+    def _broken(self, state: State, held: Held) -> Breach | None:
+        promises, cut = self._promises, state.cut
+        return broken(
+            self._durability, promises.acknowledged(cut), held, opened=promises.opened(cut)
+        )
+
+    def _violation(
+        self, breach: Breach, moment: Moment, state: State, held: Held
+    ) -> PowerViolation:
+        ordered, label = ordered_allows(moment, state), state.label
+        reduced = (breach, ordered) not in self._reduced
+        if reduced:
+            self._reduced.add((breach, ordered))
+            state = lessened(
+                state, lambda less: self._broken(less, self._held(moment, less)) is breach
+            )
+            held = self._held(moment, state)
+            ordered = ordered or ordered_allows(moment, state)
+        acknowledged = self._promises.acknowledged(state.cut)
+        return PowerViolation(
+            breach,
+            Model.ORDERED if ordered else Model.POSIX,
+            f"{state.cut.where} (operation {state.cut.records:,} of {self._history.records:,})",
+            label,
+            _some(losses(moment, state)),
+            reduced,
+            acknowledged,
+            keys_lost=max(0, acknowledged - held.present),
+            keys_wrong=held.wrong,
+            keys_after_gap=held.present - held.first,
+            message=held.message,
+        )
+
+
+def _some(missing: list[str]) -> tuple[str, ...]:
+    """The first things that are missing, and how many more."""
+    more = len(missing) - _MISSING_MAX
+    return tuple(missing[:_MISSING_MAX] + ([f"{more:,} more"] if more > 0 else []))
+
+
+def _said(message: str, directory: Path) -> str:
+    """What an engine said, without the folder, which is gone."""
+    database = str(directory / DATABASE)
+    return message.replace(f"{database}/", "").replace(database, "the folder") or "no message"
+
+
+# --- the result
+
+
+def judged(test: PowerTest) -> PowerTest:
+    """`test` with its outcome.
+
+    It fails where a state such as ext4 leaves breaks a promise. What only POSIX allows is told, and
+    so is a database that was not yet made when the power failed.
+    """
+    if not test.states:
+        return replace(test, outcome=CrashOutcome.NOT_DONE, why="the log has no state to look at")
+    usual = [each for each in test.violations if each.model is Model.ORDERED]
+    ordered = [each for each in usual if each.breach is not Breach.HALF_MADE]
+    if ordered:
+        why = f"{_what(ordered[0], test)} in {len(ordered):,} of {test.states:,} states"
+        return replace(test, outcome=CrashOutcome.FAILED, why=why)
+    if test.violations:
+        where = "" if usual else ", none of them such as ext4 (data=ordered) leaves"
+        first, count = (usual or test.violations)[0], len(usual or test.violations)
+        why = f"{_what(first, test)} in {count:,} of {test.states:,} states{where}"
+        return replace(test, why=why)
+    return test
+
+
+def loses_synced(test: PowerTest) -> bool:
+    """Whether a state such as ext4 leaves has lost what was synced, or has what nobody wrote.
+
+    Such a configuration cannot be recommended. From the classes `wal` and `none` a power loss may
+    take everything, so that a database which does not open has broken less there; and engines have
+    faults of that sort which no configuration mends, the default one included.
+    """
+    synced = test.durability is Durability.SYNC
+    lost = {Breach.WRONG, *([Breach.LOST, Breach.UNOPENABLE] if synced else [])}
+    return any(each.model is Model.ORDERED and each.breach in lost for each in test.violations)
+
+
+def after_power_loss(verdict: Verdict, test: PowerTest) -> Verdict:
+    """`verdict` in the light of the power test: `worse` for one that loses what was synced."""
+    if verdict.outcome is not VerdictOutcome.BETTER or not loses_synced(test):
+        return verdict
+    why = "; ".join(filter(None, [f"{test.why} (power loss)", verdict.why]))
+    return replace(verdict, outcome=VerdictOutcome.WORSE, why=why)
+
+
+def power_line(test: PowerTest) -> str:
+    """The result in one line, as in `passed (60 states after a power loss, ...)`."""
+    if test.outcome is CrashOutcome.NOT_DONE:
+        return f"not done: {test.why}"
+    why = f": {test.why}" if test.why else ""
+    return (
+        f"{test.outcome.value}{why} ({test.states:,} computed states after a power loss, "
+        f"{test.states_ordered:,} of them such as ext4 leaves; durability "
+        f"{test.durability.value})"
+    )
+
+
+def power_sentences(test: PowerTest) -> list[str]:
+    """What a report says: the line, what was lost and is allowed to be, and each violation."""
+    sentences = [f"Power loss: {power_line(test)}."]
+    if test.outcome is CrashOutcome.NOT_DONE:
+        return sentences
+    if test.lost_share_max and test.durability is not Durability.SYNC:
+        sentences.append(
+            f"Up to {100 * test.lost_share_max:.3g} % of the acknowledged writes were lost, which "
+            f"durability {test.durability.value} allows."
+        )
+    # One of each sort, with what it takes: the first of them is the one that was reduced.
+    sorts: dict[tuple[Breach, Model], list[PowerViolation]] = {}
+    for each in test.violations:
+        sorts.setdefault((each.breach, each.model), []).append(each)
+    for (_, model), alike in sorts.items():
+        first = next((each for each in alike if each.reduced), alike[0])
+        where = "on ext4 and others" if model is Model.ORDERED else "where only POSIX holds"
+        missing = "; ".join(first.missing) or "nothing"
+        sentences.append(
+            f"{_what(first, test)}, {where}, {first.cut}: missing is {missing} "
+            f"({len(alike):,} such states)."
+        )
+    if test.refused:
+        sentences.append(f"Refused, because it cannot be followed: {', '.join(test.refused)}.")
+    return sentences
+
+
+def _what(violation: PowerViolation, test: PowerTest) -> str:
+    match violation.breach:
+        case Breach.LOST:
+            return (
+                f"{violation.keys_lost:,} of {violation.acknowledged:,} acknowledged writes lost "
+                f"under durability {test.durability.value}"
+            )
+        case Breach.GAP:
+            return f"{violation.keys_after_gap:,} writes kept after one that was lost"
+        case Breach.WRONG:
+            return f"{violation.keys_wrong:,} keys with values that nobody wrote"
+        case Breach.UNOPENABLE:
+            return f"the database cannot be opened ({violation.message})"
+        case Breach.HALF_MADE:
+            return f"a database that was being made cannot be opened ({violation.message})"
+
+
+def _key(arm: Arm, workload: Workload) -> dict[str, object]:
+    """What a result holds for."""
+    return {
+        "library": arm.engine.library,
+        "options": arm.config.engine_options(),
+        "key_bytes": workload.key_bytes,
+        "value_bytes": workload.value_bytes,
+        "durability": workload.durability.value,
+    }
+
+
+def _keep(store: MeasurementStore, key: Mapping[str, object], test: PowerTest) -> None:
+    row = {"of": key, "found": encode(test)}
+    store.set_fact(_FACT, [*(store.fact(_FACT) or []), row])
+
+
+def kept_power_tests(store: MeasurementStore) -> list[tuple[dict[str, str], PowerTest]]:
+    """Every result that the folder keeps, with the options that it is of, the oldest first."""
+    rows = store.fact(_FACT) or []
+    return [(row["of"]["options"], decode(PowerTest, row["found"])) for row in rows]

@@ -1,0 +1,206 @@
+"""A load of which every change of a file is known, and what the driver had said by each of them.
+
+The driver runs with a library in front of its C library (`driver/preload/files.c`), which writes
+the log.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from bisect import bisect_left
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from lsmtune.driver.collect import Collector, Judgement, died, judge
+from lsmtune.driver.conversation import ENGINE_LOG, check_library
+from lsmtune.driver.messages import (
+    Failed,
+    Finished,
+    IntervalPassed,
+    Opened,
+    PhaseFinished,
+    parse_message,
+)
+from lsmtune.driver.process import ChildProcess
+from lsmtune.driver.requests import run_request
+from lsmtune.driver.runner import DATABASE
+from lsmtune.driver.watch import watch
+from lsmtune.errors import LsmtuneError
+from lsmtune.model.config import Config
+from lsmtune.model.measurement import Outcome
+from lsmtune.model.reading import ProtocolError
+from lsmtune.model.request import RunRequest
+from lsmtune.model.workload import Workload
+from lsmtune.proof.crash_test import load_of
+from lsmtune.proof.file_log import History, history_of, read_records
+from lsmtune.proof.power_model import Cut, Moment, State, contents
+
+LIBRARY = "lsmtune-files.so"
+VARIABLE = "LSMTUNE_FILES"
+
+# So many times does the load fill a write buffer, whatever size the configuration asks for: the
+# engine has to change logs, to flush and to compact meanwhile. Both engines name it so.
+_FLUSHES = 16
+_WRITE_BUFFER = "write_buffer_size"
+_WRITE_BUFFER_BYTES_MIN = 64 << 10  # LevelDB takes no less
+# RocksDB's parts of a write buffer, which may not be larger than it.
+_BUFFER_PARTS = "arena_block_size"
+# How often the driver says how many writes have returned: as often as it can.
+_SAY_MS = 1
+
+
+def find_library(
+    driver: Path, environment: Mapping[str, str] = os.environ, interpreter: Path | None = None
+) -> Path | None:
+    """The library that notes what happens to files; None where it is not installed.
+
+    Looked for in: the environment variable LSMTUNE_FILES (nothing else is tried when it is set),
+    beside the driver, beside the Python `interpreter`.
+    """
+    explicit = environment.get(VARIABLE)
+    places = [driver.parent, (interpreter or Path(sys.executable)).parent]
+    candidates = [Path(explicit)] if explicit else [place / LIBRARY for place in places]
+    return next((each.absolute() for each in candidates if each.is_file()), None)
+
+
+def small_request(request: RunRequest, workload: Workload, load_bytes: int) -> RunRequest:
+    """`request` for the load that is recorded: `load_bytes`, in `_FLUSHES` write buffers."""
+    load = load_of(workload, request.limits, load_bytes)
+    buffer_bytes = max(_WRITE_BUFFER_BYTES_MIN, load_bytes // _FLUSHES)
+    options = {**request.config.options, _WRITE_BUFFER: buffer_bytes}
+    options.pop(_BUFFER_PARTS, None)
+    return replace(
+        request,
+        workload=replace(load, name="power test", phases=load.phases[:1]),
+        config=Config(options, request.config.label),
+        interval_ms=_SAY_MS,
+    )
+
+
+def recorded(
+    driver: Path, library: Path, request: RunRequest, stop: threading.Event, fault: str
+) -> History | str:
+    """What the engine did to its files in the load of `request`, or why that is not known.
+
+    Raises InputError when the driver or the library of the engine cannot be used.
+    """
+    if any(mark in str(library) for mark in " :"):
+        return f"{library}: the dynamic linker takes no path with a space or a colon"
+    check_library(request.engine)
+    log = request.directory / "files.log"
+    judgement = _performed(driver, library, request, log, stop, fault)
+    if not log.is_file():
+        return f"{library.name} was not loaded: the driver is static, or of another C library"
+    try:
+        history = history_of(read_records(log))
+    except LsmtuneError as error:
+        return str(error)
+    refused = f"; refused: {', '.join(sorted(set(history.refused)))}" if history.refused else ""
+    if judgement.outcome is not Outcome.OK:
+        message = judgement.error.message if judgement.error else ""
+        return f"the load ended {judgement.outcome.value}: {message}{refused}"
+    different = _different(history, request.directory / DATABASE)
+    if different:
+        return f"files changed in a way that was not noticed: {', '.join(different)}"
+    return history
+
+
+def _performed(
+    driver: Path,
+    library: Path,
+    request: RunRequest,
+    log: Path,
+    stop: threading.Event,
+    fault: str,
+) -> Judgement:
+    """How the run ended. The library is in front of the driver's C library, and of no other's."""
+    directory, collector = request.directory, Collector()
+
+    def take(line: bytes) -> bool:
+        message = parse_message(line)
+        collector.take(message)
+        return isinstance(message, Finished | Failed)
+
+    settings = {
+        "LSMTUNE_FILES_BELOW": str(directory / DATABASE),
+        "LSMTUNE_FILES_LOG": str(log),
+        "LSMTUNE_FILES_FAULT": fault,
+        "LD_PRELOAD": ":".join(filter(None, [str(library), os.environ.get("LD_PRELOAD")])),
+    }
+    words = [f"{name}={value}" for name, value in settings.items()]
+    document = run_request(request, directory / DATABASE)
+    with ChildProcess(["env", *words, str(driver)], directory / ENGINE_LOG) as child:
+        child.send(json.dumps(document, allow_nan=False))
+        try:
+            ending = watch(child, directory, request.limits, take, stop, time.monotonic)
+        except ProtocolError as error:
+            why = f"the driver broke the protocol {collector.where}: {error}"
+            return died(Outcome.CRASHED, why, child.log_tail())
+        return judge(collector.last, ending, collector.where, child.log_tail())
+
+
+def _different(history: History, directory: Path) -> list[str]:
+    """Files of the database that are not what the log says, which then is not complete."""
+    moment = Moment(history, Cut(history.records))
+    computed, _ = contents(moment, State(moment.cut))
+    real = {
+        str(path.relative_to(directory)): path for path in directory.rglob("*") if path.is_file()
+    }
+    missing = computed.keys() ^ real.keys()
+    changed = {
+        name for name in computed.keys() - missing if real[name].read_bytes() != computed[name]
+    }
+    return sorted(missing | changed)
+
+
+# --- what was promised
+
+
+class Promises:
+    """What the driver had said by a point in the log."""
+
+    def __init__(self, history: History) -> None:
+        self._points: list[int] = []
+        self._acknowledged: list[int] = []
+        self._opened = history.records
+        said: dict[int, bytes] = {}
+        for at, pipe, data in history.marks:
+            *lines, rest = (said.get(pipe, b"") + data).split(b"\n")
+            said[pipe] = rest
+            for line in lines:
+                self._hear(at, line)
+
+    def _hear(self, at: int, line: bytes) -> None:
+        try:
+            message = parse_message(line)
+        except ProtocolError:
+            return  # another pipe than the driver's own
+        if isinstance(message, Opened):
+            self._opened = at
+        elif isinstance(message, IntervalPassed) and message.index == 0:
+            self._acknowledge(at, message.operations_total)
+        elif isinstance(message, PhaseFinished) and message.index == 0:
+            self._acknowledge(at, message.phase.operations)
+
+    def _acknowledge(self, at: int, writes: int) -> None:
+        self._points.append(at)
+        self._acknowledged.append(writes)
+
+    @property
+    def writes(self) -> int:
+        """Writes that were acknowledged in the end."""
+        return self._acknowledged[-1] if self._acknowledged else 0
+
+    def acknowledged(self, cut: Cut) -> int:
+        """Writes that had returned before `cut`."""
+        before = bisect_left(self._points, cut.records)
+        return self._acknowledged[before - 1] if before else 0
+
+    def opened(self, cut: Cut) -> bool:
+        """Whether the database had been opened before `cut`."""
+        return self._opened < cut.records

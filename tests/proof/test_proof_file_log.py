@@ -1,0 +1,233 @@
+"""The library that notes what a program does to files, in front of Python, and its log."""
+
+from __future__ import annotations
+
+import platform
+import subprocess
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from files_library import noted
+
+from lsmtune.errors import LsmtuneError
+from lsmtune.proof.file_log import FileChange, Kind, Record, history_of, read_records
+from lsmtune.proof.power_model import Cut, Moment, State, contents
+
+X86 = pytest.mark.skipif(platform.machine() != "x86_64", reason="its numbers of calls")
+OPEN = """
+import ctypes, errno, mmap, os, sys, threading
+libc, real = ctypes.CDLL(None, use_errno=True), ctypes.CDLL("libc.so.6", use_errno=True)
+fd = os.open("file", os.O_RDWR | os.O_CREAT, 0o600)
+"""
+
+
+def replayed(records: list[Record]) -> dict[str, bytes]:
+    moment = Moment(history_of(records), Cut(len(records)))
+    return contents(moment, State(moment.cut))[0]
+
+
+def real(folder: Path) -> dict[str, bytes]:
+    paths = (path for path in folder.rglob("*") if path.is_file())
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
+
+
+@pytest.mark.parametrize(
+    ("code", "kinds"),
+    [
+        ("os.write(fd, b'abc'); os.write(fd, b'd')", [Kind.WRITTEN, Kind.WRITTEN]),
+        ("os.writev(fd, [b'abc', b'', b'd'])", [Kind.WRITTEN]),
+        ("os.pwrite(fd, b'abc', 700)", [Kind.WRITTEN]),
+        ("os.pwritev(fd, [b'abc', b'd'], 5)", [Kind.WRITTEN]),
+        ("os.pwritev(fd, [b'abc'], 5, os.RWF_DSYNC)", [Kind.WRITTEN]),
+        ("os.write(os.dup2(fd, 77), b'abc')", [Kind.WRITTEN]),
+        ("f = os.open('file', os.O_WRONLY | os.O_APPEND); os.write(f, b'a')", "opened written"),
+        ("os.write(fd, b'a' * 9); os.open('file', os.O_TRUNC | os.O_RDWR)", "written opened"),
+        ("open('other', 'w').write('text')", "opened written closed"),
+        ("os.fsync(fd); os.fdatasync(fd)", [Kind.SYNCHED, Kind.SYNCHED]),
+        ("f = os.open('.', os.O_RDONLY); os.fsync(f); os.close(f)", "synched closed"),
+        ("libc.syncfs(fd)", [Kind.SYNCHED_ALL]),
+        ("os.sync()", [Kind.SYNCHED_ALL]),
+        ("libc.sync_file_range(fd, 0, 0, 0)", [Kind.RANGE_SYNCHED]),
+        ("os.ftruncate(fd, 700)", [Kind.RESIZED]),
+        ("os.truncate('file', 700)", [Kind.RESIZED]),
+        ("os.posix_fallocate(fd, 0, 5000)", [Kind.RESIZED]),
+        ("libc.fallocate(fd, 1, ctypes.c_long(0), ctypes.c_long(5000))", []),
+        (
+            "os.write(fd, b'a' * 9000); "
+            "assert libc.fallocate(fd, 3, ctypes.c_long(100), ctypes.c_long(5000)) == 0",
+            "written zeroed",
+        ),
+        ("os.rename('file', 'other')", [Kind.RENAMED]),
+        ("os.replace(os.path.abspath('file'), '../db/./other')", [Kind.RENAMED]),
+        ("libc.renameat2(-100, b'file', -100, b'other', 1)", [Kind.RENAMED]),
+        ("os.link('file', 'other'); os.write(fd, b'abc')", "linked written"),
+        ("os.unlink('file'); os.write(fd, b'abc')", "unlinked written"),
+        ("libc.remove(b'file')", [Kind.UNLINKED]),
+        ("os.mkdir('sub'); os.rename('file', 'sub/file')", "made renamed"),
+        ("os.mkdir('sub'); os.rmdir('sub')", "made removed"),
+        ("os.close(fd)", [Kind.CLOSED]),
+        pytest.param("libc.syscall(1, fd, b'abc', 3)", [Kind.WRITTEN], marks=X86),
+        pytest.param("libc.syscall(82, b'file', b'other')", [Kind.RENAMED], marks=X86),
+        (
+            "libc.fopen.restype = ctypes.c_void_p; s = ctypes.c_void_p(libc.fopen(b'o', b'w')); "
+            "libc.fputs(b'text', s); libc.fclose(s)",
+            "opened written closed",
+        ),
+        (
+            "libc.fdopen.restype = ctypes.c_void_p; s = ctypes.c_void_p(libc.fdopen(fd, b'w')); "
+            "libc.fputs(b'text', s); libc.fflush(s)",
+            [Kind.WRITTEN],
+        ),
+        ("libc.mkstemp(ctypes.create_string_buffer(b'tXXXXXX'))", [Kind.OPENED]),
+        ("os.write(os.pipe()[1], b'said')", [Kind.MARKED]),
+        ("os.read(os.open('file', os.O_RDONLY), 9)", []),
+        ("open('../beside', 'w').write('text')", []),
+        (
+            "mmap.mmap(os.write(fd, b'a' * 99) and fd, 99, access=mmap.ACCESS_READ)",
+            "written closed",
+        ),
+    ],
+)
+def test_what_is_done_is_noted_in_order(
+    files_library: Path, tmp_path: Path, code: str, kinds: list[Kind] | str
+) -> None:
+    records, folder = noted(files_library, tmp_path, OPEN + code)
+    assert [each.kind for each in records[:2]] == [Kind.HELLO, Kind.OPENED]
+    expected = kinds if isinstance(kinds, list) else [Kind[k.upper()] for k in kinds.split()]
+    assert [each.kind for each in records[2:]] == expected
+    assert replayed(records) == real(folder)
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [
+        ("mmap.mmap(os.write(fd, b'a' * 99) and fd, 99)", "mmap"),
+        ("os.copy_file_range(os.open('/proc/self/exe', 0), fd, 9)", "copy_file_range"),
+        ("os.sendfile(fd, os.open('/proc/self/exe', 0), 0, 9)", "sendfile"),
+        ("r, w = os.pipe(); os.write(w, b'abc'); os.splice(r, fd, 3)", "splice"),
+        ("os.symlink('file', 'other')", "symlink"),
+        ("os.rename('file', '../beside')", "rename"),
+        ("os.open('.', os.O_TMPFILE | os.O_RDWR)", "O_TMPFILE"),
+        ("import fcntl; fcntl.ioctl(fd, 0x40049409, fd)", "clone"),
+    ],
+)
+def test_what_cannot_be_followed_is_refused(
+    files_library: Path, tmp_path: Path, code: str, name: str
+) -> None:
+    code = f"{OPEN}\ntry:\n    {code}\nexcept OSError:\n    sys.exit(0)\nsys.exit('not refused')"
+    records, folder = noted(files_library, tmp_path, code)
+    assert history_of(records).refused == [name]
+    assert replayed(records) == real(folder)
+
+
+def test_io_uring_is_refused_by_name_and_by_the_kernel(files_library: Path, tmp_path: Path) -> None:
+    """The second one goes past the library, as inline assembly does."""
+    code = """
+for each in (libc, real):
+    assert each.syscall(425, 8, None) == -1
+    assert ctypes.get_errno() == errno.ENOSYS
+"""
+    records, _ = noted(files_library, tmp_path, OPEN + code)
+    assert history_of(records).refused == ["io_uring"]
+
+
+def test_threads_are_noted_as_they_came(files_library: Path, tmp_path: Path) -> None:
+    code = """
+def work(number):
+    for turn in range(60):
+        own = os.open(f"{number}.tmp", os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+        os.write(own, bytes([number]) * (turn * 7))
+        os.pwrite(fd, bytes([number]) * 1000, 100 * turn)
+        os.fsync(own)
+        os.close(own)
+        os.rename(f"{number}.tmp", f"{turn % 5}")
+threads = [threading.Thread(target=work, args=(number,)) for number in range(1, 9)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+"""
+    records, folder = noted(files_library, tmp_path, OPEN + code)
+    assert replayed(records) == real(folder)
+    counts = Counter(each.kind for each in records)
+    assert counts[Kind.RENAMED] == counts[Kind.SYNCHED] == 480
+    assert counts[Kind.WRITTEN] == 480 + 8 * 59
+
+
+def test_a_new_file_is_another_one_than_the_removed_one_of_its_number(
+    files_library: Path, tmp_path: Path
+) -> None:
+    code = """
+for turn in range(20):
+    open(f"n{turn}", "w").write(str(turn))
+    if turn % 3:
+        os.unlink(f"n{turn}")
+"""
+    records, folder = noted(files_library, tmp_path, OPEN + code)
+    assert replayed(records) == real(folder)
+
+
+def test_processes_that_it_starts_are_left_alone(files_library: Path, tmp_path: Path) -> None:
+    code = """
+if os.fork() == 0:
+    os.write(fd, b"by a child")
+    os._exit(0)
+os.wait()
+os.system("echo by another program > other")
+"""
+    records, folder = noted(files_library, tmp_path, OPEN + code)
+    assert [each.kind for each in records] == [Kind.HELLO, Kind.OPENED]
+    assert replayed(records) == {"file": b""}
+    assert set(real(folder)) == {"file", "other"}
+
+
+def test_a_write_that_syncs_itself_is_synced(files_library: Path, tmp_path: Path) -> None:
+    code = "os.write(os.open('s', os.O_WRONLY | os.O_CREAT | os.O_DSYNC), b'a'); os.write(fd, b'b')"
+    records, _ = noted(files_library, tmp_path, OPEN + code)
+    history = history_of(records)
+    files = {history.name(file, len(records)): file for file in history.files}
+    assert history.durable_to(files["s"], len(records)) >= 0
+    assert history.durable_to(files["file"], len(records)) == -1
+
+
+def test_a_device_that_forgets_is_one_without_syncs(files_library: Path, tmp_path: Path) -> None:
+    code = "os.write(fd, b'a'); os.fsync(fd); os.sync(); os.pwritev(fd, [b'a'], 0, os.RWF_SYNC)"
+    records, _ = noted(files_library, tmp_path, OPEN + code, fault="ignore-sync")
+    assert [each.kind for each in records[2:]] == [Kind.WRITTEN, Kind.WRITTEN]
+    assert history_of(records).commits == []
+
+
+def test_an_unknown_fault_ends_the_program(files_library: Path, tmp_path: Path) -> None:
+    with pytest.raises(subprocess.CalledProcessError):
+        noted(files_library, tmp_path, OPEN, fault="ignore-everything")
+
+
+def test_a_log_that_breaks_off_is_read_up_to_there(files_library: Path, tmp_path: Path) -> None:
+    records, _ = noted(files_library, tmp_path, OPEN + "os.write(fd, b'abc'); os.write(fd, b'd')")
+    log = tmp_path / "files.log"
+    content = log.read_bytes()
+    log.write_bytes(content[:-1])
+    assert read_records(log) == records[:-1]
+
+
+@pytest.mark.parametrize("content", [b"", b"x" * 100, b"\0" * 100])
+def test_another_file_is_no_log(tmp_path: Path, content: bytes) -> None:
+    (tmp_path / "log").write_bytes(content)
+    with pytest.raises(LsmtuneError, match="no log of file operations"):
+        read_records(tmp_path / "log")
+
+
+def test_a_file_that_was_never_made_is_told() -> None:
+    records = [Record(Kind.HELLO, path="/db"), Record(Kind.WRITTEN, file=7, data=b"a")]
+    with pytest.raises(LsmtuneError, match=r"record 1 .* does not know"):
+        history_of(records)
+
+
+def test_changes_apply_as_the_kernel_does() -> None:
+    content = bytearray(b"abcdef")
+    assert FileChange(0, 8, b"xy").apply(content) == range(8, 10)
+    assert content == b"abcdef\0\0xy"
+    assert FileChange(0, 4, zeros=100).apply(content) == range(4, 10)
+    assert content == b"abcd" + bytes(6)
+    assert FileChange(0, size=2).apply(content) == range(2, 10)
+    assert FileChange(0, size=4).apply(content) == range(4, 4)
+    assert content == b"ab\0\0"
