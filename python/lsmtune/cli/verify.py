@@ -28,6 +28,7 @@ from lsmtune.cli.flags import (
     confidence_of,
     duration_of,
     flag,
+    option,
     share_of,
     under_workload,
 )
@@ -47,9 +48,8 @@ if TYPE_CHECKING:
     from lsmtune.model.config import Config
     from lsmtune.model.workload import Workload
     from lsmtune.programs.runner import RunnerChoice
-    from lsmtune.proof.crash_test import Survived
     from lsmtune.proof.paired import ProofPlan
-    from lsmtune.proof.standalone import Verification
+    from lsmtune.proof.standalone import Proved, Verification
 
 DEFAULT = "default"
 OPT_IN = "--allow-unsafe NAME for each such option, and a larger --memory, measure it all the same"
@@ -201,6 +201,9 @@ def _verify(
     limits: LimitFlags,
     runner: OneRunnerOption = NATIVE,
     program: ProgramOption = None,
+    power_test: bool = option(
+        "--power-test", "Try states that a power loss leaves of the candidate's database.", False
+    ),
     as_json: JsonOption = False,
 ) -> None:
     """Prove one configuration against another on paired, fresh runs."""
@@ -217,6 +220,7 @@ def _verify(
         asked,
         baseline=Arm(builds[0].engine, asked.baseline.config),
         candidate=Arm(builds[1].engine, asked.candidate.config),
+        power_test=power_test,
     )
     refused, warnings = judged(asked, proof.allow_unsafe or ())
     if runner != NATIVE and asked.plan.method is None:
@@ -226,11 +230,11 @@ def _verify(
     notes = phase_notes(asked)
     warn(dict.fromkeys((*builds[0].warnings, *builds[1].warnings, *warnings)))
     if refused:
-        from lsmtune.proof.crash_test import Survived
+        from lsmtune.proof.standalone import Proved
         from lsmtune.proof.verdict import not_proven
 
         why = f"refused, not run: {'; '.join(refused)}"
-        result = Survived(not_proven(asked.objective, asked.plan.confidence, why))
+        result = Proved(not_proven(asked.objective, asked.plan.confidence, why))
     else:
         timed = asked.after(time.monotonic() - started_s)
         result = _prove(timed, builds[1].runner, proof.directory)
@@ -353,7 +357,7 @@ def phase_notes(asked: Verification) -> list[str]:
     return [text]
 
 
-def _prove(asked: Verification, runner: Runner, directory: Path | None) -> Survived:
+def _prove(asked: Verification, runner: Runner, directory: Path | None) -> Proved:
     """The verdict; raises typer.Exit when interrupted before it stood."""
     from lsmtune.cli.interrupts import interrupted, stop_on_interrupt
     from lsmtune.cli.proof_progress import VerificationObserver, proof_display
@@ -383,11 +387,12 @@ def proof_folder(directory: Path | None) -> Iterator[Path]:
 
 
 def _text(
-    asked: Verification, result: Survived, refused: Sequence[str], warnings: Sequence[str]
+    asked: Verification, result: Proved, refused: Sequence[str], warnings: Sequence[str]
 ) -> str:
     """The verdict for people: one line, then what was refused or must be known."""
     from lsmtune.cli.output import verdict_lines
     from lsmtune.proof.crash_test import crash_line
+    from lsmtune.proof.power_loss import power_line
 
     name = asked.candidate.label
     if refused:
@@ -401,11 +406,13 @@ def _text(
                 lines.append(f"{side}: {arm.label} on {_build_text(arm.engine)}")
         if result.crash is not None:
             lines.append(f"crash test: {crash_line(result.crash)}")
+        if result.power is not None:
+            lines.append(f"power loss: {power_line(result.power)}")
     return "\n".join([*lines, *(f"warning: {warning}" for warning in warnings)])
 
 
 def _document(
-    asked: Verification, result: Survived, refused: Sequence[str], warnings: Sequence[str]
+    asked: Verification, result: Proved, refused: Sequence[str], warnings: Sequence[str]
 ) -> dict[str, object]:
     from lsmtune.model.codec import encode
     from lsmtune.study.observer import verdict_document
@@ -415,6 +422,7 @@ def _document(
         "candidate": _arm_document(asked.candidate),
         "verdict": verdict_document(result.verdict),
         "crash_test": encode(result.crash),
+        **({} if result.power is None else {"power_test": encode(result.power)}),
         "refused": list(refused),
         "warnings": list(warnings),
     }

@@ -154,7 +154,7 @@ class NativeRunner:
         wall_clock: Clock = time.time,
         make_memory_group: MakeMemoryGroup = memory_group,
     ) -> None:
-        self._driver = driver
+        self.driver = driver
         self._clock = clock
         self._wall_clock = wall_clock
         self._make_memory_group = make_memory_group
@@ -186,7 +186,7 @@ class NativeRunner:
     ) -> NativeRun:
         """The same run, for the caller to move on step by step. Raises the same."""
         return NativeRun(
-            *(self._driver, request, on_message, cancel),
+            *(self.driver, request, on_message, cancel),
             clock=self._clock,
             wall_clock=self._wall_clock,
             make_memory_group=self._make_memory_group,
@@ -222,7 +222,7 @@ class NativeRunner:
                 acknowledged, over = message.phase.operations, True
 
         with Conversation(
-            self._driver,
+            self.driver,
             run_request(request, request.directory / DATABASE),
             request.directory,
             request.limits,
@@ -258,7 +258,7 @@ class NativeRunner:
         collector = Collector()
         document = check_request(request, request.directory / DATABASE, acknowledged)
         judgement = converse(
-            self._driver, document, request.directory, request.limits, collector, cancel=cancel
+            self.driver, document, request.directory, request.limits, collector, cancel=cancel
         )
         error = judgement.error
         if judgement.outcome is Outcome.INVALID and error is not None:

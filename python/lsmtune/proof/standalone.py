@@ -28,6 +28,7 @@ from lsmtune.model.workload import Workload
 from lsmtune.proof.calibration import PAIRS_LEAST, Calibration, calibrate
 from lsmtune.proof.crash_test import CrashOutcome, CrashTest, Survived, survived
 from lsmtune.proof.paired import ProofPlan, prove
+from lsmtune.proof.power_loss import PowerTest, after_power_loss, power_test
 from lsmtune.units import format_duration
 from lsmtune.workloads.stated import sizes_for
 
@@ -41,7 +42,8 @@ class Verification:
     """Two arms, and all that makes their runs comparable.
 
     The arms may be two builds of an engine. `no_crash_test` is what the user said against the
-    crash test of a proven gain; empty: it is done.
+    crash test of a proven gain; empty: it is done. `power_test`: what a power loss leaves of the
+    candidate's database is tested as well.
 
     It is an `experiment.folder.Description`, of a study that searches nothing. The configurations
     are not part of it: one folder may hold the proofs of many, and `stored_pairs` tells them apart.
@@ -55,6 +57,7 @@ class Verification:
     seed: int
     plan: ProofPlan
     no_crash_test: str = ""
+    power_test: bool = False
 
     @property
     def engine(self) -> EngineIdentity:
@@ -93,6 +96,13 @@ class Verification:
         return replace(self, plan=replace(self.plan, deadline_s=self.plan.deadline_s - spent_s))
 
 
+@dataclass(frozen=True)
+class Proved(Survived):
+    """A verdict in the light of the crash test, and of the power test where that was asked for."""
+
+    power: PowerTest | None = None
+
+
 @contextmanager
 def measuring(
     verification: Verification,
@@ -123,7 +133,7 @@ def proved(
     runner: Runner,
     observer: Observer,
     stop: threading.Event,
-) -> Survived | None:
+) -> Proved | None:
     """Carry out the proof, its runs kept in the folder at `path`; None when interrupted."""
     with measuring(verification, path, runner, observer, stop) as measurer:
         verdict = prove(
@@ -135,7 +145,15 @@ def proved(
             study_seed=verification.seed,
             plan=verification.plan,
         )
-        return crash_tested(verification, verdict, verification.candidate, measurer, observer)
+        candidate, seed = verification.candidate, verification.seed
+        tested = crash_tested(verification, verdict, candidate, measurer, observer)
+        if tested is None or not verification.power_test:
+            return None if tested is None else Proved(tested.verdict, tested.crash)
+        driver = runner.driver if isinstance(runner, NativeRunner) else None
+        power = power_test(candidate, measurer, observer, driver, study_seed=seed)
+        if power is None:
+            return None
+        return Proved(after_power_loss(tested.verdict, power), tested.crash, power)
 
 
 def crash_tested(
