@@ -83,7 +83,7 @@ def test_the_command_writes_into_the_study(sample: SampleStudy, format_name: str
 
 
 def test_the_command_says_it_in_json(sample: SampleStudy, tmp_path: Path) -> None:
-    output = tmp_path / "deep" / "report.html"
+    output = tmp_path / "report.html"
     document = json.loads(report(sample.path, "--output", output, "--json"))
     assert document["report"] == {"path": str(output), "format": "html", "status": "finished"}
     assert document["verdict"]["outcome"] == "better"

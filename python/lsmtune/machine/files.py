@@ -49,7 +49,8 @@ def check_output(path: Path) -> None:
     # A link is followed: its target is replaced, not the link.
     folder = path.resolve().parent
     if not folder.is_dir():
-        raise InputError(str(path), why=f"no such folder: {folder}", allowed="a file to write")
+        why = f"{folder} is no folder" if folder.exists() else f"no such folder: {folder}"
+        raise InputError(str(path), why=why, allowed="a file to write")
     if not os.access(path if path.exists() else folder, os.W_OK):
         raise InputError(str(path), why="cannot be written", allowed="a file to write")
 

@@ -130,6 +130,8 @@ def write_as(
     render = FORMATS[format_name]
     analysis = StudyAnalysis(read_study(folder), method, on_progress)
     path = folder.result_path / f"report.{format_name}" if output is None else output
+    if path.parent == folder.result_path:
+        folder.result_path.mkdir(exist_ok=True)
     return write_output(path, render(analysis)), analysis
 
 

@@ -372,6 +372,7 @@ def write_sweep(result: SweepResult, folder: Path) -> tuple[Path, ...]:
 
     Raises InputError when one cannot be written.
     """
+    folder.mkdir(exist_ok=True)
     report = sweep_document(result)
     contents = {
         "sweep.html": to_html(report),
