@@ -21,7 +21,7 @@ from lsmtune.model.workload import Phase, PhaseKind, Workload
 from lsmtune.report.leaderboard import (
     FORMATS,
     board_document,
-    check_output,
+    check_board,
     strips,
     write_leaderboard,
 )
@@ -165,6 +165,6 @@ def test_the_plot_is_on_one_scale() -> None:
 
 def test_files_by_their_suffix(tmp_path: Path) -> None:
     for suffix in FORMATS:
-        assert write_leaderboard(board(), tmp_path / "new" / f"b{suffix}").read_text()
+        assert write_leaderboard(board(), tmp_path / f"b{suffix}").read_text()
     with pytest.raises(InputError, match=r"--output: found 'b.htm'.*did you mean .html\?"):
-        check_output(Path("b.htm"), "--output")
+        check_board(Path("b.htm"), "--output")

@@ -372,7 +372,8 @@ def write_sweep(result: SweepResult, folder: Path) -> tuple[Path, ...]:
 
     Raises InputError when one cannot be written.
     """
-    folder.mkdir(exist_ok=True)
+    if not folder.exists():
+        folder.mkdir()
     report = sweep_document(result)
     contents = {
         "sweep.html": to_html(report),
