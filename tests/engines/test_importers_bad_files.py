@@ -13,7 +13,7 @@ import pytest
 from importer_parts import BAD, GOOD
 
 from lsmtune.engines.formats import IMPORTERS, import_file, read_config
-from lsmtune.engines.formats.base import FILE_BYTES_MAX, ImportedConfig
+from lsmtune.engines.formats.base import FILE_BYTES_MAX, ImportedConfig, yaml_document
 from lsmtune.errors import ExitStatus, InputError
 
 DETECT = "detect"
@@ -95,3 +95,28 @@ def test_only_an_option_file_is_a_configuration() -> None:
     assert isinstance(read_config(GOOD / "rocksdb-options.ini"), ImportedConfig)
     with pytest.raises(InputError, match="holds a space and no configuration"):
         read_config(GOOD / "nni-space.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        (
+            "a0: &a0 {x: 1}\n"
+            + "".join(
+                f"a{n}: &a{n}\n  <<: [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)
+            ),
+            "more than 100000 values once its aliases are followed",
+        ),
+        ("a: &a [*a]\n", "an alias of what it stands in"),
+        ("a: &a {b: {<<: *a}}\n", "an alias of what it stands in"),
+    ],
+)
+def test_a_short_file_does_not_grow_without_bound(text: str, why: str) -> None:
+    """Merge keys of below 1 KB ran for 40 s."""
+    with pytest.raises(InputError, match=why):
+        yaml_document(text, "f.yml")
+
+
+def test_an_alias_that_is_small_is_followed() -> None:
+    document = yaml_document("b: &b {c: 1}\nd: *b\ne: {<<: *b}\n", "f.yml")
+    assert document.data == {"b": {"c": 1}, "d": {"c": 1}, "e": {"c": 1}}

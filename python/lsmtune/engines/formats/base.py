@@ -158,11 +158,43 @@ def _check_size(text: str, source: str) -> None:
         raise InputError(source, why=f"is too large: {len(text)} characters", allowed=allowed)
 
 
+class _BoundedLoader(yaml.SafeLoader):
+    """Refuses what a short text lets grow without bound: aliases within themselves, and aliases and
+    merge keys (`<<: [*a, *a]`) of more than _NODES_MAX values once they are followed.
+    """
+
+    def __init__(self, stream: str) -> None:
+        super().__init__(stream)
+        self._open: set[int] = set()
+
+    def get_single_node(self) -> yaml.Node | None:
+        node = super().get_single_node()
+        if node is not None and self._size(node, {}) > _NODES_MAX:
+            problem = f"more than {_NODES_MAX} values once its aliases are followed"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        return node
+
+    def _size(self, node: yaml.Node, sizes: dict[int, int]) -> int:
+        """The values in `node`; `sizes` has those of nodes that were counted, by identity."""
+        size = sizes.setdefault(id(node), 0 if isinstance(node, yaml.CollectionNode) else 1)
+        if size or not isinstance(node, yaml.CollectionNode):
+            return size
+        if id(node) in self._open:
+            problem = "an alias of what it stands in"
+            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        self._open.add(id(node))
+        pairs = isinstance(node, yaml.MappingNode)
+        parts = [part for pair in node.value for part in pair] if pairs else node.value
+        sizes[id(node)] = 1 + sum(self._size(part, sizes) for part in parts)
+        self._open.discard(id(node))
+        return sizes[id(node)]
+
+
 def yaml_document(text: str, source: str) -> Document:
     """`text`, one YAML mapping, as a Document. Raises InputError with the line for all else."""
     _check_size(text, source)
     try:
-        data = yaml.safe_load(text)
+        data = yaml.load(text, Loader=_BoundedLoader)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = source if mark is None else f"{source}:{mark.line + 1}"
