@@ -97,6 +97,11 @@ def test_only_an_option_file_is_a_configuration() -> None:
         read_config(GOOD / "nni-space.json")
 
 
+def _ten_times(number: int) -> str:
+    before = ", ".join([f"*a{number - 1}"] * 10)
+    return f"a{number}: &a{number}\n  <<: [{before}]\n"
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
@@ -105,7 +110,7 @@ def test_only_an_option_file_is_a_configuration() -> None:
             + "".join(
                 f"a{n}: &a{n}\n  <<: [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)
             ),
-            "more than 100000 values once its aliases are followed",
+            "holds more than 100000 values where aliases are followed",
         ),
         ("a: &a [*a]\n", "an alias of what it stands in"),
         ("a: &a {b: {<<: *a}}\n", "an alias of what it stands in"),

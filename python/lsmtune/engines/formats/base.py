@@ -170,7 +170,7 @@ class _BoundedLoader(yaml.SafeLoader):
     def get_single_node(self) -> yaml.Node | None:
         node = super().get_single_node()
         if node is not None and self._size(node, {}) > _NODES_MAX:
-            problem = f"more than {_NODES_MAX} values once its aliases are followed"
+            problem = f"holds more than {_NODES_MAX} values where aliases are followed"
             raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
         return node
 
