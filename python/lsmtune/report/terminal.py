@@ -42,9 +42,10 @@ def blocks_view(blocks: Sequence[Block]) -> RenderableType:
 
 def _terminal(block: Block) -> Iterator[RenderableType]:
     if isinstance(block, Paragraph):
-        yield Text(
-            f"{block.text} {block.code}".strip(), style=_STYLES.get(block.tone.split(" ")[-1], "")
+        text = (
+            f"{block.text} {block.code}" if block.text and block.code else block.text or block.code
         )
+        yield Text(text, style=_STYLES.get(block.tone.split(" ")[-1], ""))
     elif isinstance(block, Heading):
         yield Text(block.text, style="dim")
     elif isinstance(block, Answer):
