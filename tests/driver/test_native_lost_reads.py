@@ -116,4 +116,4 @@ def test_fifo_compaction_that_drops_data_fails_although_all_keys_are_deleted_in_
     measurement = NativeRunner(driver).run(request, lambda _message: None)
     assert measurement.outcome is Outcome.DATA_LOSS, measurement.error
     assert measurement.error is not None
-    assert "keys that were put not found in get" in measurement.error.message
+    assert "was written, and a read did not find it" in measurement.error.message

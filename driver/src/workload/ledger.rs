@@ -14,9 +14,9 @@ use crate::random::{mix, Version};
 /// distinct keys then has a standard error of about 2 %.
 pub const BOUND: usize = 4096;
 
-/// One key in so many is kept of a larger key space, up to [`LARGE_BOUND`] keys: reads of kept keys
-/// are checked.
-const KEPT_SHARE: u64 = super::read_check::ONE_READ_IN;
+/// One key in so many is kept of a larger key space, up to [`LARGE_BOUND`] keys. Reads of kept keys
+/// are checked, so that this is also the share of reads that are.
+pub const KEPT_ONE_IN: u64 = 64;
 
 /// Keys kept at most of a large key space: some 6 MB.
 const LARGE_BOUND: usize = 1 << 16;
@@ -156,7 +156,7 @@ impl Ledger {
     /// A sample that outgrows its bound is halved, give or take its square root. So a bound of four
     /// times `keys_min` always leaves enough keys, and twice the wanted share leaves that share.
     pub fn new(seed: u64, keys_min: usize, num: u64) -> Self {
-        let share = usize::try_from(num / KEPT_SHARE).unwrap_or(usize::MAX);
+        let share = usize::try_from(num / KEPT_ONE_IN).unwrap_or(usize::MAX);
         let bound = share.saturating_mul(2).clamp(BOUND, LARGE_BOUND);
         Ledger {
             seed,

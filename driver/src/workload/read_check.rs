@@ -1,7 +1,7 @@
 //! Measured reads are checked: an engine that answers fast and wrong must not win.
 //!
-//! A thread notes what it read of the ledger's sampled keys, one read in [`ONE_READ_IN`] at most,
-//! and every [`ONE_READ_IN`]th scan. Values are noted as fingerprints, so a note is small and a
+//! A thread notes what it read of the ledger's sampled keys, one read in [`KEPT_ONE_IN`] at most,
+//! and every [`KEPT_ONE_IN`]th scan. Values are noted as fingerprints, so a note is small and a
 //! read costs a few nanoseconds more. When the phase is over, the notes are compared with the
 //! ledger: what was written before the phase, and what its threads wrote meanwhile.
 //!
@@ -15,11 +15,8 @@ use xxhash_rust::xxh3::xxh3_64;
 
 use crate::random::{mix, DecodedKey, KeyWriter};
 
-use super::ledger::{KeyState, Ledger, ThreadLedger, ThreadStates};
+use super::ledger::{KeyState, Ledger, ThreadLedger, ThreadStates, KEPT_ONE_IN};
 use super::values::Values;
-
-/// Of so many reads or scans at most one is checked.
-pub const ONE_READ_IN: u64 = 64;
 
 /// Different answers that a thread keeps at most: some 6 MB.
 const ANSWERS_MAX: usize = 1 << 16;
@@ -75,7 +72,7 @@ impl ReadSample {
             seed: ledger.seed(),
             mask: ledger.mask(),
             idle: false,
-            stride: (ONE_READ_IN / (ledger.mask() + 1).min(ONE_READ_IN)).max(1),
+            stride: (KEPT_ONE_IN / (ledger.mask() + 1).min(KEPT_ONE_IN)).max(1),
             reads: 0,
             pending: None,
             answers: HashMap::new(),
@@ -125,21 +122,21 @@ impl ReadSample {
     #[inline]
     pub fn wants_scan(&mut self) -> bool {
         self.scans += 1;
-        self.scans % ONE_READ_IN == 1 && self.scanned.len() < SCANS_MAX
+        self.scans % KEPT_ONE_IN == 1 && self.scanned.len() < SCANS_MAX
     }
 
     /// Notes entry `position` of a scan without an end where that is to be checked: stretches of 32
     /// entries, so that their order can be seen.
     #[inline]
     pub fn see(&mut self, position: u64, key: &[u8], value: &[u8], keys: &KeyWriter) {
-        if position % (ONE_READ_IN * STRETCH) <= STRETCH {
+        if position % (KEPT_ONE_IN * STRETCH) <= STRETCH {
             self.see_stretch(position, key, value, keys);
         }
     }
 
     #[cold]
     fn see_stretch(&mut self, position: u64, key: &[u8], value: &[u8], keys: &KeyWriter) {
-        let place = position % (ONE_READ_IN * STRETCH);
+        let place = position % (KEPT_ONE_IN * STRETCH);
         if place == STRETCH {
             self.end_scan();
         } else if place == 0 && self.scanned.len() < SCANS_MAX {

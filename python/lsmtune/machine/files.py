@@ -47,7 +47,7 @@ def check_output(path: Path) -> None:
     if path.is_dir():
         raise InputError(str(path), why="is a directory", allowed="a file to write")
     # A link is followed: its target is replaced, not the link.
-    folder = path.resolve().parent
+    folder = path.resolve().parent if path.is_symlink() else path.parent
     if not folder.is_dir():
         why = f"{folder} is no folder" if folder.exists() else f"no such folder: {folder}"
         raise InputError(str(path), why=why, allowed="a file to write")
