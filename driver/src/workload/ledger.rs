@@ -24,6 +24,12 @@ const LARGE_BOUND: usize = 1 << 16;
 /// Writes of one key by one thread of a phase that are kept beside its last.
 const EARLIER_MAX: usize = 8;
 
+/// Whether key number `index` is in the sample of `seed`: the bits of `mask` are zero in its hash.
+#[inline]
+pub fn is_sampled(index: u64, seed: u64, mask: u64) -> bool {
+    mix(index ^ seed) & mask == 0
+}
+
 /// What a thread last did to a key. In files it is a version or null.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(from = "Option<Version>", into = "Option<Version>")]
@@ -110,7 +116,7 @@ impl ThreadLedger {
     /// Notes what was done to key number `index`.
     #[inline]
     pub fn note(&mut self, index: u64, state: KeyState) {
-        if mix(index ^ self.seed) & self.mask == 0 {
+        if is_sampled(index, self.seed, self.mask) {
             self.keep(index, state);
         }
     }
@@ -131,9 +137,9 @@ impl ThreadLedger {
     fn raise(&mut self, mask: u64) {
         let seed = self.seed;
         self.mask = mask;
-        self.last.retain(|index, _| mix(index ^ seed) & mask == 0);
+        self.last.retain(|index, _| is_sampled(*index, seed, mask));
         self.earlier
-            .retain(|index, _| mix(index ^ seed) & mask == 0);
+            .retain(|index, _| is_sampled(*index, seed, mask));
     }
 }
 
@@ -192,7 +198,7 @@ impl Ledger {
         keys: Vec<(u64, Vec<KeyState>)>,
     ) -> Option<Self> {
         let sampled = |(index, states): &(u64, Vec<KeyState>)| {
-            mix(index ^ seed) & mask == 0 && !states.is_empty()
+            is_sampled(*index, seed, mask) && !states.is_empty()
         };
         // A valid mask has only ones at its end, fewer than 64.
         let sound = mask < u64::MAX && (mask + 1).is_power_of_two() && keys.iter().all(sampled);
@@ -233,7 +239,8 @@ impl Ledger {
     fn raise(&mut self, mask: u64) {
         let (seed, mask) = (self.seed, self.mask | mask);
         self.mask = mask;
-        self.states.retain(|index, _| mix(index ^ seed) & mask == 0);
+        self.states
+            .retain(|index, _| is_sampled(*index, seed, mask));
     }
 
     /// The sampled keys with their possible states, in key order.

@@ -194,10 +194,7 @@ impl Action for Put<'_> {
     }
 
     fn into_notes(self) -> Notes {
-        Notes {
-            written: Some(self.ledger),
-            read: None,
-        }
+        self.ledger.into()
     }
 }
 
@@ -246,10 +243,7 @@ impl Action for Delete<'_> {
     }
 
     fn into_notes(self) -> Notes {
-        Notes {
-            written: Some(self.ledger),
-            read: None,
-        }
+        self.ledger.into()
     }
 }
 
@@ -308,10 +302,7 @@ impl Action for Get<'_> {
     }
 
     fn into_notes(self) -> Notes {
-        Notes {
-            written: None,
-            read: Some(self.reads),
-        }
+        self.reads.into()
     }
 }
 
@@ -396,10 +387,7 @@ impl Action for Seek<'_> {
     }
 
     fn into_notes(self) -> Notes {
-        Notes {
-            written: None,
-            read: Some(self.reads),
-        }
+        self.reads.into()
     }
 }
 
@@ -489,9 +477,6 @@ impl Action for Scan<'_> {
     }
 
     fn into_notes(self) -> Notes {
-        Notes {
-            written: None,
-            read: Some(self.reads),
-        }
+        self.reads.into()
     }
 }

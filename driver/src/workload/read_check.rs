@@ -13,9 +13,9 @@ use std::collections::HashMap;
 
 use xxhash_rust::xxh3::xxh3_64;
 
-use crate::random::{mix, DecodedKey, KeyWriter};
+use crate::random::{DecodedKey, KeyWriter};
 
-use super::ledger::{KeyState, Ledger, ThreadLedger, ThreadStates, KEPT_ONE_IN};
+use super::ledger::{is_sampled, KeyState, Ledger, ThreadLedger, ThreadStates, KEPT_ONE_IN};
 use super::values::Values;
 
 /// Different answers that a thread keeps at most: some 6 MB.
@@ -98,7 +98,7 @@ impl ReadSample {
         if let Some(answer) = self.pending.take() {
             self.keep(answer);
         }
-        if mix(number ^ self.seed) & self.mask != 0 || self.idle {
+        if !is_sampled(number, self.seed, self.mask) || self.idle {
             return false;
         }
         self.reads += 1;
@@ -179,7 +179,7 @@ impl ReadSample {
         scanned.last.clear();
         scanned.last.extend_from_slice(key);
         let sampled = match keys.decode(key) {
-            DecodedKey::Known(number) => mix(number ^ self.seed) & self.mask == 0,
+            DecodedKey::Known(number) => is_sampled(number, self.seed, self.mask),
             // Which of them are sampled is found out later.
             DecodedKey::Hashed | DecodedKey::Foreign => true,
         };
@@ -234,6 +234,24 @@ pub struct Notes {
     pub written: Option<ThreadLedger>,
     /// Of a thread that reads.
     pub read: Option<ReadSample>,
+}
+
+impl From<ThreadLedger> for Notes {
+    fn from(written: ThreadLedger) -> Self {
+        Notes {
+            written: Some(written),
+            read: None,
+        }
+    }
+}
+
+impl From<ReadSample> for Notes {
+    fn from(read: ReadSample) -> Self {
+        Notes {
+            written: None,
+            read: Some(read),
+        }
+    }
 }
 
 /// Compares what the threads of a phase read with the `ledger` of before it, and with what they
@@ -311,7 +329,7 @@ impl Check<'_> {
         let before = self.ledger.states(number);
         let others = self.others(thread, number);
         let written_by_none = before.is_empty() && answer.own.is_none();
-        if mix(number ^ self.ledger.seed()) & self.mask != 0
+        if !is_sampled(number, self.ledger.seed(), self.mask)
             || written_by_none && !self.ledger.is_whole()
             || others.iter().any(|states| !states.complete)
         {
@@ -404,7 +422,7 @@ impl Check<'_> {
             let there = self.ledger.states(*number);
             let certain = !there.is_empty() && !there.contains(&KeyState::Deleted);
             let touched = !self.others(usize::MAX, *number).is_empty();
-            if !certain || touched || mix(number ^ self.ledger.seed()) & self.mask != 0 {
+            if !certain || touched || !is_sampled(*number, self.ledger.seed(), self.mask) {
                 continue;
             }
             if !scanned.sampled.iter().any(|(returned, _)| returned == key) {

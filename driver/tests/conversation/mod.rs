@@ -124,6 +124,22 @@ pub fn in_time(mut attempt: impl FnMut() -> bool) {
     assert!((0..10).any(|_| attempt()), "late ten times in a row");
 }
 
+/// Cancels what `start` began, once it works: the run is over within 300 ms and keeps its phase.
+pub fn cancel_in_time(mut start: impl FnMut() -> Conversation) {
+    in_time(|| {
+        let mut conversation = start();
+        conversation.wait_for_work();
+        let (messages, took) = conversation.cancel();
+        let (outcome, message) = failure(&messages);
+        assert_eq!(outcome, Outcome::Cancelled);
+        if message.contains("before its engine could be closed") {
+            return false;
+        }
+        assert!(last_phase(&messages).cut_short);
+        took < Duration::from_millis(300)
+    });
+}
+
 /// What the driver answers to a request that is not a run.
 pub fn ask(request: &Value) -> Vec<Message> {
     let mut child = Command::new(env!("CARGO_BIN_EXE_lsmtune-driver"))
