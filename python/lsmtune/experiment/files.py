@@ -166,7 +166,7 @@ def not_ours(directory: Path) -> InputError:
     )
 
 
-# --- What may be deleted is decided here, and only here.
+# --- What of an experiment, or of its loaded databases, may be deleted is decided here.
 
 RUN, GOLDEN = "run", "golden database"  # purposes
 PREFIX = "run-"
@@ -183,10 +183,8 @@ def why_kept(directory: Path, purpose: str, owner: Path) -> str:
     """
     if directory.is_symlink() or not directory.is_dir():
         return "is no folder"
-    if directory.resolve() != owner.resolve() / directory.relative_to(owner):
-        return "is reached by a link"
-    if directory.stat().st_dev != owner.stat().st_dev:
-        return "is on another file system"
+    if elsewhere := _elsewhere(directory, owner):
+        return elsewhere
     if not _NAMES[purpose].fullmatch(directory.name):
         return f"has no name of a {purpose}"
     marker = marker_of(directory)
@@ -195,10 +193,16 @@ def why_kept(directory: Path, purpose: str, owner: Path) -> str:
         return "" if left <= {MARKER} else f"bears no {MARKER} file that says what it is"
     if marker.get("purpose") != purpose:
         return f"is a {marker.get('purpose')}"
-    # Folders had no identity before version 0.2; their name, purpose and place have to do.
+    # Markers of before name no owner; name, purpose and place have to do.
     if "owner" in marker and marker["owner"] != marker_of(owner).get("id", ""):
         return "was made by another folder"
     return ""
+
+
+def _elsewhere(folder: Path, owner: Path) -> str:
+    if folder.resolve() != owner.resolve() / folder.relative_to(owner):
+        return "is reached by a link"
+    return "" if folder.stat().st_dev == owner.stat().st_dev else "is on another file system"
 
 
 # --- Scratch directories of runs: fresh, marked, removed afterwards, swept after a kill.
@@ -230,8 +234,7 @@ def run_directory(parent: Path, owner: Path | None = None) -> Iterator[Path]:
 
 def check_within(folder: Path, owner: Path) -> None:
     """Raises InputError where `folder` of `owner` is reached by a link, or is a mount."""
-    inside = folder.resolve() == owner.resolve() / folder.relative_to(owner)
-    if not inside or folder.stat().st_dev != owner.stat().st_dev:
+    if _elsewhere(folder, owner):
         why = "is a link, or another file system: what lies there is not deleted"
         raise InputError(str(folder), why=why, allowed="another folder for all of it (--dir DIR)")
 

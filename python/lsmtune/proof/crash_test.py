@@ -11,6 +11,7 @@ from __future__ import annotations
 import math
 import random
 import threading
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Protocol, runtime_checkable
@@ -128,6 +129,11 @@ def survived(
     return Survived(verdict, test)
 
 
+def strictest(workloads: Sequence[Workload]) -> Workload:
+    """The first of those whose durability class promises most."""
+    return min(workloads, key=lambda each: _STRONGEST_FIRST.index(each.durability))
+
+
 def crash_test(
     arm: Arm,
     measurer: Measurer,
@@ -146,7 +152,7 @@ def crash_test(
     not done is tried again. None when the measurer's stop event ended it. Raises InputError when
     the driver, the library or the folder cannot be used.
     """
-    workload = min(measurer.workloads, key=lambda each: _STRONGEST_FIRST.index(each.durability))
+    workload = strictest(measurer.workloads)
     runner, store = measurer.runner, measurer.folder.measurements
     of = {
         "library": arm.engine.library,

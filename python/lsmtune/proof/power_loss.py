@@ -37,7 +37,7 @@ from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import RunRequest
 from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.model.workload import Durability, Workload
-from lsmtune.proof.crash_test import CrashOutcome
+from lsmtune.proof.crash_test import CrashOutcome, strictest
 from lsmtune.proof.file_log import History
 from lsmtune.proof.power_model import (
     Cut,
@@ -66,7 +66,6 @@ STATES = 60
 # What is missing from a state may be much, and its first things say enough.
 _MISSING_MAX = 8
 _FACT = "power_tests"
-_STRONGEST_FIRST = (Durability.SYNC, Durability.WAL, Durability.NONE)
 
 
 class Breach(StrEnum):
@@ -150,7 +149,7 @@ def power_test(
     is tried again. None when the measurer's stop event ended it. Raises InputError when the
     driver, the library of the engine or the folder cannot be used.
     """
-    workload = min(measurer.workloads, key=lambda each: _STRONGEST_FIRST.index(each.durability))
+    workload = strictest(measurer.workloads)
     not_done = PowerTest(CrashOutcome.NOT_DONE, arm.engine.name, workload.durability)
     if driver is None:
         why = "of a program that is not lsmtune's own driver it is not known when a write returned"
