@@ -102,7 +102,7 @@ def test_it_is_said_that_it_is_no_power_loss(tmp_path: Path) -> None:
     found = fake_test(tmp_path, KillableRunner())
     assert found is not None
     assert crash_line(found) == (
-        "passed (1,000 acknowledged writes under durability wal; process crash, no power loss)"
+        "passed (1,000 acknowledged writes under durability wal; process crash)"
     )
 
 

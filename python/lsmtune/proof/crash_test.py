@@ -28,7 +28,7 @@ from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.workload import KEY_BYTES_MIN, Durability, PageCache, Phase, PhaseKind, Workload
 from lsmtune.workloads.distributions import mean_key_bytes
 
-WHAT_IT_IS = "process crash, no power loss"
+WHAT_IT_IS = "process crash"
 
 # Seconds on two cores: to write half of it, to open the database again, and to look for every key.
 LOAD_BYTES = 64 << 20
