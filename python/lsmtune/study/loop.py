@@ -7,7 +7,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 
 from lsmtune.driver.runner import Runner
@@ -20,7 +19,7 @@ from lsmtune.machine.files import Clock
 from lsmtune.model.config import EngineIdentity, OptionValue
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import Verdict
-from lsmtune.proof.crash_test import CrashTest, Killer, Survived, crash_test_s
+from lsmtune.proof.survival import UNTESTED, Survival, Survived
 from lsmtune.proof.verdict import not_proven
 from lsmtune.search.pruners import make_pruner
 from lsmtune.search.sampler import SpaceExhaustedError
@@ -33,7 +32,7 @@ from lsmtune.study.feasible import (
     without_baseline,
     without_mean,
 )
-from lsmtune.study.finalist import nothing_to_prove, prove_finalist
+from lsmtune.study.finalist import nothing_to_prove, prove_finalist, survival_s
 from lsmtune.study.judging import Judgement, Observations
 from lsmtune.study.observer import (
     ChangeReporter,
@@ -126,10 +125,8 @@ class _Tuning:
         self._refused: Counter[str] = Counter()
         # The report at the end loads as much as the start of the program did, and then ends it.
         self._budget = SearchBudget(
-            spec.budget.trials,
-            spec.budget.time_s,
-            min(spec.proof.pairs, PAIRS_KEPT),
-            other_s=2 * startup_s,
+            *(spec.budget.trials, spec.budget.time_s, min(spec.proof.pairs, PAIRS_KEPT)),
+            other_s=2 * startup_s + survival_s(spec, runner),
         )
         self._observations = Observations(spec.goal)
         self._baseline_wall_s: float | None = None
@@ -198,9 +195,9 @@ class _Tuning:
         if over_s > 0:
             self._observer.warning(
                 f"the study took {format_duration(over_s)} more than its time budget: the pairs "
-                "without which a proof says nothing, and the crash test, are not cut off"
+                "without which a proof says nothing, and what follows it, are not cut off"
             )
-        return self._result(proved.verdict, interrupted=False, crash_test=proved.crash)
+        return self._result(proved.verdict, interrupted=False, survival=proved.survival)
 
     @property
     def _progress(self) -> Progress:
@@ -304,9 +301,6 @@ class _Tuning:
         if self._baseline_values is None:
             raise without_mean(self._spec, runs)
         self._baseline_wall_s = sum(row.wall_s for row in baseline)
-        if isinstance(self._measurer.runner, Killer):
-            other_s = 2 * self._startup_s + crash_test_s(runs)
-            self._budget = replace(self._budget, other_s=other_s)
         self._known_progress = None
         options = self._baseline.config.options
         broken = [t for t, v in self._feasibility.violations(options, runs).items() if v > 0]
@@ -459,7 +453,7 @@ class _Tuning:
         self._observer.best_changed(best.number, value, ratio)
 
     def _prove(self) -> Survived | None:
-        """The verdict on the best trial, and its crash test; None when interrupted."""
+        """The verdict on the best trial, and what it survives; None when interrupted."""
         best = self._progress.best
         why_not = nothing_to_prove(self._spec, self._progress, self._defaults)
         if best is None or why_not:
@@ -475,7 +469,7 @@ class _Tuning:
         )
 
     def _result(
-        self, verdict: Verdict | None, *, interrupted: bool, crash_test: CrashTest | None = None
+        self, verdict: Verdict | None, *, interrupted: bool, survival: Survival = UNTESTED
     ) -> TuneResult:
         best = self._progress.best
         labels = [objective.label for objective in self._spec.goal.objectives]
@@ -488,7 +482,7 @@ class _Tuning:
             best_value=self._progress.best_value if best else None,
             best_values=dict(zip(labels, (best.end.values if best else None) or (), strict=False)),
             verdict=verdict,
-            crash_test=crash_test,
+            survival=survival,
             counts=dict(self._progress.counts),
             refused=dict(self._folder.measurements.fact(REFUSED) or {}),
             interrupted=interrupted,
