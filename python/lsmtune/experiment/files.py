@@ -62,8 +62,17 @@ def _explained_sqlite(path: Path, error: BaseException) -> Exception:
     if code in _SQLITE_READ_ONLY:
         return not_writable(path, str(cause))
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        # What the disk fails to read, SQLite calls corrupt as well (SQLITE_IOERR_CORRUPTFS).
+        try:
+            if path.is_file():
+                path.read_bytes()
+        except OSError as unread:
+            return disk_trouble(unread, path)
         return LsmtuneError(f"{path}: damaged database ({cause}); use another folder (--dir DIR)")
-    return LsmtuneError(f"{path}: the database failed: {cause}")
+    # SQLite keeps the operating system's error to itself; its own name says which call it was.
+    name = getattr(cause, "sqlite_errorname", "")
+    detail = f"{cause} ({name})" if name else str(cause)
+    return LsmtuneError(f"{path}: the database failed: {detail}; what was stored is kept")
 
 
 # --- How a SQLite file of a study is opened.
