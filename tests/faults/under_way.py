@@ -272,13 +272,14 @@ def faults_of(program: str) -> Iterator[tuple[str, str, str]]:
     yield "read", "short", "from"
     yield "sync", "eio", "at"
     yield "sync-folder", "eio", "at"
-    yield "sync-folder", "einval", "from"
     for what in ("eio", "emfile", "eacces"):
         yield "open", what, "at"
     yield "open", "emfile", "from"
     for call in ("rename", "unlink"):
         yield call, "eio", "at"
     if program == OWN:
+        # File systems that cannot do it; what an engine does there is its own.
+        yield "sync-folder", "einval", "from"
         yield "link", "eperm", "from"
         yield "link", "eio", "at"
 
@@ -326,7 +327,9 @@ def check(place: Place, state: Path, case: Case) -> tuple[str, list[str], Ended]
         after = place.rows()
         if any(after.get(number) != row for number, row in stored.items()):
             wrong.append("stored rows are changed")
-        if left := place.leftovers():
+        # Without a folder of its own a command cannot sweep later what the disk kept then.
+        kept = case.command.name == "bench" and case.call in ("change", "unlink")
+        if not kept and (left := place.leftovers()):
             wrong.append(f"left: {left}")
     return "went on" if ended.done else "ended", wrong, ended
 
