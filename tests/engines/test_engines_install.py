@@ -9,7 +9,6 @@ import platform
 import signal
 import subprocess
 import sys
-import time
 import zipfile
 from pathlib import Path
 
@@ -28,6 +27,7 @@ from lsmtune.engines.library import build_type, engines_folder
 from lsmtune.engines.steps import MARKER, install_folder, installed, require_programs, run_step
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.model.config import Build
+from patience import PATIENCE_S, wait_until
 
 
 def quiet(_line: str) -> None:
@@ -300,7 +300,7 @@ def test_an_interrupted_install_ends_its_programs_and_leaves_nothing(
     for name in ("mvn", "cargo", "lsmtune-driver"):
         program = tmp_path / name
         # Two processes deep, as make and its compilers are.
-        program.write_text(f"#!/bin/bash\nsleep 60 & echo $! > {tmp_path / name}.pid; wait\n")
+        program.write_text(f"#!/bin/bash\nsleep 900 & echo $! > {tmp_path / name}.pid; wait\n")
         program.chmod(0o755)
     command = subprocess.Popen(
         [sys.executable, "-c", INSTALL],
@@ -314,11 +314,9 @@ def test_an_interrupted_install_ends_its_programs_and_leaves_nothing(
         text=True,
     )
     pids = [tmp_path / "mvn.pid", tmp_path / "cargo.pid"]
-    end = time.monotonic() + 20
-    while not all(p.is_file() and p.read_text() for p in pids) and time.monotonic() < end:
-        time.sleep(0.02)
+    wait_until(lambda: all(p.is_file() and p.read_text() for p in pids))
     command.send_signal(number)
-    _, err = command.communicate(timeout=10)
+    _, err = command.communicate(timeout=PATIENCE_S)
     assert command.returncode == 130, err
     assert err.endswith("lsmtune: interrupted\n")
     assert not any(is_running(int(p.read_text())) for p in pids)

@@ -6,7 +6,6 @@ import json
 import os
 import tempfile
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -139,11 +138,11 @@ def test_the_marker_goes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_driver_that_still_writes_is_waited_for(tmp_path: Path) -> None:
     ours = leftover(tmp_path)
-    stop_at = time.monotonic() + 0.5
+    tried_again = threading.Event()
 
     def write() -> None:
         number = 0
-        while time.monotonic() < stop_at:
+        while not tried_again.is_set():
             number += 1
             try:
                 with contextlib.suppress(FileExistsError):  # removed while pathlib looked at it
@@ -155,7 +154,7 @@ def test_a_driver_that_still_writes_is_waited_for(tmp_path: Path) -> None:
 
     writer = threading.Thread(target=write)
     writer.start()
-    remove_owned(ours, "run", tmp_path)
+    remove_owned(ours, "run", tmp_path, sleep=lambda _s: tried_again.set())
     writer.join()
     assert not ours.exists()
 
