@@ -26,9 +26,9 @@ def in_time(attempt: Callable[[], bool]) -> None:
     """Repeats `attempt`, which says whether it was in time, until it was.
 
     For what is promised within less than a second: on a busy machine the processors may belong to
-    somebody else for a while, but hardly each of ten times.
+    somebody else for a while, but hardly each of fifty times.
     """
-    assert any(attempt() for _ in range(10)), "late ten times in a row"
+    assert any(attempt() for _ in range(50)), "late fifty times in a row"
 
 
 def is_over(process: psutil.Process) -> bool:

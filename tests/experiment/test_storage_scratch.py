@@ -121,6 +121,17 @@ def test_links_inside_a_run_are_removed_not_followed(tmp_path: Path) -> None:
     assert not ours.exists()
 
 
+def test_what_a_killed_bench_left_goes_with_the_next_one_and_what_is_in_use_stays(
+    tmp_path: Path,
+) -> None:
+    ours, unmarked = leftover(tmp_path), tmp_path / "run-of-somebody"
+    unmarked.mkdir()
+    with run_directory(tmp_path) as one, run_directory(tmp_path) as other:
+        assert {path.name for path in tmp_path.iterdir()} == {one.name, other.name, unmarked.name}
+        assert not ours.exists()
+    assert [path.name for path in tmp_path.iterdir()] == [unmarked.name]
+
+
 def test_the_marker_goes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kill in the middle of a removal leaves a directory that can still be swept."""
     ours = leftover(tmp_path)

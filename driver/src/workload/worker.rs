@@ -259,9 +259,9 @@ mod tests {
     }
 
     /// On a busy machine the processors may belong to somebody else for a while, but hardly each of
-    /// ten times.
+    /// fifty times.
     fn in_time(attempt: impl Fn() -> bool) {
-        assert!((0..10).any(|_| attempt()), "late ten times in a row");
+        assert!((0..50).any(|_| attempt()), "late fifty times in a row");
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import sys
 import threading
@@ -35,6 +36,20 @@ def write_whole(path: Path, text: str | Iterable[str]) -> None:
         with suppress(OSError):  # the caller is told why it could not be written
             temporary.unlink()
         raise
+
+
+def locked_folder(folder: Path) -> int:
+    """A descriptor of `folder` that locks it until it is closed, or the process ends.
+
+    Raises BlockingIOError where it is in use, and OSError.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
 
 
 STDOUT = Path("-")
