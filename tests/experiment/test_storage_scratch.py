@@ -4,6 +4,8 @@ import contextlib
 import errno
 import json
 import os
+import subprocess
+import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -19,6 +21,7 @@ from lsmtune.experiment.files import (
     run_directory,
     sweep_leftovers,
 )
+from lsmtune.machine.files import temporary_folder
 
 
 def leftover(parent: Path, name: str = "run-old") -> Path:
@@ -130,6 +133,34 @@ def test_what_a_killed_bench_left_goes_with_the_next_one_and_what_is_in_use_stay
         assert {path.name for path in tmp_path.iterdir()} == {one.name, other.name, unmarked.name}
         assert not ours.exists()
     assert [path.name for path in tmp_path.iterdir()] == [unmarked.name]
+
+
+def test_what_a_killed_probe_left_goes_with_the_next_one_and_what_is_in_use_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    program = (
+        "import sys, tempfile; from lsmtune.machine.files import temporary_folder\n"
+        "tempfile.tempdir = sys.argv[1]\n"
+        "with temporary_folder('probe') as folder: print(folder, flush=True); input()"
+    )
+    strange = tmp_path / "lsmtune-probe-of-somebody"
+    strange.mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as killed:
+        assert killed.stdout is not None
+        left = Path(killed.stdout.readline().strip())
+        with temporary_folder("probe") as one, temporary_folder("probe") as other:
+            assert set(tmp_path.iterdir()) == {left, one, other, strange}
+        killed.kill()
+    assert left.is_dir()
+    with temporary_folder("probe") as folder:
+        assert set(tmp_path.iterdir()) == {folder, strange}
+    assert list(tmp_path.iterdir()) == [strange]
 
 
 def test_the_marker_goes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

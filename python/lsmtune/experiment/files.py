@@ -21,7 +21,7 @@ import sqlalchemy.exc
 
 import lsmtune
 from lsmtune.errors import InputError, LsmtuneError, disk_full, disk_trouble, is_utf8, not_writable
-from lsmtune.machine.files import Lock, locked_folder, try_lock
+from lsmtune.machine.files import Lock, folder_in_use, try_lock
 
 _SQLITE_READ_ONLY = frozenset(
     {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
@@ -229,24 +229,11 @@ def run_directory(parent: Path, owner: Path | None = None) -> Iterator[Path]:
         directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
     with ExitStack() as stack:
         if alone:
-            stack.enter_context(_in_use(directory))
+            stack.enter_context(folder_in_use(directory, refusable=False))
         stack.callback(remove_owned, directory, RUN, owner)
         with explained(parent):
             claim(directory, RUN, owner)
         yield directory
-
-
-@contextmanager
-def _in_use(directory: Path) -> Iterator[None]:
-    """Lock `directory`, so that nobody else takes it for a leftover."""
-    descriptor: int | None = None
-    with suppress(OSError):  # where folders cannot be locked, nobody takes them for leftovers
-        descriptor = locked_folder(directory)
-    try:
-        yield
-    finally:
-        if descriptor is not None:
-            os.close(descriptor)
 
 
 def _sweep_unlocked(parent: Path) -> None:
@@ -254,12 +241,9 @@ def _sweep_unlocked(parent: Path) -> None:
     for entry in sorted(parent.glob(f"{PREFIX}*")):
         # Without a marker it may be about to be locked.
         if marker_of(entry) and not why_kept(entry, RUN, parent):
-            with suppress(OSError, LsmtuneError):  # in use, or another user's, who will do it
-                descriptor = locked_folder(entry)
-                try:
-                    remove_owned(entry, RUN, parent)
-                finally:
-                    os.close(descriptor)
+            # In use, or another user's, who will do it.
+            with suppress(OSError, LsmtuneError), folder_in_use(entry):
+                remove_owned(entry, RUN, parent)
 
 
 def check_within(folder: Path, owner: Path) -> None:
