@@ -206,17 +206,3 @@ def test_where_every_trial_breaks_a_constraint_no_line_says_that_none_gave_a_val
     assert "every trial broke a constraint (throughput_ops_s <= 1)" in said.out
     assert "no configuration to deploy: no trial met what the study asks of one" in said.out
     assert "no trial gave a value" not in said.out
-
-
-def test_the_power_test_is_asked_for_and_says_when_it_cannot_be_done(
-    lsmtune: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LSMTUNE_FILES", "/nowhere/lsmtune-files.so")
-    arguments = (*VERIFY, *SIX, "--candidate", "a=1")
-    assert "power loss" not in lsmtune(*arguments).out
-    said = lsmtune(*arguments, "--power-test")
-    assert "power loss: not done: lsmtune-files.so is not installed; `make setup` builds it" in (
-        said.out
-    )
-    document = lsmtune(*arguments, "--power-test", "--json").json()
-    assert document["power_test"]["outcome"] == "not_done"
