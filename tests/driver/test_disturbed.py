@@ -20,6 +20,7 @@ from lsmtune.driver.native import NativeRunner
 from lsmtune.machine.awake import GAP_S, AwakeClock, suspended_s
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import Limits, RunRequest
+from patience import wait_until
 
 MakeRequest = Callable[..., RunRequest]
 
@@ -147,7 +148,7 @@ def test_a_driver_that_a_stranger_stopped_is_disturbed_and_not_late(
             for number in signals:
                 driver.send_signal(number)
                 if number is signal.SIGSTOP:
-                    _wait_for(lambda: driver.status() == psutil.STATUS_STOPPED)
+                    wait_until(lambda: driver.status() == psutil.STATUS_STOPPED)
 
     measurement = NativeRunner(fake_driver).run(make_request("hang"), on_message)
     assert measurement.outcome is Outcome.DISTURBED
@@ -212,7 +213,7 @@ def test_a_tuner_that_is_really_stopped_lets_the_driver_run_on(
         stdout=subprocess.PIPE,
         text=True,
     ) as tuner:
-        _wait_for((directory / "begun").exists)
+        wait_until((directory / "begun").exists)
         tuner.send_signal(signal.SIGSTOP)
         time.sleep(1.5)  # past its deadline, which is what it is about
         tuner.send_signal(signal.SIGCONT)
@@ -220,10 +221,3 @@ def test_a_tuner_that_is_really_stopped_lets_the_driver_run_on(
         (directory / "told").touch()
         out, _ = tuner.communicate(timeout=60)
     assert out.splitlines() == ["started", "ok"]
-
-
-def _wait_for(condition: Callable[[], bool]) -> None:
-    patience_s = time.monotonic() + 30
-    while not condition():
-        assert time.monotonic() < patience_s
-        time.sleep(0.005)

@@ -90,6 +90,8 @@ def _runnable(path: Path) -> bool:
 
 ENGINE_LOG = "engine.log"
 
+_DISK_FAILED = "io_error"  # the driver's word; `ErrorReply::DISK_FAILED`
+
 OnMessage = Callable[[Message], None]
 
 
@@ -192,7 +194,8 @@ class Conversation(Closing):
     def step(self, timeout_s: float) -> Judgement | None:
         """Takes what the driver says within `timeout_s`; how it ended, once it is gone.
 
-        Raises what `on_message` raises, and InputError for a driver of another version.
+        Raises what `on_message` raises, InputError for a driver of another version, and
+        LsmtuneError when the disk failed under the run.
         """
         self._awake()  # also of a frozen driver, whose own time stands still
         try:
@@ -243,10 +246,17 @@ class Conversation(Closing):
         collector, group = self._collector, self.group
         if group is not None:  # it counts for itself, and others meet their ends beside it
             ending = replace(ending, oom_killed=False)
-        return judge(
+        judgement = judge(
             *(collector.last, ending, collector.where, self._child.log_tail()),
             memory_limit_bytes=group.limit_bytes if group and group.oom_kills() else None,
         )
+        if judgement.error is not None and judgement.error.kind == _DISK_FAILED:
+            # Not an outcome: the configuration did nothing, and the next one meets the same disk.
+            raise LsmtuneError(
+                f"the disk failed {collector.where}: {judgement.error.message}; this run is not "
+                "stored, what was stored is kept: repeat the command when the disk works again"
+            )
+        return judgement
 
 
 def converse(
