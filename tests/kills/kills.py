@@ -49,6 +49,7 @@ DEADLINE = "10s"
 
 RUN_LINE = re.compile(r"^[a-z]+ ?[^:\n]*: ok\b", re.MULTILINE)
 BY_SOMEBODY = "by whom is not known"  # said of a run that was killed from outside
+GIVEN_UP = "times, one after the other: what was stored before is kept"
 
 SPINNING = """\
 import json, os, time
@@ -385,10 +386,13 @@ class Session:
 
     def _finish(self) -> None:
         """Let it end by itself, and look at all that it left."""
-        process = self._process or self._start()
-        status = process.wait(4 * PATIENCE_S)
-        self._process = None
-        said = self.log.read_text()
+        while True:
+            status = (self._process or self._start()).wait(4 * PATIENCE_S)
+            self._process = None
+            said = self.log.read_text()
+            if status != 1 or GIVEN_UP not in said:
+                break  # else a run was struck each time that it was tried: the user looks why
+            self._account()
         if status not in (0, 3):
             self.fault(f"ended with {status}: {said.splitlines()[-1:]}")
         self._check_text(said)
@@ -484,12 +488,13 @@ def main(count: int, seed: int, names: Sequence[str]) -> int:
     known = commands()
     folder = Path(tempfile.mkdtemp(prefix="kills-"))
     began_s = time.monotonic()
-    sessions = []
-    for session in perform(count, seed, {name: known[name] for name in names or known}, folder):
-        sessions.append(session)
-        print(f"{session.name}: {', '.join(map(str, session.done))}", flush=True)
-        for fault in session.faults:
-            print(f"  FAULT {fault}", flush=True)
+    sessions: list[Session] = []
+    with contextlib.suppress(KeyboardInterrupt):  # then the table is of what was done
+        for session in perform(count, seed, {name: known[name] for name in names or known}, folder):
+            sessions.append(session)
+            print(f"{session.name}: {', '.join(map(str, session.done))}", flush=True)
+            for fault in session.faults:
+                print(f"  FAULT {fault}", flush=True)
     print(f"\n{table(sessions)}\n\n{time.monotonic() - began_s:.0f} s, in {folder}")
     return 1 if any(session.faults for session in sessions) else 0
 
