@@ -274,12 +274,13 @@ class Session:
             return self._process is not None
         try:
             victim.send_signal(blow.number)
-            if blow.number is signal.SIGSTOP:
-                time.sleep(blow.stop_s)
-                victim.send_signal(signal.SIGCONT)
         except psutil.NoSuchProcess:
             return True
         self.done.append(blow)
+        if blow.number is signal.SIGSTOP:
+            time.sleep(blow.stop_s)
+            with contextlib.suppress(psutil.NoSuchProcess):  # a run may be ended meanwhile
+                victim.send_signal(signal.SIGCONT)
         if blow.ends:
             self._check_end(blow, process.wait(PATIENCE_S))
         return True
