@@ -62,7 +62,7 @@ pub fn check(
         keys_lost: recovered.keys_lost,
         keys_wrong: recovered.keys_wrong,
         keys_beyond: Some(recovered.keys_beyond),
-        keys_found: recovered.keys_found,
+        keys_scanned: recovered.keys_scanned,
         reopen_s,
     })?;
     if recovered.keys_lost + recovered.keys_wrong == 0 {

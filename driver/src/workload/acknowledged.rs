@@ -40,7 +40,7 @@ pub struct Recovered {
     pub keys_beyond: u64,
     /// Keys of the load that a scan of the whole database finds; `None` where the engine cannot
     /// scan it.
-    pub keys_found: Option<u64>,
+    pub keys_scanned: Option<u64>,
 }
 
 /// Looks up every acknowledged key of `load`, and the keys after them until one is missing; then
@@ -71,7 +71,7 @@ pub fn verify_load(
     }
     if let Some(scanned) = scan_load(&mut *session, load, values, stop)? {
         recovered.keys_wrong = recovered.keys_wrong.max(scanned.wrong);
-        recovered.keys_found = Some(scanned.found);
+        recovered.keys_scanned = Some(scanned.found);
     }
     Ok(recovered)
 }

@@ -275,7 +275,7 @@ class NativeRunner:
             keys_lost=verified.keys_lost if verified else 0,
             keys_wrong=verified.keys_wrong if verified else 0,
             keys_beyond=(verified.keys_beyond or 0) if verified else 0,
-            keys_found=verified.keys_found if verified else None,
+            keys_scanned=verified.keys_scanned if verified else None,
             opened=verified is not None,
             outcome=judgement.outcome,
             message=_message(judgement) or f"all {acknowledged} reported keys are there",
@@ -347,7 +347,7 @@ class CrashCheck:
 
     `opened`: whether the engine opened it again, twice. `keys_wrong` are there with another value,
     or were never written; `keys_beyond` are there although they had not been reported. A scan finds
-    `keys_found` of all keys of the load; None where the engine cannot scan. `outcome` is `ok` when every
+    `keys_scanned` of all keys of the load; None where the engine cannot scan. `outcome` is `ok` when every
     reported key has its value, `data_loss` when one has not, and otherwise says what kept them from
     being looked at; `message` is one line about it.
     """
@@ -359,7 +359,7 @@ class CrashCheck:
     message: str
     outcome: Outcome
     keys_beyond: int = 0
-    keys_found: int | None = None
+    keys_scanned: int | None = None
 
 
 def _message(judgement: Judgement) -> str:

@@ -302,9 +302,9 @@ class _Tester:
             check = self._checked(request, 0)
             if not check.opened:
                 return Held(message=_said(check.message, directory))
-        if check.keys_found is None:
+        if check.keys_scanned is None:
             raise _NotDone("the engine cannot scan the database for what is there")
-        return Held(check.keys_beyond, check.keys_found, check.keys_wrong)
+        return Held(check.keys_beyond, check.keys_scanned, check.keys_wrong)
 
     def _checked(self, request: RunRequest, acknowledged: int) -> CrashCheck:
         check = self._runner.check_after_crash(request, acknowledged, self._stop)
