@@ -347,9 +347,9 @@ class CrashCheck:
 
     `opened`: whether the engine opened it again, twice. `keys_wrong` are there with another value,
     or were never written; `keys_beyond` are there although they had not been reported. A scan finds
-    `keys_scanned` of all keys of the load; None where the engine cannot scan. `outcome` is `ok` when every
-    reported key has its value, `data_loss` when one has not, and otherwise says what kept them from
-    being looked at; `message` is one line about it.
+    `keys_scanned` of all keys of the load; None where the engine cannot scan. `outcome` is `ok`
+    when every reported key has its value, `data_loss` when one has not, and otherwise says what
+    kept them from being looked at; `message` is one line about it.
     """
 
     keys_checked: int
