@@ -10,8 +10,8 @@ which takes ten times as long.
 
 At the end stand the survivors, as diffs, and a line for each file: mutants, and how many of them
 were killed; for the whole with the 95 % interval of Wilson (JASA 22, 1927). mutmut does not change
-constants of modules, nor functions with a decorator. Of a text, what is changed is what it says: that
-capital letters are seen is not asked, since in SQL, for one, they mean the same.
+constants of modules, nor functions with a decorator. A text in other letters is left out: in SQL,
+for one, it means the same.
 """
 
 from __future__ import annotations
@@ -75,7 +75,9 @@ def mutated(room: str) -> dict[str, str]:
         }
         module = ".".join(path.relative_to("src").with_suffix("").parts)
         for name in made.mutant_names:
-            original, mutant = spans[name.rpartition("_")[0] + "_orig"][1:], spans[name][1:]
+            stem = name.rpartition("_")[0]
+            original = [line.replace(f"{stem}_orig", stem) for line in spans[f"{stem}_orig"]]
+            mutant = [line.replace(name, stem) for line in spans[name]]
             if [line.lower() for line in original] != [line.lower() for line in mutant]:
                 changed = (line for line in ndiff(original, mutant) if line[0] in "-+")
                 diffs[f"{module}.{name}"] = "\n".join(changed)
