@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import errno
+import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -10,7 +12,7 @@ import pytest
 from storage_parts import measurement
 
 from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.experiment.files import claim
+from lsmtune.experiment.files import claim, explained
 from lsmtune.experiment.store import VERSION, MeasurementStore, Role, StoredMeasurement
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Outcome
@@ -85,6 +87,32 @@ def test_a_missing_and_a_damaged_file_are_clear_errors(tmp_path: Path) -> None:
     (tmp_path / "measurements.db").write_bytes(b"no database at all " * 100)
     with pytest.raises(LsmtuneError, match=r"measurements\.db: damaged database"):
         MeasurementStore(tmp_path / "measurements.db")
+
+
+def _fail(code: int, name: str) -> None:
+    error = sqlite3.OperationalError("disk I/O error")
+    error.sqlite_errorcode, error.sqlite_errorname = code, name
+    raise error
+
+
+def test_what_sqlite_keeps_to_itself_the_operating_system_is_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To SQLite a quota, a bad sector and a file system made read-only are all one."""
+    path, write = tmp_path / "measurements.db", sqlite3.SQLITE_IOERR_WRITE
+    with (
+        pytest.raises(LsmtuneError, match=r"disk I/O error \(SQLITE_IOERR_WRITE\)"),
+        explained(path),
+    ):
+        _fail(write, "SQLITE_IOERR_WRITE")
+
+    def refuse(_descriptor: int) -> None:
+        raise OSError(errno.EDQUOT, "Disk quota exceeded")
+
+    monkeypatch.setattr(os, "fsync", refuse)
+    with pytest.raises(LsmtuneError, match="the disk is full"), explained(path):
+        _fail(write, "SQLITE_IOERR_WRITE")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_full_disk_is_a_clear_error_and_loses_nothing(

@@ -73,7 +73,7 @@ def test_a_pareto_without_floor_comes_back(theta: float) -> None:
 
 
 @given(st.floats(-0.2, 1.5), st.floats(1, 500), st.booleans(), st.booleans())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_probabilities_of_sizes_add_up_to_one(
     k: float, sigma: float, floored: bool, wrapped: bool
 ) -> None:
@@ -217,7 +217,7 @@ def test_the_sorted_curve_of_uniform_keys_is_that_of_a_simulation() -> None:
 
 
 @given(st.floats(0.001, 0.5), st.floats(0.05, 1.0), st.integers(20, 10_000), st.integers(1, 20))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_groups_add_up(a: float, b: float, keys: int, ranges: int) -> None:
     for grains in Grains:
         width, each = power_groups(a, b, keys, [1.0] * ranges, grains=grains)

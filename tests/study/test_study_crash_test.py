@@ -31,8 +31,8 @@ def test_a_finalist_that_survives_its_crash_stays_better(tmp_path: Path) -> None
     result = result_of(tmp_path, runner)
     assert result.verdict is not None
     assert result.verdict.outcome is VerdictOutcome.BETTER
-    assert result.crash_test is not None
-    assert result.crash_test.outcome is CrashOutcome.PASSED
+    assert result.survival.crash is not None
+    assert result.survival.crash.outcome is CrashOutcome.PASSED
     assert [request.config for request, _, _ in runner.kills] == [result.best]
     assert written(tmp_path)["crash_test"] == {
         "outcome": "passed",
@@ -58,7 +58,7 @@ def test_a_finalist_that_loses_writes_is_worse(tmp_path: Path) -> None:
 def test_a_finished_study_is_not_killed_again(tmp_path: Path) -> None:
     first, again = KillableRunner(), KillableRunner()
     result = result_of(tmp_path, first)
-    assert result_of(tmp_path, again).crash_test == result.crash_test
+    assert result_of(tmp_path, again).survival.crash == result.survival.crash
     assert (len(first.kills), again.kills, again.requests) == (1, [], [])
 
 
@@ -72,23 +72,23 @@ def test_a_study_that_is_stopped_in_the_crash_test_goes_on(tmp_path: Path) -> No
     stopped = result_of(tmp_path, KillableRunner(), StopsAtCrash())
     assert (stopped.interrupted, stopped.verdict) == (True, None)
     result = result_of(tmp_path, KillableRunner())
-    assert result.crash_test is not None
-    assert result.crash_test.outcome is CrashOutcome.PASSED
+    assert result.survival.crash is not None
+    assert result.survival.crash.outcome is CrashOutcome.PASSED
 
 
 def test_a_program_of_the_users_own_is_not_killed_and_that_is_said(tmp_path: Path) -> None:
     result = result_of(tmp_path, FakeRunner())
     assert result.verdict is not None
     assert result.verdict.outcome is VerdictOutcome.BETTER
-    assert result.crash_test is not None
-    assert result.crash_test.outcome is CrashOutcome.NOT_DONE
-    assert "not lsmtune's own driver" in result.crash_test.why
+    assert result.survival.crash is not None
+    assert result.survival.crash.outcome is CrashOutcome.NOT_DONE
+    assert "not lsmtune's own driver" in result.survival.crash.why
 
 
 def test_without_a_gain_nobody_is_killed(tmp_path: Path) -> None:
     runner = KillableRunner(speed=lambda _options: 1e5)
     result = result_of(tmp_path, runner)
-    assert (result.crash_test, runner.kills) == (None, [])
+    assert (result.survival.crash, runner.kills) == (None, [])
     assert written(tmp_path)["crash_test"] is None
 
 

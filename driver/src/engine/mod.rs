@@ -139,7 +139,28 @@ pub enum EngineError {
     Cancelled,
 }
 
+/// What the operating system says of EIO, EROFS, EUCLEAN and ESTALE.
+const DISK_FAILED: [&str; 4] = [
+    "Input/output error",
+    "Read-only file system",
+    "Structure needs cleaning",
+    "Stale file handle",
+];
+
 impl EngineError {
+    /// Whether the disk failed, and nothing that was asked of the engine: it is full, damaged, gone,
+    /// or was made read-only. Of other faults than a full disk, engines only give the operating
+    /// system's words.
+    pub fn is_of_the_disk(&self) -> bool {
+        match self {
+            EngineError::DiskFull { .. } => true,
+            EngineError::Failed { message } => {
+                DISK_FAILED.iter().any(|said| message.contains(said))
+            }
+            _ => false,
+        }
+    }
+
     /// The error for a value that the engine does not accept.
     fn bad_value(name: &str, found: &str, allowed: &str) -> Self {
         EngineError::BadOptionValue {

@@ -169,7 +169,7 @@ class NativeRunner:
 
         A run with slices goes on at once after each of them. Raises InputError when the driver, the
         library, the cores or the folder cannot be used, and when the driver is of another protocol
-        version; LsmtuneError when the disk has no space for a run.
+        version; LsmtuneError when the disk has no space for a run, or fails under it.
         """
         with self.start(request, on_message, cancel) as run:
             while run.measurement is None:
