@@ -91,8 +91,9 @@ def test_an_output_file_is_written_whole_or_not_at_all(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", fill_disk)
-    refusal = lsmtune(*command, "made").refusal
-    assert refusal == "lsmtune: made: cannot be written: No space left on device\n"
+    said = lsmtune(*command, "made")
+    assert (said.status, said.out, said.err.count("\n")) == (1, "", 1)
+    assert said.err.startswith("lsmtune: made: the disk is full; ")
     assert list(home.iterdir()) == []
 
 

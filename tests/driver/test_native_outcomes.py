@@ -375,3 +375,23 @@ def test_runs_in_several_threads_do_not_disturb_each_other(
 
     with ThreadPoolExecutor(4) as pool:
         assert set(pool.map(one, range(8))) == {Outcome.OK}
+
+
+def test_a_disk_that_fails_is_no_outcome_of_a_run(run: Callable[..., Measurement]) -> None:
+    """Or the configuration would be blamed, and the search led away from it."""
+    with pytest.raises(LsmtuneError) as caught:
+        run("disk_fails")
+    assert str(caught.value).startswith(
+        "the disk failed in phase fillrandom: IO error: /db/000003.log: Input/output error; "
+    )
+    assert caught.value.exit_status is ExitStatus.FAILED
+
+
+def test_a_file_beyond_a_limit_is_an_error_and_no_death(tmp_path: Path) -> None:
+    """`ulimit -f`: Python ignores the signal, and so has the driver that it starts."""
+    log, command = tmp_path / "log", ["sh", "-c", "grep SigIgn /proc/$$/status"]
+    with process.ChildProcess(command, log) as child:
+        while not child.exited():
+            child.lines(0.1)
+    ignored = int(log.read_text().split()[1], 16)
+    assert ignored >> (signal.SIGXFSZ - 1) & 1

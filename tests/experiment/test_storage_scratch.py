@@ -258,3 +258,19 @@ def test_a_kill_while_the_marker_was_written_leaves_what_can_be_swept(tmp_path: 
     (tmp_path / "run-full" / MARKER).touch()
     (tmp_path / "run-full" / "precious").touch()
     assert sweep_leftovers(tmp_path, tmp_path) == [tmp_path / "run-killed"]
+
+
+def test_a_marker_that_the_machine_cannot_read_is_not_taken_for_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What failed is said, and not that the folder is somebody else's."""
+    directory = leftover(tmp_path)
+
+    def refuse(*_: object, **__: object) -> str:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_text", refuse)
+        with pytest.raises(OSError, match="Too many open files"):
+            sweep_leftovers(tmp_path, tmp_path)
+    assert sweep_leftovers(tmp_path, tmp_path) == [directory]

@@ -62,8 +62,36 @@ def _explained_sqlite(path: Path, error: BaseException) -> Exception:
     if code in _SQLITE_READ_ONLY:
         return not_writable(path, str(cause))
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        # What the disk fails to read, SQLite calls corrupt as well (SQLITE_IOERR_CORRUPTFS).
+        if (refused := _refused(path, writing=False)) is not None:
+            return disk_trouble(refused, path)
         return LsmtuneError(f"{path}: damaged database ({cause}); use another folder (--dir DIR)")
-    return LsmtuneError(f"{path}: the database failed: {cause}")
+    name = getattr(cause, "sqlite_errorname", "")
+    if code == sqlite3.SQLITE_IOERR:
+        refused = _refused(path, writing="READ" not in name)
+        if refused is not None:
+            return disk_trouble(refused, path)
+    detail = f"{cause} ({name})" if name else str(cause)
+    return LsmtuneError(f"{path}: the database failed: {detail}; what was stored is kept")
+
+
+def _refused(path: Path, *, writing: bool) -> OSError | None:
+    """What the operating system says where SQLite failed at `path`: SQLite keeps that to itself.
+
+    None where the fault has passed.
+    """
+    try:
+        if path.is_file():
+            with path.open("rb") as file:
+                file.read()
+        if writing:
+            with tempfile.TemporaryFile(dir=path if path.is_dir() else path.parent) as probe:
+                probe.write(b"\0")
+                probe.flush()
+                os.fsync(probe.fileno())
+    except OSError as error:
+        return error
+    return None
 
 
 # --- How a SQLite file of a study is opened.
@@ -148,11 +176,17 @@ def claim(directory: Path, purpose: str, owner: Path | None = None) -> None:
         os.fsync(file.fileno())
 
 
+_NO_MARKER = (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError)
+
+
 def marker_of(directory: Path) -> dict[str, object]:
-    """What the marker of an owned directory says; empty where it is damaged."""
+    """What the marker of an owned directory says; empty where it is damaged.
+
+    Raises OSError where the machine cannot read it: what it says is not known then.
+    """
     try:
         written = json.loads((directory / MARKER).read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # a kill may leave the marker empty
+    except (*_NO_MARKER, ValueError):  # a kill may leave the marker empty
         return {}
     return written if isinstance(written, dict) else {}
 

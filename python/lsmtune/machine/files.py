@@ -15,7 +15,7 @@ from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from lsmtune.errors import InputError
+from lsmtune.errors import InputError, disk_trouble
 
 _RETRY_S = 0.05
 
@@ -117,7 +117,8 @@ def write_output(path: Path, text: str | Iterable[str]) -> Path:
     """Write what a user asked for at `path`, and return that: `-` is standard output.
 
     A file is replaced whole or not at all, and so is the target of a link. Pipes and devices are
-    written into. No folder is made. Raises InputError; `path` is then as it was.
+    written into. No folder is made. Raises InputError for a place that cannot be written to, and
+    LsmtuneError for a disk that is full or fails; `path` is then as it was.
     """
     check_output(path)
     parts = [text] if isinstance(text, str) else text
@@ -131,8 +132,7 @@ def write_output(path: Path, text: str | Iterable[str]) -> Path:
             with path.open("w", encoding="utf-8") as file:
                 file.writelines(parts)
     except OSError as error:
-        why = f"cannot be written: {error.strerror or error}"
-        raise InputError(str(path), why=why) from error
+        raise disk_trouble(error, path) from error
     return path
 
 
