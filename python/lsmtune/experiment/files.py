@@ -26,6 +26,8 @@ from lsmtune.machine.files import Lock, folder_in_use, try_lock
 _SQLITE_READ_ONLY = frozenset(
     {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
 )
+_UNREADABLE = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
+_OF_THE_SYSTEM = _UNREADABLE | {sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
 _PRIMARY_CODE = 0xFF  # SQLite's extended result codes keep the primary one in the low byte
 
 
@@ -59,18 +61,19 @@ def _explained_sqlite(path: Path, error: BaseException) -> Exception:
     code = getattr(cause, "sqlite_errorcode", 0) & _PRIMARY_CODE
     if code == sqlite3.SQLITE_FULL:
         return disk_full(path)
-    if code in _SQLITE_READ_ONLY:
-        return not_writable(path, str(cause))
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        # What the disk fails to read, SQLite calls corrupt as well (SQLITE_IOERR_CORRUPTFS).
-        if (refused := _refused(path, writing=False)) is not None:
-            return disk_trouble(refused, path)
-        return LsmtuneError(f"{path}: damaged database ({cause}); use another folder (--dir DIR)")
     name = getattr(cause, "sqlite_errorname", "")
-    if code == sqlite3.SQLITE_IOERR:
-        refused = _refused(path, writing="READ" not in name)
+    if code in _OF_THE_SYSTEM:
+        refused = _refused(path, writing=code not in _UNREADABLE and "READ" not in name)
         if refused is not None:
             return disk_trouble(refused, path)
+    if code in _SQLITE_READ_ONLY:
+        return not_writable(path, str(cause))
+    if code in _UNREADABLE:
+        # What the disk fails to read, SQLite calls corrupt as well (SQLITE_IOERR_CORRUPTFS).
+        return LsmtuneError(
+            f"{path}: damaged database, or the disk failed to read it ({cause}): repeat the "
+            "command, and use another folder (--dir DIR) if it is still so"
+        )
     detail = f"{cause} ({name})" if name else str(cause)
     return LsmtuneError(f"{path}: the database failed: {detail}; what was stored is kept")
 
@@ -176,7 +179,7 @@ def claim(directory: Path, purpose: str, owner: Path | None = None) -> None:
         os.fsync(file.fileno())
 
 
-_NO_MARKER = (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError)
+_NO_MARKER = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
 def marker_of(directory: Path) -> dict[str, object]:
@@ -221,7 +224,10 @@ def why_kept(directory: Path, purpose: str, owner: Path) -> str:
         return elsewhere
     if not _NAMES[purpose].fullmatch(directory.name):
         return f"has no name of a {purpose}"
-    marker = marker_of(directory)
+    try:
+        marker = marker_of(directory)
+    except PermissionError as error:  # as that of another user, which is none of ours
+        return f"has a {MARKER} file that cannot be read ({error.strerror})"
     if not marker:
         left = {entry.name for entry in directory.iterdir()}
         return "" if left <= {MARKER} else f"bears no {MARKER} file that says what it is"
