@@ -29,6 +29,7 @@ _KEPT = {
     MEASUREMENTS_DB: f"every run is still in {MEASUREMENTS_DB}",
     STUDY_DB: f"{STUDY_DB} still has the trials, which Optuna can open",
 }
+_HOW_CHARACTERS = 160
 _DAMAGED = frozenset(
     {
         sqlite3.SQLITE_CORRUPT,
@@ -76,7 +77,8 @@ def _explained_sqlite(path: Path, error: BaseException) -> Exception:
         return disk_full(path)
     if code in _SQLITE_READ_ONLY:
         return not_writable(path, str(cause))
-    if code in _DAMAGED:
+    # Text that is not UTF-8 has no code.
+    if code in _DAMAGED or (isinstance(cause, sqlite3.OperationalError) and not code):
         return damaged(path, str(cause))
     return LsmtuneError(f"{path}: the database failed: {cause}")
 
@@ -86,8 +88,8 @@ def damaged(path: Path, how: str) -> LsmtuneError:
     other = {STUDY_DB: MEASUREMENTS_DB, MEASUREMENTS_DB: STUDY_DB}.get(path.name)
     kept = f"; {_KEPT[other]}" if other and path.with_name(other).is_file() else ""
     return LsmtuneError(
-        f"{path}: damaged database ({how}); nothing was changed: put a copy back, or use another "
-        f"folder (--dir DIR){kept}"
+        f"{path}: damaged database ({how[:_HOW_CHARACTERS]}); nothing was changed: put a copy "
+        f"back, or use another folder (--dir DIR){kept}"
     )
 
 
@@ -110,7 +112,7 @@ def check_database(path: Path, connection: sqlite3.Connection, tables: Collectio
 
     A flipped bit in a page of numbers or texts is not seen by that.
     """
-    with explained(path):
+    with readable(path):
         ((found,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
         names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
     if found != "ok":

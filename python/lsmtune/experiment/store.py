@@ -296,7 +296,7 @@ class MeasurementStore:
     def _select(self, where: str, values: tuple[object, ...] = ()) -> Iterator[StoredMeasurement]:
         for row in self._rows(f"SELECT * FROM runs {where}", values):
             with readable(self._path, f"measurement {row[_ID]}"):
-                parts = {"role": Role(row["role"])}
+                parts: dict[str, Any] = {"role": Role(row["role"])}
                 for name, kind in (("config", Config), ("measurement", Measurement)):
                     parts[name] = decode(kind, json.loads(row[name]))
                 fields = {name: value for name, value in row.items() if name not in _AGAIN}
