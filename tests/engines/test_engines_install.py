@@ -9,7 +9,6 @@ import platform
 import signal
 import subprocess
 import sys
-import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -36,6 +35,7 @@ from lsmtune.engines.steps import (
 )
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.model.config import Build
+from patience import PATIENCE_S, wait_until
 
 
 def quiet(_line: str) -> None:
@@ -286,6 +286,10 @@ def test_a_small_jar_that_unpacks_to_a_full_disk_is_refused(
 
 
 def test_a_jar_that_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    with (tmp_path / "huge.jar").open("wb") as file:
+        file.truncate(10 << 30)
+    with pytest.raises(InputError, match="is too large: 10GiB; allowed: a jar of at most 1GiB"):
+        install.add(tmp_path / "huge.jar", quiet, anything)
     os.mkfifo(tmp_path / "x.jar")
     with pytest.raises(InputError, match="is not a regular file; allowed: a jar"):
         install.add(tmp_path / "x.jar", quiet, anything)
@@ -400,7 +404,7 @@ def test_an_interrupted_install_ends_its_programs_and_leaves_nothing(
     for name in ("mvn", "cargo", "lsmtune-driver"):
         program = tmp_path / name
         # Two processes deep, as make and its compilers are.
-        program.write_text(f"#!/bin/bash\nsleep 60 & echo $! > {tmp_path / name}.pid; wait\n")
+        program.write_text(f"#!/bin/bash\nsleep 900 & echo $! > {tmp_path / name}.pid; wait\n")
         program.chmod(0o755)
     command = subprocess.Popen(
         [sys.executable, "-c", INSTALL],
@@ -414,11 +418,9 @@ def test_an_interrupted_install_ends_its_programs_and_leaves_nothing(
         text=True,
     )
     pids = [tmp_path / "mvn.pid", tmp_path / "cargo.pid"]
-    end = time.monotonic() + 20
-    while not all(p.is_file() and p.read_text() for p in pids) and time.monotonic() < end:
-        time.sleep(0.02)
+    wait_until(lambda: all(p.is_file() and p.read_text() for p in pids))
     command.send_signal(number)
-    _, err = command.communicate(timeout=10)
+    _, err = command.communicate(timeout=PATIENCE_S)
     assert command.returncode == 130, err
     assert err.endswith("lsmtune: interrupted\n")
     assert not any(is_running(int(p.read_text())) for p in pids)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +27,7 @@ from lsmtune.engines.library import (
 )
 from lsmtune.engines.steps import Fetched
 from lsmtune.errors import InputError, LsmtuneError, nearest_name
+from lsmtune.machine.files import temporary_folder
 from lsmtune.machine.findings import Finding, Level
 from lsmtune.model.config import EngineIdentity
 
@@ -40,8 +40,8 @@ def with_facts(library: Library, driver: Path) -> Library:
     """
     if library.identity.version is not None:
         return library
-    with tempfile.TemporaryDirectory(prefix="lsmtune-probe-") as directory:
-        probed = probe(driver, library.identity.name, library.path, Path(directory))
+    with temporary_folder("probe") as directory:
+        probed = probe(driver, library.identity.name, library.path, directory)
     identity = dataclasses.replace(library.identity, version=probed.identity.version)
     return dataclasses.replace(library, identity=identity, compressions=probed.compressions)
 

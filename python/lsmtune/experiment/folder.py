@@ -257,7 +257,7 @@ class StudyFolder:
             if description.text:
                 write_whole(self.path / "study.yaml", description.text)
         if description.directions:
-            create_study(self._optuna_storage(), self.path, description.directions)
+            create_study(self._optuna_storage(), self.path / STUDY_DB, description.directions)
         if stored != now:
             self.measurements.set_fact(_COMPARABLE, now)
 
@@ -335,20 +335,20 @@ class StudyFolder:
 
         One transaction: a kill leaves the whole trial or none of it.
         """
-        with explained(self.path):
+        with explained(self.path / STUDY_DB):
             storage = self._optuna_storage()
             trial_id = storage.create_new_trial(self._study_id(), template_trial=trial)
             return storage.get_trial_number_from_id(trial_id)
 
     def annotate_trial(self, number: int, attributes: Mapping[str, str]) -> None:
         """Set user attributes of a trial that is not finished."""
-        with explained(self.path):
+        with explained(self.path / STUDY_DB):
             for key, value in attributes.items():
                 self._optuna_storage().set_trial_user_attr(self._trial_id(number), key, value)
 
     def note_trial(self, number: int, attributes: Mapping[str, Any]) -> None:
         """Set system attributes, which are those of samplers and pruners, of a running trial."""
-        with explained(self.path):
+        with explained(self.path / STUDY_DB):
             for key, value in attributes.items():
                 self._optuna_storage().set_trial_system_attr(self._trial_id(number), key, value)
 
@@ -356,7 +356,7 @@ class StudyFolder:
         self, number: int, state: TrialState, values: Sequence[float] | None = None
     ) -> None:
         """End a running trial, in one transaction."""
-        with explained(self.path):
+        with explained(self.path / STUDY_DB):
             self._optuna_storage().set_trial_state_values(self._trial_id(number), state, values)
 
     def put_back_trial(self, number: int) -> None:
