@@ -261,7 +261,7 @@ class Case:
 
 # What each fault has to be called, in some line.
 WORDS = {
-    "eio": "Input/output error|disk I/O error|the disk failed to read it",
+    "eio": "Input/output error|disk I/O error|if it is so again",
     "enospc": "disk is full|No space left|disk_full|full",
     "edquot": "disk is full|quota exceeded|full|disk I/O error",
     "emfile": "Too many open files|unable to open",

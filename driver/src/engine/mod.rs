@@ -365,6 +365,11 @@ pub trait Session {
     /// A cursor over a consistent view of the database.
     fn cursor(&mut self) -> Result<Box<dyn Cursor + '_>>;
 
+    /// The same over all entries, also where options make other scans see those of a prefix only.
+    fn whole_cursor(&mut self) -> Result<Box<dyn Cursor + '_>> {
+        self.cursor()
+    }
+
     /// Gives `key` a merge operand, which the merge operator combines with the value. Engines
     /// without merges refuse it.
     fn merge(&mut self, _key: &[u8], _operand: &[u8]) -> Result<()> {
