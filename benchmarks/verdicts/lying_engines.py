@@ -148,9 +148,8 @@ def verdict(case: Case, engine: str, *, crash_test: bool, pairs: int = 12) -> di
     return {
         **row_of(case, engine, crash_test),
         **{key: found.get(key) for key in KEPT},
-        "trials_failed": [
-            trial.get("outcome") for trial in told.get("trials", []) if "value" not in trial
-        ],
+        # Of a study: how its trials ended.
+        "trials": told.get("outcomes"),
         "load": os.getloadavg()[0],
         "wall_s": round(time.monotonic() - started_s, 1),
     }
@@ -169,11 +168,14 @@ def row_of(case: Case, engine: str, crash_test: bool) -> dict[str, object]:
 
 
 def rows(engines: Sequence[str]) -> Iterator[tuple[Case, str, bool]]:
-    """Every case; a study has no switch for its crash test."""
+    """Every case. A study has no switch for its crash test, and a lie of speed leaves it nothing.
+
+    The crash test is done after `better` alone: without it is the harder half.
+    """
     for crash_test in (False, True):
         for case in CASES:
             for engine in engines:
-                if crash_test or not case.tunes:
+                if crash_test is case.tunes or not (case.tunes or case.honest):
                     yield case, engine, crash_test
 
 

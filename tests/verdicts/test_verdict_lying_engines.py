@@ -38,19 +38,10 @@ def test_a_lie_does_not_win_even_without_the_crash_test(engine: str, lie: str, w
     assert why in str(found["why"])
 
 
-@pytest.mark.engine
-@pytest.mark.usefixtures("libraries")
-def test_a_lie_about_one_configuration_is_not_what_tune_recommends() -> None:
-    case = next(case for case in CASES if case.tunes and case.loses)
-    found = verdict(case, "leveldb", crash_test=True)
-    assert found["outcome"] != "better"
-    assert "data_loss" in str(found)
-
-
 def test_the_table_that_is_kept_has_every_lie_and_no_winner() -> None:
     kept = [json.loads(line) for line in DOCUMENT.read_text().splitlines()]
     assert [line for line in kept if line["outcome"] == "better"] == []
-    told = [row_of(case, engine, crash_test) for case, engine, crash_test in rows(ENGINES)]
+    told = [row_of(*asked) for asked in rows(ENGINES) if not asked[0].tunes]
     assert all(any(row.items() <= line.items() for line in kept) for row in told)
     losing = {case.lie for case in CASES if case.loses and not case.tunes}
     assert {line["outcome"] for line in kept if line["lie"] in losing} == {"worse"}
