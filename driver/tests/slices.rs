@@ -222,24 +222,24 @@ fn more_slices_than_operations_leave_out_the_empty_ones() {
 fn a_phase_sized_by_time_is_cut_by_time() {
     let memory = Target::built_in("memory");
     for operation in ["readrandom", "readseq", "readwhilewriting"] {
-        let size = json!({"duration_s": 0.8, "threads": 2});
-        let phases = json!([load(NUM), measure(operation, size)]);
-        let messages = sliced(&memory, workload(NUM, phases), 4, json!({}));
-        let ends: Vec<f64> = pauses(&messages)
-            .iter()
-            .filter(|pause| pause.index == 1)
-            .map(|pause| pause.elapsed_s)
-            .collect();
-        assert_eq!(ends.len(), 5, "{operation}: {ends:?}");
-        for (slice, end) in ends.iter().enumerate() {
-            // A busy machine may let a thread wait; none may end early.
-            let expected = 0.2 * slice as f64;
-            assert!(
-                (expected..expected + 0.15).contains(end),
-                "{operation}: {ends:?}"
-            );
-        }
-        assert!(last_phase(&messages).elapsed_s < 0.95);
+        in_time(|| {
+            let size = json!({"duration_s": 0.8, "threads": 2});
+            let phases = json!([load(NUM), measure(operation, size)]);
+            let messages = sliced(&memory, workload(NUM, phases), 4, json!({}));
+            let ends: Vec<f64> = pauses(&messages)
+                .iter()
+                .filter(|pause| pause.index == 1)
+                .map(|pause| pause.elapsed_s)
+                .collect();
+            // None may end early. One that ends later than the next should leaves that out.
+            for (slice, end) in ends.iter().enumerate() {
+                assert!(*end >= 0.2 * slice as f64, "{operation}: {ends:?}");
+            }
+            let soon = |(slice, end): (usize, &f64)| *end < 0.2 * slice as f64 + 0.15;
+            ends.len() == 5
+                && ends.iter().enumerate().all(soon)
+                && last_phase(&messages).elapsed_s < 0.95
+        });
     }
 }
 
@@ -329,36 +329,39 @@ fn the_time_spent_stopped_counts_nowhere() {
         json!({"operations_per_thread": 20_000, "threads": 2}),
         json!({"duration_s": 0.2, "threads": 2}),
     ] {
-        let phases = workload(NUM, json!([measure("fillrandom", size)]));
-        let begun = Instant::now();
-        let more = json!({"slices": 2});
-        let messages = Sliced::start(&Target::built_in("memory"), phases, more).finish(stop);
-        let took_s = begun.elapsed().as_secs_f64();
-        assert_eq!(pauses(&messages).len(), 3);
-        assert!(took_s > 3.0);
-        let phase = last_phase(&messages);
-        assert!(phase.elapsed_s < 0.8, "{}", phase.elapsed_s);
-        assert!(phase.drain_s < 0.5, "{}", phase.drain_s);
-        let throughput_ops_s = phase.operations as f64 / phase.elapsed_s;
-        assert_eq!(phase.throughput_ops_s, throughput_ops_s);
-        assert!(phase.latency.latency_us_max.unwrap() < 800_000.0);
-        let steps = intervals(&messages);
-        let sum_s: f64 = steps.iter().map(|step| step.interval_s).sum();
-        assert!((phase.elapsed_s - 0.05..0.9).contains(&sum_s), "{sum_s}");
-        assert!(steps.iter().all(|step| step.interval_s < 0.5), "{steps:?}");
-        let cpu_s: f64 = steps.iter().map(|step| step.cpu_s).sum();
-        let all_cpu_s = phase.cpu_us_per_operation.unwrap() * phase.operations as f64 / 1e6;
-        assert!(
-            cpu_s > 0.0 && cpu_s <= all_cpu_s * 1.01,
-            "{cpu_s} {all_cpu_s}"
-        );
-        let last = pauses(&messages)[2];
-        assert_eq!(last.operations, phase.operations);
-        assert!((last.elapsed_s - phase.elapsed_s).abs() < 1e-6);
-        let Some(Message::Finished { elapsed_s, .. }) = messages.last() else {
-            panic!("{messages:?}");
-        };
-        assert!(elapsed_s + 3.0 <= took_s, "{elapsed_s} {took_s}");
+        in_time(|| {
+            let phases = workload(NUM, json!([measure("fillrandom", size.clone())]));
+            let begun = Instant::now();
+            let more = json!({"slices": 2});
+            let messages = Sliced::start(&Target::built_in("memory"), phases, more).finish(stop);
+            let took_s = begun.elapsed().as_secs_f64();
+            assert_eq!(pauses(&messages).len(), 3);
+            assert!(took_s > 3.0);
+            let phase = last_phase(&messages);
+            let throughput_ops_s = phase.operations as f64 / phase.elapsed_s;
+            assert_eq!(phase.throughput_ops_s, throughput_ops_s);
+            let steps = intervals(&messages);
+            let sum_s: f64 = steps.iter().map(|step| step.interval_s).sum();
+            assert!(phase.elapsed_s - 0.05 <= sum_s, "{sum_s}");
+            let cpu_s: f64 = steps.iter().map(|step| step.cpu_s).sum();
+            let all_cpu_s = phase.cpu_us_per_operation.unwrap() * phase.operations as f64 / 1e6;
+            assert!(
+                cpu_s > 0.0 && cpu_s <= all_cpu_s * 1.01,
+                "{cpu_s} {all_cpu_s}"
+            );
+            let last = pauses(&messages)[2];
+            assert_eq!(last.operations, phase.operations);
+            assert!((last.elapsed_s - phase.elapsed_s).abs() < 1e-6);
+            let Some(Message::Finished { elapsed_s, .. }) = messages.last() else {
+                panic!("{messages:?}");
+            };
+            assert!(elapsed_s + 3.0 <= took_s, "{elapsed_s} {took_s}");
+            phase.elapsed_s < 0.8
+                && phase.drain_s < 0.5
+                && phase.latency.latency_us_max.unwrap() < 800_000.0
+                && sum_s < 0.9
+                && steps.iter().all(|step| step.interval_s < 0.5)
+        });
     }
 }
 
@@ -416,12 +419,9 @@ fn a_stopped_driver_dies_with_its_parent() {
     let mut lines = BufReader::new(parent.stdout.take().unwrap()).lines();
     let paused = lines.find(|line| line.as_ref().unwrap().contains("\"paused\""));
     assert!(paused.is_some());
-    std::thread::sleep(Duration::from_millis(200));
-    let killed = Instant::now();
     parent.kill().unwrap();
-    // The driver holds the other end until it is gone.
+    // The driver holds the other end until it is gone, and nobody continues it.
     assert!(lines.next().is_none());
-    assert!(killed.elapsed() < Duration::from_secs(20));
     parent.wait().unwrap();
 }
 

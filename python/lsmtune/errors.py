@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import difflib
 import errno
+import io
+import traceback
 from collections.abc import Collection, Iterable, Mapping
 from enum import IntEnum
 from pathlib import Path
@@ -127,12 +129,16 @@ _WRONG_PLACE = frozenset(
 )
 
 
-def disk_trouble(error: OSError, path: Path | str) -> LsmtuneError:
+def disk_trouble(error: OSError, path: Path | str = "") -> LsmtuneError:
     """What the file system refused under `path`, as the user is told it.
 
-    A full disk and a failing one are LsmtuneError; a place that cannot be used is InputError.
+    A full disk and a failing one are LsmtuneError; a place that cannot be used is InputError. The
+    file is the one that the error names, or else the one that was open where it was raised.
     """
-    where, reason = str(error.filename or path), error.strerror or str(error)
+    where = str(error.filename or _open_file(error) or path or "the operating system")
+    path, reason = path or where, error.strerror or str(error)
+    if error.filename2 is not None:  # of two files that were copied, renamed or linked
+        where = f"{where}, to {error.filename2}"
     if error.errno in _FULL:
         return disk_full(path)
     if error.errno in _NOT_WRITABLE:
@@ -140,6 +146,18 @@ def disk_trouble(error: OSError, path: Path | str) -> LsmtuneError:
     if error.errno in _WRONG_PLACE:
         return InputError(where, why=f"cannot be used: {reason}")
     return LsmtuneError(f"{where}: {reason}")
+
+
+def _open_file(error: OSError) -> str:
+    """The name of the open file that the innermost call had in hand, empty where it had none.
+
+    Reads, writes and syncs of an open file fail without its name.
+    """
+    for frame, _ in reversed(list(traceback.walk_tb(error.__traceback__))):
+        for value in frame.f_locals.values():
+            if isinstance(value, io.IOBase) and isinstance(name := getattr(value, "name", 0), str):
+                return name
+    return ""
 
 
 def disk_full(path: Path | str) -> LsmtuneError:

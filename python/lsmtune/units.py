@@ -41,7 +41,7 @@ _BYTES = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z]*)", re.ASCII)
 _DURATION = re.compile(r"(?:\d+(?:\.\d+)?(?:ms|[hms]))+", re.ASCII)
 _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|[hms])", re.ASCII)
 _INTEGER = re.compile(r"-?(?:0|[1-9]\d*)", re.ASCII)
-_DIGITS_MAX = 400  # more than any float has; beyond 4,300 Python converts none
+DIGITS_MAX = 30  # more than any size or count has; one of 400 becomes no float
 _FLOAT = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][-+]?\d+)?", re.ASCII)
 
 
@@ -169,6 +169,13 @@ def format_duration(seconds: float) -> str:
     return "".join(parts)
 
 
+def whole_number(value: str | int) -> int:
+    """`value` as a number. Raises ValueError for one that is longer than any number of ours."""
+    if (isinstance(value, str) and len(value) > DIGITS_MAX) or abs(int(value)) >= 10**DIGITS_MAX:
+        raise ValueError(f"a whole number of at most {DIGITS_MAX} digits")
+    return int(value)
+
+
 def option_value(value: str | int | float | bool) -> str | int | float | bool:
     """An option's value as the user wrote it, typed; what is already typed comes back as it is.
 
@@ -181,7 +188,7 @@ def option_value(value: str | int | float | bool) -> str | int | float | bool:
     text = value.strip()
     if text in ("true", "false"):
         return text == "true"
-    if _INTEGER.fullmatch(text) and len(text) <= _DIGITS_MAX:
+    if _INTEGER.fullmatch(text) and len(text) <= DIGITS_MAX:
         return int(text)
     # A number that overflows to infinity is not one the engine would read as we do: leave it.
     if _FLOAT.fullmatch(text) and math.isfinite(float(text)):

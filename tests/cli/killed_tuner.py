@@ -20,14 +20,13 @@ import psutil
 import lsmtune
 from lsmtune.driver.conversation import DRIVER_NAME
 from lsmtune.experiment.folder import StudyFolder, default_folder
+from patience import PATIENCE_S, wait_until, wait_until_over
 
 # The environment reaches every driver that the tuner starts, and no other driver has this in it.
 TAG = "LSMTUNE_KILL_TEST"
 RUN_LINE = re.compile(
     r"^(baseline|anchor \d+|trial \d+(?: run \d+)?|pair \d+ (?:baseline|candidate)): "
 )
-PATIENCE_S = 60.0
-DRIVER_LEAVES_WITHIN_S = 2.0
 START_S = 1.5  # a kill "just after the start" comes within this: imports included
 LONGEST_DELAY_S = 0.35
 
@@ -75,15 +74,17 @@ class KilledTuner:
         """Start it, and kill it `delay_s` after that many runs are stored, or after its start."""
         with self.start() as tuner:
             wanted = 0 if wanted_rows is None else max(0, wanted_rows - len(self.rows))
-            patience = time.monotonic() + PATIENCE_S
-            while len(self.runs_said()) < wanted and time.monotonic() < patience:
-                assert tuner.poll() is None, f"ended by itself: {self.log.read_text()}"
-                time.sleep(0.002)
+            wait_until(lambda: self._said_so_many(wanted, tuner))
             time.sleep(delay_s)
             tuner.send_signal(signal.SIGKILL)
             self.statuses.append(tuner.wait())
         self._wait_for_drivers()
         self._account()
+
+    def _said_so_many(self, wanted: int, tuner: subprocess.Popen[str]) -> bool:
+        said = len(self.runs_said())
+        assert said >= wanted or tuner.poll() is None, f"ended: {self.log.read_text()}"
+        return said >= wanted
 
     def finish(self) -> str:
         """Start it once more, and let it end; its standard output."""
@@ -95,10 +96,7 @@ class KilledTuner:
 
     def _wait_for_drivers(self) -> None:
         started = time.monotonic()
-        while left := self._processes():
-            waited = time.monotonic() - started
-            assert waited < DRIVER_LEAVES_WITHIN_S, f"left: {left}"
-            time.sleep(0.005)
+        wait_until_over(self._processes())
         self.driver_gone_s.append(time.monotonic() - started)
 
     def _processes(self) -> list[psutil.Process]:

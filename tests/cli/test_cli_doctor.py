@@ -159,10 +159,10 @@ def test_every_subject_is_looked_at_on_this_machine(
 
 
 class Noisy(FakeRunner):
-    """Runs that differ by a few per cent, and sleep for a moment."""
+    """Runs that differ by a few per cent, and take 20 ms by a clock of their own."""
 
     def __init__(self, **named: Any) -> None:
-        super().__init__(run_s=0.02, **named)
+        super().__init__(fake_s=0.02, **named)
         self._random = random.Random(1)
 
     def _measurement(self, request: RunRequest, outcome: Outcome) -> Measurement:
@@ -177,6 +177,7 @@ def runner(fake_driver: Path, monkeypatch: pytest.MonkeyPatch) -> Noisy:
     assert fake_driver.is_file()
     noisy = Noisy()
     monkeypatch.setattr(calibration_module, "NativeRunner", lambda _driver: noisy)
+    monkeypatch.setattr(calibration_module, "time", SimpleNamespace(monotonic=noisy.clock))
     monkeypatch.setattr(
         "lsmtune.cli.doctor.examine", lambda _directory: [Finding(Level.OK, "driver", "there")]
     )
@@ -321,15 +322,19 @@ def test_a_real_engine_is_calibrated_by_both_methods(
     lsmtune: Any, driver: Path, rocksdb_library: Path, home: Path
 ) -> None:
     assert driver.is_file()
-    said = lsmtune(
-        "doctor", "--engine", "rocksdb", "--library", str(rocksdb_library), "--dir", str(home),
-        "-w", "num=5000", "--calibrate", "6s", "--json",
-    )  # fmt: skip
-    assert said.status == 0, said.err
-    methods = json.loads(said.out)["calibration"]["methods"]
-    assert [method["method"] for method in methods] == ["slices", "whole"]
-    assert all("sustained_throughput_ops_s" in method["metrics"] for method in methods)
-    assert list(home.iterdir()) == []
+    found: list[dict[str, Any]] = []
+    # A busy machine takes longer for two pairs of each.
+    for time_s in (6, 24, 96):
+        said = lsmtune(
+            "doctor", "--engine", "rocksdb", "--library", str(rocksdb_library), "--dir", str(home),
+            "-w", "num=5000", "--calibrate", str(time_s), "--json",
+        )  # fmt: skip
+        assert list(home.iterdir()) == []
+        found = json.loads(said.out)["calibration"]["methods"] if said.status == 0 else []
+        if found and all(method["metrics"] for method in found):
+            break
+    assert [method["method"] for method in found] == ["slices", "whole"], said.err
+    assert all("sustained_throughput_ops_s" in method["metrics"] for method in found)
 
 
 @pytest.mark.usefixtures("fake_driver")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,7 @@ def test_an_installed_library_that_lacks_what_its_recipe_promised_is_refused(
     assert said.status == 1
     assert said.out == ""
     assert said.err.count("\n") == 1
-    assert "leveldb-0/libleveldb.so (a test) was made without zstd" in said.err
+    assert "leveldb (a test) was made without zstd and is not installed" in said.err
     assert "next step: read the log" in said.err
     assert Registry().entries() == ()
     assert not (engines_folder() / "leveldb-0").exists()
@@ -99,7 +100,11 @@ def test_an_installed_library_that_lacks_what_its_recipe_promised_is_refused(
 @pytest.mark.usefixtures("fake_driver")
 def test_what_is_no_library_is_refused_in_one_line(lsmtune: Any, tmp_path: Path) -> None:
     (tmp_path / "x.so").write_text(json.dumps({}))
-    for path in ("x.so", "absent.so", "."):
+    with zipfile.ZipFile(tmp_path / "x.jar", "w") as jar:
+        jar.writestr("librocksdbjni-linux64.so", b"no library")
+    for path in ("x.so", "absent.so", ".", "x.jar"):
         said = lsmtune("engines", "add", str(tmp_path / path))
         assert said.status == 2
         assert said.err.count("\n") == 1
+    # What was unpacked and refused stayed installed.
+    assert {p.suffix for p in engines_folder().iterdir()} <= {".lock"}

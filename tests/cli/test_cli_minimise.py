@@ -198,7 +198,7 @@ class TestResult:
         assert said.json()["loss"]["outcome"] == "equivalent"
 
 
-class TestCrash:
+class TestSurvival:
     def test_a_result_that_loses_writes_is_none(self, lsmtune: Any, runner: KillableRunner) -> None:
         runner.leaves = lambda _config: left(lost=5)
         said = lsmtune(*ROCKS, "default", BUFFER, "--output", "OPTIONS")
@@ -212,20 +212,38 @@ class TestCrash:
     def test_it_may_be_left_out_and_that_is_said(
         self, lsmtune: Any, runner: KillableRunner, command: str
     ) -> None:
-        said = lsmtune(command, *ROCKS[1:], "default", BUFFER, "--no-crash-test")
+        flags = ("--no-crash-test", "--no-power-test")
+        said = lsmtune(command, *ROCKS[1:], "default", BUFFER, *flags)
         assert said.status == 0, said.err
         assert "crash test: not done: --no-crash-test\n" in said.out
+        assert "power loss: not done: --no-power-test\n" in said.out
         assert runner.kills == []
+
+    @pytest.mark.parametrize(
+        ("flags", "why"),
+        [
+            (("9", "--no-power-test"), "has no effect beside --no-power-test; found 9"),
+            (("0",), "found 0; allowed: 1 to 10000"),
+        ],
+    )
+    def test_a_number_of_states_that_cannot_be_meant(
+        self, lsmtune: Any, flags: tuple[str, ...], why: str
+    ) -> None:
+        said = lsmtune("verify", *ROCKS[1:], "default", BUFFER, "--power-states", *flags)
+        assert f"--power-states: {why}" in said.refusal
 
     def test_verify_kills_what_it_proved_better(self, lsmtune: Any, runner: KillableRunner) -> None:
         said = lsmtune("verify", *ROCKS[1:], "default", BUFFER, "--json")
         assert said.status == 0, said.err
         assert said.json()["crash_test"]["outcome"] == "passed"
+        # The runner is not lsmtune's own driver: the verdict stays.
+        assert said.json()["power_test"]["outcome"] == "not_done"
         runner.leaves = lambda _config: left(lost=5)
         said = lsmtune("verify", *ROCKS[1:], "default", BUFFER)
         assert said.status == 3, said.err
         assert "lost 5 of 1,000 acknowledged writes after a crash (process crash" in said.out
         assert ": worse: 1." in said.out.splitlines()[0]
+        assert "power loss" not in said.out  # who failed once is not tested further
 
 
 class TestFailures:

@@ -7,12 +7,13 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 from typing import Any
 
 import psutil
 import pytest
+
+from patience import PATIENCE_S, wait_until
 
 VERIFY = ("verify", "--engine", "memory", "--workload", "fillrandom", "-w", "num=1000")
 SIX = ("--pairs", "6")
@@ -118,18 +119,14 @@ class Running:
             text=True,
         )
 
-    def driver(self) -> psutil.Process:
-        """The driver that it runs, once it hangs."""
-        end = time.monotonic() + 20
-        while time.monotonic() < end:
-            for child in psutil.Process(self.process.pid).children():
-                if any("lsmtune-driver" in part for part in child.cmdline()):
-                    return child
-            time.sleep(0.02)
-        raise AssertionError("no driver was started")
+    def driver(self, runs: Path) -> psutil.Process:
+        """The driver of the run in a folder in `runs`, once it has its request and hangs."""
+        wait_until(lambda: list(runs.rglob("request.json")))
+        (driver,) = psutil.Process(self.process.pid).children()
+        return driver
 
     def finish(self) -> tuple[int, str, str]:
-        out, err = self.process.communicate(timeout=20)
+        out, err = self.process.communicate(timeout=PATIENCE_S)
         return self.process.returncode, out, err
 
 
@@ -144,8 +141,7 @@ def test_an_interrupt_keeps_the_state_and_leaves_nothing(
     hanging_study: Path, number: signal.Signals
 ) -> None:
     running = Running(["tune", "study.yaml", "--json"], hanging_study.parent)
-    driver = running.driver()
-    time.sleep(0.3)
+    driver = running.driver(hanging_study.parent / "study.lsmtune" / "runs")
     running.process.send_signal(number)
     status, out, err = running.finish()
     assert status == 130, err
@@ -158,8 +154,7 @@ def test_an_interrupt_keeps_the_state_and_leaves_nothing(
 
 def test_a_second_interrupt_ends_it_at_once(hanging_study: Path) -> None:
     running = Running(["tune", "study.yaml", "--json"], hanging_study.parent)
-    driver = running.driver()
-    time.sleep(0.3)
+    driver = running.driver(hanging_study.parent / "study.lsmtune" / "runs")
     running.process.send_signal(signal.SIGINT)
     assert running.process.stderr is not None
     while "Ctrl-C again" not in (line := running.process.stderr.readline()):
@@ -174,8 +169,7 @@ def test_a_second_interrupt_ends_it_at_once(hanging_study: Path) -> None:
 def test_an_interrupted_bench_leaves_nothing(home: Path) -> None:
     arguments = ["bench", "--engine", "memory", "--workload", "fillrandom", "-o", "fake=hang"]
     running = Running(arguments, home)
-    driver = running.driver()
-    time.sleep(0.3)
+    driver = running.driver(home)
     running.process.send_signal(signal.SIGINT)
     status, out, err = running.finish()
     assert (status, out) == (130, "")
@@ -212,17 +206,3 @@ def test_where_every_trial_breaks_a_constraint_no_line_says_that_none_gave_a_val
     assert "every trial broke a constraint (throughput_ops_s <= 1)" in said.out
     assert "no configuration to deploy: no trial met what the study asks of one" in said.out
     assert "no trial gave a value" not in said.out
-
-
-def test_the_power_test_is_asked_for_and_says_when_it_cannot_be_done(
-    lsmtune: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("LSMTUNE_FILES", "/nowhere/lsmtune-files.so")
-    arguments = (*VERIFY, *SIX, "--candidate", "a=1")
-    assert "power loss" not in lsmtune(*arguments).out
-    said = lsmtune(*arguments, "--power-test")
-    assert "power loss: not done: lsmtune-files.so is not installed; `make setup` builds it" in (
-        said.out
-    )
-    document = lsmtune(*arguments, "--power-test", "--json").json()
-    assert document["power_test"]["outcome"] == "not_done"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import time
 from pathlib import Path
 from typing import Any
 
@@ -167,7 +166,7 @@ class TestLevelDB:
         return ("verify", *engine, "--workload", "fillrandom", "-w", "num=20000", "--json")
 
     def test_a_tiny_write_buffer_is_worse(self, lsmtune: Any, arguments: tuple[str, ...]) -> None:
-        said = lsmtune(*arguments, "--candidate", "write_buffer_size=64KiB", "--budget", "60s")
+        said = lsmtune(*arguments, "--candidate", "write_buffer_size=64KiB")
         assert said.status == 3, said.err
         verdict = said.json()["verdict"]
         assert verdict["outcome"] == "worse", said.err
@@ -177,9 +176,6 @@ class TestLevelDB:
     def test_the_default_is_never_proved_better_than_itself(
         self, lsmtune: Any, arguments: tuple[str, ...]
     ) -> None:
-        started_s = time.monotonic()
-        said = lsmtune(*arguments, "default", "default", "--budget", "4s")
+        said = lsmtune(*arguments, "default", "default", "--pairs", "8")
         assert said.status == 3, said.err
         assert said.json()["verdict"]["outcome"] == "not_proven"
-        # The budget, and the time to find the engine and to read what the last run wrote.
-        assert time.monotonic() - started_s < 8.0

@@ -94,7 +94,7 @@ def test_tasks_of_ekvsb_there_and_back(lsmtune: Any, home: Path) -> None:
         (("export", "ycsb-a", "--format", "yml"), "--format: found 'yml'; .*did you mean yaml"),
         (("export", "fillseq", "--format", "ycsb"), "is not one load and one run of YCSB"),
         (("export", "fillseq", "--json"), "--json: has no effect without --out"),
-        (("import", "none.json"), "none.json: cannot be read: No such file"),
+        (("import", "none.json"), "none.json: no such file"),
     ],
 )
 def test_what_cannot_be_done(lsmtune: Any, arguments: tuple[str, ...], told: str) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 from lsmtune.model.config import Build, Config, EngineIdentity
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.workload import Phase, PhaseKind, Workload
+from patience import PATIENCE_S
 
 HERE = Path(__file__).parent
 GOLDEN = HERE.parents[1] / "protocol" / "golden"
@@ -38,7 +37,7 @@ def make_request(tmp_path: Path) -> MakeRequest:
     def make(
         behaviour: str = "ok",
         *,
-        deadline_s: float = 20.0,
+        deadline_s: float = PATIENCE_S,
         memory_bytes: int = 1 << 30,
         disk_bytes: int = 1 << 30,
         **options: int,
@@ -59,19 +58,6 @@ def make_request(tmp_path: Path) -> MakeRequest:
 
 
 @pytest.fixture
-def no_leftovers() -> Callable[[float], list[str]]:
-    """Command lines of this process's descendants that are still there after so many seconds."""
-
-    def leftovers(within_s: float = 0.0) -> list[str]:
-        end = time.monotonic() + within_s
-        while True:
-            left = [" ".join(p.cmdline()) for p in _descendants()]
-            if not left or time.monotonic() >= end:
-                return left
-            time.sleep(0.02)
-
-    return leftovers
-
-
-def _descendants() -> list[psutil.Process]:
-    return psutil.Process(os.getpid()).children(recursive=True)
+def no_leftovers() -> Callable[[], list[str]]:
+    """Command lines of this process's descendants that are still there."""
+    return lambda: [" ".join(p.cmdline()) for p in psutil.Process().children(recursive=True)]

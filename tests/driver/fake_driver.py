@@ -38,6 +38,12 @@ class Driver:
     def say_golden(self) -> None:
         self.output.write("".join(f"{line}\n" for line in self.golden))
 
+    def say_failed(self, outcome: str, kind: str, message: str) -> None:
+        error = {"kind": kind, "message": message}
+        rest: dict[str, object] = {"field": None, "found": None, "allowed": None, "nearest": []}
+        self.messages["failed"] = {"type": "failed", "outcome": outcome, "error": error | rest}
+        self.say("failed")
+
     def begin(self) -> None:
         self.say("hello", "opened", "phase_started", "interval")
 
@@ -86,10 +92,13 @@ def obey(driver: Driver) -> None:
     """Stops when it is asked to."""
     driver.begin()
     driver.cancelled.wait(600)
-    error = {"kind": "cancelled", "message": "cancelled in phase fillrandom"}
-    rest: dict[str, object] = {"field": None, "found": None, "allowed": None, "nearest": []}
-    driver.messages["failed"] = {"type": "failed", "outcome": "cancelled", "error": error | rest}
-    driver.say("failed")
+    driver.say_failed("cancelled", "cancelled", "cancelled in phase fillrandom")
+
+
+def disk_fails(driver: Driver) -> None:
+    """The disk fails under the engine, whatever its configuration."""
+    driver.begin()
+    driver.say_failed("crashed", "io_error", "IO error: /db/000003.log: Input/output error")
 
 
 def crash(driver: Driver) -> None:
@@ -187,7 +196,7 @@ BEHAVIOURS = {
     for function in (
         *(ok, hang, hang_with_child, leave_child, silent, flood, obey, crash, crash_after_phase),
         *(stop_early, eat_memory, fill_disk, garbage, endless_line, no_hello, wrong_version),
-        *(no_newline, linger, die_after, close_pipe, fail),
+        *(no_newline, linger, die_after, close_pipe, fail, disk_fails),
     )
 }
 

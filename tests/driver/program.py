@@ -134,9 +134,11 @@ def share_memory() -> None:
     for _ in range(4):
         pid = os.fork()
         if pid == 0:
-            time.sleep(0.6)
+            while not (DIRECTORY.parent / "looked").exists():
+                time.sleep(0.01)
             os._exit(0 if held else 1)
         children.append(pid)
+    say({"step": 1, "score": 1})
     for pid in children:
         os.waitpid(pid, 0)
     say({"score": 1})

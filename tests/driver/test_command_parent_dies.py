@@ -6,10 +6,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import psutil
+
+from patience import wait_until_over
 
 PARENT = """
 import sys
@@ -50,7 +51,4 @@ def test_the_program_and_its_children_go_when_the_tuner_is_killed(tmp_path: Path
         assert len(tree) == 3  # the program, its child and the guard
         os.kill(parent.pid, signal.SIGKILL)
         parent.wait()
-    end = time.monotonic() + 2
-    while any(p.is_running() and p.status() != psutil.STATUS_ZOMBIE for p in tree):
-        assert time.monotonic() < end, f"outlived the tuner by two seconds: {tree}"
-        time.sleep(0.02)
+    wait_until_over(tree)

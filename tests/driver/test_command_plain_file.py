@@ -12,13 +12,18 @@ from lsmtune.model.command import CommandSpec, JsonLines, JsonPointers, Results
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest
+from lsmtune.model.text import NotPlainError, open_plain
 from lsmtune.model.workload import Workload
 from lsmtune.programs import command as command_results
 from lsmtune.programs.command import CommandRunner
-from lsmtune.programs.command_process import NotPlainError, open_plain
 
 PROGRAM = (sys.executable, "-S", str(Path(__file__).parent / "program.py"))
-THINGS = pytest.mark.parametrize("thing", ["pipe", "folder", "zeros"])
+WHY = {
+    "pipe": "is not a regular file",
+    "folder": "is a directory",
+    "zeros": "is not a regular file",
+}
+THINGS = pytest.mark.parametrize("thing", WHY)
 
 
 def run(tmp_path: Path, results: Results, *arguments: str) -> Measurement:
@@ -47,7 +52,7 @@ def test_no_file_in_the_place_of_the_results_is_invalid(
     measurement = run(tmp_path, JsonLines(), "misplace", thing, str(place), lives_s)
     assert measurement.outcome is Outcome.INVALID
     assert measurement.error is not None
-    assert measurement.error.message == "results.jsonl: is no regular file"
+    assert measurement.error.message == f"results.jsonl: {WHY[thing]}"
 
 
 @THINGS
@@ -58,7 +63,7 @@ def test_no_file_in_the_place_of_a_document_is_invalid(tmp_path: Path, thing: st
     measurement = run(tmp_path, results, "misplace", thing, str(place), "0")
     assert measurement.outcome is Outcome.INVALID
     assert measurement.error is not None
-    assert measurement.error.message == f"{place}: is no regular file"
+    assert measurement.error.message == f"{place}: {WHY[thing]}"
 
 
 def test_a_document_that_is_too_long_is_invalid(
@@ -88,7 +93,7 @@ def test_plain_files_and_links_to_them_are_opened(tmp_path: Path) -> None:
     os.mkfifo(pipe)
     with open_plain(link) as opened:
         assert opened.read() == b"text"
-    with pytest.raises(NotPlainError, match="is no regular file"):
+    with pytest.raises(NotPlainError, match="is not a regular file"):
         open_plain(pipe)
     with pytest.raises(FileNotFoundError):
         open_plain(tmp_path / "absent")

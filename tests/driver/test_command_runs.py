@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import shutil
 import signal
 import sys
 import threading
@@ -29,6 +31,8 @@ from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.workload import Workload
 from lsmtune.programs.command import CommandRunner
+from lsmtune.programs.command_process import CommandProcess
+from patience import PATIENCE_S, in_time, wait_until_over
 
 PROGRAM = (sys.executable, "-S", str(Path(__file__).parent / "program.py"))
 LINES = JsonLines()
@@ -38,15 +42,15 @@ REQUEST = RunRequest(
     workload=Workload("program", (), num=5000),
     seed=7,
     directory=Path(),
-    limits=Limits(20.0, 1 << 30, 1 << 30),
+    limits=Limits(PATIENCE_S, 1 << 30, 1 << 30),
     trial=3,
 )
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left(no_leftovers: Callable[[float], list[str]]) -> Iterator[None]:
+def nothing_is_left(no_leftovers: Callable[[], list[str]]) -> Iterator[None]:
     yield
-    assert no_leftovers(0.5) == []
+    assert no_leftovers() == []
 
 
 @pytest.fixture
@@ -72,17 +76,38 @@ def said(measurement: Measurement) -> str:
     return measurement.error.message
 
 
-def is_gone(tmp_path: Path) -> bool:
-    pid = int((tmp_path / "run-1" / "child.pid").read_text())
-    end = time.monotonic() + 2
-    try:
-        while psutil.Process(pid).status() != psutil.STATUS_ZOMBIE:
-            if time.monotonic() > end:
-                return False
-            time.sleep(0.01)
-    except psutil.NoSuchProcess:
-        pass
-    return True
+def wait_until_its_child_is_over(request: RunRequest) -> None:
+    with contextlib.suppress(psutil.NoSuchProcess):
+        wait_until_over([psutil.Process(int((request.directory / "child.pid").read_text()))])
+
+
+def emptied(request: RunRequest) -> RunRequest:
+    """The same once more."""
+    shutil.rmtree(request.directory)
+    request.directory.mkdir()
+    return request
+
+
+class Looks:
+    """Calls `then` with the number of each look at the tree since the program has said something.
+
+    `heard` is for the runner, which looks and listens in one thread.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, then: Callable[[int], None]) -> None:
+        self._count: int | None = None
+        look = CommandProcess._look
+
+        def look_and_tell(process: CommandProcess) -> None:
+            look(process)
+            if self._count is not None:
+                self._count += 1
+                then(self._count)
+
+        monkeypatch.setattr(CommandProcess, "_look", look_and_tell)
+
+    def heard(self, _message: Message) -> None:
+        self._count = self._count or 0
 
 
 def test_a_program_reports_and_the_measurement_has_it(request_: RunRequest) -> None:
@@ -217,9 +242,9 @@ def test_useless_results_are_invalid_and_say_why(
 
 def test_a_bad_line_ends_the_run_at_once(request_: RunRequest) -> None:
     spec = program(command=("/bin/sh", "-c", 'echo oops >> "$LSMTUNE_RESULTS"; sleep 600'))
-    started = time.monotonic()
+    started_s = time.monotonic()
     assert CommandRunner(spec).run(request_).outcome is Outcome.INVALID
-    assert time.monotonic() - started < 3
+    assert time.monotonic() - started_s < PATIENCE_S
 
 
 @pytest.mark.parametrize(
@@ -246,45 +271,42 @@ def test_intermediate_results_arrive_while_it_runs_and_a_cancel_ends_it(
 ) -> None:
     heard: list[Message] = []
     cancel = threading.Event()
-    cancelled_s = 0.0
 
     def on_message(message: Message) -> None:
-        nonlocal cancelled_s
         heard.append(message)
         if len(heard) == 5:
-            cancelled_s = time.monotonic()
             cancel.set()
 
     measurement = CommandRunner(program("stepwise")).run(request_, on_message, cancel)
-    assert time.monotonic() - cancelled_s < 0.3
     assert measurement.outcome is Outcome.CANCELLED
     assert heard[:3] == [Reported(n, {"score": n / 2}) for n in range(3)]
 
 
 @pytest.mark.parametrize("behaviour", ["stubborn", "child", "strays"])
-def test_a_cancelled_tree_is_gone_within_300_ms(
-    request_: RunRequest, tmp_path: Path, behaviour: str
-) -> None:
-    cancel = threading.Event()
-    cancelled_s = []
+def test_a_cancelled_tree_is_gone_within_300_ms(request_: RunRequest, behaviour: str) -> None:
+    def cancelled_in_time() -> bool:
+        cancel = threading.Event()
+        cancelled_s: list[float] = []
 
-    def later() -> None:
-        time.sleep(0.25)  # for the tree to be seen, which is looked at every 100 ms
-        cancelled_s.append(time.monotonic())
-        cancel.set()
+        def then(_look: int) -> None:
+            cancelled_s.append(time.monotonic())
+            cancel.set()
 
-    thread = threading.Thread(target=later)
-    runner = CommandRunner(program(behaviour))
-    measurement = runner.run(request_, lambda _: thread.start(), cancel)
-    assert time.monotonic() - cancelled_s[0] < 0.3
-    thread.join()
-    assert measurement.outcome is Outcome.CANCELLED
-    assert is_gone(tmp_path)
+        with pytest.MonkeyPatch.context() as patch:
+            looks = Looks(patch, then)
+            runner = CommandRunner(program(behaviour))
+            measurement = runner.run(emptied(request_), looks.heard, cancel)
+        took_s = time.monotonic() - cancelled_s[0]
+        assert measurement.outcome is Outcome.CANCELLED
+        wait_until_its_child_is_over(request_)
+        return took_s < 0.3
+
+    in_time(cancelled_in_time)
 
 
-def test_a_child_does_not_outlive_a_good_run(request_: RunRequest, tmp_path: Path) -> None:
+def test_a_child_does_not_outlive_a_good_run(request_: RunRequest) -> None:
     assert CommandRunner(program("leaves_child")).run(request_).outcome is Outcome.OK
-    assert is_gone(tmp_path)
+    wait_until_its_child_is_over(request_)
 
 
 def test_a_run_past_its_deadline_is_killed(request_: RunRequest) -> None:
@@ -301,9 +323,15 @@ def test_the_memory_of_the_whole_tree_counts(request_: RunRequest) -> None:
     assert "over the limit of 150MiB" in said(measurement)
 
 
-def test_shared_memory_counts_once(request_: RunRequest) -> None:
+def test_shared_memory_counts_once(request_: RunRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     limited = replace(request_, limits=replace(request_.limits, memory_bytes=250 << 20))
-    measurement = CommandRunner(program("share_memory")).run(limited)
+
+    def end_the_forks(look: int) -> None:
+        if look == 2:  # by then, what the first has found has been added up
+            (request_.directory / "looked").touch()
+
+    looks = Looks(monkeypatch, end_the_forks)
+    measurement = CommandRunner(program("share_memory")).run(limited, looks.heard)
     assert measurement.outcome is Outcome.OK, measurement.error
     assert measurement.rss_bytes_max is not None
     assert 96 << 20 < measurement.rss_bytes_max < 250 << 20
@@ -328,7 +356,7 @@ def test_disk_over_the_limit_is_killed(request_: RunRequest) -> None:
 def test_processor_time_is_counted(request_: RunRequest) -> None:
     measurement = CommandRunner(program("spin")).run(request_)
     assert measurement.cpu_s is not None
-    assert 0.5 <= measurement.cpu_s < 2
+    assert 0.5 <= measurement.cpu_s < 5
 
 
 def test_what_the_callback_raises_ends_the_run(request_: RunRequest) -> None:

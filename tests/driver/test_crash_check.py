@@ -22,9 +22,9 @@ LOAD = Phase("load", PhaseKind.LOAD, "filluniquerandom", operations_per_thread=N
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left(no_leftovers: Callable[[float], list[str]]) -> Iterator[None]:
+def nothing_is_left(no_leftovers: Callable[[], list[str]]) -> Iterator[None]:
     yield
-    assert no_leftovers(0.0) == []
+    assert no_leftovers() == []
 
 
 @pytest.fixture(params=["rocksdb", "leveldb"])

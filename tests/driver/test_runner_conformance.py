@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 import time
@@ -22,8 +23,9 @@ from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import Limits, RunRequest
 from lsmtune.model.workload import Phase, PhaseKind, Workload
 from lsmtune.programs.command import CommandRunner
+from patience import PATIENCE_S, in_time
 
-LIMITS = Limits(20.0, 1 << 30, 1 << 30)
+LIMITS = Limits(PATIENCE_S, 1 << 30, 1 << 30)
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ def native(driver: Path) -> Subject:
     return Subject(
         NativeRunner(driver),
         short=fill({}, operations_per_thread=1000),
-        endless=fill({}, duration_s=60.0),
+        endless=fill({}, duration_s=600.0),
         failing=fill({"unknown": 1}, operations_per_thread=1000),
     )
 
@@ -67,11 +69,11 @@ def subject(request: pytest.FixtureRequest, driver: Path) -> Subject:
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left(no_leftovers: Callable[[float], list[str]]) -> Iterator[None]:
+def nothing_is_left(no_leftovers: Callable[[], list[str]]) -> Iterator[None]:
     """Nor any process by the time that `run` returns or raises."""
     before = len(list(Path("/proc/self/fd").iterdir()))
     yield
-    assert no_leftovers(0.0) == []
+    assert no_leftovers() == []
     assert len(list(Path("/proc/self/fd").iterdir())) <= before
 
 
@@ -79,6 +81,7 @@ def nothing_is_left(no_leftovers: Callable[[float], list[str]]) -> Iterator[None
 def at(tmp_path: Path) -> Callable[[RunRequest], RunRequest]:
     def placed(request: RunRequest) -> RunRequest:
         directory = tmp_path / "run"
+        shutil.rmtree(directory, ignore_errors=True)
         directory.mkdir()
         return replace(request, directory=directory)
 
@@ -90,14 +93,16 @@ Place = Callable[[RunRequest], RunRequest]
 
 def test_a_run_that_ends_well(subject: Subject, at: Place) -> None:
     request = at(subject.short)
+    began_s, began_unix_s = time.monotonic(), time.time()
     measurement = subject.runner.run(request)
+    took_s = time.monotonic() - began_s
     assert measurement.outcome is Outcome.OK, measurement.error
     assert measurement.error is None
     assert measurement.engine.name == request.engine.name
     assert measurement.options == request.config.engine_options()
     assert (measurement.workload, measurement.seed) == (request.workload.name, 5)
-    assert 0 < measurement.elapsed_s < 10
-    assert abs(measurement.started_unix_s - time.time()) < 20
+    assert 0 < measurement.elapsed_s <= took_s
+    assert began_unix_s <= measurement.started_unix_s <= time.time()
     # None: over before it was looked at. Not known is never zero.
     assert measurement.rss_bytes_max is None or measurement.rss_bytes_max > 0
     assert (request.directory / "engine.log").is_file()
@@ -113,28 +118,32 @@ def test_what_goes_wrong_is_in_the_outcome(subject: Subject, at: Place) -> None:
 
 def test_the_deadline_ends_a_run(subject: Subject, at: Place) -> None:
     limits = replace(LIMITS, deadline_s=0.5)
-    started = time.monotonic()
+    started_s = time.monotonic()
     measurement = subject.runner.run(at(replace(subject.endless, limits=limits)))
+    took_s = time.monotonic() - started_s
     assert measurement.outcome is Outcome.TIMEOUT
-    assert 0.5 <= time.monotonic() - started < 2
-    assert 0.5 <= measurement.elapsed_s < 2
+    assert 0.5 <= measurement.elapsed_s <= took_s < PATIENCE_S
 
 
 def test_messages_come_while_it_runs_and_a_cancel_ends_it_within_300_ms(
     subject: Subject, at: Place
 ) -> None:
-    cancel = threading.Event()
-    asked_s: list[float] = []
+    def cancelled_in_time() -> bool:
+        cancel = threading.Event()
+        asked_s: list[float] = []
 
-    def on_message(message: Message) -> None:
-        if isinstance(message, IntervalPassed | Reported) and not asked_s:
-            asked_s.append(time.monotonic())
-            cancel.set()
+        def on_message(message: Message) -> None:
+            if isinstance(message, IntervalPassed | Reported) and not asked_s:
+                asked_s.append(time.monotonic())
+                cancel.set()
 
-    measurement = subject.runner.run(at(subject.endless), on_message, cancel)
-    assert time.monotonic() - asked_s[0] < 0.3
-    assert measurement.outcome is Outcome.CANCELLED
-    assert measurement.warnings == ()
+        measurement = subject.runner.run(at(subject.endless), on_message, cancel)
+        took_s = time.monotonic() - asked_s[0]
+        assert measurement.outcome is Outcome.CANCELLED
+        assert measurement.warnings == ()
+        return took_s < 0.3
+
+    in_time(cancelled_in_time)
 
 
 def test_a_cancel_before_it_begins_counts(subject: Subject, at: Place) -> None:

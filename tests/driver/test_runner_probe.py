@@ -28,11 +28,11 @@ def test_a_library_that_is_not_there_is_the_users_to_mend(
 
 
 def test_a_probe_that_hangs_or_lies_fails(
-    fake_driver: Path, tmp_path: Path, no_leftovers: Callable[[float], list[str]]
+    fake_driver: Path, tmp_path: Path, no_leftovers: Callable[[], list[str]]
 ) -> None:
     text = fake_driver.read_text()
     fake_driver.write_text(text.replace('get("fake", "ok")', 'get("fake", "silent")'))
     limits = Limits(0.5, 1 << 30, 1 << 30)
     with pytest.raises(LsmtuneError, match="probing it as leveldb failed: not done"):
         probe(fake_driver, "leveldb", None, tmp_path, limits)
-    assert no_leftovers(0.5) == []
+    assert no_leftovers() == []

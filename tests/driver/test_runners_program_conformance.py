@@ -26,9 +26,9 @@ Run = Callable[..., Measurement]
 
 
 @pytest.fixture(autouse=True)
-def nothing_is_left(no_leftovers: Callable[[float], list[str]]) -> Iterator[None]:
+def nothing_is_left(no_leftovers: Callable[[], list[str]]) -> Iterator[None]:
     yield
-    assert no_leftovers(0.5) == []
+    assert no_leftovers() == []
 
 
 @pytest.fixture(params=sorted(PROGRAMS))

@@ -9,8 +9,8 @@ import platform
 import signal
 import subprocess
 import sys
-import time
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import psutil
@@ -25,13 +25,25 @@ from lsmtune.engines.install import (
     tree_version,
 )
 from lsmtune.engines.library import build_type, engines_folder
-from lsmtune.engines.steps import MARKER, install_folder, installed, require_programs, run_step
+from lsmtune.engines.steps import (
+    MARKER,
+    Fetched,
+    install_folder,
+    installed,
+    require_programs,
+    run_step,
+)
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.model.config import Build
+from patience import PATIENCE_S, wait_until
 
 
 def quiet(_line: str) -> None:
     """Progress that nobody watches."""
+
+
+def anything(_fetched: Fetched) -> None:
+    """Takes every library."""
 
 
 def fill(work: Path) -> Path:
@@ -42,7 +54,7 @@ def fill(work: Path) -> Path:
 
 
 def test_an_installed_folder_is_whole_marked_and_leaves_nothing_beside_it() -> None:
-    done = install_folder("x-1", "rocksdb", "test", fill)
+    done = install_folder("x-1", "rocksdb", "test", fill, anything)
     assert done.path.read_bytes() == b"library"
     assert (done.path.parent / MARKER).exists()
     assert installed("x-1") == done
@@ -50,18 +62,18 @@ def test_an_installed_folder_is_whole_marked_and_leaves_nothing_beside_it() -> N
 
 
 def test_a_second_install_does_not_fill_again() -> None:
-    done = install_folder("x-1", "rocksdb", "test", fill)
+    done = install_folder("x-1", "rocksdb", "test", fill, anything)
 
     def refuse(_work: Path) -> Path:
         raise AssertionError("filled twice")
 
-    assert install_folder("x-1", "rocksdb", "test", refuse) == done
+    assert install_folder("x-1", "rocksdb", "test", refuse, anything) == done
 
 
 def test_what_an_older_recipe_made_is_made_again_when_the_recipe_promises_more() -> None:
-    older = install_folder("x-1", "rocksdb", "test", fill)
+    older = install_folder("x-1", "rocksdb", "test", fill, anything)
     assert older.compressions == ()
-    newer = install_folder("x-1", "rocksdb", "test", fill, compressions=("snappy",))
+    newer = install_folder("x-1", "rocksdb", "test", fill, anything, compressions=("snappy",))
     assert newer.compressions == ("snappy",)
     assert installed("x-1") == newer
 
@@ -72,9 +84,25 @@ def test_a_failed_install_leaves_nothing() -> None:
         raise LsmtuneError("no network")
 
     with pytest.raises(LsmtuneError, match="no network"):
-        install_folder("x-1", "rocksdb", "test", fail)
+        install_folder("x-1", "rocksdb", "test", fail, anything)
     assert installed("x-1") is None
     assert [p.name for p in engines_folder().iterdir()] == [".x-1.lock"]
+
+
+def test_a_library_that_is_refused_is_not_installed_and_replaces_nothing() -> None:
+    """It stayed in its folder, and a rebuilt one had taken the place of one that worked."""
+    before = install_folder("x-1", "rocksdb", "test", fill, anything)
+
+    def refuse(fetched: Fetched) -> None:
+        assert fetched.path.is_file()
+        raise LsmtuneError("cannot be loaded")
+
+    for name in ("x-1", "x-2"):
+        with pytest.raises(LsmtuneError, match="cannot be loaded"):
+            install_folder(name, "rocksdb", "test", fill, refuse, again=True)
+    assert installed("x-1") == before
+    left = sorted(p.name for p in engines_folder().iterdir())
+    assert left == [".x-1.lock", ".x-2.lock", "x-1"]
 
 
 def test_the_leftover_of_a_killed_install_is_cleared() -> None:
@@ -82,15 +110,15 @@ def test_the_leftover_of_a_killed_install_is_cleared() -> None:
     work.mkdir(parents=True)
     (work / MARKER).touch()
     (work / "half.so").touch()
-    install_folder("x-1", "rocksdb", "test", fill)
+    install_folder("x-1", "rocksdb", "test", fill, anything)
     assert not work.exists()
 
 
 def test_a_damaged_library_is_installed_again() -> None:
-    done = install_folder("x-1", "rocksdb", "test", fill)
+    done = install_folder("x-1", "rocksdb", "test", fill, anything)
     done.path.write_bytes(b"damaged")
     assert installed("x-1") is None
-    assert install_folder("x-1", "rocksdb", "test", fill).path.read_bytes() == b"library"
+    assert install_folder("x-1", "rocksdb", "test", fill, anything).path.read_bytes() == b"library"
 
 
 def test_a_folder_that_is_not_ours_is_left_alone() -> None:
@@ -98,7 +126,7 @@ def test_a_folder_that_is_not_ours_is_left_alone() -> None:
     folder.mkdir(parents=True)
     (folder / "precious").touch()
     with pytest.raises(LsmtuneError, match="not made by lsmtune"):
-        install_folder("x-1", "rocksdb", "test", fill)
+        install_folder("x-1", "rocksdb", "test", fill, anything)
     assert [p.name for p in folder.iterdir()] == ["precious"]
 
 
@@ -123,7 +151,7 @@ def test_missing_programs_are_named_with_their_packages(monkeypatch: pytest.Monk
     with pytest.raises(LsmtuneError, match=r"mvn, cargo not found.*apt-get install maven.*rustup"):
         require_programs(("mvn", "cargo"), "to fetch")
     with pytest.raises(LsmtuneError, match="mvn not found"):
-        install.install("rocksdb", quiet)
+        install.install("rocksdb", quiet, anything)
 
 
 def fake_mvn(folder: Path, script: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,7 +168,7 @@ def test_a_jar_that_is_not_the_known_one_is_not_installed(
     monkeypatch.setenv("JAR", f"rocksdbjni-{install.ROCKSDB_VERSION}-linux64.jar")
     fake_mvn(tmp_path, script, monkeypatch)
     with pytest.raises(LsmtuneError, match="has SHA-256"):
-        install.install("rocksdb", quiet)
+        install.install("rocksdb", quiet, anything)
     assert not (engines_folder() / f"rocksdb-{install.ROCKSDB_VERSION}").exists()
 
 
@@ -149,17 +177,17 @@ def test_a_maven_without_network_is_reported(
 ) -> None:
     fake_mvn(tmp_path, "echo unknown host; exit 1", monkeypatch)
     with pytest.raises(LsmtuneError, match=r"unknown host.*next step: read the log"):
-        install.install("rocksdb", quiet)
+        install.install("rocksdb", quiet, anything)
 
 
 def test_an_unknown_engine_cannot_be_installed() -> None:
     with pytest.raises(InputError, match="did you mean rocksdb"):
-        install.install("rocksbd", quiet)
+        install.install("rocksbd", quiet, anything)
 
 
 def test_a_shared_library_is_used_where_it_lies(tmp_path: Path) -> None:
     path = compile_library(tmp_path / "mine.so", "leveldb")
-    done = install.add(path, quiet)
+    done = install.add(path, quiet, anything)
     assert (done.path, done.engine_name, done.origin) == (path, "leveldb", f"user: {path}")
 
 
@@ -173,7 +201,7 @@ def jar_with(path: Path, *members: str) -> Path:
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the names are those of x86_64")
 def test_the_library_of_this_machine_is_taken_out_of_a_jar(tmp_path: Path) -> None:
     members = ("librocksdbjni-linux64-musl.so", "librocksdbjni-linux64.so", "A.class")
-    done = install.add(jar_with(tmp_path / "rocksdbjni-9.0.0.jar", *members), quiet)
+    done = install.add(jar_with(tmp_path / "rocksdbjni-9.0.0.jar", *members), quiet, anything)
     assert done.path.read_bytes() == b"content of librocksdbjni-linux64.so"
     assert done.engine_name == "rocksdb"
     assert done.origin == f"jar: {tmp_path}/rocksdbjni-9.0.0.jar"
@@ -188,7 +216,79 @@ def test_a_jar_without_a_library_for_this_machine_is_refused(tmp_path: Path) -> 
 def test_a_file_that_is_no_jar_is_refused(tmp_path: Path) -> None:
     (tmp_path / "x.jar").write_text("not a zip file")
     with pytest.raises(InputError, match="not a jar"):
-        install.add(tmp_path / "x.jar", quiet)
+        install.add(tmp_path / "x.jar", quiet, anything)
+
+
+MEMBER = "librocksdbjni-linux64.so"
+
+
+def encrypted(jar: bytes) -> bytes:
+    """`jar` with the flag of encryption in both headers."""
+    at, central = jar.index(b"PK\3\4") + 6, jar.index(b"PK\1\2") + 8
+    return jar[:at] + b"\1" + jar[at + 1 : central] + b"\1" + jar[central + 1 :]
+
+
+def of_unknown_method(jar: bytes) -> bytes:
+    """`jar` with a compression that nobody knows in both headers."""
+    at, central = jar.index(b"PK\3\4") + 8, jar.index(b"PK\1\2") + 10
+    return jar[:at] + b"\x63" + jar[at + 1 : central] + b"\x63" + jar[central + 1 :]
+
+
+def overlapping(jar: bytes) -> bytes:
+    """`jar` whose first entry begins where the second does."""
+    second = jar.index(b"PK\3\4", 4)
+    at = jar.index(b"PK\1\2") + 42
+    return jar[:at] + second.to_bytes(4, "little") + jar[at + 4 :]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the names are those of x86_64")
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (encrypted, "cannot be unpacked .*encrypted"),
+        (of_unknown_method, "cannot be unpacked .*compression method"),
+        (overlapping, "not a jar"),
+        (lambda jar: jar[:-30], "not a jar"),
+        (lambda jar: jar[:60] + b"\xff\xff\xff\xff" + jar[64:], "not a jar"),
+        (lambda _: b"", "not a jar"),
+    ],
+)
+def test_a_jar_that_cannot_be_unpacked_is_refused_and_leaves_nothing(
+    tmp_path: Path, spoil: Callable[[bytes], bytes], why: str
+) -> None:
+    """An encrypted jar, and one with an unknown compression, ended in unexpected errors."""
+    path = tmp_path / "x.jar"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(MEMBER, bytes(range(256)) * 9)
+        archive.writestr("other.so", b"x" * 99)
+    path.write_bytes(spoil(path.read_bytes()))
+    with pytest.raises(InputError, match=why):
+        install.add(path, quiet, anything)
+    assert [p.suffix for p in engines_folder().iterdir()] == [".lock"]
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the names are those of x86_64")
+def test_a_small_jar_that_unpacks_to_a_full_disk_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """3 MB became 3 GB. What an entry says it is is all that is unpacked of it."""
+    monkeypatch.setattr(install, "LIBRARY_BYTES_MAX", 1 << 20)
+    path = tmp_path / "x.jar"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr(MEMBER, bytes(4 << 20))
+    with pytest.raises(InputError, match=r"unpacks to 4MiB; .*allowed: at most 1MiB"):
+        install.add(path, quiet, anything)
+    jar = path.read_bytes()
+    path.write_bytes(jar.replace((4 << 20).to_bytes(4, "little"), (99).to_bytes(4, "little")))
+    with pytest.raises(InputError, match="not a jar"):  # its checksum is of more
+        install.add(path, quiet, anything)
+    assert [p.suffix for p in engines_folder().iterdir()] == [".lock"] * 2
+
+
+def test_a_jar_that_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "x.jar")
+    with pytest.raises(InputError, match="is not a regular file; allowed: a jar"):
+        install.add(tmp_path / "x.jar", quiet, anything)
 
 
 def tree(folder: Path, engine: str, header: str, text: str) -> Path:
@@ -214,7 +314,7 @@ def test_source_trees_are_recognised_by_their_headers(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["", "absent"])
 def test_a_path_that_is_none_of_these_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(InputError, match="engines add: PATH"):
-        install.add(tmp_path / name, quiet)
+        install.add(tmp_path / name, quiet, anything)
 
 
 def test_a_small_tree_is_built_and_its_failure_reported(tmp_path: Path) -> None:
@@ -223,13 +323,13 @@ def test_a_small_tree_is_built_and_its_failure_reported(tmp_path: Path) -> None:
     project = "cmake_minimum_required(VERSION 3.9)\nproject(leveldb CXX)\n"
     (folder / "CMakeLists.txt").write_text(f"{project}add_library(leveldb leveldb.cc)\n")
     seen: list[str] = []
-    done = install.add(folder, seen.append)
+    done = install.add(folder, seen.append, anything)
     assert done.path.name == "libleveldb.so"
     assert seen
     assert not list(folder.glob("**/CMakeCache.txt"))
     (folder / "leveldb.cc").write_text("this does not compile\n")
     with pytest.raises(LsmtuneError, match=r"building leveldb.*read the log"):
-        install.add(folder, quiet)
+        install.add(folder, quiet, anything)
     assert done.path.exists()
 
 
@@ -300,7 +400,7 @@ def test_an_interrupted_install_ends_its_programs_and_leaves_nothing(
     for name in ("mvn", "cargo", "lsmtune-driver"):
         program = tmp_path / name
         # Two processes deep, as make and its compilers are.
-        program.write_text(f"#!/bin/bash\nsleep 60 & echo $! > {tmp_path / name}.pid; wait\n")
+        program.write_text(f"#!/bin/bash\nsleep 900 & echo $! > {tmp_path / name}.pid; wait\n")
         program.chmod(0o755)
     command = subprocess.Popen(
         [sys.executable, "-c", INSTALL],
@@ -314,11 +414,9 @@ def test_an_interrupted_install_ends_its_programs_and_leaves_nothing(
         text=True,
     )
     pids = [tmp_path / "mvn.pid", tmp_path / "cargo.pid"]
-    end = time.monotonic() + 20
-    while not all(p.is_file() and p.read_text() for p in pids) and time.monotonic() < end:
-        time.sleep(0.02)
+    wait_until(lambda: all(p.is_file() and p.read_text() for p in pids))
     command.send_signal(number)
-    _, err = command.communicate(timeout=10)
+    _, err = command.communicate(timeout=PATIENCE_S)
     assert command.returncode == 130, err
     assert err.endswith("lsmtune: interrupted\n")
     assert not any(is_running(int(p.read_text())) for p in pids)

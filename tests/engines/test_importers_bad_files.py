@@ -13,8 +13,9 @@ import pytest
 from importer_parts import BAD, GOOD
 
 from lsmtune.engines.formats import IMPORTERS, import_file, read_config
-from lsmtune.engines.formats.base import FILE_BYTES_MAX, ImportedConfig, yaml_document
+from lsmtune.engines.formats.base import ImportedConfig, yaml_document
 from lsmtune.errors import ExitStatus, InputError
+from lsmtune.model.text import FILE_BYTES_MAX
 
 DETECT = "detect"
 FILES = sorted(p for p in BAD.glob("*/*") if p.suffix != ".expected")
@@ -51,7 +52,9 @@ def test_there_are_enough_of_them_for_every_format_and_each_has_its_own_line() -
 
 
 def test_a_file_that_is_absent_or_none(tmp_path: Path) -> None:
-    assert str(error_of(tmp_path / "none", DETECT)).endswith("none: no such file")
+    assert str(error_of(tmp_path / "none", DETECT)).endswith(
+        "none: no such file; allowed: a file to import"
+    )
     assert "is a directory" in str(error_of(tmp_path, DETECT))
     os.mkfifo(tmp_path / "pipe")
     assert "is not a regular file" in str(error_of(tmp_path / "pipe", DETECT))
@@ -110,7 +113,7 @@ def _ten_times(number: int) -> str:
             + "".join(
                 f"a{n}: &a{n}\n  <<: [{', '.join([f'*a{n - 1}'] * 10)}]\n" for n in range(1, 9)
             ),
-            "holds more than 100000 values where aliases are followed",
+            "holds more than 20000 values where aliases are followed",
         ),
         ("a: &a [*a]\n", "an alias of what it stands in"),
         ("a: &a {b: {<<: *a}}\n", "an alias of what it stands in"),

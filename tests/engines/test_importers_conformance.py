@@ -102,7 +102,7 @@ def test_a_file_gives_the_same_with_other_line_ends(case: Case) -> None:
 
 
 @cases
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(data=st.data())
 def test_a_damaged_file_is_read_or_refused_in_one_line(case: Case, data: st.DataObject) -> None:
     text = case.text()

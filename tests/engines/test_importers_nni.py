@@ -57,7 +57,7 @@ def our_values(parameter: Any) -> tuple[set[float], dict[float, float]]:
 
 
 @pytest.mark.parametrize("kind", ["quniform", "qloguniform"])
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(low=st.integers(1, 60), width=st.integers(1, 60), q=st.integers(1, 20))
 def test_rounded_types_have_the_values_of_nni(kind: str, low: int, width: int, q: int) -> None:
     theirs = nni_values(kind, low, low + width, q)
@@ -75,7 +75,7 @@ def test_the_examples_of_nnis_documentation() -> None:
     assert our_values(space_of(2, 10, 5, kind="quniform"))[0] == {2, 5, 10}
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(-1000, 1000), st.integers(2, 1000))
 def test_randint_excludes_its_upper_bound(low: int, width: int) -> None:
     found = space_of(low, low + width, kind="randint")

@@ -40,7 +40,7 @@ SCALARS = (
 )
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.dictionaries(st.from_regex(r"[a-z_]{1,8}(\.[a-z]{1,4})?", fullmatch=True), SCALARS))
 def test_options_read_back(options: dict[str, Any]) -> None:
     text = render_study({"version": 1, "options": options, "start": [options]})
@@ -49,14 +49,14 @@ def test_options_read_back(options: dict[str, Any]) -> None:
     assert data["start"] == [options]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(SCALARS)
 def test_another_reader_of_yaml_sees_the_same_text(value: Any) -> None:
     text = render_study({"space": {"a": {"type": "categorical", "choices": [value, "b"]}}})
     assert yaml.safe_load(text)["space"]["a"]["choices"] == [value, "b"]
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(st.integers(0, 2**53))
 def test_sizes_are_written_with_their_unit_and_exactly(size: int) -> None:
     space = {

@@ -118,7 +118,7 @@ def test_every_option_comes_back_by_itself(name: str, engine: str) -> None:
     assert len(said) >= ENOUGH[name, engine], sorted(said)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.sampled_from(sorted(READY_SPACES)), st.integers(0, 2**32 - 1), st.data())
 def test_any_part_of_a_config_comes_back(name: str, seed: int, data: st.DataObject) -> None:
     optuna.logging.set_verbosity(optuna.logging.ERROR)

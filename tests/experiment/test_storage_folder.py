@@ -268,7 +268,7 @@ def test_the_lock_of_a_killed_tuner_is_released(tmp_path: Path) -> None:
             "-c",
             "import sys, time, pathlib; from lsmtune.experiment.files import lock_folder\n"
             "lock = lock_folder(pathlib.Path(sys.argv[1])); print('held', flush=True)\n"
-            "time.sleep(60)",
+            "time.sleep(600)",
             str(tmp_path / "s"),
         ],
         stdout=subprocess.PIPE,

@@ -4,9 +4,10 @@ import contextlib
 import errno
 import json
 import os
+import subprocess
+import sys
 import tempfile
 import threading
-import time
 from pathlib import Path
 
 import pytest
@@ -20,6 +21,7 @@ from lsmtune.experiment.files import (
     run_directory,
     sweep_leftovers,
 )
+from lsmtune.machine.files import temporary_folder
 
 
 def leftover(parent: Path, name: str = "run-old") -> Path:
@@ -122,6 +124,45 @@ def test_links_inside_a_run_are_removed_not_followed(tmp_path: Path) -> None:
     assert not ours.exists()
 
 
+def test_what_a_killed_bench_left_goes_with_the_next_one_and_what_is_in_use_stays(
+    tmp_path: Path,
+) -> None:
+    ours, unmarked = leftover(tmp_path), tmp_path / "run-of-somebody"
+    unmarked.mkdir()
+    with run_directory(tmp_path) as one, run_directory(tmp_path) as other:
+        assert {path.name for path in tmp_path.iterdir()} == {one.name, other.name, unmarked.name}
+        assert not ours.exists()
+    assert [path.name for path in tmp_path.iterdir()] == [unmarked.name]
+
+
+def test_what_a_killed_probe_left_goes_with_the_next_one_and_what_is_in_use_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    program = (
+        "import sys, tempfile; from lsmtune.machine.files import temporary_folder\n"
+        "tempfile.tempdir = sys.argv[1]\n"
+        "with temporary_folder('probe') as folder: print(folder, flush=True); input()"
+    )
+    strange = tmp_path / "lsmtune-probe-of-somebody"
+    strange.mkdir()
+    with subprocess.Popen(
+        [sys.executable, "-c", program, str(tmp_path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as killed:
+        assert killed.stdout is not None
+        left = Path(killed.stdout.readline().strip())
+        with temporary_folder("probe") as one, temporary_folder("probe") as other:
+            assert set(tmp_path.iterdir()) == {left, one, other, strange}
+        killed.kill()
+    assert left.is_dir()
+    with temporary_folder("probe") as folder:
+        assert set(tmp_path.iterdir()) == {folder, strange}
+    assert list(tmp_path.iterdir()) == [strange]
+
+
 def test_the_marker_goes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A kill in the middle of a removal leaves a directory that can still be swept."""
     ours = leftover(tmp_path)
@@ -139,11 +180,11 @@ def test_the_marker_goes_last(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
 
 def test_a_driver_that_still_writes_is_waited_for(tmp_path: Path) -> None:
     ours = leftover(tmp_path)
-    stop_at = time.monotonic() + 0.5
+    tried_again = threading.Event()
 
     def write() -> None:
         number = 0
-        while time.monotonic() < stop_at:
+        while not tried_again.is_set():
             number += 1
             try:
                 with contextlib.suppress(FileExistsError):  # removed while pathlib looked at it
@@ -155,7 +196,7 @@ def test_a_driver_that_still_writes_is_waited_for(tmp_path: Path) -> None:
 
     writer = threading.Thread(target=write)
     writer.start()
-    remove_owned(ours, "run", tmp_path)
+    remove_owned(ours, "run", tmp_path, sleep=lambda _s: tried_again.set())
     writer.join()
     assert not ours.exists()
 
@@ -217,3 +258,19 @@ def test_a_kill_while_the_marker_was_written_leaves_what_can_be_swept(tmp_path: 
     (tmp_path / "run-full" / MARKER).touch()
     (tmp_path / "run-full" / "precious").touch()
     assert sweep_leftovers(tmp_path, tmp_path) == [tmp_path / "run-killed"]
+
+
+def test_a_marker_that_the_machine_cannot_read_is_not_taken_for_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What failed is said, and not that the folder is somebody else's."""
+    directory = leftover(tmp_path)
+
+    def refuse(*_: object, **__: object) -> str:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "read_text", refuse)
+        with pytest.raises(OSError, match="Too many open files"):
+            sweep_leftovers(tmp_path, tmp_path)
+    assert sweep_leftovers(tmp_path, tmp_path) == [directory]

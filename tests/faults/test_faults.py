@@ -26,13 +26,12 @@ import pytest
 import lsmtune
 from lsmtune.experiment.folder import StudyFolder, default_folder
 from lsmtune.experiment.store import Role, StoredMeasurement
+from patience import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.engine
 
 HERE = Path(__file__).parent
 TAG = "LSMTUNE_FAULT_TEST"
-PATIENCE_S = 120.0
-WAIT_S = 20.0
 GOOD = 2 << 20
 CRASH_ON_OPEN, CRASH_IN_MID_RUN, HANG, EAT_MEMORY, FILL_DISK = range(1048577, 1048582)
 
@@ -60,7 +59,7 @@ class Tuning:
     folder: Path
     library: Path
     environment: dict[str, str]
-    deadline: str = "20s"
+    deadline: str = "2m"
     method: str = "auto"
 
     @property
@@ -110,10 +109,7 @@ class Tuning:
 
     def check_clean(self) -> None:
         """No process and no folder of a run is left."""
-        deadline_s = time.monotonic() + 5
-        while self.drivers() and time.monotonic() < deadline_s:
-            time.sleep(0.01)
-        assert self.drivers() == []
+        wait_until(lambda: not self.drivers())
         runs = default_folder(self.study) / "runs"
         assert not runs.exists() or list(runs.iterdir()) == []
 
@@ -201,9 +197,9 @@ def test_engine_crashes_in_mid_run(tuning: Tuning) -> None:
 
 
 def test_engine_hangs(tuning: Tuning) -> None:
-    tuning.deadline = "2s"
+    tuning.deadline = "5s"
     tuning.write(HANG)
-    assert "deadline of 2s" in tuning.check_went_on("timeout")
+    assert "deadline of 5s" in tuning.check_went_on("timeout")
 
 
 def test_engine_runs_out_of_memory(tuning: Tuning) -> None:
@@ -238,10 +234,10 @@ def test_filesystem_becomes_read_only_in_mid_study(tuning: Tuning, small_disk: P
     tuning.write(GOOD + 1)
 
     def remount() -> None:
-        _wait_for(lambda: _rows(tuning) >= 2)
+        wait_until(lambda: _rows(tuning) >= 2)
         # Files that are open for writing keep a filesystem from it, until there is a moment
         # without one: the kernel does it to a broken device at any time.
-        _wait_for(lambda: _remounted(small_disk, "ro"))
+        wait_until(lambda: _remounted(small_disk, "ro"))
 
     status, _, err = tuning.run(remount)
     assert status in (0, 1), err
@@ -274,12 +270,12 @@ def test_wall_clock_steps(tuning: Tuning, tmp_path: Path) -> None:
 
 def test_driver_is_stopped(tuning: Tuning) -> None:
     """SIGSTOP, as by a debugger or a cgroup freezer: the deadline ends the run all the same."""
-    tuning.deadline = "3s"
+    tuning.deadline = "5s"
     tuning.write(HANG)
 
     def stop_the_hanging_one() -> None:
-        _wait_for(lambda: _rows(tuning) >= 2)
-        _wait_for(lambda: bool(_stop(tuning)))
+        wait_until(lambda: _rows(tuning) >= 2)
+        wait_until(lambda: bool(_stop(tuning)))
 
     status, result, err = tuning.run(stop_the_hanging_one)
     assert status == 0, err
@@ -297,7 +293,7 @@ def test_message_is_truncated(tuning: Tuning, tmp_path: Path, driver: Path) -> N
     tuning.environment["MISSPEAK"] = "truncate"
 
     def spoil_a_trial() -> None:
-        _wait_for(lambda: _rows(tuning) >= 1)
+        wait_until(lambda: _rows(tuning) >= 1)
         once.unlink()
 
     status, result, err = tuning.run(spoil_a_trial)
@@ -368,9 +364,3 @@ def _stop(tuning: Tuning) -> list[int]:
             process.send_signal(signal.SIGSTOP)
             stopped.append(process.pid)
     return stopped
-
-
-def _wait_for(condition: Callable[[], bool]) -> None:
-    deadline_s = time.monotonic() + WAIT_S
-    while not condition() and time.monotonic() < deadline_s:
-        time.sleep(0.005)

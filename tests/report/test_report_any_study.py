@@ -183,7 +183,7 @@ def goals(draw: st.DrawFn) -> Goal:
     return Goal(objectives, pick=Pick(dict.fromkeys(weighted, 1.0)) if several else None)
 
 
-@settings(deadline=None, max_examples=60, suppress_health_check=list(HealthCheck))
+@settings(max_examples=60, suppress_health_check=list(HealthCheck))
 @given(records())
 def test_every_format_renders(made: StudyRecords) -> None:
     analysis = StudyAnalysis(made)

@@ -17,6 +17,7 @@ from lsmtune.model.measurement import LevelWork, Outcome
 from lsmtune.model.verdict import MetricRatio, Verdict, VerdictOutcome
 from lsmtune.model.workload import Durability
 from lsmtune.proof.crash_test import CrashOutcome, CrashTest
+from lsmtune.proof.power_loss import PowerTest
 from lsmtune.report import sentences as trust_words
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
@@ -165,7 +166,7 @@ def test_json_and_csv_have_new_keys_beside_the_old(drifted: StudyAnalysis) -> No
     document = json.loads(FORMATS["json"](drifted))
     assert {"anchors", "noise", "proof", "performance", "levels", "conditions"} <= set(document)
     assert document["format_version"] == 1
-    assert document["crash_test"] is None
+    assert (document["crash_test"], document["power_test"]) == (None, None)
     assert document["anchors"][0]["changes"][0]["run_again"] == [7]
     trial = document["history"]["trials"][7]
     assert [run["counts"] for run in trial["runs"]] == [False, True]
@@ -326,7 +327,7 @@ def test_conditions_in_words() -> None:
     ]
 
 
-def test_a_crash_test_in_words(drifted: StudyAnalysis) -> None:
+def test_the_crash_and_power_tests_in_words(drifted: StudyAnalysis) -> None:
     passed = CrashTest(CrashOutcome.PASSED, Durability.WAL, 1200, 1200)
     assert trust_words.crash_words(passed).startswith(
         "Crash test passed: a load was killed after 1,200 acknowledged writes under durability wal"
@@ -337,5 +338,9 @@ def test_a_crash_test_in_words(drifted: StudyAnalysis) -> None:
     tested = changed(drifted, crash_test=failed)
     assert "Crash test failed: a load was killed" in read(FORMATS["html"](tested)).text
     assert "- Crash test failed: a load was killed" in FORMATS["md"](tested)
+    power = PowerTest(CrashOutcome.PASSED, "rocksdb", Durability.WAL, 40, 25, 900, 1000)
+    told = "Power test passed: 40 states that a power loss may leave of a load of 1,000 writes"
+    assert told in read(FORMATS["html"](changed(drifted, power_test=power))).text
+    assert f"- {told}" in FORMATS["md"](changed(drifted, power_test=power))
     skipped = CrashTest(CrashOutcome.NOT_DONE, Durability.WAL, why="no driver")
     assert trust_words.crash_words(skipped) == "Crash test not done: no driver."

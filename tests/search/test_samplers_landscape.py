@@ -14,6 +14,7 @@ import pytest
 import lsmtune
 from lsmtune.search.model_based import neighbours
 from lsmtune.search.unit_space import make_unit_space
+from patience import PATIENCE_S
 
 FOLDER = Path(__file__).parents[2] / "benchmarks" / "samplers"
 sys.path.insert(0, str(FOLDER))
@@ -67,7 +68,7 @@ def regret(raw: Path, *more: str) -> dict:
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=PATIENCE_S,
     )
     return json.loads(done.stdout)
 

@@ -31,7 +31,7 @@ from lsmtune.space.space import Space
 
 
 @given(st.integers(1, 2000), st.integers(0, 2**53))
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30)
 def test_a_permutation_takes_every_number_once(size: int, seed: int) -> None:
     order = Permutation(size, seed)
     assert sorted(map(order.at, range(size))) == list(range(size))
@@ -78,7 +78,7 @@ def brute_force(space: Space) -> set[frozenset]:
 
 
 @given(conditional_spaces())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_a_table_has_every_configuration_once(space: Space) -> None:
     table = whole_table(space, 10_000)
     assert table is not None

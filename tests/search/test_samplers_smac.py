@@ -15,6 +15,7 @@ import lsmtune
 from lsmtune.errors import InputError
 from lsmtune.search import smac
 from lsmtune.search.unit_space import make_unit_space
+from patience import PATIENCE_S
 
 SETTINGS = {"startup_trials": 6, "retrain_after": 3, "challengers": 50, "local_searches": 3}
 
@@ -97,7 +98,7 @@ def test_another_process_with_other_hashes_finds_the_same_and_prints_nothing(
         capture_output=True,
         text=True,
         check=True,
-        timeout=120,
+        timeout=PATIENCE_S,
     )
     mine = [str(values) for values in asked(make_searcher("smac", RICH, given=SETTINGS), 10)]
     assert done.stdout.splitlines() == mine

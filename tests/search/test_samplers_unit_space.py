@@ -33,7 +33,7 @@ def drawn(unit_space: UnitSpace, seed: int, count: int = 40) -> np.ndarray:
 
 
 @pytest.mark.parametrize("name", UNIT_SPACES)
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(seed=seeds)
 def test_a_point_and_its_trial_say_the_same(name: str, seed: int) -> None:
     unit_space, space = UNIT_SPACES[name], ALL_SPACES[name]
@@ -47,7 +47,7 @@ def test_a_point_and_its_trial_say_the_same(name: str, seed: int) -> None:
 
 
 @pytest.mark.parametrize("name", UNIT_SPACES)
-@settings(max_examples=10, deadline=None)
+@settings(max_examples=10)
 @given(seed=seeds)
 def test_completing_a_point_again_changes_nothing(name: str, seed: int) -> None:
     unit_space = UNIT_SPACES[name]

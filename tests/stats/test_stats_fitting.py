@@ -73,7 +73,7 @@ def test_a_pareto_without_floor_comes_back(theta: float) -> None:
 
 
 @given(st.floats(-0.2, 1.5), st.floats(1, 500), st.booleans(), st.booleans())
-@settings(max_examples=15, deadline=None)
+@settings(max_examples=15)
 def test_probabilities_of_sizes_add_up_to_one(
     k: float, sigma: float, floored: bool, wrapped: bool
 ) -> None:
@@ -199,7 +199,7 @@ def test_the_groups_of_grains_are_those_of_a_simulation() -> None:
 
 
 # A flat one is told worse: keys differ then by how many cold ranks chance gave them, too.
-@pytest.mark.parametrize(("theta", "tolerance"), [(0.6, 0.12), (0.9, 0.05), (1.2, 0.05)])
+@pytest.mark.parametrize(("theta", "tolerance"), [(0.6, 0.04), (0.9, 0.015), (1.2, 0.01)])
 def test_a_scattered_zipfian_comes_back(theta: float, tolerance: float) -> None:
     items, keys = 100_000, 20_000
     weights = np.arange(1, items + 1) ** -theta
@@ -217,7 +217,7 @@ def test_the_sorted_curve_of_uniform_keys_is_that_of_a_simulation() -> None:
 
 
 @given(st.floats(0.001, 0.5), st.floats(0.05, 1.0), st.integers(20, 10_000), st.integers(1, 20))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=50)
 def test_groups_add_up(a: float, b: float, keys: int, ranges: int) -> None:
     for grains in Grains:
         width, each = power_groups(a, b, keys, [1.0] * ranges, grains=grains)

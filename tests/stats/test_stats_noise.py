@@ -196,10 +196,10 @@ def test_more_noise_and_smaller_effects_need_more_pairs() -> None:
 
 
 def test_an_answer_takes_no_second() -> None:
-    started = time.perf_counter()
+    started_s = time.process_time()  # of this process, whoever else has the processors
     pairs_needed(0.05, 0.15)
     detectable_effect(30, 0.15)
-    assert time.perf_counter() - started < 3.0  # 0.2 s on an idle machine
+    assert time.process_time() - started_s < 3.0  # 0.2 s on an idle machine
 
 
 @pytest.mark.parametrize(

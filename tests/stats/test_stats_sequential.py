@@ -257,8 +257,8 @@ def test_one_look_at_30_pairs_takes_less_than_a_millisecond_or_so() -> None:
     baseline, candidate = [1.0] * 30, list(random.lognormal(0.05, 0.1, 30))
     took_s = []
     for _ in range(5):
-        started = time.perf_counter()
+        started_s = time.process_time()  # of this process, whoever else has the processors
         for _ in range(20):
             sequential_ratio(baseline, candidate)
-        took_s.append((time.perf_counter() - started) / 20)
+        took_s.append((time.process_time() - started_s) / 20)
     assert min(took_s) < 0.005  # 0.0004 on an idle machine

@@ -59,7 +59,7 @@ class FakeRunner:
             on_message(Hello(1, "fake"))
         cancel = cancel or threading.Event()
         if self.hangs(request):
-            cancel.wait(20.0)
+            cancel.wait(600.0)
         elif self.run_s:
             time.sleep(self.run_s)
         self.now_s += self.fake_s

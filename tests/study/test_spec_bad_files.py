@@ -62,11 +62,11 @@ def test_a_file_without_permission(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     path = tmp_path / "study.yaml"
     path.touch()
 
-    def refuse(_: Path) -> bytes:
+    def refuse(_: Path) -> int:
         raise PermissionError(13, "Permission denied")
 
     # As root, which tests may be, no mode of a file refuses.
-    monkeypatch.setattr(Path, "read_bytes", refuse)
+    monkeypatch.setattr("lsmtune.model.text.open_plain", refuse)
     assert str(error_of(path)) == f"{path}: cannot be read: Permission denied"
 
 

@@ -21,6 +21,8 @@ def test_trials_end_the_search() -> None:
 def test_the_time_of_the_proof_is_kept() -> None:
     # Median run 2 s: 5 pairs of 2 runs and a fifth more are 24 s; one more run is 2 s.
     budget = SearchBudget(trials=None, time_s=100.0, pairs=5)
+    tested = SearchBudget(trials=None, time_s=100.0, pairs=5, survival_s=7.0)
+    assert tested.reserve_s([2.0]) == budget.reserve_s([2.0]) + 7.0
     runs = [1.0, 2.0, 9.0]
     assert budget.reserve_s(runs) == pytest.approx(24.0)
     assert budget.time_ends(73.9, runs) == ""

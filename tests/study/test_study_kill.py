@@ -19,6 +19,7 @@ import lsmtune
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.space.space import Space
+from patience import PATIENCE_S
 
 
 def killed_study(home: Path, *, kills: int, seed: int, trials: int, pairs: int) -> dict[str, Any]:
@@ -29,7 +30,7 @@ def killed_study(home: Path, *, kills: int, seed: int, trials: int, pairs: int) 
         env={**os.environ, "PYTHONPATH": python_path},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=2 * PATIENCE_S,
         check=False,
     )
     assert done.returncode == 0, done.stderr

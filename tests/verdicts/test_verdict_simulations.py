@@ -43,6 +43,7 @@ from simulations.summary import broken_promises, summarise
 from lsmtune.errors import LsmtuneError
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.stats.intervals import paired_ratio
+from patience import PATIENCE_S, wait_until, wait_until_over
 
 STUDIES = 200
 SIMULATIONS = Path(simulation.__file__).parent.parent
@@ -190,7 +191,11 @@ def test_the_result_is_a_function_of_the_seed_and_not_of_the_processes(
     assert alone != simulate(12, 8, processes=1)
 
 
-def test_what_is_interrupted_ends_at_once_and_leaves_no_process() -> None:
+def test_what_is_interrupted_ends_at_once_and_leaves_no_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    # The last part is done soon; each of the others would take ten minutes.
+    monkeypatch.setattr(simulation, "_STUDIES_PER_PART", 20_000)
     interrupted_s = math.inf
 
     def interrupt(_done: int, _of: int) -> None:
@@ -199,22 +204,20 @@ def test_what_is_interrupted_ends_at_once_and_leaves_no_process() -> None:
         raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        # The first part is done soon; each of the others would take seconds.
-        simulate(201, 7, interrupt, processes=3)
-    assert time.monotonic() - interrupted_s < 1.0
+        simulate(40_001, 7, interrupt, processes=3)
+    assert time.monotonic() - interrupted_s < PATIENCE_S
     assert active_children() == []
 
 
 def test_the_processes_of_a_simulation_that_is_killed_end_too() -> None:
     begin = "from simulations.simulate import simulate; simulate(10_000, 1, processes=2)"
     killed = psutil.Popen([sys.executable, "-c", begin], cwd=SIMULATIONS)
-    deadline_s = time.monotonic() + 30
-    while len(workers := killed.children()) < 3 and time.monotonic() < deadline_s:
-        time.sleep(0.05)  # two, and the one that Python keeps to tidy up
-    assert len(workers) == 3
+    # Two, and the one that Python keeps to tidy up.
+    wait_until(lambda: len(killed.children()) == 3)
+    workers = killed.children()
     killed.kill()
     killed.wait()
-    assert psutil.wait_procs(workers, timeout=20)[1] == []
+    wait_until_over(workers)
 
 
 def test_the_document_has_stable_keys_and_is_json(simulated: Simulated) -> None:

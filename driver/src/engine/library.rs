@@ -239,6 +239,25 @@ mod tests {
     }
 
     #[test]
+    fn a_failing_disk_is_told_from_a_failing_engine() {
+        for (status, kind) in [
+            ("IO error: /x/000003.log: Input/output error", "io_error"),
+            ("IO error: /x/LOCK: Read-only file system", "io_error"),
+            ("IO error: /x/000005.ldb: Too many open files", "engine"),
+            ("Corruption: bad block", "engine"),
+            (
+                "IO error: /x/000003.log: No space left on device",
+                "disk_full",
+            ),
+        ] {
+            assert_eq!(
+                crate::protocol::ErrorReply::from(&status_error(status)).kind,
+                kind
+            );
+        }
+    }
+
+    #[test]
     fn a_full_device_is_told_from_other_failures() {
         let full = "IO error: No space left on device: While appending to file: /x/000007.log";
         assert!(matches!(status_error(full), EngineError::DiskFull { .. }));

@@ -139,7 +139,28 @@ pub enum EngineError {
     Cancelled,
 }
 
+/// What the operating system says of EIO, EROFS, EUCLEAN and ESTALE.
+const DISK_FAILED: [&str; 4] = [
+    "Input/output error",
+    "Read-only file system",
+    "Structure needs cleaning",
+    "Stale file handle",
+];
+
 impl EngineError {
+    /// Whether the disk failed, and nothing that was asked of the engine: it is full, damaged, gone,
+    /// or was made read-only. Of other faults than a full disk, engines only give the operating
+    /// system's words.
+    pub fn is_of_the_disk(&self) -> bool {
+        match self {
+            EngineError::DiskFull { .. } => true,
+            EngineError::Failed { message } => {
+                DISK_FAILED.iter().any(|said| message.contains(said))
+            }
+            _ => false,
+        }
+    }
+
     /// The error for a value that the engine does not accept.
     fn bad_value(name: &str, found: &str, allowed: &str) -> Self {
         EngineError::BadOptionValue {
@@ -351,6 +372,11 @@ pub trait Session {
 
     /// A cursor over a consistent view of the database.
     fn cursor(&mut self) -> Result<Box<dyn Cursor + '_>>;
+
+    /// The same over all entries, also where options make other scans see those of a prefix only.
+    fn whole_cursor(&mut self) -> Result<Box<dyn Cursor + '_>> {
+        self.cursor()
+    }
 
     /// Gives `key` a merge operand, which the merge operator combines with the value. Engines
     /// without merges refuse it.

@@ -25,6 +25,9 @@ pub struct ErrorReply {
 }
 
 impl ErrorReply {
+    /// The kind of an error that is the disk's, whatever was asked for.
+    pub const DISK_FAILED: &'static str = "io_error";
+
     /// An error with a kind and a message only.
     pub fn new(kind: &str, message: impl Into<String>) -> Self {
         ErrorReply {
@@ -81,6 +84,9 @@ impl From<&EngineError> for ErrorReply {
                 ..ErrorReply::new("bad_option_value", message)
             },
             EngineError::DiskFull { .. } => ErrorReply::new("disk_full", message),
+            EngineError::Failed { .. } if error.is_of_the_disk() => {
+                ErrorReply::new(ErrorReply::DISK_FAILED, message)
+            }
             EngineError::Failed { .. } => ErrorReply::new("engine", message),
             EngineError::Cancelled => ErrorReply::new("cancelled", message),
         }

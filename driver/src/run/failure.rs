@@ -46,12 +46,16 @@ impl Failure {
             ErrorKind::StorageFull | ErrorKind::QuotaExceeded => Outcome::DiskFull,
             _ => otherwise,
         };
-        let kind = match outcome {
-            Outcome::DiskFull => "disk_full",
-            _ => field,
-        };
         let path = path.display().to_string();
         let message = format!("{field}: {path}: {error}");
+        let failed = EngineError::Failed {
+            message: message.clone(),
+        };
+        let kind = match outcome {
+            Outcome::DiskFull => "disk_full",
+            _ if failed.is_of_the_disk() => ErrorReply::DISK_FAILED,
+            _ => field,
+        };
         Failure::reported(
             outcome,
             ErrorReply {

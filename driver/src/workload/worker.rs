@@ -258,21 +258,29 @@ mod tests {
         })
     }
 
+    /// On a busy machine the processors may belong to somebody else for a while, but hardly each of
+    /// fifty times.
+    fn in_time(attempt: impl Fn() -> bool) {
+        assert!((0..50).any(|_| attempt()), "late fifty times in a row");
+    }
+
     #[test]
     fn a_closed_gate_costs_nobody_time() {
-        let (operations, max_us, elapsed_s) = two_slices(0);
-        assert!(operations <= 1000, "{operations}");
-        assert!(max_us < 250_000.0, "{max_us}");
-        assert!(elapsed_s < 0.25, "{elapsed_s}");
+        in_time(|| {
+            let (operations, max_us, elapsed_s) = two_slices(0);
+            assert!(operations <= 1000, "{operations}");
+            max_us < 250_000.0 && elapsed_s < 0.25
+        });
     }
 
     /// The gate does not wait for the operation of 600 ms; 300 ms of it fall into the stop.
     #[test]
     fn an_operation_that_outlasts_the_stop_is_corrected() {
-        let (operations, max_us, elapsed_s) = two_slices(600);
-        assert!(operations <= 1000, "{operations}");
-        assert!((290_000.0..550_000.0).contains(&max_us), "{max_us}");
-        assert!((0.29..0.55).contains(&elapsed_s), "{elapsed_s}");
+        in_time(|| {
+            let (operations, max_us, elapsed_s) = two_slices(600);
+            assert!(operations <= 1000, "{operations}");
+            (290_000.0..550_000.0).contains(&max_us) && (0.29..0.55).contains(&elapsed_s)
+        });
     }
 
     /// Takes its time, and says only at the very end that it has returned.

@@ -149,8 +149,13 @@ def _refuse_without_effect(context: typer.Context, switch: str, used: Sequence[s
 
 def _show_rules(path: Path | None, engine: str | None, as_json: bool) -> None:
     """The rules file as it is, which is one to start from; with --json what it says."""
-    from lsmtune.engines.formats.base import read_text
-    from lsmtune.experiment.contest import BUILT_IN, built_in_text, load_rules, parse_rules
+    from lsmtune.experiment.contest import (
+        BUILT_IN,
+        built_in_text,
+        load_rules,
+        parse_rules,
+        read_rules,
+    )
 
     names = [engine_kind(engine, "--engine").name] if engine is not None else list(ENGINE_KINDS)
     if not as_json and path is None:
@@ -159,9 +164,9 @@ def _show_rules(path: Path | None, engine: str | None, as_json: bool) -> None:
     if not as_json and path is not None:
         if engine is not None:
             load_rules(path, engine)
-        typer.echo(read_text(path), nl=False)
+        typer.echo(read_rules(path), nl=False)
         return
-    text, source = (built_in_text(), BUILT_IN) if path is None else (read_text(path), str(path))
+    text, source = (built_in_text(), BUILT_IN) if path is None else (read_rules(path), str(path))
     documents = [
         {"engine": name, "rule": rule.name, "expression": rule.text, "about": rule.about}
         for name in names

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,7 +11,6 @@ import typer
 from lsmtune.cli.flags import JsonOption, command, option
 from lsmtune.cli.output import print_json, print_view, warn
 from lsmtune.engines.install import INSTALLABLE
-from lsmtune.errors import InputError
 
 if TYPE_CHECKING:
     from lsmtune.engines.library import Library
@@ -66,14 +66,11 @@ def _add(
 ) -> None:
     """Register a library; a jar is unpacked, a source tree is built in release mode."""
     from lsmtune.driver.conversation import find_driver
-    from lsmtune.driver.library_facts import register_fetched
+    from lsmtune.driver.library_facts import examined, register_fetched
     from lsmtune.engines.install import add
 
     driver = find_driver()
-    fetched = add(path, _progress)
-    if engine is not None and engine != fetched.engine_name:
-        why = f"{path} is {fetched.engine_name}"
-        raise InputError("engines add", "--engine", found=engine, why=why)
+    fetched = add(path, _progress, partial(examined, driver=driver), engine)
     _say([register_fetched(fetched, driver)], as_json)
 
 
@@ -84,11 +81,11 @@ def _install(
 ) -> None:
     """Install release builds (all of them unless named); at once when they are there."""
     from lsmtune.driver.conversation import find_driver
-    from lsmtune.driver.library_facts import register_fetched
+    from lsmtune.driver.library_facts import examined, register_fetched
     from lsmtune.engines.install import install_all
 
     driver = find_driver()
-    fetched = install_all(tuple(names or INSTALLABLE), _progress)
+    fetched = install_all(tuple(names or INSTALLABLE), _progress, partial(examined, driver=driver))
     _say([register_fetched(each, driver) for each in fetched], as_json)
 
 

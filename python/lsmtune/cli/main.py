@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _flush()
     except LsmtuneError as error:
         return _fail(str(error), error.exit_status)
-    except typer.Abort:
+    except (typer.Abort, KeyboardInterrupt):
         return _fail("interrupted", ExitStatus.INTERRUPTED)
     except typer.TyperException as error:
         return _fail(usage_line(error), ExitStatus.BAD_INPUT)
@@ -190,8 +190,8 @@ def _unexpected(error: Exception) -> ExitStatus:
     """What the disk or standard output refused, or a mistake of ours, in one line."""
     if isinstance(error, OSError) and _came_of_printing(error):
         return _fail(_stdout_refused(error), ExitStatus.FAILED)
-    if isinstance(error, OSError) and error.filename is not None:
-        refusal = disk_trouble(error, error.filename)
+    if isinstance(error, OSError) and error.errno is not None:
+        refusal = disk_trouble(error)
         return _fail(str(refusal), refusal.exit_status)
     message = " ".join(str(error).split())
     line = f"unexpected error: {type(error).__name__}: {message}; set {DEBUG}=1 to see where"

@@ -16,10 +16,8 @@ from lsmtune.engines.formats import EXPORTERS, export
 from lsmtune.engines.formats.base import ExportFormat
 from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.errors import InputError
-from lsmtune.model.codec import encode
 from lsmtune.model.config import Config, option_text
 from lsmtune.model.verdict import Verdict, VerdictOutcome
-from lsmtune.proof.crash_test import crash_line
 from lsmtune.proof.minimise import OptionEffect
 from lsmtune.proof.paired_steps import Minimised
 from lsmtune.proof.standalone import Verification
@@ -54,7 +52,7 @@ def document(asked: Minimising, minimised: Minimised) -> dict[str, object]:
         "gone": [_effect_document(effect) for effect in result.gone],
         "same": list(asked.same),
         **{name: None if v is None else verdict_document(v) for name, v in verdicts.items()},
-        "crash_test": encode(minimised.crash),
+        **minimised.survival.document(),
         "configuration": dict(result.config.options),
         "complete": result.complete,
         "why": result.why,
@@ -156,8 +154,7 @@ def _lines(asked: Minimising, minimised: Minimised) -> list[str]:
         loss = verdict_line(result.loss).replace("the baseline", "the full candidate")
         loss = loss.replace("no proven gain", "no proven difference")
     lines += [f"gain     {first}", *rest, f"loss     {loss}"]
-    if minimised.crash is not None:
-        lines.append(f"crash test: {crash_line(minimised.crash)}")
+    lines += minimised.survival.lines()
     if result.is_proven:
         text, engine = config_text(result.config), verification.engine.name
         lines.append(f"minimal configuration: {text}")

@@ -16,7 +16,6 @@ from lsmtune.experiment.store import Role
 from lsmtune.model.config import EngineIdentity, OptionValue
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import VerdictOutcome
-from lsmtune.proof.crash_test import crash_line
 from lsmtune.report.front import front
 from lsmtune.report.notices import notices
 from lsmtune.report.source import StudyRecords, read_study
@@ -124,8 +123,7 @@ def tune_text(
     if result.verdict is not None:
         first, *rest = verdict_lines(result.verdict)
         lines += [f"tuned vs {result.baseline.label}: {first}", *rest]
-        if result.crash_test is not None:
-            lines.append(f"crash test: {crash_line(result.crash_test)}")
+        lines += result.survival.lines()
         if result.verdict.outcome is not VerdictOutcome.BETTER:
             lines.append("keep the baseline, or search longer with a larger budget")
     lines += _front_lines(spec, records)

@@ -28,7 +28,6 @@ from lsmtune.cli.flags import (
     confidence_of,
     duration_of,
     flag,
-    option,
     share_of,
     under_workload,
 )
@@ -38,7 +37,7 @@ from lsmtune.experiment.schedule import Arm
 from lsmtune.model.config import Build, EngineIdentity
 from lsmtune.model.goal import Objective, default_direction
 from lsmtune.model.metrics import METRICS, TOTAL_METRICS
-from lsmtune.model.request import PairMethod
+from lsmtune.model.request import POWER_STATES_DEFAULT, POWER_STATES_MAX, PairMethod
 from lsmtune.model.verdict import VerdictOutcome
 from lsmtune.programs.output import NATIVE
 from lsmtune.programs.registry import PROGRAMS
@@ -49,12 +48,15 @@ if TYPE_CHECKING:
     from lsmtune.model.workload import Workload
     from lsmtune.programs.runner import RunnerChoice
     from lsmtune.proof.paired import ProofPlan
-    from lsmtune.proof.standalone import Proved, Verification
+    from lsmtune.proof.standalone import Verification
+    from lsmtune.proof.survival import SurvivalPlan, Survived
 
 DEFAULT = "default"
 OPT_IN = "--allow-unsafe NAME for each such option, and a larger --memory, measure it all the same"
 PAIRS_FLAG = "--pairs"
 NO_CRASH_TEST_FLAG = "--no-crash-test"
+NO_POWER_TEST_FLAG = "--no-power-test"
+POWER_STATES_FLAG = "--power-states"
 BASELINE_LIBRARY_FLAG = "--baseline-library"
 CANDIDATE_LIBRARY_FLAG = "--candidate-library"
 AUTO = "auto"
@@ -70,8 +72,8 @@ EXAMPLES = (
     "--candidate-library new.so",
     "It ends as soon as the verdict is clear; --dir DIR keeps the runs, and the same command "
     "goes on from them, also with more --pairs.",
-    "What is proved better is killed once in the middle of a load, to see what its database "
-    "keeps (--no-crash-test).",
+    "What is proved better is killed once in the middle of a load (--no-crash-test) and opened "
+    "from states that a power loss may leave (--no-power-test), to see what its database keeps.",
     "Exit status 0: proved better; 3: not. A candidate that puts data at risk, or that may "
     "come to use more than --memory, is refused without a run: 3 as well.",
 )
@@ -168,6 +170,14 @@ class ProofFlags:
         "Do not kill a load of what was proved better to see what its database keeps.",
         False,
     )
+    no_power_test: bool = flag(
+        NO_POWER_TEST_FLAG, "Do not try what a power loss leaves of what was proved better.", False
+    )
+    power_states: int | None = flag(
+        f"{POWER_STATES_FLAG} N",
+        f"States after a power loss that are tried: {POWER_STATES_DEFAULT}.",
+        None,
+    )
     directory: RunsDirOption = None
 
     @property
@@ -190,6 +200,23 @@ class ProofFlags:
             method=None if self.method == AUTO else PairMethod(self.method),
         )
 
+    @property
+    def survival(self) -> SurvivalPlan:
+        """What is proved better has to survive. Raises InputError for what cannot be meant."""
+        from lsmtune.proof.survival import SurvivalPlan
+
+        states = self.power_states
+        if states is not None and self.no_power_test:
+            why = f"has no effect beside {NO_POWER_TEST_FLAG}"
+            raise InputError(POWER_STATES_FLAG, found=states, why=why)
+        if states is not None and not 1 <= states <= POWER_STATES_MAX:
+            raise InputError(POWER_STATES_FLAG, found=states, allowed=f"1 to {POWER_STATES_MAX}")
+        return SurvivalPlan(
+            NO_CRASH_TEST_FLAG if self.no_crash_test else "",
+            NO_POWER_TEST_FLAG if self.no_power_test else "",
+            states or POWER_STATES_DEFAULT,
+        )
+
 
 @command(app, "verify", EXAMPLES)
 def _verify(
@@ -201,9 +228,6 @@ def _verify(
     limits: LimitFlags,
     runner: OneRunnerOption = NATIVE,
     program: ProgramOption = None,
-    power_test: bool = option(
-        "--power-test", "Try states that a power loss leaves of the candidate's database.", False
-    ),
     as_json: JsonOption = False,
 ) -> None:
     """Prove one configuration against another on paired, fresh runs."""
@@ -220,7 +244,6 @@ def _verify(
         asked,
         baseline=Arm(builds[0].engine, asked.baseline.config),
         candidate=Arm(builds[1].engine, asked.candidate.config),
-        power_test=power_test,
     )
     refused, warnings = judged(asked, proof.allow_unsafe or ())
     if runner != NATIVE and asked.plan.method is None:
@@ -230,11 +253,11 @@ def _verify(
     notes = phase_notes(asked)
     warn(dict.fromkeys((*builds[0].warnings, *builds[1].warnings, *warnings)))
     if refused:
-        from lsmtune.proof.standalone import Proved
+        from lsmtune.proof.survival import Survived
         from lsmtune.proof.verdict import not_proven
 
         why = f"refused, not run: {'; '.join(refused)}"
-        result = Proved(not_proven(asked.objective, asked.plan.confidence, why))
+        result = Survived(not_proven(asked.objective, asked.plan.confidence, why))
     else:
         timed = asked.after(time.monotonic() - started_s)
         result = _prove(timed, builds[1].runner, proof.directory)
@@ -280,7 +303,7 @@ def asked_of(
         limit,
         proof.seed,
         plan,
-        NO_CRASH_TEST_FLAG if proof.no_crash_test else "",
+        proof.survival,
     )
 
 
@@ -357,7 +380,7 @@ def phase_notes(asked: Verification) -> list[str]:
     return [text]
 
 
-def _prove(asked: Verification, runner: Runner, directory: Path | None) -> Proved:
+def _prove(asked: Verification, runner: Runner, directory: Path | None) -> Survived:
     """The verdict; raises typer.Exit when interrupted before it stood."""
     from lsmtune.cli.interrupts import interrupted, stop_on_interrupt
     from lsmtune.cli.proof_progress import VerificationObserver, proof_display
@@ -387,12 +410,10 @@ def proof_folder(directory: Path | None) -> Iterator[Path]:
 
 
 def _text(
-    asked: Verification, result: Proved, refused: Sequence[str], warnings: Sequence[str]
+    asked: Verification, result: Survived, refused: Sequence[str], warnings: Sequence[str]
 ) -> str:
     """The verdict for people: one line, then what was refused or must be known."""
     from lsmtune.cli.output import verdict_lines
-    from lsmtune.proof.crash_test import crash_line
-    from lsmtune.proof.power_loss import power_line
 
     name = asked.candidate.label
     if refused:
@@ -404,25 +425,20 @@ def _text(
         if len(asked.builds) > 1:
             for side, arm in (("baseline", asked.baseline), ("candidate", asked.candidate)):
                 lines.append(f"{side}: {arm.label} on {_build_text(arm.engine)}")
-        if result.crash is not None:
-            lines.append(f"crash test: {crash_line(result.crash)}")
-        if result.power is not None:
-            lines.append(f"power loss: {power_line(result.power)}")
+        lines += result.survival.lines()
     return "\n".join([*lines, *(f"warning: {warning}" for warning in warnings)])
 
 
 def _document(
-    asked: Verification, result: Proved, refused: Sequence[str], warnings: Sequence[str]
+    asked: Verification, result: Survived, refused: Sequence[str], warnings: Sequence[str]
 ) -> dict[str, object]:
-    from lsmtune.model.codec import encode
     from lsmtune.study.observer import verdict_document
 
     return {
         "baseline": _arm_document(asked.baseline),
         "candidate": _arm_document(asked.candidate),
         "verdict": verdict_document(result.verdict),
-        "crash_test": encode(result.crash),
-        **({} if result.power is None else {"power_test": encode(result.power)}),
+        **result.survival.document(),
         "refused": list(refused),
         "warnings": list(warnings),
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +24,7 @@ from lsmtune.cli.output import check_new, file_or_stdout, note, print_json
 from lsmtune.engines.properties import properties_of
 from lsmtune.errors import InputError, check_name
 from lsmtune.machine.files import write_output
+from lsmtune.model.text import open_text, read_text
 from lsmtune.workloads.stated import FAMILIES, WORKLOAD_NAMES
 
 if TYPE_CHECKING:
@@ -33,6 +35,8 @@ YAML, YCSB, EKVSB = "yaml", "ycsb", "ekvsb"
 EXPORTS = (YAML, YCSB, EKVSB)
 IMPORTS = (YCSB, EKVSB)
 _HEAD_CHARACTERS = 4096
+_LINE_CHARACTERS_MAX = 1 << 20
+_SUMMED_UP = "what `ekvsb run` printed, or `lsmtune bench --json`"
 
 LIST_EXAMPLES = ("lsmtune workload list", "lsmtune workload list --json")
 SHOW_EXAMPLES = (
@@ -190,15 +194,13 @@ def _summary(
     from lsmtune.programs.output import NATIVE
 
     source, is_records = str(file), _head_of(file).startswith("[")
-    try:
-        with file.open(encoding="utf-8", errors="replace") as opened:
-            if is_records:
-                # Record after record: a run of any length.
-                print_json(summarise(read_records(opened, source)))
-                return
-            measurements = _measurements(opened.read(), source)
-    except OSError as error:
-        raise _unreadable(file, error) from None
+    if is_records:
+        # Record after record: a run of any length.
+        with open_text(file, _SUMMED_UP) as opened:
+            lines = iter(partial(opened.readline, _LINE_CHARACTERS_MAX), "")
+            print_json(summarise(read_records(lines, source)))
+        return
+    measurements = _measurements(read_text(file, _SUMMED_UP), source)
     # A summary of each phase that performed operations, of each run in the document.
     summaries = [
         {
@@ -223,10 +225,9 @@ def _measurements(text: str, source: str) -> list[Any]:
         document = json.loads(text)
         runners = document.get("runners", [document])
         return [decode(Measurement, each) for runner in runners for each in runner["measurements"]]
-    except (ValueError, TypeError, KeyError, AttributeError):
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
         beginning = text.strip()[:60] or "nothing"
-        allowed = "what `ekvsb run` printed, or `lsmtune bench --json`"
-        raise InputError(source, found=beginning, allowed=allowed) from None
+        raise InputError(source, found=beginning, allowed=_SUMMED_UP) from None
 
 
 def _parts(stated: Stated, format_name: str, seed: int) -> tuple[Iterable[str], tuple[str, ...]]:
@@ -262,15 +263,8 @@ def _imported(file: Path, format_name: str) -> tuple[Workload, tuple[str, ...]]:
 
 def _head_of(file: Path) -> str:
     """How the text begins, after white space. Raises InputError where it cannot be read."""
-    try:
-        with file.open(encoding="utf-8", errors="replace") as opened:
-            return opened.read(_HEAD_CHARACTERS).lstrip()
-    except OSError as error:
-        raise _unreadable(file, error) from None
-
-
-def _unreadable(file: Path, error: OSError) -> InputError:
-    return InputError(str(file), why=f"cannot be read: {error.strerror}")
+    with open_text(file) as opened:
+        return opened.read(_HEAD_CHARACTERS).lstrip()
 
 
 # The commands for traces are of the same group.

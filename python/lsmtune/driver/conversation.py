@@ -80,6 +80,8 @@ def _runnable(path: Path) -> bool:
 
 ENGINE_LOG = "engine.log"
 
+_DISK_FAILED = "io_error"  # the driver's word; `ErrorReply::DISK_FAILED`
+
 OnMessage = Callable[[Message], None]
 
 
@@ -177,7 +179,8 @@ class Conversation(Closing):
     def step(self, timeout_s: float) -> Judgement | None:
         """Takes what the driver says within `timeout_s`; how it ended, once it is gone.
 
-        Raises what `on_message` raises, and InputError for a driver of another version.
+        Raises what `on_message` raises, InputError for a driver of another version, and
+        LsmtuneError when the disk failed under the run.
         """
         try:
             ending = self._watch.step(timeout_s)
@@ -213,10 +216,17 @@ class Conversation(Closing):
     def _judge(self, ending: Ending) -> Judgement:
         self._running_time.stop()
         collector, group = self._collector, self.group
-        return judge(
+        judgement = judge(
             *(collector.last, ending, collector.where, self._child.log_tail()),
             memory_limit_bytes=group.limit_bytes if group and group.oom_kills() else None,
         )
+        if judgement.error is not None and judgement.error.kind == _DISK_FAILED:
+            # Not an outcome: the configuration did nothing, and the next one meets the same disk.
+            raise LsmtuneError(
+                f"the disk failed {collector.where}: {judgement.error.message}; this run is not "
+                "stored, what was stored is kept: repeat the command when the disk works again"
+            )
+        return judgement
 
 
 def converse(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,10 +22,12 @@ from lsmtune.engines.library import (
     ENGINE_NAMES,
     Library,
     build_type,
+    detect_engine,
     logs_folder,
 )
-from lsmtune.engines.steps import Fetched, remove_owned
+from lsmtune.engines.steps import Fetched
 from lsmtune.errors import InputError, LsmtuneError, nearest_name
+from lsmtune.machine.files import temporary_folder
 from lsmtune.machine.findings import Finding, Level
 from lsmtune.model.config import EngineIdentity
 
@@ -39,37 +40,45 @@ def with_facts(library: Library, driver: Path) -> Library:
     """
     if library.identity.version is not None:
         return library
-    with tempfile.TemporaryDirectory(prefix="lsmtune-probe-") as directory:
-        probed = probe(driver, library.identity.name, library.path, Path(directory))
+    with temporary_folder("probe") as directory:
+        probed = probe(driver, library.identity.name, library.path, directory)
     identity = dataclasses.replace(library.identity, version=probed.identity.version)
     return dataclasses.replace(library, identity=identity, compressions=probed.compressions)
 
 
-def register_fetched(fetched: Fetched, driver: Path) -> Library:
-    """Probe a fetched library and register it; at once when it is registered already.
+def examined(fetched: Fetched, driver: Path) -> Library:
+    """A fetched library with its facts.
 
-    Raises what `with_facts` raises, and LsmtuneError when the library lacks a compression that its
-    recipe promised. Then nothing is registered, and what the recipe made is removed.
+    Raises what `detect_engine` and `with_facts` raise, and LsmtuneError when it lacks a compression
+    that its recipe promised.
     """
-
-    def missing(library: Library) -> list[str]:
-        return [name for name in fetched.compressions if name not in library.compressions]
-
-    for known in Registry().present():
-        is_this = (known.path, known.origin) == (fetched.path, fetched.origin)
-        if is_this and not missing(known):
-            return known
+    detect_engine(fetched.path, fetched.origin)
     build = build_type(fetched.path, fetched.engine_name)
     identity = EngineIdentity(fetched.engine_name, None, str(fetched.path), build)
     library = with_facts(Library(fetched.path, identity, (), fetched.origin), driver)
-    lacks = missing(library)
+    lacks = _missing(fetched, library)
     if lacks:
-        remove_owned(fetched.path.parent)
         raise LsmtuneError(
-            f"{fetched.path} ({fetched.origin}) was made without {', '.join(lacks)} and is "
-            f"removed, not registered; next step: read the log in {logs_folder()}"
+            f"{fetched.engine_name} ({fetched.origin}) was made without {', '.join(lacks)} and is "
+            f"not installed; next step: read the log in {logs_folder()}"
         )
-    return Registry().add(library).library
+    return library
+
+
+def _missing(fetched: Fetched, library: Library) -> list[str]:
+    return [name for name in fetched.compressions if name not in library.compressions]
+
+
+def register_fetched(fetched: Fetched, driver: Path) -> Library:
+    """Register a fetched library; at once when it is registered already.
+
+    Raises what `examined` raises; then nothing is registered.
+    """
+    for known in Registry().present():
+        is_this = (known.path, known.origin) == (fetched.path, fetched.origin)
+        if is_this and not _missing(fetched, known):
+            return known
+    return Registry().add(examined(fetched, driver)).library
 
 
 def chosen_engine(

@@ -223,6 +223,8 @@ class ChildProcess(ProcessGroup):
                     log,
                     hint="; `make setup` builds the driver",
                     pass_fds=(write_fd,),
+                    # A file beyond a limit (SIGXFSZ) is an error that the engine tells, no death.
+                    restore_signals=False,
                 )
         except BaseException:
             os.close(self._read_fd)

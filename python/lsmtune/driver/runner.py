@@ -22,9 +22,10 @@ class Runner(Protocol):
     """A way to perform one run.
 
     Obligations: `run` never raises for what an engine does, it says so in the outcome; it raises
-    `LsmtuneError` only for what the user can mend (no driver, no library, no space). When it
-    returns or raises, no process of the run is left. Whatever the run had observed until it ended,
-    however it ended, is in the Measurement. Runs in several threads do not disturb each other.
+    `LsmtuneError` only for what the user can mend (no driver, no library, no space, a disk that
+    fails). When it returns or raises, no process of the run is left. Whatever the run had observed
+    until it ended, however it ended, is in the Measurement. Runs in several threads do not disturb
+    each other.
     """
 
     def run(

@@ -7,11 +7,13 @@ mode from a source tree, with cmake.
 from __future__ import annotations
 
 import hashlib
+import lzma
 import platform
 import re
 import shutil
 import sys
 import zipfile
+import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
@@ -29,6 +31,7 @@ from lsmtune.engines.library import (
     logs_folder,
 )
 from lsmtune.engines.steps import (
+    Accept,
     Fetched,
     Progress,
     install_folder,
@@ -39,6 +42,8 @@ from lsmtune.engines.steps import (
     run_step,
 )
 from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.model.text import open_input
+from lsmtune.units import format_bytes
 
 # Names inside the jar, by `platform.machine()`. They need glibc; the musl builds in the jar of
 # all platforms have names of their own.
@@ -50,11 +55,15 @@ _MEMBERS = {
     "riscv64": "librocksdbjni-linux-riscv64.so",
 }
 
+LIBRARY_BYTES_MAX = 1 << 30  # one of RocksDB with all debugging symbols has half of that
+_DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, UnicodeDecodeError)
+
 
 def extract_library(jar: Path, folder: Path, source: str) -> Path:
     """Copy this machine's engine library out of `jar` into `folder`; returns the new file.
 
-    Raises InputError, naming `source`, when the file is no jar or holds none for this machine.
+    Raises InputError, naming `source`, when the file is no jar, holds none for this machine, or
+    holds one that cannot be unpacked or is of no library's size.
     """
     machine = platform.machine()
     wanted = _MEMBERS.get(machine)
@@ -67,14 +76,21 @@ def extract_library(jar: Path, folder: Path, source: str) -> Path:
                 raise InputError(
                     source, found=", ".join(libraries) or str(jar), why=why, allowed=allowed
                 )
+            # zipfile unpacks no more than this, whatever follows.
+            size = archive.getinfo(wanted).file_size
+            if size > LIBRARY_BYTES_MAX:
+                why = f"{wanted} unpacks to {format_bytes(size)}"
+                allowed = f"at most {format_bytes(LIBRARY_BYTES_MAX)}"
+                raise InputError(source, found=str(jar), why=why, allowed=allowed)
             target = folder / wanted
             with archive.open(wanted) as inside, target.open("wb") as outside:
                 shutil.copyfileobj(inside, outside)
             return target
-    except zipfile.BadZipFile as error:
+    except _DAMAGED as error:
         raise InputError(source, found=str(jar), why=f"not a jar ({error})") from error
-    except OSError as error:
-        raise InputError(source, found=str(jar), why=str(error.strerror)) from error
+    except (RuntimeError, NotImplementedError) as error:  # encrypted; an unknown compression
+        why = f"{wanted} cannot be unpacked ({error})"
+        raise InputError(source, found=str(jar), why=why) from error
 
 
 # --- engine libraries built in release mode from a source tree, with cmake
@@ -230,8 +246,8 @@ leveldb-sys = "={_LEVELDB_CRATE_VERSION}"
 """
 
 
-def install(name: str, progress: Progress) -> Fetched:
-    """A release build of engine `name`; at once when it is already installed.
+def install(name: str, progress: Progress, accept: Accept) -> Fetched:
+    """A release build of engine `name` that `accept` takes; at once when it is installed already.
 
     Raises InputError for an unknown engine; LsmtuneError when a program is missing or a step
     fails, and then nothing is left half installed.
@@ -243,17 +259,24 @@ def install(name: str, progress: Progress) -> Fetched:
         kind.name,
         recipe.origin,
         lambda work: recipe.fill(work, progress),
+        accept,
         compressions=recipe.compressions,
     )
 
 
-def add(path: Path, progress: Progress) -> Fetched:
+def add(path: Path, progress: Progress, accept: Accept, engine: str | None = None) -> Fetched:
     """What the user names: a shared library (used where it lies), a jar, or a source tree.
 
-    Raises InputError when it is none of these; LsmtuneError when a build fails.
+    Raises InputError when it is none of these, or not of `engine`; LsmtuneError when a build fails;
+    and what `accept` raises. Then nothing is installed.
     """
     path = path.expanduser().absolute()
     source = "engines add"
+
+    def check_engine(found: str) -> None:
+        if engine not in (None, found):
+            raise InputError(source, "--engine", found=engine, why=f"{path} is {found}")
+
     if not path.exists():
         raise InputError(source, "PATH", found=str(path), why="no such file or folder")
     if path.is_dir():
@@ -262,6 +285,7 @@ def add(path: Path, progress: Progress) -> Fetched:
             trees = " or ".join(f"a tree with include/{name}/c.h" for name in ENGINE_KINDS)
             allowed = f"{trees}, a jar, a .so file"
             raise InputError(source, "PATH", found=str(path), allowed=allowed)
+        check_engine(tree_kind.name)
         # One folder per tree: building the same tree again replaces what it gave before.
         hashed = hashlib.sha256(str(path).encode()).hexdigest()[:12]
         folder = f"{tree_kind.name}-{tree_version(path, tree_kind)}-tree-{hashed}"
@@ -270,13 +294,18 @@ def add(path: Path, progress: Progress) -> Fetched:
             with open_log(logs_folder(), f"build-{folder}") as log:
                 return build_tree(path, tree_kind, work, log, progress)
 
-        return install_folder(folder, tree_kind.name, f"sources: {path}", fill, again=True)
+        return install_folder(folder, tree_kind.name, f"sources: {path}", fill, accept, again=True)
     if path.suffix == ".jar":
+        check_engine("rocksdb")
+        open_input(path, "a jar").close()
         name = f"rocksdb-jar-{file_sha256(path)[:12]}"
-        return install_folder(
-            name, "rocksdb", f"jar: {path}", lambda work: extract_library(path, work, source)
-        )
+
+        def unpack(work: Path) -> Path:
+            return extract_library(path, work, source)
+
+        return install_folder(name, "rocksdb", f"jar: {path}", unpack, accept)
     kind = detect_engine(path, source)
+    check_engine(kind.name)
     return Fetched(path, kind.name, f"user: {path}")
 
 
@@ -343,10 +372,12 @@ INSTALLABLE = tuple(RECIPES)
 _KILL_AGAIN_S = 0.05
 
 
-def install_all(names: tuple[str, ...], progress: Progress) -> list[Fetched]:
+def install_all(
+    names: tuple[str, ...], progress: Progress, accept: Accept = lambda _fetched: None
+) -> list[Fetched]:
     """Install several engines side by side: one waits for the network while another compiles."""
     with ThreadPoolExecutor(max_workers=max(1, len(names))) as pool:
-        installs = [pool.submit(install, name, progress) for name in names]
+        installs = [pool.submit(install, name, progress, accept) for name in names]
         try:
             return [each.result() for each in installs]
         except KeyboardInterrupt:

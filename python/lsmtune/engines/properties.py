@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lsmtune.errors import InputError
+from lsmtune.model.text import read_text
 
 FILE_BYTES_MAX = 2**20
 SETTING = "-p"  # the source of what the command line sets
@@ -52,23 +53,8 @@ def read_properties(path: Path) -> dict[str, Property]:
 
     Raises InputError for what is no small text file, and for a line that is no property.
     """
-    source, what = str(path), "a file of properties"
-    try:
-        if not path.is_file():
-            why = "is not a file" if path.exists() else "no such file"
-            raise InputError(source, why=why, allowed=what)
-        size = path.stat().st_size
-        if size > FILE_BYTES_MAX:
-            allowed = f"{what} of at most {FILE_BYTES_MAX} bytes"
-            raise InputError(source, why=f"is too large: {size} bytes", allowed=allowed)
-        text = path.read_bytes().decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        why = f"is not text: byte 0x{error.object[error.start]:02x} at offset {error.start}"
-        raise InputError(source, why=why, allowed=f"{what} in UTF-8") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(source, why=f"cannot be read: {reason}") from None
-    return parse_properties(text, source)
+    text = read_text(path, "a file of properties", bytes_max=FILE_BYTES_MAX)
+    return parse_properties(text, str(path))
 
 
 def parse_properties(text: str, source: str) -> dict[str, Property]:

@@ -134,6 +134,10 @@ class Fetched:
     compressions: tuple[str, ...] = ()
 
 
+# Raises LsmtuneError for a library that must not be installed.
+Accept = Callable[[Fetched], object]
+
+
 def installed(name: str) -> Fetched | None:
     """What the folder `name` holds, or None when it is absent or no longer whole."""
     folder = engines_folder() / name
@@ -153,6 +157,7 @@ def install_folder(
     engine_name: str,
     origin: str,
     fill: Callable[[Path], Path],
+    accept: Accept,
     *,
     compressions: tuple[str, ...] = (),
     again: bool = False,
@@ -160,11 +165,11 @@ def install_folder(
     """The folder `name`, made by `fill` unless it is already there, whole, and promises the same.
 
     `fill` gets an empty work folder and returns the library's path within it; only that file is
-    kept. A second process that wants the same folder waits for the first. With `again` a folder
-    that is there is made anew and replaced.
+    kept, and only if `accept` takes it. A second process that wants the same folder waits for the
+    first. With `again` a folder that is there is made anew and replaced.
 
-    Raises LsmtuneError when a folder of that name is not ours, and whatever `fill` raises; then
-    nothing is left behind.
+    Raises LsmtuneError when a folder of that name is not ours, and whatever `fill` and `accept`
+    raise; then nothing is left behind, and what was there before is still there.
     """
     root = engines_folder()
     root.mkdir(parents=True, exist_ok=True)
@@ -186,6 +191,7 @@ def install_folder(
             }
             text = json.dumps(record, indent=2) + "\n"
             (staging / _RECORD).write_text(text, encoding="utf-8")
+            accept(Fetched(kept, engine_name, origin, compressions))
             remove_owned(root / name)
             staging.rename(root / name)
         finally:

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
-from lsmtune.engines.formats.base import Document, read_text, yaml_document
+from lsmtune.engines.formats.base import CHARACTERS_MAX, Document, yaml_document
 from lsmtune.engines.library import ENGINE_KINDS, ENGINE_NAMES
 from lsmtune.engines.memory_model import memory_model
 from lsmtune.engines.memory_options import model_options
 from lsmtune.errors import InputError, is_utf8, nearest_name
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
+from lsmtune.model.text import read_text
 from lsmtune.space.constraint import Constraint, make_constraint
 
 FILE = "FILE"
@@ -135,9 +136,14 @@ def built_in_text() -> str:
     return path.read_text(encoding="utf-8")
 
 
+def read_rules(path: Path) -> str:
+    """The text of the rules file at `path`. Raises InputError for what is no small text file."""
+    return read_text(path, "a rules file", bytes_max=CHARACTERS_MAX)
+
+
 def load_rules(path: Path, engine: str) -> Rules:
     """The rules in the file at `path`, for `engine`. Raises InputError for what is wrong in it."""
-    return parse_rules(read_text(path), str(path), engine)
+    return parse_rules(read_rules(path), str(path), engine)
 
 
 def parse_rules(text: str, source: str, engine: str) -> Rules:

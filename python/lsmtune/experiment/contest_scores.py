@@ -9,13 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from lsmtune.engines.formats.base import read_text
 from lsmtune.errors import InputError
 from lsmtune.experiment.contest import FILE, named
 from lsmtune.experiment.store import StoredMeasurement
 from lsmtune.model.goal import Direction, Objective
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.metrics import shown_in
+from lsmtune.model.text import read_text
 from lsmtune.programs.ycsb_cpp_output import YcsbPhase, parse_ycsb_log
 
 # Ratios are what teams are compared by, so a metric has to be above zero in every run.
@@ -214,7 +214,7 @@ def warnings_of_logs(files: Sequence[LogFile]) -> list[str]:
 def _phases(path: Path) -> Mapping[str, YcsbPhase]:
     """What was printed of each phase, in order, by its name."""
     by_name: dict[str, YcsbPhase] = {}
-    for phase in parse_ycsb_log(read_text(path), str(path)).phases:
+    for phase in parse_ycsb_log(read_text(path, "a log of YCSB"), str(path)).phases:
         name = phase.kind
         if phase.workload is not None:
             short = phase.workload.removeprefix("workload").strip("-_")

@@ -21,10 +21,16 @@ from lsmtune.model.measurement import PhaseMeasurement
 
 
 def sync(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on the disk. Raises OSError."""
+    """Wait until a file, or the names in a folder, are on the disk. Raises OSError.
+
+    File systems that cannot sync folders say so, and keep names in ways of their own.
+    """
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP) or not path.is_dir():
+            raise
     finally:
         os.close(descriptor)
 

@@ -12,7 +12,7 @@ import tempfile
 import time
 import uuid
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -21,7 +21,7 @@ import sqlalchemy.exc
 
 import lsmtune
 from lsmtune.errors import InputError, LsmtuneError, disk_full, disk_trouble, is_utf8, not_writable
-from lsmtune.machine.files import Lock, try_lock
+from lsmtune.machine.files import Lock, folder_in_use, try_lock
 
 _SQLITE_READ_ONLY = frozenset(
     {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
@@ -62,8 +62,36 @@ def _explained_sqlite(path: Path, error: BaseException) -> Exception:
     if code in _SQLITE_READ_ONLY:
         return not_writable(path, str(cause))
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        # What the disk fails to read, SQLite calls corrupt as well (SQLITE_IOERR_CORRUPTFS).
+        if (refused := _refused(path, writing=False)) is not None:
+            return disk_trouble(refused, path)
         return LsmtuneError(f"{path}: damaged database ({cause}); use another folder (--dir DIR)")
-    return LsmtuneError(f"{path}: the database failed: {cause}")
+    name = getattr(cause, "sqlite_errorname", "")
+    if code == sqlite3.SQLITE_IOERR:
+        refused = _refused(path, writing="READ" not in name)
+        if refused is not None:
+            return disk_trouble(refused, path)
+    detail = f"{cause} ({name})" if name else str(cause)
+    return LsmtuneError(f"{path}: the database failed: {detail}; what was stored is kept")
+
+
+def _refused(path: Path, *, writing: bool) -> OSError | None:
+    """What the operating system says where SQLite failed at `path`: SQLite keeps that to itself.
+
+    None where the fault has passed.
+    """
+    try:
+        if path.is_file():
+            with path.open("rb") as file:
+                file.read()
+        if writing:
+            with tempfile.TemporaryFile(dir=path if path.is_dir() else path.parent) as probe:
+                probe.write(b"\0")
+                probe.flush()
+                os.fsync(probe.fileno())
+    except OSError as error:
+        return error
+    return None
 
 
 # --- How a SQLite file of a study is opened.
@@ -148,11 +176,17 @@ def claim(directory: Path, purpose: str, owner: Path | None = None) -> None:
         os.fsync(file.fileno())
 
 
+_NO_MARKER = (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError)
+
+
 def marker_of(directory: Path) -> dict[str, object]:
-    """What the marker of an owned directory says; empty where it is damaged."""
+    """What the marker of an owned directory says; empty where it is damaged.
+
+    Raises OSError where the machine cannot read it: what it says is not known then.
+    """
     try:
         written = json.loads((directory / MARKER).read_text(encoding="utf-8"))
-    except (OSError, ValueError):  # a kill may leave the marker empty
+    except (*_NO_MARKER, ValueError):  # a kill may leave the marker empty
         return {}
     return written if isinstance(written, dict) else {}
 
@@ -217,19 +251,33 @@ _RETRY_S = 0.05
 def run_directory(parent: Path, owner: Path | None = None) -> Iterator[Path]:
     """A fresh marked directory under `parent` for one run of the folder `owner`, then removed.
 
-    Without an owner it belongs to `parent`, whatever that is. Raises InputError where a link leads
-    to `parent`, or it is on another file system than its owner.
+    Without an owner it belongs to `parent`, whatever that is, and what killed processes left of
+    such directories is removed first. Raises InputError where a link leads to `parent`, or it is on
+    another file system than its owner.
     """
-    owner = parent if owner is None else owner
+    alone, owner = owner is None, parent if owner is None else owner
     check_within(parent, owner)
+    if alone:
+        _sweep_unlocked(parent)
     with explained(parent):
         directory = Path(tempfile.mkdtemp(prefix=PREFIX, dir=parent))
-    try:
+    with ExitStack() as stack:
+        if alone:
+            stack.enter_context(folder_in_use(directory, refusable=False))
+        stack.callback(remove_owned, directory, RUN, owner)
         with explained(parent):
             claim(directory, RUN, owner)
         yield directory
-    finally:
-        remove_owned(directory, RUN, owner)
+
+
+def _sweep_unlocked(parent: Path) -> None:
+    """Remove what killed runs left that belonged to no experiment; nobody has locked that."""
+    for entry in sorted(parent.glob(f"{PREFIX}*")):
+        # Without a marker it may be about to be locked.
+        if marker_of(entry) and not why_kept(entry, RUN, parent):
+            # In use, or another user's, who will do it.
+            with suppress(OSError, LsmtuneError), folder_in_use(entry):
+                remove_owned(entry, RUN, parent)
 
 
 def check_within(folder: Path, owner: Path) -> None:

@@ -248,7 +248,7 @@ class StudyFolder:
             if description.text:
                 write_whole(self.path / "study.yaml", description.text)
         if description.directions:
-            create_study(self._optuna_storage(), self.path, description.directions)
+            create_study(self._optuna_storage(), self.path / FILE, description.directions)
         if stored != now:
             self.measurements.set_fact(_COMPARABLE, now)
 
@@ -317,7 +317,7 @@ class StudyFolder:
 
     def trials(self) -> list[FrozenTrial]:
         """Every trial of the study, in the order of their numbers."""
-        with explained(self.path):
+        with explained(self.path / FILE):
             storage = self._optuna_storage()
             return storage.get_all_trials(self._study_id(), deepcopy=False)
 
@@ -326,20 +326,20 @@ class StudyFolder:
 
         One transaction: a kill leaves the whole trial or none of it.
         """
-        with explained(self.path):
+        with explained(self.path / FILE):
             storage = self._optuna_storage()
             trial_id = storage.create_new_trial(self._study_id(), template_trial=trial)
             return storage.get_trial_number_from_id(trial_id)
 
     def annotate_trial(self, number: int, attributes: Mapping[str, str]) -> None:
         """Set user attributes of a trial that is not finished."""
-        with explained(self.path):
+        with explained(self.path / FILE):
             for key, value in attributes.items():
                 self._optuna_storage().set_trial_user_attr(self._trial_id(number), key, value)
 
     def note_trial(self, number: int, attributes: Mapping[str, Any]) -> None:
         """Set system attributes, which are those of samplers and pruners, of a running trial."""
-        with explained(self.path):
+        with explained(self.path / FILE):
             for key, value in attributes.items():
                 self._optuna_storage().set_trial_system_attr(self._trial_id(number), key, value)
 
@@ -347,7 +347,7 @@ class StudyFolder:
         self, number: int, state: TrialState, values: Sequence[float] | None = None
     ) -> None:
         """End a running trial, in one transaction."""
-        with explained(self.path):
+        with explained(self.path / FILE):
             self._optuna_storage().set_trial_state_values(self._trial_id(number), state, values)
 
     def put_back_trial(self, number: int) -> None:

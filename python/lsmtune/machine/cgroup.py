@@ -14,7 +14,6 @@ too, but the kernel drops that before it kills anything.
 from __future__ import annotations
 
 import errno
-import fcntl
 import os
 import re
 import signal
@@ -27,6 +26,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from lsmtune.errors import LsmtuneError
+from lsmtune.machine.files import locked_folder
 from lsmtune.machine.host import ROOT, field_of, number_of, reason, text_of
 
 _TOP = "sys/fs/cgroup"
@@ -234,7 +234,7 @@ def _made(limit_bytes: int, root: Path) -> MemoryGroup | str:
             continue
         with suppress(OSError):  # of another user, whose tuner will do it, or removed meanwhile
             # A tuner in a container has no process here, but its lock.
-            os.close(_locked(folder))
+            os.close(locked_folder(folder))
             _removed(folder)
     # Beside our own group its limit would no longer bind the run: it is carried over.
     own = memory_limit(root)
@@ -248,7 +248,7 @@ def _made(limit_bytes: int, root: Path) -> MemoryGroup | str:
         except OSError as error:
             return f"no control group can be made in {parent}: {reason(error)}"
         try:
-            lock = _locked(path)
+            lock = locked_folder(path)
             break
         except (FileNotFoundError, BlockingIOError):  # another tuner found it before it was locked
             continue
@@ -282,17 +282,6 @@ def _parent(root: Path) -> tuple[Path, _Version] | str:
                 return folder, _V2
             return f"no control group can be made in {folder}: permission denied"
     return f"no group above this process gives memory limits to its children ({groups[0]})"
-
-
-def _locked(folder: Path) -> int:
-    """A descriptor of `folder`, locked. Raises BlockingIOError where it is in use, and OSError."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        os.close(descriptor)
-        raise
-    return descriptor
 
 
 def _removed(folder: Path) -> bool:

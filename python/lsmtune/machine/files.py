@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
+import shutil
 import sys
+import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
-from lsmtune.errors import InputError
+from lsmtune.errors import InputError, disk_trouble
 
 _RETRY_S = 0.05
 
@@ -37,6 +40,61 @@ def write_whole(path: Path, text: str | Iterable[str]) -> None:
         raise
 
 
+def locked_folder(folder: Path) -> int:
+    """A descriptor of `folder` that locks it until it is closed, or the process ends.
+
+    Raises BlockingIOError where it is in use, and OSError.
+    """
+    descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        os.close(descriptor)
+        raise
+    return descriptor
+
+
+@contextmanager
+def folder_in_use(folder: Path, *, refusable: bool = True) -> Iterator[None]:
+    """Locks `folder`, so that nobody else takes it for a leftover; raises as `locked_folder`.
+
+    Not `refusable`: where folders cannot be locked, it is not, and nobody takes it for one either.
+    """
+    descriptor: int | None = None
+    try:
+        descriptor = locked_folder(folder)
+    except OSError:
+        if refusable:
+            raise
+    try:
+        yield
+    finally:
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+_TEMPORARY = ".lsmtune-temporary"
+
+
+@contextmanager
+def temporary_folder(purpose: str) -> Iterator[Path]:
+    """A folder among the system's temporary files, removed on the way out.
+
+    So is what killed processes left of the same `purpose`: a folder that was made here, by its name
+    and by a file in it, and that nobody has locked.
+    """
+    prefix, parent = f"lsmtune-{purpose}-", Path(tempfile.gettempdir())
+    for left in parent.glob(f"{prefix}*/{_TEMPORARY}"):
+        if not left.parent.is_symlink():
+            with suppress(OSError), folder_in_use(left.parent):
+                shutil.rmtree(left.parent, ignore_errors=True)
+    with tempfile.TemporaryDirectory(prefix=prefix) as made:
+        folder = Path(made)
+        with folder_in_use(folder, refusable=False):
+            (folder / _TEMPORARY).touch()  # once it is locked
+            yield folder
+
+
 STDOUT = Path("-")
 
 
@@ -59,7 +117,8 @@ def write_output(path: Path, text: str | Iterable[str]) -> Path:
     """Write what a user asked for at `path`, and return that: `-` is standard output.
 
     A file is replaced whole or not at all, and so is the target of a link. Pipes and devices are
-    written into. No folder is made. Raises InputError; `path` is then as it was.
+    written into. No folder is made. Raises InputError for a place that cannot be written to, and
+    LsmtuneError for a disk that is full or fails; `path` is then as it was.
     """
     check_output(path)
     parts = [text] if isinstance(text, str) else text
@@ -73,8 +132,7 @@ def write_output(path: Path, text: str | Iterable[str]) -> Path:
             with path.open("w", encoding="utf-8") as file:
                 file.writelines(parts)
     except OSError as error:
-        why = f"cannot be written: {error.strerror or error}"
-        raise InputError(str(path), why=why) from error
+        raise disk_trouble(error, path) from error
     return path
 
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import math
 import re
-import stat
 import types
 from dataclasses import InitVar, dataclass, is_dataclass
 from pathlib import Path
@@ -32,15 +31,15 @@ from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
 from lsmtune.errors import InputError, nearest_name
+from lsmtune.model import text
 from lsmtune.model.codec import adapter
 from lsmtune.model.fields import StatedAs, found_text
-from lsmtune.units import UnitError
+from lsmtune.model.yaml_text import BoundedLoader, RefusedError, yaml_errors
+from lsmtune.units import DIGITS_MAX, UnitError
 
 Model = TypeVar("Model")
 
 FILE_BYTES_MAX = 2**20
-_DEPTH_MAX = 20
-_DIGITS_MAX = 30  # longer "numbers" stay text, and fail as such where a number is wanted
 _INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)", re.ASCII)
 _FLOAT = re.compile(r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", re.ASCII)
 _LEADING_ZERO = re.compile(r"[-+]?0[0-9]+", re.ASCII)
@@ -91,43 +90,13 @@ class Document:
 
 def read_text(path: Path, kind: FileKind = STUDY_FILE) -> str:
     """The text of a file of `kind`. Raises `InputError` for all that is not a small UTF-8 file."""
-    source = str(path)
-    try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            is_directory = stat.S_ISDIR(status.st_mode)
-            why = "is a directory" if is_directory else "is not a regular file"
-            raise InputError(source, why=why, allowed=f"{kind.article} (YAML)")
-        if status.st_size > FILE_BYTES_MAX:
-            allowed = f"{kind.article} of at most {FILE_BYTES_MAX} bytes"
-            raise InputError(source, why=f"is too large: {status.st_size} bytes", allowed=allowed)
-        return path.read_bytes().decode("utf-8-sig")
-    except FileNotFoundError:
-        allowed = "; ".join(part for part in (kind.article, kind.made_by) if part)
-        raise InputError(source, why="no such file", allowed=allowed) from None
-    except UnicodeDecodeError as error:
-        why = f"is not text: byte 0x{error.object[error.start]:02x} at offset {error.start}"
-        raise InputError(source, why=why, allowed=f"{kind.article} in UTF-8") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(source, why=f"cannot be read: {reason}") from None
+    return text.read_text(path, kind.article, bytes_max=FILE_BYTES_MAX, made_by=kind.made_by)
 
 
-def parse_document(text: str, source: str, kind: FileKind = STUDY_FILE) -> Document:
-    """`text` as one YAML mapping. Raises `InputError` with the line for all else."""
-    try:
-        node = yaml.compose(text, Loader=_StrictLoader)
-    except yaml.MarkedYAMLError as error:
-        line = "" if error.problem_mark is None else f":{error.problem_mark.line + 1}"
-        problems = (error.context, error.problem)
-        why = f"not YAML: {', '.join(problem for problem in problems if problem)}"
-        if isinstance(error, _RefusedError):
-            why = f"{error.problem} in {kind.article}"
-        raise InputError(f"{source}{line}", why=why) from None
-    except yaml.reader.ReaderError as error:
-        line_number = text.count("\n", 0, error.position) + 1
-        why = f"not YAML: character U+{ord(text[error.position]):04X}"
-        raise InputError(f"{source}:{line_number}", why=why) from None
+def parse_document(written: str, source: str, kind: FileKind = STUDY_FILE) -> Document:
+    """What is `written` as one YAML mapping. Raises `InputError` with the line for all else."""
+    with yaml_errors(written, source, f" in {kind.article}"):
+        node = _StrictLoader(written).get_single_node()
     if node is None:
         raise InputError(source, why="is empty", allowed="a mapping of fields")
     if not isinstance(node, yaml.MappingNode):
@@ -138,36 +107,22 @@ def parse_document(text: str, source: str, kind: FileKind = STUDY_FILE) -> Docum
     return Document(source, data, reader.lines, reader.scalars)
 
 
-class _RefusedError(yaml.MarkedYAMLError):
-    """YAML that is correct and refused all the same."""
-
-
-class _StrictLoader(yaml.SafeLoader):
-    """Composes nodes without YAML's implicit types; refuses anchors, aliases, tags, great depth."""
+class _StrictLoader(BoundedLoader):
+    """Composes nodes without YAML's implicit types; refuses anchors, aliases and tags."""
 
     # Without resolvers every plain scalar stays text; `_scalar` types it by stricter rules.
     yaml_implicit_resolvers = {}  # noqa: RUF012 -- a class attribute of the base class
 
-    def __init__(self, stream: str) -> None:
-        super().__init__(stream)
-        self._depth = 0
-
     def compose_node(self, parent: yaml.Node | None, index: Any) -> yaml.Node | None:
-        event = self.peek_event()  # type: ignore[no-untyped-call]
+        event = self.peek_event()
         problem = ""
         if isinstance(event, yaml.AliasEvent) or getattr(event, "anchor", None) is not None:
             problem = "anchors and aliases are not allowed"
         elif getattr(event, "tag", None) is not None:
             problem = "tags are not allowed"
-        elif self._depth >= _DEPTH_MAX:
-            problem = f"more than {_DEPTH_MAX} levels are not allowed"
         if problem:
-            raise _RefusedError(None, None, problem, event.start_mark)
-        self._depth += 1
-        try:
-            return super().compose_node(parent, index)
-        finally:
-            self._depth -= 1
+            raise RefusedError(problem, event)
+        return super().compose_node(parent, index)
 
 
 class _Reader:
@@ -209,13 +164,14 @@ class _Reader:
 
 def _scalar(node: yaml.Node) -> str | int | float | bool | None:
     text = str(node.value)
-    if getattr(node, "style", None) is not None:  # quoted, or a block of text
+    if getattr(node, "style", None):  # quoted, or a block of text
         return text
     if text in _NULLS:
         return None
     if text in _TRUE or text in _FALSE:
         return text in _TRUE
-    if len(text) > _DIGITS_MAX or _LEADING_ZERO.fullmatch(text):
+    # What is longer fails as text where a number is wanted.
+    if len(text) > DIGITS_MAX or _LEADING_ZERO.fullmatch(text):
         return text
     if _INTEGER.fullmatch(text):
         return int(text)
@@ -275,15 +231,11 @@ def read_as(kind: type[Model], document: Document) -> Model:
 def first_problem(error: ValidationError, document: Document, kind: type[Any]) -> InputError:
     """The problem nearest to the start of `document`, which is no `kind`, without its line."""
     details = error.errors(include_url=False)
-    places = [detail["loc"] for detail in details]
-    problems = (
-        _problem(detail, document.source, kind)
-        for detail in details
-        # An array is too short for pydantic, too, where its items are wrong.
-        if detail["type"] != "too_short"
-        or not any(detail["loc"] == place[:-1][: len(detail["loc"])] for place in places)
-    )
-    return min(problems, key=lambda problem: document.lines.get(problem.field, 0))
+    places = {detail["loc"][:length] for detail in details for length in range(len(detail["loc"]))}
+    # An array is too short for pydantic, too, where its items are wrong.
+    details = [d for d in details if d["type"] != "too_short" or d["loc"] not in places]
+    first = min(details, key=lambda detail: document.lines.get(_place(detail, kind).field, 0))
+    return _problem(first, document.source, kind)
 
 
 def json_schema(kind: type[Any]) -> dict[str, Any]:
@@ -310,15 +262,38 @@ def fields_of(kind: Any) -> dict[str, _Field]:
     return fields
 
 
-def _problem(detail: ErrorDetails, source: str, kind: type[Any]) -> InputError:
-    place = detail["loc"]
-    if place and place[-1] == "[key]":  # pydantic's own word, where a mapping's key is wrong
-        place = place[:-1]
-    parts, owner, hint = _located(place, kind)
+class _Place(NamedTuple):
+    """Where a problem is: the field in the file, the type whose field it is, what is expected."""
+
+    field: str
+    parts: list[int | str]
+    owner: Any
+    hint: Any
+
+
+_NO_TAG = ("union_tag_not_found", "union_tag_invalid")
+
+
+def _place(detail: ErrorDetails, kind: type[Any]) -> _Place:
+    loc = detail["loc"]
+    if loc and loc[-1] == "[key]":  # pydantic's own word, where a mapping's key is wrong
+        loc = loc[:-1]
+    parts, owner, hint = _located(loc, kind)
     dotted = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in parts]
-    field, problem, found = "".join(dotted).removeprefix("."), detail["type"], detail["input"]
-    if problem in ("union_tag_not_found", "union_tag_invalid"):
-        return _tag_problem(field, found, source, hint, detail["ctx"]["discriminator"].strip("'"))
+    field, context = "".join(dotted).removeprefix("."), detail.get("ctx", {})
+    error = context.get("error")
+    if detail["type"] in _NO_TAG and isinstance(detail["input"], dict):
+        field = f"{field}.{context['discriminator'].strip(chr(39))}"
+    elif isinstance(error, InputError) and error.field:
+        field = f"{field}.{error.field.lstrip('.')}".replace(".[", "[")
+    return _Place(field, parts, owner, hint)
+
+
+def _problem(detail: ErrorDetails, source: str, kind: type[Any]) -> InputError:
+    field, parts, owner, hint = _place(detail, kind)
+    problem, found = detail["type"], detail["input"]
+    if problem in _NO_TAG:
+        return _tag_problem(field, found, source, hint)
     known = fields_of(owner)
     description = known[str(parts[-1])].description if parts and str(parts[-1]) in known else ""
     if problem == "missing":
@@ -329,21 +304,19 @@ def _problem(detail: ErrorDetails, source: str, kind: type[Any]) -> InputError:
         return InputError(source, field, why="unknown field", allowed=allowed, nearest=nearest)
     error = detail.get("ctx", {}).get("error")
     if isinstance(error, InputError):
-        inner = error.field.lstrip(".")
-        within = f"{field}.{inner}".replace(".[", "[") if inner else field
         is_whole = not error.field and not error.why and error.found is None
         shown = found_text(found) if is_whole else error.found
-        return error.but(source=source, field=within, found=shown)
+        return error.but(source=source, field=field, found=shown)
     allowed, nearest = _allowed(detail, description)
     return InputError(source, field, found=found_text(found), allowed=allowed, nearest=nearest)
 
 
-def _tag_problem(field: str, found: object, source: str, hint: Any, tag: str) -> InputError:
-    """The problem of a mapping in which `tag`, which says what it is, is absent or unknown."""
+def _tag_problem(field: str, found: object, source: str, hint: Any) -> InputError:
+    """The problem of a mapping in which the field that says what it is is absent or unknown."""
     if not isinstance(found, dict):
         return InputError(source, field, found=found_text(found), allowed="a mapping of fields")
     tags = [name for member in _members(hint) for name in _tags(member)]
-    allowed, field = ", ".join(tags), f"{field}.{tag}"
+    allowed, tag = ", ".join(tags), field.rpartition(".")[2]
     if tag not in found:
         return InputError(source, field, why="missing", allowed=allowed)
     shown, nearest = found_text(found[tag]), nearest_name(str(found[tag]), tags)

@@ -68,6 +68,10 @@ class DatabaseSpec:
 # What a run may take unless the user says otherwise.
 LIMITS_DEFAULT = Limits()
 
+# Power losses that are tried of what is to be recommended. A state costs about a tenth of a second.
+POWER_STATES_DEFAULT = 40
+POWER_STATES_MAX = 10_000
+
 SEED_MAX = 2**53 - 1  # the largest whole number that every JSON reader keeps exactly
 TRIALS_MAX = 1_000_000  # of a study
 

@@ -38,12 +38,11 @@ from lsmtune.model.command import (
 )
 from lsmtune.model.measurement import IntermediateReport, Measurement, Outcome, RunError
 from lsmtune.model.request import RunRequest
+from lsmtune.model.text import NotPlainError, open_plain
 from lsmtune.programs.command_process import (
     CommandProcess,
-    NotPlainError,
     UnreadableError,
     Usage,
-    open_plain,
 )
 
 STEP = "step"

@@ -5,35 +5,17 @@ from __future__ import annotations
 import os
 import resource
 import signal
-import stat
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 import psutil
 
 from lsmtune.driver.process import ProcessGroup, resident_bytes_of_all, start_group
 from lsmtune.errors import LsmtuneError
-
-
-class NotPlainError(Exception):
-    """A pipe, a device or a directory stands where a file belongs; `str()` says so."""
-
-
-def open_plain(path: Path) -> BinaryIO:
-    """The regular file at `path`, for reading. Raises NotPlainError, or OSError.
-
-    A pipe without a writer would keep us from the run's deadline, and a device has no end.
-    """
-    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    if stat.S_ISREG(os.fstat(descriptor).st_mode):
-        return os.fdopen(descriptor, "rb")
-    os.close(descriptor)
-    raise NotPlainError("is no regular file")
-
+from lsmtune.model.text import NotPlainError, open_plain
 
 # --- a file that a program appends lines to, read while it grows
 

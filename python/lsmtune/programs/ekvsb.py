@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import math
 import random
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -32,6 +33,7 @@ from lsmtune.programs.program import (
     phase_measurement,
     unsettled,
 )
+from lsmtune.units import whole_number
 
 NAME = "ekvsb"
 METHOD = {
@@ -344,7 +346,9 @@ def _is_whole(value: object) -> bool:
 
 
 def _is_seconds(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    return 0 <= value < math.inf
 
 
 def _is_truth(value: object) -> bool:
@@ -362,8 +366,8 @@ _FIELDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
 
 def _record(text: str, line: str, source: str) -> EkvsbRecord:
     try:
-        data: Any = json.loads(text)
-    except ValueError:
+        data: Any = json.loads(text, parse_int=whole_number)
+    except (ValueError, RecursionError):
         data = None
     if not isinstance(data, dict):
         raise InputError(source, line, found=text, allowed="a record of ekvsb, one a line")

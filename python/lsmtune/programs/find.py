@@ -11,13 +11,13 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 from lsmtune.driver.process import not_started
 from lsmtune.errors import InputError
+from lsmtune.machine.files import temporary_folder
 from lsmtune.programs.output import gflags_known, unknown_flag
 from lsmtune.programs.program import FoundProgram, Observed, Program
 
@@ -145,7 +145,7 @@ def introduced(program: Program, executable: FoundProgram) -> Observed:
     introduction = program.introduction
     if introduction is None:
         return Observed({}, version=executable.version)
-    with tempfile.TemporaryDirectory(prefix="lsmtune-program-") as folder:
+    with temporary_folder("program") as folder:
         arguments = [text.format(database=f"{folder}/db") for text in introduction.arguments]
         text = _answer(executable.path, arguments)
     observed = introduction.read(text)

@@ -1,1 +1,1 @@
-"""Proof: pairs, verdicts, calibration, the crash test, and the fewest options that keep a gain."""
+"""Proof: pairs, verdicts, calibration, what a finalist survives, and the fewest options."""

@@ -1,9 +1,9 @@
 """What a finalist keeps when its process dies: a load is killed in the middle and looked at again.
 
-This is a crash of the process, by SIGKILL. A power loss is not simulated: the kernel lives on, and
-with it everything that the engine had handed over to it, synchronised or not. So a write-ahead log
-that is written and not synchronised, which is what the durability class `wal` asks for, survives
-here as it survives any crash of the program, and would not survive a power loss.
+This is a crash of the process, by SIGKILL. The kernel lives on, and with it everything that the
+engine had handed over to it, synchronised or not. So a write-ahead log that is written and not
+synchronised, which is what the durability class `wal` asks for, survives here as it survives any
+crash of the program. What survives a power loss is another test (`power_loss.py`).
 """
 
 from __future__ import annotations
@@ -11,10 +11,10 @@ from __future__ import annotations
 import math
 import random
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from lsmtune.driver.native import CrashCheck, KilledRun
 from lsmtune.errors import InputError
@@ -25,11 +25,10 @@ from lsmtune.experiment.store import MeasurementStore, Role
 from lsmtune.model.codec import decode, encode
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import Limits, RunRequest
-from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.model.workload import KEY_BYTES_MIN, Durability, PageCache, Phase, PhaseKind, Workload
 from lsmtune.workloads.distributions import mean_key_bytes
 
-WHAT_IT_IS = "process crash; a power loss is not simulated"
+WHAT_IT_IS = "process crash"
 
 # Seconds on two cores: to write half of it, to open the database again, and to look for every key.
 LOAD_BYTES = 64 << 20
@@ -43,12 +42,12 @@ _FROM, _TO = 0.4, 0.6
 # What reads on while the load is over already and the driver is not yet dead.
 _HOLD_S = 60.0
 
-_FACT = "crash_tests"
+CRASH_TESTS = "crash_tests"  # the fact of a folder
 _STRONGEST_FIRST = (Durability.SYNC, Durability.WAL, Durability.NONE)
 
 
 class CrashOutcome(StrEnum):
-    """What a crash test can say."""
+    """What a crash test, or a power test, can say."""
 
     PASSED = "passed"
     FAILED = "failed"
@@ -60,9 +59,9 @@ class CrashTest:
     """What was left of a load that was killed, beside what the durability class promises.
 
     `acknowledged` writes had been reported done; each of their keys was looked up, `keys_checked`
-    in all. `keys_lost` are not there, which only the class `none` allows; `keys_wrong` are there
-    with another value. `why` says what failed, what was lost and is allowed to be, or why the test
-    was not done.
+    in all, and the database scanned. `keys_lost` are not there, which only the class `none` allows;
+    `keys_wrong` are there with another value, or were never written. `why` says what failed, what
+    was lost and is allowed to be, or why the test was not done.
     """
 
     outcome: CrashOutcome
@@ -96,39 +95,6 @@ class Killer(Protocol):
         ...
 
 
-@dataclass(frozen=True)
-class Survived:
-    """A verdict in the light of the crash test; `crash` is None where none was called for."""
-
-    verdict: Verdict
-    crash: CrashTest | None = None
-
-
-def survived(
-    verdict: Verdict,
-    candidate: Arm,
-    measurer: Measurer,
-    observer: Observer,
-    *,
-    study_seed: int,
-) -> Survived | None:
-    """`verdict`, if `candidate` keeps after a crash what its durability class promises.
-
-    A candidate that is not `better` is nobody's finalist, and not tested. One that fails is
-    `worse`, like one that lost data in a run. None when the measurer's stop event ended it; raises
-    what `crash_test` raises.
-    """
-    if verdict.outcome is not VerdictOutcome.BETTER:
-        return Survived(verdict)
-    test = crash_test(candidate, measurer, observer, study_seed=study_seed)
-    if test is None:
-        return None
-    if test.outcome is CrashOutcome.FAILED:
-        why = "; ".join(filter(None, [f"{test.why} ({WHAT_IT_IS})", verdict.why]))
-        verdict = replace(verdict, outcome=VerdictOutcome.WORSE, why=why)
-    return Survived(verdict, test)
-
-
 def strictest(workloads: Sequence[Workload]) -> Workload:
     """The first of those whose durability class promises most."""
     return min(workloads, key=lambda each: _STRONGEST_FIRST.index(each.durability))
@@ -154,16 +120,10 @@ def crash_test(
     """
     workload = strictest(measurer.workloads)
     runner, store = measurer.runner, measurer.folder.measurements
-    of = {
-        "library": arm.engine.library,
-        "options": arm.config.engine_options(),
-        "key_bytes": workload.key_bytes,
-        "value_bytes": workload.value_bytes,
-        "durability": workload.durability.value,
-    }
-    stored = [row for row in store.fact(_FACT) or [] if row["of"] == of]
+    of = tested(arm, workload)
+    stored = [test for kept, test in kept_tests(store, CRASH_TESTS, CrashTest) if kept == of]
     if stored:
-        return decode(CrashTest, stored[-1]["found"])
+        return stored[-1]
     if not isinstance(runner, Killer):
         why = "a program that is not lsmtune's own driver is not killed in a load"
         return CrashTest(CrashOutcome.NOT_DONE, workload.durability, why=why)
@@ -177,8 +137,7 @@ def crash_test(
         observer.run_started(slot, arm, request.workload)
         test = _killed(runner, request, measurer.stop)
     if test is not None and test.outcome is not CrashOutcome.NOT_DONE:
-        rows = store.fact(_FACT) or []
-        store.set_fact(_FACT, [*rows, {"of": of, "found": encode(test)}])
+        keep_test(store, CRASH_TESTS, of, test)
     return test
 
 
@@ -233,8 +192,8 @@ def judged_crash(durability: Durability, acknowledged: int, check: CrashCheck) -
     elif check.keys_wrong:
         outcome = CrashOutcome.FAILED
         # Any key of the load may be there: writes that had not returned may be done all the same.
-        wrong = "1 key has a wrong value" if check.keys_wrong == 1 else ""
-        why = f"{wrong or f'{check.keys_wrong:,} keys have wrong values'} after a crash"
+        many = "1 key" if check.keys_wrong == 1 else f"{check.keys_wrong:,} keys"
+        why = f"{many} with values that nobody wrote after a crash"
     elif check.keys_lost:
         why = f"lost {check.keys_lost:,} of {acknowledged:,} acknowledged writes after a crash"
         if durability is Durability.NONE:
@@ -264,7 +223,29 @@ def _killed(runner: Killer, request: RunRequest, stop: threading.Event) -> Crash
     return judged_crash(durability, killed.acknowledged, check)
 
 
-def kept_crash_tests(store: MeasurementStore) -> list[tuple[dict[str, str], CrashTest]]:
-    """Every result that the folder keeps, with the options that it is of, the oldest first."""
-    rows = store.fact(_FACT) or []
-    return [(row["of"]["options"], decode(CrashTest, row["found"])) for row in rows]
+# --- the results that a folder keeps, of crash tests and of power tests
+
+T = TypeVar("T")
+
+
+def tested(arm: Arm, workload: Workload) -> dict[str, object]:
+    """What a result holds for."""
+    return {
+        "library": arm.engine.library,
+        "options": arm.config.engine_options(),
+        "key_bytes": workload.key_bytes,
+        "value_bytes": workload.value_bytes,
+        "durability": workload.durability.value,
+    }
+
+
+def kept_tests(
+    store: MeasurementStore, fact: str, kind: type[T]
+) -> list[tuple[Mapping[str, Any], T]]:
+    """Every result that the folder keeps, with what it holds for, the oldest first."""
+    return [(row["of"], decode(kind, row["found"])) for row in store.fact(fact) or []]
+
+
+def keep_test(store: MeasurementStore, fact: str, of: Mapping[str, object], found: object) -> None:
+    """Keep a result beside those that are there."""
+    store.set_fact(fact, [*(store.fact(fact) or []), {"of": of, "found": encode(found)}])

@@ -17,7 +17,6 @@ from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.goal import Goal
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import VerdictOutcome
-from lsmtune.proof.crash_test import CrashTest
 from lsmtune.proof.minimise import (
     Comparison,
     Kind,
@@ -29,7 +28,8 @@ from lsmtune.proof.minimise import (
 )
 from lsmtune.proof.paired import prove
 from lsmtune.proof.pairs import Pair, Side, ended, measurements, seconds_each, stored_pairs
-from lsmtune.proof.standalone import Verification, crash_tested, measuring
+from lsmtune.proof.standalone import Verification, measuring
+from lsmtune.proof.survival import UNTESTED, Survival, survived
 from lsmtune.proof.verdict import not_proven
 from lsmtune.space.parameter import same_value
 from lsmtune.stats.sequential import pairs_at_least
@@ -52,10 +52,10 @@ class StepObserver(Observer):
 
 @dataclass(frozen=True)
 class Minimised:
-    """What a minimisation came to; `crash` is None where nothing was proved better."""
+    """What a minimisation came to; `survival` is empty where nothing was proved better."""
 
     result: Minimisation
-    crash: CrashTest | None = None
+    survival: Survival = UNTESTED
 
 
 def minimised(
@@ -88,12 +88,16 @@ def minimised(
         if result.gain is None:
             return Minimised(result)
         finalist = Arm(verification.engine, result.config)
-        tested = crash_tested(verification, result.gain, finalist, measurer, observer)
+        tested = survived(
+            *(result.gain, finalist, measurer, observer),
+            study_seed=verification.seed,
+            plan=verification.survival,
+        )
     if tested is None:
         return Minimised(replace(result, complete=False))
     if tested.verdict.outcome is not result.gain.outcome:
         result = replace(result, gain=tested.verdict, why=tested.verdict.why)
-    return Minimised(result, tested.crash)
+    return Minimised(result, tested.survival)
 
 
 def told_apart(

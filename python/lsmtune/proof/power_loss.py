@@ -9,7 +9,8 @@ had been promised until the power failed:
 - class `wal`: the first writes, however many, and none after one that is missing;
 - class `none`: whatever it is, no other values than those written.
 
-In each class a database that had been opened once opens again.
+In each class a database opens again that was made: it had been opened, and all that was written
+for that is synced.
 
 A process crash is another thing (`crash_test.py`): the kernel survives it, with all that was
 written and not synced.
@@ -17,9 +18,10 @@ written and not synced.
 
 from __future__ import annotations
 
+import os
 import random
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import islice
@@ -31,13 +33,11 @@ from lsmtune.errors import InputError
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
-from lsmtune.experiment.store import MeasurementStore, Role
-from lsmtune.model.codec import decode, encode
+from lsmtune.experiment.store import Role
 from lsmtune.model.measurement import Outcome
-from lsmtune.model.request import RunRequest
-from lsmtune.model.verdict import Verdict, VerdictOutcome
-from lsmtune.model.workload import Durability, Workload
-from lsmtune.proof.crash_test import CrashOutcome, strictest
+from lsmtune.model.request import POWER_STATES_DEFAULT, RunRequest
+from lsmtune.model.workload import Durability
+from lsmtune.proof.crash_test import CrashOutcome, keep_test, kept_tests, strictest, tested
 from lsmtune.proof.file_log import History
 from lsmtune.proof.power_model import (
     Cut,
@@ -50,6 +50,7 @@ from lsmtune.proof.power_model import (
 )
 from lsmtune.proof.power_states import lessened, states
 from lsmtune.proof.recorded_load import (
+    FAULT,
     LIBRARY,
     Promises,
     find_library,
@@ -60,12 +61,9 @@ from lsmtune.proof.recorded_load import (
 # Several flushes and compactions, with the write buffers of the recorded load; a state of it is
 # written in milliseconds.
 LOAD_BYTES = 4 << 20
-# States that are tried.
-STATES = 60
-
 # What is missing from a state may be much, and its first things say enough.
 _MISSING_MAX = 8
-_FACT = "power_tests"
+POWER_TESTS = "power_tests"  # the fact of a folder
 
 
 class Breach(StrEnum):
@@ -75,7 +73,7 @@ class Breach(StrEnum):
     GAP = "gap"  # writes are there that came after others that are not
     WRONG = "wrong"  # values that nobody wrote
     UNOPENABLE = "unopenable"
-    HALF_MADE = "half_made"  # cannot be opened, and had not been opened before
+    HALF_MADE = "half_made"  # cannot be opened, and was not yet made
 
 
 @dataclass(frozen=True)
@@ -107,10 +105,10 @@ class PowerTest:
     """What states after a power loss hold, beside what the durability class promises.
 
     `states` were opened and looked at, `states_ordered` of them such as a journal that keeps order
-    leaves. It has failed where one of those breaks a promise. `acknowledged` writes returned in the
-    load; of those that had until a cut, at most the share `lost_share_max` is lost in a state that
-    opens, which only the class `sync` forbids. `refused`: calls of the engine that cannot be
-    followed and were refused.
+    leaves. It has failed where one of those has lost what was synced. `acknowledged` writes
+    returned in the load; of those that had until a cut, at most the share `lost_share_max` is lost
+    in a state that opens, which only the class `sync` forbids. `refused`: calls of the engine that
+    cannot be followed and were refused.
     """
 
     outcome: CrashOutcome
@@ -131,37 +129,36 @@ def power_test(
     arm: Arm,
     measurer: Measurer,
     observer: Observer,
-    driver: Path | None,
     *,
     study_seed: int,
     load_bytes: int = LOAD_BYTES,
-    tries: int = STATES,
-    fault: str = "",
+    tries: int = POWER_STATES_DEFAULT,
 ) -> PowerTest | None:
     """Load a database with `arm`, and look at what `tries` power losses would have left of it.
 
     The load is that of the crash test, smaller, and with write buffers so small that it is flushed
-    and compacted several times; all else is as `arm` has it. `driver` is lsmtune's, None where
-    another program performs the runs. The states follow from `study_seed`. `fault` is one of the
-    library's, for tests of this test: with `ignore-sync`, a device that forgets what was synced.
+    and compacted several times; all else is as `arm` has it. The states follow from `study_seed`.
+    The environment may ask for a fault of the library, for tests of this test: with
+    LSMTUNE_FILES_FAULT=ignore-sync, a device that forgets what was synced.
 
     The result is kept in the folder, and found there again for the same arm; one that was not done
     is tried again. None when the measurer's stop event ended it. Raises InputError when the
     driver, the library of the engine or the folder cannot be used.
     """
-    workload = strictest(measurer.workloads)
+    workload, runner = strictest(measurer.workloads), measurer.runner
     not_done = PowerTest(CrashOutcome.NOT_DONE, arm.engine.name, workload.durability)
-    if driver is None:
+    if not isinstance(runner, NativeRunner):
         why = "of a program that is not lsmtune's own driver it is not known when a write returned"
         return replace(not_done, why=why)
-    library = find_library(driver)
+    library, fault = find_library(runner.driver), os.environ.get(FAULT, "")
     if library is None:
         return replace(not_done, why=f"{LIBRARY} is not installed; `make setup` builds it")
     store = measurer.folder.measurements
-    key = {**_key(arm, workload), "fault": fault, "tries": tries, "load_bytes": load_bytes}
-    stored = [row["found"] for row in store.fact(_FACT) or [] if row["of"] == key]
+    size = {"fault": fault, "tries": tries, "load_bytes": load_bytes}
+    of = {**tested(arm, workload), **size}
+    stored = [test for kept, test in kept_tests(store, POWER_TESTS, PowerTest) if kept == of]
     if stored:
-        return decode(PowerTest, stored[-1])
+        return stored[-1]
     if measurer.stop.is_set():
         return None
     started_s = time.monotonic()
@@ -171,20 +168,20 @@ def power_test(
         request = measurer.request((arm, slot), seed, directory)
         request = small_request(request, workload, load_bytes)
         observer.run_started(slot, arm, request.workload)
-        load = recorded(driver, library, request, measurer.stop, fault)
+        load = recorded(runner.driver, library, request, measurer.stop)
     if measurer.stop.is_set():
         return None
     if isinstance(load, str):
         return replace(not_done, why=load)
     try:
-        test = _Tester(NativeRunner(driver), measurer, request, load).test(tries)
+        test = _Tester(runner, measurer, request, load).test(tries)
     except _Stopped:
         return None
     except (_NotDone, InputError) as error:  # InputError: an engine that keeps nothing on disk
         return replace(not_done, why=str(error))
     test = replace(test, elapsed_s=time.monotonic() - started_s)
     if test.outcome is not CrashOutcome.NOT_DONE:
-        _keep(store, key, test)
+        keep_test(store, POWER_TESTS, of, test)
     return test
 
 
@@ -203,14 +200,15 @@ class Held:
 
 
 def broken(
-    durability: Durability, acknowledged: int, held: Held, *, opened: bool = True
+    durability: Durability, acknowledged: int, held: Held, *, made: bool = True
 ) -> Breach | None:
     """What `held` breaks of the promises of `durability` after `acknowledged` writes.
 
-    `opened`: whether the database had been opened before the power failed.
+    `made`: whether the database was, before the power failed.
     """
     if held.message:
-        return Breach.UNOPENABLE if opened else Breach.HALF_MADE
+        owes = made or (durability is Durability.SYNC and acknowledged > 0)
+        return Breach.UNOPENABLE if owes else Breach.HALF_MADE
     if held.wrong:
         return Breach.WRONG
     if durability is Durability.SYNC and held.first < acknowledged:
@@ -259,7 +257,7 @@ class _Tester:
             if acknowledged and not held.message:
                 lost = max(0, acknowledged - held.present)
                 lost_share_max = max(lost_share_max, lost / acknowledged)
-            breach = self._broken(state, held)
+            breach = self._broken(moment, held)
             if breach is not None:
                 violations.append(self._violation(breach, moment, state, held))
         return judged(
@@ -291,7 +289,7 @@ class _Tester:
                 yield moment, state
 
     def _held(self, moment: Moment, state: State) -> Held:
-        """What the engine finds in a state: opened once, and a second time after that."""
+        """What the engine finds in a state, which it opens twice."""
         files, folders = contents(moment, state)
         with self._folder.run_directory() as directory:
             database = directory / DATABASE
@@ -301,16 +299,12 @@ class _Tester:
                 (database / name).write_bytes(content)
             request = replace(self._request, directory=directory)
             # Asked for none, the driver counts those that are there up to the first that is not.
-            first = self._checked(request, 0)
-            if not first.opened:
-                return Held(message=_said(first.message, directory))
-            writes = request.workload.num
-            if first.keys_beyond == writes:
-                return Held(writes, writes)
-            rest = self._checked(request, writes)
-            if not rest.opened:
-                return Held(message=f"opened once: {_said(rest.message, directory)}")
-        return Held(first.keys_beyond, writes - rest.keys_lost, rest.keys_wrong)
+            check = self._checked(request, 0)
+            if not check.opened:
+                return Held(message=_said(check.message, directory))
+        if check.keys_scanned is None:
+            raise _NotDone("the engine cannot scan the database for what is there")
+        return Held(check.keys_beyond, check.keys_scanned, check.keys_wrong)
 
     def _checked(self, request: RunRequest, acknowledged: int) -> CrashCheck:
         check = self._runner.check_after_crash(request, acknowledged, self._stop)
@@ -321,11 +315,9 @@ class _Tester:
             raise _NotDone(why)
         return check
 
-    def _broken(self, state: State, held: Held) -> Breach | None:
-        promises, cut = self._promises, state.cut
-        return broken(
-            self._durability, promises.acknowledged(cut), held, opened=promises.opened(cut)
-        )
+    def _broken(self, moment: Moment, held: Held) -> Breach | None:
+        acknowledged, made = self._promises.acknowledged(moment.cut), self._promises.made(moment)
+        return broken(self._durability, acknowledged, held, made=made)
 
     def _violation(
         self, breach: Breach, moment: Moment, state: State, held: Held
@@ -335,7 +327,7 @@ class _Tester:
         if reduced:
             self._reduced.add((breach, ordered))
             state = lessened(
-                state, lambda less: self._broken(less, self._held(moment, less)) is breach
+                state, lambda less: self._broken(moment, self._held(moment, less)) is breach
             )
             held = self._held(moment, state)
             ordered = ordered or ordered_allows(moment, state)
@@ -370,49 +362,36 @@ def _said(message: str, directory: Path) -> str:
 # --- the result
 
 
+# Of these a configuration cannot be recommended, in states such as ext4 leaves.
+_LOSES = {Breach.LOST, Breach.WRONG, Breach.UNOPENABLE}
+
+
 def judged(test: PowerTest) -> PowerTest:
     """`test` with its outcome.
 
-    It fails where a state such as ext4 leaves breaks a promise. What only POSIX allows is told, and
-    so is a database that was not yet made when the power failed.
+    It fails where a state such as ext4 leaves has lost what was synced, or has what nobody wrote.
+    All else is told: what only POSIX allows, writes of the class `wal` that came after lost ones,
+    and a database that was being made. Of these the default configurations of both engines have
+    some, so that they say nothing against a candidate.
     """
     if not test.states:
         return replace(test, outcome=CrashOutcome.NOT_DONE, why="the log has no state to look at")
     usual = [each for each in test.violations if each.model is Model.ORDERED]
-    ordered = [each for each in usual if each.breach is not Breach.HALF_MADE]
-    if ordered:
-        why = f"{_what(ordered[0], test)} in {len(ordered):,} of {test.states:,} states"
-        return replace(test, outcome=CrashOutcome.FAILED, why=why)
-    if test.violations:
-        where = "" if usual else ", none of them such as ext4 (data=ordered) leaves"
-        first, count = (usual or test.violations)[0], len(usual or test.violations)
-        why = f"{_what(first, test)} in {count:,} of {test.states:,} states{where}"
-        return replace(test, why=why)
-    return test
-
-
-def loses_synced(test: PowerTest) -> bool:
-    """Whether a state such as ext4 leaves has lost what was synced, or has what nobody wrote.
-
-    Such a configuration cannot be recommended. From the classes `wal` and `none` a power loss may
-    take everything, so that a database which does not open has broken less there; and engines have
-    faults of that sort which no configuration mends, the default one included.
-    """
-    synced = test.durability is Durability.SYNC
-    lost = {Breach.WRONG, *([Breach.LOST, Breach.UNOPENABLE] if synced else [])}
-    return any(each.model is Model.ORDERED and each.breach in lost for each in test.violations)
-
-
-def after_power_loss(verdict: Verdict, test: PowerTest) -> Verdict:
-    """`verdict` in the light of the power test: `worse` for one that loses what was synced."""
-    if verdict.outcome is not VerdictOutcome.BETTER or not loses_synced(test):
-        return verdict
-    why = "; ".join(filter(None, [f"{test.why} (power loss)", verdict.why]))
-    return replace(verdict, outcome=VerdictOutcome.WORSE, why=why)
+    lost = [each for each in usual if each.breach in _LOSES]
+    if not test.violations:
+        return test
+    worst = lost or usual or test.violations
+    alike = [each for each in worst if each.breach is worst[0].breach]
+    where = "" if usual else ", none of them such as ext4 leaves"
+    return replace(
+        test,
+        outcome=CrashOutcome.FAILED if lost else CrashOutcome.PASSED,
+        why=f"{_what(alike[0], test)} in {len(alike):,} of {test.states:,} states{where}",
+    )
 
 
 def power_line(test: PowerTest) -> str:
-    """The result in one line, as in `passed (60 states after a power loss, ...)`."""
+    """The result in one line, as in `passed (40 computed states after a power loss, ...)`."""
     if test.outcome is CrashOutcome.NOT_DONE:
         return f"not done: {test.why}"
     why = f": {test.why}" if test.why else ""
@@ -424,10 +403,15 @@ def power_line(test: PowerTest) -> str:
 
 
 def power_sentences(test: PowerTest) -> list[str]:
-    """What a report says: the line, what was lost and is allowed to be, and each violation."""
-    sentences = [f"Power loss: {power_line(test)}."]
+    """What a report says: the states tried, what was lost and may be, and each violation."""
     if test.outcome is CrashOutcome.NOT_DONE:
-        return sentences
+        return [f"Power test not done: {test.why}."]
+    sentences = [
+        f"Power test {test.outcome.value}: {test.states:,} states that a power loss may leave of a "
+        f"load of {test.acknowledged:,} writes under durability {test.durability.value}, "
+        f"{test.states_ordered:,} of them such as ext4 leaves, were opened and read back; "
+        f"{len(test.violations):,} broke what the class promises."
+    ]
     if test.lost_share_max and test.durability is not Durability.SYNC:
         sentences.append(
             f"Up to {100 * test.lost_share_max:.3g} % of the acknowledged writes were lost, which "
@@ -465,25 +449,3 @@ def _what(violation: PowerViolation, test: PowerTest) -> str:
             return f"the database cannot be opened ({violation.message})"
         case Breach.HALF_MADE:
             return f"a database that was being made cannot be opened ({violation.message})"
-
-
-def _key(arm: Arm, workload: Workload) -> dict[str, object]:
-    """What a result holds for."""
-    return {
-        "library": arm.engine.library,
-        "options": arm.config.engine_options(),
-        "key_bytes": workload.key_bytes,
-        "value_bytes": workload.value_bytes,
-        "durability": workload.durability.value,
-    }
-
-
-def _keep(store: MeasurementStore, key: Mapping[str, object], test: PowerTest) -> None:
-    row = {"of": key, "found": encode(test)}
-    store.set_fact(_FACT, [*(store.fact(_FACT) or []), row])
-
-
-def kept_power_tests(store: MeasurementStore) -> list[tuple[dict[str, str], PowerTest]]:
-    """Every result that the folder keeps, with the options that it is of, the oldest first."""
-    rows = store.fact(_FACT) or []
-    return [(row["of"]["options"], decode(PowerTest, row["found"])) for row in rows]

@@ -182,7 +182,7 @@ POSIX_MAKERS: tuple[Make, ...] = (
 
 
 # Files that no engine reads when it opens a database.
-_IDLE = re.compile(r"\b(LOG|LOCK)\b")
+IDLE = re.compile(r"\b(LOG|LOCK)\b")
 
 
 def cuts(history: History, rng: random.Random) -> Iterator[Cut]:
@@ -194,7 +194,7 @@ def cuts(history: History, rng: random.Random) -> Iterator[Cut]:
     sorts: dict[str, list[Cut]] = {}
 
     def add(sort: str, cut: Cut) -> None:
-        if not _IDLE.search(sort):
+        if not IDLE.search(sort):
             sorts.setdefault(sort, []).append(replace(cut, where=sort))
 
     for entry in history.entries:

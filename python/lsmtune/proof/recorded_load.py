@@ -39,9 +39,11 @@ from lsmtune.model.workload import Workload
 from lsmtune.proof.crash_test import load_of
 from lsmtune.proof.file_log import History, history_of, read_records
 from lsmtune.proof.power_model import Cut, Moment, State, contents
+from lsmtune.proof.power_states import IDLE
 
 LIBRARY = "lsmtune-files.so"
 VARIABLE = "LSMTUNE_FILES"
+FAULT = "LSMTUNE_FILES_FAULT"  # which the library reads
 
 # So many times does the load fill a write buffer, whatever size the configuration asks for: the
 # engine has to change logs, to flush and to compact meanwhile. Both engines name it so.
@@ -83,7 +85,7 @@ def small_request(request: RunRequest, workload: Workload, load_bytes: int) -> R
 
 
 def recorded(
-    driver: Path, library: Path, request: RunRequest, stop: threading.Event, fault: str
+    driver: Path, library: Path, request: RunRequest, stop: threading.Event
 ) -> History | str:
     """What the engine did to its files in the load of `request`, or why that is not known.
 
@@ -93,7 +95,7 @@ def recorded(
         return f"{library}: the dynamic linker takes no path with a space or a colon"
     check_library(request.engine)
     log = request.directory / "files.log"
-    judgement = _performed(driver, library, request, log, stop, fault)
+    judgement = _performed(driver, library, request, log, stop)
     if not log.is_file():
         return f"{library.name} was not loaded: the driver is static, or of another C library"
     try:
@@ -116,7 +118,6 @@ def _performed(
     request: RunRequest,
     log: Path,
     stop: threading.Event,
-    fault: str,
 ) -> Judgement:
     """How the run ended. The library is in front of the driver's C library, and of no other's."""
     directory, collector = request.directory, Collector()
@@ -129,7 +130,6 @@ def _performed(
     settings = {
         "LSMTUNE_FILES_BELOW": str(directory / DATABASE),
         "LSMTUNE_FILES_LOG": str(log),
-        "LSMTUNE_FILES_FAULT": fault,
         "LD_PRELOAD": ":".join(filter(None, [str(library), os.environ.get("LD_PRELOAD")])),
     }
     words = [f"{name}={value}" for name, value in settings.items()]
@@ -204,3 +204,10 @@ class Promises:
     def opened(self, cut: Cut) -> bool:
         """Whether the database had been opened before `cut`."""
         return self._opened < cut.records
+
+    def made(self, moment: Moment) -> bool:
+        """Whether the database had been opened, and all that was written for that is synced."""
+        if not self.opened(moment.cut):
+            return False
+        files = [file for file in moment.files if not IDLE.search(moment.name(file))]
+        return all(change.at > self._opened for file in files for change in moment.changes(file)[1])

@@ -23,12 +23,10 @@ from lsmtune.model.codec import encode
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.goal import Direction, Goal, Objective
 from lsmtune.model.request import Limits, PairMethod
-from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.model.workload import Workload
 from lsmtune.proof.calibration import PAIRS_LEAST, Calibration, calibrate
-from lsmtune.proof.crash_test import CrashOutcome, CrashTest, Survived, survived
 from lsmtune.proof.paired import ProofPlan, prove
-from lsmtune.proof.power_loss import PowerTest, after_power_loss, power_test
+from lsmtune.proof.survival import BOTH, SurvivalPlan, Survived, survived
 from lsmtune.units import format_duration
 from lsmtune.workloads.stated import sizes_for
 
@@ -41,9 +39,8 @@ _CALIBRATION_PAIRS_MOST = 1000  # the time ends it before
 class Verification:
     """Two arms, and all that makes their runs comparable.
 
-    The arms may be two builds of an engine. `no_crash_test` is what the user said against the
-    crash test of a proven gain; empty: it is done. `power_test`: what a power loss leaves of the
-    candidate's database is tested as well.
+    The arms may be two builds of an engine. A candidate that is proved better has to survive what
+    `survival` says.
 
     It is an `experiment.folder.Description`, of a study that searches nothing. The configurations
     are not part of it: one folder may hold the proofs of many, and `stored_pairs` tells them apart.
@@ -56,8 +53,7 @@ class Verification:
     limits: Limits
     seed: int
     plan: ProofPlan
-    no_crash_test: str = ""
-    power_test: bool = False
+    survival: SurvivalPlan = BOTH
 
     @property
     def engine(self) -> EngineIdentity:
@@ -96,13 +92,6 @@ class Verification:
         return replace(self, plan=replace(self.plan, deadline_s=self.plan.deadline_s - spent_s))
 
 
-@dataclass(frozen=True)
-class Proved(Survived):
-    """A verdict in the light of the crash test, and of the power test where that was asked for."""
-
-    power: PowerTest | None = None
-
-
 @contextmanager
 def measuring(
     verification: Verification,
@@ -133,7 +122,7 @@ def proved(
     runner: Runner,
     observer: Observer,
     stop: threading.Event,
-) -> Proved | None:
+) -> Survived | None:
     """Carry out the proof, its runs kept in the folder at `path`; None when interrupted."""
     with measuring(verification, path, runner, observer, stop) as measurer:
         verdict = prove(
@@ -145,34 +134,13 @@ def proved(
             study_seed=verification.seed,
             plan=verification.plan,
         )
-        candidate, seed = verification.candidate, verification.seed
-        tested = crash_tested(verification, verdict, candidate, measurer, observer)
-        if tested is None or not verification.power_test:
-            return None if tested is None else Proved(tested.verdict, tested.crash)
-        driver = runner.driver if isinstance(runner, NativeRunner) else None
-        power = power_test(candidate, measurer, observer, driver, study_seed=seed)
-        if power is None:
+        if verdict is None:
             return None
-        return Proved(after_power_loss(tested.verdict, power), tested.crash, power)
-
-
-def crash_tested(
-    verification: Verification,
-    verdict: Verdict | None,
-    finalist: Arm,
-    measurer: Measurer,
-    observer: Observer,
-) -> Survived | None:
-    """`verdict` on `finalist` after the crash test, unless that was not wanted; None: stopped."""
-    if verdict is None:
-        return None
-    if not verification.no_crash_test:
-        seed = verification.seed
-        return survived(verdict, finalist, measurer, observer, study_seed=seed)
-    if verdict.outcome is not VerdictOutcome.BETTER:
-        return Survived(verdict)
-    durability, why = verification.workload.durability, verification.no_crash_test
-    return Survived(verdict, CrashTest(CrashOutcome.NOT_DONE, durability, why=why))
+        return survived(
+            *(verdict, verification.candidate, measurer, observer),
+            study_seed=verification.seed,
+            plan=verification.survival,
+        )
 
 
 @dataclass(frozen=True)

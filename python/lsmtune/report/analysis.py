@@ -17,13 +17,13 @@ from lsmtune.report.importance import Method, importances
 from lsmtune.report.latencies import latency_curves
 from lsmtune.report.notices import notices
 from lsmtune.report.proof import (
-    crash_test,
     interval_series,
     level_rows,
     medians,
     pairs,
     performance_rows,
     proof_facts,
+    survival,
 )
 from lsmtune.report.source import StudyRecords, chosen, counted_pairs, metric_of, run_row
 from lsmtune.report.tables import Status
@@ -39,8 +39,8 @@ class StudyAnalysis:
     curves and series are the proof's; `medians` are those of the pairs. `started_unix_s` is the
     first run's start. `front` is None with one objective, `by_workload` empty with one workload.
     `importances` has one table per objective, or none where none was asked for. `anchors` has one
-    series per objective. `proof` is None without a verdict, `crash_test` where the tuned
-    configuration was not tested so.
+    series per objective. `proof` is None without a verdict, `crash_test` and `power_test` where the
+    tuned configuration was not tested so.
 
     `method` is that of the parameters' importance, None for none of it; `on_progress` is told how
     many of how many of its resamples are done. Never raises for what runs did.
@@ -90,7 +90,9 @@ class StudyAnalysis:
         self.anchors = anchor_series(records)
         self.noise = noise_rows(records)
         self.proof = proof_facts(records)
-        self.crash_test = crash_test(records)
+        survived = survival(records)
+        self.crash_test = survived.crash
+        self.power_test = survived.power
         self.performance = performance_rows(records)
         self.levels = level_rows(records)
         self.conditions = conditions(records)

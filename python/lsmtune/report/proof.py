@@ -9,7 +9,7 @@ from lsmtune.model.goal import outcome_of
 from lsmtune.model.measurement import Outcome, PhaseMeasurement
 from lsmtune.model.metrics import shown_in
 from lsmtune.model.verdict import VerdictOutcome
-from lsmtune.proof.crash_test import CrashTest
+from lsmtune.proof.survival import Survival
 from lsmtune.report.history import ratio
 from lsmtune.report.source import (
     StudyRecords,
@@ -169,13 +169,14 @@ def proof_facts(records: StudyRecords) -> ProofFacts | None:
     return ProofFacts(ended, plan.pairs, plan.smallest_effect, least)
 
 
-def crash_test(records: StudyRecords) -> CrashTest | None:
-    """The latest crash test of the configuration that the study puts forward, if it was made."""
+def survival(records: StudyRecords) -> Survival:
+    """The latest tests of the configuration that the study puts forward, those that were made."""
     tuned = chosen(records)
-    if tuned is None:
-        return None
-    options = tuned.config.engine_options()
-    return next((t for of, t in reversed(records.crash_tests) if dict(of) == options), None)
+    options = None if tuned is None else tuned.config.engine_options()
+    return Survival(
+        next((t for of, t in reversed(records.crash_tests) if of["options"] == options), None),
+        next((t for of, t in reversed(records.power_tests) if of["options"] == options), None),
+    )
 
 
 # --- Throughput over time: the interval series of both arms' runs

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from statistics import median
+from typing import Any
 
 from optuna.trial import FrozenTrial
 
@@ -21,7 +22,8 @@ from lsmtune.model.request import PairMethod
 from lsmtune.model.verdict import Verdict
 from lsmtune.model.workload import PhaseKind
 from lsmtune.proof.calibration import Calibration, calibration_of, calibration_pairs
-from lsmtune.proof.crash_test import CrashTest, kept_crash_tests
+from lsmtune.proof.crash_test import CRASH_TESTS, CrashTest, kept_tests
+from lsmtune.proof.power_loss import POWER_TESTS, PowerTest
 from lsmtune.report.tables import GAIN, Arm, Row
 from lsmtune.search.in_memory_study import TrialJudgement
 from lsmtune.search.searcher import OUTCOME, PUT_BACK
@@ -96,7 +98,7 @@ class StudyRecords:
     `anchors` are the runs of the baseline by which it was seen whether the machine changed, `drift`
     what they say, and `run_log_sd` what the search takes the noise of a run for: the standard
     deviation of the logarithm. `calibration` is None where there are no pairs of it.
-    `crash_tests` are options of configurations and how these stood a crash.
+    `crash_tests` and `power_tests` are what configurations survived, each with what it holds for.
     `put_back` counts the trials that an interruption cut off, `refused` the configurations that
     were refused before they cost a run, by reason. `result_files` are those of the study's
     `result/` folder that an engine or a program reads. `machine` is what the tuner noted of the
@@ -117,7 +119,8 @@ class StudyRecords:
     verdict: Verdict | None = None
     result_files: tuple[Path, ...] = ()
     machine: Mapping[str, str] = field(default_factory=dict)
-    crash_tests: tuple[tuple[Mapping[str, str], CrashTest], ...] = ()
+    crash_tests: tuple[tuple[Mapping[str, Any], CrashTest], ...] = ()
+    power_tests: tuple[tuple[Mapping[str, Any], PowerTest], ...] = ()
 
     @cached_property
     def baseline_values(self) -> tuple[tuple[float, ...], ...]:
@@ -154,7 +157,8 @@ def read_study(folder: StudyFolder) -> StudyRecords:
             sorted(path for path in files if not path.name.startswith((".", *_NOT_DEPLOYABLE)))
         ),
         machine={str(name): str(value) for name, value in noted if value is not None},
-        crash_tests=tuple(kept_crash_tests(store)),
+        crash_tests=tuple(kept_tests(store, CRASH_TESTS, CrashTest)),
+        power_tests=tuple(kept_tests(store, POWER_TESTS, PowerTest)),
     )
 
 

@@ -10,6 +10,7 @@ from lsmtune.model.metrics import PERCENTILES
 from lsmtune.model.verdict import Verdict
 from lsmtune.model.workload import Durability
 from lsmtune.proof.crash_test import CrashOutcome
+from lsmtune.proof.power_loss import power_sentences
 from lsmtune.report import figures, sentences
 from lsmtune.report import words as text
 from lsmtune.report.analysis import StudyAnalysis
@@ -48,15 +49,20 @@ _RATIO = Column("ratio", text.ratio, "ratio")
 
 def verdict_section(analysis: StudyAnalysis, head: sentences.Headline) -> Section:
     """What was proved, and how; figures of both arms: the objective, then latencies."""
-    crash, metric, medians = analysis.crash_test, analysis.metric, analysis.medians
+    metric, medians = analysis.metric, analysis.medians
     details = [head.detail, *sentences.proof_lines(analysis.verdict, analysis.proof)]
     blocks: list[Block] = [
         Answer(head.label, head.figure, head.lead, interval_bar(analysis.verdict)),
         *(Paragraph(line, "detail") for line in details),
     ]
-    if crash is not None:
-        bad = crash.outcome is CrashOutcome.FAILED
-        blocks.append(Paragraph(sentences.crash_words(crash), "detail fail" if bad else "detail"))
+    crash, power = analysis.crash_test, analysis.power_test
+    tests = [(crash.outcome, sentences.crash_words(crash))] if crash is not None else []
+    if power is not None:
+        told = " ".join(text.sentence(each) for each in power_sentences(power))
+        tests.append((power.outcome, told))
+    for outcome, words_of in tests:
+        style = "detail fail" if outcome is CrashOutcome.FAILED else "detail"
+        blocks.append(Paragraph(words_of, style))
     rows = []
     if len(medians) == len(Arm):
         both = (text.quantity(metric, medians[arm]) for arm in Arm)

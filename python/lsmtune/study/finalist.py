@@ -6,20 +6,25 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
 
+from lsmtune.driver.native import NativeRunner
+from lsmtune.driver.runner import Runner
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import Role
 from lsmtune.model.config import OptionValue
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import VerdictOutcome
-from lsmtune.proof.crash_test import Survived, survived
 from lsmtune.proof.paired import ProofPlan, prove
 from lsmtune.proof.pairs import stored_sides
+from lsmtune.proof.survival import SurvivalPlan, Survived, survived
 from lsmtune.stats.sequential import pairs_at_least
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.observer import Progress, TuneObserver
 from lsmtune.study.spec import Spec
 from lsmtune.study.start import is_baseline
+
+# Of a short budget, what the finalist has to survive is kept so much.
+SURVIVAL_SHARE = 0.1
 
 _NO_PICK = "no trial met what pick.where asks of it"
 _NO_PRODUCT = "no trial has values above 0 of every objective that the pick weighs"
@@ -39,6 +44,19 @@ def nothing_to_prove(spec: Spec, progress: Progress, defaults: Mapping[str, Opti
     return _NO_PICK if spec.pick_where else _NO_PRODUCT
 
 
+def survival_plan(spec: Spec) -> SurvivalPlan:
+    """What the finalist has to survive."""
+    states = spec.proof.power_states
+    return SurvivalPlan(no_power_test="" if states else "power_states is 0", power_states=states)
+
+
+def survival_s(spec: Spec, runner: Runner) -> float:
+    """Seconds of the time budget to keep for that; none where nothing can be killed or recorded."""
+    if spec.budget.time_s is None or not isinstance(runner, NativeRunner):
+        return 0.0
+    return min(survival_plan(spec).expected_s, SURVIVAL_SHARE * spec.budget.time_s)
+
+
 def prove_finalist(
     spec: Spec,
     baseline: Arm,
@@ -47,14 +65,15 @@ def prove_finalist(
     observer: TuneObserver,
     feasibility: Feasibility,
 ) -> Survived | None:
-    """The verdict on `finalist`, and its crash test; None when interrupted.
+    """The verdict on `finalist`, and what it survives; None when interrupted.
 
     The search leaves time for the proof; the pairs without which it would prove nothing are run
     whatever the time, as a search without a proof would be lost.
     """
     deadline_s = None
     if spec.budget.time_s is not None:
-        deadline_s = spec.budget.time_s - measurer.spent_s()
+        kept_s = survival_s(spec, measurer.runner)
+        deadline_s = spec.budget.time_s - measurer.spent_s() - kept_s
     plan = ProofPlan(
         pairs=spec.proof.pairs,
         confidence=spec.proof.confidence,
@@ -82,4 +101,8 @@ def prove_finalist(
     if often and verdict.outcome is not VerdictOutcome.WORSE:
         why = "; ".join([f"the candidate breaks {', '.join(often)}", *filter(None, [verdict.why])])
         verdict = replace(verdict, outcome=VerdictOutcome.NOT_PROVEN, why=why)
-    return survived(verdict, finalist, measurer, observer, study_seed=spec.seed)
+    return survived(
+        *(verdict, finalist, measurer, observer),
+        study_seed=spec.seed,
+        plan=survival_plan(spec),
+    )

@@ -22,11 +22,11 @@ from pydantic import ValidationError
 from lsmtune.engines.formats import chosen_format
 from lsmtune.engines.formats.base import (
     ENGINE_FLAG,
+    TO_IMPORT,
     Imported,
     ImportedConfig,
     ImportedStudy,
     ImportRequest,
-    read_text,
 )
 from lsmtune.engines.formats.db_bench import find_option
 from lsmtune.engines.formats.nni_config import METRIC
@@ -37,6 +37,7 @@ from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 from lsmtune.model.fields import space_parts
 from lsmtune.model.files import parse_document
+from lsmtune.model.text import read_text
 from lsmtune.space.parameter import Parameter
 from lsmtune.space.space import make_space
 from lsmtune.study.build import parse_spec
@@ -92,7 +93,7 @@ def import_files(
         formats.clear()
         imported = []
         for path in files:
-            text = read_text(path)
+            text = read_text(path, TO_IMPORT)
             format_ = chosen_format(text, path, format_name)
             formats.append({"file": str(path), "format": format_.name})
             imported.append(format_.read(ImportRequest(text, path, engine, keep_defaults)))

@@ -18,7 +18,7 @@ from lsmtune.machine.files import Clock
 from lsmtune.model.config import EngineIdentity, OptionValue
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import Verdict
-from lsmtune.proof.crash_test import CrashTest, Survived
+from lsmtune.proof.survival import UNTESTED, Survival, Survived
 from lsmtune.proof.verdict import not_proven
 from lsmtune.search.pruners import make_pruner
 from lsmtune.search.sampler import SpaceExhaustedError
@@ -31,7 +31,7 @@ from lsmtune.study.feasible import (
     without_baseline,
     without_mean,
 )
-from lsmtune.study.finalist import nothing_to_prove, prove_finalist
+from lsmtune.study.finalist import nothing_to_prove, prove_finalist, survival_s
 from lsmtune.study.judging import Judgement, Observations
 from lsmtune.study.observer import (
     ChangeReporter,
@@ -116,7 +116,8 @@ class _Tuning:
         self._feasibility = Feasibility(spec, self._defaults)
         self._refused: Counter[str] = Counter()
         self._budget = SearchBudget(
-            spec.budget.trials, spec.budget.time_s, min(spec.proof.pairs, PAIRS_KEPT)
+            *(spec.budget.trials, spec.budget.time_s, min(spec.proof.pairs, PAIRS_KEPT)),
+            survival_s=survival_s(spec, runner),
         )
         self._observations = Observations(spec.goal)
         self._baseline_wall_s: float | None = None
@@ -180,7 +181,7 @@ class _Tuning:
         proved = self._prove()
         if proved is None:
             return self._result(None, interrupted=True)
-        return self._result(proved.verdict, interrupted=False, crash_test=proved.crash)
+        return self._result(proved.verdict, interrupted=False, survival=proved.survival)
 
     @property
     def _progress(self) -> Progress:
@@ -430,7 +431,7 @@ class _Tuning:
         self._observer.best_changed(best.number, value, ratio)
 
     def _prove(self) -> Survived | None:
-        """The verdict on the best trial, and its crash test; None when interrupted."""
+        """The verdict on the best trial, and what it survives; None when interrupted."""
         best = self._progress.best
         why_not = nothing_to_prove(self._spec, self._progress, self._defaults)
         if best is None or why_not:
@@ -445,7 +446,7 @@ class _Tuning:
         )
 
     def _result(
-        self, verdict: Verdict | None, *, interrupted: bool, crash_test: CrashTest | None = None
+        self, verdict: Verdict | None, *, interrupted: bool, survival: Survival = UNTESTED
     ) -> TuneResult:
         best = self._progress.best
         labels = [objective.label for objective in self._spec.goal.objectives]
@@ -458,7 +459,7 @@ class _Tuning:
             best_value=self._progress.best_value if best else None,
             best_values=dict(zip(labels, (best.end.values if best else None) or (), strict=False)),
             verdict=verdict,
-            crash_test=crash_test,
+            survival=survival,
             counts=dict(self._progress.counts),
             refused=dict(self._folder.measurements.fact(REFUSED) or {}),
             interrupted=interrupted,

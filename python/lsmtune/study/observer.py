@@ -14,7 +14,7 @@ from lsmtune.model.goal import Goal
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import Verdict
 from lsmtune.proof.calibration import Calibration
-from lsmtune.proof.crash_test import CrashTest
+from lsmtune.proof.survival import UNTESTED, Survival
 from lsmtune.study.judging import Judgement
 from lsmtune.study.spec import Spec
 from lsmtune.study.trials import TrialEnd
@@ -95,7 +95,7 @@ class TuneResult:
     `best_values` and `baseline_values` have each objective's value by its label. `counts` holds the
     number of trials by outcome, `refused` that of configurations that constraints spared a run, by
     reason, both over all sessions. An interrupted study has no verdict yet, and goes on when it is
-    tuned again. `crash_test` is None where the best was not proved better.
+    tuned again. `survival` is empty where the best was not proved better.
     """
 
     baseline: Config
@@ -106,7 +106,7 @@ class TuneResult:
     best_values: Mapping[str, float] = field(default_factory=dict)
     baseline_values: Mapping[str, float] = field(default_factory=dict)
     verdict: Verdict | None = None
-    crash_test: CrashTest | None = None
+    survival: Survival = UNTESTED
     counts: Mapping[str, int] = field(default_factory=dict)
     refused: Mapping[str, int] = field(default_factory=dict)
     interrupted: bool = False
@@ -123,7 +123,7 @@ def result_document(result: TuneResult) -> dict[str, object]:
     return {
         "format_version": FORMAT_VERSION,
         "verdict": None if result.verdict is None else verdict_document(result.verdict),
-        "crash_test": encode(result.crash_test),
+        **result.survival.document(),
         "best": None
         if result.best is None
         else {

@@ -14,7 +14,14 @@ from lsmtune.model.command import CommandSpec, ProgramSpec
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.fields import STRICT, Duration, Share, described, refused
 from lsmtune.model.goal import Direction, Goal, Objective, WeightedWorkload
-from lsmtune.model.request import TRIALS_MAX, DatabaseSpec, Limits, PairMethod
+from lsmtune.model.request import (
+    POWER_STATES_DEFAULT,
+    POWER_STATES_MAX,
+    TRIALS_MAX,
+    DatabaseSpec,
+    Limits,
+    PairMethod,
+)
 from lsmtune.model.workload import Workload
 from lsmtune.space.constraint import Constraint
 from lsmtune.space.parameter import Parameter
@@ -93,7 +100,8 @@ class ProofSpec:
 
     A proof takes at most `pairs` pairs of runs and ends earlier when its interval, at `confidence`,
     says enough. `smallest_effect` e: a ratio from 1 / (1 + e) to 1 + e does not matter. `method`:
-    None leaves it to lsmtune.
+    None leaves it to lsmtune. `power_states`: what is proved better has to survive so many power
+    losses; 0 leaves that out.
     """
 
     __pydantic_config__ = STRICT
@@ -111,6 +119,14 @@ class ProofSpec:
         WithJsonSchema({"enum": list(_METHODS)}),
         described("how the runs of a pair share the machine"),
     ] = None
+    power_states: Annotated[
+        int,
+        described(
+            f"power losses that the best configuration has to survive; 0 to {POWER_STATES_MAX}",
+            ge=0,
+            le=POWER_STATES_MAX,
+        ),
+    ] = POWER_STATES_DEFAULT
 
 
 @dataclass(frozen=True)

@@ -64,12 +64,14 @@ PATIENCE_FACTOR = 5.0
 class SearchBudget:
     """At most `trials` trials, and `time_s` seconds for search and proof together; None: no end.
 
-    `pairs` is the number of pairs that are kept for the proof, of two runs each.
+    `pairs` is the number of pairs that are kept for the proof, of two runs each, and `survival_s`
+    the time for what the finalist has to survive.
     """
 
     trials: int | None
     time_s: float | None
     pairs: int
+    survival_s: float = 0.0
 
     def reserve_s(self, run_walls_s: Sequence[float]) -> float:
         """Seconds to keep for the proof, given what each run so far took (at least one)."""
@@ -78,7 +80,7 @@ class SearchBudget:
         if self.time_s is not None and pair_s > 0:
             fitting = max(PAIRS_KEPT_LEAST, int(SHARE_KEPT * self.time_s / pair_s))
             kept = min(kept, fitting)
-        return kept * pair_s
+        return kept * pair_s + self.survival_s
 
     def trials_end(self, trials: int) -> str:
         """Why no other trial may begin after so many, in one line; empty when one may."""

@@ -6,7 +6,6 @@ follows a sample of them, and `sampling` says of what share: figures of keys are
 
 from __future__ import annotations
 
-import tempfile
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
@@ -17,6 +16,7 @@ from lsmtune.driver.conversation import converse
 from lsmtune.driver.messages import Message, TraceInspected, TraceProgress
 from lsmtune.driver.requests import inspect_request
 from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.machine.files import temporary_folder
 from lsmtune.model.measurement import Outcome, TraceDamage
 from lsmtune.model.reading import ProtocolError, read
 from lsmtune.model.request import Limits
@@ -312,9 +312,9 @@ def inspect_trace(
             on_progress(message)
 
     document = inspect_request(trace.resolve(), ranges, key_number)
-    with tempfile.TemporaryDirectory(prefix="lsmtune-trace-") as folder:
+    with temporary_folder("trace") as folder:
         judgement = converse(
-            *(driver, document, Path(folder), LIMITS, Collector(), cancel), on_message=hear
+            *(driver, document, folder, LIMITS, Collector(), cancel), on_message=hear
         )
     if judgement.outcome is Outcome.OK and heard:
         return heard[0]

@@ -15,8 +15,9 @@ from pathlib import Path
 from random import Random
 from typing import NoReturn
 
-from lsmtune.errors import InputError
+from lsmtune.errors import InputError, is_utf8
 from lsmtune.model.distribution import Distribution
+from lsmtune.model.text import open_text
 from lsmtune.model.workload import (
     KEY_BYTES_MAX,
     KEY_BYTES_MIN,
@@ -74,14 +75,8 @@ def read_tasks(path: Path) -> Iterator[Task]:
     Raises InputError with the byte offset (in characters, where they differ) of what is no task.
     """
     source = str(path)
-    try:
-        with path.open(encoding="utf-8") as file:
-            yield from _Stream(file.read, source).tasks()
-    except UnicodeDecodeError as error:
-        why = f"is not text: byte 0x{error.object[error.start]:02x}"
-        raise InputError(source, why=why, allowed="JSON in UTF-8") from None
-    except OSError as error:
-        raise InputError(source, why=f"cannot be read: {error.strerror}") from None
+    with open_text(path, "a list of tasks") as file:
+        yield from _Stream(file.read, source).tasks()
 
 
 class _Stream:
@@ -134,11 +129,12 @@ class _Stream:
         while True:
             try:
                 element, end = self._decoder.raw_decode(self._text, self._at)
-            except json.JSONDecodeError as error:
+            except (ValueError, RecursionError) as error:
                 # Perhaps its end has not been read yet.
                 if len(self._text) - self._at < _TASK_CHARACTERS_MAX and self._more():
                     continue
-                self._refuse(f"not JSON: {error.msg}", _ALLOWED)
+                problem = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+                self._refuse(f"not JSON: {problem}", _ALLOWED)
             else:
                 task = self._checked(element)
                 self._at = end
@@ -151,7 +147,7 @@ class _Stream:
         if method not in METHODS:
             self._refuse(f"no method {method!r}", ", ".join(METHODS))
         key = stated.get("key") if isinstance(stated, dict) else None
-        if not isinstance(key, str):
+        if not isinstance(key, str) or not is_utf8(key):
             self._refuse("a task without a key", _ALLOWED)
         if method != "PUT":
             return Task(METHODS[method], key)

@@ -13,8 +13,10 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from lsmtune.engines.properties import FILE_BYTES_MAX
 from lsmtune.errors import InputError
 from lsmtune.model.distribution import Distribution
+from lsmtune.model.text import read_text
 from lsmtune.model.workload import (
     VALUE_BYTES_MAX,
     Durability,
@@ -170,14 +172,14 @@ def _histogram(path: Path, source: str) -> Distribution:
     """The lengths of a file of YCSB's `HistogramGenerator`: a block size, then bucket and count."""
     field = "fieldlengthhistogram"
     try:
-        head, *lines = path.read_text(encoding="utf-8").splitlines()
+        head, *lines = read_text(path, "a histogram", bytes_max=FILE_BYTES_MAX).splitlines()
         word, block = head.split("\t")
         if word != "BlockSize":
             raise ValueError(head)
         counts = [(int(bucket), int(count)) for bucket, count in (x.split("\t") for x in lines)]
         pairs = tuple(((bucket + 1) * int(block), count) for bucket, count in counts if count > 0)
-    except OSError as error:
-        raise InputError(source, field, found=str(path), why=str(error.strerror)) from None
+    except InputError as error:
+        raise InputError(source, field, why=str(error)) from None
     except ValueError:
         allowed = "BlockSize and its value, then lines of bucket and count, with tabs between"
         raise InputError(source, field, found=str(path), allowed=allowed) from None

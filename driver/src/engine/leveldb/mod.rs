@@ -68,7 +68,7 @@ impl LevelDb {
         let scratch = Scratch::inside(parent)?;
         let directory = scratch.database(compression);
         match self.write_zeroes(compression, &directory) {
-            Err(full @ EngineError::DiskFull { .. }) => return Err(full),
+            Err(error) if error.is_of_the_disk() => return Err(error),
             Err(_) => return Ok(false),
             Ok(()) => {}
         }

@@ -86,9 +86,11 @@ impl Engine for RocksDb {
                 .map(|open| (open, Families::none(self.api))),
             count => families::open(self.api, directory, &handle, count),
         };
-        let (open, families) = opened.map_err(|error| match error {
-            EngineError::DiskFull { .. } => error,
-            other => options::unusable(self.api, options, other, parent),
+        let (open, families) = opened.map_err(|error| {
+            if error.is_of_the_disk() {
+                return error;
+            }
+            options::unusable(self.api, options, error, parent)
         })?;
         let written = OptionsFile::newest_in(directory);
         let is_on = |name: &str| {

@@ -21,16 +21,17 @@ from lsmtune.engines.formats import (
     rocksdb_options,
 )
 from lsmtune.engines.formats.base import (
+    TO_IMPORT,
     ExportFormat,
     ExportRequest,
     Imported,
     ImportedConfig,
     ImportFormat,
     ImportRequest,
-    read_text,
 )
 from lsmtune.errors import InputError, by_name
 from lsmtune.model.config import OptionValue
+from lsmtune.model.text import read_text
 
 # In the order in which a file is offered to them: what is told apart with certainty comes first.
 _MODULES = (nni_space, mlos, rocksdb_options, rocksdb_log, properties, nni_config, db_bench)
@@ -58,7 +59,7 @@ def import_file(
     keep_defaults: bool = False,
 ) -> Imported:
     """As `import_text`, of the file at `path`; raises InputError when it cannot be read."""
-    request = ImportRequest(read_text(path), path, engine, keep_defaults)
+    request = ImportRequest(read_text(path, TO_IMPORT), path, engine, keep_defaults)
     return import_text(request, format_name)
 
 

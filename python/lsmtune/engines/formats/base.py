@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import json
 import re
-import stat
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import yaml
 
@@ -20,40 +19,16 @@ from lsmtune.engines.formats.spelling import SOURCE
 from lsmtune.engines.option_names import check_leveldb_options, settings
 from lsmtune.errors import InputError, is_utf8, nearest_name
 from lsmtune.model.config import OptionValue, option_text
+from lsmtune.model.yaml_text import BoundedLoader, RefusedError, yaml_errors
+from lsmtune.units import whole_number
 
-# A LOG of a long run is large; only its head is of interest, but a copy of it is not refused.
-FILE_BYTES_MAX = 64 << 20
-
-
-def read_text(path: Path) -> str:
-    """The text of `path`. Raises InputError, naming it, for all that is not a UTF-8 text file."""
-    source = str(path)
-    try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            kind = "a directory" if stat.S_ISDIR(status.st_mode) else "not a regular file"
-            raise InputError(source, why=f"is {kind}", allowed="a file to import")
-        if status.st_size > FILE_BYTES_MAX:
-            why = f"is too large: {status.st_size} bytes"
-            raise InputError(source, why=why, allowed=f"at most {FILE_BYTES_MAX} bytes")
-        text = path.read_bytes().decode("utf-8-sig")
-    except FileNotFoundError:
-        raise InputError(source, why="no such file") from None
-    except UnicodeDecodeError as error:
-        bad_byte = f"byte 0x{error.object[error.start]:02x} at offset {error.start}"
-        raise InputError(source, why=f"is not text: {bad_byte}", allowed="UTF-8") from None
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
-        raise InputError(source, why=f"cannot be read: {reason}") from None
-    if "\0" in text:
-        raise InputError(source, why="is not text: it has NUL bytes", allowed="a text file")
-    return text
-
+TO_IMPORT = "a file to import"
 
 # --- documents
 
-_CHARACTERS_MAX = 1 << 20
-_NODES_MAX = 100_000  # an alias can make ten lines into a billion
+CHARACTERS_MAX = 1 << 20
+_NODES_MAX = 20_000  # an alias can make ten lines into a billion
+_DEPTH_MAX = 100
 # What is not closed is matched to its end all the same, so that no text is scanned twice.
 _STRING = r'"(?:[^"\\\n]|\\(?:.|\Z))*(?:"|$)'
 _STRING_OR_COMMENT = re.compile(rf"{_STRING}|//[^\n]*|/\*.*?(?:\*/|\Z)", re.S | re.M)
@@ -122,7 +97,7 @@ def peek_json(text: str, word: str) -> dict[str, Any]:
 def json_document(text: str, source: str) -> Document:
     """`text`, JSON with comments, as a Document. Raises InputError with the line for all else."""
 
-    def refuse_constant(name: str) -> object:
+    def refuse_constant(name: str) -> NoReturn:
         raise ValueError(f"{name} is not a number")
 
     def without_repeats(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -136,7 +111,12 @@ def json_document(text: str, source: str) -> Document:
     _check_size(text, source)
     plain = without_comments(text)
     try:
-        data = json.loads(plain, parse_constant=refuse_constant, object_pairs_hook=without_repeats)
+        data = json.loads(
+            plain,
+            parse_constant=refuse_constant,
+            parse_int=whole_number,
+            object_pairs_hook=without_repeats,
+        )
     except json.JSONDecodeError as error:
         problem = f"{error.msg[:1].lower()}{error.msg[1:]}"
         raise InputError(f"{source}:{error.lineno}", why=f"not JSON: {problem}") from None
@@ -149,77 +129,72 @@ def json_document(text: str, source: str) -> Document:
         raise InputError(source, why=f"holds a {kind}", allowed="an object: {...}")
     if not is_utf8(json.dumps(data, ensure_ascii=False)):
         raise InputError(source, why="holds half of a surrogate pair", allowed="text in UTF-8")
-    return Document(source, data, _lines(plain.replace("\t", " "), source))
+    try:
+        lines = dict(_walk(_Loader(plain.replace("\t", " ")).get_single_node(), ()))
+    except yaml.YAMLError:
+        lines = {}  # JSON that YAML's parser does not take: notes then name the field alone
+    return Document(source, data, lines)
 
 
 def _check_size(text: str, source: str) -> None:
-    if len(text) > _CHARACTERS_MAX:
-        allowed = f"at most {_CHARACTERS_MAX} characters"
+    if len(text) > CHARACTERS_MAX:
+        allowed = f"at most {CHARACTERS_MAX} characters"
         raise InputError(source, why=f"is too large: {len(text)} characters", allowed=allowed)
 
 
-class _BoundedLoader(yaml.SafeLoader):
+class _Loader(BoundedLoader):
     """Refuses what a short text lets grow without bound: aliases within themselves, and aliases and
     merge keys (`<<: [*a, *a]`) of more than _NODES_MAX values once they are followed.
     """
 
+    depth_max = _DEPTH_MAX
+
     def __init__(self, stream: str) -> None:
         super().__init__(stream)
         self._open: set[int] = set()
+        self._sizes: dict[int, tuple[int, int]] = {}
 
     def get_single_node(self) -> yaml.Node | None:
         node = super().get_single_node()
-        if node is not None and self._size(node, {}) > _NODES_MAX:
-            problem = f"holds more than {_NODES_MAX} values where aliases are followed"
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+        if node is None:
+            return None
+        values, levels = self._size(node)
+        problem = f"holds more than {_NODES_MAX} values" if values > _NODES_MAX else ""
+        problem = problem or (f"more than {_DEPTH_MAX} levels" if levels > _DEPTH_MAX else "")
+        if problem:
+            problem += " where aliases are followed"
+            raise RefusedError(problem, node)
         return node
 
-    def _size(self, node: yaml.Node, sizes: dict[int, int]) -> int:
-        """The values in `node`; `sizes` has those of nodes that were counted, by identity."""
-        size = sizes.setdefault(id(node), 0 if isinstance(node, yaml.CollectionNode) else 1)
-        if size or not isinstance(node, yaml.CollectionNode):
-            return size
+    def _size(self, node: yaml.Node) -> tuple[int, int]:
+        """The values in `node`, and how many levels there are; each node is counted once."""
+        if not isinstance(node, yaml.CollectionNode):
+            return 1, 1
+        if id(node) in self._sizes:
+            return self._sizes[id(node)]
         if id(node) in self._open:
-            problem = "an alias of what it stands in"
-            raise yaml.MarkedYAMLError(problem=problem, problem_mark=node.start_mark)
+            raise RefusedError("an alias of what it stands in", node)
         self._open.add(id(node))
         pairs = isinstance(node, yaml.MappingNode)
         parts = [part for pair in node.value for part in pair] if pairs else node.value
-        sizes[id(node)] = 1 + sum(self._size(part, sizes) for part in parts)
+        sizes = [self._size(part) for part in parts]
         self._open.discard(id(node))
-        return sizes[id(node)]
+        values, levels = sum(v for v, _ in sizes), max((depth for _, depth in sizes), default=0)
+        self._sizes[id(node)] = 1 + values, 1 + levels
+        return self._sizes[id(node)]
 
 
 def yaml_document(text: str, source: str) -> Document:
     """`text`, one YAML mapping, as a Document. Raises InputError with the line for all else."""
     _check_size(text, source)
-    try:
-        data = yaml.load(text, Loader=_BoundedLoader)
-    except yaml.MarkedYAMLError as error:
-        mark = error.problem_mark
-        place = source if mark is None else f"{source}:{mark.line + 1}"
-        problem = ", ".join(part for part in (error.context, error.problem) if part)
-        raise InputError(place, why=f"not YAML: {problem}") from None
-    except (yaml.YAMLError, ValueError) as error:
-        raise InputError(source, why=f"not YAML: {error}") from None
-    except RecursionError:
-        raise InputError(source, why="not YAML: nested too deeply") from None
+    with yaml_errors(text, source):
+        loader = _Loader(text)
+        node = loader.get_single_node()
+        data = None if node is None else loader.construct_document(node)
     if not isinstance(data, dict):
         content = "nothing" if data is None else f"a {type(data).__name__}"
         raise InputError(source, why=f"holds {content}", allowed="a mapping of fields")
-    return Document(source, data, _lines(text, source))
-
-
-def _lines(text: str, source: str) -> dict[tuple[str | int, ...], int]:
-    lines: dict[tuple[str | int, ...], int] = {}
-    try:
-        for path, line in _walk(yaml.compose(text, Loader=yaml.SafeLoader), ()):
-            lines[path] = line
-            if len(lines) > _NODES_MAX:
-                raise InputError(source, why=f"holds more than {_NODES_MAX} values")
-    except (yaml.YAMLError, RecursionError):
-        return {}  # JSON that YAML's parser does not take: notes then name the field alone
-    return lines
+    return Document(source, data, dict(_walk(node, ())))
 
 
 def _walk(

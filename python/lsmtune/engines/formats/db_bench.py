@@ -48,6 +48,7 @@ from lsmtune.engines.library import ENGINE_KINDS
 from lsmtune.engines.option_names import TABLE_OPTION, CatalogueOption, catalogue, find_written
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
+from lsmtune.units import whole_number
 
 FILTER_OPTION = f"{TABLE_OPTION}.filter_policy"
 BLOOM_FLAG, RIBBON_FLAG = "bloom_bits", "use_ribbon_filter"
@@ -189,7 +190,7 @@ _LEFT_OUT = {
 
 def _read_bits(text: str) -> int:
     with suppress(ValueError):
-        if int(text) >= -1:
+        if whole_number(text) >= -1:
             return int(text)
     raise ValueError("a whole number from -1")
 

@@ -21,13 +21,13 @@ from lsmtune.engines.formats.base import (
     Notes,
     field_name,
     json_document,
-    read_text,
     yaml_document,
 )
 from lsmtune.engines.formats.nni_space import add_space
 from lsmtune.engines.formats.space_builder import SpaceBuilder
 from lsmtune.errors import nearest_name
 from lsmtune.model.setting import SAMPLER_NAMES
+from lsmtune.model.text import read_text
 from lsmtune.units import format_duration
 
 METRIC = "value"  # what a program reports without a name (`lsmtune.trial.result(number)`)
@@ -143,7 +143,7 @@ def _add_space(reading: _Reading) -> tuple[str, ...]:
     path = request.path.parent / file
     if not path.is_file():
         raise document.error((file_field,), found=file, why=f"no such file: {path}")
-    text = read_text(path)
+    text = read_text(path, "a search space")
     is_json = text.lstrip().startswith(("{", "/"))
     inner = (json_document if is_json else yaml_document)(text, str(path))
     notes = Notes(str(path))

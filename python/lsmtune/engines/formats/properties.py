@@ -24,7 +24,6 @@ from lsmtune.engines.formats.base import (
     ImportRequest,
     Notes,
     like,
-    read_text,
 )
 from lsmtune.engines.formats.rocksdb_options import read as read_options_file
 from lsmtune.engines.formats.spelling import (
@@ -43,6 +42,7 @@ from lsmtune.engines.option_names import TABLE_OPTION
 from lsmtune.engines.properties import SETTING, Properties, Property
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
+from lsmtune.model.text import read_text
 
 _INT_MAX = 2**31 - 1
 _LONG_MAX = 2**63 - 1
@@ -218,7 +218,9 @@ def _config(
         if not path.is_file():
             field, why = f"rocksdb.{_OPTIONS_FILE}", f"no such file: {path}"
             raise InputError(file.where, field, found=file.value, why=why)
-        config = read_options_file(replace(request, text=read_text(path), path=path))
+        config = read_options_file(
+            replace(request, text=read_text(path, "an option file"), path=path)
+        )
         return replace(config, notes=notes.taken() + config.notes)
     for name, given in properties.items():
         if not name.startswith(prefix):

@@ -45,7 +45,7 @@ from lsmtune.engines.option_names import (
 )
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue, option_text
-from lsmtune.units import UnitError, option_text_allowed, option_value
+from lsmtune.units import DIGITS_MAX, UnitError, option_text_allowed, option_value
 
 ENGINE = "rocksdb"
 
@@ -126,9 +126,11 @@ def options_of(
     dropped = 0
     for name, value in _taken_apart(stated).items():
         text = value.text
-        if name == _WRITTEN_TOO_WIDE and text.isdigit() and int(text) >= 1 << 32:
+        if name == _WRITTEN_TOO_WIDE and text.isdigit() and len(text) <= DIGITS_MAX:
             text = str(int(text) % (1 << 32))
-            notes.add(value.line, name, f"read as {text}: RocksDB wrote the bytes behind it, too")
+            if text != value.text:
+                told = f"read as {text}: RocksDB wrote the bytes behind it, too"
+                notes.add(value.line, name, told)
         why = _left_out(name, text)
         if why:
             notes.add(value.line, name, f"left out: {why}")

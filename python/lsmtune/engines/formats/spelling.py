@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
+from lsmtune.units import DIGITS_MAX, whole_number
 
 SOURCE = "export"  # of errors in what is to be written
 
@@ -91,7 +92,7 @@ _TRUTHS = {
 
 
 # A whole number and the suffixes that RocksDB's own option parser takes, all binary.
-_WHOLE = re.compile(r"(-?\d+)([kmgtKMGT]?)")
+_WHOLE = re.compile(rf"(-?\d{{1,{DIGITS_MAX}}})([kmgtKMGT]?)")
 _SUFFIX_SHIFT = {"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 
 
@@ -133,7 +134,7 @@ def number(
 
     def read(text: str) -> int:
         try:
-            return int(text)
+            return whole_number(text)
         except ValueError:
             raise ValueError("a whole number") from None
 
