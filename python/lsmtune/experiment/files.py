@@ -11,7 +11,7 @@ import sqlite3
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +23,22 @@ import lsmtune
 from lsmtune.errors import InputError, LsmtuneError, disk_full, disk_trouble, is_utf8, not_writable
 from lsmtune.machine.files import Lock, folder_in_use, try_lock
 
+MEASUREMENTS_DB, STUDY_DB = "measurements.db", "study.db"
+# What is left where the other one is damaged.
+_KEPT = {
+    MEASUREMENTS_DB: f"every run is still in {MEASUREMENTS_DB}",
+    STUDY_DB: f"{STUDY_DB} still has the trials, which Optuna can open",
+}
+_HOW_CHARACTERS = 160
+_DAMAGED = frozenset(
+    {
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_ERROR,  # a table, or a column, that is not there
+        sqlite3.SQLITE_FORMAT,
+        sqlite3.SQLITE_MISMATCH,
+    }
+)
 _SQLITE_READ_ONLY = frozenset(
     {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
 )
@@ -61,11 +77,9 @@ def _explained_sqlite(path: Path, error: BaseException) -> Exception:
         return disk_full(path)
     if code in _SQLITE_READ_ONLY:
         return not_writable(path, str(cause))
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        # What the disk fails to read, SQLite calls corrupt as well (SQLITE_IOERR_CORRUPTFS).
-        if (refused := _refused(path, writing=False)) is not None:
-            return disk_trouble(refused, path)
-        return LsmtuneError(f"{path}: damaged database ({cause}); use another folder (--dir DIR)")
+    # Text that is not UTF-8 has no code.
+    if code in _DAMAGED or (isinstance(cause, sqlite3.OperationalError) and not code):
+        return damaged(path, str(cause))
     name = getattr(cause, "sqlite_errorname", "")
     if code == sqlite3.SQLITE_IOERR:
         refused = _refused(path, writing="READ" not in name)
@@ -92,6 +106,47 @@ def _refused(path: Path, *, writing: bool) -> OSError | None:
     except OSError as error:
         return error
     return None
+
+
+def damaged(path: Path, how: str) -> LsmtuneError:
+    """The error for a database that is not as it was written; `how` says how that was noticed."""
+    # What the disk fails to read, SQLite calls corrupt as well (SQLITE_IOERR_CORRUPTFS).
+    if (refused := _refused(path, writing=False)) is not None:
+        return disk_trouble(refused, path)
+    other = {STUDY_DB: MEASUREMENTS_DB, MEASUREMENTS_DB: STUDY_DB}.get(path.name)
+    kept = f"; {_KEPT[other]}" if other and path.with_name(other).is_file() else ""
+    return LsmtuneError(
+        f"{path}: damaged database ({how[:_HOW_CHARACTERS]}); nothing was changed: put a copy "
+        f"back, or use another folder (--dir DIR){kept}"
+    )
+
+
+@contextmanager
+def readable(path: Path, what: str = "") -> Iterator[None]:
+    """As `explained`, where the database at `path` is read.
+
+    What Python finds wrong in `what` it holds is damage as well.
+    """
+    with explained(path):
+        try:
+            yield
+        except (ValueError, LookupError, TypeError, AttributeError, AssertionError) as error:
+            how = f"{type(error).__name__}: {error}"
+            raise damaged(path, f"{what} cannot be read: {how}" if what else how) from error
+
+
+def check_database(path: Path, connection: sqlite3.Connection, tables: Collection[str]) -> None:
+    """Raises LsmtuneError for a database whose pages do not fit together, or without its `tables`.
+
+    A flipped bit in a page of numbers or texts is not seen by that.
+    """
+    with readable(path):
+        ((found,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
+        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    if found != "ok":
+        raise damaged(path, f"SQLite's quick_check: {found}")
+    if missing := sorted(set(tables) - names):
+        raise damaged(path, f"it has no table {missing[0]}")
 
 
 # --- How a SQLite file of a study is opened.
