@@ -142,8 +142,9 @@ def commands() -> dict[str, Command]:
         ),
         "minimise": keeping(
             f"minimise {on_leveldb} {tiny} --candidate write_buffer_size=4MiB,max_open_files=500"
+            " --pairs 8"
         ),
-        "doctor": Command(f"doctor {on_leveldb} {fill} --calibrate 6s"),
+        "doctor": Command(f"doctor {on_leveldb} {fill} --calibrate 30s"),
         "workload replay": Command(
             f"workload replay {shlex.quote(str(TRACE))} {on_rocksdb} {fill} --repeat 8"
         ),
