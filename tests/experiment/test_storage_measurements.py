@@ -146,17 +146,19 @@ def test_a_row_that_is_not_ours_names_itself(
     store.set_fact("x", 1)
     store.close()
     with sqlite3.connect(tmp_path / "measurements.db") as connection:
-        connection.execute("UPDATE runs SET measurement = ?", (text,))
-        connection.execute("UPDATE facts SET value = '{'")
+        connection.execute("UPDATE runs SET measurement = ?, crc = NULL", (text,))
+        connection.execute("UPDATE facts SET value = '{', crc = NULL")
     connection.close()
     reopened = MeasurementStore(tmp_path / "measurements.db")
-    with pytest.raises(LsmtuneError, match=r"\.db: measurement 1 cannot be read \(.*DIR"):
+    with pytest.raises(LsmtuneError, match=r"\.db: damaged .*measurement 1 cannot be read: .*DIR"):
         reopened.all()
     with pytest.raises(LsmtuneError, match="the fact 'x' cannot be read"):
         reopened.fact("x")
     reopened.set_verdict(None)
     reopened.set_fact("verdict", {"outcome": "no such outcome"})
-    with pytest.raises(LsmtuneError, match=r"\.db: the verdict cannot be read \(.*another folder"):
+    with pytest.raises(
+        LsmtuneError, match=r"\.db: damaged .*the verdict cannot be read: .*another folder"
+    ):
         reopened.verdict()
     reopened.close()
 

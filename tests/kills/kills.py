@@ -49,6 +49,7 @@ DEADLINE = "10s"
 
 RUN_LINE = re.compile(r"^[a-z]+ ?[^:\n]*: ok\b", re.MULTILINE)
 BY_SOMEBODY = "by whom is not known"  # said of a run that was killed from outside
+GIVEN_UP = "times, one after the other: what was stored before is kept"
 
 SPINNING = """\
 import json, os, time
@@ -273,12 +274,13 @@ class Session:
             return self._process is not None
         try:
             victim.send_signal(blow.number)
-            if blow.number is signal.SIGSTOP:
-                time.sleep(blow.stop_s)
-                victim.send_signal(signal.SIGCONT)
         except psutil.NoSuchProcess:
             return True
         self.done.append(blow)
+        if blow.number is signal.SIGSTOP:
+            time.sleep(blow.stop_s)
+            with contextlib.suppress(psutil.NoSuchProcess):  # a run may be ended meanwhile
+                victim.send_signal(signal.SIGCONT)
         if blow.ends:
             self._check_end(blow, process.wait(PATIENCE_S))
         return True
@@ -385,10 +387,13 @@ class Session:
 
     def _finish(self) -> None:
         """Let it end by itself, and look at all that it left."""
-        process = self._process or self._start()
-        status = process.wait(4 * PATIENCE_S)
-        self._process = None
-        said = self.log.read_text()
+        while True:
+            status = (self._process or self._start()).wait(4 * PATIENCE_S)
+            self._process = None
+            said = self.log.read_text()
+            if status != 1 or GIVEN_UP not in said:
+                break  # else a run was struck each time that it was tried: the user looks why
+            self._account()
         if status not in (0, 3):
             self.fault(f"ended with {status}: {said.splitlines()[-1:]}")
         self._check_text(said)
@@ -484,12 +489,13 @@ def main(count: int, seed: int, names: Sequence[str]) -> int:
     known = commands()
     folder = Path(tempfile.mkdtemp(prefix="kills-"))
     began_s = time.monotonic()
-    sessions = []
-    for session in perform(count, seed, {name: known[name] for name in names or known}, folder):
-        sessions.append(session)
-        print(f"{session.name}: {', '.join(map(str, session.done))}", flush=True)
-        for fault in session.faults:
-            print(f"  FAULT {fault}", flush=True)
+    sessions: list[Session] = []
+    with contextlib.suppress(KeyboardInterrupt):  # then the table is of what was done
+        for session in perform(count, seed, {name: known[name] for name in names or known}, folder):
+            sessions.append(session)
+            print(f"{session.name}: {', '.join(map(str, session.done))}", flush=True)
+            for fault in session.faults:
+                print(f"  FAULT {fault}", flush=True)
     print(f"\n{table(sessions)}\n\n{time.monotonic() - began_s:.0f} s, in {folder}")
     return 1 if any(session.faults for session in sessions) else 0
 
