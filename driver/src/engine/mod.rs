@@ -171,6 +171,14 @@ impl EngineError {
     }
 }
 
+/// The error of an engine that was told to write out what it holds, and did not. What it puts off
+/// costs it nothing while it is measured.
+fn not_flushed(held: &str) -> EngineError {
+    EngineError::Failed {
+        message: format!("the engine was told to flush and did not: {held}"),
+    }
+}
+
 fn suggestion(nearest: &[String]) -> String {
     if nearest.is_empty() {
         return String::new();
