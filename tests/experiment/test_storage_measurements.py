@@ -243,7 +243,8 @@ def test_the_largest_format_that_can_be_read_is_told(tmp_path: Path) -> None:
     MeasurementStore(tmp_path / "measurements.db").close()
     with closing(sqlite3.connect(tmp_path / "measurements.db")) as connection:
         connection.execute(f"PRAGMA user_version = {VERSION + 1}")
-    says = f"user_version: found {VERSION + 1}; allowed: up to {VERSION}; a newer lsmtune wrote"
+    found = rf"measurements\.db: user_version: found {VERSION + 1}"
+    says = f"{found}; allowed: up to {VERSION}; a newer lsmtune wrote"
     with pytest.raises(InputError, match=says):
         MeasurementStore(tmp_path / "measurements.db")
 
@@ -262,7 +263,8 @@ def test_every_field_of_a_row_comes_back(store: MeasurementStore) -> None:
     (side,) = store.of(Role.PROOF_BASELINE)
     assert (side.arm, side.pair, side.trial, side.round) == (CONFIG.label, 6, None, 2)
     assert (side.wall_s, side.library, side.rung) == (2.5, None, None)
-    assert store.spent_s() == pytest.approx(9.75)
+    assert store.insert(replace(run, arm="", rung=2)).arm == CONFIG.label
+    assert store.spent_s() == pytest.approx(17.0)
 
 
 def test_what_is_measured_already_is_named(store: MeasurementStore) -> None:
@@ -294,6 +296,7 @@ def test_a_row_is_on_the_disk_when_it_is_stored(store: MeasurementStore, tmp_pat
     """No other journal and no weaker sync than the file's docstring promises."""
     assert store._connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
     assert store._connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    assert store._connection.execute("PRAGMA busy_timeout").fetchone() == (30_000,)
     store.add(Role.BENCH, measurement(), config=CONFIG)
     store.set_fact("x", 1)
     # Another program sees both at once, before the store is closed.
@@ -307,3 +310,19 @@ def test_a_run_that_failed_is_none_that_went_well(store: MeasurementStore) -> No
     assert not store.any_ok()
     store.add(Role.TRIAL, measurement(), config=CONFIG, trial=1)
     assert store.any_ok()
+
+
+def test_a_file_that_was_damaged_meanwhile_is_named(
+    store: MeasurementStore, tmp_path: Path
+) -> None:
+    store.add(Role.TRIAL, measurement(), config=CONFIG, trial=0)
+    (tmp_path / "measurements.db").write_bytes(b"no database at all " * 2000)
+    for use in (store.all, store.spent_s, store.clear):
+        with pytest.raises(LsmtuneError, match=r"measurements\.db: damaged database"):
+            use()
+
+
+def test_what_is_no_database_is_of_no_older_lsmtune(tmp_path: Path) -> None:
+    (tmp_path / "measurements.db").write_bytes(b"x" * 60 + b"\0\0\0\2" + b"x" * 4000)
+    with pytest.raises(LsmtuneError, match="damaged database"):
+        MeasurementStore(tmp_path / "measurements.db")

@@ -283,3 +283,14 @@ def test_changes_apply_as_the_kernel_does() -> None:
     assert FileChange(0, size=2).apply(content) == range(2, 10)
     assert FileChange(0, size=4).apply(content) == range(4, 4)
     assert content == b"ab\0\0"
+
+
+def test_a_record_of_the_folder_itself_or_of_no_known_kind_is_told(tmp_path: Path) -> None:
+    """Found by fuzzing: they ended as an IndexError and a ValueError."""
+    records = [Record(Kind.HELLO, path="/db"), Record(Kind.UNLINKED, path="/db")]
+    with pytest.raises(LsmtuneError, match=r"record 1 .* does not know"):
+        history_of(records)
+    log = tmp_path / "log"
+    log.write_bytes(b"lsmF" + b"\xff" * 100)
+    with pytest.raises(LsmtuneError, match="no log of file operations at byte 0"):
+        read_records(log)

@@ -95,9 +95,11 @@ def test_without_noise_the_detectable_effect_is_exact(pairs: int) -> None:
 
 
 def test_beyond_what_is_simulated_it_goes_as_the_root_of_the_pairs() -> None:
-    of_120, of_480 = (math.log1p(detectable_effect(n, 0.1)) for n in (120, 480))
-    assert of_480 == pytest.approx(of_120 / 2.0)
-    assert pairs_needed(math.expm1(of_120 / 2.0), 0.1) == pytest.approx(480, abs=1)
+    of_120, of_1080 = (math.log1p(detectable_effect(n, 0.1)) for n in (120, 1080))
+    assert of_1080 == pytest.approx(of_120 / 3.0)
+    assert pairs_needed(math.expm1(of_120 / 3.0), 0.1) == pytest.approx(1080, abs=1)
+    # The draws of the simulation are the same each time.
+    assert math.log1p(detectable_effect(120, 0.1)) == of_120
     with pytest.raises(ValueError, match=r"deviation must be finite and not negative, found -1\.0"):
         detectable_effect(9, -1.0)
 
@@ -203,6 +205,13 @@ def test_distinct_things_are_counted_however_often_they_come(seed: int) -> None:
             # Four standard errors; a few are counted exactly.
             assert counter.count() == pytest.approx(number + 1, rel=4 * RELATIVE_ERROR)
             assert number > 10 or counter.count() == number + 1
+
+
+def test_many_distinct_things_by_the_formula_of_hyperloglog() -> None:
+    """2^14 registers that all saw a rank of 9: alpha m^2 / (m 2^-9)."""
+    counter, registers = DistinctCounter(), 2**14
+    counter._registers[:] = bytes([9]) * registers
+    assert counter.count() == round(0.7213 / (1 + 1.079 / registers) * registers * 2**9)
 
 
 def test_two_counters_that_saw_the_same_say_the_same() -> None:
