@@ -135,6 +135,22 @@ fn what_was_in_memory_only_is_said_to_be_lost() {
     );
 }
 
+/// A scan finds what nobody wrote: here all keys after the end of a load that says it is shorter.
+#[test]
+fn a_key_that_was_never_written_is_wrong() {
+    for target in [rocksdb(), leveldb()] {
+        let killed = killed(&target, filling("fillseq", "wal"), json!({}), 5_000);
+        let (checked, lost, wrong, beyond) = verified(&killed.check(json!({})));
+        assert_eq!((lost, wrong), (0, 0), "{}", target.name);
+        let mut shorter = filling("fillseq", "wal");
+        shorter["phases"][0]["operations_per_thread"] = json!(1000);
+        let messages = killed.check(json!({"workload": shorter, "acknowledged": 1000}));
+        let never = checked + beyond - 1000;
+        assert_eq!(verified(&messages), (1000, 0, never, 0), "{}", target.name);
+        assert_eq!(failure(&messages).0, Outcome::DataLoss);
+    }
+}
+
 #[test]
 fn keys_follow_from_their_number_and_their_seeds() {
     let killed = killed(

@@ -6,7 +6,7 @@ mod conversation;
 use std::path::Path;
 use std::process::Command;
 
-use conversation::{failure, load, measure, verified, workload, Conversation, Target};
+use conversation::{failure, last_phase, load, measure, verified, workload, Conversation, Target};
 use lsmtune_driver::protocol::{Message, Outcome};
 use serde_json::{json, Value};
 use tempfile::TempDir;
@@ -54,11 +54,13 @@ fn run(target: &Target, lie: &str, phases: &Value) -> Vec<Message> {
     let mut all = vec![load(NUM), json!({"name": "settle", "kind": "settle"})];
     all.extend(phases.as_array().unwrap().iter().cloned());
     // The read-back, which opens the database once more, hears the truth.
-    let environment = [
-        ("LSMTUNE_LIE", lie.to_owned()),
-        ("LSMTUNE_LIE_UNTIL", "1".to_owned()),
-    ];
-    Conversation::start_in(target, workload(NUM, json!(all)), json!({}), &environment).messages()
+    tell(target, &format!("{lie} opens=1-1"), &all, json!({}))
+}
+
+/// What a run of `phases` says while `lie` is told; `more` replaces fields of the request.
+fn tell(target: &Target, lie: &str, phases: &[Value], more: Value) -> Vec<Message> {
+    let environment = [("LSMTUNE_LIE", lie.to_owned())];
+    Conversation::start_in(target, workload(NUM, json!(phases)), more, &environment).messages()
 }
 
 fn times(operation: &str, operations: u64) -> Value {
@@ -90,6 +92,8 @@ fn a_lie_told_while_reads_are_measured_ends_the_run() {
         json!({"operations_per_thread": NUM, "seek_nexts": 20})
     )]);
     let scans = json!([mix(json!({"scan": 1.0}), 2)]);
+    let rewritten = json!([times("overwrite", NUM), times("readrandom", NUM)]);
+    let updates = json!([mix(json!({"get": 0.5, "update": 0.5}), 1)]);
     let cases = [
         ("drop_puts:50", &reads, "and a read did not find it"),
         ("lose_tail:18000", &reads, "and a read did not find it"),
@@ -122,10 +126,26 @@ fn a_lie_told_while_reads_are_measured_ends_the_run() {
             "a value that is not the one written",
         ),
         ("drop_puts:50", &scans, "left out"),
+        // It ends too early: after some entries, after none, in the middle of everything.
+        ("short_scan:5", &seeks, "left out"),
+        ("short_scan:0", &seeks, "left out"),
+        ("short_scan:5", &scans, "left out"),
+        ("short_scan:0", &scan, "ended after 0"),
+        ("short_scan:10000", &scan, "ended after 10000"),
+        // Whoever answers without looking is fast.
+        ("constant:1", &reads, "a value that is not the one written"),
+        (
+            "wrong_after:15000",
+            &reads,
+            "a value that is not the one written",
+        ),
+        ("stale:3", &rewritten, "a value that is not the one written"),
+        ("stale:3", &updates, "a value that is not the one written"),
     ];
     let (_folder, targets) = liars();
     for target in &targets {
         for (lie, phases, why) in &cases {
+            eprintln!("{} {lie} {phases}", target.name);
             let messages = run(target, lie, phases);
             let (outcome, message) = failure(&messages);
             assert_eq!(
@@ -204,5 +224,59 @@ fn an_engine_that_tells_the_truth_passes_and_one_read_in_64_is_checked() {
         assert_eq!(checked.len(), 8);
         assert!((200..=400).contains(&checked[0]), "{checked:?}");
         assert!(checked.iter().all(|reads| *reads > 0), "{checked:?}");
+    }
+}
+
+#[test]
+fn work_that_an_engine_puts_off_is_charged_to_the_phase_that_caused_it() {
+    // A thousand writes, each of which is owed 100 microseconds: at least 0.1 s in all.
+    let phases = [times("fillrandom", 1000)];
+    let (_folder, targets) = liars();
+    for target in &targets {
+        for lie in ["defer_to_drain:100", "defer_to_close:100"] {
+            let messages = tell(target, lie, &phases, json!({}));
+            let phase = last_phase(&messages);
+            assert!(phase.drain_s >= 0.1, "{} {lie}: {phase:?}", target.name);
+            let whole_s = phase.elapsed_s + phase.drain_s;
+            let sustained = phase.sustained_throughput_ops_s * whole_s / 1000.0;
+            assert!((sustained - 1.0).abs() < 1e-9, "{sustained}");
+        }
+        let held = tell(target, "hold_flushes:1", &phases, json!({}));
+        let (outcome, message) = failure(&held);
+        assert_eq!(outcome, Outcome::Crashed, "{}: {message}", target.name);
+        let told = "the engine was told to flush and did not";
+        assert!(message.contains(told), "{}: {message}", target.name);
+    }
+}
+
+#[test]
+fn a_lie_told_only_when_the_database_is_opened_again_ends_the_run() {
+    let (_folder, targets) = liars();
+    for target in &targets {
+        for lie in ["wrong_value:50 opens=2-2", "not_found:50 opens=2-2"] {
+            let phases = [load(NUM), times("readrandom", 1000)];
+            let (outcome, message) = failure(&tell(target, lie, &phases, json!({})));
+            assert_eq!(
+                outcome,
+                Outcome::DataLoss,
+                "{} {lie}: {message}",
+                target.name
+            );
+        }
+    }
+}
+
+#[test]
+fn one_lost_key_is_found_where_it_is_sampled_and_each_seed_samples_other_keys() {
+    let (_folder, targets) = liars();
+    for target in &targets {
+        // Of 20,000 keys the read-back looks up an eighth.
+        let found = (1..=12).filter(|seed| {
+            let phases = [times("filluniquerandom", NUM)];
+            let messages = tell(target, "drop_key:17", &phases, json!({"seed": seed}));
+            !matches!(messages.last(), Some(Message::Finished { .. }))
+        });
+        let found = found.count();
+        assert!((1..=6).contains(&found), "{}: {found}", target.name);
     }
 }

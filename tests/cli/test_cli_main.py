@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import typer
+from typer.core import TyperGroup
 
 from lsmtune.cli import commands
 from lsmtune.cli.commands import COMMANDS, load_command
@@ -30,6 +31,20 @@ def test_each_command_has_help_that_begins_with_its_summary(lsmtune: Any, name: 
     assert said.status == 0
     assert "--help" in said.out
     assert load_command(name).name == name
+
+
+@pytest.mark.parametrize("moment", ["make_context", "invoke"])
+def test_an_interrupt_is_told_at_whatever_moment_it_comes(
+    lsmtune: Any, monkeypatch: pytest.MonkeyPatch, moment: str
+) -> None:
+    """While the command line was read, it ended with status 130 and not a word."""
+
+    def interrupt(*_arguments: object, **_named: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(TyperGroup, moment, interrupt)
+    said = lsmtune("doctor")
+    assert (said.status, said.err) == (130, "lsmtune: interrupted\n")
 
 
 # What takes longer to import than a command without a run may take in all. (`import scipy` alone

@@ -109,15 +109,19 @@ def test_a_damaged_trace_is_performed_up_to_its_damage(
 def test_ctrl_c_ends_a_replay_and_leaves_no_database(
     lsmtune: Any, recorded: Path, rocksdb: list[str], home: Path
 ) -> None:
+    over = threading.Event()
+
     def interrupt() -> None:
-        wait_until(lambda: list(home.rglob("CURRENT")))
-        os.kill(os.getpid(), signal.SIGINT)
+        wait_until(lambda: over.is_set() or list(home.rglob("CURRENT")))
+        if not over.is_set():
+            os.kill(os.getpid(), signal.SIGINT)
 
     interrupting = threading.Thread(target=interrupt)
     interrupting.start()
     # At a ten-thousandth of its pace it would take hours.
     slow = ("--speed", "0.0001", "--dir", str(home))
     said = lsmtune("workload", "replay", str(recorded), *LOAD, *rocksdb, *slow)
+    over.set()
     interrupting.join()
-    assert said.status == 130
+    assert said.status == 130, said.err
     assert list(home.iterdir()) == []

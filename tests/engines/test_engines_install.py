@@ -286,6 +286,10 @@ def test_a_small_jar_that_unpacks_to_a_full_disk_is_refused(
 
 
 def test_a_jar_that_is_no_file_is_not_waited_for(tmp_path: Path) -> None:
+    with (tmp_path / "huge.jar").open("wb") as file:
+        file.truncate(10 << 30)
+    with pytest.raises(InputError, match="is too large: 10GiB; allowed: a jar of at most 1GiB"):
+        install.add(tmp_path / "huge.jar", quiet, anything)
     os.mkfifo(tmp_path / "x.jar")
     with pytest.raises(InputError, match="is not a regular file; allowed: a jar"):
         install.add(tmp_path / "x.jar", quiet, anything)

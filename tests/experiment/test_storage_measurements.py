@@ -5,6 +5,7 @@ import os
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from storage_parts import measurement
 
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment.files import claim, explained
-from lsmtune.experiment.store import MeasurementStore, Role
+from lsmtune.experiment.store import VERSION, MeasurementStore, Role, StoredMeasurement
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.verdict import Verdict, VerdictOutcome
@@ -80,10 +81,11 @@ def test_a_file_of_a_newer_lsmtune_is_refused(store: MeasurementStore, tmp_path:
 
 
 def test_a_missing_and_a_damaged_file_are_clear_errors(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="no measurements here"):
+    with pytest.raises(InputError, match=r"measurements\.db: there are no measurements here"):
         MeasurementStore(tmp_path / "measurements.db", read_only=True)
+    assert not (tmp_path / "measurements.db").exists()
     (tmp_path / "measurements.db").write_bytes(b"no database at all " * 100)
-    with pytest.raises(LsmtuneError, match="damaged database"):
+    with pytest.raises(LsmtuneError, match=r"measurements\.db: damaged database"):
         MeasurementStore(tmp_path / "measurements.db")
 
 
@@ -124,8 +126,11 @@ def test_a_full_disk_is_a_clear_error_and_loses_nothing(
         for trial in range(1, 50):
             store.add(Role.TRIAL, measurement(), config=CONFIG, trial=trial)
 
-    with pytest.raises(LsmtuneError, match="the disk is full; what was stored is kept"):
+    full = r"measurements\.db: the disk is full; what was stored is kept"
+    with pytest.raises(LsmtuneError, match=full):
         fill()
+    with pytest.raises(LsmtuneError, match=full):
+        store.set_fact("x", "y" * 100_000)
     kept = len(store.all())
     store.close()
     reader = MeasurementStore(tmp_path / "measurements.db", read_only=True)
@@ -141,14 +146,20 @@ def test_a_row_that_is_not_ours_names_itself(
     store.set_fact("x", 1)
     store.close()
     with sqlite3.connect(tmp_path / "measurements.db") as connection:
-        connection.execute("UPDATE runs SET measurement = ?", (text,))
-        connection.execute("UPDATE facts SET value = '{'")
+        connection.execute("UPDATE runs SET measurement = ?, crc = NULL", (text,))
+        connection.execute("UPDATE facts SET value = '{', crc = NULL")
     connection.close()
     reopened = MeasurementStore(tmp_path / "measurements.db")
-    with pytest.raises(LsmtuneError, match=r"\.db: measurement 1 cannot be read \(.*DIR"):
+    with pytest.raises(LsmtuneError, match=r"\.db: damaged .*measurement 1 cannot be read: .*DIR"):
         reopened.all()
     with pytest.raises(LsmtuneError, match="the fact 'x' cannot be read"):
         reopened.fact("x")
+    reopened.set_verdict(None)
+    reopened.set_fact("verdict", {"outcome": "no such outcome"})
+    with pytest.raises(
+        LsmtuneError, match=r"\.db: damaged .*the verdict cannot be read: .*another folder"
+    ):
+        reopened.verdict()
     reopened.close()
 
 
@@ -165,6 +176,7 @@ def test_a_file_of_an_older_lsmtune_is_refused_and_left_as_it_is(tmp_path: Path,
             MeasurementStore(path.with_name("measurements.db"), read_only=read_only)
         assert "was written by lsmtune 0.1.0 in format 3" in str(error.value)
         assert "nothing was changed; allowed: the lsmtune that wrote it" in str(error.value)
+        assert str(error.value).startswith(f"{tmp_path / 's'}: was written by")
         assert "\n" not in str(error.value)
     assert {entry.name: entry.read_bytes() for entry in path.parent.iterdir()} == before
 
@@ -218,3 +230,99 @@ def test_the_last_pair_is_that_of_a_proof(store: MeasurementStore) -> None:
     store.add(Role.PROOF_BASELINE, measurement(), config=Config(), pair=0)
     store.add(Role.PROOF_CANDIDATE, measurement(), config=Config(), pair=3)
     assert store.last_pair() == 3
+
+
+def test_a_file_of_the_first_version_without_a_marker_is_refused(tmp_path: Path) -> None:
+    with closing(sqlite3.connect(tmp_path / "measurements.db")) as connection:
+        connection.execute("PRAGMA user_version = 1")
+    with pytest.raises(InputError, match=r"by lsmtune of an older version in format 1, which"):
+        MeasurementStore(tmp_path / "measurements.db")
+
+
+def test_the_largest_format_that_can_be_read_is_told(tmp_path: Path) -> None:
+    MeasurementStore(tmp_path / "measurements.db").close()
+    with closing(sqlite3.connect(tmp_path / "measurements.db")) as connection:
+        connection.execute(f"PRAGMA user_version = {VERSION + 1}")
+    found = rf"measurements\.db: user_version: found {VERSION + 1}"
+    says = f"{found}; allowed: up to {VERSION}; a newer lsmtune wrote"
+    with pytest.raises(InputError, match=says):
+        MeasurementStore(tmp_path / "measurements.db")
+
+
+def test_every_field_of_a_row_comes_back(store: MeasurementStore) -> None:
+    run = StoredMeasurement(
+        *(0, Role.RUNG, 3, None, CONFIG, measurement(seed=8), 7.25),
+        **{"workload": 2, "rung": 1, "repeat": 4, "round": 5, "arm": "x", "library": "/opt/lib.so"},
+    )
+    stored = store.insert(run)
+    assert stored == replace(run, id=1)
+    assert store.all() == [stored]
+    assert stored.seed == 8
+    # An arm without a name has that of its configuration; its time is that of the run itself.
+    store.add(Role.PROOF_BASELINE, measurement(), config=CONFIG, pair=6, arm="", round=2)
+    (side,) = store.of(Role.PROOF_BASELINE)
+    assert (side.arm, side.pair, side.trial, side.round) == (CONFIG.label, 6, None, 2)
+    assert (side.wall_s, side.library, side.rung) == (2.5, None, None)
+    assert store.insert(replace(run, arm="", rung=2)).arm == CONFIG.label
+    assert store.spent_s() == pytest.approx(17.0)
+
+
+def test_what_is_measured_already_is_named(store: MeasurementStore) -> None:
+    place = {"trial": 3, "pair": 2, "repeat": 1}
+    store.add(Role.TRIAL, measurement(), config=CONFIG, **place)
+    with pytest.raises(ValueError, match=r"^trial \(trial 3, pair 2, repeat 1\) is measured alrea"):
+        store.add(Role.TRIAL, measurement(), config=CONFIG, **place)
+    store.add(Role.ROUND, measurement(), config=CONFIG, round=1)
+    store.add(Role.ROUND, measurement(), config=CONFIG, round=2)
+    with pytest.raises(ValueError, match="is measured already"):
+        store.add(Role.ROUND, measurement(), config=CONFIG, round=2)
+    assert len(store.all()) == 3
+
+
+def test_what_is_cleared_is_gone_for_good(store: MeasurementStore, tmp_path: Path) -> None:
+    store.add(Role.TRIAL, measurement(), config=CONFIG, trial=1)
+    store.set_fact("x", [1, "two", None])
+    store.set_fact("x", {"later": 3})
+    assert store.fact("x") == {"later": 3}
+    assert store.fact("y") is None
+    store.clear()
+    with closing(MeasurementStore(tmp_path / "measurements.db", read_only=True)) as reader:
+        assert (reader.all(), reader.fact("x"), reader.spent_s()) == ([], None, 0.0)
+        assert not reader.any_ok()
+    assert store.add(Role.TRIAL, measurement(), config=CONFIG, trial=1) == 1
+
+
+def test_a_row_is_on_the_disk_when_it_is_stored(store: MeasurementStore, tmp_path: Path) -> None:
+    """No other journal and no weaker sync than the file's docstring promises."""
+    assert store._connection.execute("PRAGMA synchronous").fetchone() == (2,)  # FULL
+    assert store._connection.execute("PRAGMA journal_mode").fetchone() == ("delete",)
+    assert store._connection.execute("PRAGMA busy_timeout").fetchone() == (30_000,)
+    store.add(Role.BENCH, measurement(), config=CONFIG)
+    store.set_fact("x", 1)
+    # Another program sees both at once, before the store is closed.
+    with closing(sqlite3.connect(tmp_path / "measurements.db")) as other:
+        assert other.execute("SELECT count(*) FROM runs").fetchone() == (1,)
+        assert other.execute("SELECT value FROM facts").fetchone() == ("1",)
+
+
+def test_a_run_that_failed_is_none_that_went_well(store: MeasurementStore) -> None:
+    store.add(Role.TRIAL, measurement(Outcome.CRASHED), config=CONFIG, trial=0)
+    assert not store.any_ok()
+    store.add(Role.TRIAL, measurement(), config=CONFIG, trial=1)
+    assert store.any_ok()
+
+
+def test_a_file_that_was_damaged_meanwhile_is_named(
+    store: MeasurementStore, tmp_path: Path
+) -> None:
+    store.add(Role.TRIAL, measurement(), config=CONFIG, trial=0)
+    (tmp_path / "measurements.db").write_bytes(b"no database at all " * 2000)
+    for use in (store.all, store.spent_s, store.clear):
+        with pytest.raises(LsmtuneError, match=r"measurements\.db: damaged database"):
+            use()
+
+
+def test_what_is_no_database_is_of_no_older_lsmtune(tmp_path: Path) -> None:
+    (tmp_path / "measurements.db").write_bytes(b"x" * 60 + b"\0\0\0\2" + b"x" * 4000)
+    with pytest.raises(LsmtuneError, match="damaged database"):
+        MeasurementStore(tmp_path / "measurements.db")

@@ -136,3 +136,24 @@ def test_every_log_of_our_peers_parses_to_its_end(path: Path) -> None:
     assert len(log.phases) == 4
     assert all(phase.by_type for phase in log.phases)
     assert log.notes == ()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BARE.replace("10", "1e999"),
+        BARE.replace("): 2", "): 1e999"),
+        BARE.replace("): 5", "): 1e999"),
+        "2022-08-16 17:32:14 0 sec: 8 operations; [SCAN: Count=8 Max=inf Min=1 Avg=1]\n" + BARE,
+        "2022-08-16 17:32:14 0 sec: 8 operations; [SCAN: Count=8 Max=2 Min=1 Avg=nan]\n" + BARE,
+    ],
+)
+def test_a_figure_without_end_is_refused_with_its_line(text: str) -> None:
+    """Found by fuzzing: operations beyond all bounds ended as an OverflowError."""
+    with pytest.raises(InputError, match="log: "):
+        parse_ycsb_log(text, "log")
+
+
+def test_a_status_with_more_digits_than_any_count_is_none() -> None:
+    """Found by fuzzing: Python refuses to read 5,000 digits, with a ValueError."""
+    assert parse_status(f"2022-08-16 17:32:14 {'9' * 5000} sec: 8 operations;") is None

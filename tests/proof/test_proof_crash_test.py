@@ -78,7 +78,7 @@ def test_a_wrong_value_is_a_failure_in_every_class(durability: Durability) -> No
     found = judged_crash(durability, 1000, left(lost=1, wrong=2))
     assert found is not None
     assert (found.outcome, found.keys_wrong) == (CrashOutcome.FAILED, 2)
-    assert "2 keys have wrong values after a crash" in found.why
+    assert "2 keys with values that nobody wrote after a crash" in found.why
 
 
 @pytest.mark.parametrize("durability", list(Durability))

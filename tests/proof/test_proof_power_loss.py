@@ -25,6 +25,7 @@ from lsmtune.experiment.store import Role
 from lsmtune.model.codec import decode, encode
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.request import LIMITS_DEFAULT, RunRequest
+from lsmtune.model.verdict import Verdict, VerdictOutcome
 from lsmtune.model.workload import Durability, PhaseKind
 from lsmtune.proof.crash_test import CrashOutcome, kept_tests
 from lsmtune.proof.file_log import Kind, Record, history_of
@@ -42,6 +43,7 @@ from lsmtune.proof.power_loss import (
 )
 from lsmtune.proof.power_model import Cut, Model
 from lsmtune.proof.recorded_load import Promises, find_library, recorded, small_request
+from lsmtune.proof.survival import SurvivalPlan, survived
 
 ALL = list(Durability)
 
@@ -405,6 +407,34 @@ class TestEngines:
         assert len(found.violations) >= 4
         first = next(each for each in found.violations if each.model is Model.ORDERED)
         assert first.missing
+
+    @pytest.mark.parametrize("fault", ["", "ignore-sync"])
+    def test_what_loses_synced_writes_is_not_recommended_however_fast_it_is(
+        self,
+        driver: Path,
+        leveldb_library: Path,
+        tmp_path: Path,
+        monkeypatch: pytest.MonkeyPatch,
+        fault: str,
+    ) -> None:
+        monkeypatch.setenv("LSMTUNE_FILES_FAULT", fault)
+        better = Verdict(VerdictOutcome.BETTER, "throughput_ops_s", "maximize", 0.95, 9, why="fast")
+        candidate = Arm(EngineIdentity("leveldb", library=str(leveldb_library)), BASELINE)
+        workload = replace(WORKLOAD, durability=Durability.SYNC, value_bytes=400)
+        observer = Recorder()
+        with open_folder(tmp_path) as folder:
+            measurer = Measurer(
+                *(folder, NativeRunner(driver), (workload,), LIMITS_DEFAULT, observer),
+                *(observer.stop, time.monotonic),
+            )
+            plan = SurvivalPlan(no_crash_test="left out here", power_states=4)
+            found = survived(better, candidate, measurer, observer, study_seed=3, plan=plan)
+        assert found is not None
+        assert found.survival.power is not None
+        assert found.survival.power.states == 4
+        lost = f"{found.survival.power.why} (power loss); fast"
+        worse = replace(better, outcome=VerdictOutcome.WORSE, why=lost)
+        assert found.verdict == (worse if fault else better)
 
     def test_an_engine_that_writes_past_the_log_is_refused(
         self, driver: Path, rocksdb_library: Path, tmp_path: Path

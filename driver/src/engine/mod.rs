@@ -171,6 +171,14 @@ impl EngineError {
     }
 }
 
+/// The error of an engine that was told to write out what it holds, and did not. What it puts off
+/// costs it nothing while it is measured.
+fn not_flushed(held: &str) -> EngineError {
+    EngineError::Failed {
+        message: format!("the engine was told to flush and did not: {held}"),
+    }
+}
+
 fn suggestion(nearest: &[String]) -> String {
     if nearest.is_empty() {
         return String::new();
@@ -364,6 +372,11 @@ pub trait Session {
 
     /// A cursor over a consistent view of the database.
     fn cursor(&mut self) -> Result<Box<dyn Cursor + '_>>;
+
+    /// The same over all entries, also where options make other scans see those of a prefix only.
+    fn whole_cursor(&mut self) -> Result<Box<dyn Cursor + '_>> {
+        self.cursor()
+    }
 
     /// Gives `key` a merge operand, which the merge operator combines with the value. Engines
     /// without merges refuse it.

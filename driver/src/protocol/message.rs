@@ -103,6 +103,10 @@ pub enum Message {
         /// that does not.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         keys_beyond: Option<u64>,
+        /// Only in answer to a check: keys of the load that a scan of the whole database finds. The
+        /// scan counts keys that nobody wrote as wrong.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        keys_scanned: Option<u64>,
         /// Seconds that reopening took.
         reopen_s: f64,
     },

@@ -1,9 +1,11 @@
 //! The second half of the crash test. A driver was killed in the middle of a load. The database
-//! that it left behind must hold every write that it had reported as done.
+//! that it left behind must hold every write that it had reported as done, and nothing that nobody
+//! wrote; and it must open once more after that.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use crate::engine::EngineError;
 use crate::measure::{directory_bytes, ProcessCounters};
 use crate::protocol::{
     CheckRequest, ErrorReply, Message, Operation, Outcome, Phase, PhaseKind, Workload,
@@ -15,7 +17,7 @@ use super::check::{self, require};
 use super::failure::Failure;
 use super::{engine_for, Sink, Usage};
 
-/// Opens the database and reads back all acknowledged keys.
+/// Opens the database, reads back all acknowledged keys, scans it, and opens it once more.
 ///
 /// The same options have opened the database before. If they no longer open it, the engine has
 /// failed (`crashed`).
@@ -49,11 +51,18 @@ pub fn check(
     let stop = || cancelled.load(Ordering::Relaxed);
     let recovered = verify_load(&*database, &expected, &values, &stop).map_err(Failure::running)?;
     drop(database);
+    let again = engine.reopen(directory, &request.options, durability);
+    drop(again.map_err(|error| {
+        Failure::running(EngineError::Failed {
+            message: format!("opened once, and then: {error}"),
+        })
+    })?);
     sink.send(&Message::Verified {
         keys_checked: expected.acknowledged,
         keys_lost: recovered.keys_lost,
         keys_wrong: recovered.keys_wrong,
         keys_beyond: Some(recovered.keys_beyond),
+        keys_scanned: recovered.keys_scanned,
         reopen_s,
     })?;
     if recovered.keys_lost + recovered.keys_wrong == 0 {

@@ -170,6 +170,7 @@ fn read_back(
         keys_lost: sample.keys_lost,
         keys_wrong: sample.keys_wrong,
         keys_beyond: None,
+        keys_scanned: None,
         reopen_s,
     })?;
     if sample.keys_lost + sample.keys_wrong == 0 {

@@ -19,7 +19,7 @@ use crate::workload::{
 
 use super::failure::Failure;
 use super::page_cache;
-use super::report::{phase_reply, write_amplification, PhaseStart};
+use super::report::{charge, phase_reply, write_amplification, PhaseStart};
 use super::reporter::Reporter;
 use super::turns::{Position, Turns};
 use super::wall_clock::WallClock;
@@ -100,19 +100,21 @@ impl<'a> Phases<'a> {
         let (directory, options) = (&request.directory, &request.options);
         let durability = request.workload.durability;
         let executed = request.prepared.as_ref().map_or(0, |done| done.phases);
-        let mut database = match executed {
+        let database = match executed {
             0 => engine.open(directory, options, durability),
             _ => engine.reopen(directory, options, durability),
         }
         .map_err(Failure::opening)?;
+        let keeps_data = database.keeps_data();
         let not_taken = database.options_not_taken();
         sink.send(&Message::Opened {
             engine: database.identity().into(),
             options_not_taken: not_taken.into_iter().map(Into::into).collect(),
         })?;
+        let mut open = Some(database);
         for (index, phase) in request.workload.phases.iter().enumerate().skip(executed) {
-            let cached_share;
-            (database, cached_share) = page_cache::prepare(request, engine, database, phase)?;
+            let Some(database) = open.take() else { break };
+            let (database, cached_share) = page_cache::prepare(request, engine, database, phase)?;
             sink.send(&Message::PhaseStarted {
                 index,
                 name: phase.name.clone(),
@@ -121,6 +123,15 @@ impl<'a> Phases<'a> {
             let mut reply = self.phase(&*database, index, phase, sink)?;
             reply.page_cache_cached_share = cached_share;
             let cut_short = reply.cut_short;
+            let is_last = index + 1 == request.workload.phases.len();
+            if is_last && engine.keeps_files() && is_charged(phase) && !cut_short {
+                // An engine that says it is drained may still have put work off until here.
+                let started = Instant::now();
+                drop(database);
+                charge(&mut reply, started.elapsed().as_secs_f64());
+            } else {
+                open = Some(database);
+            }
             let checked = self.checked.take();
             reply.reads_checked = checked.as_ref().map(|reads| reads.checked);
             sink.send(&Message::PhaseFinished {
@@ -136,7 +147,7 @@ impl<'a> Phases<'a> {
             ledger: self.ledger,
             values: self.values,
             replayed: self.replayed,
-            keeps_data: database.keeps_data(),
+            keeps_data,
             rss_bytes_max: self.rss_bytes_max,
             stopped_s: self.turns.stopped_s(),
             wall_clock: self.wall_clock,
@@ -162,7 +173,7 @@ impl<'a> Phases<'a> {
         };
         let drained = match &observation {
             Some(observed) if observed.cut_short => false,
-            Some(_) => phase.kind == PhaseKind::Measure && phase.writes(),
+            Some(_) => is_charged(phase),
             None => true,
         };
         let drain_s = match drained {
@@ -352,6 +363,11 @@ impl<'a> Phases<'a> {
         self.ledger
             .estimate(|number, version| keys.write(number).len() + self.values.value_bytes(version))
     }
+}
+
+/// Whether `phase` pays for the work that it leaves behind.
+fn is_charged(phase: &Phase) -> bool {
+    phase.kind == PhaseKind::Measure && phase.writes()
 }
 
 /// A wrong answer fails the run: an engine that may lie must not win by it.

@@ -1,6 +1,7 @@
 //! Databases that an earlier run made. A ledger says what they hold, and a run saves its own ledger
 //! for later runs.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use crate::engine::Engine;
@@ -52,6 +53,11 @@ pub fn ledger(request: &RunRequest) -> Result<Ledger, Failure> {
 }
 
 fn refused(path: &Path, error: &LedgerFileError) -> Failure {
+    if let LedgerFileError::Unreadable(error) = error {
+        if error.raw_os_error().is_some() && error.kind() != ErrorKind::NotFound {
+            return Failure::system("prepared.ledger", path, error, Outcome::Invalid);
+        }
+    }
     let allowed = match error {
         LedgerFileError::Other { .. } => "the ledger of a database of the same workload",
         _ => "a whole ledger that save_ledger wrote",

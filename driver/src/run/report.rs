@@ -105,6 +105,13 @@ pub fn phase_reply(
     }
 }
 
+/// Charges the phase of `reply` with `seconds` more of the work that it left behind.
+pub fn charge(reply: &mut PhaseReply, seconds: f64) {
+    reply.drain_s += seconds;
+    let (operations, whole_s) = (reply.operations as f64, reply.elapsed_s + reply.drain_s);
+    reply.sustained_throughput_ops_s = ratio(operations, whole_s).unwrap_or(0.0);
+}
+
 /// Latencies by operation type; those of a companion have its name in front.
 fn latencies(observed: &Observation) -> BTreeMap<String, LatencyReply> {
     let mut types = Recorders::default();

@@ -1,9 +1,9 @@
 //! After a driver was killed in the middle of a load: its database must hold every write that was
-//! reported as done.
+//! reported as done, and nothing that nobody wrote.
 
 use crate::engine::{Database, EngineError, Result, Session};
 use crate::protocol::Operation;
-use crate::random::{KeyWriter, Version};
+use crate::random::{DecodedKey, KeyWriter, Version};
 
 use super::streams::{key_stream, StreamOf};
 use super::values::Values;
@@ -33,13 +33,18 @@ pub struct Load {
 pub struct Recovered {
     /// Acknowledged keys that are missing.
     pub keys_lost: u64,
-    /// Keys with bytes that nobody wrote.
+    /// Keys with bytes that nobody wrote, and keys that nobody wrote: those of the look-ups or those
+    /// of the scan, whichever are more.
     pub keys_wrong: u64,
     /// Keys after the acknowledged ones, up to the first that is missing.
     pub keys_beyond: u64,
+    /// Keys of the load that a scan of the whole database finds; `None` where the engine cannot
+    /// scan it.
+    pub keys_scanned: Option<u64>,
 }
 
-/// Looks up every acknowledged key of `load`, and the keys after them until one is missing.
+/// Looks up every acknowledged key of `load`, and the keys after them until one is missing; then
+/// scans the database for keys that were never written.
 pub fn verify_load(
     database: &dyn Database,
     load: &Load,
@@ -64,7 +69,63 @@ pub fn verify_load(
             LookUp::Right => recovered.keys_beyond += 1,
         }
     }
+    if let Some(scanned) = scan_load(&mut *session, load, values, stop)? {
+        recovered.keys_wrong = recovered.keys_wrong.max(scanned.wrong);
+        recovered.keys_scanned = Some(scanned.found);
+    }
     Ok(recovered)
+}
+
+#[derive(Default)]
+struct Scanned {
+    found: u64,
+    wrong: u64,
+}
+
+const NEVER: u64 = u64::MAX;
+
+/// Compares every entry of the database with the load; `None` if the engine cannot scan it.
+fn scan_load(
+    session: &mut dyn Session,
+    load: &Load,
+    values: &Values,
+    stop: &dyn Fn() -> bool,
+) -> Result<Option<Scanned>> {
+    // By the number of a key, which of the operations wrote it.
+    let mut written = vec![NEVER; load.num as usize];
+    let mut numbers = key_stream(load.num, load.operation, load.stream);
+    for count in 0..load.operations {
+        written[numbers.next_key() as usize] = count;
+    }
+    let mut cursor = session.whole_cursor()?;
+    cursor.seek_to_first();
+    // The look-ups went well: an engine that cannot even begin has tables without an order.
+    if cursor.status().is_err() {
+        return Ok(None);
+    }
+    let (mut scanned, mut last, mut entries) = (Scanned::default(), Vec::new(), 0);
+    while cursor.valid() {
+        if entries % STOP_CHECK == 0 && stop() {
+            return Err(EngineError::Cancelled);
+        }
+        let key = cursor.key();
+        let ordered = entries == 0 || key > &last[..];
+        let of = match load.keys.decode(key) {
+            DecodedKey::Known(number) => written.get(number as usize).copied().unwrap_or(NEVER),
+            DecodedKey::Hashed | DecodedKey::Foreign => NEVER,
+        };
+        let known = of != NEVER && ordered;
+        let version = || Version::new(load.stream.index, load.stream.thread, of);
+        let right = known && values.value(version()) == cursor.value();
+        scanned.found += u64::from(known);
+        scanned.wrong += u64::from(!right);
+        entries += 1;
+        last.clear();
+        last.extend_from_slice(key);
+        cursor.next();
+    }
+    cursor.status()?;
+    Ok(Some(scanned))
 }
 
 enum LookUp {

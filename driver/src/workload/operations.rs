@@ -376,6 +376,9 @@ impl Action for Seek<'_> {
             }
         }
         cursor.status()?;
+        if self.checked && !cursor.valid() {
+            self.reads.note_end();
+        }
         drop(cursor);
         self.counts.read(found, 0);
         self.counts.bytes_read += bytes as u64;
@@ -432,13 +435,18 @@ impl<'a> Scan<'a> {
     #[cold]
     fn begin(&mut self) -> Result<Step> {
         self.cursor.status()?;
-        if self.positioned && !self.wraps {
-            return Ok(Step::Exhausted);
+        if self.positioned {
+            self.reads.note_end();
+            self.reads.note_whole(self.position + 1);
+            if !self.wraps {
+                return Ok(Step::Exhausted);
+            }
         }
         self.cursor.seek_to_first();
         self.positioned = true;
         if !self.cursor.valid() {
             self.cursor.status()?;
+            self.reads.note_whole(0);
             return Ok(Step::Exhausted);
         }
         self.position = 0;

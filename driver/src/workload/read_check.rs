@@ -50,6 +50,8 @@ pub struct ReadSample {
     scans: u64,
     open: Option<Scanned>,
     scanned: Vec<Scanned>,
+    /// Entries of the shortest scan of everything that reached its end.
+    whole: Option<u64>,
 }
 
 /// A stretch of entries that a scan returned one after the other.
@@ -61,6 +63,8 @@ struct Scanned {
     entries: u64,
     /// Entries whose key is not above the one before.
     unordered: u64,
+    /// Whether the engine said that no entry is left.
+    at_end: bool,
     /// Sampled keys among them, with the fingerprints of their values.
     sampled: Vec<(Vec<u8>, u64)>,
 }
@@ -79,6 +83,7 @@ impl ReadSample {
             scans: 0,
             open: None,
             scanned: Vec::new(),
+            whole: None,
         }
     }
 
@@ -155,8 +160,21 @@ impl ReadSample {
             last: sought.unwrap_or_default().to_vec(),
             entries: 0,
             unordered: 0,
+            at_end: false,
             sampled: Vec::new(),
         });
+    }
+
+    /// Notes that a stretch was cut short, because no entry is left.
+    pub fn note_end(&mut self) {
+        if let Some(scanned) = &mut self.open {
+            scanned.at_end = true;
+        }
+    }
+
+    /// Notes that a scan of everything returned `entries` and no more.
+    pub fn note_whole(&mut self, entries: u64) {
+        self.whole = Some(self.whole.map_or(entries, |least| least.min(entries)));
     }
 
     /// Notes the next entry of a stretch that has begun.
@@ -294,6 +312,9 @@ pub fn check_reads(
         for scanned in &sample.scanned {
             check.scan(scanned);
         }
+        if let Some(entries) = sample.whole {
+            check.whole(entries);
+        }
     }
     check.result
 }
@@ -381,8 +402,29 @@ impl Check<'_> {
         for (key, value) in &scanned.sampled {
             self.entry(key, *value);
         }
-        if self.in_order && scanned.unordered == 0 && scanned.entries > 0 {
+        if self.in_order && scanned.unordered == 0 && (scanned.entries > 0 || scanned.at_end) {
             self.left_out(scanned);
+        }
+    }
+
+    /// A scan of everything that ended after so many `entries`, while nobody wrote. The number of
+    /// sampled keys gives that of all keys, with the standard error of a binomial count; six of
+    /// them are never reached by chance. Where all keys are sampled, the number is exact.
+    fn whole(&mut self, entries: u64) {
+        let written = self.notes.iter().any(|notes| notes.written.is_some());
+        if written || !self.in_order || !self.ledger.is_whole() {
+            return;
+        }
+        let sampled = self.ledger.live_keys() / (self.ledger.mask() + 1) as f64;
+        let error = match self.ledger.mask() {
+            0 => 0.0,
+            mask => 6.0 * sampled.sqrt() * (mask + 1) as f64,
+        };
+        let keys = self.ledger.live_keys();
+        if (entries as f64) < keys - error {
+            self.result.wrong(1, || {
+                format!("a scan of everything ended after {entries} of about {keys:.0} keys")
+            });
         }
     }
 
@@ -412,11 +454,11 @@ impl Check<'_> {
     }
 
     /// Keys between the first and the last of a stretch that nobody touched in this phase, and that
-    /// are not in it.
+    /// are not in it. Where the engine said that no entry is left, no key may be behind it either.
     fn left_out(&mut self, scanned: &Scanned) {
         let begin = self.sorted.partition_point(|(key, _)| key < &scanned.from);
         for (key, number) in &self.sorted[begin..] {
-            if key > &scanned.last {
+            if key > &scanned.last && !scanned.at_end {
                 break;
             }
             let there = self.ledger.states(*number);
@@ -430,6 +472,9 @@ impl Check<'_> {
                 self.result.wrong(1, || {
                     format!("a scan left out key {number}, which was written")
                 });
+                if key > &scanned.last {
+                    break;
+                }
             }
         }
     }

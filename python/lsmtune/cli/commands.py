@@ -6,6 +6,8 @@ Most of them stand on libraries that take longer to import than `lsmtune --help`
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from typer.core import TyperCommand, TyperGroup
@@ -36,6 +38,14 @@ COMMANDS = {
 _MODULES = {"import": "import_"}
 
 
+@contextmanager
+def _said() -> Iterator[None]:
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise InterruptedByUserError("interrupted") from None
+
+
 class LazyGroup(TyperGroup):
     """A group whose commands are stand-ins with a name and a line of help until one is used."""
 
@@ -44,12 +54,15 @@ class LazyGroup(TyperGroup):
         for name, summary in COMMANDS.items():
             self.add_command(TyperCommand(name, help=summary))
 
+    def make_context(self, *arguments: Any, **named: Any) -> Any:
+        """As in the base class; an interruption is said, and not only a status."""
+        with _said():
+            return super().make_context(*arguments, **named)
+
     def invoke(self, ctx: Any) -> Any:
         """As in the base class; an interruption is said, and not only a status."""
-        try:
+        with _said():
             return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise InterruptedByUserError("interrupted") from None
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """As in the base class, with the real command put in place first."""

@@ -85,7 +85,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _flush()
     except LsmtuneError as error:
         return _fail(str(error), error.exit_status)
-    except typer.Abort:
+    except (typer.Abort, KeyboardInterrupt):
         return _fail("interrupted", ExitStatus.INTERRUPTED)
     except typer.TyperException as error:
         return _fail(usage_line(error), ExitStatus.BAD_INPUT)

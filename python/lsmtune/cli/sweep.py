@@ -269,12 +269,13 @@ def _stored_runs(folder: Path, cells: Sequence[GridCell]) -> tuple[StoredMeasure
 
     Whether they are comparable with what is wanted now is only seen when it is performed.
     """
+    from lsmtune.experiment.files import MEASUREMENTS_DB
     from lsmtune.experiment.rounds import read_rounds
-    from lsmtune.experiment.store import FILE, refuse_older
+    from lsmtune.experiment.store import refuse_older
 
     names = {cell.cell.name for cell in cells}
-    refuse_older(folder / FILE)
-    stored = read_rounds(folder) if (folder / FILE).is_file() else ()
+    refuse_older(folder / MEASUREMENTS_DB)
+    stored = read_rounds(folder) if (folder / MEASUREMENTS_DB).is_file() else ()
     return tuple(run for run in stored if run.arm in names)
 
 

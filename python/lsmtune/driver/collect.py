@@ -314,7 +314,7 @@ class Collector:
             version = said.version or engine.version
             engine = EngineIdentity(said.name, version, said.library, engine.build)
         verification = None
-        if verified is not None:  # without `keys_beyond`
+        if verified is not None:  # without what only a check says
             verification = Verification(
                 *(verified.keys_checked, verified.keys_lost),
                 *(verified.keys_wrong, verified.reopen_s),

@@ -116,10 +116,12 @@ class BackgroundWork:
 class Verified(Verification):
     """The read-back of written keys: of a sample after a run, of all that count in a check.
 
-    `keys_beyond`, in a check only: keys that are there although they were not reported done.
+    In a check only: `keys_beyond` are there although they were not reported done, `keys_scanned` of
+    all keys of the load are found by a scan, where the engine can scan.
     """
 
     keys_beyond: int | None = None
+    keys_scanned: int | None = None
 
 
 @dataclass(frozen=True)
@@ -224,7 +226,7 @@ _NOT_IN_PHASE = frozenset(
     | {"compactions", "compaction_read_bytes", "compaction_write_bytes"}
 )
 _OPTIONAL: Mapping[type[Message], frozenset[str]] = {
-    Verified: frozenset({"keys_beyond"}),
+    Verified: frozenset({"keys_beyond", "keys_scanned"}),
     PhaseFinished: _NOT_IN_PHASE
     | {"files_per_level", "bytes_per_level", "page_cache_cached_share", "operations_by_type"}
     | {"block_cache_hits", "block_cache_misses", "replay", "reads_checked"},

@@ -275,6 +275,7 @@ class NativeRunner:
             keys_lost=verified.keys_lost if verified else 0,
             keys_wrong=verified.keys_wrong if verified else 0,
             keys_beyond=(verified.keys_beyond or 0) if verified else 0,
+            keys_scanned=verified.keys_scanned if verified else None,
             opened=verified is not None,
             outcome=judgement.outcome,
             message=_message(judgement) or f"all {acknowledged} reported keys are there",
@@ -344,10 +345,11 @@ class KilledRun:
 class CrashCheck:
     """Whether the reported keys were found in the database that a killed driver left.
 
-    `opened`: whether the engine opened it again. `keys_wrong` are there with another value,
-    `keys_beyond` are there although they had not been reported. `outcome` is `ok` when every
-    reported key has its value, `data_loss` when one has not, and otherwise says what kept them from
-    being looked at; `message` is one line about it.
+    `opened`: whether the engine opened it again, twice. `keys_wrong` are there with another value,
+    or were never written; `keys_beyond` are there although they had not been reported. A scan finds
+    `keys_scanned` of all keys of the load; None where the engine cannot scan. `outcome` is `ok`
+    when every reported key has its value, `data_loss` when one has not, and otherwise says what
+    kept them from being looked at; `message` is one line about it.
     """
 
     keys_checked: int
@@ -357,6 +359,7 @@ class CrashCheck:
     message: str
     outcome: Outcome
     keys_beyond: int = 0
+    keys_scanned: int | None = None
 
 
 def _message(judgement: Judgement) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import lzma
+import os
 import platform
 import re
 import shutil
@@ -297,7 +298,11 @@ def add(path: Path, progress: Progress, accept: Accept, engine: str | None = Non
         return install_folder(folder, tree_kind.name, f"sources: {path}", fill, accept, again=True)
     if path.suffix == ".jar":
         check_engine("rocksdb")
-        open_input(path, "a jar").close()
+        with open_input(path, "a jar") as jar:
+            if (size := os.fstat(jar.fileno()).st_size) > LIBRARY_BYTES_MAX:
+                allowed = f"a jar of at most {format_bytes(LIBRARY_BYTES_MAX)}"
+                why = f"is too large: {format_bytes(size)}"
+                raise InputError(str(path), why=why, allowed=allowed)
         name = f"rocksdb-jar-{file_sha256(path)[:12]}"
 
         def unpack(work: Path) -> Path:

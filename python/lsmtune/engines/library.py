@@ -175,8 +175,9 @@ def detect_engine(path: Path, source: str) -> EngineKind:
             elf = ELFFile(file)
             machine = _MACHINES.get(elf["e_machine"], str(elf["e_machine"]))
             exported = {k for k in ENGINE_KINDS if _exports(elf, ENGINE_KINDS[k].entry_point)}
-    except PermissionError as error:
-        raise InputError(source, found=str(path), why="cannot be read") from error
+    except OSError as error:
+        why = f"cannot be read: {error.strerror}"
+        raise InputError(source, found=str(path), why=why) from error
     except (ELFError, UnicodeDecodeError) as error:
         why = f"not a shared library (no ELF file: {error})"
         raise InputError(source, found=str(path), why=why) from error

@@ -11,7 +11,7 @@ import sqlite3
 import tempfile
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +23,22 @@ import lsmtune
 from lsmtune.errors import InputError, LsmtuneError, disk_full, disk_trouble, is_utf8, not_writable
 from lsmtune.machine.files import Lock, folder_in_use, try_lock
 
+MEASUREMENTS_DB, STUDY_DB = "measurements.db", "study.db"
+# What is left where the other one is damaged.
+_KEPT = {
+    MEASUREMENTS_DB: f"every run is still in {MEASUREMENTS_DB}",
+    STUDY_DB: f"{STUDY_DB} still has the trials, which Optuna can open",
+}
+_HOW_CHARACTERS = 160
+_DAMAGED = frozenset(
+    {
+        sqlite3.SQLITE_CORRUPT,
+        sqlite3.SQLITE_NOTADB,
+        sqlite3.SQLITE_ERROR,  # a table, or a column, that is not there
+        sqlite3.SQLITE_FORMAT,
+        sqlite3.SQLITE_MISMATCH,
+    }
+)
 _SQLITE_READ_ONLY = frozenset(
     {sqlite3.SQLITE_READONLY, sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_PERM}
 )
@@ -59,18 +75,16 @@ def _explained_sqlite(path: Path, error: BaseException) -> Exception:
     code = getattr(cause, "sqlite_errorcode", 0) & _PRIMARY_CODE
     if code == sqlite3.SQLITE_FULL:
         return disk_full(path)
-    if code in _SQLITE_READ_ONLY:
-        return not_writable(path, str(cause))
-    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        # What the disk fails to read, SQLite calls corrupt as well (SQLITE_IOERR_CORRUPTFS).
-        if (refused := _refused(path, writing=False)) is not None:
-            return disk_trouble(refused, path)
-        return LsmtuneError(f"{path}: damaged database ({cause}); use another folder (--dir DIR)")
     name = getattr(cause, "sqlite_errorname", "")
-    if code == sqlite3.SQLITE_IOERR:
+    if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
         refused = _refused(path, writing="READ" not in name)
         if refused is not None:
             return disk_trouble(refused, path)
+    if code in _SQLITE_READ_ONLY:
+        return not_writable(path, str(cause))
+    # Text that is not UTF-8 has no code.
+    if code in _DAMAGED or (isinstance(cause, sqlite3.OperationalError) and not code):
+        return damaged(path, str(cause))
     detail = f"{cause} ({name})" if name else str(cause)
     return LsmtuneError(f"{path}: the database failed: {detail}; what was stored is kept")
 
@@ -92,6 +106,47 @@ def _refused(path: Path, *, writing: bool) -> OSError | None:
     except OSError as error:
         return error
     return None
+
+
+def damaged(path: Path, how: str) -> LsmtuneError:
+    """The error for a database that is not as it was written; `how` says how that was noticed."""
+    # What the disk fails to read, SQLite calls corrupt as well (SQLITE_IOERR_CORRUPTFS).
+    if (refused := _refused(path, writing=False)) is not None:
+        return disk_trouble(refused, path)
+    other = {STUDY_DB: MEASUREMENTS_DB, MEASUREMENTS_DB: STUDY_DB}.get(path.name)
+    kept = f"; {_KEPT[other]}" if other and path.with_name(other).is_file() else ""
+    return LsmtuneError(
+        f"{path}: damaged database ({how[:_HOW_CHARACTERS]}); nothing was changed: if it is so "
+        f"again, put a copy back, or use another folder (--dir DIR){kept}"
+    )
+
+
+@contextmanager
+def readable(path: Path, what: str = "") -> Iterator[None]:
+    """As `explained`, where the database at `path` is read.
+
+    What Python finds wrong in `what` it holds is damage as well.
+    """
+    with explained(path):
+        try:
+            yield
+        except (ValueError, LookupError, TypeError, AttributeError, AssertionError) as error:
+            how = f"{type(error).__name__}: {error}"
+            raise damaged(path, f"{what} cannot be read: {how}" if what else how) from error
+
+
+def check_database(path: Path, connection: sqlite3.Connection, tables: Collection[str]) -> None:
+    """Raises LsmtuneError for a database whose pages do not fit together, or without its `tables`.
+
+    A flipped bit in a page of numbers or texts is not seen by that.
+    """
+    with readable(path):
+        ((found,),) = connection.execute("PRAGMA quick_check(1)").fetchall()
+        names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
+    if found != "ok":
+        raise damaged(path, f"SQLite's quick_check: {found}")
+    if missing := sorted(set(tables) - names):
+        raise damaged(path, f"it has no table {missing[0]}")
 
 
 # --- How a SQLite file of a study is opened.
@@ -176,7 +231,7 @@ def claim(directory: Path, purpose: str, owner: Path | None = None) -> None:
         os.fsync(file.fileno())
 
 
-_NO_MARKER = (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError)
+_NO_MARKER = (FileNotFoundError, NotADirectoryError, IsADirectoryError)
 
 
 def marker_of(directory: Path) -> dict[str, object]:
@@ -221,7 +276,10 @@ def why_kept(directory: Path, purpose: str, owner: Path) -> str:
         return elsewhere
     if not _NAMES[purpose].fullmatch(directory.name):
         return f"has no name of a {purpose}"
-    marker = marker_of(directory)
+    try:
+        marker = marker_of(directory)
+    except PermissionError as error:  # as that of another user, which is none of ours
+        return f"has a {MARKER} file that cannot be read ({error.strerror})"
     if not marker:
         left = {entry.name for entry in directory.iterdir()}
         return "" if left <= {MARKER} else f"bears no {MARKER} file that says what it is"

@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import sqlite3
 from collections.abc import Collection, Mapping, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, closing
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol, Self
@@ -29,14 +30,17 @@ from optuna.trial import FrozenTrial, TrialState
 
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment import files as scratch
-from lsmtune.experiment import store as measurements
 from lsmtune.experiment.files import (
+    MEASUREMENTS_DB,
+    STUDY_DB,
+    check_database,
     claim,
     explained,
     is_owned,
     lock_folder,
     marker_of,
     not_ours,
+    readable,
     sqlite_uri,
 )
 from lsmtune.experiment.schedule import Cell
@@ -47,9 +51,9 @@ from lsmtune.model.goal import Direction
 from lsmtune.search.searcher import OUTCOME, PUT_BACK
 from lsmtune.space.space import quiet_optuna
 
-FILE = "study.db"
 STUDY_NAME = "study"
 BUSY_TIMEOUT_S = 30.0
+_OPTUNA_TABLES = ("studies", "trials", "trial_params", "trial_values", "trial_user_attributes")
 
 _STUDY, _ROUNDS = "study", "rounds"  # what a folder is made for, in its marker
 _COMPARABLE = "comparable"
@@ -60,9 +64,14 @@ _SHOWN = 3  # of what changed in rounds, which may have thousands of cells
 
 def open_storage(path: Path, *, read_only: bool = False) -> RDBStorage:
     """Optuna's storage in the SQLite file `path`, created unless `read_only`."""
-    url = f"sqlite:///{sqlite_uri(path, read_only=read_only)}&uri=true"
+    uri = sqlite_uri(path, read_only=read_only)
+    url = f"sqlite:///{uri}&uri=true"
     try:
-        with explained(path), quiet_optuna():
+        if path.is_file() and path.stat().st_size:
+            with explained(path), closing(sqlite3.connect(uri, uri=True)) as connection:
+                connection.execute(f"PRAGMA busy_timeout = {round(BUSY_TIMEOUT_S * 1000)}")
+                check_database(path, connection, _OPTUNA_TABLES)
+        with readable(path), quiet_optuna():
             return RDBStorage(
                 url,
                 engine_kwargs={"connect_args": {"timeout": BUSY_TIMEOUT_S}},
@@ -78,7 +87,7 @@ def open_storage(path: Path, *, read_only: bool = False) -> RDBStorage:
 
 def create_study(storage: RDBStorage, path: Path, directions: Sequence[Direction]) -> None:
     """Make the study in `storage` unless it is there."""
-    with explained(path), quiet_optuna():
+    with readable(path), quiet_optuna():
         optuna.create_study(
             storage=storage,
             study_name=STUDY_NAME,
@@ -176,7 +185,7 @@ class StudyFolder:
         self._lock = lock
         self._storage: RDBStorage | None = None
         self._read_only = read_only
-        self.measurements = MeasurementStore(path / measurements.FILE, read_only=read_only)
+        self.measurements = MeasurementStore(path / MEASUREMENTS_DB, read_only=read_only)
 
     @classmethod
     def create_or_resume(
@@ -198,7 +207,7 @@ class StudyFolder:
         """
         purpose = _ROUNDS if cells else _STUDY
         with explained(path):
-            refuse_older(path / measurements.FILE)
+            refuse_older(path / MEASUREMENTS_DB)
             claim(path, purpose)
             made_for = marker_of(path).get("purpose")
             if made_for in (_STUDY, _ROUNDS) and made_for != purpose:
@@ -248,7 +257,7 @@ class StudyFolder:
             if description.text:
                 write_whole(self.path / "study.yaml", description.text)
         if description.directions:
-            create_study(self._optuna_storage(), self.path / FILE, description.directions)
+            create_study(self._optuna_storage(), self.path / STUDY_DB, description.directions)
         if stored != now:
             self.measurements.set_fact(_COMPARABLE, now)
 
@@ -262,7 +271,7 @@ class StudyFolder:
             why = f"{where} runs of another plan, which cannot be compared: {since}"
             return InputError(source or str(self.path), why=why, allowed=allowed)
         written = self.path / "study.yaml"
-        if written.is_file() and written.read_text() == description.text:
+        if written.is_file() and written.read_bytes() == description.text.encode():
             # A newer lsmtune measures otherwise, or has another default.
             allowed = (
                 "another folder (--dir DIR), because the study file is as it was: a lsmtune of "
@@ -299,10 +308,10 @@ class StudyFolder:
 
     def optuna_study(self, sampler: BaseSampler | None = None) -> optuna.Study:
         """The Optuna study. Raises InputError when the folder has none."""
-        path = self.path / FILE
+        path = self.path / STUDY_DB
         if not path.is_file():
             raise InputError(str(path), why="there is no study here")
-        with explained(path), quiet_optuna():
+        with readable(path), quiet_optuna():
             return optuna.load_study(
                 study_name=STUDY_NAME,
                 storage=self._optuna_storage(),
@@ -311,13 +320,13 @@ class StudyFolder:
 
     def _optuna_storage(self) -> RDBStorage:
         if self._storage is None:
-            path = self.path / FILE
+            path = self.path / STUDY_DB
             self._storage = open_storage(path, read_only=self._read_only)
         return self._storage
 
     def trials(self) -> list[FrozenTrial]:
         """Every trial of the study, in the order of their numbers."""
-        with explained(self.path / FILE):
+        with readable(self.path / STUDY_DB, "the trials"):
             storage = self._optuna_storage()
             return storage.get_all_trials(self._study_id(), deepcopy=False)
 
@@ -326,20 +335,20 @@ class StudyFolder:
 
         One transaction: a kill leaves the whole trial or none of it.
         """
-        with explained(self.path / FILE):
+        with explained(self.path / STUDY_DB):
             storage = self._optuna_storage()
             trial_id = storage.create_new_trial(self._study_id(), template_trial=trial)
             return storage.get_trial_number_from_id(trial_id)
 
     def annotate_trial(self, number: int, attributes: Mapping[str, str]) -> None:
         """Set user attributes of a trial that is not finished."""
-        with explained(self.path / FILE):
+        with explained(self.path / STUDY_DB):
             for key, value in attributes.items():
                 self._optuna_storage().set_trial_user_attr(self._trial_id(number), key, value)
 
     def note_trial(self, number: int, attributes: Mapping[str, Any]) -> None:
         """Set system attributes, which are those of samplers and pruners, of a running trial."""
-        with explained(self.path / FILE):
+        with explained(self.path / STUDY_DB):
             for key, value in attributes.items():
                 self._optuna_storage().set_trial_system_attr(self._trial_id(number), key, value)
 
@@ -347,7 +356,7 @@ class StudyFolder:
         self, number: int, state: TrialState, values: Sequence[float] | None = None
     ) -> None:
         """End a running trial, in one transaction."""
-        with explained(self.path / FILE):
+        with explained(self.path / STUDY_DB):
             self._optuna_storage().set_trial_state_values(self._trial_id(number), state, values)
 
     def put_back_trial(self, number: int) -> None:

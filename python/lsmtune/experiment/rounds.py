@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from lsmtune.driver.runner import Runner
-from lsmtune.experiment.files import is_owned, not_ours
+from lsmtune.experiment.files import MEASUREMENTS_DB, is_owned, not_ours
 from lsmtune.experiment.folder import StudyFolder, Unsearched
 from lsmtune.experiment.measurer import Databases, Measurer
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Cell, Slot, run_seed, shuffled
-from lsmtune.experiment.store import FILE, MeasurementStore, Role, StoredMeasurement
+from lsmtune.experiment.store import MeasurementStore, Role, StoredMeasurement
 from lsmtune.machine.files import Clock
 from lsmtune.model.request import Limits
 
@@ -89,7 +89,7 @@ def read_rounds(path: Path) -> tuple[StoredMeasurement, ...]:
     """
     if path.is_dir() and not is_owned(path):
         raise not_ours(path)
-    store = MeasurementStore(path / FILE, read_only=True)
+    store = MeasurementStore(path / MEASUREMENTS_DB, read_only=True)
     try:
         return _by_round(store)
     finally:

@@ -10,22 +10,30 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
+import zlib
+from collections.abc import Iterator, Mapping
+from contextlib import closing
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
 import lsmtune
-from lsmtune.errors import InputError, LsmtuneError
-from lsmtune.experiment.files import explained, marker_of, sqlite_uri
+from lsmtune.errors import InputError
+from lsmtune.experiment.files import (
+    STUDY_DB,
+    check_database,
+    damaged,
+    explained,
+    marker_of,
+    readable,
+    sqlite_uri,
+)
 from lsmtune.model.codec import decode, encode
 from lsmtune.model.config import Config
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.verdict import Verdict
 
-FILE = "measurements.db"
 # Raised when a file of before can no longer be used; there are no migrations.
 VERSION = 4
 BUSY_TIMEOUT_S = 30.0
@@ -49,7 +57,8 @@ CREATE TABLE runs (
     outcome     TEXT NOT NULL,
     wall_s      REAL NOT NULL,
     config      TEXT NOT NULL,
-    measurement TEXT NOT NULL
+    measurement TEXT NOT NULL,
+    crc         INTEGER
 );
 CREATE UNIQUE INDEX one_run_per_trial ON runs (trial, workload, repeat) WHERE role = 'trial';
 CREATE UNIQUE INDEX one_run_per_rung ON runs (trial, workload, rung) WHERE role = 'rung';
@@ -57,14 +66,16 @@ CREATE UNIQUE INDEX one_run_per_anchor ON runs (repeat, workload) WHERE role = '
 CREATE UNIQUE INDEX one_run_per_side ON runs (role, pair, workload, repeat)
     WHERE pair IS NOT NULL;
 CREATE UNIQUE INDEX one_run_per_round ON runs (arm, round) WHERE role = 'round';
-CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE facts (key TEXT PRIMARY KEY, value TEXT NOT NULL, crc INTEGER);
 PRAGMA user_version = {VERSION};
 COMMIT;
 """
-_COLUMNS = (
-    *("id", "role", "arm", "library", "workload", "round", "pair", "trial", "repeat", "rung"),
-    *("wall_s", "config", "measurement"),
-)
+# Columns that are in the measurement, too.
+_AGAIN = ("seed", "outcome")
+# A checksum of the other columns; none in rows of before there was one. SQLite has none of its own,
+# and a flipped bit in a figure is a figure.
+_CRC = "crc"
+_ID = "id"
 
 
 class Role(StrEnum):
@@ -130,6 +141,8 @@ class MeasurementStore:
             raise InputError(str(path), why="there are no measurements here")
         self._path = path
         with explained(path):
+            if not read_only and _is_empty(path) and not _is_empty(path.with_name(STUDY_DB)):
+                raise damaged(path, "it is empty, and the study has begun")
             self._connection = sqlite3.connect(
                 sqlite_uri(path, read_only=read_only), uri=True, timeout=BUSY_TIMEOUT_S
             )
@@ -146,15 +159,24 @@ class MeasurementStore:
                 str(self._path),
                 "user_version",
                 found=version,
-                allowed=f"up to {VERSION}; a newer lsmtune wrote this, use that one",
+                allowed=f"up to {VERSION}; a newer lsmtune wrote this (use that one), or the file "
+                "is damaged",
             )
+        # A kill while the tables were made leaves a journal, which is rolled back by now.
+        is_new = _is_empty(self._path) and not read_only
+        if version == 0 and not is_new:
+            raise damaged(self._path, "its version is 0")
+        check_database(self._path, self._connection, () if is_new else ("runs", "facts"))
         if read_only:
             self._connection.execute("PRAGMA query_only = ON")
             return
         self._connection.execute("PRAGMA synchronous = FULL")
-        if version == 0:
-            # DDL is transactional in SQLite: a kill in the middle leaves an empty file.
+        if is_new:
             self._connection.executescript(_TABLES)
+        for table in ("runs", "facts"):
+            columns = self._connection.execute(f"PRAGMA table_info({table})").fetchall()
+            if _CRC not in [name for _, name, *_ in columns]:
+                self._connection.execute(f"ALTER TABLE {table} ADD COLUMN {_CRC} INTEGER")
 
     def close(self) -> None:
         """Close the file. May be called more than once."""
@@ -198,10 +220,11 @@ class MeasurementStore:
             "rung": run.rung,
             "seed": run.seed,
             "outcome": run.measurement.outcome.value,
-            "wall_s": run.wall_s,
+            "wall_s": float(run.wall_s),
             "config": json.dumps(encode(run.config)),
             "measurement": json.dumps(encode(run.measurement)),
         }
+        row[_CRC] = _crc(row)
         names = ", ".join(row)
         marks = ", ".join(f":{name}" for name in row)
         try:
@@ -253,16 +276,17 @@ class MeasurementStore:
     def set_fact(self, key: str, value: object) -> None:
         """Store a JSON value under `key`, replacing what was there."""
         with explained(self._path), self._connection:
+            row = {"key": key, "value": json.dumps(encode(value))}
             self._connection.execute(
-                "INSERT OR REPLACE INTO facts (key, value) VALUES (?, ?)",
-                (key, json.dumps(encode(value))),
+                "INSERT OR REPLACE INTO facts (key, value, crc) VALUES (:key, :value, :crc)",
+                row | {_CRC: _crc(row)},
             )
 
     def fact(self, key: str) -> Any:
         """The JSON value under `key`, or None."""
-        row = self._first("SELECT value FROM facts WHERE key = ?", key)
-        with self._readable(f"the fact {key!r}"):
-            return None if row is None else json.loads(row[0])
+        with readable(self._path, f"the fact {key!r}"):
+            rows = self._rows("SELECT * FROM facts WHERE key = ?", (key,))
+            return next((json.loads(row["value"]) for row in rows), None)
 
     def set_verdict(self, verdict: Verdict | None) -> None:
         """Store the study's verdict; None takes back one that no longer holds."""
@@ -271,35 +295,46 @@ class MeasurementStore:
     def verdict(self) -> Verdict | None:
         """The study's verdict, or None when it has none yet."""
         stored = self.fact(_VERDICT)
-        with self._readable("the verdict"):
+        with readable(self._path, "the verdict"):
             return None if stored is None else decode(Verdict, stored)
 
     def _select(self, where: str, values: tuple[object, ...] = ()) -> Iterator[StoredMeasurement]:
-        query = f"SELECT {', '.join(_COLUMNS)} FROM runs {where}"
-        with explained(self._path), closing(self._connection.execute(query, values)) as rows:
-            for row in rows:
-                fields = dict(zip(_COLUMNS, row, strict=True))
-                with self._readable(f"measurement {row[0]}"):
-                    for name, kind in (("config", Config), ("measurement", Measurement)):
-                        fields[name] = decode(kind, json.loads(fields[name]))
-                    stored = StoredMeasurement(**fields | {"role": Role(fields["role"])})
-                yield stored
+        for row in self._rows(f"SELECT * FROM runs {where}", values):
+            with readable(self._path, f"measurement {row[_ID]}"):
+                parts: dict[str, Any] = {"role": Role(row["role"])}
+                for name, kind in (("config", Config), ("measurement", Measurement)):
+                    parts[name] = decode(kind, json.loads(row[name]))
+                fields = {name: value for name, value in row.items() if name not in _AGAIN}
+                stored = StoredMeasurement(**fields | parts)
+            yield stored
+
+    def _rows(self, query: str, values: tuple[object, ...] = ()) -> Iterator[dict[str, Any]]:
+        """The rows by column, without their checksums, which are as they should be."""
+        with readable(self._path), closing(self._connection.execute(query, values)) as rows:
+            names = [column[0] for column in rows.description]
+            for values_of_row in rows:
+                row = dict(zip(names, values_of_row, strict=True))
+                stored = row.pop(_CRC, None)
+                if stored is not None and stored != _crc(row):
+                    which = f"measurement {row[_ID]}" if _ID in row else f"the fact {row['key']!r}"
+                    raise damaged(self._path, f"the checksum of {which} differs")
+                yield row
 
     def _first(self, query: str, *values: object) -> tuple[Any, ...] | None:
         with explained(self._path):
             row: tuple[Any, ...] | None = self._connection.execute(query, values).fetchone()
         return row
 
-    @contextmanager
-    def _readable(self, what: str) -> Iterator[None]:
-        """Turn what decoding raises into an LsmtuneError: the text in the file is not ours."""
-        try:
-            yield
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            why = f"{type(error).__name__}: {error}"
-            raise LsmtuneError(
-                f"{self._path}: {what} cannot be read ({why}); use another folder (--dir DIR)"
-            ) from error
+
+def _is_empty(path: Path) -> bool:
+    """Whether nothing was ever written to the file at `path`."""
+    return not path.is_file() or path.stat().st_size == 0
+
+
+def _crc(row: Mapping[str, object]) -> int:
+    """The checksum of a row, without the id that SQLite gives it."""
+    parts = sorted((name, part) for name, part in row.items() if name != _ID)
+    return zlib.crc32(json.dumps(parts).encode())
 
 
 # --- files of before

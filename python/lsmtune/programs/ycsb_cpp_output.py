@@ -27,8 +27,8 @@ from lsmtune.programs.output import Line, LineReader
 
 _NUMBER = r"[0-9]+(?:\.[0-9]+)?(?:e[+-]?[0-9]+)?"
 _STATUS = re.compile(
-    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (?P<elapsed>\d+) sec: "
-    r"(?P<operations>\d+) operations;(?P<types>(?: \[[^\[\]]*\])*) *"
+    r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d (?P<elapsed>[0-9]{1,18}) sec: "
+    r"(?P<operations>[0-9]{1,18}) operations;(?P<types>(?: \[[^\[\]]*\])*) *"
 )
 _TYPE = re.compile(r" \[(?P<type>[A-Z-]+):(?P<figures>(?: [A-Za-z0-9.]+=[^ \]]+)+)\]")
 _SUMMARY = {
@@ -141,6 +141,8 @@ def _phase(lines: LineReader, first: Line, workload: str | None) -> YcsbPhase:
         lines.take()
     runtime = lines.expect(_SUMMARY["runtime(sec)"], "a status or `Run runtime(sec): SECONDS`")
     kind, elapsed_s = runtime["kind"], float(runtime["value"])
+    if not math.isfinite(elapsed_s):
+        raise InputError(lines.source, "runtime(sec)", found=runtime["value"], allowed="seconds")
     operations = int(_figure(lines, kind, "operations(ops)"))
     throughput_at = lines.peek()
     throughput = _figure(lines, kind, "throughput(ops/sec)")
@@ -161,7 +163,10 @@ def _figure(lines: LineReader, kind: str, name: str) -> float:
     match = lines.expect(_SUMMARY[name], expected)
     if match["kind"] != kind:
         raise lines.refuse(line or Line(0, ""), expected)
-    return float(match["value"])
+    value = float(match["value"])
+    if not math.isfinite(value):
+        raise lines.refuse(line or Line(0, ""), expected)
+    return value
 
 
 def _status(lines: LineReader, line: Line) -> YcsbStatus | None:
@@ -186,6 +191,8 @@ def _latency(figures: str) -> Latency | None:
     pairs = (figure.partition("=") for figure in figures.split())
     try:
         given = {name: float(value) for name, _, value in pairs}
+        if not all(map(math.isfinite, given.values())):
+            return None
         return Latency(
             count=int(given["Count"]),
             latency_us_mean=given["Avg"],

@@ -60,9 +60,9 @@ class CrashTest:
     """What was left of a load that was killed, beside what the durability class promises.
 
     `acknowledged` writes had been reported done; each of their keys was looked up, `keys_checked`
-    in all. `keys_lost` are not there, which only the class `none` allows; `keys_wrong` are there
-    with another value. `why` says what failed, what was lost and is allowed to be, or why the test
-    was not done.
+    in all, and the database scanned. `keys_lost` are not there, which only the class `none` allows;
+    `keys_wrong` are there with another value, or were never written. `why` says what failed, what
+    was lost and is allowed to be, or why the test was not done.
     """
 
     outcome: CrashOutcome
@@ -197,8 +197,8 @@ def judged_crash(durability: Durability, acknowledged: int, check: CrashCheck) -
     elif check.keys_wrong:
         outcome = CrashOutcome.FAILED
         # Any key of the load may be there: writes that had not returned may be done all the same.
-        wrong = "1 key has a wrong value" if check.keys_wrong == 1 else ""
-        why = f"{wrong or f'{check.keys_wrong:,} keys have wrong values'} after a crash"
+        many = "1 key" if check.keys_wrong == 1 else f"{check.keys_wrong:,} keys"
+        why = f"{many} with values that nobody wrote after a crash"
     elif check.keys_lost:
         why = f"lost {check.keys_lost:,} of {acknowledged:,} acknowledged writes after a crash"
         if durability is Durability.NONE:

@@ -46,6 +46,9 @@ class Kind(IntEnum):
     RANGE_SYNCHED = 16
 
 
+_KINDS = frozenset(Kind)
+
+
 @dataclass(frozen=True, slots=True)
 class Record:
     """One record. `file` is an inode number; the paths are absolute."""
@@ -70,7 +73,7 @@ def read_records(log: Path) -> list[Record]:
     while position + _HEAD.size <= len(content):
         head = _HEAD.unpack_from(content, position)
         magic, kind, flags, path_bytes, other_bytes, file, offset, length, data_bytes = head
-        if magic != _MAGIC:
+        if magic != _MAGIC or kind not in _KINDS:
             raise LsmtuneError(f"{log}: no log of file operations at byte {position}")
         start = position + _HEAD.size
         ends = [start + path_bytes, start + path_bytes + other_bytes]
@@ -286,7 +289,7 @@ def history_of(records: Sequence[Record]) -> History:
     for at, record in enumerate(records):
         try:
             _follow(builder, at, record)
-        except (KeyError, ValueError) as error:
+        except (LookupError, ValueError) as error:
             why = "something changed files in a way that it does not know"
             raise LsmtuneError(f"record {at} of the log of file operations: {why}") from error
     return history

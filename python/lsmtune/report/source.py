@@ -11,6 +11,7 @@ from typing import Any
 
 from optuna.trial import FrozenTrial
 
+from lsmtune.errors import InputError
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config
@@ -139,8 +140,13 @@ class StudyRecords:
 def read_study(folder: StudyFolder) -> StudyRecords:
     """Everything that `folder` holds; raises InputError when its files cannot be read."""
     store, results = folder.measurements, folder.result_path.absolute()
+    stored, origin = folder.path / "study.yaml", folder.origin
+    try:
+        spec = parse_stored_spec(read_text(stored), origin)
+    except InputError as error:  # the copy is what was read; paths in it are relative to the other
+        raise error.but(source=error.source.replace(str(origin), str(stored))) from None
     records = study_records(
-        parse_stored_spec(read_text(folder.path / "study.yaml"), folder.origin),
+        spec,
         folder.path.absolute(),
         tuple(store.all()),
         folder.trials(),

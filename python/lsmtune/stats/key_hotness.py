@@ -222,17 +222,18 @@ def uniform_groups(keys: int, range_shares: ArrayLike = (1.0,)) -> tuple[Array, 
 def zipf_groups(theta: float, items: float, keys: int) -> tuple[Array, Array]:
     """The same for YCSB's scrambled Zipfian: `items` ranks, scattered onto `keys` keys by a hash.
 
-    Rank k draws a share that goes as 1 / k^theta. Raises ValueError for a theta that is 1 or not
-    above 0, and fewer items than keys.
+    Rank k draws a share that goes as 1 / k^theta. It is the hottest of its key where no hotter one
+    fell there, by chance exp(-k / keys) (Poisson's); of all colder ranks the key has its part. Keys
+    onto which no rank falls are left out. Raises ValueError for a theta that is 1 or not above 0,
+    and fewer items than keys.
     """
     if theta <= 0 or theta == 1 or items < keys:
         raise ValueError(f"theta {theta:g}, {items:g} items of {keys} keys")
-    edges = _rank_edges(keys)
-    below = _zipf_sum(edges, theta)
-    whole = float(_zipf_sum(np.array([float(items)]), theta)[0])
-    width = np.diff(edges)
-    each = np.diff(below) / whole / width
-    return _whole(width, each + (1.0 - (below[1:] + below[:-1]) / 2 / whole) / keys)
+    # exp(-30): no key is left for colder ranks.
+    edges = _rank_edges(math.floor(min(items, 30.0 * keys)))
+    below = _zipf_sum(edges, theta) / float(_zipf_sum(np.array([float(items)]), theta)[0])
+    each = np.diff(below) / np.diff(edges) + (1.0 - (below[1:] + below[:-1]) / 2) / keys
+    return _whole(-keys * np.diff(np.exp(-edges / keys)), each)
 
 
 def _zipf_sum(ranks: Array, theta: float) -> Array:

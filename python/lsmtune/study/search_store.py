@@ -15,6 +15,7 @@ from typing import Any
 
 from optuna.trial import FrozenTrial
 
+from lsmtune.experiment.files import STUDY_DB, readable
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
@@ -34,14 +35,12 @@ class SearchStore(StudyFolder):
         """The stored trials as a Searcher restores them, in order of their numbers."""
         trials = []
         for trial in super().trials():
-            notes = trial.user_attrs
-            reports = json.loads(notes.get(_REPORTS, "{}"))
-            restored = copy(trial)
-            restored.system_attrs = {
-                **trial.system_attrs,
-                **json.loads(notes.get(_ATTRIBUTES, "{}")),
-            }
-            restored.intermediate_values = {int(step): value for step, value in reports.items()}
+            notes, restored = trial.user_attrs, copy(trial)
+            with readable(self.path / STUDY_DB, f"trial {trial.number}"):
+                reports = json.loads(notes.get(_REPORTS, "{}"))
+                attributes = json.loads(notes.get(_ATTRIBUTES, "{}"))
+                restored.system_attrs = {**trial.system_attrs, **attributes}
+                restored.intermediate_values = {int(step): value for step, value in reports.items()}
             trials.append(restored)
         return trials
 

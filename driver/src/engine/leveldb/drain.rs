@@ -1,11 +1,12 @@
 //! Waiting until LevelDB has written out everything and has nothing left to compact.
 
+use std::path::Path;
 use std::ptr::null_mut;
 use std::time::{Duration, Instant};
 
 use super::LevelDatabase;
 use crate::engine::flusher::Backoff;
-use crate::engine::{EngineError, LevelSize, Result};
+use crate::engine::{not_flushed, EngineError, LevelSize, Result};
 
 /// A key after every key that the driver writes.
 const LAST_KEY: [u8; 64] = [0xff; 64];
@@ -15,6 +16,9 @@ const ERROR_CHECK: Duration = Duration::from_millis(100);
 
 /// LevelDB keeps seven levels; the last one is never compacted (`kNumLevels` in its `dbformat.h`).
 const LEVELS: usize = 7;
+
+/// What the log may hold after a flush, which begins a new one: empty writes.
+const LOG_BYTES_MAX: u64 = 4096;
 
 impl LevelDatabase {
     /// See [`crate::engine::Database::drain`].
@@ -29,6 +33,10 @@ impl LevelDatabase {
     pub(super) fn wait_until_drained(&self, cancelled: &dyn Fn() -> bool) -> Result<()> {
         self.flush(cancelled)?;
         self.try_write()?;
+        let held = log_bytes(&self.directory);
+        if held > LOG_BYTES_MAX {
+            return Err(not_flushed(&format!("{held} bytes are still in its log")));
+        }
         let mut backoff = Backoff::new();
         let mut asked = Instant::now();
         let mut before = None;
@@ -93,6 +101,17 @@ impl LevelDatabase {
                 message: "the engine has no property leveldb.sstables".into(),
             })
     }
+}
+
+/// Bytes of the newest log in `directory`. Older ones may be there until LevelDB removes them.
+fn log_bytes(directory: &Path) -> u64 {
+    let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
+    let logs = entries.filter_map(|entry| {
+        let name = entry.file_name().into_string().ok()?;
+        let number = name.strip_suffix(".log")?.parse::<u64>().ok()?;
+        Some((number, entry.metadata().ok()?.len()))
+    });
+    logs.max().map_or(0, |(_, bytes)| bytes)
 }
 
 /// Whether LevelDB would compact the tables of such a listing, by the scores of

@@ -53,6 +53,7 @@ impl LevelDb {
         Ok(LevelDatabase {
             api: self.api,
             handle: DbHandle(raw),
+            directory: directory.to_path_buf(),
             identity: self.identity(),
             durability,
             flusher: Flusher::default(),
@@ -202,6 +203,7 @@ unsafe impl Sync for DbHandle {}
 struct LevelDatabase {
     api: &'static Api,
     handle: DbHandle,
+    directory: PathBuf,
     identity: Identity,
     durability: Durability,
     flusher: Flusher,

@@ -41,6 +41,7 @@ c_api! {
             fn rocksdb_cache_destroy(*mut Cache);
             fn rocksdb_readoptions_create() -> *mut ReadOptions;
             fn rocksdb_readoptions_destroy(*mut ReadOptions);
+            fn rocksdb_readoptions_set_total_order_seek(*mut ReadOptions, u8);
             fn rocksdb_writeoptions_create() -> *mut WriteOptions;
             fn rocksdb_writeoptions_destroy(*mut WriteOptions);
             fn rocksdb_writeoptions_set_sync(*mut WriteOptions, c_uchar);

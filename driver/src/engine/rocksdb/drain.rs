@@ -8,7 +8,7 @@ use super::api::ColumnFamily;
 use super::stuck;
 use super::RocksDatabase;
 use crate::engine::flusher::Backoff;
-use crate::engine::{EngineError, Result};
+use crate::engine::{not_flushed, EngineError, Result};
 
 /// How long RocksDB may report a pending compaction while none runs.
 ///
@@ -24,6 +24,11 @@ impl RocksDatabase {
     /// which waits for the same counters. But it blocks, and reports a timeout only as a text.
     pub(super) fn wait_until_drained(&self, cancelled: &dyn Fn() -> bool) -> Result<()> {
         self.flush(cancelled)?;
+        self.background_error()?;
+        let held = self.number_of_families(c"rocksdb.num-entries-active-mem-table")?;
+        if held > 0 {
+            return Err(not_flushed(&format!("{held} entries are still in memory")));
+        }
         let mut backoff = Backoff::new();
         let mut quiet = false;
         let mut idle_since = None;

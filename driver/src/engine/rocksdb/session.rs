@@ -204,6 +204,12 @@ impl Session for RocksSession<'_> {
         }))
     }
 
+    fn whole_cursor(&mut self) -> Result<Box<dyn Cursor + '_>> {
+        // SAFETY: the options are this session's own, and alive.
+        unsafe { (self.api.rocksdb_readoptions_set_total_order_seek)(self.read, 1) };
+        self.cursor()
+    }
+
     // At its default level (`kEnableCount`) RocksDB counts on each thread without being asked.
     fn block_cache(&mut self) -> Option<BlockCacheReads> {
         // SAFETY: the object is alive. It gives the counters of the thread that made it, which is

@@ -257,6 +257,9 @@ impl<'a> MixAction<'a> {
         }
         std::hint::black_box(touched);
         cursor.status()?;
+        if self.checked && !cursor.valid() {
+            self.reads.note_end();
+        }
         drop(cursor);
         self.counts.read(found, 0);
         self.counts.bytes_read += bytes as u64;

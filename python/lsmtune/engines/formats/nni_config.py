@@ -25,7 +25,7 @@ from lsmtune.engines.formats.base import (
 )
 from lsmtune.engines.formats.nni_space import add_space
 from lsmtune.engines.formats.space_builder import SpaceBuilder
-from lsmtune.errors import nearest_name
+from lsmtune.errors import InputError, nearest_name
 from lsmtune.model.setting import SAMPLER_NAMES
 from lsmtune.model.text import read_text
 from lsmtune.units import format_duration
@@ -141,9 +141,10 @@ def _add_space(reading: _Reading) -> tuple[str, ...]:
         allowed = " or ".join([*_SPACE_FILE, "searchSpace"])
         raise document.error((file_field or "searchSpace",), found=file, allowed=allowed)
     path = request.path.parent / file
-    if not path.is_file():
-        raise document.error((file_field,), found=file, why=f"no such file: {path}")
-    text = read_text(path, "a search space")
+    try:
+        text = read_text(path, "a search space")
+    except InputError as error:
+        raise document.error((file_field,), found=file, why=f"{error.why}: {path}") from None
     is_json = text.lstrip().startswith(("{", "/"))
     inner = (json_document if is_json else yaml_document)(text, str(path))
     notes = Notes(str(path))

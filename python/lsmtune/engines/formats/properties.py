@@ -215,12 +215,12 @@ def _config(
                 text = f"left out: YCSB-cpp ignores it beside rocksdb.{_OPTIONS_FILE}"
                 notes.add(given.line, f"rocksdb.{name}", text, given.where)
         path = (Path() if file.line is None else Path(file.source).parent) / file.value
-        if not path.is_file():
-            field, why = f"rocksdb.{_OPTIONS_FILE}", f"no such file: {path}"
-            raise InputError(file.where, field, found=file.value, why=why)
-        config = read_options_file(
-            replace(request, text=read_text(path, "an option file"), path=path)
-        )
+        try:
+            text = read_text(path, "an option file")
+        except InputError as error:
+            field, why = f"rocksdb.{_OPTIONS_FILE}", f"{error.why}: {path}"
+            raise InputError(file.where, field, found=file.value, why=why) from None
+        config = read_options_file(replace(request, text=text, path=path))
         return replace(config, notes=notes.taken() + config.notes)
     for name, given in properties.items():
         if not name.startswith(prefix):
