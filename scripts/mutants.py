@@ -4,9 +4,10 @@
 
 mutmut 3 (`pip install mutmut`; not among the development tools) makes the mutants: N of them, drawn
 at random, or all; with `--of` only of files and functions whose name has TEXT. After M minutes no
-further one is run: those before are a sample, too. pytest collects the tests once. Each mutant has a process of its own, forked from there, which runs the tests that reach
-its function, the quickest first, until one fails. mutmut's own runner starts pytest anew for each,
-which takes ten times as long.
+further one is run: those before are a sample, too. pytest collects the tests once. Each mutant has
+a process of its own, forked from there, which runs the tests that reach its function, the quickest
+first, until one fails. mutmut's own runner starts pytest anew for each, which takes ten times as
+long.
 
 At the end stand the survivors, as diffs, and a line for each file: mutants, and how many of them
 were killed; for the whole with the 95 % interval of Wilson (JASA 22, 1927). mutmut does not change
