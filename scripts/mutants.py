@@ -1,9 +1,9 @@
 """How good are the tests? The code is changed at one place at a time, and some test should fail.
 
-    python scripts/mutants.py ROOM [--sample N] [--seed S] [--minutes M] [--of TEXT] [-k TESTS]
+    python scripts/mutants.py ROOM [--sample N] [--seed S] [--minutes M] [--of PATTERN] [-k TESTS]
 
 mutmut 3 (`pip install mutmut`; not among the development tools) makes the mutants: N of them, drawn
-at random, or all; with `--of` only of files and functions whose name has TEXT. After M minutes no
+at random, or all; with `--of` only of files and functions whose name matches. After M minutes no
 further one is run: those before are a sample, too. pytest collects the tests once. Each mutant has
 a process of its own, forked from there, which runs the tests that reach its function, the quickest
 first, until one fails. mutmut's own runner starts pytest anew for each, which takes ten times as
@@ -21,6 +21,7 @@ import argparse
 import math
 import os
 import random
+import re
 import resource
 import shutil
 import sys
@@ -179,7 +180,7 @@ def main() -> None:
     parser.add_argument("-k", default="not second")
     given = parser.parse_args()
     diffs = mutated(given.room)
-    names = [name for name in diffs if given.of in name]
+    names = [name for name in diffs if re.search(given.of, name)]
     if given.sample and given.sample < len(names):
         names = random.Random(given.seed).sample(names, given.sample)
     elif given.minutes < math.inf:
