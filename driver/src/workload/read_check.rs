@@ -434,3 +434,6 @@ impl Check<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
