@@ -18,8 +18,11 @@ use crate::trace::{Record, TraceError, TraceReader};
 use crate::workload::ledger_file::{ledger_text, read_ledger, with_checksum};
 use crate::workload::Origins;
 
-/// A target by name. Its seeds are in `fuzz/seeds/NAME/`.
-pub const TARGETS: [(&str, fn(&[u8])); 6] = [
+/// Reads any bytes; panics where what was read contradicts itself.
+pub type Target = fn(&[u8]);
+
+/// The targets by name. Their seeds are in `fuzz/seeds/NAME/`.
+pub const TARGETS: [(&str, Target); 6] = [
     ("request", request),
     ("trace_reader", trace_reader),
     ("trace_summary", trace_summary),

@@ -353,14 +353,14 @@ fn a_scan_returns_every_key_in_order_with_its_value() {
 fn keys_out_of_order_are_counted() {
     let case = Case::new();
     let order = "a scan returned keys that are not in order";
-    let scans: [(Option<u64>, &[(u64, u64)], u64); 4] = [
-        (None, &[(2, 2), (4, 4), (3, 3)], 1),
-        (None, &[(2, 2), (2, 2), (2, 2)], 2),
-        (Some(5), &[(4, 4), (6, 6)], 1),
-        (Some(4), &[(4, 4), (5, 5)], 0),
+    let scans = [
+        (None, vec![(2, 2), (4, 4), (3, 3)], 1),
+        (None, vec![(2, 2), (2, 2), (2, 2)], 2),
+        (Some(5), vec![(4, 4), (6, 6)], 1),
+        (Some(4), vec![(4, 4), (5, 5)], 0),
     ];
     for (sought, entries, unordered) in scans {
-        let found = case.scan(sought, entries);
+        let found = case.scan(sought, &entries);
         assert_eq!(found.wrong, unordered, "{entries:?}: {found:?}");
         assert_eq!(found.example.is_some_and(|why| why == order), unordered > 0);
     }
