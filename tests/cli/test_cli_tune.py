@@ -55,6 +55,32 @@ def test_tune_in_a_folder_that_is_not_ours_changes_nothing(
     assert [p.name for p in (home / "mine").iterdir()] == ["thesis.tex"]
 
 
+def test_a_budget_on_the_command_line_needs_none_in_the_file(lsmtune: Any, study: Path) -> None:
+    study.write_text(study.read_text().replace("budget: {trials: 2}\n", ""))
+    assert "study.yaml: budget: missing" in lsmtune("tune", str(study)).refusal
+    said = lsmtune("tune", str(study), "--trials", "1")
+    assert said.status == 0, said.err
+    assert lsmtune("report", str(study), "--format", "md").status == 0
+
+
+def test_a_budget_that_is_too_short_is_refused_and_nothing_is_run(
+    lsmtune: Any, study: Path
+) -> None:
+    """A run's length is known where its phases have durations, and else after the first one."""
+    timed = "workload: {name: readrandom, num: 1000, duration_s: 5}"
+    study.write_text(study.read_text().replace("workload: {name: fillrandom, num: 1000}", timed))
+    assert "--budget: found '20s'; allowed: at least 1m10s" in (
+        lsmtune("tune", str(study), "--budget", "20s").refusal
+    )
+    assert not study.with_name("study.lsmtune").exists()
+
+
+def test_a_budget_that_left_nothing_for_the_search_is_a_failure(lsmtune: Any, study: Path) -> None:
+    said = lsmtune("tune", str(study), "--budget", "1ms")
+    assert (said.status, said.out) == (1, "")
+    assert "nothing was tried: a time budget of 1ms leaves nothing for the search" in said.err
+
+
 def test_a_bad_budget_and_a_missing_study(lsmtune: Any, study: Path) -> None:
     assert "--budget: found 'soon'" in lsmtune("tune", str(study), "--budget", "soon").refusal
     assert lsmtune("tune", "nothing.yaml").status == 2

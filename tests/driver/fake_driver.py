@@ -191,12 +191,28 @@ def fail(driver: Driver) -> None:
     driver.output.write(f"{lines[0]}\n{lines[number]}\n")
 
 
+def hole(driver: Driver) -> None:
+    """Its intervals lack half a minute."""
+    driver.begin()
+    driver.messages["interval"] |= {"interval_s": 30.0}
+    driver.say("interval", "phase_finished", "finished")
+
+
+def when_told(driver: Driver) -> None:
+    """Goes on when a file is there."""
+    driver.begin()
+    (driver.directory.parent / "begun").touch()
+    while not (driver.directory.parent / "told").exists():
+        time.sleep(0.005)
+    driver.say("phase_finished", "finished")
+
+
 BEHAVIOURS = {
     function.__name__: function
     for function in (
         *(ok, hang, hang_with_child, leave_child, silent, flood, obey, crash, crash_after_phase),
         *(stop_early, eat_memory, fill_disk, garbage, endless_line, no_hello, wrong_version),
-        *(no_newline, linger, die_after, close_pipe, fail, disk_fails),
+        *(no_newline, linger, die_after, close_pipe, fail, disk_fails, hole, when_told),
     )
 }
 

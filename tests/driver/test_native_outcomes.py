@@ -18,6 +18,7 @@ import pytest
 
 from lsmtune.driver import process, watch
 from lsmtune.driver import runner as run_directory
+from lsmtune.driver.collect import KILLED, judge
 from lsmtune.driver.messages import (
     PROTOCOL_VERSION,
     IntervalPassed,
@@ -26,6 +27,7 @@ from lsmtune.driver.messages import (
     ProtocolVersionError,
 )
 from lsmtune.driver.native import NativeRunner
+from lsmtune.driver.watch import Ending
 from lsmtune.errors import ExitStatus, InputError, LsmtuneError
 from lsmtune.machine.cgroup import MemoryGroup, memory_group, memory_group_obstacle
 from lsmtune.model.config import Build, EngineIdentity
@@ -231,10 +233,23 @@ def test_a_crash_names_its_signal_and_keeps_the_engines_last_words(
     assert measurement.error.found == "db.cc:12: void f(): Assertion `n < 2' failed."
 
 
-def test_a_kill_from_outside_is_taken_for_the_kernels(run: Callable[..., Measurement]) -> None:
-    measurement = run("crash", signal=signal.SIGKILL.value)
-    assert measurement.outcome is Outcome.OUT_OF_MEMORY
-    assert "likely out of memory" in message_of(measurement)
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGHUP"])
+def test_who_kills_a_driver_from_outside_is_not_guessed(
+    run: Callable[..., Measurement], name: str
+) -> None:
+    measurement = run("crash", signal=signal.Signals[name].value)
+    assert measurement.outcome is Outcome.DISTURBED
+    assert measurement.error is not None
+    assert measurement.error.kind == KILLED
+    assert f"killed by {name} in phase fillrandom, by whom is not known" in message_of(measurement)
+
+
+def test_out_of_memory_is_said_where_the_kernel_has_counted_it() -> None:
+    killed = Ending(None, "", -signal.SIGKILL, oom_killed=True)
+    judgement = judge(None, killed, "in phase fillrandom", "")
+    assert judgement.outcome is Outcome.OUT_OF_MEMORY
+    stranger = judge(None, replace(killed, oom_killed=False), "in phase fillrandom", "")
+    assert stranger.outcome is Outcome.DISTURBED
 
 
 def test_a_crash_keeps_the_phases_measured_before_it(run: Callable[..., Measurement]) -> None:

@@ -177,22 +177,36 @@ def test_a_run_that_is_killed_while_it_is_frozen_is_seen_at_once(
             kill.kill()
 
     measured = run_pair(runner, make("first"), make("second"), SLICES, on_message=on_message)
-    assert outcomes(measured) == [Outcome.OUT_OF_MEMORY, Outcome.OK]
+    assert outcomes(measured) == [Outcome.DISTURBED, Outcome.DISTURBED]
+    first, second = (each.error.message for each in measured if each.error is not None)
+    assert first.startswith("killed by SIGKILL")
+    assert second.startswith("ended, as the other run of its pair was killed by SIGKILL")
 
 
-def test_a_run_that_somebody_else_stopped_ends_at_its_deadline(
+def test_a_run_that_somebody_continued_while_it_was_frozen_was_disturbed(
     runner: NativeRunner, make: Make
 ) -> None:
-    """It has not said `paused`: nobody continues it, and its time goes on."""
+    """It went on while it was the other's turn."""
+
+    def on_message(arm: int, message: Message) -> None:
+        if arm == 1 and isinstance(message, Paused) and message.slice == 1:
+            children_of(os.getpid())[0].resume()  # it is frozen, and would be until slice 2
+
+    measured = run_pair(runner, make("first"), make("second"), SLICES, on_message=on_message)
+    assert outcomes(measured) == [Outcome.DISTURBED, Outcome.DISTURBED]
+
+
+def test_a_run_that_somebody_else_stopped_is_not_waited_for(
+    runner: NativeRunner, make: Make
+) -> None:
+    """It has not said `paused`: nobody would continue it."""
 
     def on_message(arm: int, message: Message) -> None:
         if arm == 0 and isinstance(message, PhaseStarted) and message.index == 0:
             children_of(os.getpid())[1].suspend()  # it waits for its request
 
-    measured = run_pair(
-        *(runner, make("first"), make("second", deadline_s=0.5), SLICES), on_message=on_message
-    )
-    assert outcomes(measured) == [Outcome.OK, Outcome.TIMEOUT]
+    measured = run_pair(runner, make("first"), make("second"), SLICES, on_message=on_message)
+    assert outcomes(measured) == [Outcome.DISTURBED, Outcome.DISTURBED]
 
 
 def test_a_driver_that_says_paused_and_goes_on_is_believed_in_nothing_but_its_stops(

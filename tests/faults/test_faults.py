@@ -39,7 +39,7 @@ STUDY = """\
 version: 1
 name: faults
 engine: {{name: leveldb, library: {library}}}
-workload: {{name: fillrandom, num: 20000, value_bytes: 100}}
+workload: {{name: fillrandom, num: {num}, value_bytes: 100}}
 space:
   write_buffer_size: {{type: int, low: 64KiB, high: 16MiB}}
 sampler:
@@ -61,6 +61,7 @@ class Tuning:
     environment: dict[str, str]
     deadline: str = "2m"
     method: str = "auto"
+    num: int = 20_000
 
     @property
     def study(self) -> Path:
@@ -75,6 +76,7 @@ class Tuning:
                 good=GOOD,
                 deadline=self.deadline,
                 method=self.method,
+                num=self.num,
             )
         )
 
@@ -268,20 +270,52 @@ def test_wall_clock_steps(tuning: Tuning, tmp_path: Path) -> None:
     tuning.check_clean()
 
 
-def test_driver_is_stopped(tuning: Tuning) -> None:
-    """SIGSTOP, as by a debugger or a cgroup freezer: the deadline ends the run all the same."""
+@pytest.mark.parametrize(
+    ("number", "said"),
+    [
+        (signal.SIGSTOP, "stopped by a signal from outside"),
+        (signal.SIGKILL, "killed by SIGKILL in phase fillrandom, by whom is not known"),
+    ],
+)
+def test_driver_is_stopped_or_killed_by_a_stranger(
+    tuning: Tuning, number: signal.Signals, said: str
+) -> None:
+    """The run is measured again; that its engine hangs is its own fault."""
     tuning.deadline = "5s"
     tuning.write(HANG)
 
-    def stop_the_hanging_one() -> None:
+    def signal_the_hanging_one() -> None:
         wait_until(lambda: _rows(tuning) >= 2)
-        wait_until(lambda: bool(_stop(tuning)))
+        wait_until(lambda: bool(_signal_idle(tuning, number)))
 
-    status, result, err = tuning.run(stop_the_hanging_one)
+    status, result, err = tuning.run(signal_the_hanging_one)
     assert status == 0, err
+    assert err.count("measured again") == 1
+    assert said in err
     outcomes = [row.measurement.outcome.value for row in tuning.trials()]
     assert outcomes == ["ok", "timeout", "ok"]
     assert result["outcomes"] == {"timeout": 1, "ok": 2}
+    tuning.check_clean()
+
+
+def test_machine_stands_still_in_mid_run(tuning: Tuning) -> None:
+    """As far as the tuner and the driver can see: both are stopped, and continued."""
+    tuning.num = 200_000
+    tuning.write(GOOD + 1)
+
+    def stop_both() -> None:
+        wait_until(lambda: _rows(tuning) >= 2)
+        wait_until(lambda: len(_drivers(tuning)) == 1)
+        stopped = tuning.drivers()
+        for number in (signal.SIGSTOP, signal.SIGCONT):
+            for process in stopped:
+                with contextlib.suppress(psutil.NoSuchProcess):
+                    process.send_signal(number)
+            time.sleep(0.3)
+
+    status, result, err = tuning.run(stop_both)
+    assert (status, result["outcomes"]) == (0, {"ok": 3}), err
+    assert "a run was continued by a signal from outside" in err
     tuning.check_clean()
 
 
@@ -352,15 +386,17 @@ def _remounted(place: Path, mode: str) -> bool:
     return subprocess.run(command, capture_output=True, check=False).returncode == 0
 
 
-def _stop(tuning: Tuning) -> list[int]:
-    """Stops the driver of a run that hangs: it is there, and has not used a processor lately."""
-    stopped = []
-    for process in tuning.drivers():
-        if process.name() != "lsmtune-driver":
-            continue
+def _drivers(tuning: Tuning) -> list[psutil.Process]:
+    return [process for process in tuning.drivers() if process.name() == "lsmtune-driver"]
+
+
+def _signal_idle(tuning: Tuning, number: signal.Signals) -> list[int]:
+    """Signals the driver of a run that hangs: it is there, and used no processor lately."""
+    signalled = []
+    for process in _drivers(tuning):
         before = sum(process.cpu_times()[:2])
         time.sleep(0.3)
         if process.is_running() and sum(process.cpu_times()[:2]) == before:
-            process.send_signal(signal.SIGSTOP)
-            stopped.append(process.pid)
-    return stopped
+            process.send_signal(number)
+            signalled.append(process.pid)
+    return signalled

@@ -13,7 +13,7 @@ from lsmtune.model.goal import Direction, Objective
 from lsmtune.model.request import DatabaseSpec, PairMethod
 from lsmtune.model.workload import Durability
 from lsmtune.study.build import load_spec, parse_spec, parse_stored_spec, spec_json_schema
-from lsmtune.study.spec import DataRungs, NoiseSpec, Spec, TimeRungs
+from lsmtune.study.spec import Budget, DataRungs, NoiseSpec, Spec, TimeRungs
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent.parent
@@ -120,6 +120,14 @@ def test_the_comparable_parts_hold_the_space() -> None:
     spelled = parse_spec(MINIMAL.replace("high: 64MiB", "high: 67108864"), Path("study.yaml"))
     assert narrower.comparable_parts() != minimal().comparable_parts()
     assert spelled.comparable_parts() == minimal().comparable_parts()
+
+
+def test_what_is_asked_of_the_budget_is_in_the_place_of_the_files() -> None:
+    none = MINIMAL.replace("budget: {trials: 10}", "")
+    assert parse_spec(none, Path("study.yaml"), Budget(time_s=5.0)).budget == Budget(5.0, None)
+    assert parse_spec(MINIMAL, Path("study.yaml"), Budget(5.0, 3)).budget == Budget(5.0, 3)
+    # A folder keeps the file as it was.
+    assert parse_stored_spec(none, Path("study.yaml")).budget == Budget()
 
 
 def test_the_json_schema_is_valid() -> None:

@@ -21,8 +21,6 @@ def test_trials_end_the_search() -> None:
 def test_the_time_of_the_proof_is_kept() -> None:
     # Median run 2 s: 5 pairs of 2 runs and a fifth more are 24 s; one more run is 2 s.
     budget = SearchBudget(trials=None, time_s=100.0, pairs=5)
-    tested = SearchBudget(trials=None, time_s=100.0, pairs=5, survival_s=7.0)
-    assert tested.reserve_s([2.0]) == budget.reserve_s([2.0]) + 7.0
     runs = [1.0, 2.0, 9.0]
     assert budget.reserve_s(runs) == pytest.approx(24.0)
     assert budget.time_ends(73.9, runs) == ""
@@ -39,10 +37,20 @@ def test_a_run_of_the_usual_length_never_eats_into_the_reserve(
         assert spent_s + usual_s + budget.reserve_s(runs) <= 1000.0 + 1e-6
 
 
-def test_a_budget_without_room_for_a_search_is_told() -> None:
-    assert SearchBudget(None, 100.0, 5).too_short([10.0]).startswith("a time budget of")
-    assert SearchBudget(None, 200.0, 5).too_short([10.0]) == ""
-    assert SearchBudget(9, None, 5).too_short([10.0]) == ""
+def test_a_budget_without_room_for_a_search_says_what_would_do() -> None:
+    short = SearchBudget(None, 100.0, 6).too_short(10.0, [10.0])
+    # A baseline, a trial and twelve runs of a proof with a fifth more, and a tenth to calibrate.
+    assert short.startswith("nothing was tried: a time budget of 1m40s leaves nothing")
+    assert "--budget 3m4s or more" in short
+    assert SearchBudget(None, 184.0, 6).too_short(10.0 + 18.4, [10.0]) == ""
+    assert SearchBudget(9, None, 5).too_short(10.0, [10.0]) == ""
+
+
+def test_time_that_goes_to_neither_search_nor_proof_is_left_for_neither() -> None:
+    budget = SearchBudget(trials=None, time_s=100.0, pairs=5, other_s=8.0)
+    assert budget.proof_s(30.0) == 62.0
+    assert budget.search_s(30.0, [2.0]) == pytest.approx(62.0 - 24.0)
+    assert SearchBudget(trials=9, time_s=None, pairs=5).proof_s(30.0) is None
 
 
 def test_a_trial_that_hangs_gets_what_is_left_but_never_less_than_five_usual_runs() -> None:

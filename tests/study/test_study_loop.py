@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from fake_runner import ENGINE, MIB, FakeRunner, Refusing, SpeedBySeed
@@ -15,7 +16,7 @@ from lsmtune.experiment import files as scratch
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.schedule import Stream, derive_seed
 from lsmtune.experiment.store import Role, StoredMeasurement
-from lsmtune.model.measurement import Outcome
+from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import RunRequest
 from lsmtune.model.verdict import VerdictOutcome
 
@@ -91,7 +92,8 @@ def test_every_run_has_a_seed_of_its_own_and_the_proof_fresh_ones(tmp_path: Path
 
 
 @pytest.mark.parametrize(
-    "outcome", [o for o in Outcome if o not in (Outcome.OK, Outcome.CANCELLED)]
+    "outcome",
+    [o for o in Outcome if o not in (Outcome.OK, Outcome.CANCELLED, Outcome.DISTURBED)],
 )
 def test_the_study_goes_on_after_any_outcome(tmp_path: Path, outcome: Outcome) -> None:
     runner = FakeRunner(fails=lambda r: outcome if size_mib(r) > 10 else None)
@@ -214,13 +216,32 @@ def test_a_time_budget_covers_search_and_proof(tmp_path: Path) -> None:
     assert "warning" not in observer.names()
 
 
-def test_a_time_budget_that_is_too_short_is_told(tmp_path: Path) -> None:
+def test_a_time_budget_in_which_nothing_was_tried_is_no_result(tmp_path: Path) -> None:
+    for _ in range(2):  # nor when it is repeated
+        with pytest.raises(LsmtuneError, match=r"nothing was tried: .*--budget 20s or more"):
+            tuned(make_spec(tmp_path, budget="{time: 5s}"), tmp_path / "s")
+    assert [row.role for row in stored(tmp_path / "s")] == [Role.BASELINE]
+    assert tuned(make_spec(tmp_path, budget="{time: 20s}"), tmp_path / "s").trials > 0
+
+
+def test_a_trial_for_which_no_time_is_left_is_put_back_and_not_a_failure(tmp_path: Path) -> None:
+    """Neither is the time of the proof spent on it."""
+
+    class Slow(FakeRunner):
+        def run(self, request: RunRequest, *more: Any) -> Measurement:
+            self.fake_s = 4.0 if request.trial == 3 else 1.0
+            return super().run(request, *more)
+
+    spec = make_spec(tmp_path, budget="{time: 22s}")
     observer = Recorder()
-    result = tuned(make_spec(tmp_path, budget="{time: 5s}"), tmp_path / "s", observer=observer)
-    assert "warning" in observer.names()
-    assert result.trials == 0
+    result = tuned(spec, tmp_path / "s", Slow(), observer)
+    assert result.counts == {"ok": 3}
     assert result.verdict is not None
-    assert result.verdict.outcome is VerdictOutcome.NOT_PROVEN
+    assert result.verdict.pairs >= 6
+    assert result.spent_s <= 22.0
+    assert not result.interrupted
+    again = tuned(make_spec(tmp_path, budget="{trials: 4}"), tmp_path / "s")
+    assert again.counts == {"ok": 4}
 
 
 def test_a_resumed_study_does_not_get_its_time_again(tmp_path: Path) -> None:

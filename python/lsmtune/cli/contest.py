@@ -336,6 +336,10 @@ class ContestObserver(Observer):
         if self._prints_lines or why:
             self.note(line)
 
+    def warning(self, text: str) -> None:
+        """Something the user should know."""
+        self.note(f"warning: {text}")
+
     def note(self, text: str) -> None:
         """Say `text` beside the results."""
         print(text, file=sys.stderr, flush=True)

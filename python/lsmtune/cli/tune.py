@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -26,6 +25,7 @@ from lsmtune.study.spec import Spec
 
 if TYPE_CHECKING:
     from lsmtune.experiment.folder import StudyFolder
+    from lsmtune.machine.awake import AwakeClock
     from lsmtune.study.observer import TuneResult
 
 _LIBRARY = "engine.library"
@@ -52,18 +52,22 @@ def _tune(
     """Search, prove, and write the result; continues where it stopped."""
     from lsmtune.cli.tune_result import all_failed, tune_document, tune_text, write_result_files
     from lsmtune.experiment.folder import StudyFolder, default_folder
+    from lsmtune.machine.awake import AwakeClock
     from lsmtune.machine.facts import machine_facts
     from lsmtune.study.build import load_spec
+    from lsmtune.study.spec import Budget
+    from lsmtune.study.start import refuse_short
 
-    spec = load_spec(study)
-    time_s = spec.budget.time_s if budget is None else duration_of("--budget", budget)
-    trials = spec.budget.trials if trials is None else trials
-    spec = replace(spec, budget=replace(spec.budget, time_s=time_s, trials=trials))
+    clock = AwakeClock()
+    begun_s = clock()
+    time_s = None if budget is None else duration_of("--budget", budget)
+    spec = load_spec(study, Budget(time_s, trials))
+    refuse_short(spec, place_of(spec, "budget.time") if budget is None else "--budget")
     chosen = tune_runner(spec)
     with StudyFolder.create_or_resume(directory or default_folder(study), spec) as folder:
         if folder.measurements.fact("machine") is None:
             folder.measurements.set_fact("machine", machine_facts(folder.path))
-        result = _search_and_prove(spec, folder, chosen)
+        result = _search_and_prove(spec, folder, chosen, clock, begun_s)
         files = write_result_files(folder, spec, result, chosen.engine)
         failure = all_failed(folder, spec, result)
         if as_json:
@@ -114,10 +118,10 @@ def tune_runner(spec: Spec) -> RunnerChoice:
     return RunnerChoice(NATIVE, NativeRunner(driver), engine, warnings)
 
 
-def _search_and_prove(spec: Spec, folder: StudyFolder, chosen: RunnerChoice) -> TuneResult:
+def _search_and_prove(
+    spec: Spec, folder: StudyFolder, chosen: RunnerChoice, clock: AwakeClock, begun_s: float
+) -> TuneResult:
     """Runs the loop with its display; Ctrl-C stops it in order, a second one at once."""
-    import time
-
     from lsmtune.cli.interrupts import stop_on_interrupt
     from lsmtune.cli.live import tune_display
     from lsmtune.cli.tune_progress import Plan, TuneProgress
@@ -125,11 +129,17 @@ def _search_and_prove(spec: Spec, folder: StudyFolder, chosen: RunnerChoice) -> 
 
     budget = spec.budget
     plan = Plan(spec.goal, spec.workloads, budget.trials, budget.time_s, spec.proof.pairs)
-    spent_s, clock = folder.measurements.spent_s(), time.monotonic
+    spent_s = folder.measurements.spent_s()
     with (
+        clock.beating(),
         tune_display(plan, clock, spent_s, observer=TuneProgress) as observer,
         stop_on_interrupt(observer.warning) as stop,
     ):
         for warning in chosen.warnings:
             observer.warning(warning)
-        return tune(spec, folder, chosen.runner, chosen.engine, observer, stop=stop, clock=clock)
+        return tune(
+            *(spec, folder, chosen.runner, chosen.engine, observer),
+            stop=stop,
+            clock=clock,
+            begun_s=begun_s,
+        )

@@ -155,9 +155,10 @@ def judge(
 
     `last` is the driver's last message, if it came to that; `where` says where the run was;
     `log_tail` is the end of what engine and driver printed. The driver's own last word counts
-    most, then what lsmtune did to it, then how it died. The error of a run that died has the
-    whole `log_tail` in `found`. `memory_limit_bytes` is that of a control group in which the kernel
-    killed something for want of memory, None where it did not.
+    most, then what lsmtune did to it, then how it died. Who died of a signal that others send is
+    `disturbed`, unless the kernel has counted that it kills for want of memory. The error of a run
+    that died has the whole `log_tail` in `found`. `memory_limit_bytes` is that of a control group
+    in which the kernel killed something for want of memory, None where it did not.
     """
     if isinstance(last, Finished):
         return Judgement(Outcome.OK, warnings=_after_last(ending))
@@ -172,24 +173,36 @@ def judge(
         limit = format_bytes(memory_limit_bytes)
         why = f"killed by the kernel, over the limit of {limit} of its control group, {where}"
         return died(Outcome.OUT_OF_MEMORY, why, log_tail)
-    return judge_death(ending.exit_status, where, log_tail)
+    return judge_death(ending, where, log_tail)
 
 
-def judge_death(exit_status: int, where: str, log_tail: str) -> Judgement:
-    """What it means that a process died by itself with `exit_status`, negative for a signal."""
-    if exit_status == -signal.SIGKILL:
-        why = f"killed by the kernel, likely out of memory, {where}"
+# Nobody sends these to himself: a program that fails dies of others (signal(7)).
+_FROM_OUTSIDE = (signal.SIGKILL, signal.SIGTERM, signal.SIGHUP, signal.SIGINT, signal.SIGQUIT)
+KILLED = "killed"  # the error of a run that died of one of them
+
+
+def judge_death(ending: Ending, where: str, log_tail: str) -> Judgement:
+    """What it means that a process died by itself."""
+    if ending.oom_killed:
+        why = f"killed by the kernel, which killed for want of memory meanwhile, {where}"
         return died(Outcome.OUT_OF_MEMORY, why, log_tail)
-    return died(Outcome.CRASHED, f"{_death(exit_status)} {where}", log_tail)
+    why = f"{_death(ending.exit_status)} {where}"
+    if -ending.exit_status in _FROM_OUTSIDE:
+        return died(Outcome.DISTURBED, f"{why}, by whom is not known", log_tail, KILLED)
+    return died(Outcome.CRASHED, why, log_tail)
 
 
-def died(outcome: Outcome, why: str, log_tail: str) -> Judgement:
-    """A process that ended early: `why`, and the last of what it printed."""
+def died(outcome: Outcome, why: str, log_tail: str, kind: str = "") -> Judgement:
+    """A process that ended early: `why`, and the last of what it printed.
+
+    `kind` is that of the error, the outcome's name where empty.
+    """
+    kind = kind or outcome.value
     if not log_tail:
-        return Judgement(outcome, RunError(outcome.value, why))
+        return Judgement(outcome, RunError(kind, why))
     last_lines = " | ".join(log_tail.splitlines()[-_TAIL_LINES:])[-_TAIL_CHARACTERS:]
     message = f"{why}; its last output: {last_lines}"
-    return Judgement(outcome, RunError(outcome.value, message, found=log_tail))
+    return Judgement(outcome, RunError(kind, message, found=log_tail))
 
 
 def _after_last(ending: Ending) -> tuple[str, ...]:

@@ -10,20 +10,30 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from enum import Enum
 from pathlib import Path
 
 from lsmtune.driver.collect import Collector, Judgement, died, judge
-from lsmtune.driver.messages import Failed, Finished, Message, Paused, parse_message
+from lsmtune.driver.messages import (
+    Failed,
+    Finished,
+    IntervalPassed,
+    Message,
+    Paused,
+    parse_message,
+)
 from lsmtune.driver.process import ChildProcess, Closing, Stopwatch
 from lsmtune.driver.requests import Json
 from lsmtune.driver.watch import TICK_S, Clock, Ending, Watch
 from lsmtune.errors import InputError, LsmtuneError
+from lsmtune.machine.awake import GAP_S, AwakeClock, suspended_s
 from lsmtune.machine.cgroup import MemoryGroup
 from lsmtune.model.config import EngineIdentity
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.reading import ProtocolError
 from lsmtune.model.request import Limits
+from lsmtune.units import format_duration
 
 DRIVER_NAME = "lsmtune-driver"
 VARIABLE = "LSMTUNE_DRIVER"
@@ -96,10 +106,11 @@ class Conversation(Closing):
     """A driver process that is handed `document`, in steps; every message goes to `collector`.
 
     A context manager: when it is left, the process and its whole group are gone. `clock` is a
-    monotonic clock in seconds; time during which the driver is frozen counts for nothing. `cpus`
-    are the cores that it may use, all when empty. `group` holds it to a memory limit; without one,
-    or when the kernel refuses to put it there (`group_refused` says why), its resident memory is
-    watched. Not thread-safe.
+    monotonic clock in seconds; time during which the driver is frozen, or this process asleep,
+    counts for nothing; `suspended` tells how long the machine slept. `cpus` are the cores that it
+    may use, all when empty. `group` holds it to a memory limit; without one, or when the kernel
+    refuses to put it there (`group_refused` says why), its resident memory is watched. Not
+    thread-safe.
     """
 
     def __init__(
@@ -113,6 +124,7 @@ class Conversation(Closing):
         on_message: OnMessage | None = None,
         cancel: threading.Event | None = None,
         clock: Clock = time.monotonic,
+        suspended: Clock = suspended_s,
         cpus: Sequence[int] = (),
         group: MemoryGroup | None = None,
     ) -> None:
@@ -121,7 +133,9 @@ class Conversation(Closing):
         self._collector = collector
         self._on_message = on_message
         self._state = _State.WAITING
-        self._running_time = Stopwatch(clock)
+        self._awake = AwakeClock(clock)
+        self._disturbance = ""
+        self._running_time = Stopwatch(self._awake)
         self._running_time.start()
         self._child = ChildProcess([str(driver)], directory / ENGINE_LOG, cpus)
         self.group, self.group_refused = group, ""
@@ -139,6 +153,7 @@ class Conversation(Closing):
         self._watch = Watch(
             *(self._child, directory, limits, self._take, cancel, self._running_time),
             watch_memory=self.group is None,
+            suspended=suspended,
         )
 
     def close(self) -> None:
@@ -182,6 +197,7 @@ class Conversation(Closing):
         Raises what `on_message` raises, InputError for a driver of another version, and
         LsmtuneError when the disk failed under the run.
         """
+        self._awake()  # also of a frozen driver, whose own time stands still
         try:
             ending = self._watch.step(timeout_s)
         except ProtocolError as error:
@@ -189,6 +205,8 @@ class Conversation(Closing):
             self._child.reap()
             why = f"the driver broke the protocol {self._collector.where}: {error}"
             return died(Outcome.CRASHED, why, self._child.log_tail())
+        if self._disturbance:
+            return self.end(Outcome.DISTURBED, self._disturbance)
         if ending is not None:
             return self._judge(ending)
         if self.pausing and self._child.stopped():
@@ -206,9 +224,19 @@ class Conversation(Closing):
 
     def _take(self, line: bytes) -> bool:
         message = parse_message(line)
+        step_s = message.interval_s if isinstance(message, IntervalPassed) else 0.0
+        if step_s > GAP_S and self._awake.asleep_s:
+            # Its series goes on while it runs, whatever its engine does: it was frozen as well.
+            still = format_duration(round(step_s, 1))
+            self._disturbance = f"frozen for {still}, as lsmtune was"
+        if isinstance(message, Paused) and self._state is _State.FROZEN:
+            self._disturbance = "continued by a signal from outside"
+        if self._disturbance:
+            return False
         self._collector.take(message)
         if isinstance(message, Paused):
             self._state = _State.PAUSING
+            self._child.stops_itself = True
         if self._on_message is not None:
             self._on_message(message)
         return isinstance(message, Finished | Failed)
@@ -216,6 +244,8 @@ class Conversation(Closing):
     def _judge(self, ending: Ending) -> Judgement:
         self._running_time.stop()
         collector, group = self._collector, self.group
+        if group is not None:  # it counts for itself, and others meet their ends beside it
+            ending = replace(ending, oom_killed=False)
         judgement = judge(
             *(collector.last, ending, collector.where, self._child.log_tail()),
             memory_limit_bytes=group.limit_bytes if group and group.oom_kills() else None,

@@ -16,6 +16,7 @@ from lsmtune.driver.native import PAUSE_TICK_S, NativeRun, NativeRunner
 from lsmtune.driver.runner import halves, usable_cores
 from lsmtune.driver.watch import TICK_S, Clock
 from lsmtune.errors import LsmtuneError
+from lsmtune.machine.awake import AwakeClock
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.model.request import SLICES_DEFAULT, PairMethod, RunRequest
 from lsmtune.model.workload import PageCache, Workload
@@ -119,7 +120,8 @@ def run_pair(
     `first` begins, and in a duet it has the first half of the cores that this process may use.
     Runs that take turns have the slices of their requests, SLICES_DEFAULT where these name none.
     Both runs need a directory, and where they are alive at once, the memory and the disk that
-    their limits name, each. However one of them ends, the other goes on alone.
+    their limits name, each. However one of them ends, the other goes on alone, unless the one was
+    disturbed: then there is no pair any more.
 
     `on_message` is called in this thread with the index of the run, 0 or 1, and each message; what
     it raises ends both and is raised again. Setting `cancel` ends both as `cancelled`. Raises what
@@ -140,6 +142,7 @@ def run_pair(
                 stack.enter_context(runner.start(request, listener, cancel))
                 for request, listener in zip(requests, listeners, strict=True)
             ]
+            clock = AwakeClock(clock)
             wall_end_s = clock() + sum(r.limits.deadline_s for r in requests) + WALL_SLACK_S
             turnstile = Turnstile() if method is PairMethod.SLICES else None
             measured = _run_at_once(arms, turnstile, cancel, clock, wall_end_s)
@@ -203,6 +206,14 @@ def _run_at_once(
             for arm in alive:
                 if arm.frozen:
                     arm.end(Outcome.CANCELLED, "cancelled")
+        over = [arm.measurement for arm in arms if arm.measurement is not None]
+        disturbed = next((each for each in over if each.outcome is Outcome.DISTURBED), None)
+        if disturbed is not None:
+            why = disturbed.error.message if disturbed.error else "disturbed"
+            for arm in alive:
+                if arm.measurement is None:
+                    arm.end(Outcome.DISTURBED, f"ended, as the other run of its pair was {why}")
+            break
         if clock() >= wall_end_s:
             for arm in alive:
                 if arm.measurement is None:

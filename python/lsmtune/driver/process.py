@@ -131,6 +131,22 @@ class ProcessGroup(Closing):
             os.waitid(os.P_PID, self._popen.pid, flags) is not None
         )
 
+    def stop_seen(self) -> int | None:
+        """`CLD_STOPPED` while the child is stopped, `CLD_CONTINUED` once it was continued.
+
+        None where neither was done, by `kill(2)` or its terminal, and when the child has ended.
+        """
+        if self._popen.returncode is not None:
+            return None
+        flags = os.WEXITED | os.WSTOPPED | os.WCONTINUED | os.WNOHANG | os.WNOWAIT
+        seen = os.waitid(os.P_PID, self._popen.pid, flags)
+        known = (os.CLD_STOPPED, os.CLD_CONTINUED)
+        return seen.si_code if seen is not None and seen.si_code in known else None
+
+    def is_disturbance(self, _seen: int) -> bool:
+        """Whether what `stop_seen` told was done by a stranger: nobody here stops the child."""
+        return True
+
     def signal(self, number: int) -> None:
         """Sends the signal `number` to the whole group, whatever its state."""
         if self._popen.returncode is None:  # once reaped, the id may be another's
@@ -215,6 +231,7 @@ class ChildProcess(ProcessGroup):
         self._buffer = b""
         self._unsent = b""
         self._eof = False
+        self.stops_itself = False  # it has said that it stops, and is to be continued
         self._read_fd, write_fd = os.pipe()
         try:
             with _pinned(cpus):
@@ -319,14 +336,20 @@ class ChildProcess(ProcessGroup):
 
         A continuation that is sent before would be lost, and the child never wake up.
         """
-        flags = os.WEXITED | os.WSTOPPED | os.WNOHANG | os.WNOWAIT
-        seen = os.waitid(os.P_PID, self._popen.pid, flags)
-        return seen is not None and seen.si_code == os.CLD_STOPPED
+        return self.stop_seen() == os.CLD_STOPPED
+
+    def is_disturbance(self, seen: int) -> bool:
+        """Whether what `stop_seen` told was done by a stranger, not by the child or `resume`."""
+        return seen == os.CLD_CONTINUED or not self.stops_itself
 
     def resume(self) -> None:
-        """Continues a stopped child. One that is gone is not an error here."""
+        """Continues a child that stopped itself. One that is gone is not an error here."""
+        self.stops_itself = False
         with suppress(ProcessLookupError):
             os.kill(self._popen.pid, signal.SIGCONT)
+        with suppress(ChildProcessError):
+            # The kernel has noted this in `kill` already: what is noted from now on is another's.
+            os.waitid(os.P_PID, self._popen.pid, os.WCONTINUED | os.WNOHANG)
 
     def kill(self) -> None:
         """Kills the whole process group, whatever its state."""

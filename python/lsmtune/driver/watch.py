@@ -6,6 +6,7 @@ An engine that hangs must not be its own judge, so the driver knows none of thes
 from __future__ import annotations
 
 import os
+import signal
 import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -13,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
+from lsmtune.machine.awake import AwakeClock, suspended_s
+from lsmtune.machine.cgroup import machine_oom_kills
 from lsmtune.model.measurement import Outcome
 from lsmtune.model.request import Limits
 from lsmtune.units import format_bytes, format_duration
@@ -22,6 +25,8 @@ DISK_TICK_S = 0.25
 # A cancelled run is gone after 300 ms: this, a tick before it is asked to stop and one after.
 CANCEL_GRACE_S = 0.15
 EXIT_GRACE_S = 5.0
+# Two clocks of one machine, read one after the other, differ by less.
+SUSPENDED_S = 0.1
 
 Clock = Callable[[], float]
 Line = TypeVar("Line")
@@ -37,6 +42,14 @@ class Watched(Protocol[Line_co]):
 
     def exited(self) -> bool:
         """Whether it has ended; it is not reaped yet."""
+        ...
+
+    def stop_seen(self) -> int | None:
+        """`CLD_STOPPED` or `CLD_CONTINUED` once a signal did that to it, else None."""
+        ...
+
+    def is_disturbance(self, seen: int) -> bool:
+        """Whether what `stop_seen` told is by nobody's wish but a stranger's."""
         ...
 
     def ask_to_stop(self) -> None:
@@ -56,15 +69,17 @@ class Watched(Protocol[Line_co]):
 class Ending:
     """How a child process ended.
 
-    `outcome` is set when a limit or a cancellation ended it, and `why` then says which.
-    `exit_status` is negative for a signal; `outlived` means that it had said its last message
-    and then did not exit.
+    `outcome` is set when a limit, a cancellation or a disturbance ended it, and `why` then says
+    which. `exit_status` is negative for a signal; `outlived` means that it had said its last
+    message and then did not exit. `oom_killed`: SIGKILL ended it, and meanwhile the kernel killed
+    something on this machine for want of memory.
     """
 
     outcome: Outcome | None
     why: str
     exit_status: int
     outlived: bool = False
+    oom_killed: bool = False
 
 
 def watch(
@@ -75,8 +90,11 @@ def watch(
     cancel: threading.Event | None,
     clock: Clock,
 ) -> Ending:
-    """Passes each line of `child` to `on_line` until the child has ended, and reaps it."""
-    watching = Watch(child, directory, limits, on_line, cancel, clock)
+    """Passes each line of `child` to `on_line` until the child has ended, and reaps it.
+
+    Time of `clock` in which this process slept does not count for the deadline.
+    """
+    watching = Watch(child, directory, limits, on_line, cancel, AwakeClock(clock))
     while (ending := watching.step(TICK_S)) is None:
         pass
     return ending
@@ -87,8 +105,11 @@ class Watch(Generic[Line]):
 
     `on_line` returns True for a last message; from then on the child has EXIT_GRACE_S seconds to
     exit, and no limit applies. What `on_line` raises is raised; the owner of `child` kills it.
-    `clock` may stand still while the child is frozen, and the deadline with it. Without
-    `watch_memory` somebody else holds the child to its memory limit.
+    `clock` may stand still while the child is frozen or this process sleeps, and the deadline with
+    it. Without `watch_memory` somebody else holds the child to its memory limit.
+
+    A child that a stranger's signal stopped, or that was there while the machine slept, as
+    `suspended` tells, has nothing more to say that could be believed: it ends as `disturbed`.
     """
 
     def __init__(
@@ -101,6 +122,7 @@ class Watch(Generic[Line]):
         clock: Clock,
         *,
         watch_memory: bool = True,
+        suspended: Clock = suspended_s,
     ) -> None:
         self._child = child
         self._directory = directory
@@ -113,11 +135,19 @@ class Watch(Generic[Line]):
         self._next_check = self._next_disk_check = clock()
         self._last_message_s: float | None = None
         self._cancelled_at: float | None = None
+        self._suspended = suspended
+        self._suspended_before_s = suspended()
+        self._oom_kills_before = machine_oom_kills()
 
     def step(self, timeout_s: float) -> Ending | None:
         """Takes what the child says within `timeout_s`; how it ended, once it has been reaped."""
         exited = self._child.exited()  # asked before reading: then nothing can come after
+        seen = self._child.stop_seen()  # what a child says of a stop of its own, it says before
         lines, more = self._child.lines(timeout_s)
+        slept_s = self._suspended() - self._suspended_before_s
+        if self._last_message_s is None and slept_s > SUSPENDED_S:
+            slept = format_duration(round(slept_s, 1))
+            return self.end(Outcome.DISTURBED, f"on a machine that slept for {slept}")
         for line in lines:
             if self._on_line(line) and self._last_message_s is None:
                 self._last_message_s = self._clock()
@@ -125,8 +155,12 @@ class Watch(Generic[Line]):
             exit_status = self._child.reap()
             if self._cancelled_at is not None and self._last_message_s is None:
                 return Ending(Outcome.CANCELLED, "cancelled", exit_status)
-            return Ending(None, "", exit_status)
+            killed = exit_status == -signal.SIGKILL
+            return Ending(None, "", exit_status, oom_killed=killed and self._memory_ran_out())
         if self._last_message_s is None:
+            if seen is not None and self._child.is_disturbance(seen):
+                done = "stopped" if seen == os.CLD_STOPPED else "continued"
+                return self.end(Outcome.DISTURBED, f"{done} by a signal from outside")
             passed = self._passed()
             return None if passed is None else self.end(*passed)
         if self._clock() - self._last_message_s > EXIT_GRACE_S:
@@ -136,6 +170,10 @@ class Watch(Generic[Line]):
     def end(self, outcome: Outcome, why: str) -> Ending:
         """Kills the child for a reason of the caller's; whatever it has not said is lost."""
         return Ending(outcome, why, self._child.reap())
+
+    def _memory_ran_out(self) -> bool:
+        before, now = self._oom_kills_before, machine_oom_kills()
+        return before is not None and now is not None and now > before
 
     def _passed(self) -> tuple[Outcome, str] | None:
         """The limit that is passed, or the grace after a cancellation; looked at once a tick."""

@@ -35,6 +35,7 @@ from lsmtune.experiment.database_files import (
     take_fingerprint,
 )
 from lsmtune.experiment.database_key import LEDGER, LibraryDigests, Order, order_of
+from lsmtune.experiment.disturbed import disturbance_of, tried_again
 from lsmtune.experiment.files import GOLDEN, MARKER, claim, explained, is_owned, not_ours
 from lsmtune.experiment.observer import Observer, Preparation
 from lsmtune.machine.files import Clock, try_lock, wait_for_lock, write_whole
@@ -313,18 +314,30 @@ class DatabaseCache:
         self.observer.database_loading(order.load, order.layout)
         for left in building_paths(path):
             remove_remains(left)
-        building = begin_building(path)
-        try:
-            measurement = self.runner.run(
-                order.load_request(building), self.observer.run_message, cancel
-            )
-            if measurement.outcome is Outcome.OK:
-                return self._kept(order, path, building, measurement)
-        finally:
-            remove_remains(building)
+
+        def attempt() -> tuple[Measurement, Preparation | None]:
+            building = begin_building(path)
+            try:
+                measurement = self.runner.run(
+                    order.load_request(building), self.observer.run_message, cancel
+                )
+                kept = None
+                if measurement.outcome is Outcome.OK:
+                    kept = self._kept(order, path, building, measurement)
+                return measurement, kept
+            finally:
+                remove_remains(building)
+
+        def disturbance(tried: tuple[Measurement, Preparation | None]) -> str:
+            why = "" if cancel is not None and cancel.is_set() else disturbance_of(tried[0])
+            return f"loading a database was {why}" if why else ""
+
+        measurement, kept = tried_again(attempt, disturbance, self.observer.warning)
+        if kept is not None:
+            return kept
         message = f": {measurement.error.message}" if measurement.error else ""
         why = f"loading the database ended {measurement.outcome.value}{message}"
-        if measurement.outcome is not Outcome.CANCELLED:
+        if measurement.outcome not in (Outcome.CANCELLED, Outcome.DISTURBED):
             self._failures[order.digest] = why, limits
         return Preparation(False, measurement.elapsed_s, note=why)
 

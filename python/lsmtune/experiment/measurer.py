@@ -10,12 +10,14 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol
 
+from lsmtune.driver.collect import KILLED
 from lsmtune.driver.messages import Message
 from lsmtune.driver.native import NativeRunner
 from lsmtune.driver.pair import run_pair
 from lsmtune.driver.runner import Runner
-from lsmtune.errors import InputError
+from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment.databases import DatabaseCache
+from lsmtune.experiment.disturbed import TRIES, disturbance_of, tried_again
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm, Slot, load_seed_of
@@ -70,6 +72,8 @@ class Measurer:
     - Each run has a marked directory of its own, removed before its row is stored.
     - Each run is charged all the time since the one before it, so that what the runs cost adds up
       to what the experiment took. A run that was cut off is not stored, and charged nothing.
+    - A run that was disturbed from outside is not stored, and measured again (`tried_again`). What
+      it cost counts as spent, and for no run.
     - An engine library may not change between two runs of it.
 
     `clock` gives seconds of a monotonic clock.
@@ -111,6 +115,7 @@ class Measurer:
         slot: Slot,
         *,
         deadline_s: float = math.inf,
+        until_s: float = math.inf,
         workload: Workload | None = None,
         prune: Callable[[Message], bool] | None = None,
         after: After | None = None,
@@ -121,38 +126,56 @@ class Measurer:
             arm: what is measured.
             seed: of the run.
             slot: where the run belongs.
-            deadline_s: the run is killed after so many seconds, where the limits allow more.
+            deadline_s: the run has failed after so many seconds, where the limits allow more.
+            until_s: the run is cancelled when the clock of the measurer passes this.
             workload: in place of the experiment's own, a smaller one for instance.
             prune: asked at each message; once it says yes the run is ended, and stored as `pruned`.
             after: called when the run is over, while its directory is there.
 
         Raises:
             InputError: another version of the engine answered than before.
+            LsmtuneError: something stopped the run each time that it was tried.
         """
-        cancel = _Cancel(self.stop)
-
-        def on_message(message: Message) -> None:
-            self.observer.run_message(message)
-            if prune is not None and not cancel.is_set() and prune(message):
-                cancel.set()
-
-        workload = workload or self.workloads[slot.workload]
-        self.observer.run_started(slot, arm, workload)
+        sized = workload or self.workloads[slot.workload]
         limits = replace(self.limits, deadline_s=min(self.limits.deadline_s, deadline_s))
-        measurement: Measurement | None = None
-        try:
-            with self.folder.run_directory() as directory:
-                request = self.request((arm, slot), seed, directory, workload)
-                request = self._prepared(replace(request, limits=limits), slot, cancel)
-                measurement = self.runner.run(request, on_message, cancel)
-                if cancel.of_this_run and measurement.outcome is Outcome.CANCELLED:
-                    measurement = replace(measurement, outcome=Outcome.PRUNED, error=None)
-                if after is not None:
-                    after(request, measurement)
-        finally:
-            # After the directory is removed, because a run that filled the disk left no room for
-            # its row; and even when it cannot be removed, which must not cost the run.
-            stored = () if measurement is None else self._store([(arm, slot)], [measurement])
+        stored: Sequence[StoredMeasurement] = ()
+
+        def attempt() -> list[Measurement]:
+            nonlocal stored
+            cancel = _Cancel(self.stop, lambda: self.clock() >= until_s)
+
+            def on_message(message: Message) -> None:
+                self.observer.run_message(message)
+                if prune is not None and not cancel.is_set() and prune(message):
+                    cancel.set()
+
+            self.observer.run_started(slot, arm, sized)
+            measured: list[Measurement] = []
+            try:
+                with self.folder.run_directory() as directory:
+                    request = self.request((arm, slot), seed, directory, sized)
+                    request = self._prepared(replace(request, limits=limits), slot, cancel)
+                    measurement = self.runner.run(request, on_message, cancel)
+                    if cancel.of_this_run and measurement.outcome is Outcome.CANCELLED:
+                        measurement = replace(measurement, outcome=Outcome.PRUNED, error=None)
+                    measured.append(measurement)
+                    if after is not None and measurement.outcome is not Outcome.DISTURBED:
+                        after(request, measurement)
+            finally:
+                # After the directory is removed, because a run that filled the disk left no room
+                # for its row; and even when it cannot be removed, which must not cost the run.
+                stored = self._store([(arm, slot)], measured) if measured else ()
+            return measured
+
+        (measurement,) = tried_again(attempt, self._disturbance, self.observer.warning)
+        if self._disturbance([measurement]):
+            if measurement.error is None or measurement.error.kind != KILLED:
+                raise self._always_disturbed([measurement])
+            # A configuration may be what makes somebody kill it, such as a watcher of memory.
+            why = f"{measurement.error.message}; so it ended {TRIES} times, one after the other"
+            error = replace(measurement.error, message=why)
+            crashed = replace(measurement, outcome=Outcome.CRASHED, error=error)
+            stored = self._store([(arm, slot)], [crashed])
         return stored[0] if stored else None
 
     def measure_workloads(
@@ -162,6 +185,7 @@ class Measurer:
         slot: Slot,
         *,
         deadline_s: float = math.inf,
+        until_s: float = math.inf,
         stored: Sequence[StoredMeasurement] = (),
         workloads: Sequence[Workload] | None = None,
         prune: Callable[[Message], bool] | None = None,
@@ -173,6 +197,7 @@ class Measurer:
             seed: of all these runs.
             slot: of the run under the first workload.
             deadline_s: of each run, as in `measure`.
+            until_s: for all of them, as in `measure`.
             stored: the runs under the first workloads, of an earlier session; not repeated.
             workloads: in place of the experiment's own, as many smaller ones.
             prune: as in `measure`.
@@ -183,7 +208,11 @@ class Measurer:
                 return None
             here = replace(slot, workload=index)
             run = self.measure(
-                arm, seed, here, deadline_s=deadline_s, workload=workload, prune=prune
+                *(arm, seed, here),
+                deadline_s=deadline_s,
+                until_s=until_s,
+                workload=workload,
+                prune=prune,
             )
             if run is None:
                 return None
@@ -208,11 +237,12 @@ class Measurer:
         leaves none of them, or the first alone in the worst case. None when they were cancelled, or
         not over when the clock of the measurer passed `until_s`. `slices` is their number in each
         measure phase, where they take turns in slices; 0 leaves it to the runner. Raises ValueError
-        for a method that the runner cannot do, and else as `measure` does.
+        for a method that the runner cannot do, and else as `measure` does; a pair of which a run
+        is killed each time ends so too.
         """
         cancel = _Cancel(self.stop, lambda: self.clock() >= until_s)
-        runs, events = (first, second), _PairEvents(self.observer, self.workloads, (first, second))
-        measured: list[Measurement] = []
+        runs = (first, second)
+        stored: Sequence[StoredMeasurement] = ()
 
         def asked(index: int, directory: Path) -> RunRequest:
             request = self.request(runs[index], seed, directory)
@@ -220,31 +250,56 @@ class Measurer:
                 request = replace(request, slices=slices)
             return self._prepared(request, runs[index][1], cancel, rival=runs[1 - index][0])
 
-        try:
-            if method is PairMethod.WHOLE:
-                # The second begins when the database of the first is gone. Else the kernel would
-                # write the first one to the disk while the second is measured.
-                for index in range(len(runs)):
-                    if not cancel.is_set():
-                        with self.folder.run_directory() as directory:
-                            on_message = partial(events.message, index)
-                            request = asked(index, directory)
-                            measured.append(self.runner.run(request, on_message, cancel))
-            elif isinstance(self.runner, NativeRunner):
-                with self.folder.run_directory() as one, self.folder.run_directory() as other:
-                    both = asked(0, one), asked(1, other)
-                    measured += run_pair(
-                        self.runner, *both, method, on_message=events.message, cancel=cancel
-                    )
-            else:
-                why = f"only runs of lsmtune's own driver can be paired by {method.value}"
-                raise ValueError(why)
-        finally:
-            stored: Sequence[StoredMeasurement] = ()
-            if len(measured) == len(runs):
-                events.over()
-                stored = self._store(runs, [replace(m, paired_by=method.value) for m in measured])
+        def attempt() -> list[Measurement]:
+            nonlocal stored
+            events = _PairEvents(self.observer, self.workloads, runs)
+            measured: list[Measurement] = []
+            try:
+                if method is PairMethod.WHOLE:
+                    # The second begins when the database of the first is gone. Else the kernel
+                    # would write the first one to the disk while the second is measured.
+                    for index in range(len(runs)):
+                        if not cancel.is_set() and not any(map(disturbance_of, measured)):
+                            with self.folder.run_directory() as directory:
+                                on_message = partial(events.message, index)
+                                request = asked(index, directory)
+                                measured.append(self.runner.run(request, on_message, cancel))
+                elif isinstance(self.runner, NativeRunner):
+                    with self.folder.run_directory() as one, self.folder.run_directory() as other:
+                        both = asked(0, one), asked(1, other)
+                        measured += run_pair(
+                            self.runner, *both, method, on_message=events.message, cancel=cancel
+                        )
+                else:
+                    why = f"only runs of lsmtune's own driver can be paired by {method.value}"
+                    raise ValueError(why)
+            finally:
+                if len(measured) == len(runs) or any(map(disturbance_of, measured)):
+                    events.over()
+                    paired = [replace(m, paired_by=method.value) for m in measured]
+                    stored = self._store(runs, paired)
+            return measured
+
+        measured = tried_again(
+            attempt,
+            lambda measured: "" if cancel.is_set() else self._disturbance(measured),
+            self.observer.warning,
+        )
+        if not cancel.is_set() and self._disturbance(measured):
+            raise self._always_disturbed(measured)
         return (stored[0], stored[1]) if stored else None
+
+    def _disturbance(self, measured: Sequence[Measurement]) -> str:
+        """What disturbed the first of these runs that was, in one line; empty for none."""
+        if self.stop.is_set():
+            return ""
+        return next((f"a run was {why}" for why in map(disturbance_of, measured) if why), "")
+
+    def _always_disturbed(self, measured: Sequence[Measurement]) -> LsmtuneError:
+        return LsmtuneError(
+            f"{self._disturbance(measured)}; so it ended {TRIES} times, one after the other: what "
+            "was stored before is kept; see what does that on this machine, and repeat the command"
+        )
 
     def request(
         self, run: Run, seed: int, directory: Path, workload: Workload | None = None
@@ -277,10 +332,16 @@ class Measurer:
     def _store(
         self, runs: Sequence[Run], measurements: Sequence[Measurement]
     ) -> Sequence[StoredMeasurement]:
-        """Store runs that ended together, each charged the same; none when one was cancelled."""
-        if any(measurement.outcome is Outcome.CANCELLED for measurement in measurements):
-            return ()
+        """Store runs that ended together, each charged the same.
+
+        None when one was cancelled or disturbed: what that took is noted, unless the user ends it.
+        """
         wall_s = self.since_charged_s()
+        if any(m.outcome in (Outcome.CANCELLED, Outcome.DISTURBED) for m in measurements):
+            if not self.stop.is_set():
+                self.folder.measurements.note_lost(wall_s)
+                self._charged_until += wall_s
+            return ()
         stored = []
         for (arm, slot), measurement in zip(runs, measurements, strict=True):
             self.refuse_other_build(arm.engine, measurement.engine)

@@ -38,6 +38,7 @@ from lsmtune.model.verdict import Verdict
 VERSION = 4
 BUSY_TIMEOUT_S = 30.0
 _VERDICT = "verdict"
+_LOST = "lost_s"
 
 _TABLES = f"""
 BEGIN IMMEDIATE;
@@ -251,9 +252,13 @@ class MeasurementStore:
         return None if row is None or row[0] is None else int(row[0])
 
     def spent_s(self) -> float:
-        """Seconds that all stored runs cost together."""
+        """Seconds that all stored runs cost together, and those that are lost."""
         (total,) = self._first("SELECT total(wall_s) FROM runs") or (0.0,)
-        return float(total)
+        return float(total) + float(self.fact(_LOST) or 0.0)
+
+    def note_lost(self, wall_s: float) -> None:
+        """A run that is not stored, as it was disturbed or there was no time, cost `wall_s`."""
+        self.set_fact(_LOST, float(self.fact(_LOST) or 0.0) + wall_s)
 
     def any_ok(self) -> bool:
         """Whether some run ended `ok`, the baseline's aside, which alone says nothing."""

@@ -201,6 +201,17 @@ class MemoryGroup:
         raise LsmtuneError(f"{self.path}: cannot be removed: a process in it does not end")
 
 
+def machine_oom_kills(root: Path = ROOT) -> int | None:
+    """How many processes the kernel has killed for want of memory, its groups' included.
+
+    Of the group that this process is in, where that counts them for itself and those below it,
+    else of the whole machine; None where neither is known.
+    """
+    own = next((folder / "memory.events" for folder in groups_v2(root)), None)
+    counted = None if own is None else field_of(own, "oom_kill")
+    return field_of(root / "proc/vmstat", "oom_kill") if counted is None else counted
+
+
 def memory_group(limit_bytes: int, root: Path = ROOT) -> MemoryGroup | None:
     """A new control group limited to `limit_bytes`; None where none can be made.
 

@@ -23,6 +23,7 @@ class Outcome(StrEnum):
     DATA_LOSS = "data_loss"
     PRUNED = "pruned"  # ended by the tuner, because its beginning promised nothing
     CANCELLED = "cancelled"
+    DISTURBED = "disturbed"  # stopped or killed from outside, which says nothing of what was run
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -397,4 +397,4 @@ def judge_program(ending: Ending, program: str, log_tail: str) -> Judgement:
         return Judgement(Outcome.OK)
     if ending.exit_status > 0:
         return died(Outcome.CRASHED, f"{program} exited with status {ending.exit_status}", log_tail)
-    return judge_death(ending.exit_status, f"in {program}", log_tail)
+    return judge_death(ending, f"in {program}", log_tail)

@@ -18,6 +18,7 @@ from typing import Any, Protocol, TypeVar, runtime_checkable
 
 from lsmtune.driver.native import CrashCheck, KilledRun
 from lsmtune.errors import InputError
+from lsmtune.experiment.disturbed import tried_again
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
@@ -131,11 +132,15 @@ def crash_test(
     slot = Slot(Role.CRASH, index=0, workload=measurer.workloads.index(workload))
     if measurer.stop.is_set():
         return None
-    with measurer.folder.run_directory() as directory:
-        request = measurer.request((arm, slot), seed, directory)
-        request = replace(request, workload=load_of(workload, request.limits, load_bytes))
-        observer.run_started(slot, arm, request.workload)
-        test = _killed(runner, request, measurer.stop)
+
+    def attempt() -> tuple[CrashTest | None, str]:
+        with measurer.folder.run_directory() as directory:
+            request = measurer.request((arm, slot), seed, directory)
+            request = replace(request, workload=load_of(workload, request.limits, load_bytes))
+            observer.run_started(slot, arm, request.workload)
+            return _killed(runner, request, measurer.stop)
+
+    test, _ = tried_again(attempt, lambda tried: tried[1], observer.warning)
     if test is not None and test.outcome is not CrashOutcome.NOT_DONE:
         keep_test(store, CRASH_TESTS, of, test)
     return test
@@ -204,23 +209,31 @@ def judged_crash(durability: Durability, acknowledged: int, check: CrashCheck) -
     return CrashTest(outcome, durability, acknowledged, *keys, why)
 
 
-def _killed(runner: Killer, request: RunRequest, stop: threading.Event) -> CrashTest | None:
+def _killed(
+    runner: Killer, request: RunRequest, stop: threading.Event
+) -> tuple[CrashTest | None, str]:
+    """The test, None when it was stopped; and what disturbed it, empty where nothing did."""
     durability, num = request.workload.durability, request.workload.num
     share = random.Random(request.seed).uniform(_FROM, _TO)
     killed = runner.kill_in_load(request, max(1, int(share * num)), stop, after_s=LOAD_S)
     if stop.is_set() or killed.outcome is Outcome.CANCELLED:
-        return None
+        return None, ""
     not_done = CrashTest(CrashOutcome.NOT_DONE, durability, killed.acknowledged)
     if killed.outcome is not None:
         why = f"the load ended {killed.outcome.value} before it was killed: {killed.message}"
-        return replace(not_done, why=why)
+        disturbed = killed.outcome is Outcome.DISTURBED
+        return replace(not_done, why=why), f"the crash test's {why}" if disturbed else ""
     if not killed.acknowledged:
-        return replace(not_done, why=f"no write was acknowledged within {LOAD_S:g} s")
+        return replace(not_done, why=f"no write was acknowledged within {LOAD_S:g} s"), ""
     try:
         check = runner.check_after_crash(request, killed.acknowledged, stop)
     except InputError as error:  # an engine that keeps nothing on the disk
-        return replace(not_done, why=str(error))
-    return judged_crash(durability, killed.acknowledged, check)
+        return replace(not_done, why=str(error)), ""
+    if stop.is_set() and check.outcome is Outcome.DISTURBED:
+        return None, ""
+    disturbed = check.outcome is Outcome.DISTURBED
+    why = f"the crash test was {check.message}" if disturbed else ""
+    return judged_crash(durability, killed.acknowledged, check), why
 
 
 # --- the results that a folder keeps, of crash tests and of power tests

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -18,7 +17,7 @@ from lsmtune.experiment.folder import StudyFolder, Unsearched
 from lsmtune.experiment.measurer import Measurer, loaded_databases
 from lsmtune.experiment.observer import Observer
 from lsmtune.experiment.schedule import Arm
-from lsmtune.machine.files import Clock
+from lsmtune.machine.awake import AwakeClock
 from lsmtune.model.codec import encode
 from lsmtune.model.config import Config, EngineIdentity
 from lsmtune.model.goal import Direction, Goal, Objective
@@ -99,10 +98,10 @@ def measuring(
     runner: Runner,
     observer: Observer,
     stop: threading.Event,
-    clock: Clock = time.monotonic,
 ) -> Iterator[Measurer]:
     """What performs the runs, and keeps them in the folder at `path`."""
-    with StudyFolder.create_or_resume(path, verification) as folder:
+    clock = AwakeClock()
+    with clock.beating(), StudyFolder.create_or_resume(path, verification) as folder:
         folder.sweep_leftovers()
         yield Measurer(
             folder,
@@ -174,13 +173,15 @@ def calibrated(
     calibrations than expected come back once `stop` is set. Raises InputError when the time is too
     short for two pairs by either method, and what `observer` raises at a run.
     """
+    clock = AwakeClock()
     with (
+        clock.beating(),
         explained(directory),
         run_directory(directory) as path,
         StudyFolder.create_or_resume(path / "calibration", Unsearched()) as folder,
     ):
         runner, workloads = NativeRunner(asked.driver), (asked.workload,)
-        measurer = Measurer(folder, runner, workloads, asked.limits, observer, stop, time.monotonic)
+        measurer = Measurer(folder, runner, workloads, asked.limits, observer, stop, clock)
         until_s = measurer.now_s() + asked.time_s
 
         def by(method: PairMethod | None, deadline_s: float) -> Calibration:

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -52,7 +53,7 @@ from lsmtune.study.build_space import (
     space_parameters,
 )
 from lsmtune.study.models import StudyModel
-from lsmtune.study.spec import Spec
+from lsmtune.study.spec import Budget, Spec
 from lsmtune.units import format_duration
 
 # What an expression can name besides options and metrics; `study.feasible` has their values.
@@ -78,7 +79,7 @@ def build_spec(study: StudyModel, document: Document, path: Path, text: str) -> 
     stated = {"options": fixed.options} | {f: config.options for f, config in configs.items()}
     space = make_space(space_parameters(study.space, ready, fixed.options))
     _check_option_names(stated, space, engine)
-    _check_budget_and_proof(study)
+    _check_proof(study)
     constraints, pick_where = _constraints(study, stated, space, ready, workloads)
     return Spec(
         name=study.name,
@@ -133,9 +134,7 @@ def _fixed(own: Config, ready: Sequence[ReadySpace], engine: str, workloads: Wor
     return fixed
 
 
-def _check_budget_and_proof(study: StudyModel) -> None:
-    if study.budget.time_s is None and study.budget.trials is None:
-        raise FieldError("budget", why="is empty", allowed="time, trials, or both")
+def _check_proof(study: StudyModel) -> None:
     # A run ends at the study's deadline, whatever that of its size is.
     limit_s = study.limits.deadline_s
     for index, deadline_s in enumerate(study.pruner.rungs.deadlines):
@@ -297,24 +296,40 @@ def _values_used(stated: Stated, space: Space) -> list[tuple[str, str, OptionVal
 # --- From text to Spec.
 
 # The one key of what the folder of a proof without a study has in place of a study file.
+_BUDGET = "budget"
 _PROOF = "verify"
 
 
-def load_spec(path: Path) -> Spec:
-    """The Spec of the study file at `path`.
+NO_BUDGET = Budget()
+
+
+def load_spec(path: Path, asked: Budget = NO_BUDGET) -> Spec:
+    """The Spec of the study file at `path`; what was `asked` of its budget is in its place there.
 
     Raises `InputError`, which names the file, the line and the field, for the first thing that is
     wrong.
     """
-    return parse_spec(read_text(path), path)
+    return parse_spec(read_text(path), path, asked)
 
 
-def parse_spec(text: str, path: Path) -> Spec:
+def parse_spec(text: str, path: Path, asked: Budget = NO_BUDGET) -> Spec:
     """The Spec of a study file's `text`; `path` is where the file is, or will be.
 
     Raises `InputError` as `load_spec` does.
     """
-    return _spec_of(parse_document(text, str(path)), path, text)
+    document = parse_document(text, str(path))
+    spec = _spec_of(document, path, text)
+    own = spec.budget
+    budget = Budget(
+        own.time_s if asked.time_s is None else asked.time_s,
+        own.trials if asked.trials is None else asked.trials,
+    )
+    if budget == NO_BUDGET:
+        is_there = _BUDGET in document.data
+        why, allowed = ("is empty", "") if is_there else ("missing", "a mapping with ")
+        allowed += "time, trials, or both"
+        raise document.located(FieldError(_BUDGET, why=why, allowed=allowed))
+    return replace(spec, budget=budget)
 
 
 def parse_stored_spec(text: str, path: Path) -> Spec:

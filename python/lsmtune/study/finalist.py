@@ -64,16 +64,14 @@ def prove_finalist(
     measurer: Measurer,
     observer: TuneObserver,
     feasibility: Feasibility,
+    *,
+    deadline_s: float | None,
 ) -> Survived | None:
     """The verdict on `finalist`, and what it survives; None when interrupted.
 
-    The search leaves time for the proof; the pairs without which it would prove nothing are run
-    whatever the time, as a search without a proof would be lost.
+    The search leaves `deadline_s` seconds for the proof, None for no end; the pairs without which
+    it would prove nothing are run whatever the time, as a search without a proof would be lost.
     """
-    deadline_s = None
-    if spec.budget.time_s is not None:
-        kept_s = survival_s(spec, measurer.runner)
-        deadline_s = spec.budget.time_s - measurer.spent_s() - kept_s
     plan = ProofPlan(
         pairs=spec.proof.pairs,
         confidence=spec.proof.confidence,

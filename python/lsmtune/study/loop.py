@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import Counter
@@ -9,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from lsmtune.driver.runner import Runner
-from lsmtune.errors import InputError
+from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.measurer import Measurer, loaded_databases
 from lsmtune.experiment.schedule import Arm, Slot, Stream, derive_seed
@@ -52,6 +53,7 @@ from lsmtune.study.start import (
 )
 from lsmtune.study.stored import TrialRuns, anchor_rounds, round_of, trial_rounds, trial_runs
 from lsmtune.study.trials import Rounds, Trials, run_trial
+from lsmtune.units import format_duration
 
 CONSTRAINTS = "constraints"  # a field of the study file, and the source of the Searcher's errors
 REFUSED = "refused"  # the stored fact: configurations refused before a run, by reason
@@ -68,17 +70,21 @@ def tune(
     *,
     stop: threading.Event,
     clock: Clock = time.monotonic,
+    begun_s: float | None = None,
 ) -> TuneResult:
     """Search, prove, and write `result/result.json`; continues what the folder holds.
 
     Setting `stop` (from a signal handler, say) ends it within one message of the driver; the
-    study is kept, and the next call goes on. `clock` gives seconds that never go back.
+    study is kept, and the next call goes on. `clock` gives seconds that never go back, and
+    `begun_s` what it showed when the command began, None for now.
 
-    Raises LsmtuneError when the baseline does not run, and InputError when the engine refuses the
+    Raises LsmtuneError when the baseline does not run or the time budget leaves no time for a
+    trial, and InputError when the engine refuses the
     baseline, does not have an option of the space, is not the one with which the study began, or
     when the constraints leave no configuration.
     """
-    result = _Tuning(spec, folder, runner, engine, observer, stop, clock).run()
+    startup_s = 0.0 if begun_s is None else clock() - begun_s
+    result = _Tuning(spec, folder, runner, engine, observer, stop, clock, startup_s).run()
     if not result.interrupted:
         folder.measurements.set_verdict(result.verdict)
         folder.write_result("result.json", result_document(result))
@@ -103,11 +109,13 @@ class _Tuning:
         observer: TuneObserver,
         stop: threading.Event,
         clock: Clock,
+        startup_s: float,
     ) -> None:
         self._spec = spec
         self._folder = folder
         self._observer = observer
         self._stop = stop
+        self._startup_s = startup_s
         self._engine = engine
         self._baseline = Arm(engine, baseline_config(spec))
         self._baseline_value: float | None = None
@@ -115,9 +123,10 @@ class _Tuning:
         self._defaults = engine_defaults(spec, engine.version)
         self._feasibility = Feasibility(spec, self._defaults)
         self._refused: Counter[str] = Counter()
+        # The report at the end loads as much as the start of the program did, and then ends it.
         self._budget = SearchBudget(
             *(spec.budget.trials, spec.budget.time_s, min(spec.proof.pairs, PAIRS_KEPT)),
-            survival_s=survival_s(spec, runner),
+            other_s=2 * startup_s + survival_s(spec, runner),
         )
         self._observations = Observations(spec.goal)
         self._baseline_wall_s: float | None = None
@@ -177,10 +186,17 @@ class _Tuning:
                 self._folder.measurements.set_fact(REFUSED, dict(stored + self._refused))
         if reason is None:
             return self._result(None, interrupted=True)
+        self._refuse_short()
         self._observer.search_finished(reason)
         proved = self._prove()
         if proved is None:
             return self._result(None, interrupted=True)
+        over_s = self._startup_s + self._measurer.spent_s() - (self._spec.budget.time_s or math.inf)
+        if over_s > 0:
+            self._observer.warning(
+                f"the study took {format_duration(over_s)} more than its time budget: the pairs "
+                "without which a proof says nothing, and what follows it, are not cut off"
+            )
         return self._result(proved.verdict, interrupted=False, survival=proved.survival)
 
     @property
@@ -258,6 +274,7 @@ class _Tuning:
         if not fresh:
             self._observer.baseline_known(stored)
         self._use_baseline(stored)
+        self._refuse_short()
         calibrate_study(
             self._spec,
             self._baseline,
@@ -268,12 +285,14 @@ class _Tuning:
         )
         store = self._folder.measurements
         self._remember_anchors([row for role in OF_BASELINE for row in store.of(role)])
-        if self._stop.is_set():
-            return False
-        warning = self._budget.too_short(self._progress.trial_walls_s) if fresh else ""
-        if warning:
-            self._observer.warning(warning)
-        return True
+        return not self._stop.is_set()
+
+    def _refuse_short(self) -> None:
+        """Raises LsmtuneError where nothing was tried, and no time is left to try anything."""
+        spent_s, walls_s = self._measurer.spent_s(), self._progress.trial_walls_s
+        short = self._budget.too_short(spent_s, walls_s)
+        if short and not self._observations.trials:
+            raise LsmtuneError(f"{self._spec.path}: {short}")
 
     def _use_baseline(self, baseline: Sequence[StoredMeasurement]) -> None:
         runs = [row.measurement for row in baseline]
@@ -306,7 +325,7 @@ class _Tuning:
             if isinstance(step, str):
                 return step
             try:
-                if not step():
+                if not step() and self._stop.is_set():
                     return None
             except SpaceExhaustedError as error:
                 return str(error)
@@ -338,7 +357,7 @@ class _Tuning:
     def _run_anchor(self) -> bool:
         """Run the baseline once more, and see whether the machine is still the same."""
         self._begin()
-        runs = self._rounds.anchor(self._anchors, self._baseline, self._longest_run_s())
+        runs = self._rounds.anchor(self._anchors, self._baseline, *self._run_ends())
         if runs is None:
             return False
         self._anchors += 1
@@ -357,9 +376,8 @@ class _Tuning:
         self._begin()
         trial = self._observations.trials[number]
         repeat = len(trial.rounds)
-        runs = self._rounds.trial(
-            number, repeat, Arm(self._engine, trial.config), self._longest_run_s()
-        )
+        arm = Arm(self._engine, trial.config)
+        runs = self._rounds.trial(number, repeat, arm, *self._run_ends())
         repeated = None if runs is None else round_of(runs, self._spec, self._feasibility)
         if repeated is None:
             return False
@@ -380,9 +398,11 @@ class _Tuning:
             self._folder.measurements.set_verdict(None)
             self._search_begun = True
 
-    def _longest_run_s(self) -> float:
-        walls_s = self._progress.trial_walls_s
-        return self._budget.longest_run_s(self._measurer.spent_s(), walls_s)
+    def _run_ends(self) -> tuple[float, float]:
+        """After how many seconds a run has failed, and when the search's time is used up."""
+        spent_s, walls_s = self._measurer.spent_s(), self._progress.trial_walls_s
+        until_s = self._measurer.now_s() + self._budget.search_s(spent_s, walls_s)
+        return self._budget.longest_run_s(spent_s, walls_s), until_s
 
     def _run_trial(self) -> bool:
         self._begin()
@@ -390,6 +410,7 @@ class _Tuning:
         self._trials.rejudge(judgement.for_searcher())
         number, values = self._trials.ask()
         scale = judgement.drift.factor_now()
+        deadline_s, until_s = self._run_ends()
         trial = run_trial(
             self._spec,
             self._measurer,
@@ -398,7 +419,8 @@ class _Tuning:
             lambda step, value: self._trials.report(number, step, value * scale),
             number=number,
             index=self._progress.trials(),
-            deadline_s=self._longest_run_s(),
+            deadline_s=deadline_s,
+            until_s=until_s,
         )
         if trial is None:
             self._trials.put_back(number, values)
@@ -443,6 +465,7 @@ class _Tuning:
             self._measurer,
             self._observer,
             self._feasibility,
+            deadline_s=self._budget.proof_s(self._measurer.spent_s()),
         )
 
     def _result(

@@ -299,7 +299,7 @@ class StudyModel(StrictModel):
     )
     sampler: SamplerModel = Field(default=SamplerModel(), description="how the space is searched")
     pruner: PrunerModel = Field(default=PrunerModel(), description="which trials are ended early")
-    budget: Budget = Field(description="a mapping with time, trials, or both")
+    budget: Budget = Field(default=Budget(), description="a mapping with time, trials, or both")
     limits: Limits = Field(default=LIMITS_DEFAULT, description="when a run is killed")
     proof: ProofSpec = Field(default=ProofSpec(), description="how the result is proved")
     noise: NoiseSpec = Field(default=NoiseSpec(), description="calibration, anchors, repeats")

@@ -8,12 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import takewhile
 
+from lsmtune.errors import InputError
 from lsmtune.experiment.measurer import Measurer
 from lsmtune.experiment.schedule import Arm
 from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config, OptionValue
 from lsmtune.model.goal import Goal
 from lsmtune.model.measurement import Outcome
+from lsmtune.model.workload import PhaseKind
 from lsmtune.proof.calibration import Calibration, calibrate, smallest_effect
 from lsmtune.study.feasible import Feasibility
 from lsmtune.study.observer import TuneObserver
@@ -56,6 +58,10 @@ PAIRS_KEPT = 10
 SHARE_KEPT = 0.5
 PAIRS_KEPT_LEAST = 6
 
+# What a calibration may take of the time budget: enough to know the noise, and most of it left for
+# what the study is for.
+SHARE_MAX = 0.1
+
 # A trial slower than this many median runs is a bad one, whatever it would come to in the end.
 PATIENCE_FACTOR = 5.0
 
@@ -64,14 +70,14 @@ PATIENCE_FACTOR = 5.0
 class SearchBudget:
     """At most `trials` trials, and `time_s` seconds for search and proof together; None: no end.
 
-    `pairs` is the number of pairs that are kept for the proof, of two runs each, and `survival_s`
-    the time for what the finalist has to survive.
+    `pairs` is the number of pairs that are kept for the proof, of two runs each. `other_s` seconds
+    of the time go to neither: what starts the study, and what comes after its proof.
     """
 
     trials: int | None
     time_s: float | None
     pairs: int
-    survival_s: float = 0.0
+    other_s: float = 0.0
 
     def reserve_s(self, run_walls_s: Sequence[float]) -> float:
         """Seconds to keep for the proof, given what each run so far took (at least one)."""
@@ -80,7 +86,16 @@ class SearchBudget:
         if self.time_s is not None and pair_s > 0:
             fitting = max(PAIRS_KEPT_LEAST, int(SHARE_KEPT * self.time_s / pair_s))
             kept = min(kept, fitting)
-        return kept * pair_s + self.survival_s
+        return kept * pair_s
+
+    def proof_s(self, spent_s: float) -> float | None:
+        """Seconds that the proof may take now; None: no end."""
+        return None if self.time_s is None else self.time_s - self.other_s - spent_s
+
+    def search_s(self, spent_s: float, run_walls_s: Sequence[float]) -> float:
+        """Seconds that the search may still take, less than 0 where it took too much."""
+        left_s = self.proof_s(spent_s)
+        return math.inf if left_s is None else left_s - self.reserve_s(run_walls_s)
 
     def trials_end(self, trials: int) -> str:
         """Why no other trial may begin after so many, in one line; empty when one may."""
@@ -96,37 +111,55 @@ class SearchBudget:
 
     def holds(self, run_s: float, spent_s: float, run_walls_s: Sequence[float]) -> bool:
         """Whether a run of `run_s` seconds leaves enough for the proof."""
-        return self.time_s is None or spent_s + run_s + self.reserve_s(run_walls_s) <= self.time_s
+        return run_s <= self.search_s(spent_s, run_walls_s)
 
     def longest_run_s(self, spent_s: float, run_walls_s: Sequence[float]) -> float:
-        """Seconds after which a trial is ended, so that one that hangs cannot eat the budget.
+        """Seconds after which a trial has failed, so that one that hangs cannot eat the budget.
 
         What is left for the search, but at least `PATIENCE_FACTOR` median runs: a trial must not
-        be judged by how late it came.
+        be judged by how late it came. One for which no time is left sooner is put back.
         """
-        if self.time_s is None:
-            return math.inf
-        left_s = self.time_s - spent_s - self.reserve_s(run_walls_s)
+        left_s = self.search_s(spent_s, run_walls_s)
         return max(left_s, PATIENCE_FACTOR * statistics.median(run_walls_s))
 
-    def too_short(self, run_walls_s: Sequence[float]) -> str:
-        """A warning when the time budget allows no search at all, else empty."""
-        if self.time_s is None:
+    def too_short(self, spent_s: float, run_walls_s: Sequence[float]) -> str:
+        """What a time budget lacks that allows no other run, and how long it has to be, else empty.
+
+        `spent_s` seconds are gone, and nothing was tried.
+        """
+        if self.time_s is None or not self.time_ends(spent_s, run_walls_s):
             return ""
-        run_s, reserve_s = statistics.median(run_walls_s), self.reserve_s(run_walls_s)
-        if sum(run_walls_s) + run_s + reserve_s <= self.time_s:
-            return ""
+        run_s = statistics.median(run_walls_s)
+        proof_s = PAIRS_KEPT_LEAST * 2 * RESERVE_FACTOR * run_s
+        needed_s = (spent_s + run_s + proof_s + self.other_s) / (1 - SHARE_MAX)
         return (
-            f"a time budget of {format_duration(self.time_s)} leaves nothing for the search: a run "
-            f"takes {format_duration(run_s)} and the proof needs {format_duration(reserve_s)}; "
-            "raise the budget or make the workload smaller"
+            f"nothing was tried: a time budget of {format_duration(self.time_s)} leaves nothing "
+            f"for the search, as a run takes {format_duration(run_s)} and the proof needs "
+            f"{format_duration(proof_s)}; what was measured is kept: repeat the command with "
+            f"--budget {format_duration(math.ceil(needed_s) + 1)} or more, or make the workload "
+            "smaller"
+        )
+
+
+def refuse_short(spec: Spec, place: str) -> None:
+    """Raises InputError, which names `place`, where the time budget is too short for any search.
+
+    That is known before a run where phases have durations: a baseline, a trial, and a proof.
+    """
+    phases = [phase for each in spec.workloads for phase in each.workload.phases]
+    # A database that is loaded once serves all runs.
+    run_s = sum(p.duration_s or 0.0 for p in phases if p.kind is not PhaseKind.LOAD)
+    least_s = (2 + 2 * PAIRS_KEPT_LEAST) * run_s
+    if spec.budget.time_s is not None and spec.budget.time_s < least_s:
+        raise InputError(
+            *(place, "" if place.startswith("-") else "budget.time"),
+            found=format_duration(spec.budget.time_s),
+            allowed=f"at least {format_duration(least_s)}: by the durations of its phases a run "
+            f"takes {format_duration(run_s)}, and a study has {2 + 2 * PAIRS_KEPT_LEAST} or more",
         )
 
 
 # --- The calibration at the start of a study: how many pairs, and what they say in one line.
-
-# Of the time budget: enough to know the noise, and most of it left for what the study is for.
-SHARE_MAX = 0.1
 
 
 def calibrate_study(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -56,26 +57,35 @@ class Rounds:
         return any(role is Role.ANCHOR for role, _, _ in self._unfinished)
 
     def trial(
-        self, number: int, repeat: int, arm: Arm, deadline_s: float
+        self, number: int, repeat: int, arm: Arm, deadline_s: float, until_s: float
     ) -> list[StoredMeasurement] | None:
-        """Run number `repeat` of a trial, from 1, on a seed of its own; None when interrupted."""
+        """Run number `repeat` of a trial, from 1, on a seed of its own; None when interrupted.
+
+        `deadline_s` and `until_s` are those of `Measurer.measure`.
+        """
         index = number * _REPEATS_RESERVED + repeat
         seed = derive_seed(self._spec.seed, Stream.REPEAT, index)
         slot = Slot(Role.TRIAL, number, trial=number, repeat=repeat)
-        return self._round(slot, arm, seed, deadline_s)
+        return self._round(slot, arm, seed, deadline_s, until_s)
 
-    def anchor(self, number: int, arm: Arm, deadline_s: float) -> list[StoredMeasurement] | None:
+    def anchor(
+        self, number: int, arm: Arm, deadline_s: float, until_s: float
+    ) -> list[StoredMeasurement] | None:
         """Anchor `number`, from 0, on a seed of its own; None when interrupted."""
         seed = derive_seed(self._spec.seed, Stream.ANCHOR, number)
-        return self._round(Slot(Role.ANCHOR, number, repeat=number), arm, seed, deadline_s)
+        slot = Slot(Role.ANCHOR, number, repeat=number)
+        return self._round(slot, arm, seed, deadline_s, until_s)
 
     def _round(
-        self, slot: Slot, arm: Arm, seed: int, deadline_s: float
+        self, slot: Slot, arm: Arm, seed: int, deadline_s: float, until_s: float
     ) -> list[StoredMeasurement] | None:
         """One run per workload, up to one that does not end well."""
         key = (slot.role, slot.trial, slot.repeat)
         runs = self._measurer.measure_workloads(
-            arm, seed, slot, deadline_s=deadline_s, stored=self._unfinished.get(key, [])
+            *(arm, seed, slot),
+            deadline_s=deadline_s,
+            until_s=until_s,
+            stored=self._unfinished.get(key, []),
         )
         if runs is not None:
             self._unfinished.pop(key, None)
@@ -98,11 +108,13 @@ def run_trial(
     number: int,
     index: int,
     deadline_s: float,
+    until_s: float = math.inf,
 ) -> TrialRuns | None:
     """All runs of trial `number`, the `index`th of its study; None when it was interrupted.
 
-    Each run is killed after `deadline_s` seconds. The pruner is asked at every rung, by `report`. A
-    trial that is pruned between two sizes has only runs of rungs, each of which ended well.
+    `deadline_s` and `until_s` are those of `Measurer.measure`. The pruner is asked at every rung,
+    by `report`. A trial that is pruned between two sizes has only runs of rungs, each of which
+    ended well.
     """
     trial, seed = TrialRuns(number), derive_seed(spec.seed, Stream.TRIAL, number)
     rungs = None if spec.pruner is None else spec.pruner.rungs
@@ -116,7 +128,10 @@ def run_trial(
             slot = Slot(Role.RUNG, index, trial=number, rung=rung)
             sizes = [smaller[rung] for smaller in workloads]
             runs = measurer.measure_workloads(
-                arm, seed, slot, deadline_s=deadlines_s[rung], workloads=sizes
+                *(arm, seed, slot),
+                deadline_s=deadlines_s[rung],
+                until_s=until_s,
+                workloads=sizes,
             )
             if runs is None:
                 return None
@@ -126,7 +141,9 @@ def run_trial(
                 return trial
         deadline_s = deadlines_s[-1]
     slot = Slot(Role.TRIAL, index, trial=number)
-    runs = measurer.measure_workloads(arm, seed, slot, deadline_s=deadline_s, prune=prune)
+    runs = measurer.measure_workloads(
+        arm, seed, slot, deadline_s=deadline_s, until_s=until_s, prune=prune
+    )
     if runs is None:
         return None
     trial.runs += runs
@@ -138,16 +155,20 @@ class Watch:
 
     def __init__(self, report: Report, rungs: TimeRungs, metric: str) -> None:
         self._report = report
+        self._rungs = rungs
         self._reports = TimeReports(rungs)
         self._metric = metric
         self._measuring = False
+        self._phase = -1
 
     def __call__(self, message: Message) -> bool:
         """Whether the run is to end now that the driver, or a program, has said `message`."""
         if isinstance(message, Reported) and self._metric in message.metrics:
             return self._report(message.step, message.metrics[self._metric])
         if isinstance(message, PhaseStarted):
-            self._measuring = message.kind == "measure"
+            if message.index <= self._phase:  # the run was disturbed, and is measured again
+                self._reports = TimeReports(self._rungs)
+            self._phase, self._measuring = message.index, message.kind == "measure"
         if not self._measuring or not isinstance(message, IntervalPassed):
             return False
         due = self._reports.take(message.interval())

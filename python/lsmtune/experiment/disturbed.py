@@ -1,0 +1,36 @@
+"""What was disturbed from outside is tried again, and not held against what was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeVar
+
+from lsmtune.model.measurement import Measurement, Outcome
+
+T = TypeVar("T")
+
+# Who is disturbed as often one time after the other is so for a reason that stays.
+TRIES = 3
+
+
+def tried_again(
+    attempt: Callable[[], T], disturbance: Callable[[T], str], warn: Callable[[str], None]
+) -> T:
+    """What `attempt` comes to, the first of TRIES that was not disturbed, or the last.
+
+    `disturbance` says in one clause what disturbed one, empty for nothing; `warn` is told.
+    """
+    for left in reversed(range(TRIES)):
+        result = attempt()
+        why = disturbance(result)
+        if not why or not left:
+            break
+        warn(f"{why}: that is not held against it, and it is measured again")
+    return result
+
+
+def disturbance_of(measurement: Measurement) -> str:
+    """What disturbed a run; empty where nothing did."""
+    if measurement.outcome is not Outcome.DISTURBED:
+        return ""
+    return measurement.error.message if measurement.error else "disturbed"
