@@ -6,6 +6,8 @@
 //! one run.
 
 pub mod engine;
+#[cfg(any(test, fuzzing))]
+pub mod fuzz;
 pub mod measure;
 pub mod protocol;
 pub mod random;

@@ -20,6 +20,7 @@ from lsmtune.driver import library_facts
 from lsmtune.driver.library_facts import Listing, engine_findings
 from lsmtune.engines.library import Library
 from lsmtune.machine import findings
+from lsmtune.machine.awake import AwakeClock
 from lsmtune.machine.filesystem import Mount
 from lsmtune.machine.findings import Finding, Level
 from lsmtune.model.config import Build, EngineIdentity
@@ -177,7 +178,9 @@ def runner(fake_driver: Path, monkeypatch: pytest.MonkeyPatch) -> Noisy:
     assert fake_driver.is_file()
     noisy = Noisy()
     monkeypatch.setattr(calibration_module, "NativeRunner", lambda _driver: noisy)
-    monkeypatch.setattr(calibration_module, "time", SimpleNamespace(monotonic=noisy.clock))
+    # Its clock is the runner's, whose time no busy machine takes.
+    clock = AwakeClock(noisy.clock)
+    monkeypatch.setattr(calibration_module, "AwakeClock", lambda: clock)
     monkeypatch.setattr(
         "lsmtune.cli.doctor.examine", lambda _directory: [Finding(Level.OK, "driver", "there")]
     )

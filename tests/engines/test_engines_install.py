@@ -32,6 +32,7 @@ from lsmtune.engines.steps import (
     installed,
     require_programs,
     run_step,
+    unregistered,
 )
 from lsmtune.errors import InputError, LsmtuneError
 from lsmtune.model.config import Build
@@ -425,3 +426,26 @@ def test_an_interrupted_install_ends_its_programs_and_leaves_nothing(
     assert err.endswith("lsmtune: interrupted\n")
     assert not any(is_running(int(p.read_text())) for p in pids)
     assert all(p.name.endswith(".lock") for p in engines_folder().iterdir())
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the names are those of x86_64")
+def test_a_jar_that_is_nothing_but_a_directory_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Entries without content cost ten times their size in memory."""
+    monkeypatch.setattr(install, "DIRECTORY_BYTES_MAX", 1 << 16)
+    jar = jar_with(tmp_path / "x.jar", MEMBER, *(f"{number}.class" for number in range(2000)))
+    with pytest.raises(
+        InputError, match=r"not a jar \(a directory of \d+ bytes, and at most 64KiB"
+    ):
+        install.add(jar, quiet, anything)
+    monkeypatch.undo()
+    assert install.add(jar, quiet, anything).path.name == MEMBER
+
+
+def test_a_library_that_a_kill_kept_from_being_registered_is_told() -> None:
+    """No command listed it."""
+    done = install_folder("x-1", "rocksdb", "test", fill, anything)
+    (line,) = unregistered(())
+    assert line.startswith(f"rocksdb library {done.path} is installed and not registered; next")
+    assert unregistered({str(done.path)}) == ()

@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from importer_parts import collected, config, notes_of
 
-from lsmtune.engines.formats import export, read_config
+from lsmtune.engines.formats import db_bench, export, read_config
+from lsmtune.engines.formats.base import ImportRequest
+from lsmtune.engines.formats.db_bench import LINE_CHARACTERS_MAX
 from lsmtune.errors import InputError
 from lsmtune.model.config import OptionValue
 
@@ -153,3 +155,15 @@ def test_what_a_properties_file_says_in_vain_is_named() -> None:
         "6: leveldb.cache_size: replaces the value of line 5",
         "7: left out: no property, for want of a =: nothing",
     ]
+
+
+def test_a_line_of_flags_has_bounds() -> None:
+    """A word of 900,000 characters took `shlex` longer than anyone waits."""
+    text = "--write_buffer_size=1\\\n" + "9" * LINE_CHARACTERS_MAX
+    with pytest.raises(InputError, match=r"a.flags:2: a line of 65557 characters; allowed: at mos"):
+        db_bench.read(ImportRequest(text, Path("a.flags"), "rocksdb"))
+
+
+def test_flags_before_a_backslash_at_the_end_of_the_file_count() -> None:
+    read = db_bench.read(ImportRequest("--write_buffer_size=7 \\", Path("a.flags"), "rocksdb"))
+    assert read.options == {"write_buffer_size": 7}

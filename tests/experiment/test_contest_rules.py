@@ -114,7 +114,7 @@ def test_the_built_in_text_is_a_rules_file() -> None:
         ("version: 1\nrules:\n  a: {rule: block_size + 1}", "is a value, not a condition"),
         ("version: 1\nrules:\n  a: {rule: blok_size < 3}", "did you mean block_size?"),
         ("version: 1\nrules:\n  a: {rule: {leveldv: 3}}", "did you mean leveldb?"),
-        ("[]", "r.yaml: holds a list"),
+        ("[]", "r.yaml:1: is not a rules"),
         ("a: [", "r.yaml:1: not YAML"),
     ],
 )
@@ -123,3 +123,19 @@ def test_what_is_wrong_in_a_rules_file_is_one_line(text: str, said: str) -> None
         parse_rules(text, "r.yaml", "leveldb")
     assert said in str(caught.value)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("rules", "said"),
+    [
+        ("{a: &a {rule: block_size < 3}, b: *a}", "r.yaml:2: anchors and aliases are not allowed"),
+        ("{<<: [*a, *a]}", "r.yaml:2: anchors and aliases are not allowed in a rules file"),
+        ("{a: {rule: block_size < 3}, a: {}}", "r.yaml:2: rules.a: given twice, first on line 2"),
+        ("{a: !!python/name:os.system {}}", "r.yaml:2: tags are not allowed in a rules file"),
+    ],
+)
+def test_a_rules_file_has_no_aliases_and_says_nothing_twice(rules: str, said: str) -> None:
+    """Of two rules of one name, the last one counted, and nobody was told."""
+    with pytest.raises(InputError) as caught:
+        parse_rules(f"version: 1\nrules: {rules}", "r.yaml", "leveldb")
+    assert str(caught.value).startswith(said)

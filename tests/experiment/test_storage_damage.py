@@ -14,6 +14,9 @@ from lsmtune.experiment.files import MEASUREMENTS_DB, STUDY_DB
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role
 from lsmtune.model.config import Config
+from lsmtune.space.parameter import make_number
+from lsmtune.space.range import Range
+from lsmtune.space.space import make_space
 
 PAGE = 4096
 
@@ -92,9 +95,44 @@ def test_a_line_on_damage_says_how_it_was_noticed_and_what_is_left(study: Path) 
 
 def test_a_study_whose_runs_are_gone_is_not_begun_anew(study: Path) -> None:
     (study / MEASUREMENTS_DB).write_bytes(b"")
-    with pytest.raises(LsmtuneError, match="it is empty, and the study has begun"):
+    with pytest.raises(LsmtuneError, match="it is empty or gone, and the study has begun"):
         StudyFolder.create_or_resume(study, Description())
     assert (study / MEASUREMENTS_DB).read_bytes() == b""
+
+
+@pytest.mark.parametrize("left", [b"", None])
+def test_a_study_whose_trials_are_gone_gets_no_new_ones(study: Path, left: bytes | None) -> None:
+    """The file got empty tables before anyone said that it belonged to no runs."""
+    (study / STUDY_DB).unlink()
+    if left is not None:
+        (study / STUDY_DB).write_bytes(left)
+    with pytest.raises(LsmtuneError, match="it is empty or gone, and the study has begun"):
+        StudyFolder.create_or_resume(study, Description())
+    assert ((study / STUDY_DB).read_bytes() if left is not None else None) == left
+    assert left is not None or not (study / STUDY_DB).exists()
+
+
+SPACE = make_space([make_number("write_buffer_size", Range(2, 16, integer=True))])
+
+
+def test_a_trial_with_other_parameters_than_those_that_ran_is_damage(study: Path) -> None:
+    """A flipped bit in a number is no damage to SQLite, and the sampler believed it."""
+    with StudyFolder.open(study) as folder:
+        trials = folder.trials()
+        ran = {trial.number: trial.params for trial in trials}
+        folder.refuse_changed(trials, ran, SPACE)
+        folder.refuse_changed(trials, {}, SPACE)
+    connection = sqlite3.connect(study / STUDY_DB)
+    with connection:
+        connection.execute(
+            "UPDATE trial_params SET param_value = 17 - param_value WHERE param_id = 2"
+        )
+    connection.close()
+    with StudyFolder.open(study) as folder:
+        was = ran[1]["write_buffer_size"]
+        said = rf"damaged database \(trial 1: write_buffer_size is \d+, and its run had {was}\)"
+        with pytest.raises(LsmtuneError, match=said):
+            folder.refuse_changed(folder.trials(), ran, SPACE)
 
 
 def test_runs_of_before_there_was_a_checksum_are_read_and_new_ones_get_one(study: Path) -> None:

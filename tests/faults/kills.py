@@ -28,6 +28,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -206,7 +207,8 @@ def blows(count: int, source: random.Random, longest_stop_s: float) -> list[Blow
     return found
 
 
-Row = tuple[object, ...]
+Row = dict[str, Any]
+PLACE = ("role", "arm", "library", "workload", "round", "pair", "trial", "repeat", "rung", "seed")
 
 
 @dataclass
@@ -361,15 +363,15 @@ class Session:
             self.compared += 1
             if now.get(number) != row:
                 self.fault(f"row {number} is lost or was changed")
-        places = Counter(row[1:11] for row in now.values())
+        places = Counter(tuple(row[name] for name in PLACE) for row in now.values())
         for place, count in places.items():
             if count > 1:
                 self.fault(f"{count} rows of {place}")
         for number in now.keys() - self.rows.keys():
-            *_, outcome, _wall_s, _config, measurement = now[number]
-            error = (json.loads(str(measurement)).get("error") or {}).get("message", "")
-            if outcome != "ok" and BY_SOMEBODY not in error:
-                self.fault(f"row {number} of {now[number][1]} is {outcome}: {error}")
+            row = now[number]
+            error = (json.loads(row["measurement"]).get("error") or {}).get("message", "")
+            if row["outcome"] != "ok" and BY_SOMEBODY not in error:
+                self.fault(f"row {number} of {row['role']} is {row['outcome']}: {error}")
         self.rows = now
         logs = (self.folder / f"stderr-{number}" for number in range(1, len(self.pids) + 1))
         said = sum(len(RUN_LINE.findall(log.read_text())) for log in logs)
@@ -381,10 +383,11 @@ class Session:
         if not self.command.store or not path.is_file():
             return {}
         with contextlib.closing(sqlite3.connect(path)) as database:
+            database.row_factory = sqlite3.Row
             known = "SELECT 1 FROM sqlite_master WHERE name = 'runs'"
             if not database.execute(known).fetchone():
                 return {}
-            return {row[0]: row for row in database.execute("SELECT * FROM runs")}
+            return {row["id"]: dict(row) for row in database.execute("SELECT * FROM runs")}
 
     def _finish(self) -> None:
         """Let it end by itself, and look at all that it left."""
@@ -399,7 +402,7 @@ class Session:
             self.fault(f"ended with {status}: {said.splitlines()[-1:]}")
         self._check_text(said)
         self._account()
-        roles = Counter(str(row[1]) for row in self.rows.values())
+        roles = Counter(row["role"] for row in self.rows.values())
         if self.command.store and not (roles and roles >= Counter(self.command.rows)):
             self.fault(f"rows are missing: {dict(roles)}")
         for left in self._leftovers():

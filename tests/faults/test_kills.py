@@ -13,16 +13,12 @@ from optuna.trial import TrialState
 
 from lsmtune.experiment.folder import StudyFolder
 from lsmtune.experiment.store import Role
-from lsmtune.model.measurement import Outcome
 
 # The first of the signals by this seed are SIGKILL to the tuner, and to a run.
 SEED = 2
 
 
 @pytest.mark.engine
-@pytest.mark.skipif(
-    "DISTURBED" not in Outcome.__members__, reason="runs that were killed are not measured again"
-)
 def test_six_signals_lose_nothing_blame_nobody_and_leave_nothing(
     driver: Path,
     leveldb_library: Path,

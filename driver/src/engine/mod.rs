@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 mod c_bytes;
 mod existing;
 mod flusher;
-mod leveldb;
+pub(crate) mod leveldb;
 mod library;
 mod log_lines;
 mod memory;
@@ -19,7 +19,7 @@ mod nearest;
 mod noop;
 mod parts;
 mod probe;
-mod rocksdb;
+pub(crate) mod rocksdb;
 mod scratch;
 mod several;
 
@@ -82,7 +82,7 @@ pub struct LevelWork {
 impl LevelWork {
     fn add(&mut self, bytes: u64) {
         self.compactions += 1;
-        self.compaction_write_bytes += bytes;
+        self.compaction_write_bytes = self.compaction_write_bytes.saturating_add(bytes);
     }
 }
 

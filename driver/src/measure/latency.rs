@@ -152,8 +152,10 @@ impl Recorders {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::protocol::LatencyStatistics;
     use base64::Engine as _;
     use hdrhistogram::serialization::Deserializer;
+    use proptest::prelude::*;
 
     #[test]
     fn percentiles_are_within_three_digits_and_the_histogram_survives() {
@@ -194,5 +196,76 @@ mod tests {
         let mut all = Recorders::default();
         all.of(OperationKind::Seek);
         assert!(all.replies().is_empty());
+    }
+
+    #[test]
+    fn each_type_has_a_name_of_its_own_and_those_that_look_for_keys_are_known() {
+        use OperationKind::{
+            Delete, Get, Insert, Merge, Next, Put, ReadModifyWrite, Scan, Seek, Update,
+        };
+        let names = [
+            (Put, "put", false),
+            (Get, "get", true),
+            (Delete, "delete", false),
+            (Next, "next", true),
+            (Seek, "seek", true),
+            (Insert, "insert", false),
+            (Update, "update", true),
+            (ReadModifyWrite, "read_modify_write", true),
+            (Scan, "scan", true),
+            (Merge, "merge", false),
+        ];
+        for (kind, name, reads) in names {
+            assert_eq!((kind.name(), kind.reads()), (name, reads));
+            let mut one = Recorders::default();
+            one.of(kind);
+            assert_eq!(one.reads(), reads, "{name}");
+        }
+        assert!(!Recorders::default().reads());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(16))] // histograms are slow to write in tests
+
+        #[test]
+        fn threads_together_are_one_histogram_of_all_that_they_recorded(
+            calls in proptest::collection::vec((0..3_usize, any::<bool>(), 1..1_u64 << 40), 1..200),
+        ) {
+            let mut threads = [(); 3].map(|()| Recorders::default());
+            for (thread, get, ns) in &calls {
+                let kind = if *get { OperationKind::Get } else { OperationKind::Put };
+                threads[*thread].of(kind).record(*ns);
+            }
+            let mut all = Recorders::default();
+            threads.iter().for_each(|thread| all.add(thread));
+            let (total, count) = (all.total(), calls.len() as u64);
+            prop_assert_eq!(total.count(), count);
+            let reply = total.reply().unwrap();
+            prop_assert_eq!(reply.count, count);
+            let mut sorted: Vec<u64> = calls.iter().map(|(_, _, ns)| *ns).collect();
+            sorted.sort_unstable();
+            let near = |found_us: f64, ns: f64| (found_us * 1000.0 / ns - 1.0).abs() <= 1e-3;
+            let at = |share: f64| sorted[(share * count as f64).ceil() as usize - 1] as f64;
+            let mean = sorted.iter().map(|ns| *ns as f64).sum::<f64>() / count as f64;
+            let statistics = reply.statistics;
+            for (found, ns) in [
+                (statistics.latency_us_mean, mean),
+                (statistics.latency_us_p50, at(0.5)),
+                (statistics.latency_us_p95, at(0.95)),
+                (statistics.latency_us_p99, at(0.99)),
+                (statistics.latency_us_p999, at(0.999)),
+                (statistics.latency_us_max, at(1.0)),
+            ] {
+                prop_assert!(near(found, ns), "{found} us for {ns} ns");
+            }
+            let known = LatencyStatistics::known(Some(&reply));
+            prop_assert_eq!(known.latency_us_p50, Some(statistics.latency_us_p50));
+            prop_assert_eq!(LatencyStatistics::known(None).latency_us_max, None);
+            let gets = calls.iter().filter(|(_, get, _)| *get).count() as u64;
+            prop_assert_eq!(all.counts().get("get").copied().unwrap_or(0), gets);
+            let replies = all.replies();
+            prop_assert_eq!(replies.values().map(|reply| reply.count).sum::<u64>(), count);
+            prop_assert_eq!(replies.contains_key("get"), gets > 0);
+        }
     }
 }

@@ -28,11 +28,12 @@ impl ErrorReply {
     /// The kind of an error that is the disk's, whatever was asked for.
     pub const DISK_FAILED: &'static str = "io_error";
 
-    /// An error with a kind and a message only.
+    /// An error with a kind and a message only, of which line breaks (a name in a request may have
+    /// one) become blanks.
     pub fn new(kind: &str, message: impl Into<String>) -> Self {
         ErrorReply {
             kind: kind.to_owned(),
-            message: message.into(),
+            message: message.into().replace(char::is_control, " "),
             field: None,
             found: None,
             allowed: None,

@@ -1,7 +1,7 @@
 //! One run: open, execute the phases, close, reopen, read back, and report each step.
 
 mod after_crash;
-mod check;
+pub(crate) mod check;
 mod failure;
 mod inspect;
 mod page_cache;

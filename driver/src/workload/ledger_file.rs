@@ -79,16 +79,25 @@ struct Body {
     keys: Vec<(u64, Vec<KeyState>)>,
 }
 
-/// Writes `ledger` to `path`, completely or not at all.
-pub fn save_ledger(path: &Path, origins: &Origins, ledger: &Ledger) -> io::Result<()> {
+/// The text of a file that holds `ledger`.
+pub fn ledger_text(origins: &Origins, ledger: &Ledger) -> io::Result<String> {
     let keys = ledger.expectations().into_iter();
-    let body = serde_json::to_string(&Body {
+    Ok(with_checksum(&serde_json::to_string(&Body {
         origins: origins.clone(),
         mask: ledger.mask(),
         keys: keys.map(|(key, states)| (key, states.to_vec())).collect(),
-    })?;
+    })?))
+}
+
+/// A file's text around its body.
+pub fn with_checksum(body: &str) -> String {
     let crc = crc32fast::hash(body.as_bytes());
-    let text = format!("{FORMAT} {VERSION} {crc:08x}\n{body}\n");
+    format!("{FORMAT} {VERSION} {crc:08x}\n{body}\n")
+}
+
+/// Writes `ledger` to `path`, completely or not at all.
+pub fn save_ledger(path: &Path, origins: &Origins, ledger: &Ledger) -> io::Result<()> {
+    let text = ledger_text(origins, ledger)?;
     let mut beside = path.as_os_str().to_owned();
     beside.push(".part");
     let written = write_synced(Path::new(&beside), text.as_bytes())
@@ -119,7 +128,16 @@ pub fn load_ledger(
     origins: &Origins,
     keys_min: usize,
 ) -> Result<Ledger, LedgerFileError> {
-    let body = read_body(&std::fs::read(path)?)?;
+    read_ledger(&std::fs::read(path)?, origins, keys_min)
+}
+
+/// As [`load_ledger`], from the file's bytes.
+pub fn read_ledger(
+    bytes: &[u8],
+    origins: &Origins,
+    keys_min: usize,
+) -> Result<Ledger, LedgerFileError> {
+    let body = read_body(bytes)?;
     same(&body.origins, origins)?;
     let count = body.keys.len();
     if body.mask != 0 && count < keys_min {

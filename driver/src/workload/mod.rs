@@ -5,7 +5,7 @@ mod acknowledged;
 mod arrival;
 mod gate;
 mod ledger;
-mod ledger_file;
+pub(crate) mod ledger_file;
 mod mix;
 mod observation;
 mod operations;

@@ -479,3 +479,6 @@ impl Check<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,7 +25,7 @@ from lsmtune.engines.library import (
     detect_engine,
     logs_folder,
 )
-from lsmtune.engines.steps import Fetched
+from lsmtune.engines.steps import Fetched, unregistered
 from lsmtune.errors import InputError, LsmtuneError, nearest_name
 from lsmtune.machine.files import temporary_folder
 from lsmtune.machine.findings import Finding, Level
@@ -116,7 +116,10 @@ class Listing:
 
 def known_libraries() -> Listing:
     """Every usable library with its facts; those that cannot be probed are warned about."""
-    libraries, warnings = [], list(registry_warnings())
+    libraries, warnings = (
+        [],
+        [*registry_warnings(), *unregistered({entry.path for entry in Registry().entries()})],
+    )
     try:
         driver = find_driver()
     except InputError as error:

@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass
+from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import IO
 
@@ -57,7 +58,20 @@ _MEMBERS = {
 }
 
 LIBRARY_BYTES_MAX = 1 << 30  # one of RocksDB with all debugging symbols has half of that
+# Of all platforms' jar, 40 KB; in memory an entry takes ten times what it takes here.
+DIRECTORY_BYTES_MAX = 4 << 20
 _DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError, EOFError, UnicodeDecodeError)
+
+
+class _Jar(BufferedReader):
+    """A jar's file. `zipfile` reads its directory in one piece, of whatever size that claims."""
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """As in the base class. Raises BadZipFile for more than a directory may have."""
+        if size is not None and size > DIRECTORY_BYTES_MAX:
+            allowed = format_bytes(DIRECTORY_BYTES_MAX)
+            raise zipfile.BadZipFile(f"a directory of {size} bytes, and at most {allowed} is read")
+        return super().read(size)
 
 
 def extract_library(jar: Path, folder: Path, source: str) -> Path:
@@ -69,7 +83,7 @@ def extract_library(jar: Path, folder: Path, source: str) -> Path:
     machine = platform.machine()
     wanted = _MEMBERS.get(machine)
     try:
-        with zipfile.ZipFile(jar) as archive:
+        with _Jar(FileIO(jar)) as file, zipfile.ZipFile(file) as archive:
             libraries = [n for n in archive.namelist() if n.endswith(".so")]
             if wanted is None or wanted not in libraries:
                 why = f"holds no RocksDB library for {machine}"

@@ -7,7 +7,7 @@ import os
 import re
 import shutil
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -150,6 +150,20 @@ def installed(name: str) -> Fetched | None:
         return Fetched(library, record["engine_name"], record["origin"], compressions)
     except (OSError, ValueError, TypeError, KeyError):
         return None
+
+
+def unregistered(registered: Collection[str]) -> tuple[str, ...]:
+    """What is installed whole and not among the `registered` paths, each with the next step.
+
+    A kill between an installation and its registration leaves such a folder.
+    """
+    names = [record.parent.name for record in sorted(engines_folder().glob(f"*/{_RECORD}"))]
+    found = [one for one in map(installed, names) if one and str(one.path) not in registered]
+    return tuple(
+        f"{one.engine_name} library {one.path} is installed and not registered; next step: lsmtune "
+        f"engines add {one.path}, or delete {one.path.parent}"
+        for one in found
+    )
 
 
 def install_folder(

@@ -9,13 +9,12 @@ from pathlib import Path
 from typing import Any
 
 from lsmtune.engines.catalogue import catalogue_defaults, option_catalogue
-from lsmtune.engines.formats.base import CHARACTERS_MAX, Document, yaml_document
 from lsmtune.engines.library import ENGINE_KINDS, ENGINE_NAMES
 from lsmtune.engines.memory_model import memory_model
 from lsmtune.engines.memory_options import model_options
 from lsmtune.errors import InputError, is_utf8, nearest_name
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
-from lsmtune.model.text import read_text
+from lsmtune.model.files import Document, FileKind, parse_document, read_text
 from lsmtune.space.constraint import Constraint, make_constraint
 
 FILE = "FILE"
@@ -75,6 +74,7 @@ def all_named(texts: Sequence[str]) -> list[Named]:
 # expression, or one for each engine by name) and optionally `about`, a line for people.
 
 BUILT_IN = "built in"
+_KIND = FileKind("rules")
 _VERSION = 1
 _MEMORY_MODEL = "memory_model_bytes"
 # RocksDB spells its size in several ways, and `no_block_cache` makes it none.
@@ -138,7 +138,7 @@ def built_in_text() -> str:
 
 def read_rules(path: Path) -> str:
     """The text of the rules file at `path`. Raises InputError for what is no small text file."""
-    return read_text(path, "a rules file", bytes_max=CHARACTERS_MAX)
+    return read_text(path, _KIND)
 
 
 def load_rules(path: Path, engine: str) -> Rules:
@@ -152,23 +152,23 @@ def parse_rules(text: str, source: str, engine: str) -> Rules:
     Raises InputError with file, line and field for the first thing that is wrong, a name that is no
     option of the engine included. Expressions of other engines are not looked at.
     """
-    document = yaml_document(text, source)
+    document = parse_document(text, source, _KIND)
     _check_fields(document, (), document.data, ("version", "rules"))
     version, written = document.data["version"], document.data.get("rules")
     if version != _VERSION or version is True:
-        raise document.error(("version",), found=version, allowed=str(_VERSION))
+        raise _error(document, ("version",), found=version, allowed=str(_VERSION))
     if not isinstance(written, dict) or not written:
-        raise document.error(("rules",), why="is no rule", allowed="rules by name")
+        raise _error(document, ("rules",), why="is no rule", allowed="rules by name")
     constraints: dict[Rule, Constraint] = {}
     elsewhere = []
     for name, stated in written.items():
         path: tuple[str, ...] = ("rules", str(name))
         if not isinstance(stated, dict):
-            raise document.error(path, why="is no rule", allowed="a mapping with `rule`")
+            raise _error(document, path, why="is no rule", allowed="a mapping with `rule`")
         _check_fields(document, path, stated, ("rule", "about"))
         about = stated.get("about", "")
         if not isinstance(about, str):
-            raise document.error((*path, "about"), found=about, allowed="text")
+            raise _error(document, (*path, "about"), found=about, allowed="text")
         expression, path = stated["rule"], (*path, "rule")
         if isinstance(expression, dict):
             for known in expression:
@@ -179,17 +179,28 @@ def parse_rules(text: str, source: str, engine: str) -> Rules:
             expression, path = expression[engine], (*path, engine)
         if not isinstance(expression, str):
             allowed = "a condition such as write_buffer_size <= 1GiB, or one for each engine"
-            raise document.error(path, found=expression, allowed=allowed)
+            raise _error(document, path, found=expression, allowed=allowed)
         constraint = _constraint(document, path, expression, engine)
         constraints[Rule(str(name), constraint.text, " ".join(about.split()))] = constraint
     return Rules(engine, source, constraints, tuple(elsewhere))
+
+
+def _error(
+    document: Document, path: tuple[str, ...], *, found: object = None, why: str = "", **parts: Any
+) -> InputError:
+    """An InputError about the field at `path`, with its line."""
+    why = why or ("is missing" if found is None else "")
+    error = InputError(document.source, ".".join(path), found=found, why=why, **parts)
+    return document.located(error)
 
 
 def _check_engine(document: Document, path: tuple[str, ...], name: str) -> None:
     if name not in ENGINE_NAMES:
         nearest = nearest_name(name, ENGINE_NAMES)
         allowed = ", ".join(ENGINE_NAMES)
-        raise document.error((*path, name), why="no such engine", allowed=allowed, nearest=nearest)
+        raise _error(
+            document, (*path, name), why="no such engine", allowed=allowed, nearest=nearest
+        )
 
 
 def _check_fields(
@@ -201,19 +212,19 @@ def _check_fields(
         if name not in known:
             nearest = nearest_name(name, known)
             why = "no such field"
-            raise document.error((*path, name), why=why, allowed=allowed, nearest=nearest)
+            raise _error(document, (*path, name), why=why, allowed=allowed, nearest=nearest)
     if known[0] not in stated:
-        raise document.error((*path, known[0]), allowed=allowed)
+        raise _error(document, (*path, known[0]), allowed=allowed)
 
 
 def _constraint(document: Document, path: tuple[str, ...], text: str, engine: str) -> Constraint:
     options = list(option_catalogue(engine)) if engine in ENGINE_KINDS else []
     # For the place in the file, which the expression itself does not know.
-    where = document.error(path, why="")
+    where = _error(document, path, why="")
     constraint = make_constraint(text, options, (), (_MEMORY_MODEL,), where.source, where.field)
     for name in sorted(constraint.option_names - catalogue_defaults(engine).keys()):
         why = f"{name} has no value that is known here where an entry leaves it alone"
-        raise document.error(path, why=why, allowed="options with a default")
+        raise _error(document, path, why=why, allowed="options with a default")
     return constraint
 
 

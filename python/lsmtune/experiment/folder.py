@@ -35,6 +35,7 @@ from lsmtune.experiment.files import (
     STUDY_DB,
     check_database,
     claim,
+    damaged,
     explained,
     is_owned,
     lock_folder,
@@ -44,12 +45,14 @@ from lsmtune.experiment.files import (
     sqlite_uri,
 )
 from lsmtune.experiment.schedule import Cell
-from lsmtune.experiment.store import MeasurementStore, refuse_older
+from lsmtune.experiment.store import MeasurementStore, is_empty, refuse_older
 from lsmtune.machine.files import Lock, write_whole
 from lsmtune.model.codec import encode
+from lsmtune.model.config import OptionValue
 from lsmtune.model.goal import Direction
 from lsmtune.search.searcher import OUTCOME, PUT_BACK
-from lsmtune.space.space import quiet_optuna
+from lsmtune.search.suggestion import suggestion_of
+from lsmtune.space.space import Space, quiet_optuna
 
 STUDY_NAME = "study"
 BUSY_TIMEOUT_S = 30.0
@@ -241,11 +244,14 @@ class StudyFolder:
     def _adopt(self, description: Description, now: dict[str, Any], source: str) -> None:
         stored = self.measurements.fact(_COMPARABLE)
         changed = [] if stored is None else changes(stored, now)
+        searched = description.directions
+        if stored is not None and searched and is_empty(self.path / STUDY_DB):
+            raise damaged(self.path / STUDY_DB, "it is empty or gone, and the study has begun")
         if changed:
             if self.measurements.any_ok():
                 raise self._incomparable(changed, description, source)
             # Its file was wrong, and was corrected.
-            if description.directions:
+            if searched:
                 storage = self._optuna_storage()
                 with explained(self.path):
                     if STUDY_NAME in optuna.get_all_study_names(storage):
@@ -256,8 +262,8 @@ class StudyFolder:
             scratch.check_within(self.runs_path, self.path)
             if description.text:
                 write_whole(self.path / "study.yaml", description.text)
-        if description.directions:
-            create_study(self._optuna_storage(), self.path / STUDY_DB, description.directions)
+        if searched:
+            create_study(self._optuna_storage(), self.path / STUDY_DB, searched)
         if stored != now:
             self.measurements.set_fact(_COMPARABLE, now)
 
@@ -385,6 +391,28 @@ class StudyFolder:
                 f"trial {strangers[0]} is in one of them only; put back the file that was changed, "
                 f"or {instead}"
             )
+
+    def refuse_changed(
+        self,
+        trials: Sequence[FrozenTrial],
+        ran: Mapping[int, Mapping[str, OptionValue]],
+        space: Space,
+    ) -> None:
+        """Raises LsmtuneError where study.db has other parameters than those that a trial ran with.
+
+        `ran` are the options that were run, by the number of the trial. A flipped bit in a number
+        is no damage to SQLite, and study.db has no checksums.
+        """
+        known = space.distributions()
+        for trial in trials:
+            if trial.number not in ran:
+                continue
+            with readable(self.path / STUDY_DB, f"trial {trial.number}"):
+                values = suggestion_of(space, known, trial.params).values
+            for name, value in values.items():
+                if (was := ran[trial.number].get(name)) != value:
+                    how = f"trial {trial.number}: {name} is {value}, and its run had {was}"
+                    raise damaged(self.path / STUDY_DB, how)
 
     def _trial_id(self, number: int) -> int:
         storage = self._optuna_storage()

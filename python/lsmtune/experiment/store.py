@@ -141,8 +141,8 @@ class MeasurementStore:
             raise InputError(str(path), why="there are no measurements here")
         self._path = path
         with explained(path):
-            if not read_only and _is_empty(path) and not _is_empty(path.with_name(STUDY_DB)):
-                raise damaged(path, "it is empty, and the study has begun")
+            if not read_only and is_empty(path) and not is_empty(path.with_name(STUDY_DB)):
+                raise damaged(path, "it is empty or gone, and the study has begun")
             self._connection = sqlite3.connect(
                 sqlite_uri(path, read_only=read_only), uri=True, timeout=BUSY_TIMEOUT_S
             )
@@ -163,7 +163,7 @@ class MeasurementStore:
                 "is damaged",
             )
         # A kill while the tables were made leaves a journal, which is rolled back by now.
-        is_new = _is_empty(self._path) and not read_only
+        is_new = is_empty(self._path) and not read_only
         if version == 0 and not is_new:
             raise damaged(self._path, "its version is 0")
         check_database(self._path, self._connection, () if is_new else ("runs", "facts"))
@@ -326,7 +326,7 @@ class MeasurementStore:
         return row
 
 
-def _is_empty(path: Path) -> bool:
+def is_empty(path: Path) -> bool:
     """Whether nothing was ever written to the file at `path`."""
     return not path.is_file() or path.stat().st_size == 0
 

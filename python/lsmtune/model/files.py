@@ -12,6 +12,7 @@ import math
 import re
 import types
 from dataclasses import InitVar, dataclass, is_dataclass
+from functools import cache
 from pathlib import Path
 from typing import (
     Annotated,
@@ -246,7 +247,12 @@ def json_schema(kind: type[Any]) -> dict[str, Any]:
 
 def fields_of(kind: Any) -> dict[str, _Field]:
     """The fields of a pydantic model or dataclass, by their names in files; empty for others."""
-    if isinstance(kind, type) and issubclass(kind, BaseModel):
+    return _fields_of(kind) if isinstance(kind, type) else {}
+
+
+@cache  # a file may have a problem on each of 100,000 lines
+def _fields_of(kind: type[Any]) -> dict[str, _Field]:
+    if issubclass(kind, BaseModel):
         return {
             info.alias or name: _Field(info.annotation, info.description or "")
             for name, info in kind.model_fields.items()

@@ -145,12 +145,10 @@ def read_study(folder: StudyFolder) -> StudyRecords:
         spec = parse_stored_spec(read_text(stored), origin)
     except InputError as error:  # the copy is what was read; paths in it are relative to the other
         raise error.but(source=error.source.replace(str(origin), str(stored))) from None
-    records = study_records(
-        spec,
-        folder.path.absolute(),
-        tuple(store.all()),
-        folder.trials(),
-    )
+    measurements, trials = tuple(store.all()), folder.trials()
+    ran = {number: trial.config.options for number, trial in trial_runs(measurements).items()}
+    folder.refuse_changed(trials, ran, spec.space)
+    records = study_records(spec, folder.path.absolute(), measurements, trials)
     refused, machine = store.fact(REFUSED), store.fact(MACHINE_FACT)
     counts = refused.items() if isinstance(refused, Mapping) else ()
     noted = machine.items() if isinstance(machine, Mapping) else ()

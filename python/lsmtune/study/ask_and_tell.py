@@ -351,10 +351,12 @@ class Search:
             told = store.told()
             store.refuse_strangers(stored, told.keys(), "use another folder")
             space, cut_off = self._arguments.space, []
+            ran = {number: row.config.options for number, row in told.items()}
+            store.refuse_changed(stored, ran, space)
             for trial in stored:
                 values = suggestion_of(space, space.distributions(), trial.params).values
                 if trial.number in told:
-                    self._take_over(trial, values, told[trial.number], store)
+                    self._take_over(trial, values, told[trial.number].measurement, store)
                     continue
                 cut_off.append(values)
                 if not trial.state.is_finished():

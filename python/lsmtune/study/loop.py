@@ -218,8 +218,9 @@ class _Tuning:
         judged = self._observations.judgement.trials
         ends = {number: judged[number].end if number in judged else None for number in runs}
         reports = {number: trial.reports for number, trial in judged.items()}
+        ran = {number: trial.config.options for number, trial in runs.items()}
         first_points = allowed_points(spec, self._defaults, self._feasibility, self._observer)
-        outcomes = self._trials.restore(ends, reports, first_points)
+        outcomes = self._trials.restore(ends, ran, reports, first_points)
         for number in outcomes.keys() - judged.keys():
             # A trial that was pruned between two sizes has no run that says so.
             self._remember(runs[number], pruned=True)

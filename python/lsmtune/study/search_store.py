@@ -17,7 +17,7 @@ from optuna.trial import FrozenTrial
 
 from lsmtune.experiment.files import STUDY_DB, readable
 from lsmtune.experiment.folder import StudyFolder
-from lsmtune.experiment.store import Role
+from lsmtune.experiment.store import Role, StoredMeasurement
 from lsmtune.model.config import Config, EngineIdentity, OptionValue
 from lsmtune.model.measurement import Measurement, Outcome
 from lsmtune.search.searcher import OUTCOME, state_of
@@ -44,10 +44,9 @@ class SearchStore(StudyFolder):
             trials.append(restored)
         return trials
 
-    def told(self) -> dict[int, Measurement]:
+    def told(self) -> dict[int, StoredMeasurement]:
         """What was told of each trial, by number."""
-        stored = self.measurements.all()
-        return {one.trial: one.measurement for one in stored if one.trial is not None}
+        return {one.trial: one for one in self.measurements.all() if one.trial is not None}
 
     def tell(
         self,

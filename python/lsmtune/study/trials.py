@@ -227,6 +227,7 @@ class Trials:
     def restore(
         self,
         ends: Mapping[int, TrialEnd | None],
+        ran: Mapping[int, Mapping[str, OptionValue]],
         reports: Mapping[int, Mapping[int, float]],
         start: Sequence[Mapping[str, OptionValue]],
     ) -> dict[int, str]:
@@ -234,14 +235,15 @@ class Trials:
 
         Returns how each trial ended, by number, without those that were put back.
 
-        `ends` are the trials that have stored runs, by number, None for those that lack some;
-        `reports` what a pruner was told of them, step to value. `start` are configurations of the
-        space to try first.
+        `ends` are the trials that have stored runs, by number, None for those that lack some; `ran`
+        the options they ran with; `reports` what a pruner was told of them, step to value. `start`
+        are configurations of the space to try first.
 
         Raises LsmtuneError when one of the two databases is not the one that belongs to the other.
         """
         trials = self._folder.trials()
         self._folder.refuse_strangers(trials, ends.keys(), "use another folder (--dir DIR)")
+        self._folder.refuse_changed(trials, ran, self._space)
         running = [trial for trial in trials if trial.state is TrialState.RUNNING]
         for trial in running:
             end = ends.get(trial.number)

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufRead, BufReader};
 use std::ops::Range;
 use std::path::Path;
 
@@ -23,9 +23,18 @@ pub fn background_work(directory: &Path, during: Range<u64>) -> BackgroundWork {
 }
 
 fn read(directory: &Path, during: Range<u64>) -> Option<BackgroundWork> {
+    let open = |name: &str| File::open(directory.join(name)).map(BufReader::new);
+    // Without an old log, this one is the database's first.
+    let old = open("LOG.old").ok();
+    work_in(old, open("LOG").ok()?, during)
+}
+
+/// The work in `log`, and in the `old` one before it, if both can be read.
+pub fn work_in<R: BufRead>(old: Option<R>, log: R, during: Range<u64>) -> Option<BackgroundWork> {
     let clock = LogClock::between(during.start, during.end)?;
+    let complete = old.is_none();
     let mut first_line_us = None;
-    let (mut flushes, mut flush_bytes) = (0, 0);
+    let (mut flushes, mut flush_bytes) = (0, 0_u64);
     let mut levels: BTreeMap<u32, LevelWork> = BTreeMap::new();
     let mut line = |line: &[u8]| {
         let Some(instant) = clock.instant_us(line) else {
@@ -38,32 +47,24 @@ fn read(directory: &Path, during: Range<u64>) -> Option<BackgroundWork> {
         match Work::of(line) {
             Some(Work::Flush(bytes)) => {
                 flushes += 1;
-                flush_bytes += bytes;
+                flush_bytes = flush_bytes.saturating_add(bytes);
             }
             Some(Work::Compaction { level, bytes }) => levels.entry(level).or_default().add(bytes),
             None => {}
         }
     };
-    let old = File::open(directory.join("LOG.old"));
-    // Without an old log, this one is the database's first.
-    let complete = old.is_err();
-    if let Ok(old) = old {
-        for_each_line(BufReader::new(old), &mut line).ok()?;
+    for part in old.into_iter().chain([log]) {
+        for_each_line(part, &mut line).ok()?;
     }
-    let log = File::open(directory.join("LOG")).ok()?;
-    for_each_line(BufReader::new(log), &mut line).ok()?;
     let whole = first_line_us.is_some_and(|first| complete || first <= during.start);
     whole.then_some(BackgroundWork {
         flushes: Some(flushes),
         flush_bytes: Some(flush_bytes),
         compactions: Some(levels.values().map(|work| work.compactions).sum()),
         compaction_read_bytes: None,
-        compaction_write_bytes: Some(
-            levels
-                .values()
-                .map(|work| work.compaction_write_bytes)
-                .sum(),
-        ),
+        compaction_write_bytes: Some(levels.values().fold(0, |sum, work| {
+            sum.saturating_add(work.compaction_write_bytes)
+        })),
         levels: Some(levels),
     })
 }

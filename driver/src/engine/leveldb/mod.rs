@@ -17,7 +17,7 @@ use options::{Compression, Handle};
 
 mod api;
 mod drain;
-mod log;
+pub(crate) mod log;
 mod old_log;
 mod options;
 mod session;

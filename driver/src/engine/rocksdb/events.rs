@@ -8,7 +8,7 @@
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
-use std::io::BufReader;
+use std::io::{BufRead, BufReader};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
@@ -33,7 +33,12 @@ fn known_work(directory: &Path, during: Range<u64>) -> Option<BackgroundWork> {
     let files = log_files(directory);
     let kept_max: usize = written.value("keep_log_file_num")?.parse().ok()?;
     // If there are as many logs as RocksDB keeps, older ones may have been deleted.
-    read(&files, during, files.len() < kept_max)
+    let complete = files.len() < kept_max;
+    let logs = files.iter().map(|file| {
+        let log = File::open(file).ok()?;
+        Some(BufReader::with_capacity(1 << 16, log))
+    });
+    work_in(logs, during, complete)
 }
 
 /// The files `LOG.old.<microseconds>` in order of time, then `LOG`.
@@ -53,13 +58,17 @@ fn log_files(directory: &Path) -> Vec<PathBuf> {
     files
 }
 
-/// `complete` means that no older log was deleted.
-fn read(files: &[PathBuf], during: Range<u64>, complete: bool) -> Option<BackgroundWork> {
+/// The work in `logs` in order of time, if all of them can be read. `complete` means that no older
+/// log was deleted.
+pub fn work_in(
+    logs: impl IntoIterator<Item = Option<impl BufRead>>,
+    during: Range<u64>,
+    complete: bool,
+) -> Option<BackgroundWork> {
     let clock = LogClock::between(during.start, during.end)?;
     let mut sums = EventSums::new(during);
-    for file in files {
-        let reader = BufReader::with_capacity(1 << 16, File::open(file).ok()?);
-        for_each_line(reader, |line| sums.line(line, &clock)).ok()?;
+    for log in logs {
+        for_each_line(log?, |line| sums.line(line, &clock)).ok()?;
     }
     sums.finish(complete)
 }
@@ -139,7 +148,7 @@ impl EventSums {
                 self.flushing.insert(event.job, 0);
             }
             "table_file_creation" => match (self.flushing.get_mut(&event.job), event.file_size) {
-                (Some(bytes), Some(size)) => *bytes += size,
+                (Some(bytes), Some(size)) => *bytes = bytes.saturating_add(size),
                 (Some(_), None) => self.unreadable = true,
                 // The table of a compaction, which is counted when the compaction ends.
                 (None, _) => {}
@@ -149,7 +158,7 @@ impl EventSums {
                 if self.during.contains(&event.time_micros) {
                     self.flushes += 1;
                     self.unreadable |= bytes.is_none();
-                    self.flush_bytes += bytes.unwrap_or_default();
+                    self.flush_bytes = self.flush_bytes.saturating_add(bytes.unwrap_or_default());
                 }
             }
             "compaction_started" => match event.input_data_size {
@@ -170,8 +179,10 @@ impl EventSums {
         let written = event.total_output_size.unwrap_or_default();
         self.compactions += 1;
         self.unreadable |= read.is_none() || event.total_output_size.is_none();
-        self.compaction_read_bytes += read.unwrap_or_default();
-        self.compaction_write_bytes += written;
+        self.compaction_read_bytes = self
+            .compaction_read_bytes
+            .saturating_add(read.unwrap_or_default());
+        self.compaction_write_bytes = self.compaction_write_bytes.saturating_add(written);
         match (&mut self.levels, event.output_level) {
             (Some(levels), Some(level)) => levels.entry(level).or_default().add(written),
             _ => self.levels = None,
@@ -216,10 +227,7 @@ mod tests {
 "#;
 
     fn work_in(text: &str, during: Range<u64>) -> Option<BackgroundWork> {
-        let folder = tempfile::tempdir().unwrap();
-        let file = folder.path().join("LOG");
-        std::fs::write(&file, text).unwrap();
-        read(&[file], during, false)
+        super::work_in([Some(text.as_bytes())], during, false)
     }
 
     #[test]
@@ -284,13 +292,13 @@ mod tests {
     fn a_real_log_of_rocksdb_5_14_is_read() {
         // The file is collected data, which not every checkout has beside it.
         let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/rocksdb/LOG-0");
-        let Ok(text) = std::fs::read_to_string(&file) else {
+        let Ok(text) = std::fs::read_to_string(file) else {
             return;
         };
         // An excerpt: it has the end of one flush without its start, and the start of another
         // without its end.
         let all = 1_527_283_800_000_000..1_600_000_000_000_000;
-        assert_eq!(read(&[file], all.clone(), false), None);
+        assert_eq!(work_in(&text, all.clone()), None);
         let whole: String = text
             .lines()
             .filter(|line| !line.contains("flush_finished"))

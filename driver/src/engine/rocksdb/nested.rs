@@ -2,7 +2,11 @@
 
 use std::collections::BTreeMap;
 
-/// The names and values inside `{...}`; `None` if `text` is not such a value.
+/// Readers of nested values call themselves for each level; RocksDB's own values have three.
+const DEPTH_MAX: usize = 32;
+
+/// The names and values inside `{...}`; `None` if `text` is not such a value, or one that is nested
+/// beyond reason.
 pub fn split(text: &str) -> Option<Vec<(&str, &str)>> {
     let inside = braced(text)?;
     let mut parts = Vec::new();
@@ -32,6 +36,7 @@ pub fn braced(text: &str) -> Option<&str> {
     let mut depth = 0_usize;
     for character in inside.chars() {
         match character {
+            '{' if depth == DEPTH_MAX => return None,
             '{' => depth += 1,
             '}' => depth = depth.checked_sub(1)?,
             _ => {}
@@ -79,5 +84,7 @@ mod tests {
         ] {
             assert_eq!(split(text), None, "{text}");
         }
+        let deep = format!("{}{}", "{a=".repeat(100_000), "}".repeat(100_000));
+        assert_eq!(split(&deep), None, "beyond what a stack can hold");
     }
 }

@@ -175,7 +175,8 @@ fn cache_in_use(directory: &Path) -> BTreeMap<String, String> {
         .unwrap_or_default()
 }
 
-fn cache_in_log(text: &str) -> BTreeMap<String, String> {
+/// As [`cache_in_use`], from the text of the LOG.
+pub fn cache_in_log(text: &str) -> BTreeMap<String, String> {
     let mut cache = BTreeMap::new();
     let Some((before, after)) = text.split_once("  block_cache_options:\n") else {
         return cache;

@@ -169,8 +169,9 @@ fn companions(phase: &Phase, field: &impl Fn(&str) -> String) -> Checked {
     let alone = companions.is_empty() || !writer;
     let allowed = "none: readwhilewriting has its writer";
     require(alone, &field("companions"), companions.len(), allowed)?;
-    let all: usize = companions.iter().map(|companion| companion.threads).sum();
-    let threads = phase.threads + all;
+    let threads = companions.iter().fold(phase.threads, |sum, companion| {
+        sum.saturating_add(companion.threads)
+    });
     let allowed = format!("1 to {} with those of the phase", Version::THREADS_MAX);
     require(
         threads <= Version::THREADS_MAX,

@@ -178,6 +178,8 @@ def find_option(engine: str, name: str) -> KnownOption | None:
     return ends[0] if len(ends) == 1 else None
 
 
+# `shlex` takes time by the square of a word's length: 10 s for one of 900,000 characters.
+LINE_CHARACTERS_MAX = 1 << 16
 _FLAG = re.compile(r"--?(?P<name>[A-Za-z_][A-Za-z0-9_]*)(?:=(?P<value>.*))?", re.S)
 # Flags that are no options, and why they are left out.
 _DURABILITY = "durability belongs to the workload (durability: sync, wal or none)"
@@ -277,12 +279,17 @@ def _flags(text: str, source: str) -> Iterator[tuple[str, str | None, int]]:
 
 def _words(text: str, source: str) -> Iterator[tuple[int, str]]:
     continued = ""
-    for line_number, line in enumerate(text.splitlines(), start=1):
+    # The last line may end in `\`, too.
+    for line_number, line in enumerate([*text.splitlines(), ""], start=1):
         whole = continued + line
         if whole.endswith("\\"):
             continued = whole[:-1]
             continue
         continued = ""
+        if len(whole) > LINE_CHARACTERS_MAX:
+            why = f"a line of {len(whole)} characters"
+            allowed = f"at most {LINE_CHARACTERS_MAX}, with the lines that `\\` joins to it"
+            raise InputError(f"{source}:{line_number}", why=why, allowed=allowed)
         try:
             for word in shlex.split(whole, comments=True):
                 yield line_number, word
