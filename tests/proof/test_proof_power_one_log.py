@@ -124,7 +124,9 @@ def on_one_log(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> OnOneLog:
     return OnOneLog(monkeypatch, tmp_path)
 
 
-def test_who_syncs_each_write_loses_none_and_is_not_loaded_again(on_one_log: OnOneLog) -> None:
+def test_who_syncs_each_write_loses_none_and_is_not_loaded_again(
+    on_one_log: OnOneLog, monkeypatch: pytest.MonkeyPatch
+) -> None:
     found = on_one_log(one_log(9, synced=True))
     assert found.outcome is CrashOutcome.PASSED
     # But for a time in which it was being made.
@@ -142,7 +144,10 @@ def test_who_syncs_each_write_loses_none_and_is_not_loaded_again(on_one_log: OnO
     assert looks >= 20  # and more where a state is made smaller
     assert on_one_log("would not load") == found
     assert on_one_log.runner.looks == looks
-    # Another number of states is another test.
+    # With a fault of the device, or another number of states, it is another test.
+    with monkeypatch.context() as patch:
+        patch.setenv("LSMTUNE_FILES_FAULT", "ignore-sync")
+        assert power_line(on_one_log("would not load")) == "not done: would not load"
     assert power_line(on_one_log("would not load", tries=21)) == "not done: would not load"
 
 
