@@ -172,7 +172,8 @@ def sqlite_uri(path: Path, *, read_only: bool) -> str:
     if read_only:
         writable = os.access(path, os.W_OK) and os.access(path.parent, os.W_OK)
         mode = "rw" if writable else "ro"
-    return f"{path.resolve().as_uri()}?mode={mode}"
+    # `Path.resolve` has an error of its own for a link to itself; SQLite cannot open one.
+    return f"{Path(os.path.realpath(path)).as_uri()}?mode={mode}"
 
 
 # --- One tuner at a time in a study's folder.
